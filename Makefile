@@ -1,0 +1,65 @@
+# veridyn: `make demo` shows it, `make test` checks it, `make help` lists the rest.
+# Needs python3 (3.11 or newer, with its venv module) and make; everything else goes into .venv.
+
+PYTHON  ?= python3
+WORKERS ?= 2
+OUT     ?= runs
+
+VENV := .venv
+BIN  := $(VENV)/bin
+
+# Tests and examples with real logs find them here, and are skipped where there are none.
+ifneq ($(wildcard ../shared/data),)
+export VERIDYN_DATA ?= $(abspath ../shared/data)
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all bench lint docs clean
+
+help:  ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.ready-test  ## create .venv and install veridyn with its test tools
+
+demo: $(VENV)/.ready  ## simulate, identify and validate a 6-joint arm; writes a report into runs/
+	$(BIN)/veridyn demo arm --out $(OUT)
+
+test: lint  ## lint, then all tests except the slow ones
+	$(call pytest,-m "not slow")
+
+test-all: lint docs  ## lint, every test, and the documentation
+	$(call pytest,)
+
+bench: $(VENV)/.ready-test  ## measure speed and memory
+	$(BIN)/python -m benchmarks
+
+lint: $(VENV)/.ready-test  ## style, formatting, types, and the floors
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports --no-cache
+
+docs: $(VENV)/.ready-docs  ## build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "The documentation is in site/index.html"
+
+clean:  ## remove .venv and everything that was generated (not runs/)
+	rm -rf $(VENV) site build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +
+
+# Workers share the cores, so each keeps to one thread.
+pytest = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) $(1)
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "veridyn needs Python 3.11 or newer; $(PYTHON) is older or missing. Try: make PYTHON=python3.12 ..."; exit 2; }
+	@$(PYTHON) -c 'import ensurepip, venv' || { echo "$(PYTHON) has no venv module. On Debian and Ubuntu: apt install python3-venv"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.ready: $(VENV)/.created pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.ready-%: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@touch $@

@@ -1,0 +1,103 @@
+"""What the site needs beyond its pages: the reference, and a check that no page names what does not exist.
+
+The reference has one page for each room and is written from the source tree: a new module appears by existing, a new room
+by being listed in ROOMS. Names such as `veridyn.mechanics.newton_euler` in a page must be found in the source; one that
+is not is a warning, and a strict build fails. Rooms that are still empty are not checked.
+"""
+
+from __future__ import annotations
+
+import ast
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+log = logging.getLogger("mkdocs.hooks.veridyn")
+NAME = re.compile(r"`(veridyn(?:\.\w+)+)`")
+PACKAGE = Path(__file__).parent.parent / "src" / "veridyn"
+ROOMS = (
+    "model",
+    "mechanics",
+    "signals",
+    "identify",
+    "simulate",
+    "observe",
+    "files",
+    "machines",
+    "studies",
+    "view",
+    "report",
+    "cli",
+    "spatial",
+    "symbolic",
+    "progress",
+    "errors",
+)
+
+
+def on_config(config: MkDocsConfig, **_: Any) -> MkDocsConfig:
+    pages: list[Any] = ["reference/index.md"]
+    pages += [{f"veridyn.{room}": f"reference/{room}.md"} for room in ROOMS if _modules(room)]
+    assert config.nav is not None
+    config.nav = [*config.nav, {"Reference": pages}]
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
+    lines = ["# Reference", "", "One page for each room, from what users touch first to what the others stand on.", ""]
+    lines += ["| room | what it is for |", "|---|---|"]
+    for room in ROOMS:
+        modules = _modules(room)
+        if not modules:
+            continue
+        lines.append(f"| [`veridyn.{room}`]({room}.md) | {_purpose(room)} |")
+        content = [f"# veridyn.{room}", ""]
+        if (PACKAGE / room).is_dir():
+            content += [_purpose(room), ""]
+        content += [f"::: {name}\n" for name in modules]
+        files.append(File.generated(config, f"reference/{room}.md", content="\n".join(content)))
+    files.append(File.generated(config, "reference/index.md", content="\n".join(lines)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    for name in sorted(set(NAME.findall(markdown))):
+        parts = name.split(".")[1:]
+        if _modules(parts[0]) and not _exists(parts):
+            log.warning("%s names '%s', which is not in the source.", page.file.src_uri, name)
+    return markdown
+
+
+def _exists(parts: list[str]) -> bool:
+    """True when the parts are a room, a module in it, or something that module defines."""
+    place = PACKAGE
+    if (place / parts[0]).is_dir():
+        place, parts = place / parts[0], parts[1:]
+    if not parts:
+        return True
+    module = place / f"{parts[0]}.py"
+    if not module.exists():
+        return False
+    defined = ast.parse(module.read_text(encoding="utf-8")).body
+    names = {node.name for node in defined if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    return len(parts) == 1 or parts[1] in names
+
+
+def _modules(room: str) -> list[str]:
+    if (PACKAGE / f"{room}.py").exists():
+        return [f"veridyn.{room}"]
+    public = sorted(p for p in (PACKAGE / room).glob("*.py") if not p.stem.startswith("_"))
+    return [f"veridyn.{room}.{p.stem}" for p in public]
+
+
+def _purpose(room: str) -> str:
+    """The first sentence of the room's docstring."""
+    path = PACKAGE / f"{room}.py"
+    source = path if path.exists() else PACKAGE / room / "__init__.py"
+    docstring = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
+    return docstring.split("\n\n")[0].replace("\n", " ")

@@ -1,0 +1,1 @@
+"""The command line: it puts the other rooms together."""

@@ -1,0 +1,141 @@
+"""The one family of errors: what is wrong, where, what was expected, what was found, what to try.
+
+A model or a log is checked whole. Each fault found is a :class:`Fault`; all of them travel in one exception,
+so that a user mends a file in one pass. Warnings have the same grammar and a family of their own.
+"""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that is wrong, in the words of the user's own file.
+
+    Sentences carry their own full stop except `expected` and `found`, which are phrases.
+    """
+
+    what: str
+    where: str = ""
+    expected: str = ""
+    found: str = ""
+    hint: str = ""
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = self.where
+        if self.line is not None:
+            place = f"{place} (line {self.line})" if place else f"line {self.line}"
+        head = f"{place}: {self.what}" if place else self.what
+        tail = []
+        if self.expected:
+            tail.append(f"Expected {self.expected}" + (f", found {self.found}." if self.found else "."))
+        elif self.found:
+            tail.append(f"Found {self.found}.")
+        if self.hint:
+            tail.append(self.hint)
+        return head + ("\n" + " ".join(tail) if tail else "")
+
+
+class VeridynError(Exception):
+    """Base of all errors raised on purpose by veridyn; `faults` lists everything that was found wrong."""
+
+    def __init__(self, faults: Fault | str | Iterable[Fault], source: str = "") -> None:
+        if isinstance(faults, str):
+            faults = Fault(faults)
+        self.faults: tuple[Fault, ...] = (faults,) if isinstance(faults, Fault) else tuple(faults)
+        self.source = source
+        super().__init__(self._render())
+
+    def _render(self) -> str:
+        head = f"{self.source}, " if self.source else ""
+        if len(self.faults) == 1:
+            return head + str(self.faults[0])
+        listed = "\n".join(f"{i}. {fault}" for i, fault in enumerate(self.faults, 1))
+        return f"{head}{len(self.faults)} faults:\n{listed}"
+
+    def __reduce__(self) -> tuple[type[VeridynError], tuple[tuple[Fault, ...], str]]:
+        """Rebuild from faults and source, so that an error raised in a worker process arrives whole."""
+        return type(self), (self.faults, self.source)
+
+
+class ModelError(VeridynError):
+    """A machine's description contradicts itself or physics."""
+
+
+class DataError(VeridynError):
+    """A measurement, motion or array has the wrong shape, clock, unit or content."""
+
+
+class FileError(VeridynError):
+    """A file cannot be read as what it should be."""
+
+
+class IdentificationError(VeridynError):
+    """The question asked of the data has no trustworthy answer."""
+
+
+class SimulationError(VeridynError):
+    """An integration did not reach its end."""
+
+
+class VeridynWarning(UserWarning):
+    """Base of all warnings; the result stands, and the user should know this about it."""
+
+
+class DataWarning(VeridynWarning):
+    """Something about a measurement that was handled, or that limits what follows."""
+
+
+class IdentificationWarning(VeridynWarning):
+    """Something about an estimate that limits what may be concluded from it."""
+
+
+@dataclass
+class Faults:
+    """A collector: add what is wrong while checking, raise once at the end."""
+
+    found: list[Fault] = field(default_factory=list)
+
+    def add(
+        self,
+        what: str,
+        *,
+        where: str = "",
+        expected: str = "",
+        found: str = "",
+        hint: str = "",
+        line: int | None = None,
+    ) -> None:
+        self.found.append(Fault(what, where, expected, found, hint, line))
+
+    def extend(self, faults: Iterable[Fault]) -> None:
+        self.found.extend(faults)
+
+    def raise_if_any(self, error: type[VeridynError], source: str = "") -> None:
+        if self.found:
+            raise error(self.found, source)
+
+    def __bool__(self) -> bool:
+        return bool(self.found)
+
+
+def at_line(fault: Fault, line: int | None) -> Fault:
+    """The same fault with the line of the file it comes from."""
+    return fault if line is None or fault.line is not None else replace(fault, line=line)
+
+
+def did_you_mean(name: str, names: Sequence[str]) -> str:
+    """A hint that lists what exists and the nearest spelling: "Known: a, b. Did you mean 'a'?"."""
+    listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"Known: {listed or 'none'}." + (f" Did you mean '{close[0]}'?" if close else "")
+
+
+def warn(category: type[VeridynWarning], fault: Fault) -> None:
+    """Issue a fault as a warning, attributed to the caller of the function that noticed it."""
+    warnings.warn(str(fault), category, stacklevel=3)

@@ -1,0 +1,1 @@
+"""Every file format: models, logs, results, and their units."""

@@ -1,0 +1,243 @@
+"""Logs in tables: one column of times, one column per channel, SI from the door on.
+
+    load_log(save_log(experiment, path)) == experiment        for channels in SI that share a clock, to the last bit
+
+A CSV file has a header row, or none and its names in `columns`; a Parquet file (by its suffix) has names of its own.
+Every column used needs a unit, from `units` or from a header of the form ``name [unit]``, the time included, because a
+clock in milliseconds looks like any other. Empty cells and "nan" become NaN, which
+:func:`veridyn.signals.quality.inspect` finds. All that is wrong with a file is reported at once, by line and column.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, Fault, Faults, FileError, did_you_mean
+from veridyn.files.csv_table import find_layout, read_columns
+from veridyn.files.units import dimension, to_si
+from veridyn.model.experiment import Channel, Experiment
+
+Array = NDArray[np.float64]
+
+PARQUET = (".parquet", ".pq")
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column to be read: its name in the file, the channel's name and unit."""
+
+    header: str
+    name: str
+    unit: str
+
+
+def load_log(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | Mapping[str, str] | None = None,
+    units: Mapping[str, str] | None = None,
+    time: str = "t",
+    name: str | None = None,
+    delimiter: str | None = None,
+    decimal: str = ".",
+) -> Experiment:
+    """Read a table as an Experiment whose channels share the clock of the column `time`, all in SI.
+
+    `columns`: None takes every column that has a header; a list names the columns of a CSV file without header row, in
+    order ("" skips one); a mapping {channel: header} picks and renames columns. `units`: {channel or header: unit}.
+    `delimiter` is found from the first line unless given; `decimal` is the decimal mark.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise FileError(Fault("it does not exist or is not a file.", hint=_near(file)), str(file))
+    if isinstance(columns, str):
+        raise DataError(Fault("`columns` is one word.", expected="a list of names or a mapping", found=f"'{columns}'"))
+    try:
+        return _load(file, columns, units or {}, time, name or file.name, delimiter, decimal)
+    except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowInvalid) as error:
+        raise FileError(_unreadable(error), str(file)) from error
+
+
+def _load(
+    file: Path,
+    columns: Sequence[str] | Mapping[str, str] | None,
+    units: Mapping[str, str],
+    time: str,
+    name: str,
+    delimiter: str | None,
+    decimal: str,
+) -> Experiment:
+    layout = None
+    if file.suffix.lower() in PARQUET:
+        headers = tuple(pq.read_schema(file).names)
+    else:
+        names = None if columns is None or isinstance(columns, Mapping) else columns
+        layout = find_layout(file, names, delimiter, decimal)
+        headers = layout.headers
+    structure, meaning = Faults(), Faults()
+    wanted, clock = _choose(headers, columns, units, time, structure, meaning)
+    used = [c.header for c in (clock, *wanted) if c is not None]
+    if layout is None:
+        table = _read_parquet(file, used, structure)
+    else:
+        table = read_columns(file, layout, used, structure)
+    if structure or clock is None:
+        raise FileError([*structure.found, *meaning.found], str(file))
+    meaning.raise_if_any(DataError, str(file))
+    t, _ = to_si(table[clock.header], clock.unit)
+    made = [Channel(c.name, t, *to_si(table[c.header], c.unit)) for c in wanted]
+    return Experiment({c.name: c for c in made}, name)
+
+
+def save_log(experiment: Experiment, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+    """Write channels that share a clock as CSV or Parquet (by suffix), headers ``name [unit]``, first ``t [s]``.
+
+    The file appears whole or not at all; an existing one is kept unless `overwrite`. Notes are not part of a table.
+    """
+    file = Path(path)
+    faults = Faults()
+    channels = list(experiment.channels.values())
+    for channel in channels:
+        if not np.array_equal(channel.t, channels[0].t):
+            faults.add(
+                f"channel '{channel.name}' has another clock than '{channels[0].name}'.",
+                where=experiment.name,
+                expected="one clock for all columns of a table",
+                hint="Bring them to one clock with veridyn.signals.resample.resample first.",
+            )
+        if "[" in channel.name or channel.name == "t":
+            faults.add(
+                "its name cannot head a column.", where=f"channel '{channel.name}'", expected="not 't', and no '['"
+            )
+        try:
+            dimension(channel.unit, f"channel '{channel.name}'")
+        except DataError as error:
+            faults.extend(error.faults)
+    if not channels:
+        faults.add("it has no channels to save.", where=experiment.name)
+    faults.raise_if_any(DataError)
+    if file.exists() and not overwrite:
+        raise FileError(Fault("it exists already.", hint="Choose another name, or pass overwrite=True."), str(file))
+    table = pa.table({"t [s]": channels[0].t} | {f"{c.name} [{c.unit}]": c.values for c in channels})
+    partial = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        if file.suffix.lower() in PARQUET:
+            pq.write_table(table, partial)
+        else:
+            pacsv.write_csv(table, partial)
+        partial.replace(file)
+    except OSError as error:
+        raise FileError(Fault("it cannot be written.", found=str(error)), str(file)) from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return file
+
+
+def _near(file: Path) -> str:
+    """Names beside a file that does not exist."""
+    if not file.parent.is_dir():
+        return f"There is no folder '{file.parent}'."
+    return did_you_mean(file.name, sorted(p.name for p in file.parent.iterdir() if p.is_file()))
+
+
+def _unreadable(error: Exception) -> Fault:
+    if isinstance(error, UnicodeDecodeError):
+        return Fault(
+            "it is not text in UTF-8.", expected="a CSV file", hint="Save it as UTF-8, or load it by its own format."
+        )
+    return Fault("it cannot be read.", found=str(error).splitlines()[0] if str(error) else type(error).__name__)
+
+
+def _split(header: str) -> tuple[str, str]:
+    """("speed", "km/h") from "speed [km/h]"; no unit where there are no brackets."""
+    match = re.fullmatch(r"(.*?)\s*\[([^\[\]]*)\]", header)
+    return (match[1], match[2].strip()) if match else (header, "")
+
+
+def _choose(
+    headers: Sequence[str],
+    columns: Sequence[str] | Mapping[str, str] | None,
+    units: Mapping[str, str],
+    time: str,
+    structure: Faults,
+    meaning: Faults,
+) -> tuple[list[_Column], _Column | None]:
+    """Which columns become channels, and which is the clock; what is missing goes into the collections."""
+    bare = {}
+    for header in headers:
+        if header and (header in bare.values() or _split(header)[0] in bare):
+            structure.add("two columns have one name.", where=f"column '{header}'", hint="Rename one of them.")
+        bare.setdefault(_split(header)[0], header)
+    picked = dict(columns) if isinstance(columns, Mapping) else {n: h for n, h in bare.items() if n}
+    if time not in picked and _split(time)[0] in picked:
+        time = _split(time)[0]
+    allowed = {*picked, *picked.values(), *headers, *bare}
+    for key in units:
+        if key not in allowed:
+            meaning.add(f"`units` names '{key}', which is no column.", hint=did_you_mean(key, list(picked)))
+    wanted, clock = [], None
+    if time not in picked:
+        picked[time] = time
+    for channel, asked in picked.items():
+        header = asked if asked in headers else bare.get(asked)
+        if header is None:
+            what = " for the time" if channel == time else ""
+            hint = "Name it with time=. " if channel == time else ""
+            structure.add(
+                f"there is no column '{asked}'{what}.", hint=hint + did_you_mean(asked, [h for h in headers if h])
+            )
+            continue
+        known = [units[key] for key in (channel, header, _split(header)[0]) if key in units]
+        unit = _unit(channel, known[0] if known else _split(header)[1], channel == time, meaning)
+        column = _Column(header, channel, unit)
+        if channel == time:
+            clock = column
+        else:
+            wanted.append(column)
+    return wanted, clock
+
+
+def _unit(channel: str, unit: str, is_time: bool, meaning: Faults) -> str:
+    """`unit`, once it is known to be one; what is wrong with it goes to `meaning`."""
+    where = f"column '{channel}'"
+    if not unit:
+        meaning.add(
+            "it has no unit.",
+            where=where,
+            expected=f"units={{'{channel}': '…'}} or a header '{channel} [unit]'",
+            hint="Write '1' for a pure number.",
+        )
+        return "1"
+    try:
+        found = dimension(unit, where)
+        if is_time and found != dimension("s"):
+            meaning.add(
+                "it is the time.", where=where, expected="a unit of time, such as 's' or 'ms'", found=f"'{unit}'"
+            )
+    except DataError as error:
+        meaning.extend(error.faults)
+    return unit
+
+
+def _read_parquet(file: Path, used: list[str], faults: Faults) -> dict[str, Array]:
+    table = pq.read_table(file, columns=used)
+    out = {}
+    for header in used:
+        kind = table.schema.field(header).type
+        if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
+            faults.add("the column does not hold numbers.", where=f"column '{header}'", found=f"{kind}")
+        else:
+            out[header] = np.array(table[header].cast(pa.float64()).to_numpy(), dtype=np.float64)
+    if table.num_rows == 0:
+        faults.add("it holds no samples.", expected="rows of numbers", found="none")
+    return out

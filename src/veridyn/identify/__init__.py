@@ -1,0 +1,1 @@
+"""Unknown parameters: base parameters, streaming least squares, their deviations, and validation."""

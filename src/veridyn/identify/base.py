@@ -1,0 +1,175 @@
+"""Base parameters: the smallest set that decides the dynamics, and how the standard parameters group into it.
+
+Without a motion, by the closed rules of :mod:`veridyn.identify.rules` (what any motion can tell); with one, numerically (what this
+motion tells). Paper 000, section III.B.5; Gautier and Khalil 1990, Gautier 1991.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError, Fault
+from veridyn.identify.factor import triangle_of
+from veridyn.identify.grouping import RANK_TOLERANCE, Groups, group
+from veridyn.identify.rules import combinations
+from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.samples import blocks
+from veridyn.model.motion import BaseMotion, Motion
+from veridyn.model.parameters import ParameterSet
+from veridyn.model.tree import Rows, Tree
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class BaseParameters:
+    """Base parameters χ = K φ of the standard parameters φ (`parameters`, all of the tree's, in order).
+
+    `columns` are the standard columns that stay, so (D T) φ = (D T)[:, columns] χ, where T adds tied columns and blanks known
+    ones (``parameters.asked_matrix()``; the identity where all are asked). `dead` parameters have no effect. `gap` is the ratio
+    of the last singular value kept to the first dropped, of columns scaled by typical sizes: a rank with a small gap is a
+    matter of taste.
+    """
+
+    parameters: ParameterSet
+    columns: tuple[int, ...]
+    matrix: Array
+    dead: tuple[int, ...]
+    gap: float
+    singular_values: Array
+    source: str
+
+    @property
+    def count(self) -> int:
+        return len(self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The kept parameter's own name, with an R (regrouped) where others are added to it."""
+        own = self.parameters.names
+        return tuple(
+            own[c] + ("R" if np.count_nonzero(row) > 1 else "")
+            for c, row in zip(self.columns, self.matrix, strict=True)
+        )
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        return tuple(self.parameters.units[c] for c in self.columns)
+
+    def reduce(self, values: ArrayLike) -> Array:
+        """χ from standard parameters φ."""
+        phi = np.asarray(values, dtype=np.float64)
+        if phi.shape != (len(self.parameters),):
+            raise DataError(
+                Fault("wrong number of parameters.", expected=f"({len(self.parameters)},)", found=f"{phi.shape}")
+            )
+        # A parameter nobody knows matters only where it is used.
+        used = np.any(self.matrix != 0.0, axis=0)
+        return self.matrix[:, used] @ phi[used]
+
+    def relations(self) -> list[str]:
+        """Every group with more than one member, as in "ZZ6R = ZZ6 + XX9 + XX12"."""
+        own = self.parameters.names
+        lines = []
+        for name, c, row in zip(self.names, self.columns, self.matrix, strict=True):
+            if np.count_nonzero(row) > 1:
+                others = [(own[k], row[k]) for k in np.flatnonzero(row) if k != c]
+                lines.append(f"{name} = {own[c]}" + "".join(_term(n, a) for n, a in others))
+        return lines
+
+    def fate(self, name: str) -> str:
+        """What became of a parameter: "alone", "grouped" (it leads or joins a group) or "dead"."""
+        k = self.parameters.index(name)
+        if k in self.dead or not self.matrix[:, k].any():
+            return "dead"
+        alone = k in self.columns and np.count_nonzero(self.matrix[self.columns.index(k)]) == 1
+        return "alone" if alone else "grouped"
+
+    def groups_of(self, name: str) -> list[str]:
+        """The relations a parameter takes part in."""
+        k = self.parameters.index(name)
+        part = {self.names[r] for r in np.flatnonzero(self.matrix[:, k])}
+        return [line for line in self.relations() if line.split(" = ")[0] in part]
+
+    def summary(self) -> str:
+        """The count, the relations and the dead parameters in a few lines."""
+        lines = [f"{self.count} base parameters of {len(self.parameters)} standard ones ({self.source})"]
+        if np.isfinite(self.gap):
+            lines[0] += f", singular values drop by {self.gap:.1e} behind the last"
+        lines += ["  " + relation for relation in self.relations()]
+        if self.dead:
+            lines.append("  without effect: " + ", ".join(self.parameters.names[k] for k in self.dead))
+        return "\n".join(lines)
+
+
+def base_parameters(
+    tree: Tree,
+    motion: Motion | Sequence[Motion] | None = None,
+    *,
+    rows: Rows = "all",
+    tolerance: float = RANK_TOLERANCE,
+) -> BaseParameters:
+    """The base parameters of a tree by the closed rules, or those that a motion (or several) excites, by rank.
+
+    Only asked parameters are grouped: known ones belong to the measured side, tied ones count as one with what they are tied to. The
+    closed rules cover all rows of rigid bodies. With elements, with a coordinate that several joints share, or with fewer rows, rank on
+    generic states decides.
+    """
+    p = tree.parameters
+    if motion is not None:
+        several = [motion] if isinstance(motion, Motion) else list(motion)
+        R = np.zeros((0, len(p)))
+        for part in several:
+            tree.check_motion(part)
+            R = _absorb(R, tree, part, rows)
+        source = f"numerically, on {sum(len(m) for m in several)} samples"
+        return named(group(R @ p.asked_matrix(), p.typical, tolerance), p, source)
+    B = structural(tree)
+    if not tree.elements and not tree.shares_coordinates and rows == "all":
+        return named(group(B @ p.asked_matrix(), p.typical, tolerance), p, "by the closed rules")
+    R = _absorb(np.zeros((0, len(p))), tree, generic_motion(tree), rows)
+    return named(group(R @ p.asked_matrix(), p.typical, tolerance), p, "by rank on generic states")
+
+
+def structural(tree: Tree) -> Array:
+    """The combinations of the closed rules over the tree's own parameters: real bodies only, elements each for itself."""
+    B = combinations(tree)
+    real = [10 * j + k for j, b in enumerate(tree.bodies) if b.real for k in range(10)]
+    count = len(tree.elements)
+    out = np.zeros((len(B) + count, len(real) + count))
+    out[: len(B), : len(real)] = B[:, real]
+    out[len(B) :, len(real) :] = np.eye(count)
+    return out
+
+
+def named(groups: Groups, parameters: ParameterSet, source: str) -> BaseParameters:
+    """Groups of columns as base parameters; the columns of known and tied parameters, zero by construction, are not dead but not asked."""
+    dead = tuple(k for k in groups.dead if parameters.states[k] == "asked")
+    return BaseParameters(parameters, groups.kept, groups.matrix, dead, groups.gap, groups.singular_values, source)
+
+
+def generic_motion(tree: Tree, samples: int = 0) -> Motion:
+    """Unrelated values of every coordinate, rate and acceleration: a point without symmetry at every sample, the same every time."""
+    rng = np.random.default_rng(20061)  # any seed; generic points differ only on a set of measure zero
+    N = samples or 4 * len(tree.parameters) // max(1, len(tree.rows)) + 60
+    q, qd, qdd = (rng.normal(size=(N, tree.n)) for _ in range(3))
+    base = BaseMotion(*(rng.normal(size=(N, 3)) * s for s in (1.0, 3.0, 10.0, 5.0))) if tree.base == "free" else None
+    signals = {e.signal: rng.normal(size=N) for e in tree.elements if e.kind == "drive_gain"}
+    return Motion(np.arange(N, dtype=np.float64), q, qd, qdd, base, signals=signals)
+
+
+def _absorb(R: Array, tree: Tree, motion: Motion, rows: Rows) -> Array:
+    for block in blocks(len(motion), 512):
+        D = regressor(tree, motion[block], rows)
+        R = triangle_of(np.vstack([R, D.reshape(-1, D.shape[2])]))
+    return R
+
+
+def _term(name: str, a: float) -> str:
+    sign = " + " if a > 0 else " - "
+    size = abs(a)
+    return sign + (name if size == 1.0 else f"{size:.12g}*{name}")

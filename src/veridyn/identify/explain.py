@@ -1,0 +1,176 @@
+"""Why is this parameter not identifiable? The combination it hides in, and the motion that would separate it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.identify.base import BaseParameters, base_parameters
+from veridyn.identify.rules import freedoms
+from veridyn.mechanics.regressor import regressor
+from veridyn.model.motion import BaseMotion, Motion
+from veridyn.model.tree import Rows, Tree
+
+Array = NDArray[np.float64]
+SAMPLES = 40
+FELT = 1e-6  # of the sum of the columns' sizes: more than this is an effect
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """`verdict`: "identifiable", "grouped" or "without effect", for the `name` asked; str() tells it in words.
+
+    `combinations` are the relations it takes part in; `motions` what would separate it, empty where nothing can.
+    """
+
+    name: str
+    verdict: str
+    combinations: tuple[str, ...]
+    motions: tuple[str, ...]
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def explain(tree: Tree, name: str, motion: Motion | None = None, *, rows: Rows = "all") -> Explanation:
+    """What can be said about one parameter: by any motion, or by the one given, and what would help."""
+    k = tree.parameters.index(name)
+    tie = tree.parameters.ties.get(name)
+    if tie is not None:
+        text = f"{name} is tied: it is {tie.factor:g} times {tie.to}. Ask about {tie.to}."
+        return Explanation(name, "tied", (), (), text)
+    if tree.parameters.states[k] == "known":
+        return Explanation(
+            name,
+            "known",
+            (),
+            (),
+            f"{name} is known ({tree.parameters[name]:g} {tree.parameters.units[k]}) and not asked.",
+        )
+    ideal = base_parameters(tree, rows=rows)
+    fate = ideal.fate(name)
+    if fate == "dead":
+        return Explanation(
+            name, "without effect", (), (), f"{name} has no effect on these equations: {_stillness(tree, k)}"
+        )
+    if motion is None or fate == "grouped":
+        return _by_structure(name, fate, ideal)
+    actual = base_parameters(tree, motion, rows=rows)
+    fate = actual.fate(name)
+    if fate == "alone":
+        return Explanation(name, "identifiable", (), (), f"{name} is identifiable by itself in this motion.")
+    hidden = null_vectors(actual, k)
+    found = tuple(label for label, moved in enriched(tree, motion) if _all_felt(tree, moved, hidden, rows))
+    remedy = (
+        f"A motion would separate it in which, besides, {_either(found)}."
+        if found
+        else "No single coordinate moved besides would separate it: move several at once, in ways unrelated to each other."
+    )
+    if fate == "dead":
+        text = f"{name} has no effect in this motion. {remedy}"
+        return Explanation(name, "without effect", (), found, text)
+    lines = tuple(actual.groups_of(name))
+    text = f"{name} enters this motion only in {_joined(lines)}. {remedy}"
+    return Explanation(name, "grouped", lines, found, text)
+
+
+def null_vectors(base: BaseParameters, k: int) -> Array:
+    """Directions in the space of parameters that this base cannot see and that involve parameter k, as rows."""
+    p = len(base.parameters)
+    if k in base.dead:
+        return np.eye(p)[[k]]
+    dependent = [d for d in range(p) if d not in base.columns and base.matrix[:, d].any()]
+    if k not in base.columns:
+        involved = [k]
+    else:
+        involved = [d for d in dependent if base.matrix[base.columns.index(k), d] != 0.0]
+    rows = np.zeros((len(involved), p))
+    for row, d in zip(rows, involved, strict=True):
+        row[d] = 1.0
+        row[list(base.columns)] -= base.matrix[:, d]
+    return rows
+
+
+def enriched(tree: Tree, motion: Motion) -> list[tuple[str, Motion]]:
+    """The motion, thinned, with one thing more moving in each: every coordinate by itself, and the base about and along its axes."""
+    rng = np.random.default_rng(0)  # any values unrelated to the motion serve
+    part = motion[:: max(1, len(motion) // SAMPLES)][:SAMPLES]
+    N = len(part)
+    out: list[tuple[str, Motion]] = []
+    for c, name in enumerate(tree.coordinates):
+        extra = np.zeros((3, N, tree.n))
+        extra[:, :, c] = rng.normal(size=(3, N))
+        out.append(
+            (
+                f"{name} moves by itself",
+                replace(part, q=part.q + extra[0], qd=part.qd + extra[1], qdd=part.qdd + extra[2]),
+            )
+        )
+    if part.base is None:
+        return out
+    b = part.base
+    for axis, label in enumerate("xyz"):
+        turn, push = np.zeros((2, N, 3)), np.zeros((N, 3))
+        turn[:, :, axis] = rng.normal(size=(2, N))
+        push[:, axis] = 5.0 * rng.normal(size=N)
+        out.append(
+            (
+                f"the base turns about {label}",
+                replace(part, base=replace(b, omega=b.omega + turn[0], omega_dot=b.omega_dot + turn[1])),
+            )
+        )
+        out.append(
+            (f"the base accelerates along {label}", replace(part, base=replace(b, acceleration=b.acceleration + push)))
+        )
+    if b.velocity is not None:
+        fast = BaseMotion(b.omega, b.omega_dot, b.acceleration, b.velocity * (1.0 + 0.3 * rng.normal(size=(N, 1))))
+        out.append(("the speed varies", replace(part, base=fast)))
+    return out
+
+
+def _all_felt(tree: Tree, motion: Motion, hidden: Array, rows: Rows) -> bool:
+    D = regressor(tree, motion, rows) @ tree.parameters.asked_matrix()
+    A = D.reshape(-1, D.shape[2])
+    sizes = np.linalg.norm(A, axis=0)
+    return all(np.linalg.norm(A @ v) > FELT * (sizes @ np.abs(v)) for v in hidden)
+
+
+def _by_structure(name: str, fate: str, ideal: BaseParameters) -> Explanation:
+    if fate == "alone":
+        return Explanation(
+            name, "identifiable", (), (), f"{name} is identifiable by itself, given a motion that excites it."
+        )
+    lines = tuple(ideal.groups_of(name))
+    text = (
+        f"{name} enters the dynamics only in {_joined(lines)}: no motion separates it. "
+        "Fix the other members with known values, or measure a force inside the machine."
+    )
+    return Explanation(name, "grouped", lines, (), text)
+
+
+def _stillness(tree: Tree, k: int) -> str:
+    j, _ = tree.columns[k]
+    if j < 0:
+        return "its element acts on none of these rows."
+    body, freedom = tree.bodies[j], freedoms(tree)[j]
+    if freedom.turns == "not":
+        return f"body '{body.name}' never turns."
+    if freedom.turns == "one" and freedom.direction is not None:
+        axis = ", ".join(f"{x:.3g}" for x in freedom.direction)
+        still = "" if freedom.shifts else " and no acceleration acts across it at the body's origin"
+        return (
+            f"body '{body.name}' turns about one direction only, ({axis}) in its frame{still}. "
+            "A joint before it, or a free base, would be needed."
+        )
+    return f"the rows looked at do not feel body '{body.name}', or what it does cancels on its way to the ground."
+
+
+def _joined(lines: tuple[str, ...]) -> str:
+    return " and ".join(lines)
+
+
+def _either(found: tuple[str, ...]) -> str:
+    return found[0] if len(found) == 1 else ", or ".join(found[:6])

@@ -1,0 +1,103 @@
+"""The R factor of one row's equations, built block by block.
+
+With A = [W_j | Y_j], RᵀR = AᵀA: everything least squares needs from any number of samples is in one small triangle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from veridyn.errors import DataError, Fault, IdentificationError
+
+Array = NDArray[np.float64]
+
+PANEL = 32  # columns LAPACK turns at once
+GRAM_LIMIT = 1e6  # condition of the equilibrated columns beyond which products have lost the digits that matter
+
+
+@dataclass(frozen=True, eq=False)
+class RowFactor:
+    """`R` (p + 1, p + 1), upper triangular, of a row's columns and, last, its measurement; `samples` equations went in.
+
+    While a "gram" factor is being summed, `R` holds AᵀA; :meth:`finished` turns it into the triangle or refuses.
+    """
+
+    row: str
+    columns: tuple[int, ...]
+    R: Array
+    samples: int = 0
+    method: Literal["qr", "gram"] = "qr"
+
+    def absorb(self, A: Array) -> RowFactor:
+        """The factor after the equations A (n, p + 1) as well."""
+        if not len(A):
+            return self
+        if self.method == "gram":
+            return replace(self, R=self.R + A.T @ A, samples=self.samples + len(A))
+        size = len(self.R)
+        # LAPACK's triangular-pentagonal QR turns [R; A] without touching the zeros below R.
+        R, _, _, info = lapack.dtpqrt(  # pyright: ignore[reportAttributeAccessIssue]
+            0, min(PANEL, size), np.asfortranarray(self.R), np.asfortranarray(A)
+        )
+        assert info == 0  # only a wrong argument sets it
+        return replace(self, R=np.triu(R), samples=self.samples + len(A))
+
+    def merge(self, other: RowFactor) -> RowFactor:
+        """The factor of both sets of equations."""
+        if (self.row, self.columns, self.method) != (other.row, other.columns, other.method):
+            raise DataError(
+                Fault("factors of different rows cannot be merged.", found=f"'{self.row}' and '{other.row}'")
+            )
+        if self.method == "gram":
+            return replace(self, R=self.R + other.R, samples=self.samples + other.samples)
+        return replace(self.absorb(other.R), samples=self.samples + other.samples)
+
+    def finished(self) -> RowFactor:
+        """The triangle; a gram factor becomes one by Cholesky, or is refused where its condition makes it unsafe."""
+        if self.method == "qr":
+            return self
+        scale = np.sqrt(np.diag(self.R))
+        alive = scale > 0
+        G = (self.R / np.where(alive, scale, 1.0)) / np.where(alive, scale, 1.0)[:, None]
+        W = G[:-1, :-1][np.ix_(alive[:-1], alive[:-1])]
+        values = np.linalg.eigvalsh(W) if len(W) else np.ones(1)
+        condition = np.sqrt(values[-1] / max(values[0], np.finfo(float).tiny)) if values[0] > 0 else np.inf
+        if condition > GRAM_LIMIT:
+            raise IdentificationError(
+                Fault(
+                    "sums of products are unsafe here: squaring the condition loses the digits that separate the parameters.",
+                    where=f"row '{self.row}'",
+                    expected=f"a condition below {GRAM_LIMIT:.0e} (columns scaled to one length)",
+                    found=f"{condition:.2e}",
+                    hint="Use method='qr', or ask only for base parameters.",
+                )
+            )
+        values, V = np.linalg.eigh(G)
+        root = np.sqrt(np.maximum(values, 0.0))[:, None] * V.T
+        R = triangle_of(root * np.where(alive, scale, 0.0))
+        return replace(self, R=R, method="qr")
+
+    @property
+    def measurement_norm(self) -> float:
+        """‖Y_j‖."""
+        return float(np.linalg.norm(self.R[:, -1]))
+
+    def residual(self, values: Array) -> float:
+        """‖Y_j − W_j x‖ for values x of the row's columns."""
+        return float(np.linalg.norm(self.R[:, -1] - self.R[:, :-1] @ values))
+
+
+def triangle_of(A: Array) -> Array:
+    """R of a QR factorisation: RᵀR = AᵀA."""
+    return np.asarray(np.linalg.qr(A, mode="r"))
+
+
+def empty(row: str, columns: tuple[int, ...], method: Literal["qr", "gram"] = "qr") -> RowFactor:
+    """The factor of no equations."""
+    size = len(columns) + 1
+    return RowFactor(row, columns, np.zeros((size, size)), 0, method)

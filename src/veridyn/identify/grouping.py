@@ -1,0 +1,92 @@
+"""From linear dependences to groups: which columns stay, which are added to them, and which say nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+RANK_TOLERANCE = 1e-9  # of the largest singular value, columns scaled by typical sizes
+DEAD = 1e-12  # of the largest column: rounding
+PIVOT = 1e-3  # a dependent column must carry at least this share of a null vector
+
+
+@dataclass(frozen=True)
+class Groups:
+    """`kept` columns; `matrix` K (kept, p) with A φ = A[:, kept] K φ; `dead` columns; singular values that decided.
+
+    `gap` is the ratio of the last kept to the first dropped singular value (infinite where none was dropped).
+    """
+
+    kept: tuple[int, ...]
+    matrix: Array
+    dead: tuple[int, ...]
+    singular_values: Array
+    rank: int
+
+    @property
+    def gap(self) -> float:
+        s = self.singular_values
+        if self.rank in (0, len(s)):
+            return float("inf")
+        return float(s[self.rank - 1] / max(s[self.rank], np.finfo(float).tiny))
+
+
+def group(A: Array, typical: Array, tolerance: float = RANK_TOLERANCE) -> Groups:
+    """Group the columns of A (any matrix with the dependences of the observation matrix, such as its R factor).
+
+    Columns are scaled by typical sizes; those that are zero to rounding are dead. Of dependent columns the earlier ones stay, so the
+    parameters of a body near the root take those of the bodies it carries. Rank by singular values above `tolerance`.
+    """
+    p = A.shape[1]
+    scaled = A * typical
+    norms = np.linalg.norm(scaled, axis=0) if len(A) else np.zeros(p)
+    largest = norms.max(initial=0.0)
+    alive = np.flatnonzero(norms > DEAD * largest) if largest > 0 else np.array([], dtype=int)
+    dead = tuple(int(c) for c in np.setdiff1d(np.arange(p), alive))
+    S = scaled[:, alive]
+    if S.shape[1] == 0:
+        return Groups((), np.zeros((0, p)), dead, np.zeros(0), 0)
+    _, s, Vt = np.linalg.svd(S, full_matrices=True)
+    s = np.concatenate([s, np.zeros(S.shape[1] - len(s))])
+    rank = int((s > tolerance * s[0]).sum())
+    dependent = _latest_dependent(Vt[rank:])
+    kept_local = [c for c in range(S.shape[1]) if c not in set(dependent)]
+    kept = alive[kept_local]
+    K = np.zeros((len(kept), p))
+    K[np.arange(len(kept)), kept] = 1.0
+    if dependent:
+        relation = np.linalg.lstsq(S[:, kept_local], S[:, dependent], rcond=None)[0]
+        dep = alive[dependent]
+        K[:, dep] = _snapped(relation) * typical[kept][:, None] / typical[dep][None, :]
+        K[:, dep] = _snapped(K[:, dep])
+    return Groups(tuple(int(c) for c in kept), K, dead, s, rank)
+
+
+def _latest_dependent(null: Array) -> list[int]:
+    """From the rows of a null space, one dependent column for each, the latest ones that can serve."""
+    rows = null.copy()
+    chosen: list[int] = []
+    for c in range(rows.shape[1] - 1, -1, -1):
+        left = rows[len(chosen) :]
+        if not len(left):
+            break
+        column = np.linalg.norm(left[:, c])
+        if column < PIVOT * np.abs(left).max():
+            continue
+        # Turn the remaining null vectors so that only the first of them touches this column, then set it aside.
+        v = left[:, c].copy()
+        v[0] += np.copysign(column, v[0])
+        v /= np.linalg.norm(v)
+        rows[len(chosen) :] = left - 2.0 * np.outer(v, v @ left)
+        chosen.append(c)
+    return sorted(chosen)
+
+
+def _snapped(a: NDArray[np.floating], tolerance: float = 1e-11) -> Array:
+    """Coefficients of small integers and halves made exact where rounding missed them."""
+    nearest = np.round(2.0 * a) / 2.0
+    return np.where(np.abs(a - nearest) < tolerance * np.maximum(1.0, np.abs(a)), nearest, a)

@@ -1,0 +1,310 @@
+"""The observation matrix, never stored: samples stream through the regressor into one small R factor for each row.
+
+For each row j the factor is that of [W_j | Y_j], over the columns the row can feel. Factors merge in any order, so blocks, threads,
+processes and several logs are the same operation. Weights, deviations, ranks and validation are all computed from the factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError, Fault, Faults, did_you_mean
+from veridyn.identify.factor import RowFactor, empty, triangle_of
+from veridyn.identify.threads import one_blas_thread
+from veridyn.mechanics.forces import needs_velocity
+from veridyn.mechanics.newton_euler import outward, rigid_rows
+from veridyn.mechanics.regressor import columns, structure
+from veridyn.mechanics.samples import acting_of, state_of
+from veridyn.model.motion import Motion
+from veridyn.model.parameters import ParameterSet
+from veridyn.model.tree import Rows, Tree
+from veridyn.progress import Progress, silent
+from veridyn.signals.butterworth import Butterworth, overlap, zero_phase
+from veridyn.signals.resample import uniform_rate
+from veridyn.spatial.algebra import ARRAYS
+
+Array = NDArray[np.float64]
+SPAN = 16384  # samples one job deals with
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How samples become equations.
+
+    `filter`: columns and measurements go through the same zero-phase filter, side by side (parallel filtering), so that the equations
+    stay true; then every `decimate`-th is kept. `dead_zone`: row → speed below which that row drops its samples (dry friction is not
+    sign(q̇) at standstill). `drop`: row → mask (N,) of samples that row leaves out, for a single motion. `trim`: samples left out at
+    each end of each motion, where derivatives and filters start up. `method` "gram" sums products instead of turning factors:
+    faster, half the digits, refused where the condition makes it unsafe.
+    """
+
+    filter: Butterworth | None = None
+    decimate: int = 1
+    dead_zone: Mapping[str, float] = field(default_factory=dict)
+    drop: Mapping[str, ArrayLike] = field(default_factory=dict)
+    trim: int = 0
+    block: int = 1024
+    method: Literal["qr", "gram"] = "qr"
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """The factors of all rows, over the asked parameters of one set."""
+
+    parameters: ParameterSet
+    rows: tuple[RowFactor, ...]
+
+    def merge(self, other: Observation) -> Observation:
+        """Both logs together. The rows and the parameters must be the same."""
+        names = [f.row for f in self.rows], [f.row for f in other.rows]
+        if self.parameters.names != other.parameters.names or names[0] != names[1]:
+            raise DataError(
+                Fault("observations of different models or rows cannot be merged.", found=f"{names[0]} and {names[1]}")
+            )
+        return Observation(self.parameters, tuple(a.merge(b) for a, b in zip(self.rows, other.rows, strict=True)))
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The asked parameters that some row can feel, in order."""
+        return tuple(sorted({c for f in self.rows for c in f.columns}))
+
+    @property
+    def samples(self) -> int:
+        """Equations in all."""
+        return sum(f.samples for f in self.rows)
+
+    def stacked(self, weights: Sequence[float]) -> Array:
+        """The R factor of all rows together, each times its weight, over :attr:`columns` and the measurement: P W, P Y of (25)."""
+        place = {c: k for k, c in enumerate(self.columns)}
+        size = len(place) + 1
+        R = np.zeros((size, size))
+        for f, weight in zip(self.rows, weights, strict=True):
+            wide = np.zeros((len(f.R), size))
+            wide[:, [place[c] for c in f.columns]] = weight * f.R[:, :-1]
+            wide[:, -1] = weight * f.R[:, -1]
+            R = triangle_of(np.vstack([R, wide]))
+        return R
+
+
+def observation(
+    tree: Tree,
+    motion: Motion | Sequence[Motion],
+    rows: Rows = "all",
+    sampling: Sampling | None = None,
+    *,
+    executor: Executor | None = None,
+    progress: Progress = silent,
+) -> Observation:
+    """Stream one motion, or several, into row factors of [W_j | Y_j] (22).
+
+    Y_j is the measured force (zero for a passive joint, a virtual one and the base; paper 001, 5.2), less what the wrenches ask of the
+    row, less the columns of known parameters times their values. With an `executor` the samples are shared out.
+    """
+    how = sampling or Sampling()
+    several = [motion] if isinstance(motion, Motion) else list(motion)
+    plan = _Plan(tree, tree.select_rows(rows), how)
+    plan.check(several)
+    jobs = [job for part in several for job in plan.jobs(part)]
+    total = float(sum(job.stop - job.start for job in jobs))
+    found = map(plan.factors, jobs) if executor is None else executor.map(plan.factors, jobs)
+    factors = tuple(empty(tree.rows[r], plan.columns[k], how.method) for k, r in enumerate(plan.rows))
+    done = 0.0
+    progress("streaming samples", done, total)
+    with one_blas_thread():
+        for job, part in zip(jobs, found, strict=True):
+            factors = tuple(a.merge(b) for a, b in zip(factors, part, strict=True))
+            done += job.stop - job.start
+            progress("streaming samples", done, total)
+    return Observation(tree.parameters, tuple(f.finished() for f in factors))
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """Samples start to stop of a log of `total` samples; `motion` holds them and their margins, from sample `offset` on."""
+
+    motion: Motion
+    offset: int
+    start: int
+    stop: int
+    total: int
+    rate: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    tree: Tree
+    rows: tuple[int, ...]
+    how: Sampling
+
+    @cached_property
+    def columns(self) -> tuple[tuple[int, ...], ...]:
+        """For each row, the asked parameters that enter it, tied ones under the name of what they are tied to."""
+        T = self.tree.parameters.asked_matrix() != 0.0
+        felt = structure(self.tree)
+        return tuple(tuple(int(c) for c in np.flatnonzero(T[list(felt[r])].any(axis=0))) for r in self.rows)
+
+    @cached_property
+    def wanted(self) -> tuple[tuple[int, int, float, float], ...]:
+        """Columns to compute: (column, column it counts for, factor, known value to take off or NaN where asked)."""
+        p = self.tree.parameters
+        out = []
+        for c, name in enumerate(p.names):
+            tie = p.ties.get(name)
+            to, factor = (c, 1.0) if tie is None else (p.index(tie.to), tie.factor)
+            value = float(p.values[to]) if p.states[to] == "known" else float("nan")
+            if value != 0.0:
+                out.append((c, to, factor, value))
+        return tuple(out)
+
+    def jobs(self, motion: Motion) -> Iterator[_Job]:
+        N, margin, rate = len(motion), 0, 0.0
+        if self.how.filter is not None:
+            rate = uniform_rate(motion.t, where="motion.t")
+            margin = overlap(self.how.filter, rate)
+        span = max(SPAN, 4 * margin)
+        for start in range(0, N, span):
+            stop = min(start + span, N)
+            lo, hi = max(0, start - margin), min(N, stop + margin)
+            yield _Job(motion[lo:hi], lo, start, stop, N, rate)
+
+    def factors(self, job: _Job) -> tuple[RowFactor, ...]:
+        """The factors of one job's samples, block by block."""
+        own = [empty(self.tree.rows[r], cs, self.how.method) for r, cs in zip(self.rows, self.columns, strict=True)]
+        margin = 0 if self.how.filter is None else overlap(self.how.filter, job.rate)
+        size = max(self.how.block, 2 * margin)
+        with one_blas_thread():
+            for start in range(job.start, job.stop, size):
+                stop = min(start + size, job.stop)
+                for k, A in enumerate(self._equations(job, start, stop, margin)):
+                    own[k] = own[k].absorb(A)
+        return tuple(own)
+
+    def _equations(self, job: _Job, start: int, stop: int, margin: int) -> Iterator[Array]:
+        """[W_j | Y_j] of one block for each row, filtered, decimated and thinned."""
+        how = self.how
+        lo = max(job.offset, start - margin)
+        hi = min(job.offset + len(job.motion), stop + margin)
+        part = job.motion[lo - job.offset : hi - job.offset]
+        inner = slice(start - lo, stop - lo)
+        numbers = np.arange(start, stop)
+        thin = (numbers % how.decimate == 0) & (numbers >= how.trim) & (numbers < job.total - how.trim)
+        for r, A in zip(self.rows, self._tables(part), strict=True):
+            if how.filter is not None:
+                A = zero_phase(A, job.rate, how.filter, where=f"row '{self.tree.rows[r]}'")
+            yield A[inner][thin & self._used(part.qd[inner], numbers, r, A[inner, -1])]
+
+    def _tables(self, part: Motion) -> list[Array]:
+        """[W_j | Y_j] of every sample of a block, before filtering."""
+        tree = self.tree
+        place = [{c: k for k, c in enumerate(cs)} for cs in self.columns]
+        which = {r: k for k, r in enumerate(self.rows)}
+        tables = [np.zeros((len(part), len(cs) + 1), order="F") for cs in self.columns]
+        state = state_of(tree, part)
+        o = outward(tree, state, ARRAYS, needs_velocity(tree))
+        outside = rigid_rows(tree, o, {}, acting_of(tree, part))
+        for r, A in zip(self.rows, tables, strict=True):
+            A[:, -1] = self._force(part, r) - outside[r]  # Γ − Γ_ext, paper 001 (5)
+        fate = {c: (to, factor, value) for c, to, factor, value in self.wanted}
+        for c, entries in columns(tree, state, o, part.signals, ARRAYS, fate):
+            to, factor, value = fate[c]
+            for r, column in entries.items():
+                if r not in which:
+                    continue
+                A = tables[which[r]]
+                if np.isnan(value):
+                    A[:, place[which[r]][to]] += factor * column
+                else:
+                    A[:, -1] -= factor * value * column
+        return tables
+
+    def _force(self, part: Motion, row: int) -> Array | float:
+        """Γ of a row: measured where a motor acts and is measured, zero elsewhere (paper 001, 5.2)."""
+        tree = self.tree
+        k = row - len(tree.rows) + tree.n
+        if k < 0 or not tree.actuated[k] or part.forces is None:
+            return 0.0
+        gamma = part.forces[:, k]
+        return 0.0 if tree.coordinates[k] in driven(tree) and np.isnan(gamma).all() else gamma
+
+    def _used(self, qd: Array, numbers: NDArray[np.intp], row: int, y: Array) -> NDArray[np.bool_]:
+        how, name = self.how, self.tree.rows[row]
+        used = np.isfinite(y)
+        if name in how.dead_zone:
+            used &= np.abs(qd[:, self.tree.coordinates.index(name)]) >= how.dead_zone[name]
+        if name in how.drop:
+            used &= ~np.asarray(how.drop[name], dtype=bool)[numbers]
+        return used
+
+    def check(self, motions: Sequence[Motion]) -> None:
+        """Refuse what cannot be streamed: every fault at once."""
+        tree, how, faults = self.tree, self.how, Faults()
+        if not motions:
+            raise DataError(Fault("there is no motion to identify from.", where=tree.name))
+        for motion in motions:
+            tree.check_motion(motion)
+            self._check_forces(motion, faults)
+        names = [tree.rows[r] for r in self.rows]
+        for setting, keys in (("dead_zone", how.dead_zone), ("drop", how.drop)):
+            for name in keys:
+                if name not in names:
+                    faults.add(
+                        f"'{name}' is not one of the rows.", where=f"sampling.{setting}", hint=did_you_mean(name, names)
+                    )
+                elif setting == "dead_zone" and name not in tree.coordinates:
+                    faults.add(f"row '{name}' has no speed of its own.", where="sampling.dead_zone")
+        for name, mask in how.drop.items():
+            if len(motions) > 1 or np.asarray(mask).shape != (len(motions[0]),):
+                faults.add(
+                    "a mask belongs to one motion and has one entry for each of its samples.",
+                    where=f"sampling.drop['{name}']",
+                    expected=f"({len(motions[0])},) and a single motion",
+                    found=f"{np.asarray(mask).shape} and {len(motions)} motions",
+                )
+        if how.decimate < 1 or how.trim < 0 or how.block < 1:
+            faults.add("decimate and block must be at least 1, trim at least 0.", where="sampling")
+        if how.method not in ("qr", "gram"):
+            faults.add(f"there is no method '{how.method}'.", where="sampling.method", expected="'qr' or 'gram'")
+        faults.raise_if_any(DataError, tree.name)
+
+    def _check_forces(self, motion: Motion, faults: Faults) -> None:
+        tree = self.tree
+        first = len(tree.rows) - tree.n
+        for r in self.rows:
+            if r < first:
+                continue
+            k, name = r - first, tree.rows[r]
+            given = None if motion.forces is None else motion.forces[:, k]
+            missing = given is None or np.isnan(given).all()
+            if tree.actuated[k] and missing and name not in driven(tree):
+                faults.add(
+                    "the joint is actuated, and no force of it is measured.",
+                    where=f"row '{name}'",
+                    expected="a column of motion.forces, or a drive_gain element with its signal",
+                    hint="Leave the row out (rows=…), or mark the joint passive if it has no motor.",
+                )
+            if given is not None and not tree.actuated[k] and np.nanmax(np.abs(given), initial=0.0) > 0.0:
+                faults.add(
+                    "the joint is passive, and yet a force of it is given.",
+                    where=f"row '{name}'",
+                    expected="zero or NaN",
+                    found=f"up to {np.nanmax(np.abs(given)):.4g}",
+                    hint="Mark the joint actuated, or give NaN.",
+                )
+            if given is not None and self.how.filter is not None and np.isnan(given).any() and not missing:
+                faults.add(
+                    "its measured force has gaps (NaN), which a filter would smear.",
+                    where=f"row '{name}'",
+                    hint="Cut the motion into pieces without gaps and give them as a list.",
+                )
+
+
+def driven(tree: Tree) -> set[str]:
+    """Coordinates whose force is a drive gain times a signal, so that no measured force is needed."""
+    return {c for e in tree.elements if e.kind == "drive_gain" for c in e.on}

@@ -1,0 +1,151 @@
+"""What an identification found: values with deviations, and everything needed to judge them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.identify.base import BaseParameters
+from veridyn.model.tree import Tree
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """When a parameter counts as well identified: `sigmas` times its relative deviation below `percent`.
+
+    Paper 000 has two rules: section IV.B asks for 2 σ% < 10, section VII.A accepts σ% < 10. Both are stated, one is chosen.
+    """
+
+    percent: float = 10.0
+    sigmas: float = 1.0
+
+
+SIGMA_BELOW_TEN = Acceptance(10.0, 1.0)
+TWO_SIGMA_BELOW_TEN = Acceptance(10.0, 2.0)
+
+
+@dataclass(frozen=True)
+class RowReport:
+    """One row of a fit or of a validation: equations, rms of the error, of the measurement, and their ratio."""
+
+    row: str
+    samples: int
+    rms: float
+    measured_rms: float
+    sigma: float = float("nan")
+
+    @property
+    def relative_error(self) -> float:
+        """‖r‖ / ‖y‖; NaN where nothing is measured."""
+        return self.rms / self.measured_rms if self.measured_rms > 0 else float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Base parameters with their standard deviations.
+
+    `names` carry an R where standard parameters are grouped (see ``base.relations()``). `sigma` are standard deviations by (27),
+    `relative_sigma` is σ % = 100 σ/|value| of (28). `residual_sigma` is (26), 1 where the row weights are right.
+    `condition` is that of the weighted, unscaled base regressor; `condition_scaled` uses typical sizes.
+    """
+
+    tree: Tree
+    base: BaseParameters
+    values: Array
+    covariance: Array
+    rows: tuple[RowReport, ...]
+    estimator: str
+    residual_sigma: float
+    condition: float
+    condition_scaled: float
+    acceptance: Acceptance = SIGMA_BELOW_TEN
+    notes: tuple[str, ...] = ()
+    removed: tuple[str, ...] = field(default=())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.base.names
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        return self.base.units
+
+    @property
+    def sigma(self) -> Array:
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def relative_sigma(self) -> Array:
+        """σ % of each parameter (28); infinite where the value is zero."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.values == 0.0, np.inf, 100.0 * self.sigma / np.abs(self.values))
+
+    @property
+    def correlation(self) -> Array:
+        s = self.sigma
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.covariance / np.outer(s, s)
+
+    def well_identified(self, rule: Acceptance | None = None) -> tuple[str, ...]:
+        """Names that pass a rule, by default the fit's own."""
+        r = rule or self.acceptance
+        return tuple(n for n, s in zip(self.names, self.relative_sigma, strict=True) if r.sigmas * s < r.percent)
+
+    @property
+    def priors(self) -> Array:
+        """What the tree's priors say of each base parameter; NaN where they say nothing."""
+        p = self.tree.parameters
+        out = np.full(len(self.values), np.nan)
+        for k, row in enumerate(self.base.matrix):
+            members = np.flatnonzero(row)
+            if np.isfinite(p.values[members]).all():
+                out[k] = row[members] @ p.values[members]
+        return out
+
+    @property
+    def standard(self) -> Array:
+        """Standard parameters, all of the tree's, that reproduce the fit: grouped members at their priors (zero where unknown).
+
+        They give the same forces on what was excited; split within a group they are the prior's word, not the data's.
+        """
+        p = self.tree.parameters
+        phi = np.where(np.isfinite(p.values), p.values, 0.0)
+        leads = list(self.base.columns)
+        phi[[p.index(n) for n in self.removed]] = 0.0
+        phi[leads] = 0.0
+        phi[leads] = self.values - self.base.matrix @ phi
+        for name, tie in p.ties.items():
+            phi[p.index(name)] = tie.factor * phi[p.index(tie.to)]
+        return phi
+
+    def identified(self) -> Tree:
+        """The tree with the identified parameters."""
+        return self.tree.with_parameters(self.standard)
+
+    def summary(self) -> str:
+        """A table of names, values, deviations and priors, the rows, and what limits the result."""
+        rule = self.acceptance
+        lines = [
+            f"{self.tree.name}: {len(self.values)} base parameters by {self.estimator}, "
+            f"{len(self.well_identified())} with {rule.sigmas:g} sigma% < {rule.percent:g}; "
+            f"condition {self.condition:.4g} (scaled {self.condition_scaled:.4g})",
+            f"{'parameter':<14}{'value':>14}{'sigma':>12}{'sigma%':>9}{'prior':>14}  unit",
+        ]
+        for name, v, s, r, prior, unit in zip(
+            self.names, self.values, self.sigma, self.relative_sigma, self.priors, self.units, strict=True
+        ):
+            mark = "" if rule.sigmas * r < rule.percent else "  *"
+            shown = f"{prior:14.6g}" if np.isfinite(prior) else f"{'–':>14}"
+            lines.append(f"{name:<14}{v:14.6g}{s:12.4g}{min(r, 9999.9):9.1f}{shown}  {unit}{mark}")
+        lines.append(f"{'row':<14}{'samples':>14}{'rms error':>12}{'error %':>9}{'measured rms':>14}")
+        lines += [
+            f"{r.row:<14}{r.samples:14d}{r.rms:12.4g}{100 * r.relative_error:9.2f}{r.measured_rms:14.6g}"
+            for r in self.rows
+        ]
+        lines += [f"removed as inessential: {', '.join(self.removed)}"] if self.removed else []
+        lines += list(self.notes)
+        return "\n".join(lines)

@@ -1,0 +1,124 @@
+"""Base parameters by closed rules: what any motion of a tree can tell about its bodies, without looking at a motion.
+
+From the leaves to the root, each joint lets go of what it cannot tell from its antecedent's parameters (Gautier and Khalil 1990,
+for trees; checked by rank on random trees): a turning joint of M, MZ and YY (as YY diag(1, 1, 0)), a sliding one of J, a fixed one
+of everything. What stays is a set of independent combinations of the standard parameters. On a fixed base, bodies that turn only about
+one direction, or not at all, tell less still.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.mechanics.kinematics import jacobian
+from veridyn.model.tree import Tree
+from veridyn.spatial.inertia import move_matrix
+
+Array = NDArray[np.float64]
+
+XX, XY, XZ, YY, YZ, ZZ, MX, MY, MZ, M = range(10)
+PARALLEL = 1e-9  # sine of the angle below which two axes are one direction
+
+
+def _picked(*pairs: tuple[int, int]) -> Array:
+    K = np.zeros((10, 10))
+    for to, of in pairs:
+        K[to, of] = 1.0
+    return K
+
+
+TURNING_LETS_GO = _picked((XX, YY), (YY, YY), (MZ, MZ), (M, M))
+SLIDING_LETS_GO = _picked(*((k, k) for k in (XX, XY, XZ, YY, YZ, ZZ)))
+PARALLEL_SLIDE_LETS_GO = SLIDING_LETS_GO + _picked((MX, MX), (MY, MY))
+EVERYTHING = np.eye(10)
+
+
+@dataclass(frozen=True)
+class Freedom:
+    """How freely a body of a fixed tree moves: about no axis, about one direction (in its frame), or generally.
+
+    `shifts`: its origin feels an acceleration across that direction (any acceleration, where it turns generally), gravity included.
+    """
+
+    turns: str  # "not", "one", "generally"
+    direction: Array | None
+    shifts: bool
+
+
+def freedoms(tree: Tree) -> list[Freedom]:
+    """The freedom of each body; all bodies of a free tree move generally."""
+    if tree.base == "free":
+        return [Freedom("generally", None, True) for _ in tree.bodies]
+    found: list[Freedom] = []
+    g = [np.zeros(3)] * len(tree.bodies)
+    # A configuration without symmetry, so that what vanishes here vanishes everywhere.
+    generic = np.sin(1.0 + 2.0 * np.arange(tree.n, dtype=np.float64) * np.sqrt(2.0))[None]
+    for j, (i, body) in enumerate(zip(tree.antecedent, tree.bodies, strict=True)):
+        R = body.placement.rotation
+        before = found[i] if i >= 0 else Freedom("not", None, False)
+        g[j] = R.T @ (g[i] if i >= 0 else tree.gravity)
+        direction = None if before.direction is None else R.T @ before.direction
+        turns = before.turns
+        if body.joint == "turning":
+            if turns == "not":
+                turns, direction = "one", np.array([0.0, 0.0, 1.0])
+            elif turns == "one" and direction is not None and np.hypot(direction[0], direction[1]) > PARALLEL:
+                turns, direction = "generally", None
+        travel = jacobian(tree, generic, body.name, frame="body")[0, :3]
+        felt = np.column_stack([travel, g[j]])
+        if direction is not None:
+            # Turning about the direction itself leaves what is across it across it, so q = 0 decides for gravity.
+            felt = felt - np.outer(direction, direction @ felt)
+        found.append(Freedom(turns, direction, bool(np.abs(felt).max() > PARALLEL)))
+    return found
+
+
+def combinations(tree: Tree) -> Array:
+    """B (b, 10 n_bodies): independent combinations of all bodies' parameters, virtual ones included, that decide the dynamics.
+
+    The columns of a regressor of all bodies have exactly the linear dependences of the columns of B.
+    """
+    count = len(tree.bodies)
+    G = [np.zeros((10, 10 * count)) for _ in range(count)]
+    for j in range(count):
+        G[j][:, 10 * j : 10 * j + 10] = np.eye(10)
+    kept: list[list[Array]] = [[] for _ in range(count)]
+    free = freedoms(tree)
+    for j in range(count - 1, -1, -1):
+        i, body = tree.antecedent[j], tree.bodies[j]
+        if tree.base == "free" and i < 0:
+            kept[j] = list(G[j])
+            continue
+        lets_go, stays = _joint_rule(body.joint, free[j])
+        kept[j] = list(stays @ G[j])
+        if i >= 0:
+            G[i] = G[i] + move_matrix(body.placement.rotation, body.placement.position) @ lets_go @ G[j]
+    rows = [row for body in kept for row in body]
+    return np.array(rows).reshape(-1, 10 * count)
+
+
+def _joint_rule(joint: str, freedom: Freedom) -> tuple[Array, Array]:
+    """What goes to the antecedent (10, 10), and the combinations that stay (k, 10)."""
+    unit = np.eye(10)
+    if joint == "fixed":
+        return EVERYTHING, unit[:0]
+    if joint == "turning":
+        first_moments = [unit[MX], unit[MY]] if freedom.shifts else []
+        if freedom.turns == "one":
+            return TURNING_LETS_GO, np.array([unit[ZZ], *first_moments])
+        inertia = [unit[XX] - unit[YY], unit[XY], unit[XZ], unit[YZ], unit[ZZ]]
+        return TURNING_LETS_GO, np.array([*inertia, *first_moments])
+    if freedom.turns == "not":
+        return SLIDING_LETS_GO, unit[[M]]
+    if freedom.turns == "generally" or freedom.direction is None:
+        return SLIDING_LETS_GO, unit[[MX, MY, MZ, M]]
+    u = freedom.direction
+    if np.hypot(u[0], u[1]) < PARALLEL:
+        return PARALLEL_SLIDE_LETS_GO, unit[[M]]
+    # The first moment along the one direction of turning has no effect; the other two components stay.
+    d = int(np.argmax(np.abs(u)))
+    stays = [unit[MX + k] - u[k] / u[d] * unit[MX + d] for k in range(3) if k != d]
+    return SLIDING_LETS_GO, np.array([*stays, unit[M]])

@@ -1,0 +1,44 @@
+"""One BLAS thread while many small factors are turned.
+
+A threaded BLAS shares out every small product of a triangular QR and spends its time waiting: on two cores the streaming of a log became
+ten times slower than on one thread. The samples are shared out instead, by the caller's executor.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class _Limit:
+    """How many are inside, and what was found by the first of them: threads of one process share one BLAS."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    inside: int = 0
+    held: Any = None
+
+
+_limit = _Limit()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread in this process until the last of those who asked for it leaves."""
+    from threadpoolctl import threadpool_limits
+
+    with _limit.lock:
+        if _limit.inside == 0:
+            _limit.held = threadpool_limits(1, user_api="blas")
+        _limit.inside += 1
+    try:
+        yield
+    finally:
+        with _limit.lock:
+            _limit.inside -= 1
+            if _limit.inside == 0:
+                _limit.held.restore_original_limits()
+                _limit.held = None

@@ -1,0 +1,1 @@
+"""The machines veridyn knows by name, one model file each."""

@@ -1,0 +1,1 @@
+"""The laws of motion: kinematics, inverse and forward dynamics, regressors, forces and energies."""

@@ -1,0 +1,256 @@
+"""Motion from forces: a tree integrated over time, with a fixed step or with SciPy's integrators.
+
+The state is (q, q̇), and for a free base also its position and attitude in the ground's frame, its velocity there and its ω in
+its own frame. Attitude is a quaternion, so no orientation is singular.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.integrate import solve_ivp
+
+from veridyn.errors import DataError, Fault, Faults, SimulationError
+from veridyn.mechanics.forward import equations_of_motion, solve_mass
+from veridyn.mechanics.newton_euler import State, Wrench
+from veridyn.mechanics.samples import complete_values, minus_gravity, split
+from veridyn.model.motion import BaseMotion, Motion
+from veridyn.model.tree import Tree
+from veridyn.progress import Progress, silent
+from veridyn.spatial.algebra import FLOATS, Algebra, FloatAlgebra
+from veridyn.spatial.rotations import matrix_of, quaternion_rate
+
+Array = NDArray[np.float64]
+Forces = Callable[[float, Array, Array], ArrayLike]
+SCIPY = ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")
+
+
+@dataclass(frozen=True)
+class BaseState:
+    """Where a free base is and how it moves: position and velocity in the ground's frame, ω in the base's own."""
+
+    position: ArrayLike = (0.0, 0.0, 0.0)
+    quaternion: ArrayLike = (1.0, 0.0, 0.0, 0.0)
+    velocity: ArrayLike = (0.0, 0.0, 0.0)
+    omega: ArrayLike = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What acts from outside, each a function of time, q and q̇: forces (n,) on the coordinates, wrenches by body, signals by name."""
+
+    forces: Forces | None = None
+    wrenches: Callable[[float, Array, Array], Mapping[str, ArrayLike]] | None = None
+    signals: Callable[[float, Array, Array], Mapping[str, float]] | None = None
+
+
+@dataclass(frozen=True)
+class Method:
+    """How to integrate: "RK4" with `step`, or one of SciPy's methods, where `step` is the longest step allowed.
+
+    `friction_speed`: dry friction is a jump at standstill, which no integrator of fixed order follows; where given, sign(v) becomes
+    tanh(v / friction_speed), and the difference from the jump is the simulator's, not the model's.
+    """
+
+    name: str = "DOP853"
+    step: float = math.inf
+    rtol: float = 1e-9
+    atol: float = 1e-10
+    friction_speed: float = 0.0
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """A simulated motion, with the pose of a free base in the ground's frame."""
+
+    motion: Motion
+    base_position: Array | None = None
+    base_rotation: Array | None = None
+
+
+@dataclass(frozen=True)
+class _Smooth(FloatAlgebra):
+    speed: float = 1.0
+
+    def sign(self, x: float) -> float:
+        return math.tanh(x / self.speed)
+
+
+@dataclass(frozen=True)
+class _System:
+    tree: Tree
+    inputs: Inputs
+    algebra: Algebra
+    X: Mapping[int, tuple[float, ...]]
+    gains: list[float]
+
+    @property
+    def free(self) -> bool:
+        return self.tree.base == "free"
+
+    def accelerations(self, t: float, y: Array) -> tuple[Array, Array, dict[str, Array], Mapping[str, float]]:
+        """All accelerations, and the forces, wrenches and signals that cause them."""
+        tree, n = self.tree, self.tree.n
+        at = 7 if self.free else 0
+        q, qd = y[at : at + n], y[-n:] if n else y[:0]
+        forces = (
+            np.zeros(n) if self.inputs.forces is None else np.asarray(self.inputs.forces(t, q, qd), dtype=np.float64)
+        )
+        wrenches = {} if self.inputs.wrenches is None else self.inputs.wrenches(t, q, qd)
+        wrenches = {k: np.asarray(w, dtype=np.float64) for k, w in wrenches.items()}
+        signals = {} if self.inputs.signals is None else self.inputs.signals(t, q, qd)
+        acting: dict[int, Wrench] = {}
+        for body, w in wrenches.items():
+            fx, fy, fz, mx, my, mz = w.tolist()
+            acting[tree.index(body)] = ((fx, fy, fz), (mx, my, mz))
+        entries, bias = equations_of_motion(
+            tree, self._state(y, q, qd), self.X, self.gains, acting, signals, self.algebra
+        )
+        rows = len(tree.rows)
+        M = np.zeros((rows, rows))
+        for place, value in entries.items():
+            M[place] = value
+        load = -np.array(bias)
+        load[rows - n :] += forces
+        return solve_mass(tree, M, load), forces, wrenches, signals
+
+    def _state(self, y: Array, q: Array, qd: Array) -> State:
+        still = [0.0] * self.tree.n
+        if not self.free:
+            return State(q.tolist(), qd.tolist(), still, vd=minus_gravity(self.tree))
+        R = matrix_of(y[3:7] / np.linalg.norm(y[3:7]))
+        n = self.tree.n
+        v, w = (R.T @ y[7 + n : 10 + n]).tolist(), y[10 + n : 13 + n].tolist()
+        return State(q.tolist(), qd.tolist(), still, w=tuple(w), v=tuple(v))
+
+    def rate(self, t: float, y: Array) -> Array:
+        n = self.tree.n
+        a = self.accelerations(t, y)[0]
+        if not self.free:
+            return np.concatenate([y[n:], a])
+        quaternion, velocity, omega = y[3:7], y[7 + n : 10 + n], y[10 + n : 13 + n]
+        R = matrix_of(quaternion / np.linalg.norm(quaternion))
+        return np.concatenate(
+            [velocity, quaternion_rate(quaternion, omega), y[13 + n :], R @ a[:3] + self.tree.gravity, a[3:]]
+        )
+
+
+def integrate(
+    tree: Tree,
+    t: ArrayLike,
+    q: ArrayLike,
+    qd: ArrayLike,
+    inputs: Inputs | Forces | None = None,
+    *,
+    base: BaseState | None = None,
+    method: Method | None = None,
+    parameters: Array | None = None,
+    progress: Progress = silent,
+) -> Trajectory:
+    """The motion from (q, q̇) at t[0], sampled at the times t, with exact accelerations and the forces that acted.
+
+    The equations are Γ = D φ of :func:`~veridyn.mechanics.inverse.inverse_dynamics` solved for the accelerations, elements included.
+    An integration that does not reach its end raises :class:`~veridyn.errors.SimulationError` with the time it reached.
+    """
+    how = method or Method()
+    clock, y0 = np.asarray(t, dtype=np.float64), _initial(tree, t, q, qd, base, how)
+    X, gains = split(tree, complete_values(tree, parameters))
+    algebra = _Smooth(how.friction_speed) if how.friction_speed > 0 else FLOATS
+    acting = inputs if isinstance(inputs, Inputs) else Inputs(inputs)
+    system = _System(tree, acting, algebra, X, gains)
+
+    def rate(time: float, y: Array) -> Array:
+        progress("simulating", time - clock[0], clock[-1] - clock[0])
+        return system.rate(time, y)
+
+    if how.name == "RK4":
+        states = _runge_kutta(rate, clock, y0, how.step)
+    else:
+        solution = solve_ivp(
+            rate, (clock[0], clock[-1]), y0, how.name, clock, rtol=how.rtol, atol=how.atol, max_step=how.step
+        )
+        states = solution.y.T
+        if not solution.success:
+            raise SimulationError(
+                Fault(
+                    f"{how.name} stopped at {solution.t[-1] if len(solution.t) else clock[0]:.6g} s: {solution.message}",
+                    where=tree.name,
+                    expected=f"{clock[-1]:.6g} s",
+                    hint="Look for a stiff spring, dry friction at standstill (friction_speed=), or a force that runs away.",
+                )
+            )
+    if not np.isfinite(states).all():
+        first = int(np.argmin(np.isfinite(states).all(axis=1)))
+        raise SimulationError(
+            Fault(
+                f"the motion is no longer finite at {clock[first]:.6g} s.", where=tree.name, hint="Try a smaller step."
+            )
+        )
+    return _trajectory(system, clock, states)
+
+
+def _initial(tree: Tree, t: ArrayLike, q: ArrayLike, qd: ArrayLike, base: BaseState | None, how: Method) -> Array:
+    faults = Faults()
+    clock = np.asarray(t, dtype=np.float64)
+    if clock.ndim != 1 or len(clock) < 2 or not (np.diff(clock) > 0).all():
+        faults.add("the times do not increase.", where="t", expected="at least two increasing times")
+    start = [np.asarray(x, dtype=np.float64) for x in (q, qd)]
+    for name, x in zip(("q", "qd"), start, strict=True):
+        if x.shape != (tree.n,) or not np.isfinite(x).all():
+            faults.add(
+                "the start is not a state of this machine.", where=name, expected=f"({tree.n},) finite", found=f"{x}"
+            )
+    if how.name not in (*SCIPY, "RK4"):
+        faults.add(f"there is no integrator '{how.name}'.", where="method", expected="RK4 or " + ", ".join(SCIPY))
+    if how.name == "RK4" and not (0 < how.step < math.inf):
+        faults.add(
+            "a fixed step needs its length.", where="method.step", expected="a positive time", found=f"{how.step}"
+        )
+    if tree.base == "free" and base is None:
+        base = BaseState()
+    if tree.base == "fixed" and base is not None:
+        faults.add("the base is fixed and has no state.", where="base")
+    faults.raise_if_any(DataError, tree.name)
+    if base is None:
+        return np.concatenate(start)
+    p, e, v, w = (np.asarray(x, dtype=np.float64) for x in (base.position, base.quaternion, base.velocity, base.omega))
+    return np.concatenate([p, e / np.linalg.norm(e), start[0], v, w, start[1]])
+
+
+def _runge_kutta(rate: Callable[[float, Array], Array], clock: Array, y: Array, step: float) -> Array:
+    """The classical scheme of order four; each interval of the clock is cut into equal steps no longer than `step`."""
+    states = [y]
+    for start, end in itertools.pairwise(clock.tolist()):
+        count = max(1, math.ceil((end - start) / step - 1e-9))
+        h = (end - start) / count
+        for k in range(count):
+            t = start + k * h
+            k1 = rate(t, y)
+            k2 = rate(t + h / 2, y + h / 2 * k1)
+            k3 = rate(t + h / 2, y + h / 2 * k2)
+            k4 = rate(t + h, y + h * k3)
+            y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        states.append(y)
+    return np.array(states)
+
+
+def _trajectory(system: _System, clock: Array, y: Array) -> Trajectory:
+    n = system.tree.n
+    found = [system.accelerations(t, state) for t, state in zip(clock, y, strict=True)]
+    a = np.array([f[0] for f in found])
+    forces = np.array([f[1] for f in found])
+    wrenches = {body: np.array([f[2][body] for f in found]) for body in found[0][2]}
+    signals = {name: np.array([f[3][name] for f in found]) for name in found[0][3]}
+    if not system.free:
+        return Trajectory(Motion(clock, y[:, :n], y[:, n:], a, None, forces, wrenches, signals))
+    quaternion = y[:, 3:7] / np.linalg.norm(y[:, 3:7], axis=1, keepdims=True)
+    R = matrix_of(quaternion)
+    velocity = np.einsum("nji,nj->ni", R, y[:, 7 + n : 10 + n])
+    base = BaseMotion(y[:, 10 + n : 13 + n], a[:, 3:6], a[:, :3], velocity)
+    motion = Motion(clock, y[:, 7 : 7 + n], y[:, 13 + n :], a[:, 6:], base, forces, wrenches, signals)
+    return Trajectory(motion, y[:, :3], R)

@@ -1,0 +1,49 @@
+"""Inverse dynamics of a sampled motion: which forces it takes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.mechanics.forces import all_rows, needs_velocity
+from veridyn.mechanics.newton_euler import outward, rigid_rows
+from veridyn.mechanics.samples import acting_of, blocks, complete_values, split, state_of
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Rows, Tree
+from veridyn.spatial.algebra import ARRAYS
+
+Array = NDArray[np.float64]
+
+
+def inverse_dynamics(tree: Tree, motion: Motion, rows: Rows = "all", parameters: Array | None = None) -> Array:
+    """Γ (N, rows) = D(q, q̇, q̈) φ − Gᵀ wrenches: (3) and (17) of paper 000, and (19) for the rows of a free base.
+
+    With `parameters` (in the order of ``tree.parameters``) or the tree's own. Rows of a free base are zero when every force on
+    the machine is in ``motion.wrenches``. Units: N for sliding rows and forces, N*m for turning rows and moments.
+    """
+    tree.check_motion(motion)
+    chosen = tree.select_rows(rows)
+    X, gains = split(tree, complete_values(tree, parameters))
+    out = np.empty((len(motion), len(chosen)))
+    for block in blocks(len(motion)):
+        part = motion[block]
+        state = state_of(tree, part)
+        o = outward(tree, state, ARRAYS, needs_velocity(tree))
+        gamma = all_rows(tree, state, o, X, gains, acting_of(tree, part), part.signals, ARRAYS)
+        for k, r in enumerate(chosen):
+            out[block, k] = gamma[r]
+    return out
+
+
+def external_rows(tree: Tree, motion: Motion) -> Array:
+    """Γ_ext (N, all rows): what the wrenches of a motion alone ask of each row, −Gᵀ wrenches (paper 001, equation 4)."""
+    tree.check_motion(motion)
+    out = np.zeros((len(motion), len(tree.rows)))
+    if not motion.wrenches:
+        return out
+    for block in blocks(len(motion)):
+        part = motion[block]
+        o = outward(tree, state_of(tree, part), ARRAYS)
+        for r, value in enumerate(rigid_rows(tree, o, {}, acting_of(tree, part))):
+            out[block, r] = value
+    return out

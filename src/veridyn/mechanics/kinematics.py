@@ -1,0 +1,96 @@
+"""Where bodies are and how they move: poses, Jacobians, velocities and accelerations of any body's frame.
+
+A frame of interest on a body (a sensor, a tool) is a virtual body on a fixed joint, so every frame is a body's frame.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError, Fault
+from veridyn.mechanics.newton_euler import Outward, State, carry, outward
+from veridyn.mechanics.samples import state_of
+from veridyn.model.motion import BaseMotion, Motion
+from veridyn.model.tree import Tree
+from veridyn.spatial.algebra import ARRAYS, Scalar
+from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, plus, product, rotate
+
+Array = NDArray[np.float64]
+
+
+def body_pose(tree: Tree, q: ArrayLike, body: str) -> tuple[Array, Array]:
+    """R (N, 3, 3) and p (N, 3) of a body's frame in the ground's, or in the base's where the base is free."""
+    o = posed(tree, q)
+    R, p = pose_in_root(tree, o, tree.index(body))
+    N = len(np.asarray(q))
+    return _stacked(R, N), _column(p, N)
+
+
+def jacobian(tree: Tree, q: ArrayLike, body: str, frame: str = "ground") -> Array:
+    """J (N, 6, n): [v; ω] = J q̇, with v of the body's origin. For a free base (N, 6, 6 + n), [v; ω] = J [v_b; ω_b; q̇].
+
+    In the axes of the "ground" (of the base, where it is free) or of the "body" itself. By virtual work, each row of J is what a unit
+    wrench on the body asks of the joints, so it is the recursion's inward pass that gives it.
+    """
+    if frame not in ("ground", "body"):
+        raise DataError(Fault(f"'{frame}' is no frame for a Jacobian.", expected="'ground' or 'body'"))
+    o = posed(tree, q)
+    j = tree.index(body)
+    N = len(np.asarray(q))
+    J = np.zeros((N, 6, len(tree.rows)))
+    for k in range(6):
+        six = [float(k == i) for i in range(6)]
+        for r, value in carry(tree, o, j, ((six[0], six[1], six[2]), (six[3], six[4], six[5]))).items():
+            J[:, k, r] = value
+    if frame == "ground":
+        R = _stacked(pose_in_root(tree, o, j)[0], N)
+        J = np.concatenate([R @ J[:, :3], R @ J[:, 3:]], axis=1)
+    return J
+
+
+def body_motion(tree: Tree, motion: Motion, body: str) -> BaseMotion:
+    """ω, ω̇, V̇ − g and V of a body along a motion, in its own frame: what an ideal inertial unit at its origin reads.
+
+    The velocity is None where the base is free and its velocity is not given.
+    """
+    tree.check_motion(motion)
+    o = outward(tree, state_of(tree, motion), ARRAYS, velocity=True)
+    j, N = tree.index(body), len(motion)
+    known = motion.base is None or motion.base.velocity is not None
+    return BaseMotion(
+        _column(o.w[j], N), _column(o.wd[j], N), _column(o.vd[j], N), _column(o.v[j], N) if known else None
+    )
+
+
+def pose_in_root(tree: Tree, o: Outward, j: int) -> tuple[Mat, Vec]:
+    """(A, P) of body j in the ground's frame, or in that of a free base."""
+    A: Mat = IDENTITY
+    P: Vec = ZERO
+    for i in tree.path(j):
+        if tree.base == "free" and tree.antecedent[i] < 0:
+            break
+        A, P = product(o.A[i], A), plus(o.P[i], rotate(o.A[i], P))
+    return A, P
+
+
+def posed(tree: Tree, q: ArrayLike) -> Outward:
+    """The outward pass at rest: only poses are anything but zero."""
+    values = np.asarray(q, dtype=np.float64)
+    if values.ndim != 2 or values.shape[1] != tree.n:
+        raise DataError(
+            Fault(
+                "wrong shape of the coordinates.", where=tree.name, expected=f"(N, {tree.n})", found=f"{values.shape}"
+            )
+        )
+    still = [0.0] * tree.n
+    return outward(tree, State(list(np.ascontiguousarray(values.T)), still, still), ARRAYS)
+
+
+def _column(v: Vec, N: int) -> Array:
+    return np.stack([np.broadcast_to(np.asarray(x, dtype=np.float64), (N,)) for x in v], axis=-1)
+
+
+def _stacked(A: Mat, N: int) -> Array:
+    rows: list[Scalar] = [_column(row, N) for row in A]
+    return np.stack(rows, axis=1)

@@ -1,0 +1,77 @@
+"""From a motion's arrays to the scalars of the recursion, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Fault, ModelError
+from veridyn.mechanics.newton_euler import State, Wrench
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+from veridyn.spatial.linalg import ZERO, Vec
+
+Array = NDArray[np.float64]
+
+BLOCK = 2048  # samples whose temporaries stay in cache
+
+
+def blocks(samples: int, size: int = BLOCK) -> Iterator[slice]:
+    """Consecutive slices that cover all samples."""
+    for start in range(0, samples, size):
+        yield slice(start, min(start + size, samples))
+
+
+def state_of(tree: Tree, motion: Motion) -> State:
+    """The scalars of the recursion as arrays over the samples of a motion."""
+    q, qd, qdd = (list(np.ascontiguousarray(x.T)) for x in (motion.q, motion.qd, motion.qdd))
+    if motion.base is None:
+        return State(q, qd, qdd, vd=minus_gravity(tree))
+    b = motion.base
+    v = ZERO if b.velocity is None else components(b.velocity)
+    return State(q, qd, qdd, components(b.omega), components(b.omega_dot), components(b.acceleration), v)
+
+
+def minus_gravity(tree: Tree) -> Vec:
+    """V̇₀ = −g: an upward acceleration of the ground stands for gravity on all bodies."""
+    g = tree.gravity
+    return (-float(g[0]), -float(g[1]), -float(g[2]))
+
+
+def components(values: Array) -> Vec:
+    x, y, z = np.ascontiguousarray(values.T)
+    return (x, y, z)
+
+
+def acting_of(tree: Tree, motion: Motion) -> dict[int, Wrench]:
+    """Wrenches acting on bodies, by number of the body."""
+    return {tree.index(name): (components(w[:, :3]), components(w[:, 3:])) for name, w in motion.wrenches.items()}
+
+
+def split(tree: Tree, values: Array) -> tuple[dict[int, tuple[float, ...]], list[float]]:
+    """Parameter values as constants that fold: ten for each real body, and one for each element."""
+    inertial = len(values) - len(tree.elements)
+    real = [j for j, b in enumerate(tree.bodies) if b.real]
+    X = {j: tuple(float(v) for v in values[10 * k : 10 * k + 10]) for k, j in enumerate(real)}
+    return X, [float(v) for v in values[inertial:]]
+
+
+def complete_values(tree: Tree, values: Array | None = None) -> Array:
+    """The parameter values to compute with: those given or the priors, ties applied; refused where some are unknown."""
+    p = tree.parameters if values is None else tree.parameters.replacing(values)
+    new = p.values.copy()
+    for name, tie in p.ties.items():
+        new[p.index(name)] = tie.factor * p.values[p.index(tie.to)]
+    unknown = [n for n, v in zip(p.names, new, strict=True) if not np.isfinite(v)]
+    if unknown:
+        listed = ", ".join(unknown[:8]) + (f" and {len(unknown) - 8} more" if len(unknown) > 8 else "")
+        raise ModelError(
+            Fault(
+                f"these parameters have no value: {listed}.",
+                where=tree.name,
+                hint="Identify them first, give them in the model file, or pass parameters=.",
+            )
+        )
+    return new

@@ -1,0 +1,130 @@
+"""A motion of a machine, sampled: coordinates and their rates, the base's motion, forces and wrenches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, Faults
+
+Array = NDArray[np.float64]
+Samples = slice | NDArray[np.intp] | NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class BaseMotion:
+    """How the base of a free tree moves: each (N, 3), in the base body's frame, at its origin.
+
+    `acceleration` is the specific acceleration v̇ − g that an ideal accelerometer reads, so that no attitude is needed where none is
+    measured. `velocity` is needed only where drag acts.
+    """
+
+    omega: Array
+    omega_dot: Array
+    acceleration: Array
+    velocity: Array | None = None
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if value is not None:
+                object.__setattr__(self, f.name, np.asarray(value, dtype=np.float64))
+
+    def __getitem__(self, samples: Samples) -> BaseMotion:
+        velocity = None if self.velocity is None else self.velocity[samples]
+        return BaseMotion(self.omega[samples], self.omega_dot[samples], self.acceleration[samples], velocity)
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """N samples of a machine with n coordinates, in the tree's order of coordinates.
+
+    `t` (N,), `q`, `qd`, `qdd` (N, n). `forces` (N, n): measured forces on the coordinates, NaN where there is no measurement.
+    `wrenches`: name of a body → (N, 6), force then moment about that body's origin, in its frame, acting **on** the body.
+    `signals`: other measured quantities by name, (N,), such as the currents that drive gains multiply.
+    """
+
+    t: Array
+    q: Array
+    qd: Array
+    qdd: Array
+    base: BaseMotion | None = None
+    forces: Array | None = None
+    wrenches: Mapping[str, Array] = field(default_factory=dict)
+    signals: Mapping[str, Array] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("t", "q", "qd", "qdd", "forces"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, np.asarray(value, dtype=np.float64))
+        for name in ("wrenches", "signals"):
+            values = {k: np.asarray(v, dtype=np.float64) for k, v in getattr(self, name).items()}
+            object.__setattr__(self, name, values)
+        self._check()
+
+    def _check(self) -> None:
+        faults = Faults()
+        if self.t.ndim != 1:
+            faults.add("the clock is not a line of times.", where="motion.t", expected="(N,)", found=f"{self.t.shape}")
+            faults.raise_if_any(DataError)
+        N = len(self.t)
+        n = self.q.shape[-1] if self.q.ndim == 2 else -1
+        arrays: dict[str, tuple[Array | None, tuple[int, ...]]] = {
+            name: (getattr(self, name), (N, n)) for name in ("q", "qd", "qdd", "forces")
+        }
+        if self.base is not None:
+            for f in fields(BaseMotion):
+                arrays[f"base.{f.name}"] = (getattr(self.base, f.name), (N, 3))
+        arrays |= {f"wrenches['{k}']": (v, (N, 6)) for k, v in self.wrenches.items()}
+        arrays |= {f"signals['{k}']": (v, (N,)) for k, v in self.signals.items()}
+        for name, (value, shape) in arrays.items():
+            if value is None:
+                continue
+            if value.shape != shape:
+                wanted = "(" + ", ".join("n" if s < 0 else str(s) for s in shape) + ")"
+                faults.add("wrong shape.", where=f"motion.{name}", expected=wanted, found=f"{value.shape}")
+            elif name != "forces" and not np.isfinite(value).all():
+                first = int(np.argmin(np.isfinite(value).reshape(N, -1).all(axis=1)))
+                faults.add(
+                    "it holds NaN or infinite values.",
+                    where=f"motion.{name}",
+                    found=f"{int((~np.isfinite(value)).sum())} of {value.size}, the first at sample {first}",
+                    hint="Cut these samples out, or fill them where the log is read.",
+                )
+        if not np.isfinite(self.t).all():
+            faults.add("the clock holds NaN or infinite times.", where="motion.t")
+        elif N > 1 and not (np.diff(self.t) > 0).all():
+            first = int(np.argmax(np.diff(self.t) <= 0))
+            faults.add(
+                "the clock stands still or runs backwards.",
+                where="motion.t",
+                expected="increasing times",
+                found=f"{self.t[first]:.6g} s then {self.t[first + 1]:.6g} s at sample {first + 1}",
+            )
+        faults.raise_if_any(DataError)
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    @property
+    def n(self) -> int:
+        """The number of coordinates."""
+        return self.q.shape[1]
+
+    def __getitem__(self, samples: Samples) -> Motion:
+        """Some of the samples, as views where a slice allows."""
+        return replace(
+            self,
+            t=self.t[samples],
+            q=self.q[samples],
+            qd=self.qd[samples],
+            qdd=self.qdd[samples],
+            base=None if self.base is None else self.base[samples],
+            forces=None if self.forces is None else self.forces[samples],
+            wrenches={k: v[samples] for k, v in self.wrenches.items()},
+            signals={k: v[samples] for k, v in self.signals.items()},
+        )

@@ -1,0 +1,148 @@
+"""What is known and what is asked: names, units, priors, typical sizes and states of the parameters of a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError, Fault, ModelError, did_you_mean
+
+Array = NDArray[np.float64]
+State = Literal["known", "asked", "tied"]
+STATES: tuple[State, ...] = ("known", "asked", "tied")
+
+
+@dataclass(frozen=True)
+class Tie:
+    """A parameter that is `factor` times another one: YY9 tied to XX9 for a wheel that is round."""
+
+    to: str
+    factor: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterSet:
+    """The parameters of one machine in the order of the regressor's columns.
+
+    `values` are the priors, NaN where nobody knows. `typical` is the size a parameter of this kind has on this machine; it scales
+    columns when a rank is decided. A known parameter moves to the measured side, an asked one is a column, a tied one adds
+    its column to another's.
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    values: Array
+    typical: Array
+    states: tuple[State, ...]
+    ties: Mapping[str, Tie] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", np.array(self.values, dtype=np.float64))
+        object.__setattr__(self, "typical", np.array(self.typical, dtype=np.float64))
+        object.__setattr__(self, "ties", MappingProxyType(dict(self.ties)))
+        self.values.flags.writeable = False
+        self.typical.flags.writeable = False
+
+    def __reduce__(self) -> tuple[type[ParameterSet], tuple[object, ...]]:
+        return ParameterSet, (self.names, self.units, self.values, self.typical, self.states, dict(self.ties))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def index(self, name: str) -> int:
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise ModelError(
+                Fault(f"there is no parameter '{name}'.", where="parameters", hint=did_you_mean(name, self.names))
+            ) from None
+
+    def __getitem__(self, name: str) -> float:
+        return float(self.values[self.index(name)])
+
+    def select(self, state: State) -> tuple[int, ...]:
+        """The columns in one state."""
+        return tuple(i for i, s in enumerate(self.states) if s == state)
+
+    def replacing(self, values: Mapping[str, float] | ArrayLike) -> ParameterSet:
+        """A copy with other values: all of them in order, or some by name."""
+        if isinstance(values, Mapping):
+            new = self.values.copy()
+            for name, value in values.items():
+                new[self.index(name)] = value
+        else:
+            new = np.asarray(values, dtype=np.float64)
+            if new.shape != self.values.shape:
+                raise DataError(
+                    Fault(
+                        "the vector of parameters does not fit this model.",
+                        where="parameters",
+                        expected=f"({len(self)},)",
+                        found=f"{new.shape}",
+                    )
+                )
+        return replace(self, values=new)
+
+    def known(self, names: Iterable[str] | Mapping[str, float]) -> ParameterSet:
+        """A copy in which these parameters are known, with the values given or those they have."""
+        base = self.replacing(names) if isinstance(names, Mapping) else self
+        chosen = {base.index(name) for name in names}
+        unknown = [base.names[i] for i in sorted(chosen) if not np.isfinite(base.values[i])]
+        if unknown:
+            raise ModelError(
+                Fault(
+                    "a parameter without a value cannot be known.",
+                    where=f"parameters {', '.join(unknown)}",
+                    hint="Give a mapping from name to value.",
+                )
+            )
+        return base._with_states("known", chosen)
+
+    def asked(self, names: Iterable[str]) -> ParameterSet:
+        """A copy in which these parameters are asked."""
+        return self._with_states("asked", {self.index(name) for name in names})
+
+    def tied(self, ties: Mapping[str, Tie | str]) -> ParameterSet:
+        """A copy in which each key is tied to another parameter, which must not be tied itself."""
+        new = {name: tie if isinstance(tie, Tie) else Tie(tie) for name, tie in ties.items()}
+        every = {**self.ties, **new}
+        for name, tie in every.items():
+            self.index(name), self.index(tie.to)
+            if tie.to in every or tie.to == name:
+                raise ModelError(
+                    Fault(
+                        f"'{name}' is tied to '{tie.to}', which is tied itself.",
+                        where="parameters",
+                        hint="Tie both to the one parameter that is asked.",
+                    )
+                )
+        return replace(self._with_states("tied", {self.index(n) for n in new}), ties=every)
+
+    def _with_states(self, state: State, chosen: set[int]) -> ParameterSet:
+        ties = {n: t for n, t in self.ties.items() if state == "tied" or self.names.index(n) not in chosen}
+        states = tuple(state if i in chosen else s for i, s in enumerate(self.states))
+        return replace(self, states=states, ties=ties)
+
+    def tie_matrix(self) -> Array:
+        """T (n, n) with D T = the regressor whose tied columns have been added to those they are tied to and are zero themselves."""
+        T = np.eye(len(self))
+        for name, tie in self.ties.items():
+            i = self.index(name)
+            T[i, i] = 0.0
+            T[i, self.index(tie.to)] += tie.factor
+        return T
+
+    def asked_matrix(self) -> Array:
+        """T of :meth:`tie_matrix` with the columns of known parameters, and of what is tied to them, set to zero."""
+        T = self.tie_matrix()
+        T[:, list(self.select("known"))] = 0.0
+        return T
+
+    def missing(self) -> tuple[str, ...]:
+        """Names of the parameters nobody has a value for."""
+        return tuple(n for n, v in zip(self.names, self.values, strict=True) if not np.isfinite(v))

@@ -1,0 +1,314 @@
+"""A machine as a tree of bodies: data only. What it does is told by the functions of :mod:`veridyn.mechanics`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
+from veridyn.model.check import check_tree
+from veridyn.model.elements import KINDS, WRENCH_ROWS, Element
+from veridyn.model.joint import GROUND, Body
+from veridyn.model.motion import Motion
+from veridyn.model.parameters import ParameterSet
+from veridyn.model.transmission import Transmission
+from veridyn.spatial.inertia import INERTIAL, INERTIAL_UNITS
+from veridyn.spatial.linalg import Mat, Vec
+
+Array = NDArray[np.float64]
+Rows = str | Sequence[str]
+GRAVITY = (0.0, 0.0, -9.81)
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Bodies with antecedents, in an order in which every antecedent comes before its bodies; made by :meth:`build`.
+
+    `base`: "fixed" (the ground carries the tree; gravity acts by the model) or "free" (the first body moves freely; its motion,
+    with gravity in it, comes with the :class:`~veridyn.model.motion.Motion`). A base of six virtual joints is a fixed tree,
+    see :func:`veridyn.model.virtual_base.on_six_joints`. Coordinates are in the order in which the bodies first name them.
+    """
+
+    name: str
+    bodies: tuple[Body, ...]
+    base: Literal["fixed", "free"]
+    gravity: Array
+    elements: tuple[Element, ...]
+    parameters: ParameterSet
+    transmission: Transmission | None = None
+
+    @classmethod
+    def build(
+        cls,
+        bodies: Iterable[Body],
+        *,
+        name: str = "tree",
+        base: Literal["fixed", "free"] = "fixed",
+        gravity: ArrayLike = GRAVITY,
+        inertia: Mapping[str, ArrayLike] | None = None,
+        elements: Iterable[Element] = (),
+        transmission: Transmission | None = None,
+    ) -> Tree:
+        """Check the description whole, put the bodies in order, and make the parameter set.
+
+        `inertia`: body name → ten numbers XX XY XZ YY YZ ZZ MX MY MZ M; a real body that is not named has unknown inertia (NaN).
+        """
+        given, parts = tuple(bodies), tuple(elements)
+        inertias = {k: np.asarray(v, dtype=np.float64) for k, v in (inertia or {}).items()}
+        g = np.array(gravity, dtype=np.float64)
+        faults = check_tree(given, parts, inertias, base, g)
+        if faults:
+            raise ModelError(faults, name)
+        ordered = _antecedents_first(given)
+        tree = cls(name, ordered, base, g, parts, _parameters(ordered, parts, inertias, g), transmission)
+        if transmission is not None:
+            unknown = [j for j in transmission.joints if j not in tree.coordinates]
+            if unknown:
+                raise ModelError(
+                    Fault(
+                        f"the transmission drives '{unknown[0]}', which is no coordinate.",
+                        where="transmission",
+                        hint=did_you_mean(unknown[0], tree.coordinates),
+                    ),
+                    name,
+                )
+        return tree
+
+    def with_parameters(self, values: ParameterSet | Mapping[str, float] | ArrayLike) -> Tree:
+        """The same machine with other parameters."""
+        new = values if isinstance(values, ParameterSet) else self.parameters.replacing(values)
+        return replace(self, parameters=new)
+
+    def index(self, body: str) -> int:
+        """The number of a body by name."""
+        try:
+            return self._index[body]
+        except KeyError:
+            raise ModelError(
+                Fault(
+                    f"there is no body '{body}'.",
+                    where=self.name,
+                    hint=did_you_mean(body, [b.name for b in self.bodies]),
+                )
+            ) from None
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {b.name: j for j, b in enumerate(self.bodies)}
+
+    @cached_property
+    def antecedent(self) -> tuple[int, ...]:
+        """a(j): the number of each body's antecedent, −1 for the ground."""
+        return tuple(-1 if b.antecedent in (None, GROUND) else self._index[str(b.antecedent)] for b in self.bodies)
+
+    @cached_property
+    def sigma(self) -> tuple[int, ...]:
+        """σ: 0 turning, 1 sliding, 2 fixed."""
+        return tuple(b.sigma for b in self.bodies)
+
+    @cached_property
+    def coordinates(self) -> tuple[str, ...]:
+        """Names of the n coordinates, in order."""
+        return tuple(dict.fromkeys(b.coordinate_name for b in self.bodies if b.coordinate_name))
+
+    @cached_property
+    def coordinate(self) -> tuple[int, ...]:
+        """The number of each body's coordinate, −1 for a fixed joint."""
+        number = {c: k for k, c in enumerate(self.coordinates)}
+        return tuple(number.get(b.coordinate_name, -1) for b in self.bodies)
+
+    @property
+    def n(self) -> int:
+        """The number of coordinates."""
+        return len(self.coordinates)
+
+    @cached_property
+    def shares_coordinates(self) -> bool:
+        """True when one coordinate moves several joints."""
+        return sum(k >= 0 for k in self.coordinate) > self.n
+
+    @cached_property
+    def placements(self) -> tuple[tuple[Mat, Vec], ...]:
+        """(iAj, iPj) of each body at q = 0 as constants that fold."""
+
+        def constant(a: Array) -> Vec:
+            return (float(a[0]), float(a[1]), float(a[2]))
+
+        return tuple(
+            ((constant(R[0]), constant(R[1]), constant(R[2])), constant(p))
+            for R, p in ((b.placement.rotation, b.placement.position) for b in self.bodies)
+        )
+
+    @cached_property
+    def actuated(self) -> tuple[bool, ...]:
+        """μ of each coordinate."""
+        by_name = {b.coordinate_name: b.actuated for b in reversed(self.bodies)}
+        return tuple(by_name[c] for c in self.coordinates)
+
+    @cached_property
+    def coordinate_kinds(self) -> tuple[str, ...]:
+        """'turning' or 'sliding' for each coordinate."""
+        by_name = {b.coordinate_name: b.joint for b in reversed(self.bodies)}
+        return tuple(by_name[c] for c in self.coordinates)
+
+    @cached_property
+    def rows(self) -> tuple[str, ...]:
+        """All rows, in order: fx fy fz mx my mz of a free base, then one for each coordinate."""
+        return (WRENCH_ROWS if self.base == "free" else ()) + self.coordinates
+
+    def select_rows(self, rows: Rows) -> tuple[int, ...]:
+        """The numbers of the rows asked for: "all", "joints", "base", "actuated", one name, or names in the order wished."""
+        every = self.rows
+        first = len(every) - self.n
+        if isinstance(rows, str):
+            if rows == "all":
+                return tuple(range(len(every)))
+            if rows == "joints":
+                return tuple(range(first, len(every)))
+            if rows == "base":
+                if self.base != "free":
+                    raise ModelError(
+                        Fault("base rows exist only for a free base.", where=self.name, found=f"base: {self.base}")
+                    )
+                return tuple(range(6))
+            if rows == "actuated":
+                return tuple(first + k for k, on in enumerate(self.actuated) if on)
+            rows = [rows]
+        unknown = [r for r in rows if r not in every]
+        if unknown:
+            raise ModelError(
+                Fault(
+                    f"there is no row '{unknown[0]}'.",
+                    where=self.name,
+                    hint="'all', 'joints', 'base', 'actuated' or names. " + did_you_mean(str(unknown[0]), every),
+                )
+            )
+        if len(set(rows)) < len(rows):
+            raise ModelError(Fault("a row is asked for twice.", where=self.name, found=", ".join(rows)))
+        return tuple(every.index(r) for r in rows)
+
+    @cached_property
+    def columns(self) -> tuple[tuple[int, int], ...]:
+        """For each parameter, (body, 0..9) of an inertial one or (−1, e) for element e."""
+        inertial = [(j, k) for j, b in enumerate(self.bodies) if b.real for k in range(10)]
+        return tuple(inertial) + tuple((-1, e) for e in range(len(self.elements)))
+
+    def path(self, body: int) -> tuple[int, ...]:
+        """The bodies from this one down to its root, itself first."""
+        out = []
+        while body >= 0:
+            out.append(body)
+            body = self.antecedent[body]
+        return tuple(out)
+
+    def check_motion(self, motion: Motion) -> None:
+        """Refuse a motion that is not one of this machine."""
+        faults = Faults()
+        if motion.n != self.n:
+            faults.add(
+                "the motion has another number of coordinates.",
+                where=self.name,
+                expected=f"{self.n} ({', '.join(self.coordinates)})",
+                found=f"{motion.n}",
+            )
+        if self.base == "free" and motion.base is None:
+            faults.add(
+                "the base is free, and the motion does not say how it moves.", where=self.name, expected="motion.base"
+            )
+        if self.base == "fixed" and motion.base is not None:
+            faults.add(
+                "the base is fixed, but the motion moves it.", where=self.name, hint="Build the tree with base='free'."
+            )
+        for body in motion.wrenches:
+            if body not in self._index:
+                faults.add(
+                    f"a wrench acts on '{body}', which is no body.",
+                    where=self.name,
+                    hint=did_you_mean(body, [b.name for b in self.bodies]),
+                )
+        needed = {e.signal: e.parameter_name for e in self.elements if e.kind == "drive_gain"}
+        for signal, element in needed.items():
+            if signal not in motion.signals:
+                faults.add(
+                    f"element '{element}' needs the signal '{signal}', which the motion has not.", where=self.name
+                )
+        if self.base == "free" and motion.base is not None and motion.base.velocity is None:
+            drags = [e.parameter_name for e in self.elements if e.kind == "drag"]
+            if drags:
+                faults.add(
+                    f"drag '{drags[0]}' needs the velocity of the base.",
+                    where=self.name,
+                    expected="motion.base.velocity",
+                )
+        faults.raise_if_any(DataError)
+
+
+def _antecedents_first(bodies: Sequence[Body]) -> tuple[Body, ...]:
+    """The order of the file, except where a body is listed before its antecedent."""
+    placed: dict[str, Body] = {}
+    waiting = list(bodies)
+    while waiting:
+        for b in waiting:
+            if b.antecedent in (None, GROUND) or b.antecedent in placed:
+                placed[b.name] = b
+                waiting.remove(b)
+                break
+    return tuple(placed.values())
+
+
+def _parameters(
+    bodies: Sequence[Body], elements: Sequence[Element], inertia: Mapping[str, Array], gravity: Array
+) -> ParameterSet:
+    names: list[str] = []
+    units: list[str] = []
+    values: list[float] = []
+    typical: list[float] = []
+    masses = [float(x[9]) for x in inertia.values() if x[9] > 0]
+    mass = float(np.mean(masses)) if masses else 1.0
+    reaches = [float(np.linalg.norm(b.placement.position)) for b in bodies]
+    length = float(np.mean([r for r in reaches if r > 0])) if any(r > 0 for r in reaches) else 1.0
+    for b in bodies:
+        if not b.real:
+            continue
+        x = inertia.get(b.name, np.full(10, np.nan))
+        m = float(x[9]) if x[9] > 0 else mass
+        names += [b.parameter(symbol) for symbol in INERTIAL]
+        units += INERTIAL_UNITS
+        values += [float(v) for v in x]
+        typical += [m * length**2] * 6 + [m * length] * 3 + [m]
+    weight = (sum(masses) or mass) * (float(np.linalg.norm(gravity)) or 10.0)
+    kinds = {b.coordinate_name: b.joint for b in bodies}
+    for e in elements:
+        names.append(e.parameter_name)
+        units.append(_unit(e, kinds))
+        values.append(e.value)
+        typical.append(_typical(e, kinds, weight, length))
+    states = ("asked",) * len(names)
+    return ParameterSet(tuple(names), tuple(units), np.array(values), np.array(typical), states)
+
+
+def _turns(e: Element, kinds: Mapping[str, str]) -> bool:
+    target = next(iter(e.on))
+    return target.rpartition(".")[2].startswith("m") if e.kind == "drag" else kinds[target] == "turning"
+
+
+def _unit(e: Element, kinds: Mapping[str, str]) -> str:
+    return e.unit or (KINDS[e.kind].turning if _turns(e, kinds) else KINDS[e.kind].sliding)
+
+
+def _typical(e: Element, kinds: Mapping[str, str], weight: float, length: float) -> float:
+    """The size such a parameter has on a machine of this weight and reach: as stated, as its prior, or by order of magnitude."""
+    if np.isfinite(e.typical) and e.typical > 0:
+        return float(e.typical)
+    if np.isfinite(e.value) and e.value != 0.0:
+        return abs(float(e.value))
+    force = weight * length if _turns(e, kinds) else weight
+    reach = 1.0 if _turns(e, kinds) else length
+    sizes = {"spring": force / reach, "offset": force, "damper": 0.1 * force / reach, "coulomb": 0.01 * force}
+    sizes |= {"inertia": 0.1 * force * length / weight, "drive_gain": force / 10.0, "drag": force / 1000.0}
+    return sizes[e.kind]

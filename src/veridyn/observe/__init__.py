@@ -1,0 +1,1 @@
+"""Unknown states: observers that run a model beside its sensors."""

@@ -1,0 +1,1 @@
+"""Pages, figures and tables that show a run; one file that opens offline."""

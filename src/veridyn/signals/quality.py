@@ -1,0 +1,260 @@
+"""What is wrong with a log, found and said, with nothing changed: inspect(experiment) → Findings.
+
+Each channel is asked for the same kinds of trouble. A finding names the channel, the time of the first place, what was
+expected, what was found and what to try. "fatal" findings keep the data from being resampled or filtered at all;
+"warning" findings bias what follows; "note" findings are only worth knowing.
+
+Assumptions: times in seconds, values in the channel's unit. What counts as a gap, jitter, clipping or a spike is set
+in :class:`Limits`; the defaults look for what a well-kept acquisition does not produce.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Fault
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.signals.findings import Finding, Findings, Kind, Severity
+from veridyn.signals.outliers import plateaus, runs, spikes
+from veridyn.signals.resample import GAP_STEPS
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What counts as trouble.
+
+    `shortest` samples; `gap` in median steps; `jitter` as a share of the median step; `plateau` equal samples at an
+    extreme; `spike` in robust standard deviations of the step from sample to sample; `standstill` in seconds of one and
+    the same value (None: do not look).
+    """
+
+    shortest: int = 20
+    gap: float = GAP_STEPS
+    jitter: float = 0.05
+    plateau: int = 3
+    spike: float = 10.0
+    standstill: float | None = None
+
+
+DEFAULT = Limits()
+
+
+def inspect(experiment: Experiment, limits: Limits = DEFAULT) -> Findings:
+    """Look at every channel; the data are not changed."""
+    found = []
+    clocks: list[list[Channel]] = []  # channels by clock: a table's one clock is judged once, not for every column
+    for channel in experiment.channels.values():
+        for group in clocks:
+            if group[0].t is channel.t or np.array_equal(group[0].t, channel.t, equal_nan=True):
+                group.append(channel)
+                break
+        else:
+            clocks.append([channel])
+    for group in clocks:
+        found.extend(_clock(group[0], limits, len(group) - 1))
+        for channel in group:
+            found.extend(_values(channel, limits))
+    return Findings(experiment.name, tuple(found))
+
+
+def _finding(
+    channel: Channel,
+    kind: Kind,
+    severity: Severity,
+    places: NDArray[np.intp],
+    what: str,
+    expected: str,
+    found: str,
+    hint: str,
+    last: int | None = None,
+    others: int = 0,
+) -> Finding:
+    where = f"channel '{channel.name}'" + (f" and {others} more on its clock" if others else "")
+    fault = Fault(what, where, expected, found, hint)
+    times = channel.t[[places[0], places[-1] if last is None else last]] if len(places) else (np.nan, np.nan)
+    start, end = float(times[0]), float(times[1])
+    return Finding(channel.name, kind, severity, start, end, len(places), str(fault), fault)
+
+
+def _clock(channel: Channel, limits: Limits, others: int) -> Iterator[Finding]:
+    t, n = channel.t, len(channel)
+    if n < limits.shortest:
+        yield _finding(
+            channel,
+            "empty",
+            "fatal" if n < 2 else "warning",
+            np.arange(n),
+            "it has no samples." if n == 0 else "it is very short.",
+            f"at least {limits.shortest} samples",
+            f"{n}",
+            "Check that the sensor was connected and that the log was not cut off.",
+            others=others,
+        )
+    bad = np.flatnonzero(~np.isfinite(t))
+    if len(bad):
+        yield _finding(
+            channel,
+            "clock nan",
+            "fatal",
+            bad,
+            f"{len(bad)} of its time stamps are not finite numbers.",
+            "seconds",
+            f"{t[bad[0]]} at sample {bad[0]}",
+            "Drop those samples.",
+            others=others,
+        )
+        return  # steps and times mean nothing now
+    steps = np.diff(t)
+    back = np.flatnonzero(steps < 0.0)
+    if len(back):
+        k = back[0]
+        yield _finding(
+            channel,
+            "backwards",
+            "fatal",
+            back,
+            f"its clock runs backwards {len(back)} time(s), first at t = {t[k]:.6f} s.",
+            "times that increase",
+            f"{t[k]:.6f} s then {t[k + 1]:.6f} s (sample {k + 1})",
+            "Cut the log where the clock was reset, or sort it if samples only arrived out of order.",
+            others=others,
+        )
+    same = np.flatnonzero(steps == 0.0)
+    if len(same):
+        k = same[0]
+        yield _finding(
+            channel,
+            "duplicate",
+            "fatal",
+            same,
+            f"{len(same)} of its time stamps repeat the one before, first at t = {t[k]:.6f} s.",
+            "times that increase",
+            f"{t[k]:.6f} s twice (samples {k} and {k + 1})",
+            "Keep one sample of each time; a clock too coarse for the rate needs a finer one.",
+            others=others,
+        )
+    forward = steps[steps > 0.0]
+    if len(forward) < 2:
+        return
+    median = float(np.median(forward))
+    gap = np.flatnonzero(steps > limits.gap * median)
+    if len(gap):
+        k, longest = gap[0], gap[int(np.argmax(steps[gap]))]
+        yield _finding(
+            channel,
+            "gap",
+            "warning",
+            gap,
+            f"{len(gap)} gap(s) without a sample, first at t = {t[k]:.6f} s.",
+            f"a sample every {median:.4g} s",
+            f"{steps[k]:.4g} s there, the longest {steps[longest]:.4g} s at t = {t[longest]:.6f} s",
+            "Leave those spans out (resample with on_gap='report' names them), or cut the log there.",
+            last=int(gap[-1]) + 1,
+            others=others,
+        )
+    off = np.flatnonzero(
+        (np.abs(steps - median) > limits.jitter * median) & (steps > 0.0) & (steps <= limits.gap * median)
+    )
+    if len(off) > 0.01 * len(steps):  # a rare odd step is bridged well by interpolation
+        worst = off[int(np.argmax(np.abs(steps[off] - median)))]
+        yield _finding(
+            channel,
+            "jitter",
+            "warning",
+            off,
+            f"{len(off)} of {len(steps)} steps of its clock jitter, first at t = {t[off[0]]:.6f} s.",
+            f"steps within {100 * limits.jitter:g} % of {median:.4g} s",
+            f"{steps[worst]:.4g} s at t = {t[worst]:.6f} s at the worst",
+            "Resample onto a uniform clock before filtering; derivatives of such a channel are noisy.",
+            others=others,
+        )
+
+
+def _values(channel: Channel, limits: Limits) -> Iterator[Finding]:
+    t, x, unit = channel.t, channel.values, channel.unit
+    bad = np.flatnonzero(~np.isfinite(x))
+    if len(bad):
+        yield _finding(
+            channel,
+            "nan",
+            "fatal",
+            bad,
+            f"{len(bad)} of its {len(x)} values are not finite numbers, first at t = {t[bad[0]]:.6f} s.",
+            "finite numbers",
+            f"{x[bad[0]]} at sample {bad[0]}",
+            "Cut those spans or fill them from another sensor; a filter would spread them over everything.",
+        )
+    good = np.flatnonzero(np.isfinite(x) & np.isfinite(t))
+    if len(good) < 5:
+        return
+    x, numbers = x[good], good
+    low, high = float(x.min()), float(x.max())
+    if low == high:
+        yield _finding(
+            channel,
+            "constant",
+            "warning",
+            numbers,
+            f"it never changes between t = {t[numbers[0]]:.6f} s and t = {t[numbers[-1]]:.6f} s.",
+            "a signal that moves",
+            f"{low:g} {unit} in all {len(x)} samples",
+            "Check the sensor and its wiring; leave the channel out if the quantity is truly constant.",
+        )
+        return
+    yield from _clipping(channel, x, numbers, limits)
+    sharp = spikes(x, limits.spike)
+    if len(sharp):
+        k = sharp[0]
+        yield _finding(
+            channel,
+            "spike",
+            "warning",
+            numbers[sharp],
+            f"{len(sharp)} spike(s), first at t = {t[numbers[k]]:.6f} s.",
+            f"values near {x[k - 1]:.4g} {unit}, as before and after",
+            f"{x[k]:.4g} {unit}",
+            "Replace those samples by their neighbours', or identify with a robust estimator.",
+        )
+    if limits.standstill is not None:
+        yield from _standstill(channel, x, numbers, limits.standstill)
+
+
+def _clipping(channel: Channel, x: Array, numbers: NDArray[np.intp], limits: Limits) -> Iterator[Finding]:
+    for value, name in ((float(x.max()), "largest"), (float(x.min()), "smallest")):
+        hit = plateaus(x, value, limits.plateau)
+        if hit:
+            inside = np.concatenate([np.arange(a, b + 1) for a, b in hit])
+            yield _finding(
+                channel,
+                "clipping",
+                "warning" if value != 0.0 else "note",  # many quantities rest at nothing; few sensors end there
+                numbers[inside],
+                f"it looks clipped: its {name} value repeats in {len(hit)} plateau(s), first at "
+                f"t = {channel.t[numbers[hit[0][0]]]:.6f} s.",
+                "an extreme that is touched once and left",
+                f"{value:g} {channel.unit} in {len(inside)} samples",
+                "Compare with the range of the sensor; leave those samples out, or measure again with a wider range.",
+            )
+
+
+def _standstill(channel: Channel, x: Array, numbers: NDArray[np.intp], shortest: float) -> Iterator[Finding]:
+    t = channel.t[numbers]
+    still = [(a, b + 1) for a, b in runs(np.diff(x) == 0.0, 1) if t[b + 1] - t[a] >= shortest]
+    if still:
+        a, b = still[0]
+        yield _finding(
+            channel,
+            "standstill",
+            "note",
+            numbers[np.concatenate([np.arange(a, b + 1) for a, b in still])],
+            f"it stands still in {len(still)} span(s), first from t = {t[a]:.6f} s to t = {t[b]:.6f} s.",
+            f"no single value for {shortest:g} s",
+            f"{x[a]:g} {channel.unit} throughout",
+            "Friction cannot be told from offsets there; leave those samples out of the rows that hold friction.",
+        )

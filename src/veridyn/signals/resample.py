@@ -1,0 +1,287 @@
+"""One clock for all: channels recorded on clocks of their own, interpolated at common uniform times.
+
+resample(x, rate) = x(t_k) at t_k = t_0 + k/rate within the time that every channel covers; nothing is extrapolated.
+Going to a lower rate, each channel first passes a zero-phase Butterworth low-pass of order 8 at 0.8 of the new
+Nyquist frequency (gain 1/2 there, 0.027 at Nyquist), so that what the new rate cannot hold does not fold back into it.
+Clocks that run backwards or repeat themselves and values that are not finite are refused, never repaired silently.
+Times are in seconds, rates in Hz.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import CubicSpline, PchipInterpolator
+
+from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.signals.butterworth import Butterworth, zero_phase
+from veridyn.signals.samples import as_rate, as_samples
+
+Array = NDArray[np.float64]
+Method = Literal["linear", "cubic", "pchip"]
+
+GAP_STEPS = 5.0  # a step longer than this many median steps is a gap, unless the caller says otherwise
+NEEDED = {"linear": 2, "cubic": 4, "pchip": 2}  # samples an interpolation needs
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Nothing was recorded on `channel` between the times `start` and `end`."""
+
+    channel: str
+    start: float
+    end: float
+
+    def summary(self) -> str:
+        return f"'{self.channel}' from {self.start:.6g} s to {self.end:.6g} s ({self.end - self.start:.3g} s)"
+
+
+def uniform_rate(t: ArrayLike, tolerance: float = 0.01, where: str = "clock") -> float:
+    """The rate (N − 1)/(t_N − t_1) of a clock whose steps differ from their mean by at most `tolerance` of it."""
+    clock = np.asarray(t, dtype=np.float64)
+    if clock.ndim != 1 or len(clock) < 2:
+        raise DataError(Fault("it has no steps.", where, "an array of at least two times", f"shape {clock.shape}"))
+    faults = clock_faults(clock, where)
+    if faults:
+        raise DataError(faults)
+    steps = np.diff(clock)
+    mean = float((clock[-1] - clock[0]) / len(steps))
+    off = np.abs(steps - mean)
+    worst = int(np.argmax(off))
+    # Stamps hold 53 bits: a large time of day leaves that much rounding in each step.
+    rounding = 4.0 * float(np.spacing(np.abs(clock).max()))
+    if off[worst] > max(tolerance * mean, rounding):
+        raise DataError(
+            Fault(
+                "it is not uniform.",
+                where,
+                f"steps within {100 * tolerance:g} % of {mean:.6g} s",
+                f"a step of {steps[worst]:.6g} s at t = {clock[worst]:.6g} s (jitter {100 * off[worst] / mean:.3g} %)",
+                "Resample it with veridyn.signals.resample.resample.",
+            )
+        )
+    return 1.0 / mean
+
+
+def clock_faults(t: Array, where: str) -> list[Fault]:
+    """What keeps `t` from being a clock: stamps that are not finite, run backwards, or repeat."""
+    faults = Faults()
+    hint = "veridyn.signals.quality.inspect lists every place; sort, cut or repair the log first."
+    finite = np.isfinite(t)
+    if not finite.all():
+        first = int(np.argmin(finite))
+        faults.add(
+            f"{int((~finite).sum())} of its time stamps are not finite numbers.",
+            where=where,
+            expected="seconds",
+            found=f"{t[first]} at sample {first}",
+            hint=hint,
+        )
+    steps = np.diff(t)
+    for bad, what in ((steps < 0.0, "its clock runs backwards"), (steps == 0.0, "its clock repeats a time")):
+        if bad.any():
+            k = int(np.argmax(bad))
+            faults.add(
+                f"{what} at t = {t[k]:.9g} s, {int(bad.sum())} time(s) in all.",
+                where=where,
+                expected="times that increase",
+                found=f"{t[k]:.9g} s then {t[k + 1]:.9g} s at sample {k + 1}",
+                hint=hint,
+            )
+    return faults.found
+
+
+def gaps(data: Channel | Experiment, max_gap: float | None = None) -> tuple[Gap, ...]:
+    """Every span longer than `max_gap` seconds (default: 5 median steps of the channel) without a sample."""
+    found = []
+    for channel in _channels(data):
+        steps = np.diff(channel.t)
+        if len(steps) == 0:
+            continue
+        limit = GAP_STEPS * float(np.median(steps)) if max_gap is None else max_gap
+        at = np.flatnonzero(steps > limit)
+        found.extend(Gap(channel.name, float(channel.t[k]), float(channel.t[k + 1])) for k in at)
+    return tuple(found)
+
+
+def outside(t: ArrayLike, spans: Sequence[Gap]) -> NDArray[np.bool_]:
+    """True at the times that lie strictly inside none of the gaps: the mask of samples that were measured."""
+    clock = np.asarray(t, dtype=np.float64)
+    keep = np.ones(clock.shape, dtype=np.bool_)
+    for gap in spans:
+        keep &= (clock <= gap.start) | (clock >= gap.end)
+    return keep
+
+
+@overload
+def resample(
+    data: Channel,
+    clock: float | ArrayLike,
+    method: Method = ...,
+    *,
+    max_gap: float | None = ...,
+    on_gap: Literal["refuse", "report"] = ...,
+    antialias: bool = ...,
+) -> Channel: ...
+@overload
+def resample(
+    data: Experiment,
+    clock: float | ArrayLike,
+    method: Method = ...,
+    *,
+    max_gap: float | None = ...,
+    on_gap: Literal["refuse", "report"] = ...,
+    antialias: bool = ...,
+) -> Experiment: ...
+def resample(
+    data: Channel | Experiment,
+    clock: float | ArrayLike,
+    method: Method = "linear",
+    *,
+    max_gap: float | None = None,
+    on_gap: Literal["refuse", "report"] = "refuse",
+    antialias: bool = True,
+) -> Channel | Experiment:
+    """The same data at common times: `clock` is a rate in Hz, or the times themselves, inside the span of the data.
+
+    A gap longer than `max_gap` seconds is refused, or with ``on_gap="report"`` bridged by the interpolation and named
+    in a DataWarning (:func:`gaps` and :func:`outside` then say which samples to leave out). All faults come at once.
+    """
+    channels = _channels(data)
+    label = data.name if isinstance(data, Experiment) else f"channel '{data.name}'"
+    faults = Faults()
+    if method not in NEEDED:
+        faults.add(f"there is no interpolation '{method}'.", where=label, expected=", ".join(NEEDED))
+    for channel in channels:
+        faults.extend(_faults(channel, NEEDED.get(method, 2)))
+    faults.raise_if_any(DataError)
+    missing = gaps(data, max_gap)
+    if missing and on_gap != "report":
+        raise DataError(_gap_fault(missing, label))
+    if missing:
+        warn(DataWarning, _gap_fault(missing, label))
+    times = _times(channels, clock, label)
+    resampled = [replace(c, t=times, values=_at(c, times, method, antialias)) for c in channels]
+    if isinstance(data, Channel):
+        return resampled[0]
+    return replace(data, channels={c.name: c for c in resampled})
+
+
+def anti_alias(rate: float) -> Butterworth:
+    """The low-pass used before going down to `rate` Hz: order 8 at 0.8 of the new Nyquist frequency."""
+    return Butterworth(0.4 * as_rate(rate), order=8)
+
+
+def decimate(
+    values: ArrayLike, factor: int, rate: float, lowpass: Butterworth | None = None, where: str = "signal"
+) -> Array:
+    """Every `factor`-th sample along axis 0, from the first, after a zero-phase low-pass; the new rate is rate/factor.
+
+    `lowpass` is :func:`anti_alias` of the new rate unless given. What has been filtered below the new Nyquist frequency
+    already needs no second filter: take ``values[::factor]``.
+    """
+    if not (isinstance(factor, int) and factor >= 1):
+        raise DataError(Fault("the factor is not usable.", where, "a whole number from 1", f"{factor!r}"))
+    if factor == 1 and lowpass is None:
+        return as_samples(values, where=where).copy()
+    chosen = anti_alias(as_rate(rate, where) / factor) if lowpass is None else lowpass
+    return zero_phase(values, rate, chosen, where)[::factor].copy()
+
+
+def _channels(data: Channel | Experiment) -> list[Channel]:
+    return [data] if isinstance(data, Channel) else list(data.channels.values())
+
+
+def _faults(channel: Channel, needed: int) -> list[Fault]:
+    where = f"channel '{channel.name}'"
+    if len(channel) < needed:
+        return [Fault("it is too short to interpolate.", where, f"at least {needed} samples", f"{len(channel)}")]
+    faults = clock_faults(channel.t, where)
+    bad = ~np.isfinite(channel.values)
+    if bad.any():
+        first = int(np.argmax(bad))
+        faults.append(
+            Fault(
+                f"{int(bad.sum())} of its values are not finite numbers, the first at t = {channel.t[first]:.9g} s.",
+                where,
+                "finite numbers",
+                f"{channel.values[first]} at sample {first}",
+                "Cut or repair that span first; interpolating over it would invent data.",
+            )
+        )
+    return faults
+
+
+def _gap_fault(found: tuple[Gap, ...], label: str) -> Fault:
+    listed = "; ".join(gap.summary() for gap in found[:5]) + ("; …" if len(found) > 5 else "")
+    return Fault(
+        f"{len(found)} gap(s) would be bridged by interpolation.",
+        label,
+        found=listed,
+        hint="Raise max_gap, cut the log there, or pass on_gap='report' and leave those samples out.",
+    )
+
+
+def _times(channels: list[Channel], clock: float | ArrayLike, label: str) -> Array:
+    if not channels:
+        raise DataError(Fault("it has no channels to resample.", label))
+    latest = max(channels, key=lambda c: c.t[0])
+    earliest = min(channels, key=lambda c: c.t[-1])
+    start, end = float(latest.t[0]), float(earliest.t[-1])
+    if end <= start:
+        raise DataError(
+            Fault(
+                "its channels have no time in common.",
+                label,
+                "clocks that overlap",
+                f"'{latest.name}' starts at {start:.9g} s, '{earliest.name}' ends at {end:.9g} s",
+                "Clocks with different zeros must be aligned where the log is loaded.",
+            )
+        )
+    if np.ndim(clock) == 0:
+        rate = as_rate(float(np.asarray(clock)), label)
+        # Half a billionth of a step: the last sample is kept where only rounding puts it past the end.
+        count = int(np.floor((end - start) * rate + 5e-10)) + 1
+        return np.minimum(start + np.arange(count) / rate, end)
+    times = np.asarray(clock, dtype=np.float64)
+    wrong = (
+        clock_faults(times, "the new clock")
+        if times.ndim == 1
+        else [Fault(f"its shape is {times.shape}.", "the new clock")]
+    )
+    if wrong:
+        raise DataError(wrong)
+    if len(times) == 0 or times[0] < start or times[-1] > end:
+        found = f"{times[0]:.9g} s to {times[-1]:.9g} s" if len(times) else "no times"
+        raise DataError(
+            Fault(
+                "it leaves the time that every channel covers.", "the new clock", f"{start:.9g} s to {end:.9g} s", found
+            )
+        )
+    return times
+
+
+def _at(channel: Channel, times: Array, method: Method, antialias: bool) -> Array:
+    t, values = channel.t, channel.values
+    rate = 1.0 / float(np.median(np.diff(times))) if len(times) > 1 else np.inf
+    own = 1.0 / float(np.median(np.diff(t)))
+    # Within 5 % of the old rate there is next to nothing to fold, and the filter would cost more than it saves.
+    if antialias and rate < 0.95 * own:
+        even = np.linspace(t[0], t[-1], round(float(t[-1] - t[0]) * own) + 1)
+        own = (len(even) - 1) / float(t[-1] - t[0])
+        if len(even) != len(t) or np.abs(t - even).max() > 0.01 / own:
+            values = _interpolate(t, values, even, method)  # the filter needs a uniform clock
+            t = even
+        values = zero_phase(values, own, anti_alias(rate), f"channel '{channel.name}'")
+    return _interpolate(t, values, times, method)
+
+
+def _interpolate(t: Array, values: Array, times: Array, method: Method) -> Array:
+    if method == "linear":
+        return np.interp(times, t, values)
+    return CubicSpline(t, values)(times) if method == "cubic" else PchipInterpolator(t, values)(times)

@@ -1,0 +1,1 @@
+"""Rotations, transforms, spatial inertia and small linear algebra, over numbers or expressions."""

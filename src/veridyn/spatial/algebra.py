@@ -1,0 +1,95 @@
+"""Scalars of any kind: the operations a recursion needs, with exact zeros and ones folded away.
+
+A scalar is a Python float, a NumPy array over samples, or a symbolic expression. A plain Python float is a constant of the
+machine, so ``0.0 * x`` is an exact zero and ``1.0 * x`` is x itself; this is the customisation that makes the equations of one
+machine short. Everything else is left to the operand's own ``+ - *``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+Scalar = Any
+
+
+class Algebra(Protocol):
+    """The functions of one scalar that the equations of motion use besides ``+ - *``."""
+
+    def sin(self, x: Scalar) -> Scalar: ...
+    def cos(self, x: Scalar) -> Scalar: ...
+    def sign(self, x: Scalar) -> Scalar: ...
+
+
+@dataclass(frozen=True)
+class FloatAlgebra:
+    """One sample: Python floats."""
+
+    def sin(self, x: float) -> float:
+        return math.sin(x)
+
+    def cos(self, x: float) -> float:
+        return math.cos(x)
+
+    def sign(self, x: float) -> float:
+        return float((x > 0.0) - (x < 0.0))
+
+
+@dataclass(frozen=True)
+class ArrayAlgebra:
+    """Many samples at once: NumPy arrays of shape (N,)."""
+
+    def sin(self, x: Scalar) -> Scalar:
+        return np.sin(x)
+
+    def cos(self, x: Scalar) -> Scalar:
+        return np.cos(x)
+
+    def sign(self, x: Scalar) -> Scalar:
+        return np.sign(x)
+
+
+FLOATS = FloatAlgebra()
+ARRAYS = ArrayAlgebra()
+
+
+def is_zero(a: Scalar) -> bool:
+    """True for the exact constant zero, never for an array that happens to hold zeros."""
+    return type(a) is float and a == 0.0
+
+
+def mul(a: Scalar, b: Scalar) -> Scalar:
+    if type(a) is float:
+        if a == 0.0:
+            return 0.0
+        if a == 1.0:
+            return b
+        if a == -1.0:
+            return -b
+    if type(b) is float:
+        if b == 0.0:
+            return 0.0
+        if b == 1.0:
+            return a
+        if b == -1.0:
+            return -a
+    return a * b
+
+
+def add(a: Scalar, b: Scalar) -> Scalar:
+    if type(a) is float and a == 0.0:
+        return b
+    if type(b) is float and b == 0.0:
+        return a
+    return a + b
+
+
+def sub(a: Scalar, b: Scalar) -> Scalar:
+    if type(b) is float and b == 0.0:
+        return a
+    if type(a) is float and a == 0.0:
+        return -b
+    return a - b

@@ -1,0 +1,1 @@
+"""One reproducible run: its settings, seeds and inputs, and what came of it."""

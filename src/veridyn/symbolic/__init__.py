@@ -1,0 +1,1 @@
+"""Expressions and the way from them to machine code."""

@@ -1,0 +1,1 @@
+"""Three-dimensional scenes and animations."""

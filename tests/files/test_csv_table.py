@@ -1,0 +1,77 @@
+"""The two readers agree, and the slow one says where a file is wrong."""
+
+import numpy as np
+import pytest
+
+from veridyn.errors import Faults, FileError
+from veridyn.files import csv_table
+from veridyn.files.csv_table import Layout, find_layout, read_columns
+
+
+def write(tmp_path, text):
+    path = tmp_path / "log.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "mark"), [("a,b\n1,2\n", ","), ("a;b\n1;2\n", ";"), ("a\tb\n1\t2\n", "\t"), ("# a\n1\n", ",")]
+)
+def test_delimiter_is_found(tmp_path, text, mark):
+    layout = find_layout(write(tmp_path, text), None, None)
+    assert layout.delimiter == mark
+    assert layout.has_header
+    assert layout.headers[0] == "a"
+
+
+def test_both_readers_agree_on_what_numbers_look_like(tmp_path):
+    path = write(tmp_path, "\ufefft,x,note\n0,1.5,ab\n1e-1,-2E3,\n 0.2 ,nan,c\n0.3,,d\n\n0.4,inf,e\n")
+    layout = find_layout(path, None, None)
+    faults = Faults()
+    fast = csv_table._fast(path, layout, ["t", "x"])
+    slow = csv_table._cell_by_cell(path, layout, ["t", "x"], faults)
+    assert not faults
+    for header in ("t", "x"):
+        assert np.array_equal(fast[header], slow[header], equal_nan=True)
+    assert np.array_equal(fast["x"], [1.5, -2000.0, np.nan, np.nan, np.inf], equal_nan=True)
+
+
+def test_what_only_the_slow_reader_knows_is_still_read(tmp_path):
+    path = write(tmp_path, "t,x\n0,+1.5\n1,Infinity\n")
+    assert read_columns(path, find_layout(path, None, None), ["x"], Faults())["x"].tolist() == [1.5, np.inf]
+
+
+def test_decimal_comma(tmp_path):
+    path = write(tmp_path, "t;x\n0,5;1,25\n")
+    assert read_columns(path, find_layout(path, None, None, ","), ["t", "x"], Faults())["x"].tolist() == [1.25]
+
+
+def test_every_fault_with_its_line(tmp_path):
+    path = write(tmp_path, "t,x\n0,1\n1,one\n2\n3,4,5\n4,1_000\n5,6\n6")
+    faults = Faults()
+    read_columns(path, Layout(",", ".", ("t", "x"), True), ["t", "x"], faults)
+    assert [(f.line, f.found) for f in faults.found] == [(3, "'one'"), (4, "1"), (5, "3"), (6, "'1_000'"), (8, "1")]
+    assert "delete it" in str(faults.found[-1])
+
+
+def test_a_file_of_another_kind_does_not_list_every_line(tmp_path):
+    path = write(tmp_path, "t,x\n" + "a,b\n" * 100)
+    faults = Faults()
+    read_columns(path, find_layout(path, None, None), ["t", "x"], faults)
+    assert len(faults.found) == 21
+    assert "200 cells that are no numbers in all" in str(faults.found[-1])
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "words"),
+    [
+        ("", None, "rows of numbers under a header, found an empty file"),
+        ("t,x\n", None, "found a header alone"),
+        ("", ["t"], "Expected rows of numbers, found an empty file"),
+        ("1,2,3\n", ["t", "x"], r"\(line 1\): `columns` does not fit the file.\nExpected 3 names, found 2"),
+        ("1 2\n", ["t", "x"], "separated by spaces; pass delimiter=' '"),
+    ],
+)
+def test_files_without_samples_or_with_other_columns(tmp_path, text, names, words):
+    with pytest.raises(FileError, match=words.replace(r"\(line 1\)", "line 1")):
+        find_layout(write(tmp_path, text), names, None)

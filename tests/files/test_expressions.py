@@ -1,0 +1,143 @@
+"""Formulas of model files: what they compute, and that they compute nothing else."""
+
+import math
+import warnings
+
+import pytest
+
+from veridyn.errors import ModelError
+from veridyn.files.expressions import FUNCTIONS, MAX_LENGTH, evaluate, is_constant_name
+
+L = {"L": 0.225, "r4": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3", 3.0),
+        ("-.5e-3", -0.5e-3),
+        ("1_000", 1000.0),
+        (" pi/2 ", math.pi / 2),
+        ("-pi/2", -math.pi / 2),
+        ("L", 0.225),
+        ("2*L + r4**2/4 - 1", 0.45),
+        ("-r4**2", -4.0),
+        ("2**-1", 0.5),
+        ("7/2", 3.5),
+        ("radians(90)", math.pi / 2),
+        ("degrees(pi)", 180.0),
+        ("atan2(1, -1)", 3 * math.pi / 4),
+        ("sqrt(L**2 + 1)", math.hypot(0.225, 1.0)),
+        ("abs(-3)", 3.0),
+        ("sin(pi/6)", 0.5),
+        ("asin(1) + acos(1) + atan(0) + cos(0) + tan(0)", math.pi / 2 + 1),
+    ],
+)
+def test_formulas(text: str, value: float) -> None:
+    result = evaluate(text, L)
+    assert type(result) is float
+    assert result == pytest.approx(value, rel=1e-15)  # one rounding
+
+
+def test_pi_is_exact() -> None:
+    assert evaluate("pi/2") == math.pi / 2
+    assert evaluate("-pi") == -math.pi
+
+
+CODE = [
+    "__import__('os').system('echo pwned')",
+    "exec('import os')",
+    "eval('1')",
+    "open('/etc/passwd')",
+    "().__class__.__bases__[0].__subclasses__()",
+    "L.__class__",
+    "L.real",
+    "sin.__globals__",
+    "[1 for x in (1, 2)]",
+    "{1: 2}[1]",
+    "L[0]",
+    "(lambda: 1)()",
+    "lambda: 1",
+    "import os",
+    "x = 3",
+    "del L",
+    "f'{L}'",
+    "(x := 3)",
+    "sin(*(1,))",
+    "print(1)",
+]
+
+
+@pytest.mark.parametrize("text", CODE)
+def test_code_is_refused_and_said_to_be_code(text: str) -> None:
+    with pytest.raises(ModelError, match="tries to run code"):
+        evaluate(text, L)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "empty"),
+        ("90 deg", r"has a unit.\n.*radians\(90\) or pi/2"),
+        ("45deg", r"write radians\(45\)\."),
+        ("30 °", r"write radians\(30\)"),
+        ("10 mm", "has a unit.\n.*SI units"),
+        ("1,5", "has a comma.\n.*point"),
+        ("1.234,5", "has a comma"),
+        ("2^3", r"2\*\*3"),
+        ("atan2(1", "open bracket.\n.*quotes"),
+        ("sin", "without its"),
+        ("sin + 1", "without its"),
+        ("sinus(3)", "calls 'sinus'.\n.*Did you mean 'sin'"),
+        ("l", "uses 'l', which is no constant defined above it.\nKnown: pi, L, r4"),
+        ("__builtins__", "no constant"),
+        ("1 2", "not a formula"),
+        ("1 < 2", "not a formula"),
+        ("1 if L else 2", "not a formula"),
+        ("1 and 2", "not a formula"),
+        ("1and 2", "not a formula"),
+        ("5 % 3", "not a formula"),
+        ("5 // 3", "not a formula"),
+        ("1 << 99", "not a formula"),
+        ("True", "not a formula"),
+        ("1j", "not a formula"),
+        ("'a'*9", "not a formula"),
+        ("sin(x=1)", "not a formula"),
+        ("1\0", "not a formula"),
+        ("sin()", "cannot be computed"),
+        ("sqrt(-1)", "cannot be computed"),
+        ("(-1)**0.5", "not a real number"),
+        ("1/0", "divides by zero"),
+        ("0**-1", "divides by zero"),
+        ("9**9**9**9", "too large"),
+        ("10**400", "too large"),
+        ("1e51", "too large"),
+        ("9" * 199, "too large"),
+        ("1e999", "not a finite number"),
+        ("1e999 - 1e999", "not a finite number"),
+        ("1" * (MAX_LENGTH + 1), "characters"),
+    ],
+)
+def test_faults_say_what_to_do(text: str, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        evaluate(text, L)
+
+
+def test_deep_nesting_is_harmless() -> None:
+    assert evaluate("(" * 90 + "1" + ")" * 90) == 1.0
+    assert evaluate("-" * 150 + "1") == 1.0
+
+
+def test_python_remarks_stay_silent() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for text in ("1if 1else 2", '"\\d"', "0x1for x in y"):
+            with pytest.raises(ModelError):
+                evaluate(text)
+
+
+def test_names_of_constants() -> None:
+    assert is_constant_name("L")
+    assert is_constant_name("longueur_é")
+    for name in ("pi", "lambda", "3d", "a b", "", "a-b", *FUNCTIONS):
+        assert not is_constant_name(name)

@@ -1,0 +1,219 @@
+"""Logs in and out of tables: round trips to the last bit, SI at the door, every fault at once by line and column."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from veridyn.errors import DataError, FileError
+from veridyn.files.table import load_log, save_log
+from veridyn.model.experiment import Channel, Experiment
+
+
+def write(tmp_path, text, name="log.csv"):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def random_log():
+    rng = np.random.default_rng(0)
+    t = np.cumsum(rng.uniform(0.5, 1.5, 200)) * 1e-3
+    values = {"q1": rng.standard_normal(200), "gamma 1": 1e-7 * rng.standard_normal(200)}
+    values["q1"][17] = np.nan
+    return Experiment.from_arrays(t, values, {"q1": "rad", "gamma 1": "N*m"}, "random")
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.parquet", "log.CSV", "log.txt"])
+def test_round_trip_is_exact(tmp_path, name):
+    log = random_log()
+    path = save_log(log, tmp_path / name)
+    back = load_log(path)
+    assert back.names == log.names
+    for key in log:
+        assert np.array_equal(back[key].values, log[key].values, equal_nan=True)
+        assert np.array_equal(back[key].t, log[key].t)
+        assert back[key].unit == log[key].unit
+    assert back.name == name
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_units_in_headers_are_converted_at_the_door(tmp_path):
+    path = write(tmp_path, "t [ms],speed [km/h],yaw rate [deg/s],gear [1]\n0,36,180,1\n10,72,90,2\n")
+    log = load_log(path, name="lap 1")
+    assert log.name == "lap 1"
+    assert log["speed"].t.tolist() == [0.0, 0.01]
+    assert log["speed"].values == pytest.approx([10.0, 20.0])
+    assert log["yaw rate"].values == pytest.approx([np.pi, np.pi / 2])
+    assert [log[n].unit for n in log] == ["m/s", "rad/s", "1"]
+
+
+def test_units_by_argument_come_before_the_header(tmp_path):
+    path = write(tmp_path, "Time_s;a [g];b\n0;1;2\n1;1;2\n")
+    log = load_log(path, units={"Time_s": "s", "a": "g0", "b": "mm"}, time="Time_s")
+    assert log["a"].values == pytest.approx([9.80665] * 2)
+    assert log["b"].values == pytest.approx([0.002] * 2)
+
+
+def test_a_file_without_header(tmp_path):
+    path = write(tmp_path, "0,1,x,2\n0.1,3,y,4\n")
+    log = load_log(path, columns=["t", "q1 [deg]", "", "i1"], units={"t": "s", "i1": "A"})
+    assert log.names == ("q1", "i1")
+    assert log["q1"].values == pytest.approx(np.radians([1.0, 3.0]))
+    assert log["i1"].values.tolist() == [2.0, 4.0]
+
+
+def test_columns_are_picked_and_renamed(tmp_path):
+    path = write(tmp_path, "stamp [s],pot_fl,driver,pot_fr\n0,10,Ann,20\n1,11,Ann,21\n")
+    log = load_log(path, {"t": "stamp", "z1": "pot_fl", "z2": "pot_fr"}, {"z1": "mm", "pot_fr": "cm"})
+    assert log["z1"].values == pytest.approx([0.010, 0.011])
+    assert log["z2"].values == pytest.approx([0.20, 0.21])
+    also = load_log(path, {"z1": "pot_fl"}, {"z1": "mm"}, time="stamp")
+    assert also["z1"].t.tolist() == [0.0, 1.0]
+
+
+def test_parquet_columns_and_integers(tmp_path):
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.table({"t": [0, 1000], "n": [600, 1200], "label": ["a", "b"]}), path)
+    log = load_log(path, {"w": "n"}, {"t": "ms", "w": "rpm"})
+    assert log["w"].t.tolist() == [0.0, 1.0]
+    assert log["w"].values == pytest.approx([20 * np.pi, 40 * np.pi])
+    with pytest.raises(FileError, match=r"column 'label': the column does not hold numbers.\nFound string"):
+        load_log(path, units={"t": "s", "n": "1", "label": "1"})
+
+
+def test_a_missing_file_names_its_neighbours(tmp_path):
+    write(tmp_path, "t [s]\n0\n", "run1.csv")
+    with pytest.raises(FileError, match=r"run2.csv, it does not exist .*\nKnown: run1.csv. Did you mean 'run1.csv'"):
+        load_log(tmp_path / "run2.csv")
+    with pytest.raises(FileError, match=r"There is no folder"):
+        load_log(tmp_path / "nowhere" / "run2.csv")
+    with pytest.raises(FileError, match=r"not a file"):
+        load_log(tmp_path)
+
+
+def test_unreadable_files(tmp_path):
+    binary = tmp_path / "log.csv"
+    binary.write_bytes(b"t [s],x [m]\n0,\xff\xfe\x00\x01\n")
+    with pytest.raises(FileError, match=r"not text in UTF-8"):
+        load_log(binary)
+    binary.write_bytes(b"\xff\xfe\x00\x01" * 10)
+    with pytest.raises(FileError, match=r"not text in UTF-8"):
+        load_log(binary)
+    cut = tmp_path / "log.parquet"
+    save_log(random_log(), cut)
+    cut.write_bytes(cut.read_bytes()[:-20])
+    with pytest.raises(FileError, match=r"it cannot be read"):
+        load_log(cut)
+
+
+def test_an_empty_file_and_a_header_alone(tmp_path):
+    with pytest.raises(FileError, match=r"it holds no samples.\n.*an empty file"):
+        load_log(write(tmp_path, ""))
+    with pytest.raises(FileError, match=r"a header alone"):
+        load_log(write(tmp_path, "t [s],x [m]\n"))
+    pq.write_table(pa.table({"t [s]": pa.array([], pa.float64())}), tmp_path / "log.parquet")
+    with pytest.raises(FileError, match=r"it holds no samples"):
+        load_log(tmp_path / "log.parquet")
+
+
+def test_a_truncated_last_row_is_named_by_its_line(tmp_path):
+    path = write(tmp_path, "t [s],x [m],y [m]\n0,1,2\n1,2,3\n2,3")
+    with pytest.raises(
+        FileError, match=r"line 4: the row has another length than the first.\nExpected 3 cells, found 2"
+    ):
+        load_log(path)
+
+
+def test_a_cell_that_is_no_number_is_named_by_line_and_column(tmp_path):
+    path = write(tmp_path, "t [s],x [m]\n0,1\n1,overflow\n")
+    with pytest.raises(FileError, match=r"column 'x \[m\]' \(line 3\): the cell is not a number.\nFound 'overflow'"):
+        load_log(path)
+
+
+def test_a_missing_column_is_answered_with_the_nearest(tmp_path):
+    path = write(tmp_path, "t [s],wheel_fl [mm]\n0,1\n")
+    with pytest.raises(FileError, match=r"there is no column 'wheel_fr'.\n.*Did you mean 'wheel_fl"):
+        load_log(path, {"z1": "wheel_fr"}, {"z1": "mm"})
+    with pytest.raises(FileError, match=r"there is no column 'time' for the time.\nName it with time=. Known: t "):
+        load_log(path, time="time")
+
+
+def test_missing_units_are_all_named(tmp_path):
+    path = write(tmp_path, "t,x,y [m]\n0,1,2\n")
+    with pytest.raises(DataError) as caught:
+        load_log(path)
+    assert [f.where for f in caught.value.faults] == ["column 't'", "column 'x'"]
+    assert "it has no unit.\nExpected units={'x': '…'} or a header 'x [unit]'. Write '1'" in str(caught.value)
+
+
+def test_wrong_units_and_names_in_units(tmp_path):
+    path = write(tmp_path, "t [m],x [mmm],y [m]\n0,1,2\n")
+    with pytest.raises(DataError) as caught:
+        load_log(path, units={"yy": "m"})
+    text = str(caught.value)
+    assert "column 't': it is the time.\nExpected a unit of time, such as 's' or 'ms', found 'm'." in text
+    assert "column 'x': the unit 'mmm' holds an unknown symbol" in text
+    assert "`units` names 'yy', which is no column.\nKnown: t, x, y. Did you mean 'y'?" in text
+
+
+def test_two_columns_of_one_name(tmp_path):
+    with pytest.raises(FileError, match=r"column 'x': two columns have one name"):
+        load_log(write(tmp_path, "t,x,x\n0,1,2\n"), units={"t": "s", "x": "m"})
+    with pytest.raises(FileError, match=r"column 'x \[mm\]': two columns have one name"):
+        load_log(write(tmp_path, "t [s],x [m],x [mm]\n0,1,2\n"))
+
+
+def test_everything_wrong_is_said_at_once(tmp_path):
+    path = write(tmp_path, "t [s],x,y [parsec],y2 [m]\n0,1,2,3\n1,a,3\n2,b,4,5\n")
+    with pytest.raises(FileError) as caught:
+        load_log(path, {"x": "x", "y": "y", "z": "y3"})
+    text = str(caught.value)
+    for words in ("there is no column 'y3'", "line 3", "(line 4)", "it has no unit", "unknown symbol 'parsec'"):
+        assert words in text
+    assert len(caught.value.faults) == 5
+
+
+def test_columns_as_one_word_is_refused(tmp_path):
+    with pytest.raises(DataError, match=r"`columns` is one word"):
+        load_log(write(tmp_path, "0\n"), columns="t")
+
+
+def test_saving_keeps_what_exists(tmp_path):
+    path = save_log(random_log(), tmp_path / "log.csv")
+    before = path.read_bytes()
+    with pytest.raises(FileError, match=r"it exists already.\nChoose another name, or pass overwrite=True"):
+        save_log(random_log(), path)
+    assert path.read_bytes() == before
+    other = Experiment.from_arrays([0.0, 1.0], {"a": [1.0, 2.0]}, {"a": "m"})
+    save_log(other, path, overwrite=True)
+    assert load_log(path).names == ("a",)
+
+
+def test_saving_needs_one_clock_and_known_units(tmp_path):
+    t = np.arange(3.0)
+    log = Experiment(
+        {
+            "a": Channel("a", t, t, "m"),
+            "b": Channel("b", t + 1, t, "m"),
+            "c": Channel("c", t, t, "smoot"),
+            "t": Channel("t", t, t, "s"),
+        },
+        "run",
+    )
+    with pytest.raises(DataError) as caught:
+        save_log(log, tmp_path / "log.csv")
+    text = str(caught.value)
+    assert "run: channel 'b' has another clock than 'a'." in text
+    assert "veridyn.signals.resample.resample first" in text
+    assert "unknown symbol 'smoot'" in text
+    assert "channel 't': its name cannot head a column" in text
+    with pytest.raises(DataError, match=r"no channels to save"):
+        save_log(Experiment({}), tmp_path / "log.csv")
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_failed_write_leaves_nothing_behind(tmp_path):
+    with pytest.raises(FileError, match=r"it cannot be written"):
+        save_log(random_log(), tmp_path / "nowhere" / "log.csv")
+    assert not any(tmp_path.iterdir())

@@ -1,0 +1,82 @@
+"""Elements: names, what they act on, and that they travel between processes."""
+
+import pickle
+
+import pytest
+
+from veridyn.model.elements import (
+    KINDS,
+    WRENCH_ROWS,
+    Element,
+    coulomb,
+    damper,
+    drag,
+    drive_gain,
+    motor_inertia,
+    offset,
+    spring,
+)
+from veridyn.model.joint import Body
+from veridyn.model.tree import Tree
+
+
+def test_names_are_made_of_symbol_and_target() -> None:
+    made = [spring("z1"), offset("z1"), damper("z1"), coulomb("z1"), motor_inertia("z1"), drive_gain("z1", "i")]
+    assert [e.parameter_name for e in made] == ["k_z1", "off_z1", "h_z1", "fs_z1", "Ia_z1", "K_z1"]
+    assert drag("chassis.fx").parameter_name == "C_chassis_fx"
+    assert spring({"z1": 1.0, "z2": -1.0}).parameter_name == "k_z1_z2"
+    assert spring("z1", name="karf").parameter_name == "karf"
+    assert Element("nonsense", {"z1": 1.0}).parameter_name == "nonsense_z1"
+
+
+def test_a_name_alone_is_a_combination_with_coefficient_one() -> None:
+    assert dict(damper("q5").on) == {"q5": 1.0}
+    assert dict(damper({"q5": 1, "q6": 1}).on) == {"q5": 1.0, "q6": 1.0}
+
+
+def test_elements_do_not_change() -> None:
+    given = {"z1": 1.0}
+    e = spring(given)
+    given["z1"] = 5.0
+    assert e.on["z1"] == 1.0
+    with pytest.raises(TypeError):
+        e.on["z1"] = 2.0
+
+
+def test_what_a_drag_acts_on() -> None:
+    assert [drag(f"chassis.{row}").on_body for row in WRENCH_ROWS] == [("chassis", k) for k in range(6)]
+    assert drag("body.with.dots.mz").on_body == ("body.with.dots", 5)
+    assert drag("chassis.vx").on_body is None
+    assert drag("chassis").on_body is None
+    assert spring("chassis.fx").on_body is None
+
+
+def test_elements_are_hashable_and_pickle() -> None:
+    e = Element("spring", {"z1": 1.0, "z2": -1.0}, 3.0, "karf", typical=2.0, unit="N/m")
+    again = pickle.loads(pickle.dumps(e))
+    assert again == e
+    assert hash(again) == hash(e)
+    assert len({e, again}) == 1
+
+
+def test_units_follow_the_kind_of_coordinate() -> None:
+    bodies = [Body("1"), Body("2", "1", "sliding")]
+    elements = [
+        Element(kind, {c: 1.0}, signal="i" if kind == "drive_gain" else "")
+        for kind in KINDS
+        if kind != "drag"
+        for c in ("q1", "q2")
+    ]
+    p = Tree.build(
+        bodies,
+        elements=[*elements, drag("1.fx"), drag("1.mz"), Element("spring", {"q1": 1.0}, name="u", unit="N*m/turn")],
+    ).parameters
+    unit = dict(zip(p.names, p.units, strict=True))
+    assert (unit["k_q1"], unit["k_q2"]) == ("N*m/rad", "N/m")
+    assert (unit["off_q1"], unit["off_q2"]) == ("N*m", "N")
+    assert (unit["h_q1"], unit["h_q2"]) == ("N*m*s/rad", "N*s/m")
+    assert (unit["fs_q1"], unit["fs_q2"]) == ("N*m", "N")
+    assert (unit["Ia_q1"], unit["Ia_q2"]) == ("kg*m^2", "kg")
+    assert (unit["K_q1"], unit["K_q2"]) == ("N*m/A", "N/A")
+    assert (unit["C_1_fx"], unit["C_1_mz"]) == ("N/(m/s)^2", "N*m/(m/s)^2")
+    assert unit["u"] == "N*m/turn"

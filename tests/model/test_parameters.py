@@ -1,0 +1,110 @@
+"""What is known, asked and tied."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from veridyn.errors import DataError, ModelError
+from veridyn.model.parameters import ParameterSet, Tie
+
+NAN = float("nan")
+
+
+def five() -> ParameterSet:
+    return ParameterSet(tuple("abcde"), ("kg",) * 5, np.array([1.0, 2.0, NAN, 4.0, 5.0]), np.ones(5), ("asked",) * 5)
+
+
+def test_everything_is_asked_at_first() -> None:
+    p = five()
+    assert p.select("asked") == (0, 1, 2, 3, 4)
+    assert p.missing() == ("c",)
+    assert p["d"] == 4.0
+    assert len(p) == 5
+
+
+def test_known_with_the_values_they_have_or_others() -> None:
+    p = five().known(["a", "d"])
+    assert p.select("known") == (0, 3)
+    p = p.known({"c": 9.0})
+    assert p.select("known") == (0, 2, 3)
+    assert p["c"] == 9.0
+    assert p.asked(["a"]).select("known") == (2, 3)
+
+
+def test_a_parameter_without_a_value_cannot_be_known() -> None:
+    with pytest.raises(ModelError, match=r"parameters c: a parameter without a value cannot be known.\nGive a mapping"):
+        five().known(["a", "c"])
+
+
+def test_replacing() -> None:
+    np.testing.assert_array_equal(five().replacing([5, 4, 3, 2, 1]).values, [5, 4, 3, 2, 1])
+    assert five().replacing({"b": -1.0})["b"] == -1.0
+    with pytest.raises(DataError, match=r"does not fit this model.\nExpected \(5,\), found \(4,\)"):
+        five().replacing(np.zeros(4))
+
+
+def test_copies_leave_the_original_alone() -> None:
+    p = five()
+    p.known(["a"]).tied({"b": "d"})
+    assert p.states == ("asked",) * 5
+    assert not p.ties
+    with pytest.raises(ValueError, match="read-only"):
+        p.values[0] = 3.0
+
+
+def test_unknown_names_are_answered_with_the_nearest() -> None:
+    p = ParameterSet(("XX_arm", "M_arm"), ("", ""), np.zeros(2), np.ones(2), ("asked",) * 2)
+    for ask in (
+        lambda: p["XX_am"],
+        lambda: p.known(["XX_am"]),
+        lambda: p.asked(["XX_am"]),
+        lambda: p.tied({"M_arm": "XX_am"}),
+    ):
+        with pytest.raises(ModelError, match=r"no parameter 'XX_am'.\nKnown: XX_arm, M_arm. Did you mean 'XX_arm'\?"):
+            ask()
+
+
+def test_tie_matrix_adds_columns() -> None:
+    """D T has the tied columns, times their factors, in those they are tied to: D φ = D T φ wherever the ties hold."""
+    rng = np.random.default_rng(0)
+    p = five().tied({"b": "a", "e": Tie("d", -2.0)})
+    D = rng.standard_normal((7, 5))
+    DT = D @ p.tie_matrix()
+    np.testing.assert_array_equal(DT[:, [1, 4]], 0.0)
+    np.testing.assert_array_equal(DT[:, 0], D[:, 0] + D[:, 1])
+    np.testing.assert_array_equal(DT[:, 3], D[:, 3] - 2 * D[:, 4])
+    phi = rng.standard_normal(5)
+    phi[1], phi[4] = phi[0], -2.0 * phi[3]
+    np.testing.assert_allclose(DT @ phi, D @ phi, rtol=0, atol=1e-14)
+    assert p.states == ("asked", "tied", "asked", "asked", "tied")
+
+
+def test_without_ties_the_matrix_is_one() -> None:
+    np.testing.assert_array_equal(five().known(["a"]).tie_matrix(), np.eye(5))
+
+
+def test_chains_of_ties_are_refused() -> None:
+    with pytest.raises(ModelError, match="'a' is tied to 'b', which is tied itself"):
+        five().tied({"a": "b", "b": "d"})
+    with pytest.raises(ModelError, match="which is tied itself"):
+        five().tied({"a": "b"}).tied({"d": "a"})
+    with pytest.raises(ModelError, match="which is tied itself"):
+        five().tied({"a": "b"}).tied({"b": "d"})
+    with pytest.raises(ModelError, match="which is tied itself"):
+        five().tied({"a": "a"})
+
+
+def test_a_tie_ends_when_the_parameter_is_known_or_asked() -> None:
+    p = five().tied({"a": "b"})
+    assert not p.known(["a"]).ties
+    assert not p.asked(["a"]).ties
+    assert dict(p.known(["b"]).ties) == {"a": Tie("b")}
+    assert dict(p.tied({"d": "b"}).ties) == {"a": Tie("b"), "d": Tie("b")}
+
+
+def test_they_pickle() -> None:
+    p = five().known(["a"]).tied({"b": Tie("d", 2.0)})
+    again = pickle.loads(pickle.dumps(p))
+    assert (again.names, again.states, dict(again.ties)) == (p.names, p.states, dict(p.ties))
+    np.testing.assert_array_equal(again.values, p.values)

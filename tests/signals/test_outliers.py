@@ -1,0 +1,52 @@
+"""Clipped plateaus and spikes, and what only looks like them."""
+
+import numpy as np
+
+from veridyn.signals.outliers import plateaus, quantum, runs, spikes
+
+T = np.arange(2000) / 200.0
+
+
+def test_runs():
+    assert runs(np.array([1, 1, 0, 1, 0, 1, 1, 1], dtype=bool), 2) == [(0, 1), (5, 7)]
+    assert runs(np.zeros(3, dtype=bool)) == []
+
+
+def test_quantum():
+    assert quantum(np.array([1.0, 1.5, 1.0, 3.0])) == 0.5
+    assert quantum(np.ones(4)) == 0.0
+
+
+def test_a_clipped_sinusoid_has_plateaus_at_its_limit():
+    x = np.clip(np.sin(2 * np.pi * 0.5 * T), -2.0, 0.8)
+    found = plateaus(x, x.max())
+    assert len(found) == 5
+    assert all(np.all(x[a : b + 1] == 0.8) for a, b in found)
+    assert plateaus(x, x.min()) == []
+
+
+def test_a_quantised_or_resting_signal_is_not_clipped():
+    quantised = np.round(np.sin(2 * np.pi * 0.5 * T), 2)
+    assert plateaus(quantised, 1.0) == []
+    phase = np.clip(T / 8.0, 0.0, 1.0)
+    rest_to_rest = 10 * phase**3 - 15 * phase**4 + 6 * phase**5
+    for value in (0.0, 1.0):
+        assert plateaus(rest_to_rest, value) == []
+    there_and_back = np.interp(T, [0, 4, 6, 10], [0, 1, 1, 0]) ** 3 * (10 - 0)
+    assert plateaus(np.ones(50), 1.0) == []
+    assert plateaus(there_and_back, there_and_back.min()) == []
+
+
+def test_spikes_alone_and_in_pairs():
+    x = np.sin(T) + 0.01 * np.random.default_rng(0).standard_normal(len(T))
+    x[300] += 2.0
+    x[900:902] -= 3.0
+    assert spikes(x).tolist() == [300, 900, 901]
+
+
+def test_steps_noise_and_counts_are_no_spikes():
+    assert spikes(np.sign(np.sin(T))).tolist() == []
+    assert spikes(np.random.default_rng(1).standard_normal(20_000)).tolist() == []
+    assert spikes(np.random.default_rng(2).integers(0, 2, 5000).astype(float)).tolist() == []
+    assert spikes(np.sin(2 * np.pi * 66.0 * T)).tolist() == []
+    assert spikes(np.zeros(2)).tolist() == []

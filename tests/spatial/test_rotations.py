@@ -1,0 +1,99 @@
+"""Rotation matrices and quaternions: orthonormal, exact at right angles, rates against finite differences."""
+
+import numpy as np
+import pytest
+
+from strangers.random_trees import random_rotation
+from veridyn.spatial.rotations import is_rotation, matrix_of, quaternion_rate, rot_x, rot_y, rot_z, rpy, snapped
+
+ABOUT = (rot_x, rot_y, rot_z)
+
+
+def rodrigues(axis: np.ndarray, angle: float) -> np.ndarray:
+    """R = 1 + sin(φ) ũ + (1 − cos φ) ũ², ũ the matrix of u × of a unit vector."""
+    K = np.cross(axis, np.eye(3)).T
+    return np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * K @ K
+
+
+def quaternion(axis: np.ndarray, angle: float) -> np.ndarray:
+    return np.concatenate([[np.cos(angle / 2)], np.sin(angle / 2) * axis])
+
+
+@pytest.mark.parametrize("k", range(3))
+def test_elementary_rotations_are_rodrigues_formula(k: int) -> None:
+    for angle in np.random.default_rng(k).uniform(-7, 7, 20):
+        R = ABOUT[k](angle)
+        assert pytest.approx(rodrigues(np.eye(3)[k], angle), abs=1e-15) == R
+        assert pytest.approx(np.eye(3), abs=1e-15) == R.T @ R
+        assert np.linalg.det(R) == pytest.approx(1.0, abs=1e-15)
+
+
+@pytest.mark.parametrize("k", range(3))
+def test_right_angles_are_exact(k: int) -> None:
+    """x → y → z → x: a quarter turn takes the next axis to the one after it, with no rounding left to spoil a fold."""
+    i, j = (k + 1) % 3, (k + 2) % 3
+    unit = np.eye(3)
+    for turns in (-4, -3, -2, -1, 0, 1, 2, 3, 4):
+        R = ABOUT[k](turns * np.pi / 2)
+        assert set(np.unique(R)) <= {-1.0, 0.0, 1.0}
+        assert np.array_equal(R, np.linalg.matrix_power(ABOUT[k](np.pi / 2), turns % 4))
+    quarter = ABOUT[k](np.pi / 2)
+    assert np.array_equal(quarter @ unit[i], unit[j])
+    assert np.array_equal(quarter @ unit[j], -unit[i])
+    assert np.array_equal(quarter @ unit[k], unit[k])
+
+
+def test_rpy_is_the_product_in_the_order_of_urdf() -> None:
+    roll, pitch, yaw = np.random.default_rng(3).uniform(-3, 3, 3)
+    assert rpy(roll, pitch, yaw) == pytest.approx(rot_z(yaw) @ rot_y(pitch) @ rot_x(roll), abs=1e-15)
+    assert np.array_equal(rpy(np.pi / 2, 0.0, np.pi / 2), [[0, 0, 1], [1, 0, 0], [0, 1, 0]])
+
+
+def test_snapping_touches_only_rounding() -> None:
+    values = [6e-17, -1.2e-16, 1 - 1e-16, -1 + 1e-16, 1e-13, 0.5, 1 + 1e-12]
+    assert snapped(values).tolist() == [0.0, 0.0, 1.0, -1.0, 1e-13, 0.5, 1 + 1e-12]
+    given = np.array([1e-17])
+    assert snapped(given)[0] == 0.0
+    assert given[0] == 1e-17
+
+
+def test_is_rotation_refuses_reflections_scales_and_shapes() -> None:
+    R = random_rotation(np.random.default_rng(0))
+    assert is_rotation(R)
+    assert not is_rotation(-R)
+    assert not is_rotation(1.001 * R)
+    assert not is_rotation(R[:2])
+    assert not is_rotation(np.full((3, 3), np.nan))
+
+
+def test_matrix_of_a_quaternion_is_rodrigues_formula() -> None:
+    rng = np.random.default_rng(4)
+    axes = rng.standard_normal((6, 3))
+    axes /= np.linalg.norm(axes, axis=1, keepdims=True)
+    angles = rng.uniform(-np.pi, np.pi, 6)
+    Q = np.array([quaternion(u, phi) for u, phi in zip(axes, angles, strict=True)])
+    R = matrix_of(Q)
+    assert R.shape == (6, 3, 3)
+    for k in range(6):
+        assert R[k] == pytest.approx(rodrigues(axes[k], angles[k]), abs=1e-15)
+        assert np.array_equal(matrix_of(Q[k]), R[k])
+        assert is_rotation(R[k])
+        assert matrix_of(-Q[k]) == pytest.approx(R[k], abs=1e-15)
+    assert matrix_of(Q.reshape(2, 3, 4)).shape == (2, 3, 3, 3)
+
+
+def test_quaternion_rate_against_finite_differences() -> None:
+    """Turning on by ω h in the body's frame is R → R exp(ω̃ h): the quaternion's product on the right."""
+    rng = np.random.default_rng(5)
+    h = 1e-5
+    for _ in range(10):
+        q = rng.standard_normal(4)
+        q /= np.linalg.norm(q)
+        omega = rng.standard_normal(3)
+        rate = quaternion_rate(q, omega)
+        assert q @ rate == pytest.approx(0.0, abs=1e-15)
+        slope = (matrix_of(q + h * rate) - matrix_of(q - h * rate)) / (2 * h)
+        R, size = matrix_of(q), np.linalg.norm(omega)
+        after, before = (R @ rodrigues(omega / size, s * h * size) for s in (1, -1))
+        # Central differences at h = 1e-5: truncation h² and rounding 1e-16 / h, both of order 1e-10.
+        assert slope == pytest.approx((after - before) / (2 * h), abs=1e-9)
