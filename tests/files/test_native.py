@@ -213,6 +213,17 @@ def test_crlf_and_byte_order_mark(tmp_path: Path) -> None:
     assert load_model(file).coordinates == ("a",)
 
 
+def test_the_example_of_the_documentation() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "model-file.md").read_text(encoding="utf-8")
+    tree = parse_model(page.split("```yaml\n")[1].split("```")[0])
+    assert tree.coordinates == ("q1", "q2", "z")
+    p = tree.parameters
+    assert {p.names[i] for i in p.select("known")} == {"kz", "M1"}
+    assert set(p.ties) == {"YY2", "ZZ1"}
+    assert p["MX1"] == pytest.approx(0.8 * 0.06, rel=1e-15)
+    assert_same(tree, parse_model(model_text(tree)))
+
+
 # The arm
 
 
@@ -562,7 +573,7 @@ CASES = {
     ),
     "element's typical size": (
         ONE + "elements:\n  - {kind: spring, on: a, typical: 0}\n",
-        "element number 1 (line 5): a typical size is above zero.",
+        "element 'k_a' (line 5): its typical size must be a positive number.",
     ),
     "elements with one name": (
         ONE + "elements:\n  - {kind: spring, on: a}\n  - {kind: spring, on: a}\n",
@@ -616,7 +627,7 @@ CASES = {
     "motor twice": (
         bodies(A, "name: b, antecedent: a, joint: turning")
         + "transmission: {motors: [m, m], joints: [a, b], matrix: [[1, 0], [0, 1]]}\n",
-        "transmission (line 5): a name stands twice in motors.\nFound m, m.",
+        "transmission (line 5): the motor 'm' is named twice.",
     ),
     "transmission without a matrix": (
         ONE + "transmission: {motors: [m], joints: [a]}\n",

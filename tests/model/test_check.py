@@ -40,27 +40,49 @@ def test_nothing_wrong() -> None:
 
 BODIES = {
     "none": ((), "bodies: there is no body."),
-    "unknown antecedent": ((A, Body("b", "aa")), "body 'b': its antecedent 'aa' is not a body of this model.\nKnown: a. Did you mean 'a'?"),
-    "cycle": ((A, Body("b", "c"), Body("c", "b")), "body 'b': it is its own ancestor, so this is not a tree.\nFound b → c → b."),
+    "unknown antecedent": (
+        (A, Body("b", "aa")),
+        "body 'b': its antecedent 'aa' is not a body of this model.\nKnown: a. Did you mean 'a'?",
+    ),
+    "cycle": (
+        (A, Body("b", "c"), Body("c", "b")),
+        "body 'b': it is its own ancestor, so this is not a tree.\nFound b → c → b.",
+    ),
     "own antecedent": ((A, Body("b", "b")), "Found b → b."),
-    "two roots": ((Body("a", None), Body("b", None)), "body 'b': two roots: 2 bodies name no antecedent: a, b.\nName its antecedent"),
+    "two roots": (
+        (Body("a", None), Body("b", None)),
+        "body 'b': two roots: 2 bodies name no antecedent: a, b.\nName its antecedent",
+    ),
     "duplicate names": ((A, Body("a", "ground", "fixed")), "body 'a': the name is used 2 times."),
     "called ground": ((Body("ground", None, "fixed"),), "body 'ground': this name is taken by the ground."),
-    "kind of joint": ((Body("a", joint="helical", coordinate="q"),), "body 'a': 'helical' is no kind of joint.\nExpected turning (σ 0),"),
+    "kind of joint": (
+        (Body("a", joint="helical", coordinate="q"),),
+        "body 'a': 'helical' is no kind of joint.\nExpected turning (σ 0),",
+    ),
     "NaN placement": ((Body("a", placement=MDH(d=np.nan)),), "body 'a': its placement holds NaN or infinite numbers."),
-    "no rotation": ((Body("a", placement=Placement(2 * np.eye(3))),), "body 'a': its placement is not a rotation and a position."),
+    "no rotation": (
+        (Body("a", placement=Placement(2 * np.eye(3))),),
+        "body 'a': its placement is not a rotation and a position.",
+    ),
     "mirror": ((Body("a", placement=Placement(np.diag([1, 1, -1]))),), "determinant 1"),
     "wrong shape": ((Body("a", placement=Placement(np.eye(2))),), "its placement is not a rotation and a position."),
     "two lengths": ((Body("a", placement=Placement(position=[0, 1])),), "three lengths"),
-    "ratio": ((Body("a", ratio=0.0),), "body 'a': its ratio to the coordinate must be a number other than zero.\nFound 0.0."),
-    "taken coordinate": ((A, Body("q7", "a", coordinate="x"), Body("x", "a")), "body 'x': its coordinate 'x' is also that of body 'q7'."),
+    "ratio": (
+        (Body("a", ratio=0.0),),
+        "body 'a': its ratio to the coordinate must be a number other than zero.\nFound 0.0.",
+    ),
+    "taken coordinate": (
+        (A, Body("q7", "a", coordinate="x"), Body("x", "a")),
+        "body 'x': its coordinate 'x' is also that of body 'q7'.",
+    ),
     "shared by two kinds": (
         (Body("a", coordinate="s"), Body("b", "a", "sliding", actuated=False, coordinate="s")),
-        "body 'b': it shares the coordinate 's' with body 'a', which is of another kind.\nExpected turning, actuated, found sliding, passive.",
+        "body 'b': it shares the coordinate 's' with body 'a', which is of another kind.\n"
+        "Expected turning, actuated, found sliding, passive.",
     ),
     "name of rows": ((Body("fx"),), "body 'fx': the coordinate name 'fx' is the name of rows."),
     "label": ((A, Body("b", "a", label="a")), "body 'b': the label 'a' is used by 2 bodies."),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("bodies", "message"), BODIES.values(), ids=BODIES.keys())
@@ -95,13 +117,16 @@ def test_base_and_gravity() -> None:
 
 INERTIAS = {
     "unknown body": ({"c": SPHERE}, "body 'c': inertia is given for a body that does not exist."),
-    "wrong shape": ({"a": np.ones(6)}, "body 'a': its inertia is not ten numbers.\nExpected XX XY XZ YY YZ ZZ MX MY MZ M, found (6,)."),
+    "wrong shape": (
+        {"a": np.ones(6)},
+        "body 'a': its inertia is not ten numbers.\nExpected XX XY XZ YY YZ ZZ MX MY MZ M, found (6,).",
+    ),
     "infinite": ({"a": np.full(10, np.inf)}, "body 'a': its inertia holds infinite numbers."),
     "negative mass": ({"a": np.array([0.0] * 9 + [-1.0])}, "the mass is -1 kg, below zero"),
     "triangle": ({"a": np.array([1, 0, 0, 1, 0, 3, 0, 0, 0, 1.0])}, "1 + 1 < 3 breaks the triangle inequality"),
     "moment without mass": ({"a": np.array([1, 0, 0, 1, 0, 1, 1, 0, 0, 0.0])}, "belong to a mass of 0 kg"),
     "centre too far out": ({"a": np.array([1, 0, 0, 1, 0, 1, 5, 0, 0, 1.0])}, "is below zero"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("inertia", "message"), INERTIAS.values(), ids=INERTIAS.keys())
@@ -119,14 +144,23 @@ ELEMENTS = {
     "kind": (Element("sprung", {"a": 1.0}), "'sprung' is no kind of element.\nKnown: spring, offset,"),
     "nothing": (Element("spring", {}, name="k"), "element 'k': it acts on nothing."),
     "no coordinate": (spring("c"), "element 'k_c': there is no coordinate 'c'.\nKnown: a, b."),
-    "mixed": (spring({"a": 1.0, "b": 1.0}), "element 'k_a_b': it mixes turning and sliding coordinates, so its parameter has no unit.\nFound a turning, b sliding."),
+    "mixed": (
+        spring({"a": 1.0, "b": 1.0}),
+        "element 'k_a_b': it mixes turning and sliding coordinates, so its parameter has no unit.\nFound a turning, b sliding.",
+    ),
     "zero coefficient": (spring({"a": 0.0}), "its coefficients must be numbers other than zero.\nFound {'a': 0.0}."),
     "infinite": (spring("a", np.inf), "element 'k_a': its value is infinite."),
-    "no signal": (Element("drive_gain", {"a": 1.0}), "element 'K_a': a drive gain multiplies a measured signal, and none is named."),
-    "drag on a coordinate": (drag("a"), "element 'C_a': drag cannot act on 'a'.\nExpected one component fx, fy, fz, mx, my, mz of a body, as in 'a.fx'."),
+    "no signal": (
+        Element("drive_gain", {"a": 1.0}),
+        "element 'K_a': a drive gain multiplies a measured signal, and none is named.",
+    ),
+    "drag on a coordinate": (
+        drag("a"),
+        "element 'C_a': drag cannot act on 'a'.\nExpected one component fx, fy, fz, mx, my, mz of a body, as in 'a.fx'.",
+    ),
     "drag on no body": (drag("c.fx"), "drag cannot act on 'c.fx'"),
     "name of an inertia": (spring("a", name="XX_a"), "element 'XX_a': its name is that of an inertial parameter."),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("element", "message"), ELEMENTS.values(), ids=ELEMENTS.keys())

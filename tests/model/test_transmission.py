@@ -47,9 +47,18 @@ def test_coupled_wrist() -> None:
         ),
         (("a", "b"), ("x", "y"), np.ones(2), "does not fit"),
         (("a", "b"), ("x", "y"), np.ones((2, 2)), "singular: some joint motion moves no motor"),
-        (("a",), ("x",), [[np.nan]], "singular"),
     ],
 )
 def test_faults(motors: tuple[str, ...], joints: tuple[str, ...], matrix: np.ndarray, message: str) -> None:
     with pytest.raises(DataError, match=message):
         Transmission(motors, joints, matrix)
+
+
+def test_a_matrix_with_nan_is_refused() -> None:
+    with pytest.raises(DataError, match="NaN or infinite"):
+        Transmission(("m",), ("q",), [[np.nan]])
+
+
+def test_a_motor_named_twice_is_refused() -> None:
+    with pytest.raises(DataError, match="motor 'm' is named twice"):
+        Transmission(("m", "m"), ("a", "b"), np.eye(2))

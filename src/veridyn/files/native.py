@@ -179,8 +179,6 @@ class _Draft:
         numbers = {
             key: read.number(at[key], where, key, unknown=key == "value") for key in ("value", "typical") if key in at
         }
-        if numbers.get("typical", 1.0) <= 0.0:
-            read.fault(at["typical"], "a typical size is above zero.", where, found=f"{numbers['typical']:g}")
         texts = {key: read.optional_text(at, where, key) for key in ("name", "signal", "unit")}
         if not kind or on is None:
             self.odd_names += [given] if given else []
@@ -216,9 +214,6 @@ class _Draft:
                 read.fault(
                     at["joints"], f"it drives '{name}', which is no coordinate.", where, hint=did_you_mean(name, known)
                 )
-        for key, names in (("motors", motors), ("joints", joints)):
-            if len(set(names)) < len(names):
-                read.fault(at[key], f"a name stands twice in {key}.", where, found=", ".join(names))
         rows = read.matrix(at["matrix"], where, "matrix", (len(joints), len(motors)))
         if rows is None:
             return

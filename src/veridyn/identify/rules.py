@@ -41,11 +41,13 @@ class Freedom:
     """How freely a body of a fixed tree moves: about no axis, about one direction (in its frame), or generally.
 
     `shifts`: its origin feels an acceleration across that direction (any acceleration, where it turns generally), gravity included.
+    `pivot`: without gravity, the height on the body's z axis of a point that stays at rest, though the origin does not.
     """
 
     turns: str  # "not", "one", "generally"
     direction: Array | None
     shifts: bool
+    pivot: float = 0.0
 
 
 def freedoms(tree: Tree) -> list[Freedom]:
@@ -67,13 +69,28 @@ def freedoms(tree: Tree) -> list[Freedom]:
                 turns, direction = "one", np.array([0.0, 0.0, 1.0])
             elif turns == "one" and direction is not None and np.hypot(direction[0], direction[1]) > PARALLEL:
                 turns, direction = "generally", None
-        travel = jacobian(tree, generic, body.name, frame="body")[0, :3]
-        felt = np.column_stack([travel, g[j]])
+        J = jacobian(tree, generic, body.name, frame="body")[0]
+        pivot = _pivot(J) if turns == "generally" and body.joint == "turning" and not tree.gravity.any() else None
+        if pivot is not None:
+            found.append(Freedom(turns, direction, False, pivot))
+            continue
+        felt = np.column_stack([J[:3], g[j]])
         if direction is not None:
             # Turning about the direction itself leaves what is across it across it, so q = 0 decides for gravity.
             felt = felt - np.outer(direction, direction @ felt)
         found.append(Freedom(turns, direction, bool(np.abs(felt).max() > PARALLEL)))
     return found
+
+
+def _pivot(J: Array) -> float | None:
+    """The height h at which the point (0, 0, h) of a body has no velocity, v + ω × (0, 0, h) = 0 for every joint; None if there is none."""
+    v, w = J[:3], J[3:]
+    across = np.concatenate([w[1], -w[0]])
+    if not across.any():
+        return 0.0 if np.abs(v).max() < PARALLEL else None
+    h = float(-(across @ np.concatenate([v[0], v[1]])) / (across @ across))
+    left = v + h * np.array([w[1], -w[0], np.zeros_like(w[0])])
+    return h if np.abs(left).max() < PARALLEL else None
 
 
 def combinations(tree: Tree) -> Array:
@@ -109,8 +126,9 @@ def _joint_rule(joint: str, freedom: Freedom) -> tuple[Array, Array]:
         first_moments = [unit[MX], unit[MY]] if freedom.shifts else []
         if freedom.turns == "one":
             return TURNING_LETS_GO, np.array([unit[ZZ], *first_moments])
-        inertia = [unit[XX] - unit[YY], unit[XY], unit[XZ], unit[YZ], unit[ZZ]]
-        return TURNING_LETS_GO, np.array([*inertia, *first_moments])
+        inertia = np.array([unit[XX] - unit[YY], unit[XY], unit[XZ], unit[YZ], unit[ZZ]])
+        about_pivot = inertia @ move_matrix(np.eye(3), (0.0, 0.0, -freedom.pivot))
+        return TURNING_LETS_GO, np.array([*about_pivot, *first_moments])
     if freedom.turns == "not":
         return SLIDING_LETS_GO, unit[[M]]
     if freedom.turns == "generally" or freedom.direction is None:

@@ -198,6 +198,12 @@ def _elements(bodies: Sequence[Body], elements: Sequence[Element], faults: Fault
             continue
         if not e.on:
             faults.add("it acts on nothing.", where=where, expected="a coordinate or a combination of coordinates")
+        if any(not np.isfinite(a) or a == 0.0 for a in e.on.values()):
+            faults.add("its coefficients must be numbers other than zero.", where=where, found=f"{dict(e.on)}")
+        if np.isinf(e.value):
+            faults.add("its value is infinite.", where=where)
+        if not np.isnan(e.typical) and not 0.0 < e.typical < np.inf:
+            faults.add("its typical size must be a positive number.", where=where, found=f"{e.typical}")
         if e.kind == "drag":
             target = next(iter(e.on), "")
             if e.on_body is None or e.on_body[0] not in names:
@@ -216,14 +222,10 @@ def _elements(bodies: Sequence[Body], elements: Sequence[Element], faults: Fault
                 where=where,
                 found=", ".join(f"{c} {kinds[c]}" for c in e.on),
             )
-        if any(not np.isfinite(a) or a == 0.0 for a in e.on.values()):
-            faults.add("its coefficients must be numbers other than zero.", where=where, found=f"{dict(e.on)}")
         if e.kind == "drive_gain" and not e.signal:
             faults.add(
                 "a drive gain multiplies a measured signal, and none is named.", where=where, hint="Add signal: NAME."
             )
-        if np.isinf(e.value):
-            faults.add("its value is infinite.", where=where)
 
 
 def _parameter_names(bodies: Sequence[Body], elements: Sequence[Element], faults: Faults) -> None:

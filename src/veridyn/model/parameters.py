@@ -90,6 +90,7 @@ class ParameterSet:
 
     def known(self, names: Iterable[str] | Mapping[str, float]) -> ParameterSet:
         """A copy in which these parameters are known, with the values given or those they have."""
+        names = [names] if isinstance(names, str) else names
         base = self.replacing(names) if isinstance(names, Mapping) else self
         chosen = {base.index(name) for name in names}
         unknown = [base.names[i] for i in sorted(chosen) if not np.isfinite(base.values[i])]
@@ -105,7 +106,8 @@ class ParameterSet:
 
     def asked(self, names: Iterable[str]) -> ParameterSet:
         """A copy in which these parameters are asked."""
-        return self._with_states("asked", {self.index(name) for name in names})
+        chosen = [names] if isinstance(names, str) else names
+        return self._with_states("asked", {self.index(name) for name in chosen})
 
     def tied(self, ties: Mapping[str, Tie | str]) -> ParameterSet:
         """A copy in which each key is tied to another parameter, which must not be tied itself."""

@@ -36,6 +36,12 @@ class Transmission:
                     found=f"{m} motors and {self.matrix.shape}",
                 )
             )
+        for kind, names in (("motor", self.motors), ("joint", self.joints)):
+            twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+            if twice:
+                raise DataError(Fault(f"the {kind} '{twice[0]}' is named twice.", where="transmission"))
+        if not np.isfinite(self.matrix).all():
+            raise DataError(Fault("the transmission matrix holds NaN or infinite numbers.", where="transmission"))
         condition = np.linalg.cond(self.matrix)
         if not np.isfinite(condition) or condition > 1e12:
             raise DataError(
@@ -51,11 +57,12 @@ class Transmission:
         return np.asarray(motors, dtype=np.float64) @ self.matrix.T
 
     def motors_from_joints(self, joints: ArrayLike) -> Array:
-        return np.linalg.solve(self.matrix, np.asarray(joints, dtype=np.float64).T).T
+        return np.asarray(np.linalg.solve(self.matrix, np.asarray(joints, dtype=np.float64).T).T, dtype=np.float64)
 
     def joint_forces(self, motor_forces: ArrayLike) -> Array:
         """(N, m) motor forces to joint forces."""
-        return np.linalg.solve(self.matrix.T, np.asarray(motor_forces, dtype=np.float64).T).T
+        solved = np.linalg.solve(self.matrix.T, np.asarray(motor_forces, dtype=np.float64).T)
+        return np.asarray(solved.T, dtype=np.float64)
 
     def motor_forces(self, joint_forces: ArrayLike) -> Array:
         return np.asarray(joint_forces, dtype=np.float64) @ self.matrix

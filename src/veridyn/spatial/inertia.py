@@ -5,10 +5,13 @@ Order everywhere: XX XY XZ YY YZ ZZ MX MY MZ M, the inertia about the frame's or
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.spatial.linalg import Mat, Vec
+from veridyn.spatial.algebra import Scalar
+from veridyn.spatial.linalg import Mat
 
 Array = NDArray[np.float64]
 
@@ -17,9 +20,9 @@ INERTIAL_UNITS = ("kg*m^2",) * 6 + ("kg*m",) * 3 + ("kg",)
 _UPPER = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 
 
-def inertia_matrix(X: Vec | tuple | Array) -> Mat:
+def inertia_matrix(X: Sequence[Scalar] | Array) -> Mat:
     """J (3, 3) from the ten parameters, over scalars of any kind."""
-    xx, xy, xz, yy, yz, zz = X[:6]
+    xx, xy, xz, yy, yz, zz = X[0], X[1], X[2], X[3], X[4], X[5]
     return ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
 
 
@@ -102,5 +105,5 @@ def broken_law(X: ArrayLike, tolerance: float = 1e-9) -> str | None:
     return None
 
 
-def _listed(values: Array) -> str:
+def _listed(values: NDArray[np.floating]) -> str:
     return "(" + ", ".join(f"{v:.6g}" for v in values) + ")"

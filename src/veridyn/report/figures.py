@@ -1,0 +1,100 @@
+"""What an identification shows in pictures: forces measured and predicted, what is left over, and how well the motion excites."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from veridyn.identify.base import BaseParameters
+from veridyn.report.drawing import Axis, Curve, Plot, Tick, axis_over, dots, level, line, shared
+from veridyn.report.words import unit_text
+from veridyn.studies.identification import IdentificationStudy, Trace
+
+NAMES = {"training": "Motion it learned from", "validation": "Motion it had not seen"}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One motion of one row: forces above, what is left over below."""
+
+    title: str
+    forces: Plot
+    residual: Plot
+
+
+@dataclass(frozen=True)
+class RowFigure:
+    """One row on every motion, on common scales so that they can be compared."""
+
+    row: str
+    panels: tuple[Panel, ...]
+
+
+def row_figures(study: IdentificationStudy) -> tuple[RowFigure, ...]:
+    """One figure for each row of the fit."""
+    traces = study.traces
+    rows = next(iter(traces.values())).rows
+    figures = []
+    for k, row in enumerate(rows):
+        forces = shared([t.measured[:, k] for t in traces.values()] + [t.predicted[:, k] for t in traces.values()])
+        residual = shared([t.residual[:, k] for t in traces.values()])
+        panels = [_panel(NAMES.get(name, name), t, k, forces, residual) for name, t in traces.items()]
+        figures.append(RowFigure(row, tuple(panels)))
+    return tuple(figures)
+
+
+def _panel(title: str, t: Trace, k: int, forces: Axis, residual: Axis) -> Panel:
+    time = axis_over(t.t, margin=0.0)
+    unit, row = unit_text(t.units[k]), t.rows[k]
+    upper = Plot(
+        f"{row}, {title.lower()}: measured and predicted force over time",
+        (
+            Curve("zero", level(0.0, forces)),
+            Curve("measured", line(t.t, t.measured[:, k], time, forces), "measured"),
+            Curve("predicted", line(t.t, t.predicted[:, k], time, forces), "predicted"),
+        ),
+        (),
+        forces.ticks(4, upwards=True),
+        "",
+        unit,
+    )
+    lower = Plot(
+        f"{row}, {title.lower()}: measured less predicted over time",
+        (
+            Curve("zero", level(0.0, residual)),
+            Curve("residual", line(t.t, t.residual[:, k], time, residual), "difference"),
+        ),
+        time.ticks(5),
+        residual.ticks(2, upwards=True),
+        "time, s",
+        unit,
+        low=True,
+    )
+    return Panel(title, upper, lower)
+
+
+def singular_values(base: BaseParameters) -> Plot | None:
+    """Singular values of the weighted regressor with columns scaled by typical sizes, largest 1, on a logarithmic axis."""
+    s = base.singular_values
+    if not len(s) or s[0] <= 0.0:
+        return None
+    floor = -17.0
+    decades = np.maximum(np.log10(np.maximum(s / s[0], 1e-300)), floor)
+    number = np.arange(1, len(s) + 1, dtype=np.float64)
+    across, up = Axis(0.0, len(s) + 1.0), Axis(min(float(decades.min()), -1.0) - 0.6, 0.6)
+    kept = number <= base.count
+    curves = [Curve("kept", dots(number[kept], decades[kept], across, up), "kept")]
+    if not kept.all():
+        curves.append(Curve("dropped", dots(number[~kept], decades[~kept], across, up), "dropped: rounding"))
+    step = 1 if up.low > -5 else 3
+    powers = tuple(
+        Tick(100.0 * (1.0 - float(up.share(-p))), f"10{superscript(-p)}" if p else "1")
+        for p in range(0, int(-up.low) + 1, step)
+    )
+    title = f"Singular values of the regressor: {base.count} kept, {len(s) - base.count} dropped"
+    return Plot(title, tuple(curves), across.ticks(6), powers, "number", "size")
+
+
+def superscript(power: int) -> str:
+    return str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))

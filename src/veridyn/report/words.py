@@ -1,0 +1,69 @@
+"""Numbers and units as people read them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+_UNIT = {"*": "·", "^2": "²", "^3": "³"}
+
+
+def unit_text(unit: str) -> str:
+    """ "kg*m^2" → "kg·m²"."""
+    return re.sub("|".join(re.escape(k) for k in _UNIT), lambda m: _UNIT[m[0]], unit)
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A few significant digits; "–" where there is no number."""
+    if not math.isfinite(value):
+        return "–"
+    return f"{value:.{digits}g}".replace("e+0", "e").replace("e-0", "e-").replace("-", "−")
+
+
+def measured(value: float, sigma: float) -> tuple[str, str]:
+    """Value and deviation to the same place: two digits of the deviation."""
+    if not (math.isfinite(value) and math.isfinite(sigma)) or sigma <= 0.0:
+        return number(value, 6), number(sigma, 2)
+    exponent = math.floor(math.log10(sigma))
+    if float(f"{sigma:.1e}") >= 10.0 ** (exponent + 1):  # rounding carried it into the next decade
+        exponent += 1
+    places = 1 - exponent
+    if places > 8 or places < -3:
+        return number(value, 6), number(sigma, 2)
+    if places < 0:
+        value, sigma, places = round(value, places), round(sigma, places), 0
+    return _plain(value, places), _plain(sigma, places)
+
+
+def like(value: float, sigma: float) -> str:
+    """Another value of the same quantity, to the place where the deviation begins to matter."""
+    return measured(value, sigma)[0] if math.isfinite(value) else "–"
+
+
+def percent(value: float) -> str:
+    """Percent with sensible digits: 0.042, 3.1, 18, above 999."""
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else "> 999"
+    if value > 999.0:
+        return "> 999"
+    if value >= 99.5:
+        return f"{value:.0f}"
+    return f"{value:.2g}" if value >= 0.1 else f"{value:.1g}"
+
+
+def count(n: int, one: str, many: str = "") -> str:
+    """ "1 row", "3 rows"."""
+    return f"{n} {one if n == 1 else many or one + 's'}"
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """ "a, b and c", or the first of them and how many more."""
+    if len(names) > most:
+        return ", ".join(names[:most]) + f" and {len(names) - most} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+
+
+def _plain(value: float, places: int) -> str:
+    text = f"{value:.{places}f}"
+    return text.replace("-", "−") if float(text) else text.replace("-", "")

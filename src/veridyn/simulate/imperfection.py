@@ -1,0 +1,124 @@
+"""What sensors make of the truth: y_k = quantised( x(t_k − delay) + bias + noise_k ), on a clock of their own.
+
+The truth is read, never changed. What no sensor is named for is not measured. Noise is white and normal from the `rng`
+that is passed in, channel by channel in the order of the truth, so one seed gives one log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+
+from veridyn.errors import DataError, Fault, Faults, did_you_mean
+from veridyn.model.experiment import Channel, Experiment
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Sensor:
+    """Settings of one sensor, in the unit of what it measures.
+
+    `noise` is a standard deviation, `bias` is added, `quantum` is the step between two readings (0: none). `rate` in Hz is
+    its own clock (None: that of the truth). A reading stamped t is the truth at t − `delay` (s).
+    """
+
+    noise: float = 0.0
+    bias: float = 0.0
+    quantum: float = 0.0
+    rate: float | None = None
+    delay: float = 0.0
+
+    def __post_init__(self) -> None:
+        faults = Faults()
+        for name in ("noise", "quantum", "delay"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value >= 0.0):
+                faults.add(f"its {name} is not usable.", where="sensor", expected="zero or more", found=f"{value}")
+        if not np.isfinite(self.bias):
+            faults.add("its bias is not usable.", where="sensor", expected="a finite number", found=f"{self.bias}")
+        if self.rate is not None and not (np.isfinite(self.rate) and self.rate > 0.0):
+            faults.add("its rate is not usable.", where="sensor", expected="Hz above zero", found=f"{self.rate}")
+        faults.raise_if_any(DataError)
+
+    def read(self, truth: Channel, rng: np.random.Generator | None) -> Channel:
+        """The channel that this sensor records."""
+        t, x = self._clocked(truth)
+        x = x + self.bias
+        if self.noise > 0.0:
+            if rng is None:
+                raise DataError(
+                    Fault(
+                        "a noisy sensor needs random numbers.",
+                        f"channel '{truth.name}'",
+                        "rng, such as numpy.random.default_rng(seed)",
+                        "none",
+                    )
+                )
+            x = x + self.noise * rng.standard_normal(len(x))
+        if self.quantum > 0.0:
+            x = self.quantum * np.round(x / self.quantum)
+        return Channel(truth.name, t, x, truth.unit)
+
+    def _clocked(self, truth: Channel) -> tuple[Array, Array]:
+        """The times of the readings and the truth that each of them sees."""
+        first, last = float(truth.t[0]) + self.delay, float(truth.t[-1])
+        if self.rate is None:
+            t = truth.t[truth.t >= first - 1e-12]
+        else:
+            count = int(np.floor((last - first) * self.rate + 1e-9)) + 1
+            t = first + np.arange(max(count, 0)) / self.rate
+        if len(t) < 2:
+            raise DataError(
+                Fault(
+                    "the truth is too short for this sensor.",
+                    f"channel '{truth.name}'",
+                    "at least two readings",
+                    f"{len(t)} in {last - float(truth.t[0]):g} s",
+                )
+            )
+        if self.rate is None and self.delay == 0.0:
+            return truth.t, truth.values
+        seen = np.clip(t - self.delay, truth.t[0], truth.t[-1])
+        return t, CubicSpline(truth.t, truth.values)(seen)
+
+
+@dataclass(frozen=True)
+class Sensors:
+    """Sensors by pattern of channel names: ``{"q.*": Sensor(quantum=1e-5), "force.*": Sensor(noise=0.1)}``.
+
+    `*` stands for any text. The first pattern that fits a channel decides. A channel that none fits is not measured.
+    """
+
+    by_pattern: Mapping[str, Sensor]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_pattern", MappingProxyType(dict(self.by_pattern)))
+
+    def of(self, name: str) -> Sensor | None:
+        """The sensor of a channel, None where it is not measured."""
+        return next((s for pattern, s in self.by_pattern.items() if fnmatchcase(name, pattern)), None)
+
+    def read(self, truth: Experiment, rng: np.random.Generator | None) -> Experiment:
+        """The log that these sensors record; a pattern that fits no channel is refused."""
+        faults = Faults()
+        for pattern in self.by_pattern:
+            if not any(fnmatchcase(name, pattern) for name in truth):
+                faults.add(
+                    f"the sensor '{pattern}' measures nothing of this machine.",
+                    where=truth.name,
+                    hint=did_you_mean(pattern, truth.names),
+                )
+        faults.raise_if_any(DataError)
+        read = {}
+        for name, channel in truth.channels.items():
+            sensor = self.of(name)
+            if sensor is not None:
+                read[name] = sensor.read(channel, rng)
+        return Experiment(read, truth.name, truth.notes)

@@ -1,0 +1,285 @@
+"""One identification, from two logs to a judgement: identify on the first, validate on the second, compare with the truth where known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Fault, IdentificationWarning, ModelError, warn
+from veridyn.identify.base import BaseParameters, base_parameters
+from veridyn.identify.essential import Essential, essential
+from veridyn.identify.estimate import fit_of
+from veridyn.identify.least_squares import solve
+from veridyn.identify.observation import Sampling, observation
+from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
+from veridyn.identify.validate import Validation, predicted, validate
+from veridyn.mechanics.samples import blocks
+from veridyn.model.experiment import Experiment
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Rows, Tree
+from veridyn.progress import Progress, silent
+from veridyn.signals.butterworth import zero_phase
+from veridyn.signals.motion import Signals, motion
+from veridyn.signals.resample import uniform_rate
+from veridyn.signals.whiteness import Whiteness, cumulative_periodogram
+from veridyn.studies.result import ParameterRow, Result
+
+Array = NDArray[np.float64]
+WELL = Acceptance(10.0, 1.0)  # what the figure `well_identified` counts: σ % < 10
+WHITE_LEVEL = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Measured and predicted side (N, rows) of every row along one motion, both through the filter of the fit."""
+
+    t: Array
+    rows: tuple[str, ...]
+    units: tuple[str, ...]
+    measured: Array
+    predicted: Array
+
+    @property
+    def residual(self) -> Array:
+        return self.measured - self.predicted
+
+
+@dataclass(frozen=True, eq=False)
+class IdentificationStudy:
+    """Everything an identification found, and what it is judged by.
+
+    `structure`: base parameters by the closed rules, whatever the motion; ``fit.base``: those this motion excites, by rank. `before` is the
+    validation of the priors, where all are known. `whiteness`: row → test of its residual on the training motion, as the fit saw it.
+    `truth` holds the true base parameters, NaN where there is no truth.
+    """
+
+    model: Tree
+    training: Motion
+    validation: Motion
+    structure: BaseParameters
+    fit: Fit
+    essential: Essential
+    check: Validation
+    essential_check: Validation
+    before: Validation | None
+    traces: Mapping[str, Trace]
+    whiteness: Mapping[str, Whiteness]
+    truth: Array
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def parameters(self) -> tuple[ParameterRow, ...]:
+        """The base parameters, one row each."""
+        f = self.fit
+        columns = (f.values, f.sigma, f.relative_sigma, f.priors, self.truth)
+        return tuple(
+            ParameterRow(name, unit, *(float(x) for x in numbers))
+            for name, unit, *numbers in zip(f.names, f.units, *columns, strict=True)
+        )
+
+    @property
+    def inessential(self) -> tuple[str, ...]:
+        """Names, as in the fit, of the parameters that zero would serve as well."""
+        gone = {self.model.parameters.index(name) for name in self.essential.fit.removed}
+        return tuple(name for name, c in zip(self.fit.names, self.fit.base.columns, strict=True) if c in gone)
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Numbers to judge the study by, named as in `result.json`."""
+        f, own = self.fit, [r for r in self.fit.rows if r.measured_rms > 0]
+        out = {
+            "samples_training": float(len(self.training)),
+            "samples_validation": float(len(self.validation)),
+            "equations": float(sum(r.samples for r in f.rows)),
+            "parameters_asked": float(len(self.model.parameters.select("asked"))),
+            "base_parameters": float(self.structure.count),
+            "base_parameters_excited": float(f.base.count),
+            "well_identified": float(len(f.well_identified(WELL))),
+            "essential_parameters": float(len(self.essential.fit.values)),
+            "condition": f.condition,
+            "condition_scaled": f.condition_scaled,
+            "residual_sigma": f.residual_sigma,
+            "rows_with_white_residual": float(sum(w.is_white for w in self.whiteness.values())),
+            "worst_training_percent": max((100.0 * r.relative_error for r in own), default=math.nan),
+            "worst_cross_validation_percent": 100.0 * self.check.worst.relative_error,
+            "cross_validation_percent": 100.0 * self.check.relative_error,
+            "worst_cross_validation_essential_percent": 100.0 * self.essential_check.worst.relative_error,
+        }
+        if self.before is not None:
+            out["worst_cross_validation_before_percent"] = 100.0 * self.before.worst.relative_error
+        if np.isfinite(self.truth).any():
+            off = np.abs(f.values - self.truth) / f.sigma
+            known = off[np.isfinite(off)]
+            out["share_inside_two_sigma"] = float(np.mean(known <= 2.0))
+            out["largest_error_in_sigma"] = float(known.max())
+        return out
+
+    @property
+    def validation_table(self) -> dict[str, dict[str, float]]:
+        """Row → samples, rms error, measured rms and error in percent, on the validation motion."""
+        return {
+            r.row: {
+                "samples": float(r.samples),
+                "rms": r.rms,
+                "measured_rms": r.measured_rms,
+                "error_percent": 100.0 * r.relative_error,
+            }
+            for r in self.check.rows
+        }
+
+    def result(
+        self, study: str, *, seed: int | None, quick: bool, inputs: Mapping[str, str], warnings: tuple[str, ...] = ()
+    ) -> Result:
+        """The study as the record that a run folder keeps."""
+        return Result(study, seed, quick, inputs, self.figures, self.parameters, self.validation_table, warnings)
+
+    def summary(self) -> str:
+        """The fit and its validation as plain text."""
+        return f"{self.fit.summary()}\n\non motion not seen before\n{self.check.summary()}"
+
+
+def identification(
+    model: Tree,
+    training: Experiment,
+    validation: Experiment,
+    signals: Signals | None = None,
+    sampling: Sampling | None = None,
+    rows: Rows = "all",
+    *,
+    truth: Tree | None = None,
+    acceptance: Acceptance = SIGMA_BELOW_TEN,
+    progress: Progress = silent,
+) -> IdentificationStudy:
+    """Identify `model` from the log `training` by weighted least squares, and judge it on the log `validation`.
+
+    Both logs become motions by the same `signals`, and equations by the same `sampling` (its masks `drop` belong to the training motion
+    alone). `truth` is the machine a simulation ran on; its parameters are compared with the estimates and used for nothing else.
+    """
+    if truth is not None and truth.parameters.names != model.parameters.names:
+        raise ModelError(
+            Fault(
+                "the truth has other parameters than the model, so they cannot be compared.",
+                where=truth.name,
+                expected=f"those of '{model.name}'",
+            )
+        )
+    how, filtering = sampling or Sampling(), signals or Signals()
+    progress("preparing the logs", 0.0, 2.0)
+    seen = motion(model, training, filtering)
+    progress("preparing the logs", 1.0, 2.0)
+    unseen = motion(model, validation, filtering)
+    progress("preparing the logs", 2.0, 2.0)
+
+    structure = base_parameters(model, rows=rows)
+    observed = observation(model, seen, rows, how, progress=_told(progress, "identifying"))
+    solution = solve(observed)
+    fit = fit_of(model, solution, "wls", acceptance)
+    _warn_if_not_excited(structure, fit.base)
+    lean = essential(model, solution, acceptance=acceptance)
+
+    later, told = replace(how, drop={}), _told(progress, "validating")
+    check = validate(fit, unseen, sampling=later, progress=told)
+    lean_check = check if not lean.steps else validate(lean.fit, unseen, sampling=later, progress=told)
+    prior = replace(fit, values=fit.priors)
+    known = bool(np.isfinite(prior.values).all())
+    before = validate(prior, unseen, sampling=later, progress=told) if known else None
+
+    traces = {
+        "training": trace(fit, seen, how, _told(progress, "predicting")),
+        "validation": trace(fit, unseen, how, _told(progress, "predicting")),
+    }
+    return IdentificationStudy(
+        model,
+        seen,
+        unseen,
+        structure,
+        fit,
+        lean,
+        check,
+        lean_check,
+        before,
+        traces,
+        _whiteness(traces["training"], how),
+        np.full(len(fit.values), np.nan) if truth is None else fit.base.reduce(truth.parameters.values),
+        _settings(filtering, how),
+    )
+
+
+def trace(fit: Fit, along: Motion, sampling: Sampling, progress: Progress = silent) -> Trace:
+    """What was measured and what the fit predicts, block by block, then through the filter of the fit."""
+    measured, model = [], []
+    names: tuple[str, ...] = ()
+    for part in blocks(len(along)):
+        names, y, predicted_y = predicted(fit, along[part])
+        measured.append(y)
+        model.append(predicted_y)
+        progress("forces", float(part.stop), float(len(along)))
+    y, p = np.concatenate(measured), np.concatenate(model)
+    if sampling.filter is not None:
+        rate = uniform_rate(along.t, where="motion.t")
+        whole = np.isfinite(y).all(axis=0)  # a filter would smear gaps; such rows are shown as measured
+        y[:, whole] = zero_phase(y[:, whole], rate, sampling.filter)
+        p[:, whole] = zero_phase(p[:, whole], rate, sampling.filter)
+    return Trace(along.t, names, tuple(row_unit(fit.tree, name) for name in names), y, p)
+
+
+def row_unit(tree: Tree, row: str) -> str:
+    """N for sliding rows and forces of the base, N*m for turning rows and its moments."""
+    if row in tree.coordinates:
+        return "N*m" if tree.coordinate_kinds[tree.coordinates.index(row)] == "turning" else "N"
+    return "N*m" if row.startswith("m") else "N"
+
+
+def _whiteness(seen: Trace, how: Sampling) -> dict[str, Whiteness]:
+    """Of each row's residual at the samples that became equations; rows with gaps, and exact ones, have none."""
+    kept = slice(how.trim, len(seen.t) - how.trim)
+    numbers = np.arange(len(seen.t))[kept]
+    chosen = numbers[numbers % how.decimate == 0]
+    found: dict[str, Whiteness] = {}
+    if len(chosen) < 8:
+        return found
+    rate = 1.0 / float(np.median(np.diff(seen.t[chosen])))
+    for k, row in enumerate(seen.rows):
+        r = seen.residual[chosen, k]
+        size = float(np.abs(seen.measured[chosen, k]).max())
+        if np.isfinite(r).all() and float(np.abs(r - r.mean()).max()) > 1e-9 * size:
+            found[row] = cumulative_periodogram(r, rate, WHITE_LEVEL, where=f"residual of row '{row}'")
+    return found
+
+
+def _warn_if_not_excited(structure: BaseParameters, excited: BaseParameters) -> None:
+    if excited.count < structure.count:
+        names = [structure.parameters.names[c] for c in structure.columns if c not in excited.columns]
+        warn(
+            IdentificationWarning,
+            Fault(
+                "the training motion does not excite all that this machine could tell.",
+                where="training",
+                expected=f"{structure.count} base parameters",
+                found=f"{excited.count}; not separated: {', '.join(names)}",
+                hint="veridyn.explain(tree, name, motion) says which motion would help.",
+            ),
+        )
+
+
+def _settings(signals: Signals, how: Sampling) -> dict[str, str]:
+    """How the samples became equations, for the reader of a report."""
+    out = {"signals": str(signals)}
+    out["filter of the equations"] = "none" if how.filter is None else how.filter.summary()
+    out["kept"] = "every equation" if how.decimate == 1 else f"one equation in {how.decimate}"
+    if how.trim:
+        out["left out"] = f"{how.trim} samples at each end"
+    if how.dead_zone:
+        out["dead zone"] = ", ".join(f"{row} below {speed:g}" for row, speed in how.dead_zone.items())
+    return out
+
+
+def _told(progress: Progress, stage: str) -> Progress:
+    def tell(task: str, done: float, total: float | None) -> None:
+        progress(f"{stage}: {task}", done, total)
+
+    return tell

@@ -1,0 +1,108 @@
+"""What a run found, in the one form that programs may rely on: `result.json` and `parameters.csv`."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import math
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+
+from veridyn import __version__
+from veridyn.errors import VeridynWarning
+from veridyn.model.experiment import Experiment
+
+NAN = float("nan")
+
+
+@dataclass(frozen=True)
+class ParameterRow:
+    """One parameter: its estimate with standard deviation, what was believed before, and the truth where it is known (else NaN)."""
+
+    name: str
+    unit: str
+    value: float
+    sigma: float
+    sigma_percent: float
+    prior: float = NAN
+    truth: float = NAN
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether the truth lies within 2σ; None where it is not known."""
+        return abs(self.value - self.truth) <= 2.0 * self.sigma if math.isfinite(self.truth) else None
+
+
+@dataclass(frozen=True)
+class Result:
+    """The content of `result.json`.
+
+    In `figures`, names that end in `_percent` are percent and unsigned, `share_…` is a fraction, yes and no are 1 and 0, all else is SI.
+    `inputs`: what went in → its SHA-256. `validation`: row → samples, rms, measured_rms and error_percent on motion the fit has not seen.
+    """
+
+    study: str
+    seed: int | None
+    quick: bool
+    inputs: Mapping[str, str]
+    figures: Mapping[str, float]
+    parameters: tuple[ParameterRow, ...]
+    validation: Mapping[str, Mapping[str, float]]
+    warnings: tuple[str, ...] = ()
+    veridyn: str = __version__
+
+    def as_dict(self) -> dict[str, object]:
+        own = asdict(self)
+        order = ("veridyn", "study", "seed", "quick", "inputs", "figures", "parameters", "validation", "warnings")
+        return {key: own[key] for key in order}
+
+    def parameter_table(self) -> str:
+        """The parameters as CSV; a cell is empty where there is no finite number."""
+        text = io.StringIO()
+        table = csv.writer(text, lineterminator="\n")
+        columns = [f.name for f in fields(ParameterRow)]
+        table.writerow(columns)
+        for row in self.parameters:
+            table.writerow([_cell(getattr(row, column)) for column in columns])
+        return text.getvalue()
+
+
+def _cell(value: str | float) -> str:
+    if isinstance(value, str):
+        return value
+    return repr(float(value)) if math.isfinite(value) else ""
+
+
+def fingerprint(content: bytes | str | Experiment) -> str:
+    """SHA-256 of a file's bytes, of a text, or of everything measured in an experiment."""
+    digest = hashlib.sha256()
+    if isinstance(content, str):
+        digest.update(content.encode("utf-8"))
+    elif isinstance(content, bytes):
+        digest.update(content)
+    else:
+        for channel in content.channels.values():
+            digest.update(f"{channel.name}\0{channel.unit}\0{len(channel)}\0".encode())
+            # Little-endian doubles, so that the same log has the same hash on every machine.
+            digest.update(channel.t.astype("<f8").tobytes())
+            digest.update(channel.values.astype("<f8").tobytes())
+    return digest.hexdigest()
+
+
+@contextmanager
+def collected_warnings() -> Iterator[list[str]]:
+    """A list that fills, at the end, with the texts of veridyn's warnings raised meanwhile; all others are shown as ever."""
+    texts: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", VeridynWarning)
+        try:
+            yield texts
+        finally:
+            own = [w for w in caught if issubclass(w.category, VeridynWarning)]
+            others = [w for w in caught if not issubclass(w.category, VeridynWarning)]
+            texts.extend(dict.fromkeys(str(w.message) for w in own))
+    for w in others:
+        warnings.showwarning(w.message, w.category, w.filename, w.lineno, w.file, w.line)

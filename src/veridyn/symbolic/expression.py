@@ -1,0 +1,193 @@
+"""Expressions as a graph in which everything is there once.
+
+A node is a constant, an input or an operation on earlier nodes; asking for an operation that exists returns the one that exists
+(hash-consing). Zeros and ones fold away. A sign is part of a reference, never a node: −x is x with its sign turned, ``a·(−b)`` is the
+node ``a·b`` seen negatively, so expressions that differ only by signs are shared too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Union
+
+CONST, INPUT, ADD, SUB, MUL, DIV, SIN, COS, SIGN, ABS = range(10)
+OPERATIONS = ("const", "input", "add", "sub", "mul", "div", "sin", "cos", "sign", "abs")
+
+Number = Union["Expression", float]
+
+
+@dataclass(eq=False)
+class Graph:
+    """Nodes in the order of their making, which is an order of evaluation. `left` and `right` are numbers of earlier nodes."""
+
+    operation: list[int] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
+    right: list[int] = field(default_factory=list)
+    constants: dict[int, float] = field(default_factory=dict)
+    inputs: dict[str, int] = field(default_factory=dict)
+    _made: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    _constant: dict[float, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.operation)
+
+    def input(self, name: str) -> Expression:
+        """The input of this name, the same one each time."""
+        if name not in self.inputs:
+            self.inputs[name] = self._append(INPUT, len(self.inputs), -1)
+        return Expression(self, self.inputs[name], False)
+
+    def inputs_named(self, names: Iterable[str]) -> list[Expression]:
+        return [self.input(name) for name in names]
+
+    def node(self, operation: int, left: int, right: int = -1) -> int:
+        key = (operation, left, right)
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = self._append(operation, left, right)
+        return found
+
+    def constant(self, value: float) -> int:
+        """The node of a positive constant."""
+        found = self._constant.get(value)
+        if found is None:
+            found = self._constant[value] = self._append(CONST, -1, -1)
+            self.constants[found] = value
+        return found
+
+    def _append(self, operation: int, left: int, right: int) -> int:
+        self.operation.append(operation)
+        self.left.append(left)
+        self.right.append(right)
+        return len(self.operation) - 1
+
+    def sin(self, x: Number) -> Number:
+        if not isinstance(x, Expression):
+            return math.sin(x)
+        return Expression(self, self.node(SIN, x.node), x.negative)
+
+    def cos(self, x: Number) -> Number:
+        if not isinstance(x, Expression):
+            return math.cos(x)
+        return Expression(self, self.node(COS, x.node), False)
+
+    def sign(self, x: Number) -> Number:
+        if not isinstance(x, Expression):
+            return float((x > 0.0) - (x < 0.0))
+        return Expression(self, self.node(SIGN, x.node), x.negative)
+
+    def abs(self, x: Number) -> Number:
+        if not isinstance(x, Expression):
+            return abs(x)
+        return Expression(self, self.node(ABS, x.node), False)
+
+    def reference(self, x: Number) -> Expression:
+        """A number as an expression of this graph: constants become nodes."""
+        if isinstance(x, Expression):
+            return x
+        return Expression(self, self.constant(abs(float(x))), x < 0.0)
+
+    def add(self, a: Number, b: Number) -> Number:
+        if not isinstance(a, Expression):
+            if a == 0.0:
+                return b
+            a = self.reference(a)
+        if not isinstance(b, Expression):
+            if b == 0.0:
+                return a
+            b = self.reference(b)
+        if a.negative == b.negative:
+            x, y = (a.node, b.node) if a.node <= b.node else (b.node, a.node)
+            return Expression(self, self.node(ADD, x, y), a.negative)
+        if a.node == b.node:
+            return 0.0
+        # a − b and b − a are one node: the earlier operand comes first.
+        if a.node < b.node:
+            return Expression(self, self.node(SUB, a.node, b.node), a.negative)
+        return Expression(self, self.node(SUB, b.node, a.node), b.negative)
+
+    def mul(self, a: Number, b: Number) -> Number:
+        if not isinstance(a, Expression):
+            a, b = b, a
+        if not isinstance(a, Expression):
+            return a * float(b)  # pyright: ignore[reportArgumentType]
+        if not isinstance(b, Expression):
+            if b == 0.0:
+                return 0.0
+            if b == 1.0:
+                return a
+            if b == -1.0:
+                return -a
+            if self.operation[a.node] == MUL and self.left[a.node] in self.constants:
+                inner = self.constants[self.left[a.node]] * float(b)
+                return self.mul(Expression(self, self.right[a.node], a.negative), inner)
+            c = self.constant(abs(b))
+            return Expression(self, self.node(MUL, c, a.node), a.negative != (b < 0.0))
+        x, y = (a.node, b.node) if a.node <= b.node else (b.node, a.node)
+        return Expression(self, self.node(MUL, x, y), a.negative != b.negative)
+
+    def div(self, a: Number, b: Number) -> Number:
+        if not isinstance(b, Expression):
+            return self.mul(a, 1.0 / b)
+        if not isinstance(a, Expression):
+            if a == 0.0:
+                return 0.0
+            a = self.reference(a)
+        return Expression(self, self.node(DIV, a.node, b.node), a.negative != b.negative)
+
+
+class Expression:
+    """A signed reference to a node of a graph; behaves as a number in ``+ - * /``."""
+
+    __slots__ = ("graph", "negative", "node")
+
+    def __init__(self, graph: Graph, node: int, negative: bool) -> None:
+        self.graph = graph
+        self.node = node
+        self.negative = negative
+
+    def __neg__(self) -> Expression:
+        return Expression(self.graph, self.node, not self.negative)
+
+    def __add__(self, other: Number) -> Number:
+        return self.graph.add(self, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Number) -> Number:
+        return self.graph.add(self, -other)
+
+    def __rsub__(self, other: Number) -> Number:
+        return self.graph.add(other, -self)
+
+    def __mul__(self, other: Number) -> Number:
+        return self.graph.mul(self, other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Number) -> Number:
+        return self.graph.div(self, other)
+
+    def __rtruediv__(self, other: Number) -> Number:
+        return self.graph.div(other, self)
+
+    def __repr__(self) -> str:
+        return f"{'-' if self.negative else ''}n{self.node}"
+
+
+def live(graph: Graph, outputs: Iterable[Number]) -> list[int]:
+    """The nodes that outputs need, in order of evaluation."""
+    needed = bytearray(len(graph))
+    stack = [x.node for x in outputs if isinstance(x, Expression)]
+    while stack:
+        n = stack.pop()
+        if needed[n]:
+            continue
+        needed[n] = 1
+        if graph.operation[n] >= ADD:
+            stack.append(graph.left[n])
+            if graph.right[n] >= 0:
+                stack.append(graph.right[n])
+    return [n for n in range(len(graph)) if needed[n]]
