@@ -154,7 +154,7 @@ def test_a_motion_of_another_machine_is_refused() -> None:
 
 
 def test_nan_in_a_motion_is_refused() -> None:
-    tree, motion = case(0)
+    _, motion = case(0)
     qd = motion.qd.copy()
     qd[3, 0] = np.nan
     with pytest.raises(DataError, match=r"motion\.qd: it holds NaN or infinite values[\s\S]*the first at sample 3"):
@@ -162,6 +162,6 @@ def test_nan_in_a_motion_is_refused() -> None:
 
 
 def test_a_wrong_shape_is_refused() -> None:
-    tree, motion = case(0)
+    _, motion = case(0)
     with pytest.raises(DataError, match=r"motion\.qdd: wrong shape\.\nExpected \(6, \d+\), found \(5, \d+\)"):
         replace(motion, qdd=motion.qdd[:-1])

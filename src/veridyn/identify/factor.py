@@ -10,13 +10,12 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from veridyn.errors import DataError, Fault, IdentificationError
+from veridyn.identify.triangular import absorb
 
 Array = NDArray[np.float64]
 
-PANEL = 32  # columns LAPACK turns at once
 GRAM_LIMIT = 1e6  # condition of the equilibrated columns beyond which products have lost the digits that matter
 
 
@@ -35,17 +34,9 @@ class RowFactor:
 
     def absorb(self, A: Array) -> RowFactor:
         """The factor after the equations A (n, p + 1) as well."""
-        if not len(A):
-            return self
-        if self.method == "gram":
-            return replace(self, R=self.R + A.T @ A, samples=self.samples + len(A))
-        size = len(self.R)
-        # LAPACK's triangular-pentagonal QR turns [R; A] without touching the zeros below R.
-        R, _, _, info = lapack.dtpqrt(  # pyright: ignore[reportAttributeAccessIssue]
-            0, min(PANEL, size), np.asfortranarray(self.R), np.asfortranarray(A)
-        )
-        assert info == 0  # only a wrong argument sets it
-        return replace(self, R=np.triu(R), samples=self.samples + len(A))
+        R = np.array(self.R, order="F")
+        accumulate(R, np.array(A, order="F"), self.method)
+        return replace(self, R=R, samples=self.samples + len(A))
 
     def merge(self, other: RowFactor) -> RowFactor:
         """The factor of both sets of equations."""
@@ -97,7 +88,15 @@ def triangle_of(A: Array) -> Array:
     return np.asarray(np.linalg.qr(A, mode="r"))
 
 
+def accumulate(R: Array, A: Array, method: Literal["qr", "gram"]) -> None:
+    """Take the equations A into R, in place; A, in column order, may be used up."""
+    if method == "gram":
+        R += A.T @ A
+    else:
+        absorb(R, A)
+
+
 def empty(row: str, columns: tuple[int, ...], method: Literal["qr", "gram"] = "qr") -> RowFactor:
     """The factor of no equations."""
     size = len(columns) + 1
-    return RowFactor(row, columns, np.zeros((size, size)), 0, method)
+    return RowFactor(row, columns, np.zeros((size, size), order="F"), 0, method)

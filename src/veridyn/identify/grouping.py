@@ -30,9 +30,9 @@ class Groups:
     @property
     def gap(self) -> float:
         s = self.singular_values
-        if self.rank in (0, len(s)):
+        if self.rank in (0, len(s)) or s[self.rank] == 0.0:
             return float("inf")
-        return float(s[self.rank - 1] / max(s[self.rank], np.finfo(float).tiny))
+        return float(s[self.rank - 1] / s[self.rank])
 
 
 def group(A: Array, typical: Array, tolerance: float = RANK_TOLERANCE) -> Groups:

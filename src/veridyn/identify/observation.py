@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -16,19 +16,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, Faults, did_you_mean
-from veridyn.identify.factor import RowFactor, empty, triangle_of
+from veridyn.identify.factor import RowFactor, accumulate, empty, triangle_of
+from veridyn.identify.tables import Tables
 from veridyn.identify.threads import one_blas_thread
-from veridyn.mechanics.forces import needs_velocity
-from veridyn.mechanics.newton_euler import outward, rigid_rows
-from veridyn.mechanics.regressor import columns, structure
-from veridyn.mechanics.samples import acting_of, state_of
+from veridyn.mechanics.columns import structure
+from veridyn.mechanics.engine import PAYS, Engine
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth, overlap, zero_phase
 from veridyn.signals.resample import uniform_rate
-from veridyn.spatial.algebra import ARRAYS
 
 Array = NDArray[np.float64]
 SPAN = 16384  # samples one job deals with
@@ -99,17 +97,20 @@ def observation(
     rows: Rows = "all",
     sampling: Sampling | None = None,
     *,
+    engine: Engine = "auto",
     executor: Executor | None = None,
     progress: Progress = silent,
 ) -> Observation:
     """Stream one motion, or several, into row factors of [W_j | Y_j] (22).
 
     Y_j is the measured force (zero for a passive joint, a virtual one and the base; paper 001, 5.2), less what the wrenches ask of the
-    row, less the columns of known parameters times their values. With an `executor` the samples are shared out.
+    row, less the columns of known parameters times their values. With an `executor` the samples are shared out. `engine`: "compiled",
+    "numpy", or "auto", which compiles where there are samples enough to pay for it.
     """
     how = sampling or Sampling()
     several = [motion] if isinstance(motion, Motion) else list(motion)
-    plan = _Plan(tree, tree.select_rows(rows), how)
+    work = sum(len(part) for part in several)
+    plan = _Plan(tree, tree.select_rows(rows), how, engine == "compiled" or (engine == "auto" and work >= PAYS))
     plan.check(several)
     jobs = [job for part in several for job in plan.jobs(part)]
     total = float(sum(job.stop - job.start for job in jobs))
@@ -142,6 +143,7 @@ class _Plan:
     tree: Tree
     rows: tuple[int, ...]
     how: Sampling
+    compile: bool
 
     @cached_property
     def columns(self) -> tuple[tuple[int, ...], ...]:
@@ -176,18 +178,25 @@ class _Plan:
 
     def factors(self, job: _Job) -> tuple[RowFactor, ...]:
         """The factors of one job's samples, block by block."""
-        own = [empty(self.tree.rows[r], cs, self.how.method) for r, cs in zip(self.rows, self.columns, strict=True)]
+        names = [self.tree.rows[r] for r in self.rows]
+        own = [empty(name, cs, self.how.method) for name, cs in zip(names, self.columns, strict=True)]
+        counts = [0] * len(own)
         margin = 0 if self.how.filter is None else overlap(self.how.filter, job.rate)
-        size = max(self.how.block, 2 * margin)
+        tables = self.tables(margin)
         with one_blas_thread():
-            for start in range(job.start, job.stop, size):
-                stop = min(start + size, job.stop)
-                for k, A in enumerate(self._equations(job, start, stop, margin)):
-                    own[k] = own[k].absorb(A)
-        return tuple(own)
+            for start in range(job.start, job.stop, tables.block):
+                stop = min(start + tables.block, job.stop)
+                for k, A in enumerate(self._equations(job, tables, start, stop, margin)):
+                    accumulate(own[k].R, A, self.how.method)
+                    counts[k] += len(A)
+        return tuple(replace(f, samples=count) for f, count in zip(own, counts, strict=True))
 
-    def _equations(self, job: _Job, start: int, stop: int, margin: int) -> Iterator[Array]:
-        """[W_j | Y_j] of one block for each row, filtered, decimated and thinned."""
+    def tables(self, margin: int) -> Tables:
+        """Where blocks of equations are written, by machine code or by the reference."""
+        return Tables(self.tree, self.rows, self.columns, self.wanted, self.compile, self.how.block, margin)
+
+    def _equations(self, job: _Job, tables: Tables, start: int, stop: int, margin: int) -> Iterator[Array]:
+        """[W_j | Y_j] of one block for each row, filtered, decimated and thinned, in column order."""
         how = self.how
         lo = max(job.offset, start - margin)
         hi = min(job.offset + len(job.motion), stop + margin)
@@ -195,34 +204,12 @@ class _Plan:
         inner = slice(start - lo, stop - lo)
         numbers = np.arange(start, stop)
         thin = (numbers % how.decimate == 0) & (numbers >= how.trim) & (numbers < job.total - how.trim)
-        for r, A in zip(self.rows, self._tables(part), strict=True):
+        for r, A in zip(self.rows, tables.fill(part), strict=True):
+            A[:, -1] = self._force(part, r) - A[:, -1]  # Γ − Γ_ext, paper 001 (5)
             if how.filter is not None:
                 A = zero_phase(A, job.rate, how.filter, where=f"row '{self.tree.rows[r]}'")
-            yield A[inner][thin & self._used(part.qd[inner], numbers, r, A[inner, -1])]
-
-    def _tables(self, part: Motion) -> list[Array]:
-        """[W_j | Y_j] of every sample of a block, before filtering."""
-        tree = self.tree
-        place = [{c: k for k, c in enumerate(cs)} for cs in self.columns]
-        which = {r: k for k, r in enumerate(self.rows)}
-        tables = [np.zeros((len(part), len(cs) + 1), order="F") for cs in self.columns]
-        state = state_of(tree, part)
-        o = outward(tree, state, ARRAYS, needs_velocity(tree))
-        outside = rigid_rows(tree, o, {}, acting_of(tree, part))
-        for r, A in zip(self.rows, tables, strict=True):
-            A[:, -1] = self._force(part, r) - outside[r]  # Γ − Γ_ext, paper 001 (5)
-        fate = {c: (to, factor, value) for c, to, factor, value in self.wanted}
-        for c, entries in columns(tree, state, o, part.signals, ARRAYS, fate):
-            to, factor, value = fate[c]
-            for r, column in entries.items():
-                if r not in which:
-                    continue
-                A = tables[which[r]]
-                if np.isnan(value):
-                    A[:, place[which[r]][to]] += factor * column
-                else:
-                    A[:, -1] -= factor * value * column
-        return tables
+            used = thin & self._used(part.qd[inner], numbers, r, A[inner, -1])
+            yield A[inner] if used.all() and A.flags.f_contiguous else np.asfortranarray(A[inner][used])
 
     def _force(self, part: Motion, row: int) -> Array | float:
         """Γ of a row: measured where a motor acts and is measured, zero elsewhere (paper 001, 5.2)."""

@@ -7,7 +7,7 @@ the identification is shown. Units: rad, N*m, s.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 
 import numpy as np
@@ -21,14 +21,16 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
-from veridyn.signals.butterworth import Butterworth
-from veridyn.signals.motion import Signals
+from veridyn.signals.motion import Signals, motion
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 from veridyn.simulate.imperfection import Sensor, Sensors
 from veridyn.simulate.manoeuvre import Tracking
 from veridyn.simulate.simulator import simulate
 
 Array = NDArray[np.float64]
+
+FRICTION_SPEED = 0.1  # rad/s, the width of the simulator's dry friction
+STANDSTILL = 5.0 * FRICTION_SPEED  # beyond it tanh is 1 to 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +39,9 @@ class ArmDemo:
 
     `truth` made the logs and is only for comparison. `model` is the same arm with priors that are not to be trusted, all
     parameters asked; it drives the feed-forward of the controller and is what an identification starts from. `training`
-    and `validation` are logs of two different motions. `signals` and `sampling` are the settings that suit them: use
-    ``motion(model, log, signals)``, then ``identify(model, …, rows, sampling=sampling)`` and ``validate`` alike.
+    and `validation` are logs of two different motions, `signals` and `sampling` settings that suit them:
+    ``identify(model, motion(model, training, signals), rows, sampling=sampling)``. The masks ``sampling.drop`` belong to
+    the training motion; :func:`sampling_for` makes those of another.
     """
 
     truth: Tree
@@ -55,3 +58,105 @@ def arm() -> Tree:
     """The arm of arm.yaml: what is true in the demonstration."""
     text = resources.files("veridyn.machines").joinpath("arm.yaml").read_text(encoding="utf-8")
     return parse_model(text, source="arm.yaml")
+
+
+def limits() -> JointLimits:
+    """What the joints may do: within the ranges and speeds of the arm's data sheet, with a margin."""
+    return JointLimits(
+        low=np.array([-2.8, -1.9, -2.2, -3.5, -1.9, -3.5]),
+        high=np.array([2.8, 1.9, 2.2, 3.5, 2.1, 3.5]),
+        speed=np.array([4.0, 4.0, 5.0, 8.0, 8.0, 10.0]),
+        acceleration=np.array([16.0, 14.0, 25.0, 60.0, 60.0, 90.0]),
+    )
+
+
+def exciting(rng: np.random.Generator, candidates: int = 20) -> FourierTrajectory:
+    """A motion to identify from: of so many random ones, that whose regressor has the least condition number.
+
+    Five harmonics of 0.2 Hz, so one period lasts 5 s. Columns are scaled by typical sizes, as ``fit.condition_scaled``.
+    """
+    tree = arm()
+    drawn = [
+        FourierTrajectory.random(rng, limits(), harmonics=5, frequency=0.2, start=1.0)
+        for _ in range(max(candidates, 1))
+    ]
+    return min(drawn, key=lambda trajectory: _condition(tree, trajectory))
+
+
+def other(rng: np.random.Generator) -> FourierTrajectory:
+    """A motion to check with: other frequencies, other amplitudes, not chosen for anything."""
+    return FourierTrajectory.random(rng, limits(), harmonics=4, frequency=0.17, start=1.0, fill=0.8)
+
+
+def sensors() -> Sensors:
+    """Encoders and torque sensors, their figures chosen as those of good industrial ones.
+
+    Encoders: 20 bits per turn and 1e-5 rad of noise. Torque sensors: white noise of about 0.5 % of what each joint needs
+    at the most, N*m.
+    """
+    torque = (0.2, 0.3, 0.12, 0.05, 0.06, 0.05)
+    by_name = {f"force.q{k}": Sensor(noise=sigma) for k, sigma in enumerate(torque, 1)}
+    return Sensors({"q.*": Sensor(noise=1e-5, quantum=2.0 * np.pi / 2**20), **by_name})
+
+
+def mistrusted(truth: Tree, rng: np.random.Generator, share: float = 0.2) -> Tree:
+    """The same machine with priors that are wrong by up to `share`: each body by a factor of its own, each element too.
+
+    A body keeps an inertia that some body can have, since all ten of its parameters are scaled alike.
+    """
+    p = truth.parameters
+    bodies = 1.0 + share * rng.uniform(-1.0, 1.0, len(truth.bodies))
+    elements = 1.0 + share * rng.uniform(-1.0, 1.0, len(truth.elements))
+    factor = [bodies[j] if j >= 0 else elements[k] for j, k in truth.columns]
+    return truth.with_parameters(p.values * np.array(factor))
+
+
+def tracking(reference: FourierTrajectory, model: Tree, duration: float) -> Tracking:
+    """The arm under its controller: feed-forward by `model`, feedback with a bandwidth of 4 Hz, sampled at 250 Hz.
+
+    Dry friction is integrated as tanh(q̇ / 0.1 rad/s): the lightest joint would make anything sharper too stiff for a
+    demonstration that must not take a minute.
+    """
+    inertia = np.array([0.7, 1.4, 0.3, 0.04, 0.05, 0.0105])  # kg*m^2, about what each joint moves
+    bandwidth = 25.0  # rad/s
+    method = Method("RK45", rtol=1e-4, atol=1e-6, friction_speed=FRICTION_SPEED)
+    return Tracking(reference, duration, 250.0, bandwidth**2 * inertia, 2.0 * bandwidth * inertia, model, method)
+
+
+def demonstration(rng: np.random.Generator, quick: bool = False, progress: Progress = silent) -> ArmDemo:
+    """Simulate both logs. `quick` takes one period of the exciting motion instead of two, and a shorter check."""
+    truth = arm()
+    model = mistrusted(truth, rng)
+    logs = []
+    for name, reference, duration in (
+        ("training", exciting(rng), 6.0 if quick else 11.0),
+        ("validation", other(rng), 4.0 if quick else 7.0),
+    ):
+        log = simulate(truth, tracking(reference, model, duration), sensors(), rng, progress)
+        logs.append(replace(log, name=f"{name} of the arm (simulated)"))
+    signals = Signals(lowpass=30.0, trim=0.2)
+    sampling = sampling_for(model, motion(model, logs[0], signals))
+    return ArmDemo(truth, model, logs[0], logs[1], signals, sampling, "all", quick)
+
+
+def sampling_for(model: Tree, along: Motion) -> Sampling:
+    """Every sample at its own worth, but those within STANDSTILL of a reversal, where friction is not sign(q̇).
+
+    No filter: the noise of the torque sensors is white as it comes, so the deviations are honest, and a filter would
+    spread the reversals over the samples beside them. A row is left out as well where a combination of speeds that rubs
+    on it turns round (motor 6: q̇5 + q̇6).
+    """
+    drop = {}
+    for e in model.elements:
+        if e.kind == "coulomb" and len(e.on) > 1:
+            speed = np.sum([a * along.qd[:, model.coordinates.index(c)] for c, a in e.on.items()], axis=0)
+            drop |= {c: drop.get(c, False) | (np.abs(speed) < STANDSTILL) for c in e.on}
+    return Sampling(dead_zone=dict.fromkeys(model.coordinates, STANDSTILL), drop=drop)
+
+
+def _condition(tree: Tree, trajectory: FourierTrajectory) -> float:
+    t = trajectory.start + np.linspace(0.0, trajectory.period, 80, endpoint=False)
+    W = regressor(tree, Motion(t, *trajectory.at(t))).reshape(-1, len(tree.parameters)) * tree.parameters.typical
+    s = np.linalg.svd(W, compute_uv=False)
+    kept = s[s > 1e-9 * s[0]]
+    return float(kept[0] / kept[-1])

@@ -9,11 +9,13 @@ Units: N*m or N for Γ, per rad or m for the gains.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import CubicSpline
 
 from veridyn.errors import DataError, Fault, Faults
 from veridyn.mechanics.inverse import inverse_dynamics
@@ -30,41 +32,13 @@ class Reference(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class FeedForward:
-    """Forces (N, n) at the times start + k·step, linear in between, held before the first and after the last."""
-
-    start: float
-    step: float
-    forces: Array
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "forces", np.asarray(self.forces, dtype=np.float64))
-        if self.forces.ndim != 2 or len(self.forces) < 2 or not self.step > 0.0 or not np.isfinite(self.forces).all():
-            raise DataError(
-                Fault(
-                    "the table of forces is not usable.",
-                    "feed-forward",
-                    "at least two rows of finite forces (N, n), and a step above zero",
-                    f"{self.forces.shape} and {self.step:g} s",
-                )
-            )
-
-    def __call__(self, t: float) -> Array:
-        last = len(self.forces) - 1
-        place = min(max((t - self.start) / self.step, 0.0), float(last))
-        k = min(int(place), last - 1)
-        share = place - k
-        return (1.0 - share) * self.forces[k] + share * self.forces[k + 1]
-
-
-@dataclass(frozen=True, eq=False)
 class Tracker:
     """The law above. `kp` and `kd` (n,), zero or more; usable as the forces of ``integrate``."""
 
     reference: Reference
     kp: Array
     kd: Array
-    feedforward: FeedForward | None = None
+    feedforward: Callable[[float], Array] | None = None
 
     def __post_init__(self) -> None:
         faults = Faults()
@@ -76,12 +50,12 @@ class Tracker:
                 faults.add(
                     "the gains are not usable.", where=name, expected=f"({n},), each zero or more", found=f"{gains}"
                 )
-        if self.feedforward is not None and self.feedforward.forces.shape[1] != n:
+        if self.feedforward is not None and np.shape(self.feedforward(0.0)) != (n,):
             faults.add(
                 "it has another number of coordinates than the reference.",
                 where="feed-forward",
-                expected=f"{n}",
-                found=f"{self.feedforward.forces.shape[1]}",
+                expected=f"({n},)",
+                found=f"{np.shape(self.feedforward(0.0))}",
             )
         faults.raise_if_any(DataError, "tracking control")
 
@@ -91,16 +65,39 @@ class Tracker:
         return force if self.feedforward is None else force + self.feedforward(t)
 
 
-def feedforward(model: Tree, reference: Reference, start: float, end: float, step: float = 1e-3) -> FeedForward:
-    """Γ_ff = Γ(q_r, q̇_r, q̈_r) of a model on a fixed base, every `step` seconds from `start` to `end`.
+def feedforward(
+    model: Tree, reference: Reference, start: float, end: float, *, step: float = 2e-3, friction_speed: float = 0.0
+) -> Callable[[float], Array]:
+    """Γ_ff(t) = Γ(q_r, q̇_r, q̈_r) of a model on a fixed base: a cubic spline through one value every `step` seconds.
 
-    Dry friction switches with the sign of the reference's speed, within one step.
+    `friction_speed`: the controller's dry friction is tanh(q̇_r / friction_speed) where given, so that it switches as
+    gently as a drive would; with 0 it is sign(q̇_r), which the spline rounds within a step.
     """
-    if not (step > 0.0 and end > start):
+    if not (step > 0.0 and end > start and friction_speed >= 0.0):
         raise DataError(
             Fault(
-                "the times are not usable.", "feed-forward", "a step above zero and an end after the start", f"{step:g} s"
+                "its times or its friction speed are not usable.",
+                "feed-forward",
+                "a step above zero, an end after the start, a friction speed of zero or more",
+                f"{step:g} s, {start:g} s to {end:g} s, {friction_speed:g}",
             )
         )
     t = start + step * np.arange(int(np.ceil((end - start) / step)) + 1)
-    return FeedForward(start, step, inverse_dynamics(model, Motion(t, *reference.at(t)), "joints"))
+    motion = Motion(t, *reference.at(t))
+    forces = inverse_dynamics(model, motion, "joints")
+    if friction_speed > 0.0:
+        forces += _softer(model, motion, friction_speed)
+    table = CubicSpline(t, forces)
+    return lambda time: table(min(max(time, t[0]), t[-1]))
+
+
+def _softer(model: Tree, motion: Motion, speed: float) -> Array:
+    """What dry friction changes by when sign(v) becomes tanh(v / speed)."""
+    change = np.zeros_like(motion.qd)
+    for e in model.elements:
+        if e.kind == "coulomb":
+            on = [(model.coordinates.index(c), a) for c, a in e.on.items()]
+            v = np.sum([a * motion.qd[:, k] for k, a in on], axis=0)
+            for k, a in on:
+                change[:, k] += a * model.parameters[e.parameter_name] * (np.tanh(v / speed) - np.sign(v))
+    return change

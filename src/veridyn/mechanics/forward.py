@@ -1,120 +1,29 @@
-"""Mass matrix and forward dynamics: what accelerations forces cause.
-
-The mass matrix is built of composite bodies (each body with all it carries, rigid for the moment): the column of a coordinate is
-what a unit acceleration of it asks of the composite body, carried inwards by the same equations (11) to (17).
-"""
+"""Forward dynamics of sampled states: what accelerations forces cause; and the mass matrix."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, ModelError
-from veridyn.mechanics.forces import all_rows, needs_velocity
-from veridyn.mechanics.kinematics import posed
-from veridyn.mechanics.newton_euler import Outward, State, Wrench, body_wrench, felt, outward
+from veridyn.mechanics.engine import Engine, compiled, filled, wants_compiled
+from veridyn.mechanics.formula import Request
+from veridyn.mechanics.kinematics import at_rest, posed
+from veridyn.mechanics.mass import equations_of_motion, mass_entries
 from veridyn.mechanics.samples import acting_of, blocks, complete_values, split, state_of
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.tree import Tree
-from veridyn.spatial.algebra import ARRAYS, Algebra, Scalar, add, mul
-from veridyn.spatial.inertia import inertia_matrix
-from veridyn.spatial.linalg import ZERO, Mat, Vec, dot, plus, product, rotate, scaled, skew, transposed
+from veridyn.spatial.algebra import ARRAYS, Scalar
 
 Array = NDArray[np.float64]
-Ten = tuple[Scalar, ...]
-NOTHING: Ten = (0.0,) * 10
 
 
-def moved_inertia(X: Ten, A: Mat, P: Vec) -> Ten:
-    """Ten parameters of a body in its antecedent's frame, over scalars of any kind (see ``spatial.inertia.moved``)."""
-    m, s = X[9], rotate(A, (X[6], X[7], X[8]))
-    J = product(product(A, inertia_matrix(X)), transposed(A))
-    h = plus(scaled(m, P), scaled(2.0, s))
-    both = dot(P, h)  # m P·P + 2 P·s
-    flat = [J[0][0], J[0][1], J[0][2], J[1][1], J[1][2], J[2][2]]
-    for k, (a, b) in enumerate(((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))):
-        outer = add(mul(mul(m, P[a]), P[b]), add(mul(P[a], s[b]), mul(s[a], P[b])))
-        flat[k] = add(flat[k], add(both if a == b else 0.0, mul(-1.0, outer)))
-    ms = plus(scaled(m, P), s)
-    return (*flat, *ms, m)
-
-
-def composites(tree: Tree, o: Outward, X: Mapping[int, Sequence[Scalar]]) -> list[Ten]:
-    """For each body, the parameters of itself and all it carries, in its frame."""
-    total: list[Ten] = [tuple(X.get(j, NOTHING)) for j in range(len(tree.bodies))]
-    for j in range(len(total) - 1, -1, -1):
-        i = tree.antecedent[j]
-        if i >= 0:
-            moved = moved_inertia(total[j], o.A[j], o.P[j])
-            total[i] = tuple(add(a, b) for a, b in zip(total[i], moved, strict=True))
-    return total
-
-
-def mass_entries(
-    tree: Tree, o: Outward, X: Mapping[int, Sequence[Scalar]], gains: Sequence[Scalar]
-) -> dict[tuple[int, int], Scalar]:
-    """The upper and lower entries of the mass matrix: (row, row) → scalar; absent where zero by structure."""
-    first = len(tree.rows) - tree.n
-    entries: dict[tuple[int, int], Scalar] = {}
-
-    def enter(a: int, b: int, value: Scalar) -> None:
-        entries[a, b] = add(entries.get((a, b), 0.0), value)
-
-    total = composites(tree, o, X)
-    for j in range(len(tree.bodies)):
-        k = tree.coordinate[j]
-        if k < 0:
-            continue
-        unit = (0.0, 0.0, tree.bodies[j].ratio)
-        turning = tree.sigma[j] == 0
-        wrench = _accelerated(total[j], ZERO if turning else unit, unit if turning else ZERO)
-        own = first + k
-        # On the path inwards, the joint's own row comes once, every other one stands for itself and its mirror image.
-        for at, (r, value) in enumerate(felt(tree, o, j, wrench)):
-            enter(r, own, value)
-            if at > 0:
-                enter(own, r, value)
-    if tree.base == "free":
-        for c in range(6):
-            e = [float(c == i) for i in range(6)]
-            f, m = _accelerated(total[0], (e[0], e[1], e[2]), (e[3], e[4], e[5]))
-            for r, value in enumerate((*f, *m)):
-                enter(r, c, value)
-    for e, gain in zip(tree.elements, gains, strict=True):
-        if e.kind == "inertia":
-            on = [(first + tree.coordinates.index(c), a) for c, a in e.on.items()]
-            for a, x in on:
-                for b, y in on:
-                    enter(a, b, mul(mul(x, y), gain))
-    return entries
-
-
-def _accelerated(X: Ten, vd: Vec, wd: Vec) -> Wrench:
-    """(11) and (12) from rest."""
-    return body_wrench(ZERO, wd, skew(wd), vd, X)
-
-
-def equations_of_motion(
-    tree: Tree,
-    state: State,
-    X: Mapping[int, Sequence[Scalar]],
-    gains: Sequence[Scalar],
-    acting: Mapping[int, Wrench],
-    signals: Mapping[str, Scalar],
-    algebra: Algebra,
-) -> tuple[dict[tuple[int, int], Scalar], list[Scalar]]:
-    """Mass entries, and the forces asked while nothing accelerates but by gravity: Γ = M a + bias."""
-    still = [0.0] * tree.n
-    rest = replace(state, qdd=still, wd=ZERO, vd=ZERO) if tree.base == "free" else replace(state, qdd=still)
-    o = outward(tree, rest, algebra, needs_velocity(tree))
-    bias = all_rows(tree, rest, o, X, gains, acting, signals, algebra)
-    return mass_entries(tree, o, X, gains), bias
-
-
-def forward_dynamics(tree: Tree, motion: Motion, parameters: Array | None = None) -> Motion:
+def forward_dynamics(
+    tree: Tree, motion: Motion, parameters: Array | None = None, *, engine: Engine = "auto", threads: int = 1
+) -> Motion:
     """The same motion with the accelerations that its forces cause: inverse dynamics of the result gives the forces back.
 
     Uses ``motion.forces``, q, q̇, wrenches, signals and, for a free base, its ω and velocity; accelerations in the argument are not
@@ -130,7 +39,25 @@ def forward_dynamics(tree: Tree, motion: Motion, parameters: Array | None = None
                 hint="Give zero for passive joints.",
             )
         )
-    X, gains = split(tree, complete_values(tree, parameters))
+    values = complete_values(tree, parameters)
+    first = len(tree.rows) - tree.n
+    bodies = tuple(sorted(tree.index(name) for name in motion.wrenches))
+    request = Request("forward", tuple(range(len(tree.rows))), bodies=bodies)
+    if wants_compiled(engine, tree, request, len(motion)):
+        _check_masses(tree, motion[:1], values)
+        solved = filled(compiled(tree, request), tree, motion, (len(tree.rows),), values=values, threads=threads)
+        if not np.isfinite(solved).all():
+            raise _singular(tree)
+    else:
+        solved = _solved(tree, motion, values)
+    base = motion.base
+    if base is not None:
+        base = BaseMotion(base.omega, solved[:, 3:6], solved[:, :3], base.velocity)
+    return replace(motion, qdd=solved[:, first:], base=base)
+
+
+def _solved(tree: Tree, motion: Motion, values: Array) -> Array:
+    X, gains = split(tree, values)
     first = len(tree.rows) - tree.n
     solved = np.empty((len(motion), len(tree.rows)))
     for block in blocks(len(motion)):
@@ -139,24 +66,43 @@ def forward_dynamics(tree: Tree, motion: Motion, parameters: Array | None = None
             tree, state_of(tree, part), X, gains, acting_of(tree, part), part.signals, ARRAYS
         )
         load = np.zeros((len(part), len(tree.rows)))
-        load[:, first:] = motion.forces[block]
+        load[:, first:] = part.forces
         for r, value in enumerate(bias):
             load[:, r] -= value
         solved[block] = solve_mass(tree, _dense(tree, entries, len(part)), load)
-    base = motion.base
-    if base is not None:
-        base = BaseMotion(base.omega, solved[:, 3:6], solved[:, :3], base.velocity)
-    return replace(motion, qdd=solved[:, first:], base=base)
+    return solved
 
 
-def mass_matrix(tree: Tree, q: ArrayLike, parameters: Array | None = None) -> Array:
+def mass_matrix(
+    tree: Tree, q: ArrayLike, parameters: Array | None = None, *, engine: Engine = "auto", threads: int = 1
+) -> Array:
     """M (N, rows, rows) with Γ = M q̈ + …; for a free base its rows and columns are [v̇; ω̇; q̈]. Motor inertias included."""
-    X, gains = split(tree, complete_values(tree, parameters))
+    values = complete_values(tree, parameters)
+    request = Request("mass")
+    if wants_compiled(engine, tree, request, len(np.asarray(q))):
+        motion = at_rest(tree, q)
+        shape = (len(tree.rows), len(tree.rows))
+        return filled(compiled(tree, request), tree, motion, shape, values=values, threads=threads)
+    X, gains = split(tree, values)
     return _dense(tree, mass_entries(tree, posed(tree, q), X, gains), len(np.asarray(q)))
 
 
 def solve_mass(tree: Tree, M: Array, load: Array) -> Array:
     """a (…, rows) with M a = load; refused by name where a coordinate moves no mass."""
+    _check_diagonal(tree, M)
+    try:
+        return np.asarray(np.linalg.solve(M, load[..., None])[..., 0], dtype=np.float64)
+    except np.linalg.LinAlgError:
+        raise _singular(tree) from None
+
+
+def _check_masses(tree: Tree, motion: Motion, values: Array) -> None:
+    """Refuse a machine whose mass matrix has a zero on its diagonal, before its factors divide by it."""
+    X, gains = split(tree, values)
+    _check_diagonal(tree, _dense(tree, mass_entries(tree, posed(tree, motion.q), X, gains), 1))
+
+
+def _check_diagonal(tree: Tree, M: Array) -> None:
     diagonal = np.abs(np.diagonal(M, axis1=-2, axis2=-1)).reshape(-1, len(tree.rows)).max(axis=0)
     light = [tree.rows[r] for r in np.flatnonzero(diagonal <= 1e-12 * diagonal.max())]
     if light:
@@ -167,16 +113,16 @@ def solve_mass(tree: Tree, M: Array, load: Array) -> Array:
                 hint="Give a body it carries a mass, or make the joint fixed.",
             )
         )
-    try:
-        return np.asarray(np.linalg.solve(M, load[..., None])[..., 0], dtype=np.float64)
-    except np.linalg.LinAlgError:
-        raise ModelError(
-            Fault(
-                "the mass matrix is singular: some combination of coordinates moves no mass.",
-                where=tree.name,
-                hint="Look for two joints on one axis with nothing between them.",
-            )
-        ) from None
+
+
+def _singular(tree: Tree) -> ModelError:
+    return ModelError(
+        Fault(
+            "the mass matrix is singular: some combination of coordinates moves no mass.",
+            where=tree.name,
+            hint="Look for two joints on one axis with nothing between them.",
+        )
+    )
 
 
 def _dense(tree: Tree, entries: Mapping[tuple[int, int], Scalar], samples: int) -> Array:

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import solve_ivp
 
 from veridyn.errors import DataError, Fault, Faults, SimulationError
-from veridyn.mechanics.forward import equations_of_motion, solve_mass
+from veridyn.mechanics.forward import solve_mass
+from veridyn.mechanics.mass import equations_of_motion
 from veridyn.mechanics.newton_euler import State, Wrench
 from veridyn.mechanics.samples import complete_values, minus_gravity, split
 from veridyn.model.motion import BaseMotion, Motion

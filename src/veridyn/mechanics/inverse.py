@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.mechanics.engine import Engine, compiled, filled, wants_compiled
 from veridyn.mechanics.forces import all_rows, needs_velocity
+from veridyn.mechanics.formula import Request
 from veridyn.mechanics.newton_euler import outward, rigid_rows
 from veridyn.mechanics.samples import acting_of, blocks, complete_values, split, state_of
 from veridyn.model.motion import Motion
@@ -15,15 +17,30 @@ from veridyn.spatial.algebra import ARRAYS
 Array = NDArray[np.float64]
 
 
-def inverse_dynamics(tree: Tree, motion: Motion, rows: Rows = "all", parameters: Array | None = None) -> Array:
+def inverse_dynamics(
+    tree: Tree,
+    motion: Motion,
+    rows: Rows = "all",
+    parameters: Array | None = None,
+    *,
+    engine: Engine = "auto",
+    threads: int = 1,
+) -> Array:
     """Γ (N, rows) = D(q, q̇, q̈) φ − Gᵀ wrenches: (3) and (17) of paper 000, and (19) for the rows of a free base.
 
     With `parameters` (in the order of ``tree.parameters``) or the tree's own. Rows of a free base are zero when every force on
-    the machine is in ``motion.wrenches``. Units: N for sliding rows and forces, N*m for turning rows and moments.
+    the machine is in ``motion.wrenches``. `engine`: "compiled" machine code, "numpy" the reference, or "auto", which compiles where it
+    pays. Units: N for sliding rows and forces, N*m for turning rows and moments.
     """
     tree.check_motion(motion)
     chosen = tree.select_rows(rows)
-    X, gains = split(tree, complete_values(tree, parameters))
+    values = complete_values(tree, parameters)
+    bodies = tuple(sorted(tree.index(name) for name in motion.wrenches))
+    request = Request("inverse", tuple(sorted(chosen)), bodies=bodies)
+    if wants_compiled(engine, tree, request, len(motion)):
+        place = {(r,): (k,) for k, r in enumerate(chosen)}
+        return filled(compiled(tree, request), tree, motion, (len(chosen),), place, values, threads)
+    X, gains = split(tree, values)
     out = np.empty((len(motion), len(chosen)))
     for block in blocks(len(motion)):
         part = motion[block]

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault
+from veridyn.mechanics.engine import Engine, compiled, filled, wants_compiled
+from veridyn.mechanics.formula import Request
 from veridyn.mechanics.newton_euler import Outward, State, carry, outward
 from veridyn.mechanics.samples import state_of
 from veridyn.model.motion import BaseMotion, Motion
@@ -27,7 +29,9 @@ def body_pose(tree: Tree, q: ArrayLike, body: str) -> tuple[Array, Array]:
     return _stacked(R, N), _column(p, N)
 
 
-def jacobian(tree: Tree, q: ArrayLike, body: str, frame: str = "ground") -> Array:
+def jacobian(
+    tree: Tree, q: ArrayLike, body: str, frame: str = "ground", *, engine: Engine = "auto", threads: int = 1
+) -> Array:
     """J (N, 6, n): [v; ω] = J q̇, with v of the body's origin. For a free base (N, 6, 6 + n), [v; ω] = J [v_b; ω_b; q̇].
 
     In the axes of the "ground" (of the base, where it is free) or of the "body" itself. By virtual work, each row of J is what a unit
@@ -35,17 +39,26 @@ def jacobian(tree: Tree, q: ArrayLike, body: str, frame: str = "ground") -> Arra
     """
     if frame not in ("ground", "body"):
         raise DataError(Fault(f"'{frame}' is no frame for a Jacobian.", expected="'ground' or 'body'"))
-    o = posed(tree, q)
     j = tree.index(body)
     N = len(np.asarray(q))
-    J = np.zeros((N, 6, len(tree.rows)))
+    request = Request("jacobian", bodies=(j,))
+    if wants_compiled(engine, tree, request, N):
+        J = filled(compiled(tree, request), tree, at_rest(tree, q), (6, len(tree.rows)), threads=threads)
+    else:
+        J = _jacobian(tree, q, j)
+    if frame == "ground":
+        R = body_pose(tree, q, body)[0]
+        J = np.concatenate([R @ J[:, :3], R @ J[:, 3:]], axis=1)
+    return J
+
+
+def _jacobian(tree: Tree, q: ArrayLike, j: int) -> Array:
+    o = posed(tree, q)
+    J = np.zeros((len(np.asarray(q)), 6, len(tree.rows)))
     for k in range(6):
         six = [float(k == i) for i in range(6)]
         for r, value in carry(tree, o, j, ((six[0], six[1], six[2]), (six[3], six[4], six[5]))).items():
             J[:, k, r] = value
-    if frame == "ground":
-        R = _stacked(pose_in_root(tree, o, j)[0], N)
-        J = np.concatenate([R @ J[:, :3], R @ J[:, 3:]], axis=1)
     return J
 
 
@@ -76,6 +89,21 @@ def pose_in_root(tree: Tree, o: Outward, j: int) -> tuple[Mat, Vec]:
 
 def posed(tree: Tree, q: ArrayLike) -> Outward:
     """The outward pass at rest: only poses are anything but zero."""
+    values = _checked(tree, q)
+    still = [0.0] * tree.n
+    return outward(tree, State(list(np.ascontiguousarray(values.T)), still, still), ARRAYS)
+
+
+def at_rest(tree: Tree, q: ArrayLike) -> Motion:
+    """A motion that stands at these coordinates."""
+    values = _checked(tree, q)
+    still = np.broadcast_to(0.0, values.shape)
+    zero = np.broadcast_to(0.0, (len(values), 3))
+    base = BaseMotion(zero, zero, zero, zero) if tree.base == "free" else None
+    return Motion(np.arange(len(values), dtype=np.float64), values, still, still, base)
+
+
+def _checked(tree: Tree, q: ArrayLike) -> Array:
     values = np.asarray(q, dtype=np.float64)
     if values.ndim != 2 or values.shape[1] != tree.n:
         raise DataError(
@@ -83,8 +111,7 @@ def posed(tree: Tree, q: ArrayLike) -> Outward:
                 "wrong shape of the coordinates.", where=tree.name, expected=f"(N, {tree.n})", found=f"{values.shape}"
             )
         )
-    still = [0.0] * tree.n
-    return outward(tree, State(list(np.ascontiguousarray(values.T)), still, still), ARRAYS)
+    return values
 
 
 def _column(v: Vec, N: int) -> Array:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -135,7 +136,7 @@ def thinned(x: Array, y: Array, most: int = MOST) -> tuple[Array, Array]:
         return x, y
     edges = np.linspace(0, N, most // 2 + 1).astype(int)
     kept: list[int] = []
-    for a, b in zip(edges[:-1], edges[1:], strict=True):
+    for a, b in pairwise(edges):
         part = y[a:b]
         if np.isnan(part).all():
             kept.append(a)

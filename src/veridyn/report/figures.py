@@ -8,8 +8,9 @@ import numpy as np
 
 from veridyn.identify.base import BaseParameters
 from veridyn.report.drawing import Axis, Curve, Plot, Tick, axis_over, dots, level, line, shared
-from veridyn.report.words import unit_text
-from veridyn.studies.identification import IdentificationStudy, Trace
+from veridyn.report.words import superscript, unit_text
+from veridyn.studies.identification import IdentificationStudy
+from veridyn.studies.trace import Trace
 
 NAMES = {"training": "Motion it learned from", "validation": "Motion it had not seen"}
 
@@ -47,6 +48,7 @@ def row_figures(study: IdentificationStudy) -> tuple[RowFigure, ...]:
 def _panel(title: str, t: Trace, k: int, forces: Axis, residual: Axis) -> Panel:
     time = axis_over(t.t, margin=0.0)
     unit, row = unit_text(t.units[k]), t.rows[k]
+    whole, used = t.residual[:, k], t.used[:, k]
     upper = Plot(
         f"{row}, {title.lower()}: measured and predicted force over time",
         (
@@ -55,7 +57,7 @@ def _panel(title: str, t: Trace, k: int, forces: Axis, residual: Axis) -> Panel:
             Curve("predicted", line(t.t, t.predicted[:, k], time, forces), "predicted"),
         ),
         (),
-        forces.ticks(4, upwards=True),
+        forces.ticks(5, upwards=True),
         "",
         unit,
     )
@@ -63,10 +65,11 @@ def _panel(title: str, t: Trace, k: int, forces: Axis, residual: Axis) -> Panel:
         f"{row}, {title.lower()}: measured less predicted over time",
         (
             Curve("zero", level(0.0, residual)),
-            Curve("residual", line(t.t, t.residual[:, k], time, residual), "difference"),
+            *([] if used.all() else [Curve("unused", line(t.t, whole, time, residual), "difference, sample not used")]),
+            Curve("residual", line(t.t, np.where(used, whole, np.nan), time, residual), "difference"),
         ),
-        time.ticks(5),
-        residual.ticks(2, upwards=True),
+        time.ticks(7),
+        residual.ticks(4, upwards=True),
         "time, s",
         unit,
         low=True,
@@ -94,7 +97,3 @@ def singular_values(base: BaseParameters) -> Plot | None:
     )
     title = f"Singular values of the regressor: {base.count} kept, {len(s) - base.count} dropped"
     return Plot(title, tuple(curves), across.ticks(6), powers, "number", "size")
-
-
-def superscript(power: int) -> str:
-    return str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))

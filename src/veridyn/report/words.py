@@ -10,7 +10,7 @@ _UNIT = {"*": "·", "^2": "²", "^3": "³"}
 
 
 def unit_text(unit: str) -> str:
-    """ "kg*m^2" → "kg·m²"."""
+    """For the eye: kg*m^2 becomes kg·m²."""
     return re.sub("|".join(re.escape(k) for k in _UNIT), lambda m: _UNIT[m[0]], unit)
 
 
@@ -18,7 +18,12 @@ def number(value: float, digits: int = 4) -> str:
     """A few significant digits; "–" where there is no number."""
     if not math.isfinite(value):
         return "–"
-    return f"{value:.{digits}g}".replace("e+0", "e").replace("e-0", "e-").replace("-", "−")
+    mantissa, _, power = f"{value:.{digits}g}".partition("e")
+    return mantissa.replace("-", "−") + (f"·10{superscript(int(power))}" if power else "")
+
+
+def superscript(power: int) -> str:
+    return str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
 def measured(value: float, sigma: float) -> tuple[str, str]:
@@ -38,7 +43,7 @@ def measured(value: float, sigma: float) -> tuple[str, str]:
 
 def like(value: float, sigma: float) -> str:
     """Another value of the same quantity, to the place where the deviation begins to matter."""
-    return measured(value, sigma)[0] if math.isfinite(value) else "–"
+    return "0" if value == 0.0 else measured(value, sigma)[0] if math.isfinite(value) else "–"
 
 
 def percent(value: float) -> str:
@@ -53,12 +58,12 @@ def percent(value: float) -> str:
 
 
 def count(n: int, one: str, many: str = "") -> str:
-    """ "1 row", "3 rows"."""
+    """The number with its noun: 1 row, 3 rows."""
     return f"{n} {one if n == 1 else many or one + 's'}"
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:
-    """ "a, b and c", or the first of them and how many more."""
+    """All of them, as in a, b and c; or the first and how many more."""
     if len(names) > most:
         return ", ".join(names[:most]) + f" and {len(names) - most} more"
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)

@@ -22,6 +22,9 @@ from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
 
+STIFF = Method("LSODA", rtol=1e-6, atol=1e-7, friction_speed=0.05)  # dry friction that turns round is stiff
+SMOOTH = Method(friction_speed=0.05)
+
 
 class Manoeuvre(Protocol):
     """Anything that makes a machine move."""
@@ -43,7 +46,7 @@ class Tracking:
     kp: ArrayLike
     kd: ArrayLike
     feedforward: Tree | None = None
-    method: Method = Method("LSODA", rtol=1e-7, atol=1e-8, friction_speed=0.02)
+    method: Method = STIFF
 
     def run(self, machine: Tree, progress: Progress = silent, /) -> Trajectory:
         q, qd, _ = self.reference.at(0.0)
@@ -69,7 +72,8 @@ class Tracking:
         t = clock(self.duration, self.rate)
         believed = None
         if self.feedforward is not None:
-            believed = feedforward(self.feedforward, self.reference, 0.0, self.duration)
+            soft = self.method.friction_speed
+            believed = feedforward(self.feedforward, self.reference, 0.0, self.duration, friction_speed=soft)
         law = Tracker(self.reference, np.asarray(self.kp), np.asarray(self.kd), believed)
         return integrate(machine, t, q, qd, law, method=self.method, progress=progress)
 
@@ -84,7 +88,7 @@ class Driven:
     qd: ArrayLike
     inputs: Inputs | None = None
     base: BaseState | None = None
-    method: Method = Method(friction_speed=0.02)
+    method: Method = SMOOTH
 
     def run(self, machine: Tree, progress: Progress = silent, /) -> Trajectory:
         return integrate(

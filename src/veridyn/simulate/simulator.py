@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.integrate import Trajectory
-from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.elements import WRENCH_ROWS
+from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.simulate.imperfection import Sensor, Sensors
@@ -90,11 +90,11 @@ def _truth(machine: Tree, trajectory: Trajectory) -> Iterator[tuple[str, Array, 
         for k, component in enumerate(WRENCH_ROWS):
             yield f"wrench.{body}.{component}", w[:, k], "N" if k < 3 else "N*m"
     for name, values in m.signals.items():
-        units = [e.unit for e in machine.elements if e.signal == name]
-        yield f"signal.{name}", values, _signal_unit(units)
+        yield f"signal.{name}", values, _signal_unit(machine, name)
 
 
-def _signal_unit(gains: list[str]) -> str:
-    """What a signal is measured in: the unit under the gain that multiplies it, ampere where the gain does not say."""
-    under = [unit.rpartition("/")[2] for unit in gains if "/" in unit]
-    return under[0] if under else "A" if gains else "1"
+def _signal_unit(machine: Tree, signal: str) -> str:
+    """What a signal is measured in: the unit under the gain that multiplies it, as A in N*m/A; "1" where none says."""
+    gains = (e.parameter_name for e in machine.elements if e.kind == "drive_gain" and e.signal == signal)
+    units = (machine.parameters.units[machine.parameters.index(name)] for name in gains)
+    return next((u for u in (unit.rpartition("/")[2] for unit in units if "/" in unit) if u.isalpha()), "1")

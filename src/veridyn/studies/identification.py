@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -16,36 +16,18 @@ from veridyn.identify.estimate import fit_of
 from veridyn.identify.least_squares import solve
 from veridyn.identify.observation import Sampling, observation
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
-from veridyn.identify.validate import Validation, predicted, validate
-from veridyn.mechanics.samples import blocks
+from veridyn.identify.validate import Validation, validate
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
-from veridyn.signals.butterworth import zero_phase
 from veridyn.signals.motion import Signals, motion
-from veridyn.signals.resample import uniform_rate
-from veridyn.signals.whiteness import Whiteness, cumulative_periodogram
+from veridyn.signals.whiteness import Whiteness
 from veridyn.studies.result import ParameterRow, Result
+from veridyn.studies.trace import Trace, residual_whiteness, trace
 
 Array = NDArray[np.float64]
 WELL = Acceptance(10.0, 1.0)  # what the figure `well_identified` counts: σ % < 10
-WHITE_LEVEL = 0.01
-
-
-@dataclass(frozen=True, eq=False)
-class Trace:
-    """Measured and predicted side (N, rows) of every row along one motion, both through the filter of the fit."""
-
-    t: Array
-    rows: tuple[str, ...]
-    units: tuple[str, ...]
-    measured: Array
-    predicted: Array
-
-    @property
-    def residual(self) -> Array:
-        return self.measured - self.predicted
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +129,7 @@ def identification(
     training: Experiment,
     validation: Experiment,
     signals: Signals | None = None,
-    sampling: Sampling | None = None,
+    sampling: Sampling | Callable[[Motion], Sampling] | None = None,
     rows: Rows = "all",
     *,
     truth: Tree | None = None,
@@ -156,8 +138,8 @@ def identification(
 ) -> IdentificationStudy:
     """Identify `model` from the log `training` by weighted least squares, and judge it on the log `validation`.
 
-    Both logs become motions by the same `signals`, and equations by the same `sampling` (its masks `drop` belong to the training motion
-    alone). `truth` is the machine a simulation ran on; its parameters are compared with the estimates and used for nothing else.
+    Both logs become motions by the same `signals`, and equations by the same `sampling`; the masks `drop` of a Sampling belong to the
+    training motion alone, so where masks matter on both give a function that makes the sampling of a motion. `truth` is the machine a simulation ran on; its parameters are compared with the estimates and used for nothing else.
     """
     if truth is not None and truth.parameters.names != model.parameters.names:
         raise ModelError(
@@ -167,13 +149,14 @@ def identification(
                 expected=f"those of '{model.name}'",
             )
         )
-    how, filtering = sampling or Sampling(), signals or Signals()
+    filtering = signals or Signals()
     progress("preparing the logs", 0.0, 2.0)
     seen = motion(model, training, filtering)
     progress("preparing the logs", 1.0, 2.0)
     unseen = motion(model, validation, filtering)
     progress("preparing the logs", 2.0, 2.0)
 
+    how, later = _samplings(sampling, seen, unseen)
     structure = base_parameters(model, rows=rows)
     observed = observation(model, seen, rows, how, progress=_told(progress, "identifying"))
     solution = solve(observed)
@@ -181,7 +164,7 @@ def identification(
     _warn_if_not_excited(structure, fit.base)
     lean = essential(model, solution, acceptance=acceptance)
 
-    later, told = replace(how, drop={}), _told(progress, "validating")
+    told = _told(progress, "validating")
     check = validate(fit, unseen, sampling=later, progress=told)
     lean_check = check if not lean.steps else validate(lean.fit, unseen, sampling=later, progress=told)
     prior = replace(fit, values=fit.priors)
@@ -190,7 +173,7 @@ def identification(
 
     traces = {
         "training": trace(fit, seen, how, _told(progress, "predicting")),
-        "validation": trace(fit, unseen, how, _told(progress, "predicting")),
+        "validation": trace(fit, unseen, later, _told(progress, "predicting")),
     }
     return IdentificationStudy(
         model,
@@ -203,52 +186,20 @@ def identification(
         lean_check,
         before,
         traces,
-        _whiteness(traces["training"], how),
+        residual_whiteness(traces["training"], how),
         np.full(len(fit.values), np.nan) if truth is None else fit.base.reduce(truth.parameters.values),
         _settings(filtering, how),
     )
 
 
-def trace(fit: Fit, along: Motion, sampling: Sampling, progress: Progress = silent) -> Trace:
-    """What was measured and what the fit predicts, block by block, then through the filter of the fit."""
-    measured, model = [], []
-    names: tuple[str, ...] = ()
-    for part in blocks(len(along)):
-        names, y, predicted_y = predicted(fit, along[part])
-        measured.append(y)
-        model.append(predicted_y)
-        progress("forces", float(part.stop), float(len(along)))
-    y, p = np.concatenate(measured), np.concatenate(model)
-    if sampling.filter is not None:
-        rate = uniform_rate(along.t, where="motion.t")
-        whole = np.isfinite(y).all(axis=0)  # a filter would smear gaps; such rows are shown as measured
-        y[:, whole] = zero_phase(y[:, whole], rate, sampling.filter)
-        p[:, whole] = zero_phase(p[:, whole], rate, sampling.filter)
-    return Trace(along.t, names, tuple(row_unit(fit.tree, name) for name in names), y, p)
-
-
-def row_unit(tree: Tree, row: str) -> str:
-    """N for sliding rows and forces of the base, N*m for turning rows and its moments."""
-    if row in tree.coordinates:
-        return "N*m" if tree.coordinate_kinds[tree.coordinates.index(row)] == "turning" else "N"
-    return "N*m" if row.startswith("m") else "N"
-
-
-def _whiteness(seen: Trace, how: Sampling) -> dict[str, Whiteness]:
-    """Of each row's residual at the samples that became equations; rows with gaps, and exact ones, have none."""
-    kept = slice(how.trim, len(seen.t) - how.trim)
-    numbers = np.arange(len(seen.t))[kept]
-    chosen = numbers[numbers % how.decimate == 0]
-    found: dict[str, Whiteness] = {}
-    if len(chosen) < 8:
-        return found
-    rate = 1.0 / float(np.median(np.diff(seen.t[chosen])))
-    for k, row in enumerate(seen.rows):
-        r = seen.residual[chosen, k]
-        size = float(np.abs(seen.measured[chosen, k]).max())
-        if np.isfinite(r).all() and float(np.abs(r - r.mean()).max()) > 1e-9 * size:
-            found[row] = cumulative_periodogram(r, rate, WHITE_LEVEL, where=f"residual of row '{row}'")
-    return found
+def _samplings(
+    sampling: Sampling | Callable[[Motion], Sampling] | None, seen: Motion, unseen: Motion
+) -> tuple[Sampling, Sampling]:
+    """Those of the training and of the validation motion."""
+    if callable(sampling):
+        return sampling(seen), sampling(unseen)
+    how = sampling or Sampling()
+    return how, replace(how, drop={})
 
 
 def _warn_if_not_excited(structure: BaseParameters, excited: BaseParameters) -> None:
@@ -268,13 +219,19 @@ def _warn_if_not_excited(structure: BaseParameters, excited: BaseParameters) -> 
 
 def _settings(signals: Signals, how: Sampling) -> dict[str, str]:
     """How the samples became equations, for the reader of a report."""
-    out = {"signals": str(signals)}
-    out["filter of the equations"] = "none" if how.filter is None else how.filter.summary()
+    low = signals.filter
+    out = {
+        "filter of the positions": "none" if low is None else low.summary(),
+        "derivatives": signals.derivative + " differences",
+        "filter of the equations": "none" if how.filter is None else how.filter.summary(),
+    }
     out["kept"] = "every equation" if how.decimate == 1 else f"one equation in {how.decimate}"
     if how.trim:
         out["left out"] = f"{how.trim} samples at each end"
     if how.dead_zone:
         out["dead zone"] = ", ".join(f"{row} below {speed:g}" for row, speed in how.dead_zone.items())
+    if how.drop:
+        out["masked"] = ", ".join(f"{int(np.sum(mask))} samples of {row}" for row, mask in how.drop.items())
     return out
 
 

@@ -93,9 +93,9 @@ def fingerprint(content: bytes | str | Experiment) -> str:
 
 
 @contextmanager
-def collected_warnings() -> Iterator[list[str]]:
-    """A list that fills, at the end, with the texts of veridyn's warnings raised meanwhile; all others are shown as ever."""
-    texts: list[str] = []
+def collected_warnings(into: list[str] | None = None) -> Iterator[list[str]]:
+    """A list (`into`, or a new one) that gets, at the end, the texts of veridyn's warnings raised meanwhile; others are shown as ever."""
+    texts: list[str] = [] if into is None else into
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", VeridynWarning)
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from veridyn.errors import Fault, FileError
+from veridyn.files.atomic import write_atomic
 from veridyn.studies.result import Result
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -26,22 +26,7 @@ class Run:
 
     def write_bytes(self, name: str, content: bytes) -> Path:
         """Write one new file; refused where it exists, and nothing is left behind where writing fails."""
-        target = self.folder / name
-        part = self.folder / f".{name}.{os.getpid()}.part"
-        if target.exists():
-            raise FileError(Fault("it is there already, and nothing is written over.", where=str(target)))
-        try:
-            with part.open("xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(target)
-        except OSError as error:
-            raise FileError(Fault("it cannot be written.", where=str(target), found=_reason(error))) from error
-        finally:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
-        return target
+        return write_atomic(self.folder / name, content)
 
     def write_text(self, name: str, text: str) -> Path:
         return self.write_bytes(name, text.encode("utf-8"))
@@ -64,7 +49,9 @@ class Run:
 def new_run(out: str | Path, name: str) -> Run:
     """A new folder `out`/`name`-001, or the number after the highest one there; made by whoever comes first, shared by nobody."""
     if not NAME.fullmatch(name):
-        raise FileError(Fault("a run cannot be called that.", where=f"run '{name}'", expected="letters, digits, . _ and -"))
+        raise FileError(
+            Fault("a run cannot be called that.", where=f"run '{name}'", expected="letters, digits, . _ and -")
+        )
     parent = Path(out)
     numbered = re.compile(re.escape(name) + r"-(\d+)")
     try:
@@ -84,7 +71,7 @@ def new_run(out: str | Path, name: str) -> Run:
             Fault(
                 "no run folder can be made there.",
                 where=str(parent),
-                found=_reason(error),
+                found=error.strerror or str(error),
                 hint="Choose another folder with --out.",
             )
         ) from error
@@ -101,7 +88,3 @@ def finite(content: object) -> Any:
     if isinstance(content, Sequence) and not isinstance(content, str):
         return [finite(value) for value in content]
     return content
-
-
-def _reason(error: OSError) -> str:
-    return error.strerror or str(error)

@@ -1,0 +1,59 @@
+"""The tree of commands. Only typer is imported here; each command imports what it needs when it runs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from veridyn import __version__
+from veridyn.cli import demo, model
+from veridyn.errors import VeridynError
+
+BAD_INPUT = 2
+
+
+class Doorkeeper(TyperGroup):
+    """Errors raised on purpose are answered with their text on stderr and exit code 2; anything else is a bug and shows where."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except VeridynError as error:
+            typer.echo(f"{type(error).__name__}: {error}", err=True)
+            raise typer.Exit(BAD_INPUT) from None
+
+
+app = typer.Typer(
+    cls=Doorkeeper,
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(demo.app, name="demo")
+app.add_typer(model.app, name="model")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"veridyn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def veridyn(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Makes multibody models true: identifies their parameters from logs, with honest error bars.
+
+    Exit codes: 0 done, 1 the study ran and misses a limit its study file sets, 2 bad input.
+
+    \b
+    Example:
+      veridyn demo arm
+    """

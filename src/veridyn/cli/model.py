@@ -1,0 +1,36 @@
+"""``veridyn model``: look at a model file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.callback()
+def models() -> None:
+    """Look at model files.
+
+    \b
+    Example:
+      veridyn model show robot.yaml
+    """
+
+
+@app.command()
+def show(file: Annotated[Path, typer.Argument(help="A model file (YAML).", show_default=False)]) -> None:
+    """Bodies and elements of a model, its base parameters and how they group, and what has no effect.
+
+    \b
+    Example:
+      veridyn model show robot.yaml
+    """
+    from veridyn.cli.shown import print_model
+    from veridyn.files.native import load_model
+    from veridyn.identify.base import base_parameters
+
+    tree = load_model(file)
+    print_model(tree, base_parameters(tree))

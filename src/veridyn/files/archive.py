@@ -1,0 +1,296 @@
+"""Results on disk: a JSON file to read and an NPZ file of arrays beside it, never a pickle. load(save(fit)) is fit, bit for bit.
+
+The JSON file names the NPZ file and its SHA-256, so a pair that does not belong together is refused. It is written last:
+an interrupted save leaves either what was there before or a pair that is refused, never a plausible mixture.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import os
+import zipfile
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from veridyn import __version__
+from veridyn.errors import DataError, Fault, Faults, FileError, ModelError, did_you_mean
+from veridyn.files.atomic import refuse_to_replace, write_atomic
+from veridyn.files.native import model_text, parse_model
+from veridyn.identify.base import BaseParameters
+from veridyn.identify.result import Acceptance, Fit, RowReport
+from veridyn.model.parameters import ParameterSet
+from veridyn.model.tree import Tree
+
+Array = NDArray[np.float64]
+
+FORMAT = 1
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the time of day is not part of a result: equal fits give equal files
+
+
+class _Strict(BaseModel):
+    """Every key is known and has its type."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Row(_Strict):
+    """One :class:`RowReport`."""
+
+    row: str
+    samples: int
+    rms: float
+    measured_rms: float
+    sigma: float
+
+
+class _Arrays(_Strict):
+    """The file beside this one."""
+
+    file: str
+    sha256: str
+
+
+class _FitFile(_Strict):
+    """A :class:`Fit`; numbers that are not finite are the texts "nan", "inf" and "-inf"."""
+
+    veridyn: str
+    format: int
+    kind: Literal["fit"]
+    estimator: str
+    residual_sigma: float
+    condition: float
+    condition_scaled: float
+    accept_percent: float
+    accept_sigmas: float
+    names: list[str]
+    units: list[str]
+    values: list[float]
+    rows: list[_Row]
+    notes: list[str]
+    removed: list[str]
+    gap: float
+    source: str
+    arrays: _Arrays
+    model: str
+
+
+def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+    """Write a fit as `path`, which ends in .json, and its arrays beside it as .npz; returns the path.
+
+    Files that exist are left alone unless `overwrite` is given. The tree travels inside, as the text of a model file.
+    """
+    file = Path(path)
+    if file.suffix.lower() != ".json":
+        raise FileError(
+            Fault("results are saved as JSON.", expected="a name that ends in .json", found=file.name), file.name
+        )
+    if not _same(fit.base.parameters, fit.tree.parameters):
+        raise DataError(
+            Fault("the parameters of its base are not those of its tree, so it cannot be saved.", fit.tree.name)
+        )
+    beside = file.with_suffix(".npz")
+    for each in (file, beside):
+        refuse_to_replace(each, overwrite)
+    arrays = _npz(
+        covariance=fit.covariance,
+        matrix=fit.base.matrix,
+        singular_values=fit.base.singular_values,
+        columns=np.array(fit.base.columns, dtype=np.int64),
+        dead=np.array(fit.base.dead, dtype=np.int64),
+    )
+    content = _FitFile(
+        veridyn=__version__,
+        format=FORMAT,
+        kind="fit",
+        estimator=fit.estimator,
+        residual_sigma=fit.residual_sigma,
+        condition=fit.condition,
+        condition_scaled=fit.condition_scaled,
+        accept_percent=fit.acceptance.percent,
+        accept_sigmas=fit.acceptance.sigmas,
+        names=list(fit.names),
+        units=list(fit.units),
+        values=[float(v) for v in fit.values],
+        rows=[
+            _Row(row=r.row, samples=r.samples, rms=r.rms, measured_rms=r.measured_rms, sigma=r.sigma) for r in fit.rows
+        ],
+        notes=list(fit.notes),
+        removed=list(fit.removed),
+        gap=fit.base.gap,
+        source=fit.base.source,
+        arrays=_Arrays(file=beside.name, sha256=hashlib.sha256(arrays).hexdigest()),
+        model=model_text(fit.tree),
+    )
+    text = json.dumps(_plain(content.model_dump()), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    write_atomic(beside, arrays, overwrite)
+    write_atomic(file, text.encode("utf-8"), overwrite)
+    return file
+
+
+def load(path: str | os.PathLike[str]) -> Fit:
+    """The fit that :func:`save` wrote; a FileError tells what is wrong with a file that is none."""
+    file = Path(path)
+    content = _parsed(file)
+    try:
+        tree = parse_model(content.model, source=f"the model inside {file.name}")
+    except ModelError as error:
+        raise FileError(error.faults, f"the model inside {file.name}") from error
+    arrays = _arrays_of(file, content.arrays)
+    _check(file, content, arrays, tree)
+    base = BaseParameters(
+        tree.parameters,
+        tuple(int(c) for c in arrays["columns"]),
+        arrays["matrix"],
+        tuple(int(c) for c in arrays["dead"]),
+        content.gap,
+        arrays["singular_values"],
+        content.source,
+    )
+    if list(base.names) != content.names or list(base.units) != content.units:
+        fault = Fault("its names are not those that its model and its arrays make.", expected=", ".join(base.names[:8]))
+        raise FileError(fault, file.name)
+    return Fit(
+        tree,
+        base,
+        np.array(content.values, dtype=np.float64),
+        arrays["covariance"],
+        tuple(RowReport(r.row, r.samples, r.rms, r.measured_rms, r.sigma) for r in content.rows),
+        content.estimator,
+        content.residual_sigma,
+        content.condition,
+        content.condition_scaled,
+        Acceptance(content.accept_percent, content.accept_sigmas),
+        tuple(content.notes),
+        tuple(content.removed),
+    )
+
+
+def _npz(**arrays: NDArray[Any]) -> bytes:
+    """An NPZ file as numpy.load reads it, the same bytes for the same arrays."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, array in arrays.items():
+            content = io.BytesIO()
+            np.lib.format.write_array(content, np.ascontiguousarray(array), allow_pickle=False)
+            info = zipfile.ZipInfo(f"{name}.npy", EPOCH)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, content.getvalue())
+    return out.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    """Numbers that JSON has no word for become texts; everything else stays."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {key: _plain(v) for key, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, list) else value
+
+
+def _parsed(file: Path) -> _FitFile:
+    try:
+        content = json.loads(file.read_bytes().decode("utf-8"))
+    except FileNotFoundError as error:
+        beside = sorted(p.name for p in file.parent.glob("*.json")) if file.parent.is_dir() else []
+        raise FileError(Fault("there is no such file.", hint=did_you_mean(file.name, beside)), str(file)) from error
+    except OSError as error:
+        raise FileError(Fault(f"it cannot be read: {error.strerror or error}."), str(file)) from error
+    except json.JSONDecodeError as error:
+        fault = Fault(
+            "it is not JSON, or its end is missing.", found=error.msg, hint="Save the fit again.", line=error.lineno
+        )
+        raise FileError(fault, file.name) from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise FileError(Fault("it is not a saved result.", expected="JSON text in UTF-8"), file.name) from error
+    if not isinstance(content, dict) or "format" not in content or "kind" not in content:
+        raise FileError(
+            Fault("it is JSON, but not a saved result.", expected="the keys 'format' and 'kind'"), file.name
+        )
+    if content["format"] != FORMAT or content["kind"] != "fit":
+        fault = Fault(
+            "it holds something that this version cannot load.",
+            expected=f"format {FORMAT}, kind 'fit'",
+            found=f"format {content['format']}, kind '{content['kind']}'",
+            hint=f"It was written by veridyn {content.get('veridyn', 'of an unknown version')}; this is {__version__}.",
+        )
+        raise FileError(fault, file.name)
+    try:
+        return _FitFile.model_validate(content)
+    except ValidationError as error:
+        faults = [
+            Fault(f"{e['msg']}.", ".".join(map(str, e["loc"])), found=repr(e["input"])[:60]) for e in error.errors()
+        ]
+        raise FileError(faults, file.name) from error
+
+
+def _arrays_of(file: Path, named: _Arrays) -> dict[str, NDArray[Any]]:
+    source = f"{file.name}, arrays"
+    if Path(named.file).name != named.file or not named.file:
+        raise FileError(Fault("its arrays lie elsewhere.", expected="a file beside it", found=named.file), source)
+    beside = file.with_name(named.file)
+    try:
+        data = beside.read_bytes()
+    except OSError as error:
+        hint = "Keep both files together, under the names they were saved with."
+        raise FileError(
+            Fault(f"'{beside.name}' cannot be read: {error.strerror or error}.", hint=hint), source
+        ) from error
+    found = hashlib.sha256(data).hexdigest()
+    if found != named.sha256:
+        fault = Fault(
+            f"'{beside.name}' is not the file that was saved with it.",
+            expected=f"SHA-256 {named.sha256[:16]}…",
+            found=f"{found[:16]}… ({len(data)} bytes)",
+            hint="It was changed, cut off, or belongs to another result. Save the fit again.",
+        )
+        raise FileError(fault, source)
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise FileError(Fault(f"'{beside.name}' is no NPZ file of numbers.", found=str(error)), source) from error
+
+
+def _check(file: Path, content: _FitFile, arrays: dict[str, NDArray[Any]], tree: Tree) -> None:
+    faults = Faults()
+    count, size = len(content.values), len(tree.parameters)
+    shapes: dict[str, tuple[tuple[int, ...], type]] = {
+        "covariance": ((count, count), np.float64),
+        "matrix": ((count, size), np.float64),
+        "columns": ((count,), np.int64),
+        "singular_values": ((-1,), np.float64),
+        "dead": ((-1,), np.int64),
+    }
+    for name, (shape, kind) in shapes.items():
+        array = arrays.get(name)
+        wanted = f"{np.dtype(kind)} ({', '.join('any' if s < 0 else str(s) for s in shape)})"
+        if array is None:
+            faults.add(f"there is no array '{name}'.", expected=wanted, hint=did_you_mean(name, list(arrays)))
+        elif (
+            array.dtype != kind or array.ndim != len(shape) or any(s not in (-1, n) for s, n in zip(shape, array.shape))
+        ):
+            faults.add(f"array '{name}' does not fit.", expected=wanted, found=f"{array.dtype} {array.shape}")
+        elif kind is np.int64 and array.size and not (array.min() >= 0 and array.max() < size):
+            faults.add(f"array '{name}' names parameters that do not exist.", expected=f"0 to {size - 1}")
+    for key, named in (("names", content.names), ("units", content.units)):
+        if len(named) != count:
+            faults.add(f"'{key}' does not fit the values.", expected=f"{count}", found=f"{len(named)}")
+    unknown = [n for n in content.removed if n not in tree.parameters.names]
+    if unknown:
+        hint = did_you_mean(unknown[0], tree.parameters.names)
+        faults.add(f"'{unknown[0]}' is removed, but is no parameter of the model.", where="removed", hint=hint)
+    faults.raise_if_any(FileError, file.name)
+
+
+def _same(a: ParameterSet, b: ParameterSet) -> bool:
+    if a is b:
+        return True
+    alike = (a.names, a.units, a.states, dict(a.ties)) == (b.names, b.units, b.states, dict(b.ties))
+    return alike and np.array_equal(a.values, b.values, equal_nan=True) and np.array_equal(a.typical, b.typical)

@@ -1,0 +1,34 @@
+"""Files that appear whole or not at all, and never over another one unasked."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from veridyn.errors import Fault, FileError
+
+
+def write_atomic(path: str | os.PathLike[str], data: bytes, overwrite: bool = False) -> Path:
+    """Write a file whole or not at all: under a temporary name beside it, flushed to the disk, then renamed."""
+    file = Path(path)
+    refuse_to_replace(file, overwrite)
+    unfinished = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        with unfinished.open("wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        unfinished.replace(file)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise FileError(Fault(f"it cannot be written: {reason}.", found=str(file)), file.name) from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return file
+
+
+def refuse_to_replace(file: Path, overwrite: bool) -> None:
+    """A FileError where something is there already, unless it is a file and `overwrite` is given."""
+    if file.exists() and (not overwrite or not file.is_file()):
+        hint = "Choose another name, or pass overwrite=True." if file.is_file() else "Choose another name."
+        raise FileError(Fault("it exists already, and nothing is written over.", found=str(file), hint=hint), file.name)

@@ -1,0 +1,188 @@
+"""Compiled kernels of one machine: made once, kept on disk, called on motions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+import veridyn
+from veridyn.errors import DataError, Fault
+from veridyn.mechanics.formula import Label, Request, formula
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+from veridyn.symbolic.cache import Stored, is_remembered, key_of, load_or_make, remembered
+from veridyn.symbolic.count import Count, count
+from veridyn.symbolic.emit_llvm import BLOCK, emit
+from veridyn.symbolic.host import Host, this_host
+from veridyn.symbolic.kernel import Kernel, compile_object, padded
+
+Array = NDArray[np.float64]
+Engine = Literal["auto", "compiled", "numpy"]
+PAYS = 10_000  # samples from which compiling, some tenths of a second once, costs less than the reference
+SPREAD = 8  # doubles between entries beyond full blocks, so that they do not fall on one set of the cache
+FARTHEST = 1e6  # rad; the kernels' sine and cosine are exact to a unit in the last place up to here
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """A kernel with the meaning of its outputs: labels are (row, column), (row,) … as the request's quantity has it."""
+
+    kernel: Kernel
+    labels: tuple[Label, ...]
+    count: Count
+
+    def __call__(self, tree: Tree, motion: Motion, addresses: Sequence[int] | Array, values: Array, threads: int = 1) -> None:
+        """Fill outputs, one address for each label, for all samples of a motion; see :meth:`Kernel.run` for the room they need.
+
+        `values` are all parameters of the tree, of which the kernel takes those it uses.
+        """
+        arrays = sample_arrays(tree, motion, self.kernel.inputs)
+        chosen = np.array([values[int(name[2:])] for name in self.kernel.parameters], dtype=np.float64)
+        out = np.asarray(addresses, dtype=np.uintp)
+        N = len(motion)
+        parts = max(1, min(threads, N // (4 * BLOCK)))
+        if parts == 1:
+            self.kernel.run(arrays, chosen, out, N)
+            return
+        cuts = [N * k // parts // BLOCK * BLOCK for k in range(parts)] + [N]
+
+        def part(k: int) -> None:
+            lo, hi = cuts[k], cuts[k + 1]
+            self.kernel.run([a[lo:hi] for a in arrays], chosen, out + np.uintp(8 * lo), hi - lo)
+
+        with ThreadPoolExecutor(parts) as pool:
+            list(pool.map(part, range(parts)))
+
+
+def wants_compiled(engine: Engine, tree: Tree, request: Request, samples: int) -> bool:
+    """Whether to go through machine code: "auto" does where it is there already, or where there is enough to do to pay for it."""
+    if engine not in ("auto", "compiled", "numpy"):
+        raise DataError(Fault(f"there is no engine '{engine}'.", expected="'auto', 'compiled' or 'numpy'"))
+    if engine != "auto":
+        return engine == "compiled"
+    return samples >= PAYS or is_remembered(_key(tree, request, this_host()))
+
+
+def filled(
+    made: Compiled,
+    tree: Tree,
+    motion: Motion,
+    shape: tuple[int, ...],
+    place: Mapping[Label, tuple[int, ...]] | None = None,
+    values: Array | None = None,
+    threads: int = 1,
+) -> Array:
+    """An array (N, *shape) with every output at the place of its label (the label itself unless said otherwise), zero elsewhere.
+
+    Each entry's samples lie together in memory, which is how they are written and how least squares reads them.
+    """
+    N = len(motion)
+    room = padded(N) + SPREAD
+    out = np.zeros((*shape, room))
+    at = [np.ravel_multi_index(label if place is None else place[label], shape) for label in made.labels]
+    addresses = out.ctypes.data + 8 * room * np.array(at, dtype=np.uintp)
+    made(tree, motion, addresses, tree.parameters.values if values is None else values, threads)
+    return np.moveaxis(out[..., :N], -1, 0)
+
+
+def _key(tree: Tree, request: Request, target: Host) -> str:
+    return key_of(signature(tree), repr(request), target.signature, source_digest())
+
+
+def compiled(tree: Tree, request: Request, host: Host | None = None) -> Compiled:
+    """The kernel of a request: from memory, from disk, or made now."""
+    target = host or this_host()
+    key = _key(tree, request, target)
+
+    def make() -> Stored:
+        f = formula(tree, request)
+        program = emit(f.graph, f.outputs, f.samples, f.parameters, target.width)
+        counted = count(f.graph, f.outputs)
+        description = {
+            "labels": [list(label) for label in f.labels],
+            "samples": list(f.samples),
+            "parameters": list(f.parameters),
+            "places": program.places,
+            "count": [counted.multiplications, counted.additions, counted.divisions, counted.trigonometric],
+        }
+        return Stored(compile_object(program.text, target), description)
+
+    def load() -> Compiled:
+        stored = load_or_make(key, make)
+        d = stored.description
+        labels = tuple(tuple(label) for label in d["labels"])
+        kernel = Kernel(stored.code, tuple(d["samples"]), tuple(d["parameters"]), len(labels), d["places"])
+        return Compiled(kernel, labels, Count(*d["count"]))
+
+    return remembered(key, load)
+
+
+def signature(tree: Tree) -> str:
+    """Everything about a tree that its kernels depend on: structure, geometry and gravity, not names nor values of parameters."""
+    bodies = [
+        (i, s, k, b.ratio, b.real, A, P)
+        for i, s, k, b, (A, P) in zip(
+            tree.antecedent, tree.sigma, tree.coordinate, tree.bodies, tree.placements, strict=True
+        )
+    ]
+    number = {name: k for k, name in enumerate(tree.coordinates)}
+    elements = []
+    for e in tree.elements:
+        on = e.on_body
+        acts = tuple((number[c], a) for c, a in e.on.items()) if on is None else (tree.index(on[0]), on[1], *e.on.values())
+        elements.append((e.kind, acts, e.signal))
+    return repr((tree.base, tuple(float(x) for x in tree.gravity), bodies, elements))
+
+
+@cache
+def source_digest() -> str:
+    """A digest of the code that makes kernels, so that a change of it never meets an old object."""
+    digest = hashlib.sha256(veridyn.__version__.encode())
+    for room in ("spatial", "symbolic", "mechanics"):
+        for file in sorted(resources.files(f"veridyn.{room}").iterdir(), key=lambda f: f.name):
+            if file.name.endswith(".py"):
+                digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def sample_arrays(tree: Tree, motion: Motion, names: Sequence[str]) -> list[Array]:
+    """The columns of a motion that a kernel asks for, as views."""
+    farthest = float(np.abs(motion.q).max(initial=0.0))
+    if farthest > FARTHEST:
+        raise DataError(
+            Fault(
+                "a coordinate is too far from zero for the compiled sine and cosine.",
+                where=tree.name,
+                expected=f"|q| up to {FARTHEST:g}",
+                found=f"{farthest:.6g}",
+                hint="Take whole turns off the angle, or use engine='numpy'.",
+            )
+        )
+    return [_array(tree, motion, name) for name in names]
+
+
+def _array(tree: Tree, motion: Motion, name: str) -> Array:
+    kind, _, rest = name.partition(".")
+    if kind in ("q", "qd", "qdd"):
+        return getattr(motion, kind)[:, int(rest)]
+    if kind == "t":
+        assert motion.forces is not None  # the door of forward dynamics checked it
+        return motion.forces[:, int(rest)]
+    if kind == "s":
+        return motion.signals[rest]
+    if kind in ("f", "m"):
+        body, _, axis = rest.partition(".")
+        return motion.wrenches[tree.bodies[int(body)].name][:, int(axis) + (3 if kind == "m" else 0)]
+    base = motion.base
+    assert base is not None  # check_motion refused a free tree without
+    of = {"w": base.omega, "wd": base.omega_dot, "vd": base.acceleration, "v": base.velocity}[kind]
+    assert of is not None  # check_motion refused drag without a velocity
+    return of[:, int(rest)]

@@ -1,0 +1,37 @@
+"""A symmetric positive system solved over scalars of any kind, using the zeros that the tree's branches leave.
+
+Eliminating from the leaves to the root makes no new entries (Featherstone, 2005): what two branches do not share stays zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from veridyn.spatial.algebra import Scalar, add, is_zero, mul
+
+
+def solve_symmetric(entries: Mapping[tuple[int, int], Scalar], load: Sequence[Scalar]) -> list[Scalar]:
+    """x with H x = load, by H = Lᵀ D L from the last row to the first. `entries` holds both halves of H, structural zeros absent."""
+    n = len(load)
+    H = {(i, j): value for (i, j), value in entries.items() if j <= i and not is_zero(value)}
+    L: dict[tuple[int, int], Scalar] = {}
+    inverse: list[Scalar] = [0.0] * n
+    for k in range(n - 1, -1, -1):
+        inverse[k] = 1.0 / H[k, k]
+        left = [j for j in range(k) if (k, j) in H]
+        for j in left:
+            L[k, j] = mul(H[k, j], inverse[k])
+        for a, i in enumerate(left):
+            for j in left[: a + 1]:
+                H[i, j] = add(H.get((i, j), 0.0), mul(-1.0, mul(L[k, i], H[k, j])))
+    x = list(load)
+    for k in range(n - 1, -1, -1):  # Lᵀ y = load
+        for j in range(k):
+            if (k, j) in L:
+                x[j] = add(x[j], mul(-1.0, mul(L[k, j], x[k])))
+    x = [mul(v, d) for v, d in zip(x, inverse, strict=True)]
+    for k in range(n):  # L x = D⁻¹ y
+        for j in range(k):
+            if (k, j) in L:
+                x[k] = add(x[k], mul(-1.0, mul(L[k, j], x[j])))
+    return x

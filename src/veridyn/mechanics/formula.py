@@ -1,0 +1,186 @@
+"""The equations of one machine as expressions: the recursion run on symbols instead of numbers.
+
+Geometry and gravity fold in as constants; coordinates, the base's motion, wrenches and signals are inputs that vary from sample to sample;
+inertial parameters and those of elements are inputs that do not, so identifying again compiles nothing anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from veridyn.mechanics.factorise import solve_symmetric
+from veridyn.mechanics.forces import all_rows, needs_velocity
+from veridyn.mechanics.mass import equations_of_motion, mass_entries
+from veridyn.mechanics.newton_euler import Outward, State, Wrench, carry, outward, rigid_rows
+from veridyn.mechanics.columns import columns
+from veridyn.mechanics.samples import minus_gravity
+from veridyn.model.tree import Tree
+from veridyn.spatial.algebra import add, is_zero, mul
+from veridyn.spatial.linalg import Vec
+from veridyn.symbolic.derivative import forward as derivatives
+from veridyn.symbolic.expression import Expression, Graph, Number
+
+Label = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to compute: a quantity, the rows and columns of it, and the bodies on which wrenches act.
+
+    `columns` of "equations" are (column, column it counts for, factor, asked); of "regressor" plain numbers.
+    """
+
+    quantity: str
+    rows: tuple[int, ...] = ()
+    columns: tuple[object, ...] = ()
+    bodies: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Formula:
+    """Expressions with a label each, and the names of the inputs they are made of."""
+
+    graph: Graph
+    outputs: list[Number]
+    labels: list[Label]
+    samples: tuple[str, ...]
+    parameters: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Symbols:
+    """A tree's inputs as symbols of one graph."""
+
+    tree: Tree
+    graph: Graph
+
+    def vector(self, name: str) -> Vec:
+        return (self.graph.input(f"{name}.0"), self.graph.input(f"{name}.1"), self.graph.input(f"{name}.2"))
+
+    def state(self) -> State:
+        q, qd, qdd = ([self.graph.input(f"{s}.{k}") for k in range(self.tree.n)] for s in ("q", "qd", "qdd"))
+        if self.tree.base == "free":
+            return State(q, qd, qdd, self.vector("w"), self.vector("wd"), self.vector("vd"), self.vector("v"))
+        return State(q, qd, qdd, vd=minus_gravity(self.tree))
+
+    def acting(self, bodies: Sequence[int]) -> dict[int, Wrench]:
+        return {j: (self.vector(f"f.{j}"), self.vector(f"m.{j}")) for j in bodies}
+
+    def signals(self) -> dict[str, Number]:
+        return {e.signal: self.graph.input(f"s.{e.signal}") for e in self.tree.elements if e.kind == "drive_gain"}
+
+    def inertias(self) -> dict[int, tuple[Number, ...]]:
+        """The ten parameters of each real body by the numbers of their columns."""
+        found: dict[int, list[Number]] = {}
+        for c, (j, _) in enumerate(self.tree.columns):
+            if j >= 0:
+                found.setdefault(j, []).append(self.graph.input(f"p.{c}"))
+        return {j: tuple(x) for j, x in found.items()}
+
+    def gains(self) -> list[Number]:
+        return [self.graph.input(f"p.{c}") for c, (j, _) in enumerate(self.tree.columns) if j < 0]
+
+    def outward(self, state: State) -> Outward:
+        return outward(self.tree, state, self.graph, needs_velocity(self.tree))
+
+
+def formula(tree: Tree, request: Request) -> Formula:
+    """The expressions of a request."""
+    graph = Graph()
+    found = _QUANTITIES[request.quantity](_Symbols(tree, graph), request)
+    kept = {label: value for label, value in found.items() if not is_zero(value)}
+    by_kind = sorted(graph.inputs, key=graph.inputs.__getitem__)
+    samples = tuple(name for name in by_kind if not name.startswith("p."))
+    parameters = tuple(name for name in by_kind if name.startswith("p."))
+    return Formula(graph, list(kept.values()), list(kept), samples, parameters)
+
+
+def _regressor(s: _Symbols, request: Request) -> dict[Label, Number]:
+    state = s.state()
+    found: dict[Label, Number] = {}
+    wanted = [int(c) for c in request.columns]  # pyright: ignore[reportArgumentType]
+    for c, entries in columns(s.tree, state, s.outward(state), s.signals(), s.graph, wanted):
+        found |= {(r, c): value for r, value in entries.items() if r in request.rows}
+    return found
+
+
+def _equations(s: _Symbols, request: Request) -> dict[Label, Number]:
+    """Asked columns, tied ones added to them, as (row, column); and as (row, −1) what known parameters and wrenches ask of the row."""
+    state = s.state()
+    o = s.outward(state)
+    outside = rigid_rows(s.tree, o, {}, s.acting(request.bodies))
+    found: dict[Label, Number] = {(r, -1): outside[r] for r in request.rows}
+    fate = {c: (to, factor, asked) for c, to, factor, asked in request.columns}  # pyright: ignore[reportGeneralTypeIssues]
+    for c, entries in columns(s.tree, state, o, s.signals(), s.graph, fate):
+        to, factor, asked = fate[c]
+        for r, value in entries.items():
+            if r in request.rows:
+                at = (r, to if asked else -1)
+                value = value if asked else mul(s.graph.input(f"p.{to}"), value)
+                found[at] = add(found.get(at, 0.0), mul(factor, value))
+    return found
+
+
+def _inverse(s: _Symbols, request: Request) -> dict[Label, Number]:
+    return {(r,): value for r, value in enumerate(_gamma(s, request)) if r in request.rows}
+
+
+def _gamma(s: _Symbols, request: Request) -> list[Number]:
+    state = s.state()
+    return all_rows(
+        s.tree, state, s.outward(state), s.inertias(), s.gains(), s.acting(request.bodies), s.signals(), s.graph
+    )
+
+
+def _inverse_derivatives(s: _Symbols, request: Request) -> dict[Label, Number]:
+    """(0, row, k) = ∂Γ/∂q_k and (1, row, k) = ∂Γ/∂q̇_k: the recursion differentiated line by line, shared with itself."""
+    rows = _gamma(s, request)
+    found: dict[Label, Number] = {}
+    for which, symbol in enumerate(("q", "qd")):
+        by: list[Expression] = [s.graph.input(f"{symbol}.{k}") for k in range(s.tree.n)]
+        for k, column in enumerate(derivatives(s.graph, rows, by)):
+            found |= {(which, r, k): column[r] for r in request.rows}
+    return found
+
+
+def _mass(s: _Symbols, request: Request) -> dict[Label, Number]:
+    still = [0.0] * s.tree.n
+    state = State([s.graph.input(f"q.{k}") for k in range(s.tree.n)], still, still)
+    o = outward(s.tree, state, s.graph)
+    return dict(mass_entries(s.tree, o, s.inertias(), s.gains()))
+
+
+def _forward(s: _Symbols, request: Request) -> dict[Label, Number]:
+    """Accelerations from forces t.k on the coordinates: Γ = M a + bias solved by the sparse factors of M."""
+    tree = s.tree
+    entries, bias = equations_of_motion(
+        tree, s.state(), s.inertias(), s.gains(), s.acting(request.bodies), s.signals(), s.graph
+    )
+    first = len(tree.rows) - tree.n
+    force: list[Number] = [0.0] * first + [s.graph.input(f"t.{k}") for k in range(tree.n)]
+    load = [f - b if not is_zero(b) else f for f, b in zip(force, bias, strict=True)]
+    return {(r,): value for r, value in enumerate(solve_symmetric(entries, load))}
+
+
+def _jacobian(s: _Symbols, request: Request) -> dict[Label, Number]:
+    """(component, row) of the Jacobian of the one body of the request, in the body's axes."""
+    still = [0.0] * s.tree.n
+    o = outward(s.tree, State([s.graph.input(f"q.{k}") for k in range(s.tree.n)], still, still), s.graph)
+    found: dict[Label, Number] = {}
+    for k in range(6):
+        e = [float(k == i) for i in range(6)]
+        for r, value in carry(s.tree, o, request.bodies[0], ((e[0], e[1], e[2]), (e[3], e[4], e[5]))).items():
+            found[k, r] = value
+    return found
+
+
+_QUANTITIES: dict[str, Callable[[_Symbols, Request], dict[Label, Number]]] = {
+    "regressor": _regressor,
+    "equations": _equations,
+    "inverse": _inverse,
+    "inverse_derivatives": _inverse_derivatives,
+    "mass": _mass,
+    "forward": _forward,
+    "jacobian": _jacobian,
+}

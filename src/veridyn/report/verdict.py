@@ -1,0 +1,141 @@
+"""What a study means, in plain words and with its scope: what was identified, how well, and what it may and may not be used for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from veridyn.report.words import count, listed, number, percent
+from veridyn.studies.identification import IdentificationStudy
+
+CLOSE, USEFUL = 5.0, 15.0  # percent of the measured force on motion not seen: below them "closely", "usefully"
+WORSE = 1.5  # times the error on its own motion: more than this is not noise
+WITHIN_TWO = 0.9545  # of normal errors are within two standard deviations
+DISAGREE = 1.1  # σ of (26) above which the rows contradict each other
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`grade` is "good", "fair" or "poor"; the rest are sentences."""
+
+    grade: str
+    headline: str
+    findings: tuple[str, ...]
+    may: tuple[str, ...]
+    may_not: tuple[str, ...]
+
+
+def verdict(study: IdentificationStudy) -> Verdict:
+    """Judge a study by its own figures."""
+    error = study.figures["worst_cross_validation_percent"]
+    grade = "good" if error < CLOSE else "fair" if error < USEFUL else "poor"
+    if not math.isfinite(error):
+        grade = "poor"
+    name = study.model.name
+    headline = {
+        "good": f"The model “{name}” is identified, and it predicts motion it had not seen.",
+        "fair": f"The model “{name}” is identified; on motion it had not seen it is right in the main.",
+        "poor": f"The model “{name}” does not yet predict motion it had not seen.",
+    }[grade]
+    return Verdict(grade, headline, tuple(_findings(study)), tuple(_may(study, grade)), tuple(_may_not(study)))
+
+
+def _findings(study: IdentificationStudy) -> list[str]:
+    f, fit = study.figures, study.fit
+    well = int(f["well_identified"])
+    total = fit.base.count
+    out = [
+        f"Of {int(f['parameters_asked'])} parameters asked, {study.structure.count} combinations can be told apart by any motion; "
+        + ("this motion excites all of them. " if total == study.structure.count else f"this motion excites {total}. ")
+        + f"{well} of {total} are known to better than 10 % (one standard deviation)."
+    ]
+    worst = study.check.worst
+    said = f"On the other motion the predicted forces are off by {percent(f['cross_validation_percent'])} % in all"
+    said += f", at worst by {percent(100 * worst.relative_error)} % in row {worst.row}"
+    if study.before is not None:
+        said += f"; with the values believed before, the worst row was off by {percent(f['worst_cross_validation_before_percent'])} %"
+    out.append(said + ".")
+    if "share_inside_two_sigma" in f:
+        out.append(
+            f"The log is simulated, so the truth is known: {100 * f['share_inside_two_sigma']:.0f} % of the parameters lie within two "
+            f"standard deviations of it (95 % are expected), the furthest {f['largest_error_in_sigma']:.1f} σ away."
+            + (" The deviations promise more than they hold." if _too_small(study) else "")
+        )
+    return out + _cautions(study)
+
+
+def _cautions(study: IdentificationStudy) -> list[str]:
+    out = []
+    own = {r.row: r.relative_error for r in study.fit.rows}
+    worse = [r.row for r in study.check.rows if r.relative_error > WORSE * own[r.row]]
+    if worse:
+        out.append(
+            f"In {listed(worse)} the error on the other motion is more than {WORSE:g} times that on its own: the model may have learnt "
+            "noise there, or the other motion shows something the model lacks."
+        )
+    if study.fit.residual_sigma > DISAGREE:
+        out.append(
+            f"The rows contradict each other (σ of the weighted residual is {study.fit.residual_sigma:.2f}, 1 is right): "
+            "something in the model, or in the scale of a sensor, is missing or wrong."
+        )
+    coloured = [row for row, w in study.whiteness.items() if not w.is_white]
+    if coloured:
+        out.append(
+            f"What is left over in {listed(coloured)} is not white, so the standard deviations of parameters seen there are "
+            "approximate, and more likely too small than too large."
+        )
+    return out
+
+
+def _may(study: IdentificationStudy, grade: str) -> list[str]:
+    if grade == "poor":
+        return ["Finding out what the model lacks: see where the difference between measured and predicted is largest."]
+    speed = np.abs(study.training.qd).max(axis=0)
+    units = {"turning": "rad/s", "sliding": "m/s"}
+    kinds = study.model.coordinate_kinds
+    reach = listed(
+        [f"{c} {number(v, 2)} {units[k]}" for c, v, k in zip(study.model.coordinates, speed, kinds, strict=True)], 8
+    )
+    out = [
+        "Computing the forces of motions like those recorded (feed-forward control, sizing of drives, noticing contact), "
+        f"up to the speeds seen: {reach}."
+    ]
+    well = study.fit.well_identified()
+    if well:
+        trust = (
+            ", with their deviations." if not _too_small(study) else "; their true deviations are larger than stated."
+        )
+        out.append(f"Quoting the {count(len(well), 'parameter')} with σ below 10 %{trust}")
+    if study.inessential:
+        out.append(
+            f"Leaving out {listed(study.inessential)}, if a smaller model is wanted: zero explains the data as well, and the worst "
+            f"row is then off by {percent(study.figures['worst_cross_validation_essential_percent'])} %."
+        )
+    return out
+
+
+def _too_small(study: IdentificationStudy) -> bool:
+    """Whether fewer true values lie within 2σ than chance explains: three deviations of a binomial share below 95.4 %."""
+    share = study.figures.get("share_inside_two_sigma", 1.0)
+    return share < WITHIN_TWO - 3.0 * math.sqrt(WITHIN_TWO * (1.0 - WITHIN_TWO) / len(study.truth))
+
+
+def _may_not(study: IdentificationStudy) -> list[str]:
+    out = []
+    groups = study.fit.base.relations()
+    if groups:
+        out.append(
+            f"Mass or inertia of single bodies, where they are known only in one of the {count(len(groups), 'sum')} listed below: "
+            "within a sum the split is the prior's word, not the data's."
+        )
+    poor = [n for n in study.fit.names if n not in set(study.fit.well_identified())]
+    if poor:
+        out.append(
+            f"The values of {listed(poor)}: their deviations are large beside them, because they are small or the motion hardly shows them."
+        )
+    out.append("Faster motions, another tool or load, or friction at another temperature, without recording again.")
+    if np.isfinite(study.truth).any():
+        out.append("Any statement about a real machine: everything here was simulated.")
+    return out

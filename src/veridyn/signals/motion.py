@@ -1,0 +1,205 @@
+"""From a log to a motion: one clock, one low-pass, exact names and units, derivatives with a known gain.
+
+Channels are found by name, for a tree with coordinate c, motor m and body b:
+
+=========================== ================================================ ==================
+channel                     meaning                                          unit
+=========================== ================================================ ==================
+q.c, or q_motor.m           position, or that of a motor (tree.transmission) rad | m
+qd.c, qdd.c                 its rates, where measured                        rad/s … | m/s …
+force.c, or force_motor.m   force on the coordinate, or of a motor           N*m | N
+base.omega.x (y, z)         angular velocity of a free base, in its frame    rad/s
+base.acceleration.x (y, z)  specific acceleration v̇ − g at its origin        m/s^2
+base.omega_dot.x, .velocity where measured                                   rad/s^2, m/s
+wrench.b.fx … mz            wrench acting on a body, all six components      N, N*m
+signal.s                    anything else a gain multiplies                  any
+=========================== ================================================ ==================
+
+Positions, rates and the base's motion pass the low-pass; forces, wrenches and signals do not: filtering both sides of the
+equations alike is the business of the identification (parallel filtering).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, Fault, Faults
+from veridyn.model.elements import WRENCH_ROWS
+from veridyn.model.experiment import Experiment
+from veridyn.model.motion import BaseMotion, Motion
+from veridyn.model.tree import Tree
+from veridyn.signals.butterworth import Butterworth, zero_phase
+from veridyn.signals.derivative import Method, derivative, warn_if_biased
+from veridyn.signals.naming import AXES, Naming
+from veridyn.signals.resample import resample, uniform_rate
+from veridyn.signals.samples import as_rate
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Signals:
+    """How a log becomes a motion.
+
+    `rate` (Hz) of the common clock, by default that of the fastest uniform channel. `lowpass` (Hz) and `order` are those of
+    one pass of the zero-phase Butterworth filter. `derivative`: "compensated" or "central". `measured_rates` False
+    differentiates even where q̇, q̈ or ω̇ are measured. `trim` seconds are cut at both ends, after filtering, where filters and
+    derivatives know less. `interpolation` brings channels to the common clock. `max_gap` (s) is the longest span without a
+    sample that it may bridge, by default five steps of the channel.
+    """
+
+    rate: float | None = None
+    lowpass: float | None = None
+    order: int = 4
+    derivative: Method = "compensated"
+    measured_rates: bool = True
+    trim: float = 0.0
+    interpolation: Literal["linear", "cubic", "pchip"] = "cubic"
+    max_gap: float | None = None
+
+    def __post_init__(self) -> None:
+        faults = Faults()
+        if not 0.0 <= self.trim < np.inf:
+            faults.add("it is no time.", where="trim", expected="seconds, 0 or more", found=f"{self.trim}")
+        if self.max_gap is not None and not self.max_gap > 0.0:
+            faults.add("it is no time.", where="max_gap", expected="seconds above 0", found=f"{self.max_gap}")
+        faults.raise_if_any(DataError, "signals")
+        if self.rate is not None:
+            as_rate(self.rate, "signals.rate")
+        _ = self.filter  # refuses a cutoff or an order that no filter has
+
+    @property
+    def filter(self) -> Butterworth | None:
+        """The low-pass of the kinematic channels."""
+        return None if self.lowpass is None else Butterworth(self.lowpass, self.order)
+
+
+def motion(tree: Tree, log: Experiment, signals: Signals | None = None) -> Motion:
+    """The motion of `tree` that `log` recorded. Names, units and clocks are checked first, and all faults come at once.
+
+    q̇ is measured or the derivative of q; q̈ is measured, else the derivative of a measured q̇, else the second derivative of q.
+    A coordinate without a force channel has NaN in its column of ``motion.forces``. A DataWarning names channels that look
+    meant for this machine and are not used, and differences that bias the band kept.
+    """
+    how = signals or Signals()
+    naming = Naming(tree, log, how.measured_rates)
+    naming.check(gaps=how.max_gap is None)
+    on_clock, rate = _one_clock(naming.experiment, how)
+    made = _Builder(tree, how, naming, on_clock, rate)
+    made.warn()
+    whole = made.motion()
+    cut = round(how.trim * rate)
+    if 2 * cut >= len(whole):
+        raise DataError(
+            Fault(
+                "nothing is left of it after trimming.",
+                log.name,
+                f"more than {2.0 * how.trim:g} s",
+                f"{len(whole) / rate:g} s",
+            )
+        )
+    return whole[cut : len(whole) - cut]
+
+
+@dataclass(frozen=True)
+class _Builder:
+    """Quantities from channels that share one uniform clock."""
+
+    tree: Tree
+    how: Signals
+    naming: Naming
+    log: Experiment
+    rate: float
+
+    def motion(self) -> Motion:
+        tree = self.tree
+        t = next(iter(self.log.channels.values())).t
+        q, forces = np.empty((len(t), tree.n)), np.full((len(t), tree.n), np.nan)
+        for k, c in enumerate(tree.coordinates):
+            q[:, k] = self._of(c, "q")
+            forces[:, k] = self._of(c, "force")
+        q = self._smooth(q, "positions")
+        wrenches = {b: self._stack(f"wrench.{b}.{r}" for r in WRENCH_ROWS) for b in self.naming.bodies}
+        others = {n.removeprefix("signal."): self._values(n) for n in self.log if n.startswith("signal.")}
+        measured = forces if np.isfinite(forces).any() else None
+        return Motion(t, q, *self._rates(q), self._base(), measured, wrenches, others)
+
+    def warn(self) -> None:
+        """Say so where differences bias the band that the low-pass leaves; without a low-pass all of it is left."""
+        if self.how.derivative == "central" or self.how.lowpass is not None:
+            band = self.rate / 2.0 if self.how.lowpass is None else min(self.how.lowpass, self.rate / 2.0)
+            twice = any(f"qd.{c}" not in self.log and f"qdd.{c}" not in self.log for c in self.tree.coordinates)
+            warn_if_biased(band, self.rate, self.how.derivative, 2 if twice else 1, where=self.log.name)
+
+    def _values(self, name: str) -> Array:
+        return self.log.channels[name].values
+
+    def _stack(self, names: Iterable[str]) -> Array:
+        return np.column_stack([self._values(n) for n in names])
+
+    def _smooth(self, x: Array, where: str) -> Array:
+        low = self.how.filter
+        return x if low is None or x.shape[1] == 0 else zero_phase(x, self.rate, low, where)
+
+    def _of(self, c: str, quantity: str) -> Array | float:
+        """A coordinate's own channel, or the one its motors make; NaN where there is neither."""
+        if f"{quantity}.{c}" in self.log:
+            return self._values(f"{quantity}.{c}")
+        motors = self.naming.motors(c, quantity)
+        if not motors or not all(name in self.log for name in motors):
+            return np.nan
+        return self._stack(motors) @ np.array(list(motors.values()))
+
+    def _rates(self, q: Array) -> tuple[Array, Array]:
+        if not self.tree.n:
+            return q, q
+        method = self.how.derivative
+        qd, qdd = (derivative(q, self.rate, order, method, "positions") for order in (1, 2))
+        for k, c in enumerate(self.tree.coordinates):
+            speed, acceleration = f"qd.{c}", f"qdd.{c}"
+            if speed in self.log:
+                qd[:, k] = self._smooth(self._stack([speed]), speed)[:, 0]
+                qdd[:, k] = derivative(qd[:, k], self.rate, 1, method, speed)
+            if acceleration in self.log:
+                qdd[:, k] = self._smooth(self._stack([acceleration]), acceleration)[:, 0]
+        return qd, qdd
+
+    def _base(self) -> BaseMotion | None:
+        if self.tree.base != "free":
+            return None
+
+        def three(name: str) -> Array | None:
+            names = [f"base.{name}.{a}" for a in AXES]
+            return self._smooth(self._stack(names), f"base.{name}") if all(n in self.log for n in names) else None
+
+        omega, acceleration, turning = three("omega"), three("acceleration"), three("omega_dot")
+        assert omega is not None and acceleration is not None  # missing ones have been refused
+        if turning is None:
+            turning = derivative(omega, self.rate, 1, self.how.derivative, "base.omega")
+        return BaseMotion(omega, turning, acceleration, three("velocity"))
+
+
+def _one_clock(log: Experiment, how: Signals) -> tuple[Experiment, float]:
+    """All channels at common uniform times, and their rate."""
+    if not len(log):
+        raise DataError(Fault("no channel of it belongs to this machine.", log.name))
+    channels = list(log.channels.values())
+    first = channels[0].t
+    alike = all(c.t is first or np.array_equal(c.t, first) for c in channels)
+    even = [r for r in (_uniform(c.t) for c in (channels[:1] if alike else channels)) if r is not None]
+    rate = how.rate or (max(even) if even else max(c.rate for c in channels))
+    if alike and abs(rate / (_uniform(first, 1e-6) or np.inf) - 1.0) < 1e-9:
+        return log, rate
+    return resample(log, rate, how.interpolation, max_gap=how.max_gap), rate
+
+
+def _uniform(t: Array, tolerance: float = 0.01) -> float | None:
+    try:
+        return uniform_rate(t, tolerance)
+    except DataError:
+        return None

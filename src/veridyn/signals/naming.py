@@ -1,0 +1,173 @@
+"""Which channels of a log make which quantity of a machine, found by name, their units checked.
+
+The table of names stands in :mod:`veridyn.signals.motion`. Everything that is missing, wrong or unusable is collected and
+raised at once. Floors below the files know no conversion of units: here an SI unit is only compared with another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, DataWarning, Fault, Faults, did_you_mean, warn
+from veridyn.model.elements import WRENCH_ROWS
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.tree import Tree
+from veridyn.signals.quality import inspect
+
+Array = NDArray[np.float64]
+
+AXES = ("x", "y", "z")
+BASE_UNITS = {"omega": "rad/s", "acceleration": "m/s^2", "omega_dot": "rad/s^2", "velocity": "m/s"}
+RATES = {"qd": "/s", "qdd": "/s^2"}
+OF_COORDINATES = ("q.", "qd.", "qdd.", "force.")
+OF_MOTORS = ("q_motor.", "force_motor.")
+_DERIVED: Mapping[str, Mapping[str, float]] = {"N": {"kg": 1, "m": 1, "s": -2}, "J": {"kg": 1, "m": 2, "s": -2}}
+_FACTOR = r"[A-Za-z]+(?:\^-?[\d.]+)?"
+
+
+@dataclass
+class Naming:
+    """The channels of `log` that `tree` uses, by name, each with the units it may have (none: any will do).
+
+    `rates` False leaves measured q̇, q̈ and ω̇ aside. `bodies` are those that wrenches act on.
+    """
+
+    tree: Tree
+    log: Experiment
+    rates: bool = True
+
+    def __post_init__(self) -> None:
+        self.used: dict[str, tuple[str, ...]] = {}
+        self.faults = Faults()
+        self.missing: list[str] = []
+        for c, kind in zip(self.tree.coordinates, self.tree.coordinate_kinds, strict=True):
+            self._coordinate(c, turning=kind == "turning")
+        if self.tree.base == "free":
+            self._base()
+        self.bodies = self._wrenches()
+        for name in self._starting("signal."):
+            self.used[name] = ()
+        driving = {f"signal.{e.signal}" for e in self.tree.elements if e.kind == "drive_gain"}
+        self.missing += sorted(driving.difference(self.log))
+
+    @property
+    def experiment(self) -> Experiment:
+        """The log reduced to the channels that are used."""
+        return Experiment({n: self.log.channels[n] for n in self.used}, self.log.name, self.log.notes)
+
+    def motors(self, c: str, quantity: str) -> dict[str, float]:
+        """Motor channel → its share in a coordinate: q = T q_m, Γ = T⁻ᵀ Γ_m; empty where no transmission drives it."""
+        t = self.tree.transmission
+        if t is None or c not in t.joints:
+            return {}
+        row = (t.matrix if quantity == "q" else np.linalg.inv(t.matrix).T)[t.joints.index(c)]
+        size = np.abs(row).max()
+        return {f"{quantity}_motor.{m}": float(a) for m, a in zip(t.motors, row, strict=True) if abs(a) > 1e-12 * size}
+
+    def check(self, gaps: bool = True) -> None:
+        """Missing channels, wrong units, clocks and values that cannot be used, and gaps, all in one DataError."""
+        for name in dict.fromkeys(self.missing):
+            hint = did_you_mean(name.split(" ")[0], self.log.names)
+            self.faults.add(f"there is no channel '{name}'.", where=self.log.name, hint=hint)
+        for name, units in self.used.items():
+            self.faults.extend(unit_faults(self.log.channels[name], units))
+        for finding in inspect(self.experiment):
+            if finding.severity == "fatal" or (finding.kind == "gap" and gaps):
+                self.faults.extend([finding.fault])
+        self.faults.raise_if_any(DataError)
+        self._warn_of_strangers()
+
+    def _starting(self, prefix: str) -> list[str]:
+        return [name for name in self.log if name.startswith(prefix)]
+
+    def _take(self, name: str, *units: str) -> bool:
+        if name in self.log:
+            self.used[name] = units
+        return name in self.log
+
+    def _together(self, channels: Mapping[str, Sequence[str]], wanted: bool) -> None:
+        """Channels that are of use only together: all of them, or, unless they are wanted, none."""
+        here = [self._take(name, *units) for name, units in channels.items()]
+        if wanted or any(here):
+            self.missing += [name for name, found in zip(channels, here, strict=True) if not found]
+
+    def _coordinate(self, c: str, *, turning: bool) -> None:
+        length, force = ("rad", "N*m") if turning else ("m", "N")
+        if not self._take(f"q.{c}", length):
+            motors = self.motors(c, "q")
+            if any(name in self.log for name in motors):
+                self._together(dict.fromkeys(motors, ("rad", "m")), wanted=True)
+            else:
+                self.missing.append(f"q.{c}" + (f" (or {' and '.join(motors)})" if motors else ""))
+        for prefix, per in RATES.items() if self.rates else ():
+            self._take(f"{prefix}.{c}", length + per)
+        if not self._take(f"force.{c}", force):
+            self._together(dict.fromkeys(self.motors(c, "force"), ("N*m", "N")), wanted=False)
+
+    def _base(self) -> None:
+        needed = {"omega", "acceleration"} | {"velocity" for e in self.tree.elements if e.kind == "drag"}
+        for name, unit in BASE_UNITS.items():
+            if name != "omega_dot" or self.rates:
+                self._together({f"base.{name}.{a}": (unit,) for a in AXES}, wanted=name in needed)
+
+    def _wrenches(self) -> tuple[str, ...]:
+        known = [b.name for b in self.tree.bodies]
+        named = dict.fromkeys(n.removeprefix("wrench.").rpartition(".")[0] for n in self._starting("wrench."))
+        for body in named:
+            if body in known:
+                self._together(
+                    {f"wrench.{body}.{r}": ("N" if r[0] == "f" else "N*m",) for r in WRENCH_ROWS}, wanted=True
+                )
+            else:
+                self.faults.add(
+                    f"a wrench acts on '{body}', which is no body.", where=self.log.name, hint=did_you_mean(body, known)
+                )
+        return tuple(named)
+
+    def _warn_of_strangers(self) -> None:
+        """A channel that looks meant for this machine may be a slip of the pen, and a force unseen is a wrong model."""
+        t = self.tree.transmission
+        own = {p + c for p in OF_COORDINATES for c in self.tree.coordinates}
+        own |= {p + m for p in OF_MOTORS for m in (t.motors if t is not None else ())}
+        odd = [n for n in self.log if n.startswith(OF_COORDINATES + OF_MOTORS) and n not in own]
+        if odd:
+            listed = ", ".join(odd[:8]) + (", …" if len(odd) > 8 else "")
+            fault = Fault(
+                f"{len(odd)} channel(s) name no coordinate or motor of '{self.tree.name}' and are not used: {listed}.",
+                self.log.name,
+                hint=did_you_mean(odd[0], sorted(own)),
+            )
+            warn(DataWarning, fault)
+
+
+def unit_faults(channel: Channel, wanted: Sequence[str]) -> list[Fault]:
+    """A fault where the unit of a channel is none of those wanted; none where any will do."""
+    if not wanted or any(_powers(channel.unit) == _powers(unit) for unit in wanted):
+        return []
+    return [
+        Fault(
+            "its unit is not that of what it should measure.",
+            f"channel '{channel.name}'",
+            " or ".join(wanted),
+            f"'{channel.unit}'",
+            "Name the column's own unit where the log is loaded, so that it is converted to SI.",
+        )
+    ]
+
+
+def _powers(unit: str) -> Mapping[str, float] | str:
+    """Powers of SI symbols, N and J written out, so that kg*m^2/s^2 is N*m; the text itself where it is something else."""
+    plain = unit.replace(" ", "")
+    if not re.fullmatch(rf"(?:1|{_FACTOR})(?:[*/]{_FACTOR})*", plain):
+        return plain
+    out: dict[str, float] = {}
+    for sign, symbol, power in re.findall(r"([*/]?)([A-Za-z]+)(?:\^(-?[\d.]+))?", plain):
+        exponent = (-1.0 if sign == "/" else 1.0) * float(power or 1)
+        for base, e in _DERIVED.get(symbol, {symbol: 1.0}).items():
+            out[base] = out.get(base, 0.0) + e * exponent
+    return {base: e for base, e in out.items() if e != 0.0}

@@ -1,0 +1,100 @@
+"""Forces along a motion, measured and predicted, and whether what is left over is noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.identify.observation import Sampling
+from veridyn.identify.result import Fit
+from veridyn.identify.validate import predicted
+from veridyn.mechanics.samples import blocks
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+from veridyn.progress import Progress, silent
+from veridyn.signals.butterworth import zero_phase
+from veridyn.signals.resample import uniform_rate
+from veridyn.signals.whiteness import Whiteness, cumulative_periodogram
+
+Array = NDArray[np.float64]
+WHITE_LEVEL = 0.01
+FEWEST = 16  # samples from which a residual may be called white or not
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Measured and predicted side (N, rows) of every row along one motion, both through the filter of the fit.
+
+    `used`: which samples a row takes into account, before decimation: not those at the ends, in its dead zone, or masked.
+    """
+
+    t: Array
+    rows: tuple[str, ...]
+    units: tuple[str, ...]
+    measured: Array
+    predicted: Array
+    used: NDArray[np.bool_]
+
+    @property
+    def residual(self) -> Array:
+        return self.measured - self.predicted
+
+
+def trace(fit: Fit, along: Motion, sampling: Sampling, progress: Progress = silent) -> Trace:
+    """What was measured and what the fit predicts, block by block, then through the filter of the fit."""
+    measured, model = [], []
+    names: tuple[str, ...] = ()
+    for part in blocks(len(along)):
+        names, y, predicted_y = predicted(fit, along[part])
+        measured.append(y)
+        model.append(predicted_y)
+        progress("forces", float(part.stop), float(len(along)))
+    y, p = np.concatenate(measured), np.concatenate(model)
+    if sampling.filter is not None:
+        rate = uniform_rate(along.t, where="motion.t")
+        whole = np.isfinite(y).all(axis=0)  # a filter would smear gaps; such rows are shown as measured
+        y[:, whole] = zero_phase(y[:, whole], rate, sampling.filter)
+        p[:, whole] = zero_phase(p[:, whole], rate, sampling.filter)
+    units = tuple(row_unit(fit.tree, name) for name in names)
+    used = np.column_stack([_used(fit.tree, along, name, sampling) for name in names]) & np.isfinite(y)
+    return Trace(along.t, names, units, y, p, used)
+
+
+def _used(tree: Tree, along: Motion, row: str, how: Sampling) -> NDArray[np.bool_]:
+    """The samples that `how` leaves to a row, as the identification does it."""
+    numbers = np.arange(len(along))
+    used = (numbers >= how.trim) & (numbers < len(numbers) - how.trim)
+    if row in how.dead_zone:
+        used &= np.abs(along.qd[:, tree.coordinates.index(row)]) >= how.dead_zone[row]
+    if row in how.drop:
+        used &= ~np.asarray(how.drop[row], dtype=bool)
+    return used
+
+
+def row_unit(tree: Tree, row: str) -> str:
+    """N for sliding rows and forces of the base, N*m for turning rows and its moments."""
+    if row in tree.coordinates:
+        return "N*m" if tree.coordinate_kinds[tree.coordinates.index(row)] == "turning" else "N"
+    return "N*m" if row.startswith("m") else "N"
+
+
+def residual_whiteness(seen: Trace, how: Sampling) -> dict[str, Whiteness]:
+    """Of each row's residual at the samples that became equations; a row that is exact, or has few of them, has none.
+
+    Samples the row leaves out count as zero: white noise with holes that know nothing of it is still uncorrelated.
+    """
+    numbers = np.arange(len(seen.t))
+    chosen = numbers[(numbers % how.decimate == 0) & (numbers >= how.trim) & (numbers < len(numbers) - how.trim)]
+    found: dict[str, Whiteness] = {}
+    if len(chosen) < FEWEST:
+        return found
+    rate = 1.0 / float(np.median(np.diff(seen.t[chosen])))
+    rounding = 1e-9 * float(np.nanmax(np.abs(seen.measured), initial=0.0))
+    for k, row in enumerate(seen.rows):
+        used = seen.used[chosen, k]
+        r = np.where(used, seen.residual[chosen, k], 0.0)
+        if used.sum() >= FEWEST and float(np.ptp(r[used])) > rounding:
+            found[row] = cumulative_periodogram(r, rate, WHITE_LEVEL, where=f"residual of row '{row}'")
+    return found

@@ -1,0 +1,94 @@
+"""Exact derivatives of expressions: forward for one input, reverse for one output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from veridyn.symbolic.expression import ABS, ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SUB, Expression, Graph, Number, live
+
+
+def forward(graph: Graph, outputs: Sequence[Number], by: Sequence[Expression]) -> list[list[Number]]:
+    """∂outputs[k]/∂by[i] as [i][k]: one pass through the graph for each input, sharing what can be shared.
+
+    The derivative of sign is zero and that of |x| is sign(x): right everywhere but at the jump.
+    """
+    nodes = live(graph, outputs)
+    return [_forward_one(graph, nodes, outputs, x) for x in by]
+
+
+def _forward_one(graph: Graph, nodes: Sequence[int], outputs: Sequence[Number], x: Expression) -> list[Number]:
+    rate: dict[int, Number] = {x.node: -1.0 if x.negative else 1.0}
+    for n in nodes:
+        op = graph.operation[n]
+        if op in (CONST, INPUT, SIGN):
+            continue
+        a, b = graph.left[n], graph.right[n]
+        da, db = rate.get(a, 0.0), rate.get(b, 0.0) if b >= 0 else 0.0
+        if _zero(da) and _zero(db):
+            continue
+        rate[n] = _rule(graph, n, da, db)
+    return [_signed(rate.get(y.node, 0.0), y.negative) if isinstance(y, Expression) else 0.0 for y in outputs]
+
+
+def _rule(graph: Graph, n: int, da: Number, db: Number) -> Number:
+    op = graph.operation[n]
+    a = Expression(graph, graph.left[n], False)
+    b = Expression(graph, graph.right[n], False)
+    if op == ADD:
+        return graph.add(da, db)
+    if op == SUB:
+        return graph.add(da, graph.mul(-1.0, db))
+    if op == MUL:
+        left = graph.constants.get(a.node, a)
+        return graph.add(graph.mul(da, b), graph.mul(left, db))
+    if op == DIV:
+        own = Expression(graph, n, False)
+        return graph.div(graph.add(da, graph.mul(-1.0, graph.mul(own, db))), b)
+    if op == SIN:
+        return graph.mul(graph.cos(a), da)
+    if op == COS:
+        return graph.mul(graph.mul(-1.0, graph.sin(a)), da)
+    assert op == ABS  # every other operation was dealt with
+    return graph.mul(graph.sign(a), da)
+
+
+def reverse(graph: Graph, output: Number, by: Sequence[Expression]) -> list[Number]:
+    """∂output/∂by[i] for every i in one pass backwards: for a scalar goal of many unknowns."""
+    if not isinstance(output, Expression):
+        return [0.0 for _ in by]
+    adjoint: dict[int, Number] = {output.node: -1.0 if output.negative else 1.0}
+
+    def give(n: int, value: Number) -> None:
+        adjoint[n] = graph.add(adjoint.get(n, 0.0), value)
+
+    for n in reversed(live(graph, [output])):
+        w = adjoint.get(n, 0.0)
+        op = graph.operation[n]
+        if op in (CONST, INPUT, SIGN) or _zero(w):
+            continue
+        left, right = graph.left[n], graph.right[n]
+        if op in (ADD, SUB):
+            give(left, w)
+            give(right, graph.mul(1.0 if op == ADD else -1.0, w))
+        elif op == MUL:
+            give(left, graph.mul(w, _value(graph, right)))
+            give(right, graph.mul(w, _value(graph, left)))
+        elif op == DIV:
+            share = graph.div(w, Expression(graph, right, False))
+            give(left, share)
+            give(right, graph.mul(-1.0, graph.mul(share, Expression(graph, n, False))))
+        else:
+            give(left, _rule(graph, n, w, 0.0))
+    return [_signed(adjoint.get(x.node, 0.0), x.negative) for x in by]
+
+
+def _value(graph: Graph, n: int) -> Number:
+    return graph.constants[n] if n in graph.constants else Expression(graph, n, False)
+
+
+def _zero(x: Number) -> bool:
+    return not isinstance(x, Expression) and x == 0.0
+
+
+def _signed(x: Number, negative: bool) -> Number:
+    return -x if negative else x

@@ -1,0 +1,285 @@
+"""Expressions as LLVM code: straight lines of vector operations, cut into short loops over a block of samples.
+
+One long block of code compiles in time that grows with the square of its length, so the graph is cut, in its order of evaluation, into
+pieces of some hundred operations. Each piece is a loop over a block of 64 samples; what a later piece needs is kept in a work array that
+stays in cache. Places in the work array are used again once nobody needs what they hold.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from veridyn.symbolic.expression import (
+    ABS,
+    ADD,
+    CONST,
+    COS,
+    DIV,
+    INPUT,
+    MUL,
+    SIGN,
+    SIN,
+    SUB,
+    Expression,
+    Graph,
+    Number,
+    live,
+)
+from veridyn.symbolic.sincos_llvm import sincos_function
+
+BLOCK = 64  # samples of one block
+PLACE = BLOCK + 8  # a line more than a block, so that places do not fall on one set of the cache
+PIECE = 250  # operations of one piece
+FLAGS = "contract"  # lets a product and a sum become one fused operation, and nothing else
+
+
+@dataclass(frozen=True)
+class Program:
+    """LLVM text with the function ``kernel(start, stop, n, in, stride, parameters, out, work)``.
+
+    Samples `start` to `stop` of `n`; `start` is a multiple of the block. Input k of sample s is ``in[k][s * stride[k]]``, output k goes to
+    ``out[k][s]``, and outputs must have room up to the next full block. `work` needs `places` blocks.
+    """
+
+    text: str
+    places: int
+    pieces: int
+
+
+_OPERATION = {ADD: "fadd", SUB: "fsub", MUL: "fmul", DIV: "fdiv"}
+
+
+class _Emitter:
+    def __init__(self, graph: Graph, outputs: Sequence[Number], samples: Mapping[str, int], parameters: Mapping[str, int], width: int) -> None:
+        self.graph, self.outputs, self.width = graph, outputs, width
+        self.vector = f"<{width} x double>"
+        self.nodes = live(graph, outputs)
+        by_node = {n: name for name, n in graph.inputs.items()}
+        used = [n for n in self.nodes if graph.operation[n] == INPUT]
+        self.sample_inputs = {n: samples[by_node[n]] for n in used if by_node[n] in samples}
+        self.parameter_inputs = {n: parameters[by_node[n]] for n in used if by_node[n] in parameters}
+        self.pieces = self._cut()
+        self.piece_of = {n: k for k, piece in enumerate(self.pieces) for n in piece}
+        self.out_of: dict[int, list[tuple[int, bool]]] = {}
+        for k, x in enumerate(outputs):
+            ref = graph.reference(x)
+            self.out_of.setdefault(ref.node, []).append((k, ref.negative))
+        self.place = self._places()
+
+    def _cut(self) -> list[list[int]]:
+        work = [n for n in self.nodes if self.graph.operation[n] >= ADD]
+        pieces: list[list[int]] = []
+        cost = PIECE
+        for n in work:
+            if cost >= PIECE:
+                pieces.append([])
+                cost = 0
+            pieces[-1].append(n)
+            cost += 30 if self.graph.operation[n] in (SIN, COS) else 1
+        return pieces
+
+    def _operands(self, n: int) -> tuple[int, ...]:
+        left, right = self.graph.left[n], self.graph.right[n]
+        return (left,) if right < 0 else (left, right)
+
+    def _places(self) -> dict[int, int]:
+        """A place in the work array for every value that crosses from one piece to a later one; inputs are there from the start."""
+        last: dict[int, int] = {}
+        for k, piece in enumerate(self.pieces):
+            for n in piece:
+                for m in self._operands(n):
+                    if m in self.sample_inputs or self.piece_of.get(m, k) != k:
+                        last[m] = k
+        for n in self.out_of:
+            if n in self.sample_inputs:
+                last[n] = len(self.pieces) - 1  # stored at the very end, by _loose_outputs
+        place = {n: i for i, n in enumerate(self.sample_inputs)}
+        self.total = len(place)
+        free: list[int] = []
+        leaving: list[list[int]] = [[] for _ in self.pieces]
+        for n, k in last.items():
+            leaving[k].append(n)
+        for k, piece in enumerate(self.pieces):
+            for n in piece:
+                if n in last and n not in place:
+                    if free:
+                        place[n] = free.pop()
+                    else:
+                        place[n] = self.total
+                        self.total += 1
+            # Reading and writing one place within a piece would need an order; it is free from the next piece on.
+            free += [place[n] for n in leaving[k]]
+        return place
+
+    def splat(self, value: float) -> str:
+        bits = struct.unpack(">Q", struct.pack(">d", value))[0]
+        one = f"double 0x{bits:016X}"
+        return "<" + ", ".join([one] * self.width) + ">"
+
+    def piece(self, k: int) -> str:
+        """One piece as a function over one block."""
+        lines: list[str] = []
+        known: dict[int, str] = {}
+        both: dict[int, tuple[str, str]] = {}
+        V = self.vector
+
+        def value(m: int) -> str:
+            if m in known:
+                return known[m]
+            op = self.graph.operation[m]
+            if op == CONST:
+                known[m] = self.splat(self.graph.constants[m])
+            elif m in self.parameter_inputs:
+                known[m] = f"%p{m}"
+                lines.append(f"  %pp{m} = getelementptr double, ptr %par, i64 {self.parameter_inputs[m]}")
+                lines.append(f"  %ps{m} = load double, ptr %pp{m}, align 8")
+                lines.append(f"  %pi{m} = insertelement {V} poison, double %ps{m}, i32 0")
+                zeros = ", ".join(["i32 0"] * self.width)
+                lines.append(f"  %p{m} = shufflevector {V} %pi{m}, {V} poison, <{self.width} x i32> <{zeros}>")
+            else:
+                known[m] = f"%l{m}"
+                lines.append(f"  %lp{m} = getelementptr double, ptr %here, i64 {PLACE * self.place[m]}")
+                lines.append(f"  %l{m} = load {V}, ptr %lp{m}, align 64")
+            return known[m]
+
+        def store(m: int, text: str) -> None:
+            for out, negative in self.out_of.get(m, []):
+                written = text
+                if negative:
+                    written = f"%neg{out}"
+                    lines.append(f"  {written} = fneg {V} {text}")
+                lines.append(f"  %oa{out} = getelementptr ptr, ptr %out, i64 {out}")
+                lines.append(f"  %ob{out} = load ptr, ptr %oa{out}, align 8")
+                lines.append(f"  %oc{out} = getelementptr double, ptr %ob{out}, i64 %t")
+                lines.append(f"  store {V} {written}, ptr %oc{out}, align 8")
+
+        for n in self.pieces[k]:
+            op = self.graph.operation[n]
+            x = value(self.graph.left[n])
+            name = f"%n{n}"
+            if op in _OPERATION:
+                y = value(self.graph.right[n])
+                lines.append(f"  {name} = {_OPERATION[op]} {FLAGS} {V} {x}, {y}")
+            elif op in (SIN, COS):
+                arg = self.graph.left[n]
+                if arg not in both:
+                    pair = f"%sc{n}"
+                    lines.append(f"  {pair} = call {{{V}, {V}}} @sincos({V} {x})")
+                    lines.append(f"  %si{n} = extractvalue {{{V}, {V}}} {pair}, 0")
+                    lines.append(f"  %co{n} = extractvalue {{{V}, {V}}} {pair}, 1")
+                    both[arg] = (f"%si{n}", f"%co{n}")
+                known[n] = name = both[arg][0 if op == SIN else 1]
+            elif op == SIGN:
+                zero, one, minus = self.splat(0.0), self.splat(1.0), self.splat(-1.0)
+                B = f"<{self.width} x i1>"
+                lines.append(f"  %gt{n} = fcmp ogt {V} {x}, {zero}")
+                lines.append(f"  %lt{n} = fcmp olt {V} {x}, {zero}")
+                lines.append(f"  %up{n} = select {B} %gt{n}, {V} {one}, {V} {zero}")
+                lines.append(f"  {name} = select {B} %lt{n}, {V} {minus}, {V} %up{n}")
+            elif op == ABS:
+                lines.append(f"  {name} = call {V} @llvm.fabs.v{self.width}f64({V} {x})")
+            known[n] = name
+            if n in self.place:
+                lines.append(f"  %sp{n} = getelementptr double, ptr %here, i64 {PLACE * self.place[n]}")
+                lines.append(f"  store {V} {name}, ptr %sp{n}, align 64")
+            store(n, name)
+        if k == len(self.pieces) - 1:
+            self._loose_outputs(value, store)
+        return self._loop(f"piece{k}", lines)
+
+    def _loose_outputs(self, value, store) -> None:  # noqa: ANN001
+        """Outputs that are constants, parameters or inputs themselves."""
+        for n in self.out_of:
+            if self.graph.operation[n] < ADD:
+                store(n, value(n))
+
+    def _loop(self, name: str, lines: list[str]) -> str:
+        body = "\n".join(lines)
+        return f"""
+define internal void @{name}(ptr %work, ptr %par, ptr %out, i64 %s) #0 {{
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %t = add i64 %s, %i
+  %here = getelementptr double, ptr %work, i64 %i
+{body}
+  %next = add i64 %i, {self.width}
+  %more = icmp ult i64 %next, {BLOCK}
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}}
+"""
+
+    def gather(self) -> str:
+        """Copy the inputs of one block into the work array; beyond the last sample, the last one again."""
+        loops = []
+        before = "entry"
+        for n, k in self.sample_inputs.items():
+            loops.append(f"""
+  br label %head{k}
+head{k}:
+  %ia{k} = getelementptr ptr, ptr %in, i64 {k}
+  %ib{k} = load ptr, ptr %ia{k}, align 8
+  %sa{k} = getelementptr i64, ptr %stride, i64 {k}
+  %sb{k} = load i64, ptr %sa{k}, align 8
+  %w{k} = getelementptr double, ptr %work, i64 {PLACE * self.place[n]}
+  br label %loop{k}
+loop{k}:
+  %i{k} = phi i64 [ 0, %head{k} ], [ %x{k}, %loop{k} ]
+  %t{k} = add i64 %s, %i{k}
+  %c{k} = icmp slt i64 %t{k}, %last
+  %m{k} = select i1 %c{k}, i64 %t{k}, i64 %last
+  %o{k} = mul i64 %m{k}, %sb{k}
+  %a{k} = getelementptr double, ptr %ib{k}, i64 %o{k}
+  %v{k} = load double, ptr %a{k}, align 8
+  %d{k} = getelementptr double, ptr %w{k}, i64 %i{k}
+  store double %v{k}, ptr %d{k}, align 8
+  %x{k} = add i64 %i{k}, 1
+  %z{k} = icmp ult i64 %x{k}, {BLOCK}
+  br i1 %z{k}, label %loop{k}, label %end{k}
+end{k}:""")
+            before = f"end{k}"
+        del before
+        return f"""
+define internal void @gather(ptr %in, ptr %stride, ptr %work, i64 %s, i64 %n) #0 {{
+entry:
+  %last = sub i64 %n, 1{"".join(loops)}
+  ret void
+}}
+"""
+
+    def text(self) -> str:
+        pieces = "".join(self.piece(k) for k in range(len(self.pieces)))
+        calls = "\n".join(
+            f"  call void @piece{k}(ptr %work, ptr %par, ptr %out, i64 %s)" for k in range(len(self.pieces))
+        )
+        return f"""; veridyn kernel
+declare {self.vector} @llvm.fabs.v{self.width}f64({self.vector})
+{sincos_function(self.width)}
+{self.gather()}
+{pieces}
+define void @kernel(i64 %start, i64 %stop, i64 %n, ptr %in, ptr %stride, ptr %par, ptr %out, ptr %work) #0 {{
+entry:
+  br label %loop
+loop:
+  %s = phi i64 [ %start, %entry ], [ %next, %loop ]
+  call void @gather(ptr %in, ptr %stride, ptr %work, i64 %s, i64 %n)
+{calls}
+  %next = add i64 %s, {BLOCK}
+  %more = icmp slt i64 %next, %stop
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}}
+attributes #0 = {{ nounwind noinline }}
+"""
+
+
+def emit(graph: Graph, outputs: Sequence[Number], samples: Sequence[str], parameters: Sequence[str], width: int) -> Program:
+    """The program that computes `outputs` from the inputs named: one value a sample, or one for all samples (`parameters`)."""
+    emitter = _Emitter(graph, outputs, {s: k for k, s in enumerate(samples)}, {p: k for k, p in enumerate(parameters)}, width)
+    return Program(emitter.text(), emitter.total, len(emitter.pieces))

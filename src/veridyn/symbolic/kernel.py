@@ -1,0 +1,91 @@
+"""Compiled expressions: machine code that turns arrays of inputs into arrays of outputs."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import llvmlite.binding as llvm
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.symbolic.emit_llvm import BLOCK, PLACE
+from veridyn.symbolic.host import Host, start_llvm, this_host
+
+Array = NDArray[np.float64]
+_SIGNATURE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 5)
+
+
+def compile_object(text: str, host: Host | None = None) -> bytes:
+    """LLVM text to machine code for a host."""
+    start_llvm()
+    machine = (host or this_host()).target_machine()
+    module = llvm.parse_assembly(text)
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    return machine.emit_object(module)
+
+
+def loaded(code: bytes, name: str, signature: type[ctypes._CFuncPtr]) -> Callable[..., None]:
+    """A function of some machine code, ready to call; the interpreter's lock is free while it runs."""
+    start_llvm()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), this_host().target_machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    function = signature(engine.get_function_address(name))
+    function.engine = engine  # pyright: ignore[reportAttributeAccessIssue]  # the code lives as long as its function
+    return function
+
+
+@dataclass(eq=False)
+class Kernel:
+    """Machine code in memory, called on arrays. Safe to call from several threads; the GIL is free while it runs.
+
+    `inputs` name the arrays over samples and `parameters` the scalars, both in the order of the calls; `outputs` counts what comes out.
+    """
+
+    code: bytes
+    inputs: tuple[str, ...]
+    parameters: tuple[str, ...]
+    outputs: int
+    places: int
+    _local: threading.local = field(init=False, repr=False, default_factory=threading.local)
+
+    def __post_init__(self) -> None:
+        self._call = loaded(self.code, "kernel", _SIGNATURE)
+
+    def _work(self) -> int:
+        """This thread's work array, made once: the address of its first aligned place."""
+        if not hasattr(self._local, "work"):
+            self._local.work = np.empty((self.places + 1) * PLACE)
+        address = self._local.work.ctypes.data
+        return address + (-address) % 64
+
+    def run(self, columns: Sequence[Array], parameters: Array, addresses: Array | Sequence[int], samples: int) -> None:
+        """Write outputs to addresses with room for `samples`, rounded up to a full block of 64, each.
+
+        `columns` are 1-D arrays, one for each input, any stride. `addresses` are those of the first element of each output.
+        """
+        if samples == 0:
+            return
+        pointers = (ctypes.c_void_p * max(1, len(columns)))(*[c.ctypes.data for c in columns])
+        strides = (ctypes.c_int64 * max(1, len(columns)))(*[c.strides[0] // 8 for c in columns])
+        out = np.ascontiguousarray(addresses, dtype=np.uintp)
+        values = np.ascontiguousarray(parameters, dtype=np.float64)
+        self._call(
+            0,
+            samples,
+            samples,
+            ctypes.addressof(pointers),
+            ctypes.addressof(strides),
+            values.ctypes.data,
+            out.ctypes.data,
+            self._work(),
+        )
+
+
+def padded(samples: int) -> int:
+    """Samples rounded up to full blocks."""
+    return -(-samples // BLOCK) * BLOCK

@@ -1,0 +1,358 @@
+"""A QR step in vector code: the triangle R takes in a block of equations A.
+
+Householder reflections in panels of eight columns; a panel is applied to the columns behind it several at a time, so that each
+number read serves several products. No library is called, so threads run side by side without waiting for one another.
+"""
+
+from __future__ import annotations
+
+PANEL = 8  # columns of one panel
+
+
+def qr_program(width: int) -> str:
+    """LLVM text of ``qr(m, n, R, ldr, A, lda, work)``: R (n, n) becomes the R factor of [R; A], A (m, n) is used up.
+
+    Both in column order; m is a multiple of 8; `work` holds 128 doubles.
+    """
+    columns = 3 if width == 8 else 1  # as many as the registers hold
+    parts = [_header(width), _dot(width), _axpy(width), _scale(width), _panel(), _form_t()]
+    parts += [_apply(width, c) for c in sorted({1, columns})]
+    return "".join(parts) + _main(columns)
+
+
+def _header(w: int) -> str:
+    V = f"<{w} x double>"
+    return f"""; veridyn: triangular QR
+declare double @llvm.vector.reduce.fadd.v{w}f64(double, {V})
+declare double @llvm.sqrt.f64(double)
+declare double @llvm.copysign.f64(double, double)
+declare {V} @llvm.fmuladd.v{w}f64({V}, {V}, {V})
+"""
+
+
+def _zeros(w: int) -> str:
+    return "<" + ", ".join(["double 0.0"] * w) + ">"
+
+
+def _splat(w: int, name: str, scalar: str) -> str:
+    V = f"<{w} x double>"
+    zeros = ", ".join(["i32 0"] * w)
+    return (
+        f"  %{name}.i = insertelement {V} poison, double {scalar}, i32 0\n"
+        f"  %{name} = shufflevector {V} %{name}.i, {V} poison, <{w} x i32> <{zeros}>\n"
+    )
+
+
+def _dot(w: int) -> str:
+    V, Z, step = f"<{w} x double>", _zeros(w), 8
+    count = step // w
+    phis = "".join(f"  %s{u} = phi {V} [ {Z}, %entry ], [ %t{u}, %loop ]\n" for u in range(count))
+    body = "".join(
+        f"""  %i{u} = add i64 %i, {u * w}
+  %xp{u} = getelementptr double, ptr %x, i64 %i{u}
+  %yp{u} = getelementptr double, ptr %y, i64 %i{u}
+  %xv{u} = load {V}, ptr %xp{u}, align 8
+  %yv{u} = load {V}, ptr %yp{u}, align 8
+  %t{u} = call {V} @llvm.fmuladd.v{w}f64({V} %xv{u}, {V} %yv{u}, {V} %s{u})
+"""
+        for u in range(count)
+    )
+    total, sums = "%t0", ""
+    for u in range(1, count):
+        sums += f"  %sum{u} = fadd {V} {total}, %t{u}\n"
+        total = f"%sum{u}"
+    return f"""
+define internal double @dot(ptr %x, ptr %y, i64 %m) #0 {{
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+{phis}{body}  %next = add i64 %i, {step}
+  %more = icmp ult i64 %next, %m
+  br i1 %more, label %loop, label %done
+done:
+{sums}  %r = call reassoc double @llvm.vector.reduce.fadd.v{w}f64(double 0.0, {V} {total})
+  ret double %r
+}}
+"""
+
+
+def _axpy(w: int) -> str:
+    V = f"<{w} x double>"
+    return f"""
+define internal void @axpy(double %a, ptr %x, ptr %y, i64 %m) #0 {{
+entry:
+{_splat(w, "av", "%a")}  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %xp = getelementptr double, ptr %x, i64 %i
+  %yp = getelementptr double, ptr %y, i64 %i
+  %xv = load {V}, ptr %xp, align 8
+  %yv = load {V}, ptr %yp, align 8
+  %r = call {V} @llvm.fmuladd.v{w}f64({V} %av, {V} %xv, {V} %yv)
+  store {V} %r, ptr %yp, align 8
+  %next = add i64 %i, {w}
+  %more = icmp ult i64 %next, %m
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}}
+"""
+
+
+def _scale(w: int) -> str:
+    V = f"<{w} x double>"
+    return f"""
+define internal void @scale(double %a, ptr %x, i64 %m) #0 {{
+entry:
+{_splat(w, "av", "%a")}  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %xp = getelementptr double, ptr %x, i64 %i
+  %xv = load {V}, ptr %xp, align 8
+  %r = fmul {V} %av, %xv
+  store {V} %r, ptr %xp, align 8
+  %next = add i64 %i, {w}
+  %more = icmp ult i64 %next, %m
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}}
+"""
+
+
+def _panel() -> str:
+    """Reflections for columns first to last, one by one, each applied to the rest of the panel; τ goes to tau[column − first]."""
+    return """
+define internal void @panel(i64 %m, i64 %first, i64 %last, ptr %R, i64 %ldr, ptr %A, i64 %lda, ptr %tau) #0 {
+entry:
+  br label %column
+column:
+  %k = phi i64 [ %first, %entry ], [ %knext, %after ]
+  %ka = mul i64 %k, %lda
+  %v = getelementptr double, ptr %A, i64 %ka
+  %kr = mul i64 %k, %ldr
+  %kk = add i64 %kr, %k
+  %rkk = getelementptr double, ptr %R, i64 %kk
+  %alpha = load double, ptr %rkk, align 8
+  %s = call double @dot(ptr %v, ptr %v, i64 %m)
+  %at = sub i64 %k, %first
+  %tp = getelementptr double, ptr %tau, i64 %at
+  %none = fcmp ole double %s, 0.0
+  br i1 %none, label %skip, label %reflect
+skip:
+  store double 0.0, ptr %tp, align 8
+  br label %after
+reflect:
+  %aa = fmul double %alpha, %alpha
+  %norm2 = fadd double %aa, %s
+  %norm = call double @llvm.sqrt.f64(double %norm2)
+  %signed = call double @llvm.copysign.f64(double %norm, double %alpha)
+  %beta = fneg double %signed
+  %difference = fsub double %beta, %alpha
+  %t = fdiv double %difference, %beta
+  %back = fneg double %difference
+  %inverse = fdiv double 1.0, %back
+  call void @scale(double %inverse, ptr %v, i64 %m)
+  store double %beta, ptr %rkk, align 8
+  store double %t, ptr %tp, align 8
+  %j0 = add i64 %k, 1
+  %any = icmp slt i64 %j0, %last
+  br i1 %any, label %rest, label %after
+rest:
+  %j = phi i64 [ %j0, %reflect ], [ %jnext, %rest ]
+  %ja = mul i64 %j, %lda
+  %aj = getelementptr double, ptr %A, i64 %ja
+  %jr = mul i64 %j, %ldr
+  %jk = add i64 %jr, %k
+  %rkj = getelementptr double, ptr %R, i64 %jk
+  %r = load double, ptr %rkj, align 8
+  %d = call double @dot(ptr %v, ptr %aj, i64 %m)
+  %sum = fadd double %r, %d
+  %w = fmul double %t, %sum
+  %rnew = fsub double %r, %w
+  store double %rnew, ptr %rkj, align 8
+  %wn = fneg double %w
+  call void @axpy(double %wn, ptr %v, ptr %aj, i64 %m)
+  %jnext = add i64 %j, 1
+  %jmore = icmp slt i64 %jnext, %last
+  br i1 %jmore, label %rest, label %after
+after:
+  %knext = add i64 %k, 1
+  %kmore = icmp slt i64 %knext, %last
+  br i1 %kmore, label %column, label %done
+done:
+  ret void
+}
+"""
+
+
+def _form_t() -> str:
+    """T (8, 8), column order, with I − V T Vᵀ the product of a panel's eight reflections: T[:j, j] = −τ_j T[:j, :j] (Vᵀ v_j)."""
+    p = PANEL
+    lines = []
+    for j in range(p):
+        lines.append(f"  %tau{j}p = getelementptr double, ptr %tau, i64 {j}")
+        lines.append(f"  %tau{j} = load double, ptr %tau{j}p, align 8")
+        lines.append(f"  %o{j} = mul i64 %lda, {j}")
+        lines.append(f"  %v{j} = getelementptr double, ptr %V, i64 %o{j}")
+    for j in range(p):
+        lines.append(f"  %n{j} = fneg double %tau{j}")
+        for i in range(j):
+            lines.append(f"  %d{i}_{j} = call double @dot(ptr %v{i}, ptr %v{j}, i64 %m)")
+        for i in range(p):
+            place = f"  %p{i}_{j} = getelementptr double, ptr %T, i64 {j * p + i}"
+            lines.append(place)
+            if i > j:
+                lines.append(f"  store double 0.0, ptr %p{i}_{j}, align 8")
+            elif i == j:
+                lines.append(f"  store double %tau{j}, ptr %p{i}_{j}, align 8")
+                lines.append(f"  %T{i}_{j} = fadd double %tau{j}, 0.0")
+            else:
+                total = ""
+                for k in range(i, j):
+                    lines.append(f"  %m{i}_{k}_{j} = fmul double %T{i}_{k}, %d{k}_{j}")
+                    if not total:
+                        total = f"%m{i}_{k}_{j}"
+                    else:
+                        lines.append(f"  %a{i}_{k}_{j} = fadd double {total}, %m{i}_{k}_{j}")
+                        total = f"%a{i}_{k}_{j}"
+                lines.append(f"  %T{i}_{j} = fmul double %n{j}, {total}")
+                lines.append(f"  store double %T{i}_{j}, ptr %p{i}_{j}, align 8")
+    body = "\n".join(lines)
+    return f"""
+define internal void @form(i64 %m, ptr %V, i64 %lda, ptr %tau, ptr %T) #0 {{
+{body}
+  ret void
+}}
+"""
+
+
+def _apply(w: int, columns: int) -> str:
+    """The eight reflections of a panel on some columns at once: W = Tᵀ (R_panel + Vᵀ A), R_panel −= W, A −= V W."""
+    V, Z, p = f"<{w} x double>", _zeros(w), PANEL
+    L: list[str] = []
+    for b in range(p):
+        L += [f"  %vo{b} = mul i64 %lda, {b}", f"  %v{b} = getelementptr double, ptr %V, i64 %vo{b}"]
+    for c in range(columns):
+        L += [f"  %ao{c} = mul i64 %lda, {c}", f"  %a{c} = getelementptr double, ptr %A, i64 %ao{c}"]
+        L += [f"  %ro{c} = mul i64 %ldr, {c}", f"  %r{c} = getelementptr double, ptr %R, i64 %ro{c}"]
+    L += ["  br label %inner", "inner:", "  %i = phi i64 [ 0, %entry ], [ %inext, %inner ]"]
+    L += [f"  %s{b}_{c} = phi {V} [ {Z}, %entry ], [ %t{b}_{c}, %inner ]" for b in range(p) for c in range(columns)]
+    for c in range(columns):
+        L += [f"  %ap{c} = getelementptr double, ptr %a{c}, i64 %i", f"  %av{c} = load {V}, ptr %ap{c}, align 8"]
+    for b in range(p):
+        L += [f"  %vp{b} = getelementptr double, ptr %v{b}, i64 %i", f"  %vv{b} = load {V}, ptr %vp{b}, align 8"]
+        L += [
+            f"  %t{b}_{c} = call {V} @llvm.fmuladd.v{w}f64({V} %vv{b}, {V} %av{c}, {V} %s{b}_{c})" for c in range(columns)
+        ]
+    L += [f"  %inext = add i64 %i, {w}", "  %imore = icmp ult i64 %inext, %m", "  br i1 %imore, label %inner, label %middle"]
+    L += ["middle:"]
+    for c in range(columns):
+        for b in range(p):
+            L += [
+                f"  %q{b}_{c} = call reassoc double @llvm.vector.reduce.fadd.v{w}f64(double 0.0, {V} %t{b}_{c})",
+                f"  %rp{b}_{c} = getelementptr double, ptr %r{c}, i64 {b}",
+                f"  %rv{b}_{c} = load double, ptr %rp{b}_{c}, align 8",
+                f"  %u{b}_{c} = fadd double %q{b}_{c}, %rv{b}_{c}",
+            ]
+    for b in range(p):
+        for k in range(b + 1):
+            L += [f"  %tp{k}_{b} = getelementptr double, ptr %T, i64 {b * p + k}", f"  %tv{k}_{b} = load double, ptr %tp{k}_{b}, align 8"]
+    for c in range(columns):
+        for b in range(p):
+            total = ""
+            for k in range(b + 1):
+                L.append(f"  %h{k}_{b}_{c} = fmul double %tv{k}_{b}, %u{k}_{c}")
+                if not total:
+                    total = f"%h{k}_{b}_{c}"
+                else:
+                    L.append(f"  %g{k}_{b}_{c} = fadd double {total}, %h{k}_{b}_{c}")
+                    total = f"%g{k}_{b}_{c}"
+            L.append(f"  %w{b}_{c} = fneg double {total}")
+            L.append(f"  %rn{b}_{c} = fadd double %rv{b}_{c}, %w{b}_{c}")
+            L.append(f"  store double %rn{b}_{c}, ptr %rp{b}_{c}, align 8")
+            L.append(_splat(w, f"wv{b}_{c}", f"%w{b}_{c}").rstrip())
+    L += ["  br label %outer", "outer:", "  %e = phi i64 [ 0, %middle ], [ %enext, %outer ]"]
+    for c in range(columns):
+        L += [f"  %bp{c} = getelementptr double, ptr %a{c}, i64 %e", f"  %z{c}_0 = load {V}, ptr %bp{c}, align 8"]
+    for b in range(p):
+        L += [f"  %xp{b} = getelementptr double, ptr %v{b}, i64 %e", f"  %xv{b} = load {V}, ptr %xp{b}, align 8"]
+        L += [
+            f"  %z{c}_{b + 1} = call {V} @llvm.fmuladd.v{w}f64({V} %xv{b}, {V} %wv{b}_{c}, {V} %z{c}_{b})"
+            for c in range(columns)
+        ]
+    L += [f"  store {V} %z{c}_{p}, ptr %bp{c}, align 8" for c in range(columns)]
+    L += [f"  %enext = add i64 %e, {w}", "  %emore = icmp ult i64 %enext, %m", "  br i1 %emore, label %outer, label %done"]
+    body = "\n".join(L)
+    return f"""
+define internal void @apply{columns}(i64 %m, ptr %V, ptr %T, ptr %R, i64 %ldr, ptr %A, i64 %lda) #0 {{
+entry:
+{body}
+done:
+  ret void
+}}
+"""
+
+
+def _main(columns: int) -> str:
+    p = PANEL
+    return f"""
+define void @qr(i64 %m, i64 %n, ptr %R, i64 %ldr, ptr %A, i64 %lda, ptr %work) #0 {{
+entry:
+  %T = getelementptr double, ptr %work, i64 {p}
+  br label %panels
+panels:
+  %k = phi i64 [ 0, %entry ], [ %knext, %behind ]
+  %knext = add i64 %k, {p}
+  %whole = icmp sle i64 %knext, %n
+  br i1 %whole, label %full, label %last
+full:
+  call void @panel(i64 %m, i64 %k, i64 %knext, ptr %R, i64 %ldr, ptr %A, i64 %lda, ptr %work)
+  %ka = mul i64 %k, %lda
+  %V = getelementptr double, ptr %A, i64 %ka
+  %some = icmp slt i64 %knext, %n
+  br i1 %some, label %prepare, label %finish
+prepare:
+  call void @form(i64 %m, ptr %V, i64 %lda, ptr %work, ptr %T)
+  br label %several
+several:
+  %j = phi i64 [ %knext, %prepare ], [ %jnext, %do ]
+  %jnext = add i64 %j, {columns}
+  %room = icmp sle i64 %jnext, %n
+  br i1 %room, label %do, label %singles
+do:
+  %ja = mul i64 %j, %lda
+  %aj = getelementptr double, ptr %A, i64 %ja
+  %jr = mul i64 %j, %ldr
+  %jk = add i64 %jr, %k
+  %rj = getelementptr double, ptr %R, i64 %jk
+  call void @apply{columns}(i64 %m, ptr %V, ptr %T, ptr %rj, i64 %ldr, ptr %aj, i64 %lda)
+  br label %several
+singles:
+  %c = phi i64 [ %j, %several ], [ %cnext, %one ]
+  %left = icmp slt i64 %c, %n
+  br i1 %left, label %one, label %behind
+one:
+  %ca = mul i64 %c, %lda
+  %ac = getelementptr double, ptr %A, i64 %ca
+  %cr = mul i64 %c, %ldr
+  %ck = add i64 %cr, %k
+  %rc = getelementptr double, ptr %R, i64 %ck
+  call void @apply1(i64 %m, ptr %V, ptr %T, ptr %rc, i64 %ldr, ptr %ac, i64 %lda)
+  %cnext = add i64 %c, 1
+  br label %singles
+behind:
+  %more = icmp slt i64 %knext, %n
+  br i1 %more, label %panels, label %finish
+last:
+  %any = icmp slt i64 %k, %n
+  br i1 %any, label %tail, label %finish
+tail:
+  call void @panel(i64 %m, i64 %k, i64 %n, ptr %R, i64 %ldr, ptr %A, i64 %lda, ptr %work)
+  br label %finish
+finish:
+  ret void
+}}
+attributes #0 = {{ nounwind noinline }}
+"""

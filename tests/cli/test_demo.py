@@ -1,0 +1,64 @@
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from veridyn.cli.app import app
+from veridyn.errors import DataWarning, Fault, SimulationError, warn
+from veridyn.machines import arm
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo") / "runs"
+
+
+@pytest.fixture(scope="module")
+def done(out: Path) -> Result:
+    return CliRunner().invoke(app, ["demo", "arm", "--out", str(out), "--seed", "3", "--quick"])
+
+
+def test_the_demo_ends_well_and_its_last_line_is_the_report(done: Result, out: Path) -> None:
+    assert done.exit_code == 0, done.output
+    report = out / "arm-001" / "report.html"
+    assert done.stdout.splitlines()[-1] == str(report)
+    assert sorted(p.name for p in report.parent.iterdir()) == ["parameters.csv", "report.html", "result.json"]
+    assert "This was a quick run." in done.stdout
+
+
+def test_the_result_says_how_it_was_made_and_what_was_found(done: Result, out: Path) -> None:
+    result = json.loads((out / "arm-001" / "result.json").read_text(encoding="utf-8"))
+    assert (result["study"], result["seed"], result["quick"]) == ("demo arm", 3, True)
+    assert set(result["inputs"]) == {"model", "training log", "validation log"}
+    figures = result["figures"]
+    # 86 standard parameters; 60 base parameters of this arm with its friction, motor inertias and coupled wrist.
+    assert (figures["parameters_asked"], figures["base_parameters"]) == (86, 60)
+    assert figures["base_parameters_excited"] == 60
+    assert figures["well_identified"] >= 25
+    assert figures["worst_cross_validation_percent"] < 15
+    assert figures["share_inside_two_sigma"] > 0.8
+    assert len(result["parameters"]) == 60
+    assert "veridyn demo arm --seed 3 --quick" in (out / "arm-001" / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_demo_that_fails_leaves_no_folder_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        warn(DataWarning, Fault("the encoder slips.", "log"))
+        raise SimulationError(Fault("it did not reach its end.", "arm"))
+
+    monkeypatch.setattr(arm, "demonstration", fail)
+    failed = CliRunner().invoke(app, ["demo", "arm", "--out", str(tmp_path)])
+    assert failed.exit_code == 2
+    assert failed.stderr == "warning: log: the encoder slips.\nSimulationError: arm: it did not reach its end.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_impossible_folder_is_noticed_before_anything_is_simulated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arm, "demonstration", None)
+    (tmp_path / "runs").write_text("a file")
+    failed = CliRunner().invoke(app, ["demo", "arm", "--out", str(tmp_path / "runs")])
+    assert failed.exit_code == 2
+    assert "no run folder can be made there" in failed.stderr

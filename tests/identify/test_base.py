@@ -1,0 +1,297 @@
+"""Base parameters: counts and relations of the papers, and the identity D φ = D[:, columns] χ."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from strangers.cars import TEN_ROWS, all_real, asked_33, car_20, car_38, car_2002, round_wheels_2002
+from strangers.random_trees import random_motion, random_tree
+from veridyn.errors import DataError
+from veridyn.identify.base import BaseParameters, base_parameters, generic_motion
+from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.kinematics import body_motion, body_pose, jacobian
+from veridyn.mechanics.regressor import regressor
+from veridyn.model.elements import damper, offset, spring
+from veridyn.model.joint import Body
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+from veridyn.model.virtual_base import on_six_joints
+
+SEEDS = range(60)
+
+
+def random_case(seed: int) -> Tree:
+    rng = np.random.default_rng(300 + seed)
+    return random_tree(rng, bodies=2 + seed % 8, base="free" if seed % 2 else "fixed", shared=seed % 6 == 5)
+
+
+def evaluated(base: BaseParameters, phi: np.ndarray) -> np.ndarray:
+    """χ from the printed relations alone: their text read back and evaluated."""
+    values = dict(zip(base.parameters.names, phi, strict=True))
+    told = {}
+    for line in base.relations():
+        name, _, right = line.partition(" = ")
+        total = 0.0
+        for sign, term in re.findall(r"(?:^|\s)([+-]?)\s*([^\s+-][^\s]*)", right):
+            factor, _, own = term.rpartition("*")
+            total += (-1.0 if sign == "-" else 1.0) * (float(factor) if factor else 1.0) * values[own]
+        told[name] = total
+    return np.array([told[n] if n in told else values[n] for n in base.names])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_base_parameters_reproduce_the_dynamics(seed: int) -> None:
+    """D φ = D[:, columns] χ to 1e-12 of the largest, on a motion the grouping has not seen."""
+    tree = random_case(seed)
+    motion = random_motion(np.random.default_rng(seed), tree, 8, wrenches=False)
+    D = regressor(tree, motion)
+    phi = np.random.default_rng(seed).normal(size=len(tree.parameters))
+    for base in (base_parameters(tree), base_parameters(tree, generic_motion(tree, 300))):
+        whole = D @ phi
+        reduced = D[:, :, list(base.columns)] @ base.reduce(phi)
+        assert np.abs(whole - reduced).max() <= 1e-12 * np.abs(whole).max()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_printed_relations_say_the_same(seed: int) -> None:
+    base = base_parameters(random_case(seed))
+    phi = np.random.default_rng(seed).normal(size=len(base.parameters))
+    assert evaluated(base, phi) == pytest.approx(base.reduce(phi), rel=1e-9, abs=1e-9)
+    assert len(base.relations()) == sum(n.endswith("R") for n in base.names)
+
+
+def test_a_relation_with_a_factor_is_read_as_printed() -> None:
+    tree = Tree.build(
+        [Body("1"), Body("2", "1", placement=random_tree(np.random.default_rng(1), 2, mdh=False).bodies[1].placement)]
+    )
+    base = base_parameters(tree)
+    assert any("*M2" in line for line in base.relations())
+
+
+# The car of paper 001.
+
+
+def test_car_of_2002_has_twenty() -> None:
+    """FACTS 1.4: 20, not the 23 of Table 3, with exactly two groups."""
+    base = base_parameters(round_wheels_2002(car_2002()))
+    assert base.count == 20
+    assert base.relations() == ["YY6R = YY6 + XX9 + XX12", "ZZ6R = ZZ6 + XX9 + XX12"]
+    chassis = ["XX6", "XY6", "XZ6", "YY6R", "YZ6", "ZZ6R", "MX6", "MY6", "MZ6", "M6"]
+    wheels = ["ZZ9", "M9", "ZZ12", "M12", "XX16", "ZZ16", "M16", "XX20", "ZZ20", "M20"]
+    assert list(base.names) == chassis + wheels
+    assert base_parameters(round_wheels_2002(car_2002()), generic_motion(car_2002(), 200)).count == 20
+
+
+def test_car_of_2002_without_symmetry_has_forty_eight() -> None:
+    base = base_parameters(car_2002())
+    assert base.count == 48
+    assert base.relations() == [
+        "YY6R = YY6 + YY9 + YY12",
+        "ZZ6R = ZZ6 + YY9 + YY12",
+        "XX9R = XX9 - YY9",
+        "XX12R = XX12 - YY12",
+    ]
+    assert base_parameters(car_2002("all")).count == 78
+
+
+def test_car_of_2002_with_one_steering_angle_has_nineteen() -> None:
+    """FACTS 1.8: two torque rows still 20, one shared coordinate 19 and 47; the six chassis rows alone the same."""
+    shared = car_2002(shared_steering=True)
+    assert shared.n == 15
+    base = base_parameters(round_wheels_2002(shared))
+    assert base.count == 19 and "XX16R = XX16 + XX20" in base.relations()
+    assert base_parameters(shared).count == 47
+    six = shared.coordinates[:6]
+    assert base_parameters(round_wheels_2002(shared), rows=six).count == 19
+    assert base_parameters(shared, rows=six).count == 47
+
+
+def test_car_of_2002_with_equal_angles_in_two_rows_has_twenty() -> None:
+    tree = round_wheels_2002(car_2002())
+    motion = equal_steering(tree, generic_motion(tree, 200), ("q14", "q18"))
+    assert base_parameters(tree, motion).count == 20
+
+
+def test_frames_of_the_car_of_2002() -> None:
+    """FACTS 1.2: x6 right, y6 down, z6 forward; the suspension frames x forward, y left, z up; wheel axes to the left."""
+    tree = car_2002()
+    still = np.zeros((1, tree.n))
+    assert body_pose(tree, still, "6")[0][0] == pytest.approx(np.array([[0, 0, 1], [-1, 0, 0], [0, -1, 0]]))
+    centres = {b: body_pose(tree, still, b)[1][0] for b in ("7", "10", "13", "17")}
+    assert centres["7"][1] > 0 > centres["10"][1] and centres["13"][0] > 2 and centres["17"][0] > 2
+    assert body_pose(tree, still, "9")[0][0][:, 2] == pytest.approx([0, 1, 0])
+
+
+# The cars of paper 000.
+
+
+def equal_steering(tree: Tree, motion: Motion, pair: tuple[str, str]) -> Motion:
+    a, b = (tree.coordinates.index(c) for c in pair)
+    copies = {}
+    for name in ("q", "qd", "qdd"):
+        x = getattr(motion, name).copy()
+        x[:, b] = x[:, a]
+        copies[name] = x
+    return replace(motion, **copies)
+
+
+@pytest.mark.parametrize(
+    ("make", "counts"),
+    [(car_20, {"all": 84, "unsprung": 36, "wheels": 64}), (car_38, {"all": 186, "unsprung": 50, "wheels": 78})],
+)
+def test_cars_of_2006(make: type, counts: dict[str, int]) -> None:
+    """FACTS 2.7 and 2.8: by the rules; and by rank with all rows, the ten, and the six chassis rows."""
+    for which, count in counts.items():
+        tree = make(which)
+        assert base_parameters(tree).count == count
+        if which != "all" or make is car_20:
+            motion = generic_motion(tree, 120)
+            assert [base_parameters(tree, motion, rows=r).count for r in ("all", TEN_ROWS, "base")] == [count] * 3
+    assert (car_20().n, len(car_20().rows)) == (14, 20)
+    assert (car_38().n, len(car_38().rows)) == (32, 38)
+
+
+@pytest.mark.parametrize(("make", "count"), [(car_20, 94), (car_38, 196)])
+def test_inertia_on_virtual_bodies_adds_ten_that_mean_nothing(make: type, count: int) -> None:
+    assert base_parameters(all_real(on_six_joints(make()))).count == count
+
+
+def test_relations_of_the_twenty_dof_car() -> None:
+    """FACTS 2.8: rear unsprung inertias go to the chassis whole, of the front ones YY, twice."""
+    lines = base_parameters(car_20()).relations()
+    assert "XX_cR = XX_c + XX3 + XX4 + YY1 + YY2" in lines
+    assert "YY_cR = YY_c + YY3 + YY4 + YY1 + YY2" in lines
+    assert "ZZ_cR = ZZ_c + ZZ3 + ZZ4" in lines
+    assert "XX1R = XX1 - YY1" in lines and "XX2R = XX2 - YY2" in lines
+
+
+@pytest.mark.parametrize(("which", "every", "few"), [("unsprung", 36, 31), ("wheels", 64, 59)])
+def test_equal_steering_hides_five_from_the_ten_rows(which: str, every: int, few: int) -> None:
+    """FACTS 2.8: with β1 = β2 all rows still separate everything, the ten (or six) do not."""
+    tree = car_20(which)
+    motion = equal_steering(tree, generic_motion(tree, 200), ("beta1", "beta2"))
+    assert [base_parameters(tree, motion, rows=r).count for r in ("all", TEN_ROWS, "base")] == [every, few, few]
+
+
+@pytest.mark.parametrize("make", [car_20, car_38])
+def test_the_identification_model_has_thirty_three(make: type) -> None:
+    """FACTS 2.9: 10 + 4 M + 2 k_ar + 16 + Cx."""
+    base = base_parameters(asked_33(make(elements=True)), rows=TEN_ROWS)
+    assert base.count == 33 and not base.relations()
+
+
+@pytest.mark.parametrize("make", [car_20, car_38])
+def test_wheels_sit_at_the_corners(make: type) -> None:
+    """FACTS 2.1, 2.2: wheel frames parallel to the chassis at (0, ±l) and (L, ±l); wheel axes to the left."""
+    tree = make("wheels")
+    still = np.zeros((1, tree.n))
+    bodies = ("3", "7", "13", "18") if make is car_20 else ("8", "17", "26", "35")
+    for b, (x, side) in zip(bodies, ((0.0, 1), (0.0, -1), (2.7, 1), (2.7, -1)), strict=True):
+        R, p = body_pose(tree, still, b)
+        assert R[0] == pytest.approx(np.eye(3), abs=1e-15)
+        assert (
+            p[0, 0] == pytest.approx(x, abs=1e-15) and side * p[0, 1] > 0.7 and p[0, 2] == pytest.approx(0.0, abs=1e-15)
+        )
+
+
+@pytest.mark.parametrize("make", [car_20, car_38])
+def test_mixed_and_lagrange_are_the_same_equations(make: type) -> None:
+    """FACTS 2.6: joint rows equal, base rows L = J_cᵀ [f; m], with random wheel wrenches and every element, to 1e-10."""
+    mixed = make("wheels", elements=True)
+    lagrange = on_six_joints(mixed)
+    rng = np.random.default_rng(0)
+    motion = random_motion(rng, lagrange, 20, wrenches=False)
+    wheels = [b.name for b in mixed.bodies if b.label.startswith("w")]
+    motion = replace(motion, wrenches={b: 100.0 * rng.normal(size=(20, 6)) for b in wheels})
+    base = body_motion(lagrange, motion, "1")
+    newton = Motion(motion.t, motion.q[:, 6:], motion.qd[:, 6:], motion.qdd[:, 6:], base, wrenches=motion.wrenches)
+    L, rows = inverse_dynamics(lagrange, motion), inverse_dynamics(mixed, newton)
+    Jc = jacobian(lagrange, motion.q, "1", frame="body")[:, :, :6]
+    scale = np.abs(L).max()
+    assert np.abs(L[:, 6:] - rows[:, 6:]).max() < 1e-10 * scale
+    assert np.abs(L[:, :6] - np.einsum("nij,ni->nj", Jc, rows[:, :6])).max() < 1e-10 * scale
+
+
+# The object itself.
+
+
+def small() -> Tree:
+    return Tree.build(
+        [Body("1"), Body("2", "1", placement=random_tree(np.random.default_rng(1), 2).bodies[1].placement)]
+    )
+
+
+def test_only_asked_parameters_are_grouped() -> None:
+    tree = car_2002()
+    p = tree.parameters.known({"YY9": 0.5})
+    base = base_parameters(tree.with_parameters(p))
+    assert "YY9" not in " ".join(base.relations())
+    assert "YY6R = YY6 + YY12" in base.relations()
+    k = p.index("YY9")
+    assert not base.matrix[:, k].any() and k not in base.dead and k not in base.columns
+
+
+def test_tied_parameters_count_with_what_they_are_tied_to() -> None:
+    tree = car_2002()
+    base = base_parameters(tree.with_parameters(tree.parameters.tied({"YY9": "XX9"})))
+    assert "YY6R = YY6 + XX9 + YY12" in base.relations()
+    assert base.fate("XX9") == "grouped"
+
+
+def test_elements_are_columns_among_others() -> None:
+    bodies = [Body("1", joint="sliding")]
+    tree = Tree.build(bodies, elements=[spring("q1"), damper("q1"), offset("q1")], gravity=(0, 0, -9.81))
+    base = base_parameters(tree)
+    assert base.source == "by rank on generic states"
+    assert base.count == 4 and not base.relations()
+    flat = Motion(np.arange(50.0), np.ones((50, 1)), np.zeros((50, 1)), np.zeros((50, 1)))
+    standing = base_parameters(tree, flat)
+    assert standing.count == 1 and standing.fate("h_q1") == "dead" and standing.fate("k_q1") == "grouped"
+
+
+def test_several_motions_count_together() -> None:
+    """One joint moves in one motion, the other in another: together they excite more than either."""
+    tree = small()
+    rng = np.random.default_rng(0)
+    parts = []
+    for moving in range(2):
+        x = np.zeros((3, 40, 2))
+        x[:, :, moving] = rng.normal(size=(3, 40))
+        parts.append(Motion(np.arange(40.0), *x))
+    alone = [base_parameters(tree, m).count for m in parts]
+    both = base_parameters(tree, parts)
+    assert both.count > max(alone) and "80 samples" in both.source
+
+
+def test_gap_names_and_summary() -> None:
+    base = base_parameters(small(), generic_motion(small(), 100))
+    assert base.gap > 1e6
+    text = base.summary()
+    assert text.startswith(f"{base.count} base parameters of 20 standard ones (numerically, on 100 samples)")
+    assert all(line in text for line in base.relations()) and "without effect: XX1" in text
+    assert len(base.units) == base.count
+
+
+def test_fate_and_groups_of_a_parameter() -> None:
+    base = base_parameters(car_2002())
+    assert (base.fate("MX6"), base.fate("YY9"), base.fate("YY6")) == ("alone", "grouped", "grouped")
+    assert base.groups_of("XX12") == ["XX12R = XX12 - YY12"]
+    assert set(base.groups_of("YY12")) == {"YY6R = YY6 + YY9 + YY12", "ZZ6R = ZZ6 + YY9 + YY12", "XX12R = XX12 - YY12"}
+
+
+def test_reduce_wants_all_parameters_but_not_unused_ones() -> None:
+    base = base_parameters(small())
+    with pytest.raises(DataError, match=r"wrong number of parameters\.\nExpected \(20,\), found \(3,\)"):
+        base.reduce(np.zeros(3))
+    phi = np.ones(20)
+    phi[list(base.dead)] = np.nan
+    assert np.isfinite(base.reduce(phi)).all()
+
+
+def test_a_motion_of_another_machine_is_refused() -> None:
+    with pytest.raises(DataError, match="another number of coordinates"):
+        base_parameters(small(), Motion(np.arange(2.0), *np.zeros((3, 2, 5))))

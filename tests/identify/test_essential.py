@@ -1,0 +1,116 @@
+"""Essential parameters: what the data say nothing about goes, what matters stays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from strangers.random_trees import random_inertia, random_motion
+from veridyn.errors import IdentificationError
+from veridyn.identify.essential import Essential, essential
+from veridyn.identify.least_squares import Solution, solve
+from veridyn.identify.observation import observation
+from veridyn.identify.result import TWO_SIGMA_BELOW_TEN
+from veridyn.identify.validate import validate
+from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.model.elements import coulomb, damper, offset
+from veridyn.model.joint import Body
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+from veridyn.spatial.transforms import MDH
+
+# Two elements that are not there in truth, one that is small but there.
+TRUTH = {"h_q1": 0.0, "off_q2": 0.0, "fs_q1": 0.3}
+
+
+@cache
+def arm() -> Tree:
+    rng = np.random.default_rng(3)
+    bodies = [Body("1"), Body("2", "1", placement=MDH(alpha=np.pi / 2, d=0.2))]
+    elements = [damper("q1"), offset("q2"), coulomb("q1"), damper("q2", 0.7)]
+    tree = Tree.build(bodies, inertia={b.name: random_inertia(rng) for b in bodies}, elements=elements)
+    return tree.with_parameters(tree.parameters.replacing(TRUTH))
+
+
+@cache
+def log(seed: int = 0) -> Motion:
+    rng = np.random.default_rng(seed)
+    motion = random_motion(rng, arm(), 1500, wrenches=False)
+    return replace(motion, forces=inverse_dynamics(arm(), motion) + 0.1 * rng.normal(size=(1500, 2)))
+
+
+@cache
+def solution() -> Solution:
+    return solve(observation(arm(), log()))
+
+
+@cache
+def found() -> Essential:
+    return essential(arm(), solution())
+
+
+def test_what_is_not_there_is_removed_and_what_is_there_stays() -> None:
+    removed = {s.name for s in found().steps}
+    assert removed and removed <= {"h_q1", "off_q2"} | {
+        n for n in arm().parameters.names if abs(arm().parameters[n]) < 0.05
+    }
+    assert "fs_q1" in found().fit.names and "h_q2" in found().fit.names
+    assert found().fit.removed == tuple(s.name for s in found().steps)
+
+
+def test_largest_relative_deviation_first() -> None:
+    full = solution()
+    relative = 100.0 * np.sqrt(np.diag(full.covariance)) / np.abs(full.values)
+    worst = arm().parameters.names[full.columns[int(np.argmax(relative))]]
+    first = found().steps[0]
+    assert first.name == worst and first.relative_sigma == pytest.approx(relative.max())
+    k = int(np.argmax(relative))
+    assert first.f_statistic == pytest.approx((full.values[k] ** 2) / full.covariance[k, k])
+    assert 0.05 <= first.p_value <= 1.0
+
+
+def test_the_rest_is_estimated_anew() -> None:
+    """As if the removed parameters were known to be zero, with the same weights."""
+    names = [s.name for s in found().steps]
+    tree = arm().with_parameters(arm().parameters.known(dict.fromkeys(names, 0.0)))
+    sigma = dict(zip(("q1", "q2"), solution().row_sigma, strict=True))
+    again = solve(observation(tree, log()), sigma=sigma)
+    assert found().fit.values == pytest.approx(again.values, rel=1e-9)
+    assert found().fit.sigma == pytest.approx(np.sqrt(np.diag(again.covariance)), rel=1e-9)
+
+
+def test_the_smaller_model_predicts_as_well() -> None:
+    check = validate(found().fit, log(1))
+    assert all(r.rms == pytest.approx(0.1, rel=0.1) for r in check.rows)
+    phi = dict(zip(arm().parameters.names, found().fit.standard, strict=True))
+    assert all(phi[s.name] == 0.0 for s in found().steps)
+
+
+def test_a_parameter_that_matters_is_never_removed() -> None:
+    """With any ratio, what the F test calls significant stays."""
+    strict = essential(arm(), solution(), ratio=1.0)
+    full = solution()
+    significant = np.abs(full.values) / np.sqrt(np.diag(full.covariance)) > 6.0
+    names = {arm().parameters.names[c] for c, s in zip(full.columns, significant, strict=True) if s}
+    assert not names & {s.name for s in strict.steps}
+
+
+def test_a_large_ratio_removes_nothing() -> None:
+    assert essential(arm(), solution(), ratio=1e9).steps == ()
+
+
+def test_summary_and_acceptance() -> None:
+    e = essential(arm(), solution(), acceptance=TWO_SIGMA_BELOW_TEN)
+    assert e.fit.acceptance is TWO_SIGMA_BELOW_TEN
+    lines = e.summary().splitlines()
+    assert lines[0] == f"{len(e.fit.values)} essential parameters, {len(e.steps)} removed"
+    assert len(lines) == 1 + len(e.steps) and "sigma%" in lines[1]
+
+
+@pytest.mark.parametrize("wrong", [{"ratio": 0.5}, {"significance": 0.0}, {"significance": 1.5}])
+def test_wrong_settings_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(IdentificationError, match="ratio must be at least 1 and significance within 0 to 1"):
+        essential(arm(), solution(), **wrong)

@@ -1,0 +1,126 @@
+"""What a fit says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from strangers.random_trees import random_inertia, random_motion
+from veridyn.identify.estimate import identify
+from veridyn.identify.result import SIGMA_BELOW_TEN, TWO_SIGMA_BELOW_TEN, Acceptance, Fit, RowReport
+from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.model.elements import coulomb
+from veridyn.model.joint import Body
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+from veridyn.spatial.transforms import MDH
+
+
+@cache
+def arm() -> Tree:
+    rng = np.random.default_rng(3)
+    bodies = [Body("1"), Body("2", "1", placement=MDH(alpha=np.pi / 2, d=0.2))]
+    return Tree.build(
+        bodies, name="arm", inertia={b.name: random_inertia(rng) for b in bodies}, elements=[coulomb("q2", 0.5)]
+    )
+
+
+@cache
+def log(seed: int = 0) -> Motion:
+    rng = np.random.default_rng(seed)
+    motion = random_motion(rng, arm(), 80, wrenches=False)
+    return replace(motion, forces=inverse_dynamics(arm(), motion) + 0.2 * rng.normal(size=(80, 2)))
+
+
+@cache
+def fitted() -> Fit:
+    return identify(arm(), log())
+
+
+def test_sigma_and_correlation_come_from_the_covariance() -> None:
+    fit = fitted()
+    assert fit.sigma**2 == pytest.approx(np.diag(fit.covariance))
+    assert np.diag(fit.correlation) == pytest.approx(np.ones(len(fit.values)))
+    assert np.abs(fit.correlation).max() <= 1.0 + 1e-12
+    assert fit.relative_sigma == pytest.approx(100.0 * fit.sigma / np.abs(fit.values))
+
+
+def test_relative_sigma_of_zero_is_infinite() -> None:
+    fit = replace(fitted(), values=np.zeros(len(fitted().values)))
+    assert np.all(np.isinf(fit.relative_sigma)) and fit.well_identified() == ()
+
+
+def test_both_rules_of_acceptance() -> None:
+    """σ% < 10 and 2 σ% < 10: of deviations 3, 6 and 12 % the first passes two, the second one (paper 000, VII.A and IV.B)."""
+    fit = fitted()
+    count = len(fit.values)
+    percent = np.array([3.0, 6.0, 12.0] + [50.0] * (count - 3))
+    fit = replace(fit, values=np.ones(count), covariance=np.diag((percent / 100.0) ** 2))
+    assert fit.well_identified() == fit.names[:2] == fit.well_identified(SIGMA_BELOW_TEN)
+    assert fit.well_identified(TWO_SIGMA_BELOW_TEN) == fit.names[:1]
+    assert fit.well_identified(Acceptance(percent=20.0)) == fit.names[:3]
+    assert replace(fit, acceptance=TWO_SIGMA_BELOW_TEN).well_identified() == fit.names[:1]
+
+
+def test_priors_are_combinations_of_the_trees_values() -> None:
+    assert fitted().priors == pytest.approx(fitted().base.reduce(arm().parameters.values))
+    unknown = arm().with_parameters(arm().parameters.replacing({"YY2": np.nan}))
+    priors = replace(fitted(), tree=unknown).priors
+    touched = fitted().base.matrix[:, arm().parameters.index("YY2")] != 0
+    assert touched.any() and np.isnan(priors[touched]).all() and np.isfinite(priors[~touched]).all()
+
+
+@pytest.mark.parametrize("unknown", [False, True])
+def test_standard_parameters_reproduce_the_fit(unknown: bool) -> None:
+    """χ of the standard ones is the fit, and they predict the same forces; whether priors exist or not."""
+    tree = arm().with_parameters(np.full(21, np.nan)) if unknown else arm()
+    fit = identify(tree, log())
+    phi = fit.standard
+    assert fit.base.reduce(phi) == pytest.approx(fit.values, rel=1e-12)
+    other = log(1)
+    predicted = inverse_dynamics(fit.identified(), other)
+    true = inverse_dynamics(arm(), other)
+    assert np.sqrt(np.mean((predicted - true) ** 2)) < 0.2 * 0.6  # a fraction of the noise of one sample
+    assert np.array_equal(fit.identified().parameters.values, phi)
+
+
+def test_members_of_a_group_keep_their_priors() -> None:
+    fit = fitted()
+    leads = set(fit.base.columns)
+    for k in range(21):
+        if k not in leads:
+            assert fit.standard[k] == arm().parameters.values[k]
+
+
+def test_summary_is_a_table() -> None:
+    fit = fitted()
+    text = fit.summary()
+    first = text.splitlines()[0]
+    assert first.startswith(f"arm: {len(fit.values)} base parameters by weighted least squares, ")
+    assert f"{len(fit.well_identified())} with 1 sigma% < 10" in first and "condition" in first
+    for name, unit in zip(fit.names, fit.units, strict=True):
+        line = next(x for x in text.splitlines() if x.startswith(f"{name} "))
+        assert unit in line and line.endswith("*") == (name not in fit.well_identified())
+    for row in fit.rows:
+        assert any(line.startswith(row.row) for line in text.splitlines())
+    assert all(note in text for note in fit.notes)
+
+
+def test_summary_without_priors_shows_a_dash() -> None:
+    text = identify(arm().with_parameters(np.full(21, np.nan)), log()).summary()
+    assert "–" in text
+
+
+def test_summary_names_what_was_removed() -> None:
+    assert "removed as inessential: fs_q2" in replace(fitted(), removed=("fs_q2",)).summary()
+
+
+def test_row_reports() -> None:
+    rows = {r.row: r for r in fitted().rows}
+    assert rows["q1"].samples == 80 and rows["q1"].rms == pytest.approx(0.2, rel=0.3)
+    assert rows["q1"].relative_error == pytest.approx(rows["q1"].rms / rows["q1"].measured_rms)
+    assert rows["q1"].sigma >= rows["q1"].rms * 0.9
+    assert np.isnan(RowReport("fx", 10, 0.0, 0.0).relative_error)

@@ -1,0 +1,106 @@
+"""A fit on a motion it has not seen."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from strangers.random_trees import random_inertia, random_motion
+from veridyn.errors import ModelError
+from veridyn.identify.estimate import identify
+from veridyn.identify.observation import Sampling
+from veridyn.identify.result import Fit, RowReport
+from veridyn.identify.validate import Validation, predicted, validate
+from veridyn.mechanics.inverse import external_rows, inverse_dynamics
+from veridyn.model.elements import coulomb, damper
+from veridyn.model.joint import Body
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+from veridyn.spatial.transforms import MDH
+
+NOISE = np.array([0.1, 0.5])
+
+
+@cache
+def arm() -> Tree:
+    rng = np.random.default_rng(3)
+    bodies = [Body("1"), Body("2", "1", placement=MDH(alpha=np.pi / 2, d=0.2))]
+    elements = [coulomb("q2", 0.5), damper("q1", 0.2)]
+    tree = Tree.build(bodies, inertia={b.name: random_inertia(rng) for b in bodies}, elements=elements)
+    return tree.with_parameters(tree.parameters.known(["h_q1"]))
+
+
+@cache
+def log(seed: int = 0, noise: bool = True) -> Motion:
+    rng = np.random.default_rng(seed)
+    motion = random_motion(rng, arm(), 500)
+    return replace(motion, forces=inverse_dynamics(arm(), motion) + noise * NOISE * rng.normal(size=(500, 2)))
+
+
+@cache
+def fitted() -> Fit:
+    return identify(arm(), log())
+
+
+def test_errors_on_another_motion_are_those_of_the_noise() -> None:
+    check = validate(fitted(), log(1))
+    for row, noise in zip(("q1", "q2"), NOISE, strict=True):
+        assert check[row].samples == 500
+        assert check[row].rms == pytest.approx(noise, rel=0.12)
+
+
+def test_numbers_are_those_of_the_residual_computed_whole() -> None:
+    """r = (Γ − Γ_ext) − D φ sample by sample, with known parameters on the measured side."""
+    fit, other = fitted(), log(2)
+    error = other.forces - inverse_dynamics(fit.identified(), other)
+    known = 0.2 * np.column_stack([other.qd[:, 0], np.zeros(500)])
+    y = other.forces - external_rows(arm(), other) - known
+    check = validate(fit, other)
+    assert [r.rms for r in check.rows] == pytest.approx(np.sqrt((error**2).mean(axis=0)), rel=1e-9)
+    assert [r.measured_rms for r in check.rows] == pytest.approx(np.sqrt((y**2).mean(axis=0)), rel=1e-9)
+    assert check.relative_error == pytest.approx(np.linalg.norm(error) / np.linalg.norm(y), rel=1e-9)
+
+
+def test_exact_data_validate_exactly() -> None:
+    fit = identify(arm(), log(0, noise=False))
+    check = validate(fit, log(1, noise=False))
+    assert check.relative_error < 1e-10
+
+
+def test_a_wrong_model_is_seen() -> None:
+    wrong = replace(fitted(), values=1.2 * fitted().values)
+    assert validate(wrong, log(1)).relative_error > 3 * validate(fitted(), log(1)).relative_error
+
+
+def test_rows_sampling_several_motions_and_executors() -> None:
+    one = validate(fitted(), log(1), rows=["q2"], sampling=Sampling(decimate=2))
+    assert [r.row for r in one.rows] == ["q2"] and one["q2"].samples == 250
+    with ThreadPoolExecutor(2) as pool:
+        both = validate(fitted(), [log(1), log(2)], executor=pool)
+    assert both["q1"].samples == 1000
+    with pytest.raises(ModelError, match="there is no row 'q5'"):
+        validate(fitted(), log(1), rows=["q5"])
+
+
+def test_worst_and_summary() -> None:
+    rows = (RowReport("fx", 10, 1.0, 10.0), RowReport("fy", 10, 1.0, 2.0), RowReport("mz", 10, 5.0, 0.0))
+    check = Validation(rows)
+    assert check.worst.row == "fy"
+    assert check.relative_error == pytest.approx(np.sqrt(27.0 / 104.0))
+    lines = check.summary().splitlines()
+    assert len(lines) == 4 and lines[2].split()[-1] == "50.00"
+    assert np.isnan(Validation((rows[2],)).relative_error)
+
+
+def test_predicted_curves_for_plots() -> None:
+    fit, other = fitted(), log(1)
+    names, measured, told = predicted(fit, other)
+    assert names == ("q1", "q2") and measured.shape == told.shape == (500, 2)
+    check = validate(fit, other)
+    error = measured - told
+    assert np.sqrt((error**2).mean(axis=0)) == pytest.approx([r.rms for r in check.rows], rel=1e-9)
+    assert predicted(fit, other, ["q2"])[0] == ("q2",)

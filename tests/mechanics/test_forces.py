@@ -1,0 +1,186 @@
+"""Elements: each kind's column against a formula written down here, on coordinates, on combinations and on bodies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from strangers.pinocchio_oracle import PinModel
+from strangers.random_trees import random_motion, random_tree
+from veridyn.errors import DataError
+from veridyn.mechanics.forces import combination, needs_velocity
+from veridyn.mechanics.forward import forward_dynamics
+from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.regressor import regressor
+from veridyn.model.elements import (
+    Element,
+    coulomb,
+    damper,
+    drag,
+    drive_gain,
+    motor_inertia,
+    offset,
+    spring,
+)
+from veridyn.model.joint import Body
+from veridyn.model.motion import BaseMotion, Motion
+from veridyn.model.tree import Tree
+
+N = 12
+COMBINATION = {"a": 1.5, "c": -0.5}
+
+
+def arm(elements: list[Element], base: str = "fixed") -> Tree:
+    """Three turning joints a, b, c and a slide d in a chain; a free base before them where asked."""
+    root = [Body("base", None, "fixed")] if base == "free" else []
+    names, before = ("a", "b", "c", "d"), "base" if base == "free" else "ground"
+    shape = random_tree(np.random.default_rng(1), bodies=4, branched=False, kinds=("turning",))
+    bodies = []
+    for name, model in zip(names, shape.bodies, strict=True):
+        kind = "sliding" if name == "d" else "turning"
+        bodies.append(Body(name, before, kind, model.placement))
+        before = name
+    inertia = {b.name: shape.parameters.values[:10] for b in (*root, *bodies)}
+    return Tree.build([*root, *bodies], base=base, inertia=inertia, elements=elements)
+
+
+def moving(tree: Tree, seed: int = 0) -> Motion:
+    rng = np.random.default_rng(seed)
+    motion = random_motion(rng, tree, N, wrenches=False)
+    return replace(motion, signals={"current": rng.normal(size=N)})
+
+
+def column(tree: Tree, motion: Motion) -> np.ndarray:
+    """The last parameter's column, (N, coordinates)."""
+    return regressor(tree, motion)[:, len(tree.rows) - tree.n :, -1]
+
+
+BASIS = {
+    "spring": lambda c, cd, cdd, s: c,
+    "offset": lambda c, cd, cdd, s: np.ones_like(c),
+    "damper": lambda c, cd, cdd, s: cd,
+    "coulomb": lambda c, cd, cdd, s: (cd > 0) * 1.0 - (cd < 0) * 1.0,
+    "inertia": lambda c, cd, cdd, s: cdd,
+    "drive_gain": lambda c, cd, cdd, s: -s,
+}
+
+
+@pytest.mark.parametrize("on", [{"b": 1.0}, {"d": -2.0}, COMBINATION, {"a": 1.0, "b": 1.0, "c": 1.0}])
+@pytest.mark.parametrize("kind", BASIS)
+def test_column_of_each_kind(kind: str, on: dict[str, float]) -> None:
+    """aᵢ times the basis of c = Σ aᵢ qᵢ, in the rows of the coordinates it acts on and nowhere else."""
+    tree = arm([Element(kind, on, 1.0, "e", signal="current" if kind == "drive_gain" else "")])
+    motion = moving(tree)
+    weights = np.array([on.get(c, 0.0) for c in tree.coordinates])
+    c, cd, cdd = (x @ weights for x in (motion.q, motion.qd, motion.qdd))
+    expected = np.outer(BASIS[kind](c, cd, cdd, motion.signals["current"]), weights)
+    assert column(tree, motion) == pytest.approx(expected, abs=1e-15)
+
+
+def test_anti_roll_bar_is_a_spring_on_a_difference() -> None:
+    """(31) of paper 000: k_ar (q_i − q_op) on one side, the opposite on the other."""
+    bodies = [Body("chassis", None, "fixed"), *(Body(w, "chassis", "sliding") for w in ("z1", "z2"))]
+    tree = Tree.build(bodies, base="free", elements=[spring({"z1": 1.0, "z2": -1.0}, name="k_ar")])
+    motion = random_motion(np.random.default_rng(0), tree, N)
+    D = regressor(tree, motion)[:, :, -1]
+    difference = motion.q[:, 0] - motion.q[:, 1]
+    assert D[:, 6] == pytest.approx(difference, abs=1e-15)
+    assert D[:, 7] == pytest.approx(-difference, abs=1e-15)
+    assert not D[:, :6].any()
+
+
+@pytest.mark.parametrize("base", ["fixed", "free"])
+@pytest.mark.parametrize("component", range(6))
+@pytest.mark.parametrize("body", ["b", "d"])
+def test_drag_on_a_body_is_a_wrench_of_squared_speed(body: str, component: int, base: str) -> None:
+    """A body exerts C V² on the air, so the rows are what a wrench −C V² acting on it asks for; V and rows by Pinocchio."""
+    name = ("fx", "fy", "fz", "mx", "my", "mz")[component]
+    tree = arm([drag(f"{body}.{name}", 1.0, "C")], base)
+    motion = moving(tree)
+    oracle = PinModel(arm([], base))
+    J = oracle.jacobian(motion.q, body, local=True)
+    rates = motion.qd
+    if base == "free":
+        rates = np.hstack([motion.base.velocity, motion.base.omega, motion.qd])
+    V = np.einsum("nij,nj->ni", J[:, :3], rates)
+    wrench = np.zeros((N, 6))
+    wrench[:, component] = (V**2).sum(axis=1)
+    expected = np.einsum("nir,ni->nr", J, wrench)
+    D = regressor(tree, motion)[:, :, -1]
+    assert pytest.approx(expected, abs=1e-12 * np.abs(expected).max()) == D
+
+
+def test_drag_on_the_base_enters_its_own_row_with_a_plus() -> None:
+    """(32): Cx > 0 is drag, + Cx V² in row fx of the chassis, and nothing in the joints."""
+    tree = arm([drag("base.fx", 1.2, "Cx")], "free")
+    motion = moving(tree)
+    D = regressor(tree, motion)[:, :, -1]
+    assert D[:, 0] == pytest.approx((motion.base.velocity**2).sum(axis=1), rel=1e-14)
+    assert not D[:, 1:].any()
+
+
+def every_kind(base: str) -> Tree:
+    body = "base.fx" if base == "free" else "c.my"
+    return arm(
+        [
+            spring(COMBINATION, 12.0),
+            offset("b", 0.7),
+            damper({"b": 1.0, "c": 1.0}, 0.9),
+            coulomb("a", 0.4),
+            motor_inertia(COMBINATION, 0.3),
+            drive_gain("d", "current", 2.1),
+            drag(body, 0.5),
+            drag("d.fz", 0.2),
+        ],
+        base,
+    )
+
+
+@pytest.mark.parametrize("base", ["fixed", "free"])
+@pytest.mark.parametrize("seed", range(5))
+def test_forces_in_simulation_are_the_columns(seed: int, base: str) -> None:
+    """forward ∘ inverse = identity with every kind at once: the accelerations that come from Γ = D φ are those that went in."""
+    tree = every_kind(base)
+    motion = moving(tree, seed)
+    gamma = regressor(tree, motion) @ tree.parameters.values
+    if base == "free":
+        motion = replace(motion, wrenches={"base": gamma[:, :6]})
+    got = forward_dynamics(tree, replace(motion, forces=gamma[:, -tree.n :], qdd=np.zeros_like(motion.qdd)))
+    assert got.qdd == pytest.approx(motion.qdd, abs=1e-10 * np.abs(motion.qdd).max())
+    if base == "free":
+        assert got.base.acceleration == pytest.approx(motion.base.acceleration, abs=1e-10)
+        assert got.base.omega_dot == pytest.approx(motion.base.omega_dot, abs=1e-10)
+
+
+def test_elements_add_to_what_the_bodies_ask() -> None:
+    tree, bare = every_kind("fixed"), arm([])
+    motion = moving(tree)
+    D = regressor(tree, motion)[:, :, 40:]
+    rigid = inverse_dynamics(bare, motion)
+    assert inverse_dynamics(tree, motion) == pytest.approx(rigid + D @ tree.parameters.values[40:], abs=1e-11)
+
+
+def test_combination_is_a_sum_with_coefficients() -> None:
+    tree = arm([spring(COMBINATION)])
+    assert combination(tree, tree.elements[0], [1.0, 10.0, 100.0, 1000.0]) == 1.5 - 50.0
+
+
+def test_only_drag_needs_velocities() -> None:
+    assert not needs_velocity(arm([spring("a"), damper("b")]))
+    assert needs_velocity(arm([drag("a.fx")]))
+
+
+def test_drag_needs_the_velocity_of_a_free_base() -> None:
+    tree = arm([drag("base.fx", 1.0, "Cx")], "free")
+    motion = moving(tree)
+    slow = replace(motion, base=BaseMotion(motion.base.omega, motion.base.omega_dot, motion.base.acceleration))
+    with pytest.raises(DataError, match=r"drag 'Cx' needs the velocity of the base\.\nExpected motion\.base\.velocity"):
+        regressor(tree, slow)
+
+
+def test_a_missing_signal_is_named() -> None:
+    tree = arm([drive_gain("a", "current", name="K")])
+    with pytest.raises(DataError, match="element 'K' needs the signal 'current', which the motion has not"):
+        regressor(tree, replace(moving(tree), signals={}))

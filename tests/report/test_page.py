@@ -1,0 +1,88 @@
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from studies.small_arm import small_study
+from veridyn.report.page import identification_page
+
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+
+
+class Balance(HTMLParser):
+    """Every element that is opened is closed, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    study = small_study()
+    result = study.result(
+        "small", seed=7, quick=True, inputs={"log": "ab" * 32}, warnings=("log: <b>odd</b> & so on.",)
+    )
+    return identification_page(study, result, "veridyn demo arm --seed 7")
+
+
+def test_it_is_well_formed_and_needs_nothing_from_outside(page: str) -> None:
+    parser = Balance()
+    parser.feed(page)
+    assert parser.open == []
+    assert not re.search(r"<script|<link|<img|src=|href=|@import|url\(|https?://", page)
+    assert len(page) < 1_000_000
+
+
+def test_it_says_what_a_reader_looks_for(page: str) -> None:
+    study = small_study()
+    for name in study.fit.names:
+        assert f">{name}<" in page
+    for relation in study.fit.base.relations():
+        assert relation in page
+    for text in ("It may be used for", "It may not be used for", "veridyn demo arm --seed 7", "quick run", "ab" * 32):
+        assert text in page
+    first = page.index("<h1")
+    assert first < page.index("<table")
+
+
+def test_what_comes_from_outside_is_escaped(page: str) -> None:
+    assert "log: &lt;b&gt;odd&lt;/b&gt; &amp; so on." in page
+    assert "<b>odd" not in page
+
+
+def test_the_same_study_makes_the_same_page(page: str) -> None:
+    study = small_study()
+    result = study.result(
+        "small", seed=7, quick=True, inputs={"log": "ab" * 32}, warnings=("log: <b>odd</b> & so on.",)
+    )
+    assert identification_page(study, result, "veridyn demo arm --seed 7") == page
+
+
+def test_it_can_do_without_truth_priors_and_warnings() -> None:
+    study = replace(small_study(), truth=np.full(len(small_study().truth), np.nan), before=None)
+    text = identification_page(
+        study, study.result("a log", seed=None, quick=False, inputs={}), "veridyn identify study.yaml"
+    )
+    assert "Warnings" not in text
+    assert ">truth<" not in text
+    assert "quick run" not in text
+
+
+def test_pictures_have_words_for_those_who_cannot_see_them(page: str) -> None:
+    pictures = re.findall(r'<svg viewBox="0 0 1000 240"[^>]*>', page)
+    assert len(pictures) == 2 * 2 * 2 + 1
+    assert all('role="img" aria-label="' in p for p in pictures)

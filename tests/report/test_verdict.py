@@ -1,0 +1,66 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from studies.small_arm import small_study
+from veridyn.identify.validate import Validation
+from veridyn.report.verdict import verdict
+from veridyn.studies.identification import IdentificationStudy
+
+
+def with_error(factor: float) -> IdentificationStudy:
+    """The same study as if the other motion had been predicted that much worse."""
+    study = small_study()
+    rows = tuple(replace(r, rms=factor * r.measured_rms) for r in study.check.rows)
+    return replace(study, check=Validation(rows))
+
+
+def test_a_good_study_says_what_it_is_good_for() -> None:
+    said = verdict(small_study())
+    assert said.grade == "good"
+    assert "small arm" in said.headline
+    assert any("24 parameters asked" in s for s in said.findings)
+    assert any("the worst row was off by 20 %" in s for s in said.findings)
+    assert "rad/s" in said.may[0]
+    assert any("simulated" in s for s in said.may_not)
+
+
+@pytest.mark.parametrize(("error", "grade"), [(0.02, "good"), (0.1, "fair"), (0.4, "poor"), (float("nan"), "poor")])
+def test_the_grade_follows_the_error_on_motion_not_seen(error: float, grade: str) -> None:
+    assert verdict(with_error(error)).grade == grade
+
+
+def test_a_poor_model_is_not_recommended_for_anything_but_repair() -> None:
+    said = verdict(with_error(0.4))
+    assert "does not yet predict" in said.headline
+    assert len(said.may) == 1 and "lacks" in said.may[0]
+
+
+def test_error_that_grows_on_the_other_motion_is_told() -> None:
+    assert any(
+        "q1 and q2 the error on the other motion is more than 1.5 times" in s for s in verdict(with_error(0.1)).findings
+    )
+
+
+def test_rows_that_contradict_each_other_and_coloured_residuals_are_told() -> None:
+    study = small_study()
+    coloured = {row: replace(w, p_value=0.0) for row, w in study.whiteness.items()}
+    said = verdict(replace(study, fit=replace(study.fit, residual_sigma=1.5), whiteness=coloured)).findings
+    assert any("contradict each other" in s and "1.50" in s for s in said)
+    assert any("not white" in s and "q1 and q2" in s for s in said)
+
+
+def test_without_a_truth_nothing_is_said_of_it() -> None:
+    study = small_study()
+    said = verdict(replace(study, truth=np.full(len(study.truth), np.nan)))
+    assert not any("truth" in s for s in said.findings)
+    assert not any("simulated" in s for s in said.may_not)
+
+
+def test_deviations_that_promise_too_much_are_told() -> None:
+    study = small_study()
+    far = replace(study, truth=study.fit.values + 3.0 * study.fit.sigma)
+    assert not any("promise" in s for s in verdict(study).findings)
+    assert any("promise more than they hold" in s for s in verdict(far).findings)
+    assert any("larger than stated" in s for s in verdict(far).may)

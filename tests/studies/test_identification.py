@@ -1,0 +1,130 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from studies.small_arm import RATE, believed, log_of, small_arm, small_study
+from veridyn.errors import IdentificationWarning, ModelError
+from veridyn.identify.estimate import identify
+from veridyn.identify.observation import Sampling
+from veridyn.identify.validate import validate
+from veridyn.model.motion import Motion
+from veridyn.studies.identification import identification
+
+
+def test_the_fit_is_that_of_identify_and_the_check_that_of_validate() -> None:
+    study = small_study()
+    fit = identify(study.model, study.training, sampling=Sampling(trim=10))
+    np.testing.assert_array_equal(study.fit.values, fit.values)
+    np.testing.assert_array_equal(study.fit.covariance, fit.covariance)
+    check = validate(fit, study.validation, sampling=Sampling(trim=10))
+    assert study.check == check
+
+
+def test_figures_say_what_was_found() -> None:
+    study = small_study()
+    f = study.figures
+    assert f["parameters_asked"] == 24
+    assert f["base_parameters"] == f["base_parameters_excited"] == study.fit.base.count
+    assert f["well_identified"] == sum(p.sigma_percent < 10 for p in study.parameters)
+    assert f["worst_cross_validation_percent"] == pytest.approx(100 * max(r.relative_error for r in study.check.rows))
+    assert f["condition"] == study.fit.condition
+    assert f["condition_scaled"] == study.fit.condition_scaled
+    assert f["residual_sigma"] == pytest.approx(1.0, abs=0.1)
+    assert f["rows_with_white_residual"] == 2
+    assert all(np.isfinite(v) for v in f.values())
+    assert all(v >= 0 for k, v in f.items() if k.endswith("_percent"))
+
+
+def test_priors_that_are_a_fifth_off_predict_forces_a_fifth_off() -> None:
+    # Forces are linear in the parameters, so 1.2 times all of them is 20 % more force; noise adds a little in quadrature.
+    study = small_study()
+    assert study.figures["worst_cross_validation_before_percent"] == pytest.approx(20.0, abs=0.5)
+    assert study.figures["worst_cross_validation_percent"] < 5.0
+
+
+def test_the_truth_is_reduced_like_the_estimates_and_used_for_nothing_else() -> None:
+    study, truth = small_study(), small_arm()
+    np.testing.assert_allclose(study.truth, study.fit.base.reduce(truth.parameters.values))
+    assert study.figures["share_inside_two_sigma"] > 0.8
+    assert study.figures["share_inside_two_sigma"] == np.mean([p.inside for p in study.parameters])
+    rng = np.random.default_rng(7)
+    logs = log_of(truth, rng, "training"), log_of(truth, rng, "validation")
+    blind = identification(believed(truth), *logs, sampling=Sampling(trim=10))
+    np.testing.assert_array_equal(blind.fit.values, study.fit.values)
+    assert "share_inside_two_sigma" not in blind.figures
+    assert all(p.inside is None for p in blind.parameters)
+
+
+def test_a_truth_of_another_machine_is_refused() -> None:
+    truth = small_arm()
+    rng = np.random.default_rng(1)
+    log = log_of(truth, rng, "log", 1.0)
+    other = replace(truth, elements=truth.elements[:1])
+    other = replace(other, parameters=replace(truth.parameters, names=tuple(n + "x" for n in truth.parameters.names)))
+    with pytest.raises(ModelError, match="other parameters than the model"):
+        identification(truth, log, log, truth=other)
+
+
+def test_without_priors_there_is_no_before() -> None:
+    truth = small_arm()
+    rng = np.random.default_rng(2)
+    model = truth.with_parameters(np.full(len(truth.parameters), np.nan))
+    study = identification(model, log_of(truth, rng, "a", 3.0), log_of(truth, rng, "b", 3.0), truth=truth)
+    assert study.before is None
+    assert "worst_cross_validation_before_percent" not in study.figures
+    assert study.check.relative_error < 0.05
+
+
+def test_a_motion_that_excites_less_is_warned_of_by_name() -> None:
+    truth = small_arm()
+    rng = np.random.default_rng(3)
+    log = log_of(truth, rng, "half", 3.0)
+    still = log.replacing(replace(log["q.q1"], values=np.zeros(len(log["q.q1"]))))
+    with pytest.warns(IdentificationWarning, match=r"(?s)does not excite all.*not separated: .*h_q1"):
+        identification(truth, still, still)
+
+
+def test_masks_belong_to_the_training_motion_alone() -> None:
+    truth = small_arm()
+    rng = np.random.default_rng(4)
+    training, validation = log_of(truth, rng, "a", 4.0), log_of(truth, rng, "b", 2.0)
+    mask = np.arange(int(4.0 * RATE)) % 2 == 0
+    study = identification(truth, training, validation, sampling=Sampling(drop={"q1": mask}))
+    assert [r.samples for r in study.fit.rows] == [400, 800]
+    assert [r.samples for r in study.check.rows] == [400, 400]
+    assert study.traces["training"].used.sum(axis=0).tolist() == [400, 800]
+    assert study.traces["validation"].used.all()
+
+
+def test_progress_is_told_by_stage() -> None:
+    truth, told = small_arm(), []
+    rng = np.random.default_rng(8)
+    log = log_of(truth, rng, "a", 2.0)
+    identification(truth, log, log, progress=lambda task, done, total: told.append(task))
+    assert [t.split(":")[0] for t in dict.fromkeys(told)] == [
+        "preparing the logs",
+        "identifying",
+        "validating",
+        "predicting",
+    ]
+
+
+def test_the_summary_holds_fit_and_validation() -> None:
+    text = small_study().summary()
+    assert "base parameters by weighted least squares" in text
+    assert "on motion not seen before" in text
+
+
+def test_sampling_may_be_made_for_each_motion() -> None:
+    truth = small_arm()
+    rng = np.random.default_rng(11)
+    training, validation = log_of(truth, rng, "a", 4.0), log_of(truth, rng, "b", 2.0)
+
+    def second_half(along: Motion) -> Sampling:
+        return Sampling(drop={"q2": np.arange(len(along)) < len(along) // 2})
+
+    study = identification(truth, training, validation, sampling=second_half)
+    assert [r.samples for r in study.fit.rows] == [800, 400]
+    assert [r.samples for r in study.check.rows] == [400, 200]
+    assert study.settings["masked"] == "400 samples of q2"
