@@ -73,7 +73,7 @@ def test_an_empty_factor_changes_nothing() -> None:
     f = in_blocks(A, np.random.default_rng(0))
     both = empty("q1", COLUMNS).merge(f)
     same(both, A)
-    assert f.absorb(A[:0]) is f
+    assert np.array_equal(f.absorb(A[:0]).R, f.R) and f.absorb(A[:0]).samples == 50
 
 
 def test_residual_and_norm() -> None:

@@ -56,6 +56,7 @@ def test_errors_on_another_motion_are_those_of_the_noise() -> None:
 def test_numbers_are_those_of_the_residual_computed_whole() -> None:
     """r = (Γ − Γ_ext) − D φ sample by sample, with known parameters on the measured side."""
     fit, other = fitted(), log(2)
+    assert other.forces is not None
     error = other.forces - inverse_dynamics(fit.identified(), other)
     known = 0.2 * np.column_stack([other.qd[:, 0], np.zeros(500)])
     y = other.forces - external_rows(arm(), other) - known

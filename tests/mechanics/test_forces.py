@@ -117,6 +117,7 @@ def test_drag_on_the_base_enters_its_own_row_with_a_plus() -> None:
     tree = arm([drag("base.fx", 1.2, "Cx")], "free")
     motion = moving(tree)
     D = regressor(tree, motion)[:, :, -1]
+    assert motion.base is not None and motion.base.velocity is not None
     assert D[:, 0] == pytest.approx((motion.base.velocity**2).sum(axis=1), rel=1e-14)
     assert not D[:, 1:].any()
 

@@ -109,7 +109,7 @@ def test_two_joints_on_one_axis_with_nothing_between_are_refused() -> None:
     X = [0.5, 0.0, 0.0, 0.5, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
     tree = Tree.build(bodies, inertia={"outer": X})
     motion = Motion(np.zeros(1), *np.zeros((3, 1, 2)), forces=np.ones((1, 2)))
-    with pytest.raises(ModelError, match="mass matrix is singular: some combination of coordinates moves no mass"):
+    with pytest.raises(ModelError, match=r"mass matrix is singular.*: some combination of coordinates moves no mass"):
         forward_dynamics(tree, motion)
 
 

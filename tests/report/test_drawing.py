@@ -11,6 +11,11 @@ def test_ticks_are_round_numbers_within_the_range() -> None:
     assert [(t.percent, t.label) for t in down] == [(100.0, "0"), (50.0, "5"), (0.0, "10")]
 
 
+def test_there_are_three_ticks_at_least() -> None:
+    for low in np.linspace(-1.0, -0.3, 30):
+        assert len(Axis(low, 0.47).ticks(2)) >= 3
+
+
 @pytest.mark.parametrize(("rough", "step"), [(0.11, 0.2), (1.0, 1.0), (3.0, 5.0), (7.0, 10.0), (2.0, 2.0)])
 def test_steps(rough: float, step: float) -> None:
     assert round_step(rough) == pytest.approx(step)

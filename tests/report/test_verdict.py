@@ -39,7 +39,8 @@ def test_a_poor_model_is_not_recommended_for_anything_but_repair() -> None:
 
 def test_error_that_grows_on_the_other_motion_is_told() -> None:
     assert any(
-        "q1 and q2 the error on the other motion is more than 1.5 times" in s for s in verdict(with_error(0.1)).findings
+        "q1 and q2 the rms error on the other motion is more than 1.5 times" in s
+        for s in verdict(with_error(0.1)).findings
     )
 
 

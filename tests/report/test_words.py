@@ -31,10 +31,12 @@ def test_numbers_for_the_eye() -> None:
     assert number(-0.00012345) == "−0.0001234"
     assert number(1.3e13, 2) == "1.3·10¹³"
     assert number(float("inf")) == "–"
-    assert [percent(x) for x in (0.042, 0.55, 3.14, 18.4, 379.2, 1e5, float("inf"), float("nan"))] == [
+    assert [percent(x) for x in (0.042, 0.55, 1.0, 3.14, 9.97, 18.4, 379.2, 1e5, float("inf"), float("nan"))] == [
         "0.04",
         "0.55",
+        "1.0",
         "3.1",
+        "10",
         "18",
         "379",
         "> 999",

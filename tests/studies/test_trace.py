@@ -11,7 +11,7 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth
 from veridyn.studies.identification import identification
-from veridyn.studies.trace import row_unit
+from veridyn.studies.trace import Trace, residual_whiteness, row_unit
 
 
 def test_samples_a_row_does_not_use_are_marked_as_the_fit_counts_them() -> None:
@@ -68,3 +68,16 @@ def test_units_of_rows() -> None:
     assert row_unit(arm, "q1") == "N*m"
     assert row_unit(arm, "fx") == "N"
     assert row_unit(arm, "mz") == "N*m"
+
+
+def test_whiteness_of_white_noise_holds_its_level_where_samples_are_left_out() -> None:
+    # p-values of a test that holds its level are uniform: of 200, 10 below 0.05 are expected, and 20 is 3.2 deviations more.
+    rng = np.random.default_rng(12)
+    t = np.arange(1500) / RATE
+    used = (np.sin(2.0 * np.pi * 0.7 * t) > -0.6)[:, None]
+    low = 0
+    for _ in range(200):
+        noise = rng.normal(size=(len(t), 1))
+        seen = Trace(t, ("q1",), ("N*m",), noise, np.zeros_like(noise), used)
+        low += residual_whiteness(seen, Sampling())["q1"].p_value < 0.05
+    assert low <= 20

@@ -16,7 +16,14 @@ from veridyn.symbolic.qr_llvm import qr_program
 Array = NDArray[np.float64]
 ROWS = 8  # the step works on full groups of rows
 _SIGNATURE = ctypes.CFUNCTYPE(
-    None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
+    None,
+    ctypes.c_int64,
+    ctypes.c_int64,
+    ctypes.c_void_p,
+    ctypes.c_int64,
+    ctypes.c_void_p,
+    ctypes.c_int64,
+    ctypes.c_void_p,
 )
 
 

@@ -29,8 +29,8 @@ from veridyn.simulate.simulator import simulate
 
 Array = NDArray[np.float64]
 
-FRICTION_SPEED = 0.1  # rad/s, the width of the simulator's dry friction
-STANDSTILL = 5.0 * FRICTION_SPEED  # beyond it tanh is 1 to 1e-4
+FRICTION_SPEED = 0.02  # rad/s, below which the simulator's dry friction is rounded off
+STANDSTILL = 25.0 * FRICTION_SPEED  # beyond it the friction is full to 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,12 +114,11 @@ def mistrusted(truth: Tree, rng: np.random.Generator, share: float = 0.2) -> Tre
 def tracking(reference: FourierTrajectory, model: Tree, duration: float) -> Tracking:
     """The arm under its controller: feed-forward by `model`, feedback with a bandwidth of 4 Hz, sampled at 250 Hz.
 
-    Dry friction is integrated as tanh(q̇ / 0.1 rad/s): the lightest joint would make anything sharper too stiff for a
-    demonstration that must not take a minute.
+    Dry friction rounded off at standstill is stiff for the light joints of the wrist, hence the implicit method.
     """
     inertia = np.array([0.7, 1.4, 0.3, 0.04, 0.05, 0.0105])  # kg*m^2, about what each joint moves
     bandwidth = 25.0  # rad/s
-    method = Method("RK45", rtol=1e-4, atol=1e-6, friction_speed=FRICTION_SPEED)
+    method = Method("LSODA", rtol=1e-6, atol=1e-7, friction_speed=FRICTION_SPEED)
     return Tracking(reference, duration, 250.0, bandwidth**2 * inertia, 2.0 * bandwidth * inertia, model, method)
 
 

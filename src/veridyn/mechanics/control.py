@@ -70,8 +70,8 @@ def feedforward(
 ) -> Callable[[float], Array]:
     """Γ_ff(t) = Γ(q_r, q̇_r, q̈_r) of a model on a fixed base: a cubic spline through one value every `step` seconds.
 
-    `friction_speed`: the controller's dry friction is tanh(q̇_r / friction_speed) where given, so that it switches as
-    gently as a drive would; with 0 it is sign(q̇_r), which the spline rounds within a step.
+    `friction_speed`: the controller takes dry friction as tanh(v / friction_speed) where given, so that it switches gently;
+    with 0 it is sign(v), which the spline rounds within a step.
     """
     if not (step > 0.0 and end > start and friction_speed >= 0.0):
         raise DataError(

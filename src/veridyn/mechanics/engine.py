@@ -22,7 +22,7 @@ from veridyn.symbolic.cache import Stored, is_remembered, key_of, load_or_make, 
 from veridyn.symbolic.count import Count, count
 from veridyn.symbolic.emit_llvm import BLOCK, emit
 from veridyn.symbolic.host import Host, this_host
-from veridyn.symbolic.kernel import Kernel, compile_object, padded
+from veridyn.symbolic.kernel import Addresses, Kernel, compile_object, padded
 
 Array = NDArray[np.float64]
 Engine = Literal["auto", "compiled", "numpy"]
@@ -39,7 +39,7 @@ class Compiled:
     labels: tuple[Label, ...]
     count: Count
 
-    def __call__(self, tree: Tree, motion: Motion, addresses: Sequence[int] | Array, values: Array, threads: int = 1) -> None:
+    def __call__(self, tree: Tree, motion: Motion, addresses: Addresses, values: Array, threads: int = 1) -> None:
         """Fill outputs, one address for each label, for all samples of a motion; see :meth:`Kernel.run` for the room they need.
 
         `values` are all parameters of the tree, of which the kernel takes those it uses.
@@ -97,14 +97,15 @@ def _key(tree: Tree, request: Request, target: Host) -> str:
     return key_of(signature(tree), repr(request), target.signature, source_digest())
 
 
-def compiled(tree: Tree, request: Request, host: Host | None = None) -> Compiled:
-    """The kernel of a request: from memory, from disk, or made now."""
-    target = host or this_host()
+def compiled(tree: Tree, request: Request, host: Host | None = None, single: bool = False) -> Compiled:
+    """The kernel of a request: from memory, from disk, or made now; for blocks of samples, or for a `single` one a call."""
+    target = this_host(1) if single else host or this_host()
+    block = 1 if single else BLOCK
     key = _key(tree, request, target)
 
     def make() -> Stored:
         f = formula(tree, request)
-        program = emit(f.graph, f.outputs, f.samples, f.parameters, target.width)
+        program = emit(f.graph, f.outputs, f.samples, f.parameters, target.width, block)
         counted = count(f.graph, f.outputs)
         description = {
             "labels": [list(label) for label in f.labels],
@@ -119,7 +120,7 @@ def compiled(tree: Tree, request: Request, host: Host | None = None) -> Compiled
         stored = load_or_make(key, make)
         d = stored.description
         labels = tuple(tuple(label) for label in d["labels"])
-        kernel = Kernel(stored.code, tuple(d["samples"]), tuple(d["parameters"]), len(labels), d["places"])
+        kernel = Kernel(stored.code, tuple(d["samples"]), tuple(d["parameters"]), len(labels), d["places"], block)
         return Compiled(kernel, labels, Count(*d["count"]))
 
     return remembered(key, load)
@@ -137,7 +138,9 @@ def signature(tree: Tree) -> str:
     elements = []
     for e in tree.elements:
         on = e.on_body
-        acts = tuple((number[c], a) for c, a in e.on.items()) if on is None else (tree.index(on[0]), on[1], *e.on.values())
+        acts = (
+            tuple((number[c], a) for c, a in e.on.items()) if on is None else (tree.index(on[0]), on[1], *e.on.values())
+        )
         elements.append((e.kind, acts, e.signal))
     return repr((tree.base, tuple(float(x) for x in tree.gravity), bodies, elements))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from veridyn.errors import Fault, ModelError
 from veridyn.spatial.algebra import Scalar, add, is_zero, mul
 
 
@@ -17,6 +18,10 @@ def solve_symmetric(entries: Mapping[tuple[int, int], Scalar], load: Sequence[Sc
     L: dict[tuple[int, int], Scalar] = {}
     inverse: list[Scalar] = [0.0] * n
     for k in range(n - 1, -1, -1):
+        if (k, k) not in H:
+            raise ModelError(
+                Fault("it moves no mass, so no force gives it a finite acceleration.", where=f"row number {k}")
+            )
         inverse[k] = 1.0 / H[k, k]
         left = [j for j in range(k) if (k, j) in H]
         for j in left:

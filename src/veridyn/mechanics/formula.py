@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from veridyn.mechanics.columns import columns
 from veridyn.mechanics.factorise import solve_symmetric
 from veridyn.mechanics.forces import all_rows, needs_velocity
 from veridyn.mechanics.mass import equations_of_motion, mass_entries
 from veridyn.mechanics.newton_euler import Outward, State, Wrench, carry, outward, rigid_rows
-from veridyn.mechanics.columns import columns
 from veridyn.mechanics.samples import minus_gravity
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import add, is_zero, mul
 from veridyn.spatial.linalg import Vec
 from veridyn.symbolic.derivative import forward as derivatives
-from veridyn.symbolic.expression import Expression, Graph, Number
+from veridyn.symbolic.expression import Expression, Graph, Number, live
 
 Label = tuple[int, ...]
 
@@ -28,13 +28,25 @@ Label = tuple[int, ...]
 class Request:
     """What to compute: a quantity, the rows and columns of it, and the bodies on which wrenches act.
 
-    `columns` of "equations" are (column, column it counts for, factor, asked); of "regressor" plain numbers.
+    `friction_speed`: where above zero, dry friction is rounded off below it, for integrators. `columns` of "equations" are
+    (column, column it counts for, factor, asked); of "regressor" plain numbers.
     """
 
     quantity: str
     rows: tuple[int, ...] = ()
     columns: tuple[object, ...] = ()
     bodies: tuple[int, ...] = ()
+    friction_speed: float = 0.0
+
+
+@dataclass(eq=False)
+class _SmoothGraph(Graph):
+    """A graph in which the jump of dry friction at standstill is rounded off: sign(v) is v/√(v² + speed²)."""
+
+    speed: float = 1.0
+
+    def sign(self, x: Number) -> Number:
+        return self.div(x, self.sqrt(self.add(self.mul(x, x), self.speed**2)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,12 +99,13 @@ class _Symbols:
 
 def formula(tree: Tree, request: Request) -> Formula:
     """The expressions of a request."""
-    graph = Graph()
+    graph = _SmoothGraph(speed=request.friction_speed) if request.friction_speed > 0 else Graph()
     found = _QUANTITIES[request.quantity](_Symbols(tree, graph), request)
     kept = {label: value for label, value in found.items() if not is_zero(value)}
-    by_kind = sorted(graph.inputs, key=graph.inputs.__getitem__)
-    samples = tuple(name for name in by_kind if not name.startswith("p."))
-    parameters = tuple(name for name in by_kind if name.startswith("p."))
+    used = set(live(graph, kept.values()))
+    names = [name for name, node in graph.inputs.items() if node in used]
+    samples = tuple(name for name in names if not name.startswith("p."))
+    parameters = tuple(name for name in names if name.startswith("p."))
     return Formula(graph, list(kept.values()), list(kept), samples, parameters)
 
 

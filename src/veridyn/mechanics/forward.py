@@ -19,6 +19,7 @@ from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import ARRAYS, Scalar
 
 Array = NDArray[np.float64]
+SINGULAR = 1e-7  # of a pivot of the matrix scaled to unit diagonal; its square is the mass left of a unit one
 
 
 def forward_dynamics(
@@ -44,10 +45,10 @@ def forward_dynamics(
     bodies = tuple(sorted(tree.index(name) for name in motion.wrenches))
     request = Request("forward", tuple(range(len(tree.rows))), bodies=bodies)
     if wants_compiled(engine, tree, request, len(motion)):
-        _check_masses(tree, motion[:1], values)
+        check_mass(tree, mass_matrix(tree, motion.q[:1], values, engine="numpy"))
         solved = filled(compiled(tree, request), tree, motion, (len(tree.rows),), values=values, threads=threads)
         if not np.isfinite(solved).all():
-            raise _singular(tree)
+            check_mass(tree, mass_matrix(tree, motion.q[~np.isfinite(solved).all(axis=1)], values, engine="numpy"))
     else:
         solved = _solved(tree, motion, values)
     base = motion.base
@@ -88,23 +89,16 @@ def mass_matrix(
 
 
 def solve_mass(tree: Tree, M: Array, load: Array) -> Array:
-    """a (…, rows) with M a = load; refused by name where a coordinate moves no mass."""
-    _check_diagonal(tree, M)
-    try:
-        return np.asarray(np.linalg.solve(M, load[..., None])[..., 0], dtype=np.float64)
-    except np.linalg.LinAlgError:
-        raise _singular(tree) from None
+    """a (…, rows) with M a = load; refused by name where a coordinate, or a combination of them, moves no mass."""
+    check_mass(tree, M)
+    return np.asarray(np.linalg.solve(M, load[..., None])[..., 0], dtype=np.float64)
 
 
-def _check_masses(tree: Tree, motion: Motion, values: Array) -> None:
-    """Refuse a machine whose mass matrix has a zero on its diagonal, before its factors divide by it."""
-    X, gains = split(tree, values)
-    _check_diagonal(tree, _dense(tree, mass_entries(tree, posed(tree, motion.q), X, gains), 1))
-
-
-def _check_diagonal(tree: Tree, M: Array) -> None:
-    diagonal = np.abs(np.diagonal(M, axis1=-2, axis2=-1)).reshape(-1, len(tree.rows)).max(axis=0)
-    light = [tree.rows[r] for r in np.flatnonzero(diagonal <= 1e-12 * diagonal.max())]
+def check_mass(tree: Tree, M: Array) -> None:
+    """Refuse a mass matrix (…, rows, rows) that is not safely positive: nothing may be divided by it."""
+    diagonal = np.diagonal(M, axis1=-2, axis2=-1)
+    least = diagonal.reshape(-1, len(tree.rows)).min(axis=0)
+    light = [tree.rows[r] for r in np.flatnonzero(least <= 1e-12 * np.abs(diagonal).max(initial=0.0))]
     if light:
         raise ModelError(
             Fault(
@@ -113,16 +107,19 @@ def _check_diagonal(tree: Tree, M: Array) -> None:
                 hint="Give a body it carries a mass, or make the joint fixed.",
             )
         )
-
-
-def _singular(tree: Tree) -> ModelError:
-    return ModelError(
-        Fault(
-            "the mass matrix is singular: some combination of coordinates moves no mass.",
-            where=tree.name,
-            hint="Look for two joints on one axis with nothing between them.",
+    scale = 1.0 / np.sqrt(diagonal)
+    try:
+        pivots = np.diagonal(np.linalg.cholesky(M * scale[..., None] * scale[..., None, :]), axis1=-2, axis2=-1)
+    except np.linalg.LinAlgError:
+        pivots = np.zeros(1)
+    if pivots.min(initial=1.0) < SINGULAR:
+        raise ModelError(
+            Fault(
+                "the mass matrix is singular or not positive: some combination of coordinates moves no mass, or a negative one.",
+                where=tree.name,
+                hint="Look for two joints on one axis with nothing between them, or for parameters no body can have.",
+            )
         )
-    )
 
 
 def _dense(tree: Tree, entries: Mapping[tuple[int, int], Scalar], samples: int) -> Array:

@@ -16,15 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import solve_ivp
 
 from veridyn.errors import DataError, Fault, Faults, SimulationError
-from veridyn.mechanics.forward import solve_mass
-from veridyn.mechanics.mass import equations_of_motion
-from veridyn.mechanics.newton_euler import State, Wrench
-from veridyn.mechanics.samples import complete_values, minus_gravity, split
+from veridyn.mechanics.engine import Engine
+from veridyn.mechanics.instant import Instant
+from veridyn.mechanics.samples import complete_values
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
-from veridyn.spatial.algebra import FLOATS, Algebra, FloatAlgebra
-from veridyn.spatial.rotations import matrix_of, quaternion_rate
+from veridyn.spatial.rotations import matrix_of, quaternion_rate, rotation_of
 
 Array = NDArray[np.float64]
 Forces = Callable[[float, Array, Array], ArrayLike]
@@ -55,7 +53,7 @@ class Method:
     """How to integrate: "RK4" with `step`, or one of SciPy's methods, where `step` is the longest step allowed.
 
     `friction_speed`: dry friction is a jump at standstill, which no integrator of fixed order follows; where given, sign(v) becomes
-    tanh(v / friction_speed), and the difference from the jump is the simulator's, not the model's.
+    v/√(v² + friction_speed²), and the difference from the jump is the simulator's, not the model's.
     """
 
     name: str = "DOP853"
@@ -74,21 +72,11 @@ class Trajectory:
     base_rotation: Array | None = None
 
 
-@dataclass(frozen=True)
-class _Smooth(FloatAlgebra):
-    speed: float = 1.0
-
-    def sign(self, x: float) -> float:
-        return math.tanh(x / self.speed)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _System:
     tree: Tree
     inputs: Inputs
-    algebra: Algebra
-    X: Mapping[int, tuple[float, ...]]
-    gains: list[float]
+    instant: Instant
 
     @property
     def free(self) -> bool:
@@ -96,38 +84,18 @@ class _System:
 
     def accelerations(self, t: float, y: Array) -> tuple[Array, Array, dict[str, Array], Mapping[str, float]]:
         """All accelerations, and the forces, wrenches and signals that cause them."""
-        tree, n = self.tree, self.tree.n
-        at = 7 if self.free else 0
-        q, qd = y[at : at + n], y[-n:] if n else y[:0]
-        forces = (
-            np.zeros(n) if self.inputs.forces is None else np.asarray(self.inputs.forces(t, q, qd), dtype=np.float64)
-        )
-        wrenches = {} if self.inputs.wrenches is None else self.inputs.wrenches(t, q, qd)
-        wrenches = {k: np.asarray(w, dtype=np.float64) for k, w in wrenches.items()}
-        signals = {} if self.inputs.signals is None else self.inputs.signals(t, q, qd)
-        acting: dict[int, Wrench] = {}
-        for body, w in wrenches.items():
-            fx, fy, fz, mx, my, mz = w.tolist()
-            acting[tree.index(body)] = ((fx, fy, fz), (mx, my, mz))
-        entries, bias = equations_of_motion(
-            tree, self._state(y, q, qd), self.X, self.gains, acting, signals, self.algebra
-        )
-        rows = len(tree.rows)
-        M = np.zeros((rows, rows))
-        for place, value in entries.items():
-            M[place] = value
-        load = -np.array(bias)
-        load[rows - n :] += forces
-        return solve_mass(tree, M, load), forces, wrenches, signals
-
-    def _state(self, y: Array, q: Array, qd: Array) -> State:
-        still = [0.0] * self.tree.n
-        if not self.free:
-            return State(q.tolist(), qd.tolist(), still, vd=minus_gravity(self.tree))
-        R = matrix_of(y[3:7] / np.linalg.norm(y[3:7]))
         n = self.tree.n
-        v, w = (R.T @ y[7 + n : 10 + n]).tolist(), y[10 + n : 13 + n].tolist()
-        return State(q.tolist(), qd.tolist(), still, w=tuple(w), v=tuple(v))
+        at = 7 if self.free else 0
+        q, qd = y[at : at + n], y[len(y) - n :]
+        act = self.inputs
+        forces = np.zeros(n) if act.forces is None else np.asarray(act.forces(t, q, qd), dtype=np.float64)
+        wrenches = {} if act.wrenches is None else act.wrenches(t, q, qd)
+        wrenches = {k: np.asarray(w, dtype=np.float64) for k, w in wrenches.items()}
+        signals = {} if act.signals is None else act.signals(t, q, qd)
+        v = w = np.zeros(3)
+        if self.free:
+            v, w = rotation_of(y[3:7]).T @ y[7 + n : 10 + n], y[10 + n : 13 + n]
+        return self.instant(q, qd, forces, w, v, wrenches, signals), forces, wrenches, signals
 
     def rate(self, t: float, y: Array) -> Array:
         n = self.tree.n
@@ -135,7 +103,7 @@ class _System:
         if not self.free:
             return np.concatenate([y[n:], a])
         quaternion, velocity, omega = y[3:7], y[7 + n : 10 + n], y[10 + n : 13 + n]
-        R = matrix_of(quaternion / np.linalg.norm(quaternion))
+        R = rotation_of(quaternion)
         return np.concatenate(
             [velocity, quaternion_rate(quaternion, omega), y[13 + n :], R @ a[:3] + self.tree.gravity, a[3:]]
         )
@@ -151,6 +119,7 @@ def integrate(
     base: BaseState | None = None,
     method: Method | None = None,
     parameters: Array | None = None,
+    engine: Engine = "compiled",
     progress: Progress = silent,
 ) -> Trajectory:
     """The motion from (q, q̇) at t[0], sampled at the times t, with exact accelerations and the forces that acted.
@@ -160,12 +129,14 @@ def integrate(
     """
     how = method or Method()
     clock, y0 = np.asarray(t, dtype=np.float64), _initial(tree, t, q, qd, base, how)
-    X, gains = split(tree, complete_values(tree, parameters))
-    algebra = _Smooth(how.friction_speed) if how.friction_speed > 0 else FLOATS
-    acting = inputs if isinstance(inputs, Inputs) else Inputs(inputs)
-    system = _System(tree, acting, algebra, X, gains)
+    instant = Instant(tree, complete_values(tree, parameters), how.friction_speed, engine)
+    system = _System(tree, inputs if isinstance(inputs, Inputs) else Inputs(inputs), instant)
 
     def rate(time: float, y: Array) -> Array:
+        if not np.isfinite(y).all():
+            raise SimulationError(
+                Fault(f"the motion is no longer finite at {time:.6g} s.", where=tree.name, hint="Try a smaller step.")
+            )
         progress("simulating", time - clock[0], clock[-1] - clock[0])
         return system.rate(time, y)
 
@@ -185,13 +156,6 @@ def integrate(
                     hint="Look for a stiff spring, dry friction at standstill (friction_speed=), or a force that runs away.",
                 )
             )
-    if not np.isfinite(states).all():
-        first = int(np.argmin(np.isfinite(states).all(axis=1)))
-        raise SimulationError(
-            Fault(
-                f"the motion is no longer finite at {clock[first]:.6g} s.", where=tree.name, hint="Try a smaller step."
-            )
-        )
     return _trajectory(system, clock, states)
 
 

@@ -1,7 +1,7 @@
 """The mass matrix over scalars of any kind, by composite bodies.
 
-Each body with all it carries, rigid for the moment, is one composite body: the column of a coordinate is what a unit acceleration of it asks
-of the composite body, carried inwards by the same equations (11) to (17).
+Each body with all it carries, rigid for the moment, is one composite body: the column of a coordinate is what a unit acceleration
+of it asks of the composite body, carried inwards by the same equations (11) to (17).
 """
 
 from __future__ import annotations

@@ -64,10 +64,13 @@ class Axis:
         return (np.asarray(value, dtype=np.float64) - self.low) / (self.high - self.low)
 
     def ticks(self, count: int = 5, upwards: bool = False) -> tuple[Tick, ...]:
-        """Round numbers within the range; `upwards` for an axis whose low end is at the bottom."""
-        step = round_step((self.high - self.low) / count)
-        first = math.ceil(self.low / step - 1e-9)
-        last = math.floor(self.high / step + 1e-9)
+        """About `count` round numbers within the range, three at least; `upwards` for an axis whose low end is at the bottom."""
+        step, first, last = 0.0, 0, 0
+        while last - first < 2:
+            step = round_step((self.high - self.low) / count)
+            first = math.ceil(self.low / step - 1e-9)
+            last = math.floor(self.high / step + 1e-9)
+            count += 1
         out = []
         for k in range(first, last + 1):
             share = float(self.share(k * step))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veridyn.identify.base import BaseParameters
 from veridyn.report.drawing import Axis, Curve, Plot, Tick, axis_over, dots, level, line, shared
@@ -12,6 +13,7 @@ from veridyn.report.words import superscript, unit_text
 from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.trace import Trace
 
+Array = NDArray[np.float64]
 NAMES = {"training": "Motion it learned from", "validation": "Motion it had not seen"}
 
 
@@ -39,10 +41,15 @@ def row_figures(study: IdentificationStudy) -> tuple[RowFigure, ...]:
     figures = []
     for k, row in enumerate(rows):
         forces = shared([t.measured[:, k] for t in traces.values()] + [t.predicted[:, k] for t in traces.values()])
-        residual = shared([t.residual[:, k] for t in traces.values()])
+        residual = shared([_used(t, k) for t in traces.values()])
         panels = [_panel(NAMES.get(name, name), t, k, forces, residual) for name, t in traces.items()]
         figures.append(RowFigure(row, tuple(panels)))
     return tuple(figures)
+
+
+def _used(t: Trace, k: int) -> Array:
+    """The differences that decide the scale: those the row uses, or all where it uses none."""
+    return t.residual[t.used[:, k], k] if t.used[:, k].any() else t.residual[:, k]
 
 
 def _panel(title: str, t: Trace, k: int, forces: Axis, residual: Axis) -> Panel:
@@ -65,7 +72,7 @@ def _panel(title: str, t: Trace, k: int, forces: Axis, residual: Axis) -> Panel:
         f"{row}, {title.lower()}: measured less predicted over time",
         (
             Curve("zero", level(0.0, residual)),
-            *([] if used.all() else [Curve("unused", line(t.t, whole, time, residual), "difference, sample not used")]),
+            *([] if used.all() else [Curve("unused", line(t.t, whole, time, residual), "difference, not used")]),
             Curve("residual", line(t.t, np.where(used, whole, np.nan), time, residual), "difference"),
         ),
         time.ticks(7),

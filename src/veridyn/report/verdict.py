@@ -11,7 +11,7 @@ from veridyn.report.words import count, listed, number, percent
 from veridyn.studies.identification import IdentificationStudy
 
 CLOSE, USEFUL = 5.0, 15.0  # percent of the measured force on motion not seen: below them "closely", "usefully"
-WORSE = 1.5  # times the error on its own motion: more than this is not noise
+WORSE = 1.5  # times the rms error on its own motion: more than this is not noise
 WITHIN_TWO = 0.9545  # of normal errors are within two standard deviations
 DISAGREE = 1.1  # σ of (26) above which the rows contradict each other
 
@@ -68,11 +68,11 @@ def _findings(study: IdentificationStudy) -> list[str]:
 
 def _cautions(study: IdentificationStudy) -> list[str]:
     out = []
-    own = {r.row: r.relative_error for r in study.fit.rows}
-    worse = [r.row for r in study.check.rows if r.relative_error > WORSE * own[r.row]]
+    own = {r.row: r.rms for r in study.fit.rows}
+    worse = [r.row for r in study.check.rows if r.rms > WORSE * own[r.row]]
     if worse:
         out.append(
-            f"In {listed(worse)} the error on the other motion is more than {WORSE:g} times that on its own: the model may have learnt "
+            f"In {listed(worse)} the rms error on the other motion is more than {WORSE:g} times that on its own: the model may have learnt "
             "noise there, or the other motion shows something the model lacks."
         )
     if study.fit.residual_sigma > DISAGREE:

@@ -47,14 +47,14 @@ def like(value: float, sigma: float) -> str:
 
 
 def percent(value: float) -> str:
-    """Percent with sensible digits: 0.042, 3.1, 18, above 999."""
+    """Percent with two digits: 0.04, 0.84, 3.1, 18; above 999 nobody cares."""
     if not math.isfinite(value):
         return "–" if math.isnan(value) else "> 999"
     if value > 999.0:
         return "> 999"
-    if value >= 99.5:
-        return f"{value:.0f}"
-    return f"{value:.2g}" if value >= 0.1 else f"{value:.1g}"
+    if value < 0.095:
+        return f"{value:.1g}"
+    return f"{value:.{0 if value >= 9.95 else 1 if value >= 0.995 else 2}f}"
 
 
 def count(n: int, one: str, many: str = "") -> str:

@@ -11,6 +11,7 @@ Units: rad or m, s, Hz. Reference: Swevers et al. 1997, IEEE T-RA 13(5), with th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +20,7 @@ from veridyn.errors import DataError, Fault, Faults
 
 Array = NDArray[np.float64]
 
-POINTS = 64  # grid points per period of the highest harmonic: a peak between two is missed by at most 0.12 %
+POINTS = 64  # grid points per period of the highest harmonic, or per start: a peak between two is missed by about 0.1 %
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +101,7 @@ class FourierTrajectory:
         """Random amplitudes about the middle of each range, scaled so that the tightest limit is used up to `fill`.
 
         Amplitudes are normal with a deviation of 1/k, so that every harmonic adds about as much speed. The limits hold on
-        a grid of 64 points per period of the highest harmonic, the start included.
+        a grid of 64 points per period of the highest harmonic, or per start where that is shorter.
         """
         if harmonics < 1 or not 0.0 < fill < 1.0:
             raise DataError(
@@ -141,11 +142,11 @@ class FourierTrajectory:
     def at(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """q, q̇ and q̈ at the times `t` of any shape, each of shape (…, n)."""
         times = np.asarray(t, dtype=np.float64)
-        k = 2.0 * np.pi * self.frequency * np.arange(1, self.sine.shape[1] + 1)
+        k, table = self._table
         angle = times[..., None] * k
-        sin, cos = np.sin(angle), np.cos(angle)
-        a, b = self.sine.T, self.cosine.T
-        p, pd, pdd = sin @ a + cos @ b, (k * cos) @ a - (k * sin) @ b, -(k**2 * sin) @ a - (k**2 * cos) @ b
+        series = np.concatenate([np.sin(angle), np.cos(angle)], axis=-1) @ table
+        n = self.n
+        p, pd, pdd = series[..., :n], series[..., n : 2 * n], series[..., 2 * n :]
         if self.start == 0.0:
             return self.centre + p, pd, pdd
         s, sd, sdd = (x[..., None] for x in _rise(times, self.start))
@@ -163,17 +164,27 @@ class FourierTrajectory:
         """q̈ (…, n)."""
         return self.at(t)[2]
 
+    @cached_property
+    def _table(self) -> tuple[Array, Array]:
+        """kω (H,), and the coefficients (2H, 3n) of sines and cosines in Σ, its first and its second derivative."""
+        k = 2.0 * np.pi * self.frequency * np.arange(1, self.sine.shape[1] + 1)
+        a, b = self.sine.T, self.cosine.T
+        w = k[:, None]
+        return k, np.block([[a, -w * b, -(w**2) * a], [b, w * a, -(w**2) * b]])
+
     def grid(self) -> Array:
         """The times at which limits are checked: the start and one whole period after it."""
         length = self.start + self.period
-        return np.linspace(0.0, length, int(np.ceil(POINTS * length * self.highest)) + 1)
+        shortest = min(self.start or np.inf, 1.0 / self.highest)
+        return np.linspace(0.0, length, int(np.ceil(POINTS * length / shortest)) + 1)
 
 
 def _rise(t: Array, length: float) -> tuple[Array, Array, Array]:
     """The polynomial that goes from 0 to 1 with two derivatives zero at both ends, and its two derivatives."""
-    x = np.clip(t / length, 0.0, 1.0)
+    x = np.minimum(np.maximum(t / length, 0.0), 1.0)
+    y = x * (1.0 - x)
     return (
         x**3 * (10.0 - 15.0 * x + 6.0 * x**2),
-        30.0 * (x * (1.0 - x)) ** 2 / length,
-        60.0 * x * (1.0 - x) * (1.0 - 2.0 * x) / length**2,
+        30.0 * y**2 / length,
+        60.0 * y * (1.0 - 2.0 * x) / length**2,
     )

@@ -1,9 +1,9 @@
 """What a machine is made to do: a manoeuvre turns a machine into a motion, with everything known exactly.
 
 Forward dynamics only: the forces come from a law, the motion from integrating the machine's own equations, so nothing of
-the motion is assumed. Dry friction is integrated as tanh(v / friction_speed), see
-:class:`~veridyn.mechanics.integrate.Method`: a machine simulated so creeps where a real one sticks, and near standstill
-its friction is not sign(v). An identification leaves out speeds below a few times that speed (``Sampling.dead_zone``).
+the motion is assumed. Dry friction is rounded off below ``Method.friction_speed``, see
+:class:`~veridyn.mechanics.integrate.Method`: a machine simulated so creeps where a real one sticks, and at low speed its
+friction is not yet sign(v). An identification leaves out speeds below some twenty times that (``Sampling.dead_zone``).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
 
-STIFF = Method("LSODA", rtol=1e-6, atol=1e-7, friction_speed=0.05)  # dry friction that turns round is stiff
-SMOOTH = Method(friction_speed=0.05)
+STIFF = Method("LSODA", rtol=1e-6, atol=1e-7, friction_speed=0.02)  # dry friction that turns round is stiff
+SMOOTH = Method(friction_speed=0.02)
 
 
 class Manoeuvre(Protocol):

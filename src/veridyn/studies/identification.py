@@ -139,7 +139,8 @@ def identification(
     """Identify `model` from the log `training` by weighted least squares, and judge it on the log `validation`.
 
     Both logs become motions by the same `signals`, and equations by the same `sampling`; the masks `drop` of a Sampling belong to the
-    training motion alone, so where masks matter on both give a function that makes the sampling of a motion. `truth` is the machine a simulation ran on; its parameters are compared with the estimates and used for nothing else.
+    training motion alone, so where both need some, give a function that makes the sampling of a motion. `truth` is the machine a
+    simulation ran on; its parameters are compared with the estimates and used for nothing else.
     """
     if truth is not None and truth.parameters.names != model.parameters.names:
         raise ModelError(

@@ -19,7 +19,7 @@ from veridyn.signals.resample import uniform_rate
 from veridyn.signals.whiteness import Whiteness, cumulative_periodogram
 
 Array = NDArray[np.float64]
-WHITE_LEVEL = 0.01
+WHITE_LEVEL = 0.01  # for all rows of a fit together
 FEWEST = 16  # samples from which a residual may be called white or not
 
 
@@ -83,7 +83,8 @@ def row_unit(tree: Tree, row: str) -> str:
 def residual_whiteness(seen: Trace, how: Sampling) -> dict[str, Whiteness]:
     """Of each row's residual at the samples that became equations; a row that is exact, or has few of them, has none.
 
-    Samples the row leaves out count as zero: white noise with holes that know nothing of it is still uncorrelated.
+    The samples a row uses are joined across those it leaves out: white noise cut at places that know nothing of it is white, exactly,
+    and a hum keeps its frequency but for the seams.
     """
     numbers = np.arange(len(seen.t))
     chosen = numbers[(numbers % how.decimate == 0) & (numbers >= how.trim) & (numbers < len(numbers) - how.trim)]
@@ -93,8 +94,7 @@ def residual_whiteness(seen: Trace, how: Sampling) -> dict[str, Whiteness]:
     rate = 1.0 / float(np.median(np.diff(seen.t[chosen])))
     rounding = 1e-9 * float(np.nanmax(np.abs(seen.measured), initial=0.0))
     for k, row in enumerate(seen.rows):
-        used = seen.used[chosen, k]
-        r = np.where(used, seen.residual[chosen, k], 0.0)
-        if used.sum() >= FEWEST and float(np.ptp(r[used])) > rounding:
-            found[row] = cumulative_periodogram(r, rate, WHITE_LEVEL, where=f"residual of row '{row}'")
+        r = seen.residual[chosen, k][seen.used[chosen, k]]
+        if len(r) >= FEWEST and float(np.ptp(r)) > rounding:
+            found[row] = cumulative_periodogram(r, rate, WHITE_LEVEL / len(seen.rows), where=f"residual of row '{row}'")
     return found

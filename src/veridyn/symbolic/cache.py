@@ -96,10 +96,10 @@ def _write(path: Path, stored: Stored) -> None:
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(_packed(stored))
-            os.replace(temporary, path)
+            Path(temporary).replace(path)
         except OSError:
             with suppress(OSError):
-                os.unlink(temporary)
+                Path(temporary).unlink()
         _thin(path.parent)
 
 

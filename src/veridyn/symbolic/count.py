@@ -32,6 +32,4 @@ class Count:
 def count(graph: Graph, outputs: Iterable[Number]) -> Count:
     """The operations that these outputs need."""
     ops = [graph.operation[n] for n in live(graph, outputs)]
-    return Count(
-        ops.count(MUL), ops.count(ADD) + ops.count(SUB), ops.count(DIV), ops.count(SIN) + ops.count(COS)
-    )
+    return Count(ops.count(MUL), ops.count(ADD) + ops.count(SUB), ops.count(DIV), ops.count(SIN) + ops.count(COS))

@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from veridyn.symbolic.expression import ABS, ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SUB, Expression, Graph, Number, live
+from veridyn.symbolic.expression import (
+    ABS,
+    ADD,
+    CONST,
+    COS,
+    DIV,
+    INPUT,
+    MUL,
+    SIGN,
+    SIN,
+    SQRT,
+    SUB,
+    Expression,
+    Graph,
+    Number,
+    live,
+)
 
 
 def forward(graph: Graph, outputs: Sequence[Number], by: Sequence[Expression]) -> list[list[Number]]:
@@ -48,6 +64,8 @@ def _rule(graph: Graph, n: int, da: Number, db: Number) -> Number:
         return graph.mul(graph.cos(a), da)
     if op == COS:
         return graph.mul(graph.mul(-1.0, graph.sin(a)), da)
+    if op == SQRT:
+        return graph.div(graph.mul(0.5, da), Expression(graph, n, False))
     assert op == ABS  # every other operation was dealt with
     return graph.mul(graph.sign(a), da)
 

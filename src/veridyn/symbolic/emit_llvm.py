@@ -1,14 +1,14 @@
 """Expressions as LLVM code: straight lines of vector operations, cut into short loops over a block of samples.
 
 One long block of code compiles in time that grows with the square of its length, so the graph is cut, in its order of evaluation, into
-pieces of some hundred operations. Each piece is a loop over a block of 64 samples; what a later piece needs is kept in a work array that
+pieces of some hundred operations. Each piece is a loop over a block of samples; what a later piece needs is kept in a work array that
 stays in cache. Places in the work array are used again once nobody needs what they hold.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from veridyn.symbolic.expression import (
@@ -21,8 +21,8 @@ from veridyn.symbolic.expression import (
     MUL,
     SIGN,
     SIN,
+    SQRT,
     SUB,
-    Expression,
     Graph,
     Number,
     live,
@@ -30,7 +30,6 @@ from veridyn.symbolic.expression import (
 from veridyn.symbolic.sincos_llvm import sincos_function
 
 BLOCK = 64  # samples of one block
-PLACE = BLOCK + 8  # a line more than a block, so that places do not fall on one set of the cache
 PIECE = 250  # operations of one piece
 FLAGS = "contract"  # lets a product and a sum become one fused operation, and nothing else
 
@@ -52,9 +51,19 @@ _OPERATION = {ADD: "fadd", SUB: "fsub", MUL: "fmul", DIV: "fdiv"}
 
 
 class _Emitter:
-    def __init__(self, graph: Graph, outputs: Sequence[Number], samples: Mapping[str, int], parameters: Mapping[str, int], width: int) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        outputs: Sequence[Number],
+        samples: Mapping[str, int],
+        parameters: Mapping[str, int],
+        width: int,
+        block: int,
+    ) -> None:
         self.graph, self.outputs, self.width = graph, outputs, width
         self.vector = f"<{width} x double>"
+        self.block, self.stride = block, place_stride(block)
+        self.align = 8 * width if self.stride % 8 == 0 else 8
         self.nodes = live(graph, outputs)
         by_node = {n: name for name, n in graph.inputs.items()}
         used = [n for n in self.nodes if graph.operation[n] == INPUT]
@@ -140,8 +149,8 @@ class _Emitter:
                 lines.append(f"  %p{m} = shufflevector {V} %pi{m}, {V} poison, <{self.width} x i32> <{zeros}>")
             else:
                 known[m] = f"%l{m}"
-                lines.append(f"  %lp{m} = getelementptr double, ptr %here, i64 {PLACE * self.place[m]}")
-                lines.append(f"  %l{m} = load {V}, ptr %lp{m}, align 64")
+                lines.append(f"  %lp{m} = getelementptr double, ptr %here, i64 {self.stride * self.place[m]}")
+                lines.append(f"  %l{m} = load {V}, ptr %lp{m}, align {self.align}")
             return known[m]
 
         def store(m: int, text: str) -> None:
@@ -178,18 +187,19 @@ class _Emitter:
                 lines.append(f"  %lt{n} = fcmp olt {V} {x}, {zero}")
                 lines.append(f"  %up{n} = select {B} %gt{n}, {V} {one}, {V} {zero}")
                 lines.append(f"  {name} = select {B} %lt{n}, {V} {minus}, {V} %up{n}")
-            elif op == ABS:
-                lines.append(f"  {name} = call {V} @llvm.fabs.v{self.width}f64({V} {x})")
+            elif op in (ABS, SQRT):
+                function = "fabs" if op == ABS else "sqrt"
+                lines.append(f"  {name} = call {V} @llvm.{function}.v{self.width}f64({V} {x})")
             known[n] = name
             if n in self.place:
-                lines.append(f"  %sp{n} = getelementptr double, ptr %here, i64 {PLACE * self.place[n]}")
-                lines.append(f"  store {V} {name}, ptr %sp{n}, align 64")
+                lines.append(f"  %sp{n} = getelementptr double, ptr %here, i64 {self.stride * self.place[n]}")
+                lines.append(f"  store {V} {name}, ptr %sp{n}, align {self.align}")
             store(n, name)
         if k == len(self.pieces) - 1:
             self._loose_outputs(value, store)
         return self._loop(f"piece{k}", lines)
 
-    def _loose_outputs(self, value, store) -> None:  # noqa: ANN001
+    def _loose_outputs(self, value: Callable[[int], str], store: Callable[[int, str], None]) -> None:
         """Outputs that are constants, parameters or inputs themselves."""
         for n in self.out_of:
             if self.graph.operation[n] < ADD:
@@ -207,7 +217,7 @@ loop:
   %here = getelementptr double, ptr %work, i64 %i
 {body}
   %next = add i64 %i, {self.width}
-  %more = icmp ult i64 %next, {BLOCK}
+  %more = icmp ult i64 %next, {self.block}
   br i1 %more, label %loop, label %done
 done:
   ret void
@@ -217,7 +227,6 @@ done:
     def gather(self) -> str:
         """Copy the inputs of one block into the work array; beyond the last sample, the last one again."""
         loops = []
-        before = "entry"
         for n, k in self.sample_inputs.items():
             loops.append(f"""
   br label %head{k}
@@ -226,7 +235,7 @@ head{k}:
   %ib{k} = load ptr, ptr %ia{k}, align 8
   %sa{k} = getelementptr i64, ptr %stride, i64 {k}
   %sb{k} = load i64, ptr %sa{k}, align 8
-  %w{k} = getelementptr double, ptr %work, i64 {PLACE * self.place[n]}
+  %w{k} = getelementptr double, ptr %work, i64 {self.stride * self.place[n]}
   br label %loop{k}
 loop{k}:
   %i{k} = phi i64 [ 0, %head{k} ], [ %x{k}, %loop{k} ]
@@ -239,11 +248,9 @@ loop{k}:
   %d{k} = getelementptr double, ptr %w{k}, i64 %i{k}
   store double %v{k}, ptr %d{k}, align 8
   %x{k} = add i64 %i{k}, 1
-  %z{k} = icmp ult i64 %x{k}, {BLOCK}
+  %z{k} = icmp ult i64 %x{k}, {self.block}
   br i1 %z{k}, label %loop{k}, label %end{k}
 end{k}:""")
-            before = f"end{k}"
-        del before
         return f"""
 define internal void @gather(ptr %in, ptr %stride, ptr %work, i64 %s, i64 %n) #0 {{
 entry:
@@ -259,6 +266,7 @@ entry:
         )
         return f"""; veridyn kernel
 declare {self.vector} @llvm.fabs.v{self.width}f64({self.vector})
+declare {self.vector} @llvm.sqrt.v{self.width}f64({self.vector})
 {sincos_function(self.width)}
 {self.gather()}
 {pieces}
@@ -269,7 +277,7 @@ loop:
   %s = phi i64 [ %start, %entry ], [ %next, %loop ]
   call void @gather(ptr %in, ptr %stride, ptr %work, i64 %s, i64 %n)
 {calls}
-  %next = add i64 %s, {BLOCK}
+  %next = add i64 %s, {self.block}
   %more = icmp slt i64 %next, %stop
   br i1 %more, label %loop, label %done
 done:
@@ -279,7 +287,24 @@ attributes #0 = {{ nounwind noinline }}
 """
 
 
-def emit(graph: Graph, outputs: Sequence[Number], samples: Sequence[str], parameters: Sequence[str], width: int) -> Program:
-    """The program that computes `outputs` from the inputs named: one value a sample, or one for all samples (`parameters`)."""
-    emitter = _Emitter(graph, outputs, {s: k for k, s in enumerate(samples)}, {p: k for k, p in enumerate(parameters)}, width)
+def place_stride(block: int) -> int:
+    """Doubles from one place of the work array to the next: a line more than a block, so that they spread over the cache."""
+    return block + 8 if block >= 8 else block
+
+
+def emit(
+    graph: Graph,
+    outputs: Sequence[Number],
+    samples: Sequence[str],
+    parameters: Sequence[str],
+    width: int,
+    block: int = BLOCK,
+) -> Program:
+    """The program that computes `outputs` from the inputs named: one value a sample, or one for all samples (`parameters`).
+
+    `width` samples are worked on at once, `block` of them in one loop; both are 1 for a program that is called with one sample.
+    """
+    emitter = _Emitter(
+        graph, outputs, {s: k for k, s in enumerate(samples)}, {p: k for k, p in enumerate(parameters)}, width, block
+    )
     return Program(emitter.text(), emitter.total, len(emitter.pieces))

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Union
 
-CONST, INPUT, ADD, SUB, MUL, DIV, SIN, COS, SIGN, ABS = range(10)
-OPERATIONS = ("const", "input", "add", "sub", "mul", "div", "sin", "cos", "sign", "abs")
+CONST, INPUT, ADD, SUB, MUL, DIV, SIN, COS, SIGN, ABS, SQRT = range(11)
+OPERATIONS = ("const", "input", "add", "sub", "mul", "div", "sin", "cos", "sign", "abs", "sqrt")
 
 Number = Union["Expression", float]
 
@@ -82,6 +82,15 @@ class Graph:
         if not isinstance(x, Expression):
             return abs(x)
         return Expression(self, self.node(ABS, x.node), False)
+
+    def sqrt(self, x: Number) -> Number:
+        if not isinstance(x, Expression):
+            return math.sqrt(x)
+        return Expression(self, self.node(SQRT, self._positive(x)), False)
+
+    def _positive(self, x: Expression) -> int:
+        """A node that holds x with its sign: a root cannot leave the sign outside."""
+        return self.node(SUB, self.constant(0.0), x.node) if x.negative else x.node
 
     def reference(self, x: Number) -> Expression:
         """A number as an expression of this graph: constants become nodes."""

@@ -11,10 +11,11 @@ import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.symbolic.emit_llvm import BLOCK, PLACE
+from veridyn.symbolic.emit_llvm import BLOCK, place_stride
 from veridyn.symbolic.host import Host, start_llvm, this_host
 
 Array = NDArray[np.float64]
+Addresses = NDArray[np.unsignedinteger] | Sequence[int]
 _SIGNATURE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 5)
 
 
@@ -28,14 +29,15 @@ def compile_object(text: str, host: Host | None = None) -> bytes:
     return machine.emit_object(module)
 
 
-def loaded(code: bytes, name: str, signature: type[ctypes._CFuncPtr]) -> Callable[..., None]:
+def loaded(code: bytes, name: str, signature: Callable[[int], Callable[..., None]]) -> Callable[..., None]:
     """A function of some machine code, ready to call; the interpreter's lock is free while it runs."""
     start_llvm()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), this_host().target_machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     function = signature(engine.get_function_address(name))
-    function.engine = engine  # pyright: ignore[reportAttributeAccessIssue]  # the code lives as long as its function
+    # The code lives as long as its function.
+    function.engine = engine  # pyright: ignore[reportFunctionMemberAccess]
     return function
 
 
@@ -51,19 +53,20 @@ class Kernel:
     parameters: tuple[str, ...]
     outputs: int
     places: int
+    block: int = BLOCK
     _local: threading.local = field(init=False, repr=False, default_factory=threading.local)
 
     def __post_init__(self) -> None:
-        self._call = loaded(self.code, "kernel", _SIGNATURE)
+        self.function = loaded(self.code, "kernel", _SIGNATURE)
 
     def _work(self) -> int:
         """This thread's work array, made once: the address of its first aligned place."""
         if not hasattr(self._local, "work"):
-            self._local.work = np.empty((self.places + 1) * PLACE)
+            self._local.work = np.empty(self.places * place_stride(self.block) + 8)
         address = self._local.work.ctypes.data
         return address + (-address) % 64
 
-    def run(self, columns: Sequence[Array], parameters: Array, addresses: Array | Sequence[int], samples: int) -> None:
+    def run(self, columns: Sequence[Array], parameters: Array, addresses: Addresses, samples: int) -> None:
         """Write outputs to addresses with room for `samples`, rounded up to a full block of 64, each.
 
         `columns` are 1-D arrays, one for each input, any stride. `addresses` are those of the first element of each output.
@@ -74,7 +77,7 @@ class Kernel:
         strides = (ctypes.c_int64 * max(1, len(columns)))(*[c.strides[0] // 8 for c in columns])
         out = np.ascontiguousarray(addresses, dtype=np.uintp)
         values = np.ascontiguousarray(parameters, dtype=np.float64)
-        self._call(
+        self.function(
             0,
             samples,
             samples,
@@ -84,6 +87,25 @@ class Kernel:
             out.ctypes.data,
             self._work(),
         )
+
+
+class Single:
+    """A kernel of one sample a call, with its buffers: write `inputs`, call, read `outputs`."""
+
+    def __init__(self, kernel: Kernel, parameters: Array) -> None:
+        self.kernel = kernel
+        self.inputs = np.zeros(max(1, len(kernel.inputs)))
+        self.outputs = np.zeros(max(1, kernel.outputs))
+        self._parameters = np.ascontiguousarray(parameters, dtype=np.float64)
+        self._work = np.zeros(kernel.places * place_stride(kernel.block) + 8)
+        self._pointers = self.inputs.ctypes.data + 8 * np.arange(len(self.inputs), dtype=np.uintp)
+        self._strides = np.zeros(len(self.inputs), dtype=np.int64)
+        self._out = self.outputs.ctypes.data + 8 * np.arange(len(self.outputs), dtype=np.uintp)
+        arrays = (self._pointers, self._strides, self._parameters, self._out, self._work)
+        self._arguments = (0, 1, 1, *(a.ctypes.data for a in arrays))
+
+    def call(self) -> None:
+        self.kernel.function(*self._arguments)
 
 
 def padded(samples: int) -> int:

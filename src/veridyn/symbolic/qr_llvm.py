@@ -198,8 +198,7 @@ def _form_t() -> str:
         lines.append(f"  %v{j} = getelementptr double, ptr %V, i64 %o{j}")
     for j in range(p):
         lines.append(f"  %n{j} = fneg double %tau{j}")
-        for i in range(j):
-            lines.append(f"  %d{i}_{j} = call double @dot(ptr %v{i}, ptr %v{j}, i64 %m)")
+        lines += [f"  %d{i}_{j} = call double @dot(ptr %v{i}, ptr %v{j}, i64 %m)" for i in range(j)]
         for i in range(p):
             place = f"  %p{i}_{j} = getelementptr double, ptr %T, i64 {j * p + i}"
             lines.append(place)
@@ -244,9 +243,14 @@ def _apply(w: int, columns: int) -> str:
     for b in range(p):
         L += [f"  %vp{b} = getelementptr double, ptr %v{b}, i64 %i", f"  %vv{b} = load {V}, ptr %vp{b}, align 8"]
         L += [
-            f"  %t{b}_{c} = call {V} @llvm.fmuladd.v{w}f64({V} %vv{b}, {V} %av{c}, {V} %s{b}_{c})" for c in range(columns)
+            f"  %t{b}_{c} = call {V} @llvm.fmuladd.v{w}f64({V} %vv{b}, {V} %av{c}, {V} %s{b}_{c})"
+            for c in range(columns)
         ]
-    L += [f"  %inext = add i64 %i, {w}", "  %imore = icmp ult i64 %inext, %m", "  br i1 %imore, label %inner, label %middle"]
+    L += [
+        f"  %inext = add i64 %i, {w}",
+        "  %imore = icmp ult i64 %inext, %m",
+        "  br i1 %imore, label %inner, label %middle",
+    ]
     L += ["middle:"]
     for c in range(columns):
         for b in range(p):
@@ -258,7 +262,10 @@ def _apply(w: int, columns: int) -> str:
             ]
     for b in range(p):
         for k in range(b + 1):
-            L += [f"  %tp{k}_{b} = getelementptr double, ptr %T, i64 {b * p + k}", f"  %tv{k}_{b} = load double, ptr %tp{k}_{b}, align 8"]
+            L += [
+                f"  %tp{k}_{b} = getelementptr double, ptr %T, i64 {b * p + k}",
+                f"  %tv{k}_{b} = load double, ptr %tp{k}_{b}, align 8",
+            ]
     for c in range(columns):
         for b in range(p):
             total = ""
@@ -283,7 +290,11 @@ def _apply(w: int, columns: int) -> str:
             for c in range(columns)
         ]
     L += [f"  store {V} %z{c}_{p}, ptr %bp{c}, align 8" for c in range(columns)]
-    L += [f"  %enext = add i64 %e, {w}", "  %emore = icmp ult i64 %enext, %m", "  br i1 %emore, label %outer, label %done"]
+    L += [
+        f"  %enext = add i64 %e, {w}",
+        "  %emore = icmp ult i64 %enext, %m",
+        "  br i1 %emore, label %outer, label %done",
+    ]
     body = "\n".join(L)
     return f"""
 define internal void @apply{columns}(i64 %m, ptr %V, ptr %T, ptr %R, i64 %ldr, ptr %A, i64 %lda) #0 {{

@@ -1,0 +1,112 @@
+"""Forward dynamics of one state at a time, for integrators and controllers: compiled for single samples, or the recursion on floats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.mechanics.engine import Compiled, Engine, compiled
+from veridyn.mechanics.formula import Request
+from veridyn.mechanics.forward import check_mass, mass_matrix, solve_mass
+from veridyn.mechanics.mass import equations_of_motion
+from veridyn.mechanics.newton_euler import State, Wrench
+from veridyn.mechanics.samples import minus_gravity, split
+from veridyn.model.tree import Tree
+from veridyn.spatial.algebra import FLOATS, Algebra, FloatAlgebra
+from veridyn.symbolic.kernel import Single
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Smooth(FloatAlgebra):
+    """Dry friction rounded off at standstill, as in compiled code."""
+
+    speed: float = 1.0
+
+    def sign(self, x: float) -> float:
+        return x / math.sqrt(x * x + self.speed**2)
+
+
+class Instant:
+    """Accelerations of one state: rows [v̇ − g; ω̇; q̈] for a free base, q̈ for a fixed one.
+
+    The bodies on which wrenches act may change from call to call; each set of them is compiled once.
+    """
+
+    def __init__(self, tree: Tree, values: Array, friction_speed: float = 0.0, engine: Engine = "compiled") -> None:
+        self.tree, self.values, self.friction_speed = tree, values, friction_speed
+        self.compile = engine != "numpy"
+        self.algebra: Algebra = _Smooth(friction_speed) if friction_speed > 0 else FLOATS
+        self.X, self.gains = split(tree, values)
+        self._singles: dict[tuple[int, ...], tuple[Compiled, Single, list[tuple[str, int]]]] = {}
+
+    def __call__(
+        self,
+        q: Array,
+        qd: Array,
+        forces: Array,
+        w: Array,
+        v: Array,
+        wrenches: Mapping[str, Array],
+        signals: Mapping[str, float],
+    ) -> Array:
+        if not self.compile:
+            return self._by_recursion(q, qd, forces, w, v, wrenches, signals)
+        bodies = tuple(sorted(self.tree.index(name) for name in wrenches))
+        if bodies not in self._singles:
+            check_mass(self.tree, mass_matrix(self.tree, q[None], self.values, engine="numpy"))
+            self._singles[bodies] = self._prepare(bodies)
+        made, single, sources = self._singles[bodies]
+        known = {"q": q, "qd": qd, "t": forces, "w": w, "v": v}
+        for body in bodies:
+            name = self.tree.bodies[body].name
+            known[f"f.{body}"], known[f"m.{body}"] = wrenches[name][:3], wrenches[name][3:]
+        for k, (kind, at) in enumerate(sources):
+            single.inputs[k] = signals[kind[2:]] if at < 0 else known[kind][at]
+        single.call()
+        out = np.zeros(len(self.tree.rows))
+        out[[label[0] for label in made.labels]] = single.outputs
+        return out
+
+    def _prepare(self, bodies: tuple[int, ...]) -> tuple[Compiled, Single, list[tuple[str, int]]]:
+        rows = tuple(range(len(self.tree.rows)))
+        request = Request("forward", rows, bodies=bodies, friction_speed=self.friction_speed)
+        made = compiled(self.tree, request, single=True)
+        sources = []
+        for name in made.kernel.inputs:
+            kind, _, at = name.rpartition(".")
+            sources.append((name, -1) if name.startswith("s.") else (kind, int(at)))
+        return made, Single(made.kernel, self.values[[int(p[2:]) for p in made.kernel.parameters]]), sources
+
+    def _by_recursion(
+        self,
+        q: Array,
+        qd: Array,
+        forces: Array,
+        w: Array,
+        v: Array,
+        wrenches: Mapping[str, Array],
+        signals: Mapping[str, float],
+    ) -> Array:
+        tree, still = self.tree, [0.0] * self.tree.n
+        acting: dict[int, Wrench] = {}
+        for body, six in wrenches.items():
+            fx, fy, fz, mx, my, mz = six.tolist()
+            acting[tree.index(body)] = ((fx, fy, fz), (mx, my, mz))
+        if tree.base == "free":
+            (wx, wy, wz), (vx, vy, vz) = w.tolist(), v.tolist()
+            state = State(q.tolist(), qd.tolist(), still, w=(wx, wy, wz), v=(vx, vy, vz))
+        else:
+            state = State(q.tolist(), qd.tolist(), still, vd=minus_gravity(tree))
+        entries, bias = equations_of_motion(tree, state, self.X, self.gains, acting, signals, self.algebra)
+        M = np.zeros((len(tree.rows), len(tree.rows)))
+        for place, value in entries.items():
+            M[place] = value
+        load = -np.array(bias)
+        load[len(tree.rows) - tree.n :] += forces
+        return solve_mass(tree, M, load)

@@ -1,0 +1,123 @@
+"""Expressions as C for a controller: C99, no allocation, no library but sin, cos and their like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from veridyn.symbolic.count import count
+from veridyn.symbolic.expression import (
+    ABS,
+    ADD,
+    CONST,
+    COS,
+    DIV,
+    INPUT,
+    MUL,
+    SIGN,
+    SIN,
+    SQRT,
+    SUB,
+    Graph,
+    Number,
+    live,
+)
+
+_INFIX = {ADD: "+", SUB: "-", MUL: "*", DIV: "/"}
+_FUNCTION = {SIN: "sin", COS: "cos", ABS: "fabs", SQRT: "sqrt"}
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One array of the C function: its name, length and what it holds, for the header's comment."""
+
+    name: str
+    length: int
+    meaning: str
+    output: bool = False
+
+
+@dataclass(frozen=True)
+class Source:
+    """A header and the file that implements it."""
+
+    header: str
+    code: str
+
+
+def emit_c(
+    name: str,
+    graph: Graph,
+    outputs: Sequence[tuple[str, Number]],
+    inputs: Mapping[str, str],
+    arguments: Sequence[Argument],
+    comment: str,
+) -> Source:
+    """The function ``name`` that assigns each output (its place, as in "tau[3]") from inputs (input name → C expression).
+
+    Outputs that are not assigned are the caller's to clear; the comment in the code counts the operations.
+    """
+    nodes = live(graph, [value for _, value in outputs])
+    by_node = {n: inputs[k] for k, n in graph.inputs.items() if k in inputs}
+    text: dict[int, str] = {}
+    lines = []
+    for n in nodes:
+        op = graph.operation[n]
+        if op == CONST:
+            text[n] = repr(graph.constants[n])
+            continue
+        if op == INPUT:
+            text[n] = by_node[n]
+            continue
+        a = text[graph.left[n]]
+        if op in _INFIX:
+            right = f"{a} {_INFIX[op]} {text[graph.right[n]]}"
+        elif op == SIGN:
+            right = f"(double)(({a} > 0.0) - ({a} < 0.0))"
+        else:
+            right = f"{_FUNCTION[op]}({a})"
+        text[n] = f"x{n}"
+        lines.append(f"    const double x{n} = {right};")
+    for place, value in outputs:
+        ref = graph.reference(value)
+        source = text.get(ref.node) or repr(graph.constants[ref.node])
+        lines.append(f"    {place} = {'-' if ref.negative else ''}{source};")
+    unused = [f"    (void){a.name};" for a in arguments if not a.output and not any(a.name + "[" in x for x in lines)]
+    signature = ", ".join(f"{'' if a.output else 'const '}double {a.name}[{max(1, a.length)}]" for a in arguments)
+    meanings = "\n".join(f" *   {a.name}[{a.length}]: {a.meaning}" for a in arguments)
+    counted = count(graph, [value for _, value in outputs])
+    comment, meanings = (words.replace("*/", "* /") for words in (comment, meanings))
+    guard = f"{name.upper()}_H"
+    header = f"""/* {comment}
+{meanings}
+ * {counted}.
+ */
+#ifndef {guard}
+#define {guard}
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+void {name}({signature});
+
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+    body = "\n".join([*unused, *lines])
+    code = f"""/* {comment}
+ * {counted}.
+ */
+#include "{name}.h"
+
+#include <math.h>
+
+void {name}({signature})
+{{
+{body}
+}}
+"""
+    return Source(header, code)

@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+
+from veridyn.mechanics.integrate import BaseState, Inputs, Method
+from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.model.elements import damper, drive_gain
+from veridyn.model.joint import Body
+from veridyn.model.tree import Tree
+from veridyn.signals.motion import Signals, motion
+from veridyn.signals.trajectory import FourierTrajectory, JointLimits
+from veridyn.simulate.imperfection import Sensor
+from veridyn.simulate.manoeuvre import Driven, Tracking
+from veridyn.simulate.simulator import exact, record, simulate
+from veridyn.spatial.inertia import from_centre
+from veridyn.spatial.transforms import MDH
+
+TEN = from_centre(2.0, (0.2, 0.01, 0.0), np.diag([0.01, 0.03, 0.03]))
+PRECISE = Method(rtol=1e-10, atol=1e-12)
+
+
+def arm(**settings):
+    """A turning and a sliding joint."""
+    bodies = [Body("1", placement=MDH(alpha=np.pi / 2)), Body("2", "1", "sliding", MDH(alpha=0.3, d=0.4))]
+    return Tree.build(bodies, name="arm", inertia={"1": TEN, "2": TEN}, elements=[damper("q1", 0.4)], **settings)
+
+
+@pytest.fixture(scope="module")
+def tracked():
+    limits = JointLimits(np.array([-1.0, -0.1]), np.array([1.0, 0.2]), np.array([2.0, 0.5]), np.array([9.0, 3.0]))
+    reference = FourierTrajectory.random(np.random.default_rng(4), limits, frequency=0.5, harmonics=3, start=0.5)
+    return Tracking(reference, 2.0, 200.0, [60.0, 900.0], [6.0, 60.0], arm(), PRECISE).run(arm())
+
+
+def test_a_log_without_imperfections_becomes_the_motion_again(tracked):
+    truth = tracked.motion
+    found = motion(arm(), record(arm(), tracked), Signals(trim=0.1))
+    inside = slice(20, -20)
+    assert np.array_equal(found.q, truth.q[inside]) and np.array_equal(found.forces, truth.forces[inside])
+    # The start's polynomial ends with a jump of its third derivative at 0.5 s, which 17 points cannot follow; the rest is
+    # the solver's 1e-10 times the rate, once and twice.
+    assert np.allclose(found.qd, truth.qd[inside], atol=1e-4)
+    assert np.allclose(found.qdd, truth.qdd[inside], atol=1e-2)
+    late = found.t > 0.6
+    assert np.allclose(found.qd[late], truth.qd[inside][late], atol=1e-7)
+    assert np.allclose(found.qdd[late], truth.qdd[inside][late], atol=1e-4)
+    assert np.allclose(inverse_dynamics(arm(), found)[late], found.forces[late], atol=1e-4)
+
+
+def test_channels_have_names_units_and_notes(tracked):
+    log = record(arm(), tracked)
+    assert log.names == ("q.q1", "q.q2", "force.q1", "force.q2")
+    assert [log[n].unit for n in log] == ["rad", "m", "N*m", "N"]
+    assert log.notes == {"source": "simulated", "machine": "arm"}
+    everything = exact(arm(), tracked)
+    assert [everything[n].unit for n in ("qd.q1", "qd.q2", "qdd.q1", "qdd.q2")] == ["rad/s", "m/s", "rad/s^2", "m/s^2"]
+    assert np.array_equal(everything["qdd.q2"].values, tracked.motion.qdd[:, 1])
+
+
+def test_sensors_spoil_the_log_and_not_the_truth(tracked):
+    before = tracked.motion.q.copy()
+    sensors = {"q.*": Sensor(quantum=1e-4), "qd.q1": Sensor(), "force.q1": Sensor(noise=0.1, rate=50.0)}
+    log = record(arm(), tracked, sensors, np.random.default_rng(5))
+    assert log.names == ("q.q1", "q.q2", "qd.q1", "force.q1")
+    assert log["force.q1"].rate == pytest.approx(50.0) and log["q.q1"].rate == pytest.approx(200.0)
+    assert np.array_equal(tracked.motion.q, before)
+    assert np.abs(log["q.q1"].values - before[:, 0]).max() <= 0.5e-4 + 1e-12
+
+
+def test_a_free_machine_logs_its_base_wrenches_and_signals():
+    tree = Tree.build(
+        [Body("trunk", None, "fixed"), Body("2", "trunk", placement=MDH(d=0.1)), Body("3", "trunk", actuated=False)],
+        name="walker",
+        base="free",
+        inertia=dict.fromkeys(("trunk", "2", "3"), TEN),
+        elements=[drive_gain("q2", "current", 0.3)],
+    )
+    inputs = Inputs(
+        wrenches=lambda t, q, qd: {"trunk": [0.0, 0.0, 58.86, 0.1, 0.0, np.sin(t)]},
+        signals=lambda t, q, qd: {"current": np.cos(9.0 * t)},
+    )
+    seen = []
+    manoeuvre = Driven(0.5, 200.0, [0.1, 0.2], [0.0, 0.0], inputs, BaseState(omega=(0.1, 0.2, 0.3)), PRECISE)
+    log = simulate(tree, manoeuvre, progress=lambda task, done, total: seen.append((task, done, total)))
+    # the driven joint is told by its current, the passive one has no motor: neither has a force
+    assert not any(n.startswith("force.") for n in log)
+    assert log["signal.current"].unit == "A" and log["wrench.trunk.mz"].unit == "N*m" and log["base.omega.x"].unit == "rad/s"
+    assert seen and seen[-1][2] == 0.5
+    found = motion(tree, log, Signals(trim=0.05))
+    assert np.abs(inverse_dynamics(tree, found)).max() < 1e-2  # of 59 N: every force is a wrench, a signal or an inertia
