@@ -1,5 +1,4 @@
 """The study of ``veridyn demo arm`` through the public names: two simulated logs in, parameters and their errors out."""
-# ruff: noqa: T201
 
 import numpy as np
 

@@ -45,6 +45,8 @@ _HOMES = {
     "veridyn.mechanics.regressor": ("regressor",),
     "veridyn.mechanics.forward": ("forward_dynamics", "mass_matrix"),
     "veridyn.mechanics.kinematics": ("body_motion", "body_pose", "jacobian"),
+    "veridyn.mechanics.codegen": ("c_source",),
+    "veridyn.mechanics.derivatives": ("forward_derivatives", "inverse_derivatives"),
     "veridyn.mechanics.energy": ("energy",),
     "veridyn.mechanics.integrate": ("BaseState", "Inputs", "Method", "integrate"),
     "veridyn.signals.butterworth": ("Butterworth", "zero_phase"),
@@ -53,23 +55,24 @@ _HOMES = {
     "veridyn.signals.resample": ("resample",),
     "veridyn.signals.trajectory": ("FourierTrajectory",),
     "veridyn.identify.base": ("base_parameters",),
-    "veridyn.identify.estimate": ("identify",),
     "veridyn.identify.essential": ("essential",),
     "veridyn.identify.explain": ("explain",),
     "veridyn.identify.observation": ("Sampling", "observation"),
     "veridyn.identify.result": ("Acceptance", "Fit"),
     "veridyn.identify.validate": ("validate",),
-    "veridyn.simulate.simulator": ("simulate",),
     "veridyn.files.archive": ("load", "save"),
     "veridyn.files.native": ("load_model", "save_model"),
     "veridyn.files.table": ("load_log", "save_log"),
 }
+_VERBS = ("identify", "simulate")  # folders that can be called
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [*sorted(_HOME), "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = [*sorted([*_HOME, *_VERBS]), "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _VERBS:
+        return importlib.import_module(f"veridyn.{name}")
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'veridyn' has no attribute {name!r}")
@@ -106,6 +109,9 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.identify.result import Acceptance as Acceptance
     from veridyn.identify.result import Fit as Fit
     from veridyn.identify.validate import validate as validate
+    from veridyn.mechanics.codegen import c_source as c_source
+    from veridyn.mechanics.derivatives import forward_derivatives as forward_derivatives
+    from veridyn.mechanics.derivatives import inverse_derivatives as inverse_derivatives
     from veridyn.mechanics.energy import energy as energy
     from veridyn.mechanics.forward import forward_dynamics as forward_dynamics
     from veridyn.mechanics.forward import mass_matrix as mass_matrix

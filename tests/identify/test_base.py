@@ -17,7 +17,7 @@ from veridyn.mechanics.kinematics import body_motion, body_pose, jacobian
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.elements import damper, offset, spring
 from veridyn.model.joint import Body
-from veridyn.model.motion import Motion
+from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.tree import Tree
 from veridyn.model.virtual_base import on_six_joints
 
@@ -182,6 +182,63 @@ def test_the_identification_model_has_thirty_three(make: type) -> None:
     """FACTS 2.9: 10 + 4 M + 2 k_ar + 16 + Cx."""
     base = base_parameters(asked_33(make(elements=True)), rows=TEN_ROWS)
     assert base.count == 33 and not base.relations()
+
+
+def drive(kind: str, N: int = 200) -> tuple[Tree, Motion]:
+    """The 20-dof car with its 33 asked parameters in a motion with one thing missing (FACTS 2.13)."""
+    tree = asked_33(car_20(elements=True))
+    rng = np.random.default_rng(5)
+    q, qd, qdd = 0.05 * rng.normal(size=(3, N, tree.n))
+    omega, omega_dot, acceleration = rng.normal(size=(3, N, 3))
+    acceleration[:, 2] += 9.81
+    velocity = np.column_stack([rng.uniform(20.0, 30.0, N), np.zeros((N, 2))])
+    z = [tree.coordinates.index(f"z{w}") for w in "1234"]
+    q[:, z] -= 0.3
+    if kind == "pure roll":
+        for x, mean in ((q, -0.3), (qd, 0.0), (qdd, 0.0)):
+            x[:, z[1]], x[:, z[3]] = 2 * mean - x[:, z[0]], 2 * mean - x[:, z[2]]
+    if kind in ("suspension locked", "planar and locked", "standstill"):
+        q[:, z], qd[:, z], qdd[:, z] = (-0.30, -0.29, -0.31, -0.28), 0.0, 0.0
+    if kind in ("heave and push", "heave", "standstill"):
+        omega[:], omega_dot[:], acceleration[:, 1] = 0.0, 0.0, 0.0
+    if kind in ("heave", "standstill"):
+        acceleration[:, 0] = 0.0
+        velocity[:, 0] = 25.0
+    if kind == "planar and locked":
+        omega[:, :2], omega_dot[:, :2] = 0.0, 0.0
+        acceleration[:, 0], acceleration[:, 2] = 0.0, 9.81
+    if kind == "standstill":
+        qd[:], qdd[:], acceleration[:, 2], velocity[:] = 0.0, 0.0, 9.81, 0.0
+    return tree, Motion(0.01 * np.arange(N), q, qd, qdd, BaseMotion(omega, omega_dot, acceleration, velocity))
+
+
+RANKS = {
+    "rich": 33,
+    "pure roll": 31,
+    "suspension locked": 19,
+    "planar and locked": 12,
+    "heave and push": 27,
+    "heave": 26,
+    "standstill": 7,
+}
+
+
+@pytest.mark.parametrize("kind", RANKS)
+def test_ranks_of_poor_motions(kind: str) -> None:
+    """FACTS 2.13, from the ten rows."""
+    tree, motion = drive(kind)
+    assert base_parameters(tree, motion, rows=TEN_ROWS).count == RANKS[kind]
+
+
+def test_standstill_weighs_the_wheels_with_their_offsets() -> None:
+    """FACTS 2.13: M_j and off_j/g are one; M_c, MX_c and MY_c are all that is left of the chassis."""
+    tree, motion = drive("standstill")
+    base = base_parameters(tree, motion, rows=TEN_ROWS)
+    names = set(base.names)
+    assert {n.rstrip("R") for n in names} >= {"M_c", "MX_c", "MY_c", "M1", "M2", "M3", "M4"}
+    row = base.matrix[base.names.index("M1R")]
+    p = tree.parameters
+    assert row[p.index("off_1")] / row[p.index("M1")] == pytest.approx(1.0 / 9.81, rel=1e-9)
 
 
 @pytest.mark.parametrize("make", [car_20, car_38])

@@ -125,9 +125,7 @@ def free_log(**more):
 
 
 def free(**settings):
-    return Tree.build(
-        [Body("1", None, "fixed"), Body("2", "1", "sliding")], name="walker", base="free", **settings
-    )
+    return Tree.build([Body("1", None, "fixed"), Body("2", "1", "sliding")], name="walker", base="free", **settings)
 
 
 def test_a_free_base_moves_and_wrenches_act():
@@ -198,7 +196,7 @@ def test_a_gap_may_be_allowed_by_its_length():
 
 
 def test_trouble_on_a_channel_that_is_not_used_does_not_matter():
-    useless = log(**{"temperature": np.full(len(T), np.nan)})
+    useless = log(temperature=np.full(len(T), np.nan))
     assert len(motion(arm(), useless)) == len(T)
 
 

@@ -7,7 +7,10 @@ from veridyn.simulate.imperfection import Sensor, Sensors
 
 T = np.arange(2001) / 1000.0
 TRUTH = Experiment(
-    {n: Channel(n, T, np.sin(3.0 * T + k), u) for k, (n, u) in enumerate((("q.a", "rad"), ("q.b", "m"), ("force.a", "N*m")))},
+    {
+        n: Channel(n, T, np.sin(3.0 * T + k), u)
+        for k, (n, u) in enumerate((("q.a", "rad"), ("q.b", "m"), ("force.a", "N*m")))
+    },
     "truth",
     {"source": "simulated"},
 )

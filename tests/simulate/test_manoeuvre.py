@@ -42,7 +42,9 @@ def test_dry_friction_brakes_evenly_until_it_is_rounded_off():
 
 def test_a_free_body_falls_and_is_pushed():
     body = Tree.build(
-        [Body("box", None, "fixed")], base="free", inertia={"box": from_centre(2.0, (0, 0, 0), np.diag([1.0, 2.0, 2.5]))}
+        [Body("box", None, "fixed")],
+        base="free",
+        inertia={"box": from_centre(2.0, (0, 0, 0), np.diag([1.0, 2.0, 2.5]))},
     )
     push = Inputs(wrenches=lambda t, q, qd: {"box": [4.0, 0, 0, 0, 0, 0]})
     found = Driven(1.0, 10.0, [], [], push, BaseState(velocity=(0, 0, 3.0)), PRECISE).run(body)
@@ -66,7 +68,9 @@ def test_tracking_obeys_the_machine_whatever_the_controller_believes():
 def test_what_cannot_follow_is_refused():
     reference = FourierTrajectory(np.zeros(2), np.zeros((2, 1)), np.zeros((2, 1)), 1.0)
     passive = Tree.build([Body("1", actuated=False)], name="passive")
-    with pytest.raises(DataError, match=r"2 faults(.|\n)*1 coordinates, found 2(.|\n)*cannot be made to follow(.|\n)*q1"):
+    with pytest.raises(
+        DataError, match=r"2 faults(.|\n)*1 coordinates, found 2(.|\n)*cannot be made to follow(.|\n)*q1"
+    ):
         Tracking(reference, 1.0, 100.0, [1.0, 1.0], [1.0, 1.0]).run(passive)
     free = Tree.build([Body("1", None, "fixed")], base="free")
     with pytest.raises(DataError, match="a base that is held"):

@@ -14,6 +14,7 @@ from veridyn.identify.grouping import RANK_TOLERANCE
 from veridyn.identify.least_squares import Solution, solve
 from veridyn.identify.observation import Sampling, observation
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit, RowReport
+from veridyn.mechanics.engine import Engine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
@@ -33,13 +34,14 @@ def identify(
     sigma: Mapping[str, float] | None = None,
     acceptance: Acceptance = SIGMA_BELOW_TEN,
     tolerance: float = RANK_TOLERANCE,
+    engine: Engine = "auto",
     executor: Executor | None = None,
     progress: Progress = silent,
 ) -> Fit:
     """The asked parameters of a tree from one motion or several, with standard deviations.
 
     `rows`: "all", "joints", "base", "actuated", or names. `estimator`: "wls" (rows weighted by 1/σ_j, from `sigma` or from the data by
-    (24)) or "ols". Parameters the data cannot separate are grouped and named; nothing is silently fixed.
+    (24)) or "ols". `engine` and `executor` as for :func:`~veridyn.identify.observation.observation`. Parameters the data cannot separate are grouped and named; nothing is silently fixed.
     """
     if estimator not in ESTIMATORS:
         raise IdentificationError(
@@ -49,7 +51,7 @@ def identify(
                 hint=did_you_mean(estimator, list(ESTIMATORS)),
             )
         )
-    observed = observation(tree, motion, rows, sampling, executor=executor, progress=progress)
+    observed = observation(tree, motion, rows, sampling, engine=engine, executor=executor, progress=progress)
     solution = solve(observed, "rows" if estimator == "wls" else "none", sigma=sigma, tolerance=tolerance)
     return fit_of(tree, solution, estimator, acceptance)
 

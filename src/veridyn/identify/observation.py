@@ -37,10 +37,11 @@ class Sampling:
     """How samples become equations.
 
     `filter`: columns and measurements go through the same zero-phase filter, side by side (parallel filtering), so that the equations
-    stay true; then every `decimate`-th is kept. `dead_zone`: row → speed below which that row drops its samples (dry friction is not
-    sign(q̇) at standstill). `drop`: row → mask (N,) of samples that row leaves out, for a single motion. `trim`: samples left out at
-    each end of each motion, where derivatives and filters start up. `method` "gram" sums products instead of turning factors:
-    faster, half the digits, refused where the condition makes it unsafe.
+    stay true; then every `decimate`-th is kept. `dead_zone`: row → speed below which that row drops its samples, or name of an
+    element → speed of its combination below which every row it acts on does (dry friction is not sign(q̇) at standstill). `drop`: row
+    → mask (N,) of samples that row leaves out, for a single motion. `trim`: samples left out at each end of each motion, where
+    derivatives and filters start up. `method` "gram" sums products instead of turning factors: faster, half the digits, refused
+    where the condition makes it unsafe.
     """
 
     filter: Butterworth | None = None
@@ -165,6 +166,18 @@ class _Plan:
                 out.append((c, to, factor, value))
         return tuple(out)
 
+    @cached_property
+    def _zones(self) -> dict[str, list[tuple[Array, float]]]:
+        """For each row, the combinations of rates and the speeds below which it drops samples."""
+        tree, zones = self.tree, dict[str, list[tuple[Array, float]]]()
+        elements = {e.parameter_name: e for e in tree.elements}
+        for name, speed in self.how.dead_zone.items():
+            on = elements[name].on if name in elements else {name: 1.0}
+            of = np.array([on.get(c, 0.0) for c in tree.coordinates])
+            for row in on:
+                zones.setdefault(row, []).append((of, speed))
+        return zones
+
     def jobs(self, motion: Motion) -> Iterator[_Job]:
         N, margin, rate = len(motion), 0, 0.0
         if self.how.filter is not None:
@@ -223,8 +236,8 @@ class _Plan:
     def _used(self, qd: Array, numbers: NDArray[np.intp], row: int, y: Array) -> NDArray[np.bool_]:
         how, name = self.how, self.tree.rows[row]
         used = np.isfinite(y)
-        if name in how.dead_zone:
-            used &= np.abs(qd[:, self.tree.coordinates.index(name)]) >= how.dead_zone[name]
+        for of, speed in self._zones.get(name, ()):
+            used &= np.abs(qd @ of) >= speed
         if name in how.drop:
             used &= ~np.asarray(how.drop[name], dtype=bool)[numbers]
         return used
@@ -238,13 +251,14 @@ class _Plan:
             tree.check_motion(motion)
             self._check_forces(motion, faults)
         names = [tree.rows[r] for r in self.rows]
-        for setting, keys in (("dead_zone", how.dead_zone), ("drop", how.drop)):
+        moving = [e.parameter_name for e in tree.elements if e.on_body is None]
+        for setting, keys, known in (("dead_zone", how.dead_zone, [*names, *moving]), ("drop", how.drop, names)):
             for name in keys:
-                if name not in names:
+                if name not in known:
                     faults.add(
-                        f"'{name}' is not one of the rows.", where=f"sampling.{setting}", hint=did_you_mean(name, names)
+                        f"'{name}' is not one of the rows.", where=f"sampling.{setting}", hint=did_you_mean(name, known)
                     )
-                elif setting == "dead_zone" and name not in tree.coordinates:
+                elif setting == "dead_zone" and name not in tree.coordinates and name not in moving:
                     faults.add(f"row '{name}' has no speed of its own.", where="sampling.dead_zone")
         for name, mask in how.drop.items():
             if len(motions) > 1 or np.asarray(mask).shape != (len(motions[0]),):

