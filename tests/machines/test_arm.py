@@ -93,14 +93,15 @@ def test_the_truth_is_found_within_honest_deviations(demo):
 def test_another_motion_is_predicted_and_far_better_than_before(demo):
     seen, unseen = (motion(demo.model, log, demo.signals) for log in (demo.training, demo.validation))
     fit = identify(demo.model, seen, demo.rows, sampling=demo.sampling)
-    check = validate(fit, unseen, sampling=machine.sampling_for(demo.model, unseen))
+    check = validate(fit, unseen, sampling=demo.sampling)
     assert check.worst.relative_error < 0.025
-    before = validate(replace(fit, values=fit.priors), unseen, sampling=machine.sampling_for(demo.model, unseen))
+    before = validate(replace(fit, values=fit.priors), unseen, sampling=demo.sampling)
     assert before.worst.relative_error > 4.0 * check.worst.relative_error
 
 
-def test_reversals_of_the_coupled_wrist_are_left_out(demo):
+def test_reversals_are_left_out_those_of_the_coupled_wrist_too(demo):
+    assert set(demo.sampling.dead_zone) == {*TRUTH.coordinates, "fsm6"}
     seen = motion(demo.model, demo.training, demo.signals)
-    still = np.abs(seen.qd[:, 4] + seen.qd[:, 5]) < machine.STANDSTILL
-    assert np.array_equal(demo.sampling.drop["q5"], still) and np.array_equal(demo.sampling.drop["q6"], still)
-    assert set(demo.sampling.drop) == {"q5", "q6"} and 0.0 < still.mean() < 0.5
+    fit = identify(demo.model, seen, ["q6"], sampling=machine.Sampling(dead_zone={"q6": 0.5, "fsm6": 0.5}))
+    moving = (np.abs(seen.qd[:, 5]) >= 0.5) & (np.abs(seen.qd[:, 4] + seen.qd[:, 5]) >= 0.5)
+    assert fit.rows[0].samples == moving.sum() < len(seen)

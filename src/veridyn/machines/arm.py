@@ -21,7 +21,7 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
-from veridyn.signals.motion import Signals, motion
+from veridyn.signals.motion import Signals
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 from veridyn.simulate.imperfection import Sensor, Sensors
 from veridyn.simulate.manoeuvre import Tracking
@@ -39,9 +39,8 @@ class ArmDemo:
 
     `truth` made the logs and is only for comparison. `model` is the same arm with priors that are not to be trusted, all
     parameters asked; it drives the feed-forward of the controller and is what an identification starts from. `training`
-    and `validation` are logs of two different motions, `signals` and `sampling` settings that suit them:
-    ``identify(model, motion(model, training, signals), rows, sampling=sampling)``. The masks ``sampling.drop`` belong to
-    the training motion; :func:`sampling_for` makes those of another.
+    and `validation` are logs of two different motions, `signals` and `sampling` settings that suit both:
+    ``identify(model, motion(model, training, signals), rows, sampling=sampling)``.
     """
 
     truth: Tree
@@ -134,24 +133,20 @@ def demonstration(rng: np.random.Generator, quick: bool = False, progress: Progr
         log = simulate(truth, tracking(reference, model, duration), sensors(), rng, progress)
         logs.append(replace(log, name=f"{name} of the arm (simulated)"))
     signals = Signals(lowpass=30.0, trim=0.2)
-    sampling = sampling_for(model, motion(model, logs[0], signals))
-    return ArmDemo(truth, model, logs[0], logs[1], signals, sampling, "all", quick)
+    return ArmDemo(truth, model, logs[0], logs[1], signals, sampling_for(model), "all", quick)
 
 
-def sampling_for(model: Tree, along: Motion) -> Sampling:
+def sampling_for(model: Tree, along: Motion | None = None) -> Sampling:
     """Every sample at its own worth, but those within STANDSTILL of a reversal, where friction is not sign(q̇).
 
     No filter: the noise of the torque sensors is white as it comes, and a filter would spread the reversals over the
-    samples beside them. A row is left out as well where a combination of speeds that rubs on it turns round (motor 6:
-    q̇5 + q̇6); without that its friction is wrong by dozens of deviations. Over 40 logs of one motion 94 to 96 % of the
-    parameters then lie within two deviations of the truth, and what bias the low-pass leaves is 0.2 to 0.3 deviations.
+    samples beside them. Combinations of speeds that rub (motor 6: q̇5 + q̇6) have a dead zone of their own; without it
+    their friction is wrong by dozens of deviations. Over 40 logs of one motion 94 to 96 % of the parameters then lie
+    within two deviations of the truth, and what bias the low-pass leaves is 0.1 to 0.3 deviations. It is the same for
+    every motion: `along` is not looked at, and lets this stand where a study asks for the sampling of a motion.
     """
-    drop = {}
-    for e in model.elements:
-        if e.kind == "coulomb" and len(e.on) > 1:
-            speed = np.sum([a * along.qd[:, model.coordinates.index(c)] for c, a in e.on.items()], axis=0)
-            drop |= {c: drop.get(c, False) | (np.abs(speed) < STANDSTILL) for c in e.on}
-    return Sampling(dead_zone=dict.fromkeys(model.coordinates, STANDSTILL), drop=drop)
+    combined = [e.parameter_name for e in model.elements if e.kind == "coulomb" and len(e.on) > 1]
+    return Sampling(dead_zone=dict.fromkeys([*model.coordinates, *combined], STANDSTILL))
 
 
 def _condition(tree: Tree, trajectory: FourierTrajectory) -> float:

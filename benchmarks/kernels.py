@@ -1,0 +1,208 @@
+"""Regressor, inverse and forward dynamics: samples a second, one thread, beside Pinocchio, FIGAROH and plain NumPy."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pinocchio as pin
+
+from benchmarks.clock import Time, best_of
+from benchmarks.subjects import PinModel, arm, car, motion
+from veridyn.mechanics.engine import Compiled, compiled, sample_arrays
+from veridyn.mechanics.formula import Request
+from veridyn.mechanics.forward import forward_dynamics
+from veridyn.mechanics.instant import Instant
+from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.regressor import regressor
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+from veridyn.symbolic.emit_llvm import BLOCK
+
+SAMPLES = 4096
+LOOP = 400  # samples of a Python loop
+
+
+@dataclass(frozen=True)
+class Line:
+    """One measurement: samples (or calls) a second of processor time, and by the wall."""
+
+    machine: str
+    what: str
+    how: str
+    rate: float
+    wall_rate: float
+    spread: float
+    reference: str = ""
+
+
+def line(machine: str, what: str, how: str, samples: int, time: Time) -> Line:
+    return Line(machine, what, how, samples / time.cpu, samples / time.wall, time.spread)
+
+
+def kernels() -> Iterator[Line]:
+    for tree in (arm(), car(20), car(38)):
+        m = motion(tree, SAMPLES)
+        oracle = PinModel(tree)
+        yield from _regressors(tree, m, oracle)
+        yield from _inverse(tree, m, oracle)
+        yield from _forward(tree, m, oracle)
+
+
+def states(oracle: PinModel, m: Motion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """q, v, a as Pinocchio takes them, one row a sample; the base's pose does not matter to these quantities."""
+    q = np.array([oracle.configuration(x) for x in m.q])
+    if m.base is None:
+        return q, m.qd @ oracle.S.T, m.qdd @ oracle.S.T
+    rates = np.column_stack([np.zeros((len(m), 3)), m.base.omega, m.qd])
+    accelerations = np.column_stack([m.base.acceleration, m.base.omega_dot, m.qdd])
+    return q, rates @ oracle.S.T, accelerations @ oracle.S.T
+
+
+def _check(tree: Tree, name: str, ours: np.ndarray, theirs: np.ndarray) -> None:
+    error = np.abs(ours - theirs).max() / np.abs(theirs).max()
+    if error > 1e-11:
+        raise SystemExit(f"{tree.name}: {name} differ by {error:.1e}; nothing is compared that is not the same")
+
+
+def _regressors(tree: Tree, m: Motion, oracle: PinModel) -> Iterator[Line]:
+    few = m[:LOOP]
+    _check(tree, "regressors", regressor(tree, few, engine="compiled"), oracle.regressor(few))
+    data = oracle.model.createData()
+    q, v, a = states(oracle, few)
+
+    def loop() -> None:
+        for k in range(LOOP):
+            pin.computeJointTorqueRegressor(oracle.model, data, q[k], v[k], a[k])
+
+    yield line(tree.name, "regressor", "Pinocchio, Python loop", LOOP, best_of(loop))
+    if tree.base == "fixed" and importlib.util.find_spec("figaroh") is not None:
+        yield line(tree.name, "regressor", "FIGAROH", LOOP, best_of(_figaroh(oracle, q, v, a)))
+    yield line(
+        tree.name, "regressor", "veridyn, NumPy", SAMPLES, best_of(lambda: regressor(tree, m, engine="numpy"), 3)
+    )
+    made = compiled(tree, Request("regressor", tuple(range(len(tree.rows))), tuple(range(len(tree.columns)))))
+    yield line(
+        tree.name, "regressor", "veridyn, consumed in cache", 2 * BLOCK, best_of(in_cache(made, tree, m[: 2 * BLOCK]))
+    )
+    yield line(
+        tree.name,
+        "regressor",
+        "veridyn, written to memory",
+        SAMPLES,
+        best_of(lambda: regressor(tree, m, engine="compiled")),
+    )
+
+
+def in_cache(made: Compiled, tree: Tree, m: Motion) -> Callable[[], None]:
+    """A call of the kernel on some blocks whose outputs stay in cache, as the streaming sums use it."""
+    arrays = [np.ascontiguousarray(a) for a in sample_arrays(tree, m, made.kernel.inputs)]
+    out = np.zeros((len(made.labels), len(m) + 8))
+    addresses = out.ctypes.data + 8 * out.shape[1] * np.arange(len(out), dtype=np.uintp)
+    pointers = np.array([a.ctypes.data for a in arrays], dtype=np.uintp)
+    strides = np.ones(len(arrays), dtype=np.int64)
+    values = np.zeros(len(tree.columns))
+    work = np.zeros(1 << 17)
+    aligned = work.ctypes.data + (-work.ctypes.data) % 64
+    arguments = (
+        0,
+        len(m),
+        len(m),
+        pointers.ctypes.data,
+        strides.ctypes.data,
+        values.ctypes.data,
+        addresses.ctypes.data,
+        aligned,
+    )
+    keep = (arrays, out, pointers, strides, values, work)
+    function: ctypes.CDLL = made.kernel.function  # pyright: ignore[reportAssignmentType]
+
+    def call() -> None:
+        assert keep
+        function(*arguments)  # pyright: ignore[reportCallIssue]
+
+    return call
+
+
+def _figaroh(oracle: PinModel, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> Callable[[], object]:
+    from types import SimpleNamespace
+
+    from figaroh.tools.regressor import RegressorBuilder
+
+    builder = RegressorBuilder(SimpleNamespace(model=oracle.model, data=oracle.model.createData()))
+    return lambda: builder.build_basic_regressor(q, v, a)
+
+
+def _inverse(tree: Tree, m: Motion, oracle: PinModel) -> Iterator[Line]:
+    _check(
+        tree, "inverse dynamics", inverse_dynamics(tree, m[:LOOP], engine="compiled"), oracle.inverse_dynamics(m[:LOOP])
+    )
+    q, v, a = states(oracle, m)
+    pool = pin.ModelPool(oracle.model, 1)
+    Q, V, A = (np.asfortranarray(x.T) for x in (q, v, a))
+    yield line(
+        tree.name,
+        "inverse dynamics",
+        "Pinocchio, rneaInParallel(1)",
+        SAMPLES,
+        best_of(lambda: pin.rneaInParallel(1, pool, Q, V, A)),
+    )
+    yield line(
+        tree.name,
+        "inverse dynamics",
+        "veridyn, NumPy",
+        SAMPLES,
+        best_of(lambda: inverse_dynamics(tree, m, engine="numpy"), 3),
+    )
+    yield line(
+        tree.name,
+        "inverse dynamics",
+        "veridyn, compiled",
+        SAMPLES,
+        best_of(lambda: inverse_dynamics(tree, m, engine="compiled")),
+    )
+
+
+def _forward(tree: Tree, m: Motion, oracle: PinModel) -> Iterator[Line]:
+    gamma = np.column_stack([np.zeros((LOOP, len(tree.rows) - tree.n)), m.forces[:LOOP]])
+    theirs = oracle.forward_dynamics(m[:LOOP], gamma)
+    ours = forward_dynamics(tree, m[:LOOP], engine="compiled")
+    _check(tree, "forward dynamics", ours.qdd, theirs.qdd)
+    data = oracle.model.createData()
+    q, v, _ = states(oracle, m[:LOOP])
+    tau = gamma @ oracle.S.T
+
+    def loop() -> None:
+        for k in range(LOOP):
+            pin.aba(oracle.model, data, q[k], v[k], tau[k])
+
+    yield line(tree.name, "forward dynamics", "Pinocchio, aba in a loop", LOOP, best_of(loop))
+    yield line(
+        tree.name,
+        "forward dynamics",
+        "veridyn, compiled",
+        SAMPLES,
+        best_of(lambda: forward_dynamics(tree, m, engine="compiled")),
+    )
+    instant = Instant(tree, tree.parameters.values)
+    zero, force, none = np.zeros(3), m.forces[0], {}
+    yield line(
+        tree.name,
+        "forward dynamics",
+        "veridyn, one state a call",
+        1,
+        best_of(lambda: instant(m.q[0], m.qd[0], force, zero, zero, none, none)),
+    )
+
+
+def threads() -> Iterator[Line]:
+    """The same call on one thread and on two."""
+    tree = car(20)
+    m = motion(tree, 16 * SAMPLES)
+    m = replace(m, forces=None)
+    for count in (1, 2):
+        time = best_of(lambda count=count: inverse_dynamics(tree, m, engine="compiled", threads=count))
+        yield line(tree.name, "inverse dynamics", f"veridyn, {count} thread{'s' * (count > 1)}", len(m), time)
