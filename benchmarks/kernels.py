@@ -133,7 +133,7 @@ def _figaroh(oracle: PinModel, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> C
     from figaroh.tools.regressor import RegressorBuilder
 
     builder = RegressorBuilder(SimpleNamespace(model=oracle.model, data=oracle.model.createData()))
-    return lambda: builder.build_basic_regressor(q, v, a)
+    return lambda: builder.build_basic_regressor(q, v, a, {"act_idxv": list(range(oracle.model.nv))})
 
 
 def _inverse(tree: Tree, m: Motion, oracle: PinModel) -> Iterator[Line]:

@@ -3,7 +3,7 @@
 import numpy as np
 
 import veridyn as vd
-from veridyn.machines.arm import demonstration, sampling_for
+from veridyn.machines.arm import demonstration
 
 demo = demonstration(np.random.default_rng(0))  # an arm that is true, one that is believed, two logs
 
@@ -14,7 +14,7 @@ fit = vd.identify(demo.model, learned, rows=demo.rows, estimator="wls", sampling
 print(fit.summary())
 
 other = vd.motion(demo.model, demo.validation, demo.signals)  # motion the fit has not seen
-print(vd.validate(fit, other, sampling=sampling_for(demo.model, other)).summary())
+print(vd.validate(fit, other, sampling=demo.sampling).summary())
 
 error = np.abs(fit.values - fit.base.reduce(demo.truth.parameters.values))
 print(f"{np.mean(error <= 2 * fit.sigma):.0%} of the parameters lie within two deviations of the truth")

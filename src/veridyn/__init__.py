@@ -53,7 +53,9 @@ _HOMES = {
     "veridyn.signals.motion": ("Signals", "motion"),
     "veridyn.signals.quality": ("inspect",),
     "veridyn.signals.resample": ("resample",),
-    "veridyn.signals.trajectory": ("FourierTrajectory",),
+    "veridyn.signals.trajectory": ("FourierTrajectory", "JointLimits"),
+    "veridyn.simulate.imperfection": ("Sensor", "Sensors"),
+    "veridyn.simulate.manoeuvre": ("Driven", "Tracking"),
     "veridyn.identify.base": ("base_parameters",),
     "veridyn.identify.essential": ("essential",),
     "veridyn.identify.explain": ("explain",),
@@ -149,6 +151,11 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.signals.quality import inspect as inspect
     from veridyn.signals.resample import resample as resample
     from veridyn.signals.trajectory import FourierTrajectory as FourierTrajectory
+    from veridyn.signals.trajectory import JointLimits as JointLimits
+    from veridyn.simulate.imperfection import Sensor as Sensor
+    from veridyn.simulate.imperfection import Sensors as Sensors
+    from veridyn.simulate.manoeuvre import Driven as Driven
+    from veridyn.simulate.manoeuvre import Tracking as Tracking
     from veridyn.simulate.simulator import simulate as simulate
     from veridyn.spatial.inertia import from_centre as from_centre
     from veridyn.spatial.transforms import MDH as MDH

@@ -178,7 +178,7 @@ def test_motion_carries_the_forces_that_acted() -> None:
 
 
 def test_smooth_friction_stops_a_slider() -> None:
-    """m v̇ = −f tanh(v / v₀): from 1 m/s at f/m = 2 m/s² it stops after 0.5 s, and stays."""
+    """m v̇ = −f sign(v), rounded off: from 1 m/s at f/m = 2 m/s² it stops after 0.5 s, and stays."""
     tree = Tree.build(
         [Body("block", joint="sliding")],
         gravity=(9.81, 0, 0),

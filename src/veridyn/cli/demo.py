@@ -34,14 +34,12 @@ def arm(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None:
     Example:
       veridyn demo arm --out runs --seed 3
     """
-    from functools import partial
-
     import numpy as np
 
     from veridyn.cli.bar import shown_progress
     from veridyn.cli.shown import print_study, print_warnings
     from veridyn.files.native import model_text
-    from veridyn.machines.arm import demonstration, sampling_for
+    from veridyn.machines.arm import demonstration
     from veridyn.report.page import identification_page
     from veridyn.studies.identification import identification
     from veridyn.studies.result import collected_warnings, fingerprint
@@ -57,7 +55,7 @@ def arm(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None:
                 made.training,
                 made.validation,
                 made.signals,
-                partial(sampling_for, made.model),
+                made.sampling,
                 made.rows,
                 truth=made.truth,
                 progress=progress,

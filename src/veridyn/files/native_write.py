@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,7 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, Faults, FileError, ModelError
+from veridyn.errors import Fault, Faults, ModelError
+from veridyn.files.atomic import write_atomic
 from veridyn.files.expressions import MAX_NUMBER
 from veridyn.model.elements import Element
 from veridyn.model.joint import Body
@@ -38,23 +38,7 @@ def save_model(tree: Tree, path: str | Path, overwrite: bool = False) -> None:
     does not hold cannot come back: constants, formulas and comments of the file it was read from; a base of six joints
     is written as the virtual bodies it is made of. See :func:`model_text` for what is refused.
     """
-    file = Path(path)
-    if file.exists() and (not overwrite or not file.is_file()):
-        hint = "Choose another name, or pass overwrite=True." if file.is_file() else "Choose another name."
-        raise FileError(Fault("it exists already, and nothing is written over.", found=str(file), hint=hint), file.name)
-    raw = model_text(tree).encode("utf-8")
-    unfinished = file.with_name(f".{file.name}.{os.getpid()}.part")
-    try:
-        with unfinished.open("wb") as out:
-            out.write(raw)
-            out.flush()
-            os.fsync(out.fileno())
-        unfinished.replace(file)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise FileError(Fault(f"the file cannot be written: {reason}.", found=str(file)), file.name) from error
-    finally:
-        unfinished.unlink(missing_ok=True)
+    write_atomic(path, model_text(tree).encode("utf-8"), overwrite)
 
 
 def model_text(tree: Tree) -> str:

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults, FileError, did_you_mean
+from veridyn.files.atomic import write_atomic
 from veridyn.files.csv_table import find_layout, read_columns
 from veridyn.files.units import dimension, to_si
 from veridyn.model.experiment import Channel, Experiment
@@ -126,21 +127,13 @@ def save_log(experiment: Experiment, path: str | os.PathLike[str], overwrite: bo
     if not channels:
         faults.add("it has no channels to save.", where=experiment.name)
     faults.raise_if_any(DataError)
-    if file.exists() and not overwrite:
-        raise FileError(Fault("it exists already.", hint="Choose another name, or pass overwrite=True."), str(file))
     table = pa.table({"t [s]": channels[0].t} | {f"{c.name} [{c.unit}]": c.values for c in channels})
-    partial = file.with_name(f".{file.name}.{os.getpid()}.part")
-    try:
-        if file.suffix.lower() in PARQUET:
-            pq.write_table(table, partial)
-        else:
-            pacsv.write_csv(table, partial)
-        partial.replace(file)
-    except OSError as error:
-        raise FileError(Fault("it cannot be written.", found=str(error)), str(file)) from error
-    finally:
-        partial.unlink(missing_ok=True)
-    return file
+    buffer = pa.BufferOutputStream()
+    if file.suffix.lower() in PARQUET:
+        pq.write_table(table, buffer)
+    else:
+        pacsv.write_csv(table, buffer)
+    return write_atomic(file, buffer.getvalue().to_pybytes(), overwrite)
 
 
 def _near(file: Path) -> str:

@@ -41,7 +41,8 @@ def identify(
     """The asked parameters of a tree from one motion or several, with standard deviations.
 
     `rows`: "all", "joints", "base", "actuated", or names. `estimator`: "wls" (rows weighted by 1/σ_j, from `sigma` or from the data by
-    (24)) or "ols". `engine` and `executor` as for :func:`~veridyn.identify.observation.observation`. Parameters the data cannot separate are grouped and named; nothing is silently fixed.
+    (24)) or "ols". `engine` and `executor` as for :func:`~veridyn.identify.observation.observation`. Parameters the data cannot
+    separate are grouped and named; nothing is silently fixed.
     """
     if estimator not in ESTIMATORS:
         raise IdentificationError(

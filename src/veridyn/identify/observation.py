@@ -52,6 +52,18 @@ class Sampling:
     block: int = 1024
     method: Literal["qr", "gram"] = "qr"
 
+    def uses(self, tree: Tree, row: str, qd: Array, numbers: NDArray[np.intp], total: int) -> NDArray[np.bool_]:
+        """Which of the samples with these numbers, of `total`, and rates `qd` (…, n) a row takes, before decimation."""
+        used = (numbers >= self.trim) & (numbers < total - self.trim)
+        elements = {e.parameter_name: e for e in tree.elements}
+        for name, speed in self.dead_zone.items():
+            on = elements[name].on if name in elements else {name: 1.0}
+            if row in on:
+                used &= np.abs(qd @ np.array([on.get(c, 0.0) for c in tree.coordinates])) >= speed
+        if row in self.drop:
+            used &= ~np.asarray(self.drop[row], dtype=bool)[numbers]
+        return used
+
 
 @dataclass(frozen=True, eq=False)
 class Observation:
@@ -166,18 +178,6 @@ class _Plan:
                 out.append((c, to, factor, value))
         return tuple(out)
 
-    @cached_property
-    def _zones(self) -> dict[str, list[tuple[Array, float]]]:
-        """For each row, the combinations of rates and the speeds below which it drops samples."""
-        tree, zones = self.tree, dict[str, list[tuple[Array, float]]]()
-        elements = {e.parameter_name: e for e in tree.elements}
-        for name, speed in self.how.dead_zone.items():
-            on = elements[name].on if name in elements else {name: 1.0}
-            of = np.array([on.get(c, 0.0) for c in tree.coordinates])
-            for row in on:
-                zones.setdefault(row, []).append((of, speed))
-        return zones
-
     def jobs(self, motion: Motion) -> Iterator[_Job]:
         N, margin, rate = len(motion), 0, 0.0
         if self.how.filter is not None:
@@ -216,12 +216,13 @@ class _Plan:
         part = job.motion[lo - job.offset : hi - job.offset]
         inner = slice(start - lo, stop - lo)
         numbers = np.arange(start, stop)
-        thin = (numbers % how.decimate == 0) & (numbers >= how.trim) & (numbers < job.total - how.trim)
+        thin = numbers % how.decimate == 0
         for r, A in zip(self.rows, tables.fill(part), strict=True):
             A[:, -1] = self._force(part, r) - A[:, -1]  # Γ − Γ_ext, paper 001 (5)
             if how.filter is not None:
                 A = zero_phase(A, job.rate, how.filter, where=f"row '{self.tree.rows[r]}'")
-            used = thin & self._used(part.qd[inner], numbers, r, A[inner, -1])
+            used = thin & np.isfinite(A[inner, -1])
+            used &= how.uses(self.tree, self.tree.rows[r], part.qd[inner], numbers, job.total)
             yield A[inner] if used.all() and A.flags.f_contiguous else np.asfortranarray(A[inner][used])
 
     def _force(self, part: Motion, row: int) -> Array | float:
@@ -232,15 +233,6 @@ class _Plan:
             return 0.0
         gamma = part.forces[:, k]
         return 0.0 if tree.coordinates[k] in driven(tree) and np.isnan(gamma).all() else gamma
-
-    def _used(self, qd: Array, numbers: NDArray[np.intp], row: int, y: Array) -> NDArray[np.bool_]:
-        how, name = self.how, self.tree.rows[row]
-        used = np.isfinite(y)
-        for of, speed in self._zones.get(name, ()):
-            used &= np.abs(qd @ of) >= speed
-        if name in how.drop:
-            used &= ~np.asarray(how.drop[name], dtype=bool)[numbers]
-        return used
 
     def check(self, motions: Sequence[Motion]) -> None:
         """Refuse what cannot be streamed: every fault at once."""

@@ -133,17 +133,16 @@ def demonstration(rng: np.random.Generator, quick: bool = False, progress: Progr
         log = simulate(truth, tracking(reference, model, duration), sensors(), rng, progress)
         logs.append(replace(log, name=f"{name} of the arm (simulated)"))
     signals = Signals(lowpass=30.0, trim=0.2)
-    return ArmDemo(truth, model, logs[0], logs[1], signals, sampling_for(model), "all", quick)
+    return ArmDemo(truth, model, logs[0], logs[1], signals, sampling(model), "all", quick)
 
 
-def sampling_for(model: Tree, along: Motion | None = None) -> Sampling:
+def sampling(model: Tree) -> Sampling:
     """Every sample at its own worth, but those within STANDSTILL of a reversal, where friction is not sign(q̇).
 
     No filter: the noise of the torque sensors is white as it comes, and a filter would spread the reversals over the
     samples beside them. Combinations of speeds that rub (motor 6: q̇5 + q̇6) have a dead zone of their own; without it
     their friction is wrong by dozens of deviations. Over 40 logs of one motion 94 to 96 % of the parameters then lie
-    within two deviations of the truth, and what bias the low-pass leaves is 0.1 to 0.3 deviations. It is the same for
-    every motion: `along` is not looked at, and lets this stand where a study asks for the sampling of a motion.
+    within two deviations of the truth, and what bias the low-pass leaves is 0.1 to 0.3 deviations.
     """
     combined = [e.parameter_name for e in model.elements if e.kind == "coulomb" and len(e.on) > 1]
     return Sampling(dead_zone=dict.fromkeys([*model.coordinates, *combined], STANDSTILL))

@@ -21,6 +21,7 @@ from veridyn.errors import DataError, Fault, Faults
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
+from veridyn.spatial.algebra import rounded_sign
 
 Array = NDArray[np.float64]
 
@@ -70,7 +71,7 @@ def feedforward(
 ) -> Callable[[float], Array]:
     """Γ_ff(t) = Γ(q_r, q̇_r, q̈_r) of a model on a fixed base: a cubic spline through one value every `step` seconds.
 
-    `friction_speed`: the controller takes dry friction as tanh(v / friction_speed) where given, so that it switches gently;
+    `friction_speed`: the controller takes dry friction as rounded off below it where given, so that it switches gently;
     with 0 it is sign(v), which the spline rounds within a step.
     """
     if not (step > 0.0 and end > start and friction_speed >= 0.0):
@@ -92,12 +93,12 @@ def feedforward(
 
 
 def _softer(model: Tree, motion: Motion, speed: float) -> Array:
-    """What dry friction changes by when sign(v) becomes tanh(v / speed)."""
+    """What dry friction changes by when sign(v) is rounded off below a speed."""
     change = np.zeros_like(motion.qd)
     for e in model.elements:
         if e.kind == "coulomb":
             on = [(model.coordinates.index(c), a) for c, a in e.on.items()]
             v = np.sum([a * motion.qd[:, k] for k, a in on], axis=0)
             for k, a in on:
-                change[:, k] += a * model.parameters[e.parameter_name] * (np.tanh(v / speed) - np.sign(v))
+                change[:, k] += a * model.parameters[e.parameter_name] * (rounded_sign(v, speed) - np.sign(v))
     return change

@@ -41,12 +41,14 @@ class Request:
 
 @dataclass(eq=False)
 class _SmoothGraph(Graph):
-    """A graph in which the jump of dry friction at standstill is rounded off: sign(v) is v/√(v² + speed²)."""
+    """A graph in which the jump of dry friction at standstill is rounded off: sign(v) is v/(v⁸ + speed⁸)^⅛."""
 
     speed: float = 1.0
 
     def sign(self, x: Number) -> Number:
-        return self.div(x, self.sqrt(self.add(self.mul(x, x), self.speed**2)))
+        x2 = self.mul(x, x)
+        x4 = self.mul(x2, x2)
+        return self.div(x, self.sqrt(self.sqrt(self.sqrt(self.add(self.mul(x4, x4), self.speed**8)))))
 
 
 @dataclass(frozen=True, eq=False)

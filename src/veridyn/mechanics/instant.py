@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ from veridyn.mechanics.mass import equations_of_motion
 from veridyn.mechanics.newton_euler import State, Wrench
 from veridyn.mechanics.samples import minus_gravity, split
 from veridyn.model.tree import Tree
-from veridyn.spatial.algebra import FLOATS, Algebra, FloatAlgebra
+from veridyn.spatial.algebra import FLOATS, Algebra, FloatAlgebra, rounded_sign
 from veridyn.symbolic.kernel import Single
 
 Array = NDArray[np.float64]
@@ -29,7 +28,7 @@ class _Smooth(FloatAlgebra):
     speed: float = 1.0
 
     def sign(self, x: float) -> float:
-        return x / math.sqrt(x * x + self.speed**2)
+        return rounded_sign(x, self.speed)
 
 
 class Instant:

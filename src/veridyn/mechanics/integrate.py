@@ -53,7 +53,7 @@ class Method:
     """How to integrate: "RK4" with `step`, or one of SciPy's methods, where `step` is the longest step allowed.
 
     `friction_speed`: dry friction is a jump at standstill, which no integrator of fixed order follows; where given, sign(v) becomes
-    v/√(v² + friction_speed²), and the difference from the jump is the simulator's, not the model's.
+    v/(v⁸ + friction_speed⁸)^⅛, and the difference from the jump is the simulator's, not the model's.
     """
 
     name: str = "DOP853"

@@ -56,6 +56,11 @@ FLOATS = FloatAlgebra()
 ARRAYS = ArrayAlgebra()
 
 
+def rounded_sign(x: Scalar, speed: float) -> Scalar:
+    """sign(x) without its jump: x/(x⁸ + speed⁸)^⅛, which is x/speed about zero and 1 to 3e-7 from five times the speed on."""
+    return x / (x**8 + speed**8) ** 0.125
+
+
 def is_zero(a: Scalar) -> bool:
     """True for the exact constant zero, never for an array that happens to hold zeros."""
     return type(a) is float and a == 0.0

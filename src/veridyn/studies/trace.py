@@ -58,19 +58,9 @@ def trace(fit: Fit, along: Motion, sampling: Sampling, progress: Progress = sile
         y[:, whole] = zero_phase(y[:, whole], rate, sampling.filter)
         p[:, whole] = zero_phase(p[:, whole], rate, sampling.filter)
     units = tuple(row_unit(fit.tree, name) for name in names)
-    used = np.column_stack([_used(fit.tree, along, name, sampling) for name in names]) & np.isfinite(y)
-    return Trace(along.t, names, units, y, p, used)
-
-
-def _used(tree: Tree, along: Motion, row: str, how: Sampling) -> NDArray[np.bool_]:
-    """The samples that `how` leaves to a row, as the identification does it."""
     numbers = np.arange(len(along))
-    used = (numbers >= how.trim) & (numbers < len(numbers) - how.trim)
-    if row in how.dead_zone:
-        used &= np.abs(along.qd[:, tree.coordinates.index(row)]) >= how.dead_zone[row]
-    if row in how.drop:
-        used &= ~np.asarray(how.drop[row], dtype=bool)
-    return used
+    used = [sampling.uses(fit.tree, name, along.qd, numbers, len(along)) for name in names]
+    return Trace(along.t, names, units, y, p, np.column_stack(used) & np.isfinite(y))
 
 
 def row_unit(tree: Tree, row: str) -> str:
@@ -87,7 +77,7 @@ def residual_whiteness(seen: Trace, how: Sampling) -> dict[str, Whiteness]:
     and a hum keeps its frequency but for the seams.
     """
     numbers = np.arange(len(seen.t))
-    chosen = numbers[(numbers % how.decimate == 0) & (numbers >= how.trim) & (numbers < len(numbers) - how.trim)]
+    chosen = numbers[numbers % how.decimate == 0]
     found: dict[str, Whiteness] = {}
     if len(chosen) < FEWEST:
         return found

@@ -1,0 +1,144 @@
+"""Machine code called on arrays: any number of samples, any stride, any number of threads."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import numpy as np
+import pytest
+
+from strangers.evaluate import evaluate
+from veridyn.symbolic.emit_llvm import BLOCK, emit
+from veridyn.symbolic.expression import Graph, Number
+from veridyn.symbolic.host import this_host
+from veridyn.symbolic.kernel import Kernel, Single, compile_object, padded
+
+WIDTHS = (2, 4, 8)
+SAMPLES = (1, 2, 63, 64, 65, 1000)
+
+
+def kernel_of(graph: Graph, outputs: list[Number], parameters: tuple[str, ...] = (), width: int | None = None) -> Kernel:
+    samples = tuple(name for name in graph.inputs if name not in parameters)
+    host = this_host(width)
+    program = emit(graph, outputs, samples, parameters, host.width)
+    return Kernel(compile_object(program.text, host), samples, parameters, len(outputs), program.places)
+
+
+def called(kernel: Kernel, columns: list[np.ndarray], parameters: tuple[float, ...] = ()) -> np.ndarray:
+    """Outputs (k, N); what lies behind the room a kernel may use is checked to be untouched."""
+    N = len(columns[0])
+    out = np.full((kernel.outputs, padded(N) + 8), np.nan)
+    addresses = out.ctypes.data + out.strides[0] * np.arange(kernel.outputs, dtype=np.uintp)
+    kernel.run(columns, np.array(parameters), addresses, N)
+    assert np.isnan(out[:, padded(N) :]).all()
+    return out[:, :N]
+
+
+@cache
+def example() -> tuple[Graph, list[Number]]:
+    g = Graph()
+    x, y, p = g.inputs_named(["x", "y", "p"])
+    return g, [x * y + p, g.sin(x) * p - g.cos(x), -(x / (y * y + 1.0)), g.sqrt(g.abs(x)) * g.sign(y)]
+
+
+@cache
+def example_kernel(width: int) -> Kernel:
+    return kernel_of(*example(), ("p",), width)
+
+
+def expected(x: np.ndarray, y: np.ndarray, p: float) -> np.ndarray:
+    return np.array([x * y + p, np.sin(x) * p - np.cos(x), -x / (y * y + 1.0), np.sqrt(np.abs(x)) * np.sign(y)])
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("samples", SAMPLES)
+def test_any_number_of_samples(width: int, samples: int) -> None:
+    x, y = np.random.default_rng(samples).normal(size=(2, samples))
+    found = called(example_kernel(width), [x, y], (0.7,))
+    assert found == pytest.approx(expected(x, y, 0.7), rel=1e-14, abs=1e-15)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_any_stride(width: int) -> None:
+    """Contiguous, every third, backwards, one number for all, and a column of a matrix."""
+    table = np.random.default_rng(0).normal(size=(300, 7))
+    line = table.ravel()
+    views = [line[:100], line[::3][:100], line[::-1][5:105], np.broadcast_to(line[3], 100), table[50:150, 4]]
+    for x in views:
+        for y in views:
+            found = called(example_kernel(width), [x, y], (1.3,))
+            assert found == pytest.approx(expected(x, y, 1.3), rel=1e-14, abs=1e-15)
+
+
+def test_a_field_of_a_record() -> None:
+    """Its stride is no multiple of eight bytes."""
+    table = np.zeros(70, dtype=[("n", "i4"), ("x", "f8")])
+    table["x"] = np.random.default_rng(0).normal(size=70)
+    y = np.linspace(-1.0, 1.0, 70)
+    found = called(example_kernel(this_host().width), [table["x"], y], (0.2,))
+    assert found == pytest.approx(expected(np.array(table["x"]), y, 0.2), rel=1e-14, abs=1e-15)
+
+
+def test_no_samples_write_nothing() -> None:
+    empty = np.zeros(0)
+    out = np.full((4, 8), np.nan)
+    example_kernel(this_host().width).run([empty, empty], np.ones(1), [out.ctypes.data] * 4, 0)
+    assert np.isnan(out).all()
+
+
+def test_parameters_are_inputs_of_the_call() -> None:
+    x, y = np.random.default_rng(0).normal(size=(2, 10))
+    for p in (0.0, -2.0, 1e6):
+        found = called(example_kernel(4), [x, y], (p,))
+        assert found == pytest.approx(expected(x, y, p), rel=1e-13, abs=1e-13)
+
+
+@pytest.mark.parametrize("width", [1, *WIDTHS])
+def test_outputs_that_are_nothing_but_inputs_parameters_or_constants(width: int) -> None:
+    """Beside an operation, twice over and with either sign."""
+    g = Graph()
+    x, p = g.inputs_named("xp")
+    outputs = [x, -x, p, -p, 2.5, -2.5, x + p, x, 0.0]
+    columns = np.random.default_rng(0).normal(size=70)
+    found = called(kernel_of(g, outputs, ("p",), width), [columns], (0.3,))
+    for value, row in zip(evaluate(g, outputs, {"x": columns, "p": 0.3}), found, strict=True):
+        assert np.array_equal(row, np.broadcast_to(value, 70))
+
+
+@pytest.mark.parametrize("outputs", ["constant", "parameter", "input", "all"])
+def test_a_graph_without_operations(outputs: str) -> None:
+    g = Graph()
+    x, p = g.inputs_named("xp")
+    chosen = {"constant": [1.5, -2.0], "parameter": [p, -p], "input": [x, -x], "all": [x, p, 3.0]}[outputs]
+    column = np.random.default_rng(0).normal(size=5)
+    found = called(kernel_of(g, chosen, ("p",)), [column], (0.3,))
+    for value, row in zip(evaluate(g, chosen, {"x": column, "p": 0.3}), found, strict=True):
+        assert np.array_equal(row, np.broadcast_to(value, 5))
+
+
+def test_threads_have_work_arrays_of_their_own() -> None:
+    """One kernel, four threads at once, each on its samples, over and over."""
+    kernel = example_kernel(this_host().width)
+    rng = np.random.default_rng(0)
+    logs = [rng.normal(size=(2, 5000)) for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(5):
+            found = list(pool.map(lambda xy: called(kernel, list(xy), (0.4,)), logs))
+            for (x, y), out in zip(logs, found, strict=True):
+                assert out == pytest.approx(expected(x, y, 0.4), rel=1e-14, abs=1e-15)
+
+
+def test_one_sample_a_call() -> None:
+    g, outputs = example()
+    program = emit(g, outputs, ("x", "y"), ("p",), 1, 1)
+    kernel = Kernel(compile_object(program.text, this_host(1)), ("x", "y"), ("p",), 4, program.places, 1)
+    single = Single(kernel, np.array([0.6]))
+    for x, y in np.random.default_rng(0).normal(size=(20, 2)):
+        single.inputs[:] = x, y
+        single.call()
+        assert single.outputs == pytest.approx(expected(x, y, 0.6), rel=1e-14, abs=1e-15)
+
+
+def test_padding_goes_to_full_blocks() -> None:
+    assert [padded(n) for n in (0, 1, BLOCK, BLOCK + 1)] == [0, BLOCK, BLOCK, 2 * BLOCK]

@@ -1,0 +1,138 @@
+"""Sine and cosine of machine code: within one unit in the last place up to a million radians, on every width.
+
+The reference is exact: fixed-point series on whole numbers (strangers.exact_trigonometry).
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+
+from strangers.exact_trigonometry import error_in_ulp, nearest_to_quarter, sine_and_cosine
+from veridyn.symbolic.emit_llvm import emit
+from veridyn.symbolic.expression import Graph
+from veridyn.symbolic.host import this_host
+from veridyn.symbolic.kernel import Kernel, compile_object, padded
+
+WIDTHS = (1, 2, 4, 8)
+FARTHEST = 1e6
+LAST = int(FARTHEST / (math.pi / 2))  # multiples of π/2 within reach
+
+
+@cache
+def kernel(width: int) -> Kernel:
+    g = Graph()
+    x = g.input("x")
+    program = emit(g, [g.sin(x), g.cos(x)], ["x"], [], width)
+    return Kernel(compile_object(program.text, this_host(width)), ("x",), (), 2, program.places)
+
+
+def sincos(width: int, x: np.ndarray) -> np.ndarray:
+    out = np.empty((2, padded(len(x))))
+    kernel(width).run([x], np.zeros(0), out.ctypes.data + out.strides[0] * np.arange(2, dtype=np.uintp), len(x))
+    return out[:, : len(x)]
+
+
+@cache
+def exact(x: float) -> tuple:
+    return sine_and_cosine(x)
+
+
+def worst(width: int, x: np.ndarray) -> float:
+    s, c = sincos(width, x)
+    errors = [
+        max(error_in_ulp(float(a), exact(v)[0]), error_in_ulp(float(b), exact(v)[1]))
+        for v, a, b in zip(x.tolist(), s, c, strict=True)
+    ]
+    return max(errors)
+
+
+@cache
+def anywhere() -> np.ndarray:
+    rng = np.random.default_rng(0)
+    far = rng.uniform(-FARTHEST, FARTHEST, 1500)
+    near = rng.uniform(-10.0, 10.0, 700)
+    sizes = 10.0 ** rng.uniform(-12, 6, 500) * rng.choice([-1.0, 1.0], 500)
+    return np.concatenate([far, near, sizes, [FARTHEST, -FARTHEST]])
+
+
+@cache
+def hardest() -> np.ndarray:
+    """The doubles nearest to multiples of π/2, where one of the two nearly vanishes, and their neighbours; halfway between as well.
+
+    Among all multiples within reach, those that come closest to a double are the ones that ask most of the reduction: they are picked
+    out of 60000 by how small the sine or cosine is beside the argument's last place.
+    """
+    rng = np.random.default_rng(1)
+    numbers = np.unique(np.concatenate([np.arange(1, 300), rng.integers(300, LAST, 60_000)]))
+    # k π/2 in extended steps: what a double leaves of it, relative to its last place.
+    x = numbers * (math.pi / 2)
+    left = np.abs(numbers * 6.123233995736766e-17 - _product_error(numbers, math.pi / 2, x)) / np.spacing(x)
+    chosen = np.unique(np.concatenate([numbers[:150], numbers[np.argsort(left)[:150]], rng.integers(1, LAST, 150)]))
+    at = np.array([nearest_to_quarter(int(k)) for k in chosen])
+    beside = np.concatenate([np.nextafter(at, 0.0), np.nextafter(at, np.inf)])
+    halfway = np.array([nearest_to_quarter(int(k)) / 2 for k in rng.integers(1, LAST, 150)])  # π/4: where the octants meet
+    points = np.concatenate([at, beside, halfway, np.nextafter(halfway, np.inf)])
+    points = points[np.abs(points) <= FARTHEST]
+    return np.concatenate([points, -points])
+
+
+def _product_error(n: np.ndarray, c: float, product: np.ndarray) -> np.ndarray:
+    """product − n c, exactly enough: c in two halves of 26 bits."""
+    high = np.float64(np.float32(c))
+    return (product - n * high) - n * (c - high)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_within_one_ulp_anywhere(width: int) -> None:
+    error = worst(width, anywhere())
+    print(f"width {width}: {error:.3f} ulp over ±{FARTHEST:g} rad")
+    assert error <= 1.0
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_within_one_ulp_where_one_of_them_vanishes(width: int) -> None:
+    x = hardest()
+    smallest = min(abs(float(v)) for p in x.tolist() for v in exact(p))
+    assert smallest < 1e-13  # the points are as hard as they are meant to be
+    error = worst(width, x)
+    print(f"width {width}: {error:.3f} ulp next to multiples of π/2, the smallest value {smallest:.1e}")
+    assert error <= 1.0
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_tiny_angles_and_zero(width: int) -> None:
+    tiny = np.finfo(float).tiny
+    x = np.array([0.0, -0.0, 5e-324, -5e-324, tiny / 3, tiny, 1e-200, -1e-160, 1e-30, 1e-8, -2e-8, 3e-5])
+    s, c = sincos(width, x)
+    assert np.array_equal(s[:9], x[:9])  # the sine of a tiny angle is the angle
+    assert np.array_equal(c[:9], np.ones(9))
+    assert worst(width, x) <= 1.0
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_what_is_no_number_stays_none(width: int) -> None:
+    """NaN comes out where NaN or infinity went in, and nowhere else."""
+    x = np.array([0.5, np.nan, 1.0, np.inf, -2.0, -np.inf, 3.0, 0.1, np.nan])
+    s, c = sincos(width, x)
+    wrong = ~np.isfinite(x)
+    assert np.array_equal(np.isnan(s), wrong) and np.array_equal(np.isnan(c), wrong)
+    assert s[~wrong] == pytest.approx(np.sin(x[~wrong]), rel=1e-15)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_parity_is_exact(width: int) -> None:
+    x = anywhere()
+    s, c = sincos(width, x)
+    sm, cm = sincos(width, -x)
+    assert np.array_equal(sm, -s) and np.array_equal(cm, c)
+
+
+def test_widths_agree_to_the_last_place() -> None:
+    x = np.concatenate([anywhere(), hardest()])
+    first = sincos(WIDTHS[0], x)
+    for width in WIDTHS[1:]:
+        assert (np.abs(sincos(width, x) - first) <= np.spacing(np.abs(first))).all()
