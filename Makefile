@@ -30,8 +30,9 @@ test: lint  ## lint, then all tests except the slow ones
 test-all: lint docs  ## lint, every test, and the documentation
 	$(call pytest,)
 
-bench: $(VENV)/.ready-test  ## measure speed and memory
-	$(BIN)/python -m benchmarks
+bench: $(VENV)/.ready-test  ## measure speed and memory beside Pinocchio and, where it installs, FIGAROH
+	-@$(BIN)/python -m pip install --quiet figaroh
+	$(BIN)/python -W ignore -m benchmarks
 
 lint: $(VENV)/.ready-test  ## style, formatting, types, and the floors
 	$(BIN)/ruff check .

@@ -17,7 +17,7 @@ import pinocchio as pin
 import veridyn
 from benchmarks.clock import best_of
 from benchmarks.identification import SAMPLES, identification
-from benchmarks.kernels import Line, kernels, threads
+from benchmarks.kernels import Line, kernels, rates, threads
 from benchmarks.startup import startup
 from veridyn.symbolic.host import this_host
 
@@ -49,11 +49,17 @@ def table(lines: list[Line]) -> Iterator[str]:
 
 def report() -> str:
     rate = dgemm()
+    a = np.zeros(2**17)
+    filled = a.nbytes / best_of(lambda: a.fill(1.0)).cpu
     lines: list[Line] = []
     for x in kernels():
         lines.append(x)
         print(f"{x.machine:14s} {x.what:18s} {x.how:32s} {x.rate / 1e3:12,.1f} k/s", flush=True)
     pair = list(threads())
+    bounds = [
+        f"the {name}'s regressor in cache: {flops / 1e9:.1f} Gflop/s, {stored / 1e9:.0f} GB/s written"
+        for name, flops, stored in rates()
+    ]
     text = [
         f"veridyn {veridyn.__version__}, Pinocchio {pin.__version__}, Python {platform.python_version()}, "
         f"{this_host().cpu} ({this_host().width} doubles a register), one thread unless said otherwise.",
@@ -73,7 +79,9 @@ def report() -> str:
         f"{r.two:.1f} s on two, {r.extra_megabytes:.0f} MB of extra memory. A Pinocchio loop ({r.peer_regressor:.0f} s) and "
         f"numpy.linalg.qr ({r.peer_qr:.0f} s) of the stored matrix, extrapolated from what fits in memory: "
         f"{r.peer:.0f} s, {r.peer / r.one:.0f} times as long. Residuals agree to {r.difference:.0e}.",
-        f"- Matrix products run at {rate / 1e9:.0f} Gflop/s on this core.",
+        f"- Matrix products run at {rate / 1e9:.0f} Gflop/s on this core and memory is filled at {filled / 1e9:.0f} GB/s. "
+        + "; ".join(bounds)
+        + ". The regressors of the cars are bounded by writing their entries (each entry costs about one operation), not by arithmetic.",
     ]
     return "\n".join(text) + "\n"
 

@@ -91,10 +91,13 @@ def _regressors(tree: Tree, m: Motion, oracle: PinModel) -> Iterator[Line]:
     yield line(
         tree.name,
         "regressor",
-        "veridyn, written to memory",
+        "veridyn, to new memory",
         SAMPLES,
         best_of(lambda: regressor(tree, m, engine="compiled")),
     )
+    kept = regressor(tree, m, engine="compiled")
+    time = best_of(lambda: regressor(tree, m, engine="compiled", out=kept))
+    yield line(tree.name, "regressor", "veridyn, written to memory", SAMPLES, time)
 
 
 def in_cache(made: Compiled, tree: Tree, m: Motion) -> Callable[[], None]:
@@ -116,8 +119,9 @@ def in_cache(made: Compiled, tree: Tree, m: Motion) -> Callable[[], None]:
         values.ctypes.data,
         addresses.ctypes.data,
         aligned,
+        0,
     )
-    keep = (arrays, out, pointers, strides, values, work)
+    keep = (arrays, out, addresses, pointers, strides, values, work)
     function: ctypes.CDLL = made.kernel.function  # pyright: ignore[reportAssignmentType]
 
     def call() -> None:
@@ -201,8 +205,17 @@ def _forward(tree: Tree, m: Motion, oracle: PinModel) -> Iterator[Line]:
 def threads() -> Iterator[Line]:
     """The same call on one thread and on two."""
     tree = car(20)
-    m = motion(tree, 16 * SAMPLES)
+    m = motion(tree, 128 * SAMPLES)  # long enough that starting a thread, some milliseconds here, does not count
     m = replace(m, forces=None)
     for count in (1, 2):
-        time = best_of(lambda count=count: inverse_dynamics(tree, m, engine="compiled", threads=count))
+        kept = inverse_dynamics(tree, m, engine="compiled")
+        time = best_of(lambda n=count, out=kept: inverse_dynamics(tree, m, engine="compiled", threads=n, out=out))
         yield line(tree.name, "inverse dynamics", f"veridyn, {count} thread{'s' * (count > 1)}", len(m), time)
+
+
+def rates() -> Iterator[tuple[str, float, float]]:
+    """Of each regressor in cache: operations a second, and bytes written a second."""
+    for tree in (arm(), car(20), car(38)):
+        made = compiled(tree, Request("regressor", tuple(range(len(tree.rows))), tuple(range(len(tree.columns)))))
+        time = best_of(in_cache(made, tree, motion(tree, BLOCK)))
+        yield tree.name, made.count.total * BLOCK / time.cpu, 8 * len(made.labels) * BLOCK / time.cpu

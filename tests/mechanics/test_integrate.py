@@ -222,7 +222,7 @@ def test_a_fixed_step_that_explodes_is_a_simulation_error() -> None:
     stiff = pendulum((spring("arm", 1e9),))
     with (
         np.errstate(all="ignore"),
-        pytest.raises(SimulationError, match=r"no longer finite at [\d.]+ s\.[\s\S]*smaller step"),
+        pytest.raises(SimulationError, match=r"(no longer finite|run away) at [\d.]+ s[\s\S]*smaller step"),
     ):
         integrate(stiff, np.linspace(0.0, 20.0, 201), [0.1], [0.0], method=Method("RK4", step=0.1))
 

@@ -18,20 +18,34 @@ WIDTHS = (2, 4, 8)
 SAMPLES = (1, 2, 63, 64, 65, 1000)
 
 
-def kernel_of(graph: Graph, outputs: list[Number], parameters: tuple[str, ...] = (), width: int | None = None) -> Kernel:
+Made = tuple[Kernel, np.ndarray]
+
+
+def kernel_of(graph: Graph, outputs: list[Number], parameters: tuple[str, ...] = (), width: int | None = None) -> Made:
+    """A kernel, and the number in `outputs` of each of what comes out of it."""
     samples = tuple(name for name in graph.inputs if name not in parameters)
     host = this_host(width)
     program = emit(graph, outputs, samples, parameters, host.width)
-    return Kernel(compile_object(program.text, host), samples, parameters, len(outputs), program.places)
+    kernel = Kernel(compile_object(program.text, host), samples, parameters, len(outputs), program.places)
+    return kernel, np.array(program.order, dtype=np.uintp)
 
 
-def called(kernel: Kernel, columns: list[np.ndarray], parameters: tuple[float, ...] = ()) -> np.ndarray:
-    """Outputs (k, N); what lies behind the room a kernel may use is checked to be untouched."""
+def called(
+    made: Made, columns: list[np.ndarray], parameters: tuple[float, ...] = (), far: bool = False, shift: int = 0
+) -> np.ndarray:
+    """Outputs (k, N); what lies around the room a kernel may use is checked to be untouched. `shift`: doubles off a line of the cache."""
+    kernel, order = made
     N = len(columns[0])
-    out = np.full((kernel.outputs, padded(N) + 8), np.nan)
-    addresses = out.ctypes.data + out.strides[0] * np.arange(kernel.outputs, dtype=np.uintp)
-    kernel.run(columns, np.array(parameters), addresses, N)
-    assert np.isnan(out[:, padded(N) :]).all()
+    row = padded(N) + 64
+    flat = np.full(kernel.outputs * row + 16, np.nan)
+    start = -flat.ctypes.data % 64 // 8 + shift
+    out = flat[start : start + kernel.outputs * row].reshape(kernel.outputs, row)
+    kernel.run(columns, np.array(parameters), out.ctypes.data + out.strides[0] * order, N, far)
+    assert (
+        np.isnan(out[:, padded(N) :]).all()
+        and np.isnan(flat[:start]).all()
+        and np.isnan(flat[start + out.size :]).all()
+    )
     return out[:, :N]
 
 
@@ -43,7 +57,7 @@ def example() -> tuple[Graph, list[Number]]:
 
 
 @cache
-def example_kernel(width: int) -> Kernel:
+def example_kernel(width: int) -> Made:
     return kernel_of(*example(), ("p",), width)
 
 
@@ -83,7 +97,7 @@ def test_a_field_of_a_record() -> None:
 def test_no_samples_write_nothing() -> None:
     empty = np.zeros(0)
     out = np.full((4, 8), np.nan)
-    example_kernel(this_host().width).run([empty, empty], np.ones(1), [out.ctypes.data] * 4, 0)
+    example_kernel(this_host().width)[0].run([empty, empty], np.ones(1), [out.ctypes.data] * 4, 0)
     assert np.isnan(out).all()
 
 
@@ -126,7 +140,16 @@ def test_threads_have_work_arrays_of_their_own() -> None:
         for _ in range(5):
             found = list(pool.map(lambda xy: called(kernel, list(xy), (0.4,)), logs))
             for (x, y), out in zip(logs, found, strict=True):
-                assert out == pytest.approx(expected(x, y, 0.4), rel=1e-14, abs=1e-15)
+                assert np.allclose(out, expected(x, y, 0.4), rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("width", [1, *WIDTHS])
+@pytest.mark.parametrize("shift", [0, 1, 4])
+def test_writing_past_the_caches_gives_the_same(width: int, shift: int) -> None:
+    """Also where outputs do not lie on a line of the cache, which such writing cannot do and must not try."""
+    x, y = np.random.default_rng(0).normal(size=(2, 200))
+    made = example_kernel(width)
+    assert np.array_equal(called(made, [x, y], (0.7,), True, shift), called(made, [x, y], (0.7,), False, shift))
 
 
 def test_one_sample_a_call() -> None:
@@ -137,7 +160,7 @@ def test_one_sample_a_call() -> None:
     for x, y in np.random.default_rng(0).normal(size=(20, 2)):
         single.inputs[:] = x, y
         single.call()
-        assert single.outputs == pytest.approx(expected(x, y, 0.6), rel=1e-14, abs=1e-15)
+        assert single.outputs == pytest.approx(expected(x, y, 0.6)[list(program.order)], rel=1e-14, abs=1e-15)
 
 
 def test_padding_goes_to_full_blocks() -> None:

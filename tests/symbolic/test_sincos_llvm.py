@@ -23,16 +23,19 @@ LAST = int(FARTHEST / (math.pi / 2))  # multiples of π/2 within reach
 
 
 @cache
-def kernel(width: int) -> Kernel:
+def kernel(width: int) -> tuple[Kernel, np.ndarray]:
+    """The kernel and, for each of its outputs, 0 where it is the sine and 1 where it is the cosine."""
     g = Graph()
     x = g.input("x")
     program = emit(g, [g.sin(x), g.cos(x)], ["x"], [], width)
-    return Kernel(compile_object(program.text, this_host(width)), ("x",), (), 2, program.places)
+    made = Kernel(compile_object(program.text, this_host(width)), ("x",), (), 2, program.places)
+    return made, np.array(program.order, dtype=np.uintp)
 
 
 def sincos(width: int, x: np.ndarray) -> np.ndarray:
     out = np.empty((2, padded(len(x))))
-    kernel(width).run([x], np.zeros(0), out.ctypes.data + out.strides[0] * np.arange(2, dtype=np.uintp), len(x))
+    made, order = kernel(width)
+    made.run([x], np.zeros(0), out.ctypes.data + out.strides[0] * order, len(x))
     return out[:, : len(x)]
 
 
@@ -74,7 +77,9 @@ def hardest() -> np.ndarray:
     chosen = np.unique(np.concatenate([numbers[:150], numbers[np.argsort(left)[:150]], rng.integers(1, LAST, 150)]))
     at = np.array([nearest_to_quarter(int(k)) for k in chosen])
     beside = np.concatenate([np.nextafter(at, 0.0), np.nextafter(at, np.inf)])
-    halfway = np.array([nearest_to_quarter(int(k)) / 2 for k in rng.integers(1, LAST, 150)])  # π/4: where the octants meet
+    halfway = np.array(
+        [nearest_to_quarter(int(k)) / 2 for k in rng.integers(1, LAST, 150)]
+    )  # π/4: where the octants meet
     points = np.concatenate([at, beside, halfway, np.nextafter(halfway, np.inf)])
     points = points[np.abs(points) <= FARTHEST]
     return np.concatenate([points, -points])

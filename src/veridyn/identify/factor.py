@@ -5,6 +5,7 @@ With A = [W_j | Y_j], RᵀR = AᵀA: everything least squares needs from any num
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, IdentificationError
-from veridyn.identify.triangular import absorb
+from veridyn.identify.triangular import absorb_all
 
 Array = NDArray[np.float64]
 
@@ -35,7 +36,7 @@ class RowFactor:
     def absorb(self, A: Array) -> RowFactor:
         """The factor after the equations A (n, p + 1) as well."""
         R = np.array(self.R, order="F")
-        accumulate(R, np.array(A, order="F"), self.method)
+        accumulate([R], [np.array(A, order="F")], self.method)
         return replace(self, R=R, samples=self.samples + len(A))
 
     def merge(self, other: RowFactor) -> RowFactor:
@@ -88,12 +89,13 @@ def triangle_of(A: Array) -> Array:
     return np.asarray(np.linalg.qr(A, mode="r"))
 
 
-def accumulate(R: Array, A: Array, method: Literal["qr", "gram"]) -> None:
-    """Take the equations A into R, in place; A, in column order, may be used up."""
-    if method == "gram":
+def accumulate(factors: Sequence[Array], blocks: Sequence[Array], method: Literal["qr", "gram"]) -> None:
+    """Take blocks of equations into their factors, in place; the blocks, in column order, may be used up."""
+    if method == "qr":
+        absorb_all(factors, blocks)
+        return
+    for R, A in zip(factors, blocks, strict=True):
         R += A.T @ A
-    else:
-        absorb(R, A)
 
 
 def empty(row: str, columns: tuple[int, ...], method: Literal["qr", "gram"] = "qr") -> RowFactor:

@@ -20,7 +20,7 @@ from veridyn.identify.factor import RowFactor, accumulate, empty, triangle_of
 from veridyn.identify.tables import Tables
 from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.columns import structure
-from veridyn.mechanics.engine import PAYS, Engine
+from veridyn.mechanics.engine import PAYS, Engine, check_engine
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.tree import Rows, Tree
@@ -49,7 +49,7 @@ class Sampling:
     dead_zone: Mapping[str, float] = field(default_factory=dict)
     drop: Mapping[str, ArrayLike] = field(default_factory=dict)
     trim: int = 0
-    block: int = 1024
+    block: int = 4096
     method: Literal["qr", "gram"] = "qr"
 
     def uses(self, tree: Tree, row: str, qd: Array, numbers: NDArray[np.intp], total: int) -> NDArray[np.bool_]:
@@ -122,6 +122,7 @@ def observation(
     """
     how = sampling or Sampling()
     several = [motion] if isinstance(motion, Motion) else list(motion)
+    check_engine(engine)
     work = sum(len(part) for part in several)
     plan = _Plan(tree, tree.select_rows(rows), how, engine == "compiled" or (engine == "auto" and work >= PAYS))
     plan.check(several)
@@ -193,16 +194,16 @@ class _Plan:
         """The factors of one job's samples, block by block."""
         names = [self.tree.rows[r] for r in self.rows]
         own = [empty(name, cs, self.how.method) for name, cs in zip(names, self.columns, strict=True)]
-        counts = [0] * len(own)
+        counts = np.zeros(len(own), dtype=int)
         margin = 0 if self.how.filter is None else overlap(self.how.filter, job.rate)
         tables = self.tables(margin)
         with one_blas_thread():
             for start in range(job.start, job.stop, tables.block):
                 stop = min(start + tables.block, job.stop)
-                for k, A in enumerate(self._equations(job, tables, start, stop, margin)):
-                    accumulate(own[k].R, A, self.how.method)
-                    counts[k] += len(A)
-        return tuple(replace(f, samples=count) for f, count in zip(own, counts, strict=True))
+                blocks = list(self._equations(job, tables, start, stop, margin))
+                accumulate([f.R for f in own], blocks, self.how.method)
+                counts += [len(A) for A in blocks]
+        return tuple(replace(f, samples=int(count)) for f, count in zip(own, counts, strict=True))
 
     def tables(self, margin: int) -> Tables:
         """Where blocks of equations are written, by machine code or by the reference."""
@@ -223,7 +224,7 @@ class _Plan:
                 A = zero_phase(A, job.rate, how.filter, where=f"row '{self.tree.rows[r]}'")
             used = thin & np.isfinite(A[inner, -1])
             used &= how.uses(self.tree, self.tree.rows[r], part.qd[inner], numbers, job.total)
-            yield A[inner] if used.all() and A.flags.f_contiguous else np.asfortranarray(A[inner][used])
+            yield A[inner] if used.all() and A.strides[0] == A.itemsize else np.asfortranarray(A[inner][used])
 
     def _force(self, part: Motion, row: int) -> Array | float:
         """Γ of a row: measured where a motor acts and is measured, zero elsewhere (paper 001, 5.2)."""

@@ -23,7 +23,7 @@ from veridyn.symbolic.emit_llvm import BLOCK
 from veridyn.symbolic.kernel import padded
 
 Array = NDArray[np.float64]
-ROOM = 2**17  # doubles of one buffer: a megabyte, which the second cache of any machine of today holds
+ROOM = 2**20  # doubles of one buffer: eight megabytes, which stay near while the factors take them in
 
 Wanted = tuple[tuple[int, int, float, float], ...]
 

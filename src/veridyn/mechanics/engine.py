@@ -27,6 +27,7 @@ from veridyn.symbolic.kernel import Addresses, Kernel, compile_object, padded
 Array = NDArray[np.float64]
 Engine = Literal["auto", "compiled", "numpy"]
 PAYS = 10_000  # samples from which compiling, some tenths of a second once, costs less than the reference
+CACHE = 2**20  # bytes beyond which what is written is not read again before it leaves the cache
 SPREAD = 8  # doubles between entries beyond full blocks, so that they do not fall on one set of the cache
 FARTHEST = 1e6  # rad; the kernels' sine and cosine are exact to a unit in the last place up to here
 
@@ -39,7 +40,9 @@ class Compiled:
     labels: tuple[Label, ...]
     count: Count
 
-    def __call__(self, tree: Tree, motion: Motion, addresses: Addresses, values: Array, threads: int = 1) -> None:
+    def __call__(
+        self, tree: Tree, motion: Motion, addresses: Addresses, values: Array, threads: int = 1, far: bool = False
+    ) -> None:
         """Fill outputs, one address for each label, for all samples of a motion; see :meth:`Kernel.run` for the room they need.
 
         `values` are all parameters of the tree, of which the kernel takes those it uses.
@@ -50,13 +53,13 @@ class Compiled:
         N = len(motion)
         parts = max(1, min(threads, N // (4 * BLOCK)))
         if parts == 1:
-            self.kernel.run(arrays, chosen, out, N)
+            self.kernel.run(arrays, chosen, out, N, far)
             return
         cuts = [N * k // parts // BLOCK * BLOCK for k in range(parts)] + [N]
 
         def part(k: int) -> None:
             lo, hi = cuts[k], cuts[k + 1]
-            self.kernel.run([a[lo:hi] for a in arrays], chosen, out + np.uintp(8 * lo), hi - lo)
+            self.kernel.run([a[lo:hi] for a in arrays], chosen, out + np.uintp(8 * lo), hi - lo, far)
 
         with ThreadPoolExecutor(parts) as pool:
             list(pool.map(part, range(parts)))
@@ -64,11 +67,31 @@ class Compiled:
 
 def wants_compiled(engine: Engine, tree: Tree, request: Request, samples: int) -> bool:
     """Whether to go through machine code: "auto" does where it is there already, or where there is enough to do to pay for it."""
-    if engine not in ("auto", "compiled", "numpy"):
-        raise DataError(Fault(f"there is no engine '{engine}'.", expected="'auto', 'compiled' or 'numpy'"))
+    check_engine(engine)
     if engine != "auto":
         return engine == "compiled"
     return samples >= PAYS or is_remembered(_key(tree, request, this_host()))
+
+
+def check_engine(engine: str) -> None:
+    """Refuse a word that names no engine."""
+    if engine not in ("auto", "compiled", "numpy"):
+        raise DataError(Fault(f"there is no engine '{engine}'.", expected="'auto', 'compiled' or 'numpy'"))
+
+
+def check_angles(tree: Tree, q: Array) -> None:
+    """Refuse coordinates that turn a joint beyond the range of the compiled sine and cosine."""
+    farthest = float((np.abs(q) * tree.turns).max(initial=0.0))
+    if farthest > FARTHEST:
+        raise DataError(
+            Fault(
+                "an angle is too far from zero for the compiled sine and cosine.",
+                where=tree.name,
+                expected=f"up to {FARTHEST:g} rad",
+                found=f"{farthest:.6g}",
+                hint="Take whole turns off the angle, or use engine='numpy'.",
+            )
+        )
 
 
 def filled(
@@ -79,36 +102,62 @@ def filled(
     place: Mapping[Label, tuple[int, ...]] | None = None,
     values: Array | None = None,
     threads: int = 1,
+    out: Array | None = None,
 ) -> Array:
     """An array (N, *shape) with every output at the place of its label (the label itself unless said otherwise), zero elsewhere.
 
-    Each entry's samples lie together in memory, which is how they are written and how least squares reads them.
+    Each entry's samples lie together in memory, which is how they are written and how least squares reads them. `out`: an array that an
+    earlier call of the same machine, quantity and length returned, to be written over: new memory costs more than what is computed.
     """
     N = len(motion)
     room = padded(N) + SPREAD
-    out = np.zeros((*shape, room))
+    size = int(np.prod(shape)) * room
+    if out is None:
+        flat = np.zeros(size + 8)
+        skip = -flat.ctypes.data % 64 // 8
+        whole = flat[skip : skip + size].reshape(*shape, room)
+    else:
+        whole = _whole(out, (*shape, room), N)
     at = [np.ravel_multi_index(label if place is None else place[label], shape) for label in made.labels]
-    addresses = out.ctypes.data + 8 * room * np.array(at, dtype=np.uintp)
-    made(tree, motion, addresses, tree.parameters.values if values is None else values, threads)
-    return np.moveaxis(out[..., :N], -1, 0)
+    addresses = whole.ctypes.data + 8 * room * np.array(at, dtype=np.uintp)
+    given = tree.parameters.values if values is None else values
+    made(tree, motion, addresses, given, threads, far=8 * size > CACHE)
+    return np.moveaxis(whole[..., :N], -1, 0)
 
 
-def _key(tree: Tree, request: Request, target: Host) -> str:
-    return key_of(signature(tree), repr(request), target.signature, source_digest())
+def _whole(out: Array, shape: tuple[int, ...], samples: int) -> Array:
+    """The array behind one that :func:`filled` returned; refused where it is something else."""
+    inner = np.moveaxis(out, 0, -1)
+    room = shape[-1]
+    strides = (*(8 * room * int(np.prod(shape[k + 1 : -1])) for k in range(len(shape) - 1)), 8)
+    if out.shape != (samples, *shape[:-1]) or inner.strides != strides or out.dtype != np.float64:
+        raise DataError(
+            Fault(
+                "this array cannot be written over.",
+                where="out",
+                expected=f"one that an earlier call returned for {samples} samples of the same machine and quantity",
+                found=f"shape {out.shape}, strides {out.strides}",
+            )
+        )
+    return np.lib.stride_tricks.as_strided(inner, shape, strides)
+
+
+def _key(tree: Tree, request: Request, target: Host, block: int = BLOCK) -> str:
+    return key_of(signature(tree), repr(request), target.signature, str(block), source_digest())
 
 
 def compiled(tree: Tree, request: Request, host: Host | None = None, single: bool = False) -> Compiled:
     """The kernel of a request: from memory, from disk, or made now; for blocks of samples, or for a `single` one a call."""
     target = this_host(1) if single else host or this_host()
     block = 1 if single else BLOCK
-    key = _key(tree, request, target)
+    key = _key(tree, request, target, block)
 
     def make() -> Stored:
         f = formula(tree, request)
         program = emit(f.graph, f.outputs, f.samples, f.parameters, target.width, block)
         counted = count(f.graph, f.outputs)
         description = {
-            "labels": [list(label) for label in f.labels],
+            "labels": [list(f.labels[k]) for k in program.order],
             "samples": list(f.samples),
             "parameters": list(f.parameters),
             "places": program.places,
@@ -158,17 +207,7 @@ def source_digest() -> str:
 
 def sample_arrays(tree: Tree, motion: Motion, names: Sequence[str]) -> list[Array]:
     """The columns of a motion that a kernel asks for, as views."""
-    farthest = float(np.abs(motion.q).max(initial=0.0))
-    if farthest > FARTHEST:
-        raise DataError(
-            Fault(
-                "a coordinate is too far from zero for the compiled sine and cosine.",
-                where=tree.name,
-                expected=f"|q| up to {FARTHEST:g}",
-                found=f"{farthest:.6g}",
-                hint="Take whole turns off the angle, or use engine='numpy'.",
-            )
-        )
+    check_angles(tree, motion.q)
     return [_array(tree, motion, name) for name in names]
 
 

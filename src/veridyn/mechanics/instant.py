@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.engine import Compiled, Engine, compiled
+from veridyn.mechanics.engine import Engine, check_angles, check_engine, compiled
 from veridyn.mechanics.formula import Request
 from veridyn.mechanics.forward import check_mass, mass_matrix, solve_mass
 from veridyn.mechanics.mass import equations_of_motion
@@ -39,10 +39,12 @@ class Instant:
 
     def __init__(self, tree: Tree, values: Array, friction_speed: float = 0.0, engine: Engine = "compiled") -> None:
         self.tree, self.values, self.friction_speed = tree, values, friction_speed
+        check_engine(engine)
         self.compile = engine != "numpy"
         self.algebra: Algebra = _Smooth(friction_speed) if friction_speed > 0 else FLOATS
         self.X, self.gains = split(tree, values)
-        self._singles: dict[tuple[int, ...], tuple[Compiled, Single, list[tuple[str, int]]]] = {}
+        self._signals = list(dict.fromkeys(e.signal for e in tree.elements if e.kind == "drive_gain"))
+        self._singles: dict[tuple[int, ...], tuple[Single, NDArray[np.intp], NDArray[np.intp]]] = {}
 
     def __call__(
         self,
@@ -60,27 +62,32 @@ class Instant:
         if bodies not in self._singles:
             check_mass(self.tree, mass_matrix(self.tree, q[None], self.values, engine="numpy"))
             self._singles[bodies] = self._prepare(bodies)
-        made, single, sources = self._singles[bodies]
-        known = {"q": q, "qd": qd, "t": forces, "w": w, "v": v}
-        for body in bodies:
-            name = self.tree.bodies[body].name
-            known[f"f.{body}"], known[f"m.{body}"] = wrenches[name][:3], wrenches[name][3:]
-        for k, (kind, at) in enumerate(sources):
-            single.inputs[k] = signals[kind[2:]] if at < 0 else known[kind][at]
+        single, take, rows = self._singles[bodies]
+        given = [q, qd, forces, w, v]
+        given += [wrenches[self.tree.bodies[j].name] for j in bodies]
+        given += [np.array([signals[name] for name in self._signals])] if self._signals else []
+        check_angles(self.tree, q)
+        np.take(np.concatenate(given), take, out=single.inputs)
         single.call()
         out = np.zeros(len(self.tree.rows))
-        out[[label[0] for label in made.labels]] = single.outputs
+        out[rows] = single.outputs
         return out
 
-    def _prepare(self, bodies: tuple[int, ...]) -> tuple[Compiled, Single, list[tuple[str, int]]]:
-        rows = tuple(range(len(self.tree.rows)))
-        request = Request("forward", rows, bodies=bodies, friction_speed=self.friction_speed)
-        made = compiled(self.tree, request, single=True)
-        sources = []
+    def _prepare(self, bodies: tuple[int, ...]) -> tuple[Single, NDArray[np.intp], NDArray[np.intp]]:
+        """The kernel with its buffers, where its inputs stand among what is given, and the rows its outputs belong to."""
+        tree, n = self.tree, self.tree.n
+        request = Request("forward", tuple(range(len(tree.rows))), bodies=bodies, friction_speed=self.friction_speed)
+        made = compiled(tree, request, single=True)
+        start = {"q": 0, "qd": n, "t": 2 * n, "w": 3 * n, "v": 3 * n + 3}
+        start |= {f"f.{j}": 3 * n + 6 + 6 * k for k, j in enumerate(bodies)}
+        start |= {f"m.{j}": 3 * n + 9 + 6 * k for k, j in enumerate(bodies)}
+        after = 3 * n + 6 + 6 * len(bodies)
+        take = []
         for name in made.kernel.inputs:
             kind, _, at = name.rpartition(".")
-            sources.append((name, -1) if name.startswith("s.") else (kind, int(at)))
-        return made, Single(made.kernel, self.values[[int(p[2:]) for p in made.kernel.parameters]]), sources
+            take.append(after + self._signals.index(name[2:]) if name.startswith("s.") else start[kind] + int(at))
+        single = Single(made.kernel, self.values[[int(p[2:]) for p in made.kernel.parameters]])
+        return single, np.array(take, dtype=np.intp), np.array([label[0] for label in made.labels], dtype=np.intp)
 
     def _by_recursion(
         self,

@@ -138,7 +138,17 @@ def integrate(
                 Fault(f"the motion is no longer finite at {time:.6g} s.", where=tree.name, hint="Try a smaller step.")
             )
         progress("simulating", time - clock[0], clock[-1] - clock[0])
-        return system.rate(time, y)
+        try:
+            return system.rate(time, y)
+        except DataError as error:
+            raise SimulationError(
+                Fault(
+                    f"the motion has run away at {time:.6g} s: {error.faults[0].what}",
+                    where=tree.name,
+                    found=error.faults[0].found,
+                    hint="Try a smaller step, or look for a force that feeds on itself.",
+                )
+            ) from error
 
     if how.name == "RK4":
         states = _runge_kutta(rate, clock, y0, how.step)

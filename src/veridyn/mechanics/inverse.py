@@ -25,12 +25,14 @@ def inverse_dynamics(
     *,
     engine: Engine = "auto",
     threads: int = 1,
+    out: Array | None = None,
 ) -> Array:
     """Γ (N, rows) = D(q, q̇, q̈) φ − Gᵀ wrenches: (3) and (17) of paper 000, and (19) for the rows of a free base.
 
-    With `parameters` (in the order of ``tree.parameters``) or the tree's own. Rows of a free base are zero when every force on
-    the machine is in ``motion.wrenches``. `engine`: "compiled" machine code, "numpy" the reference, or "auto", which compiles where it
-    pays. Units: N for sliding rows and forces, N*m for turning rows and moments.
+    With `parameters` (in the order of ``tree.parameters``) or the tree's own. Rows of a free base are zero when every force on the
+    machine is in ``motion.wrenches``. `engine`: "compiled" machine code, "numpy" the reference, or "auto", which compiles where it
+    pays. `out`: what an earlier compiled call on as many samples returned, written over. Units: N for sliding rows and forces, N*m
+    for turning rows and moments.
     """
     tree.check_motion(motion)
     chosen = tree.select_rows(rows)
@@ -39,17 +41,17 @@ def inverse_dynamics(
     request = Request("inverse", tuple(sorted(chosen)), bodies=bodies)
     if wants_compiled(engine, tree, request, len(motion)):
         place = {(r,): (k,) for k, r in enumerate(chosen)}
-        return filled(compiled(tree, request), tree, motion, (len(chosen),), place, values, threads)
+        return filled(compiled(tree, request), tree, motion, (len(chosen),), place, values, threads, out)
     X, gains = split(tree, values)
-    out = np.empty((len(motion), len(chosen)))
+    gamma_of = np.empty((len(motion), len(chosen)))
     for block in blocks(len(motion)):
         part = motion[block]
         state = state_of(tree, part)
         o = outward(tree, state, ARRAYS, needs_velocity(tree))
         gamma = all_rows(tree, state, o, X, gains, acting_of(tree, part), part.signals, ARRAYS)
         for k, r in enumerate(chosen):
-            out[block, k] = gamma[r]
-    return out
+            gamma_of[block, k] = gamma[r]
+    return gamma_of
 
 
 def external_rows(tree: Tree, motion: Motion) -> Array:

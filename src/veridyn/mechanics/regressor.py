@@ -28,11 +28,13 @@ def regressor(
     *,
     engine: Engine = "auto",
     threads: int = 1,
+    out: Array | None = None,
 ) -> Array:
     """D (N, rows, columns) with D φ = Γ where no wrench acts: equations (18) and (20) of paper 000.
 
     Columns are ``tree.parameters.names``, all of them whatever their state, or those whose numbers `wanted` gives, in that order.
-    `engine`: "compiled" machine code, "numpy" the reference, or "auto", which compiles where it pays.
+    `engine`: "compiled" machine code, "numpy" the reference, or "auto", which compiles where it pays. `out`: what an earlier compiled
+    call on as many samples returned, written over instead of taking new memory.
     """
     tree.check_motion(motion)
     chosen = tree.select_rows(rows)
@@ -40,7 +42,7 @@ def regressor(
     request = Request("regressor", tuple(sorted(chosen)), tuple(sorted(asked)))
     if wants_compiled(engine, tree, request, len(motion)):
         place = {(r, c): (a, b) for a, r in enumerate(chosen) for b, c in enumerate(asked)}
-        return filled(compiled(tree, request), tree, motion, (len(chosen), len(asked)), place, threads=threads)
+        return filled(compiled(tree, request), tree, motion, (len(chosen), len(asked)), place, threads=threads, out=out)
     D = np.zeros((len(motion), len(chosen), len(asked)))
     row_at, column_at = ({x: k for k, x in enumerate(xs)} for xs in (chosen, asked))
     for block in blocks(len(motion)):

@@ -157,6 +157,15 @@ class Tree:
         return tuple(by_name[c] for c in self.coordinates)
 
     @cached_property
+    def turns(self) -> Array:
+        """For each coordinate, the largest ratio by which it turns a joint: an angle is at most this times the coordinate."""
+        most = np.zeros(self.n)
+        for b, k in zip(self.bodies, self.coordinate, strict=True):
+            if b.joint == "turning":
+                most[k] = max(most[k], abs(b.ratio))
+        return most
+
+    @cached_property
     def rows(self) -> tuple[str, ...]:
         """All rows, in order: fx fy fz mx my mz of a free base, then one for each coordinate."""
         return (WRENCH_ROWS if self.base == "free" else ()) + self.coordinates

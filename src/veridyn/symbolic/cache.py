@@ -12,6 +12,7 @@ import os
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from typing import Any, TypeVar
 
 MAGIC = b"veridyn object 1\n"
 VARIABLE = "VERIDYN_CACHE"  # a folder, or "off"
+ABANDONED = 3600.0  # seconds after which a file under its temporary name belongs to nobody
 LIMIT = 512 * 2**20  # bytes the folder may hold before the oldest files go
 
 
@@ -106,10 +108,13 @@ def _write(path: Path, stored: Stored) -> None:
 def _thin(place: Path) -> None:
     """Drop the files unused for longest while the folder is over its limit."""
     files = []
-    for p in place.glob("*.object"):
+    for p in [*place.glob("*.object"), *place.glob("*.part")]:
         with suppress(OSError):
             status = p.stat()
-            files.append((status.st_atime, status.st_size, p))
+            if p.suffix == ".object":
+                files.append((status.st_atime, status.st_size, p))
+            elif time.time() - status.st_mtime > ABANDONED:
+                p.unlink()  # a process was killed while it wrote this
     total = sum(size for _, size, _ in files)
     for _, size, p in sorted(files, key=lambda f: f[0]):
         if total <= LIMIT:
@@ -135,4 +140,8 @@ def remembered(key: str, make: Callable[[], T]) -> T:
 def is_remembered(key: str) -> bool:
     """True when something was made for this key in this process, or lies on disk."""
     place = folder()
-    return key in _memory or (place is not None and (place / f"{key}.object").exists())
+    if key in _memory or place is None:
+        return key in _memory
+    with suppress(OSError):
+        return (place / f"{key}.object").exists()
+    return False

@@ -86,7 +86,7 @@ def emit_c(
     signature = ", ".join(f"{'' if a.output else 'const '}double {a.name}[{max(1, a.length)}]" for a in arguments)
     meanings = "\n".join(f" *   {a.name}[{a.length}]: {a.meaning}" for a in arguments)
     counted = count(graph, [value for _, value in outputs])
-    comment, meanings = (words.replace("*/", "* /") for words in (comment, meanings))
+    comment, meanings = (words.replace("*/", "* /").replace("/*", "/ *") for words in (comment, meanings))
     guard = f"{name.upper()}_H"
     header = f"""/* {comment}
 {meanings}

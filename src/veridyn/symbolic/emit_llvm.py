@@ -31,20 +31,23 @@ from veridyn.symbolic.sincos_llvm import sincos_function
 
 BLOCK = 64  # samples of one block
 PIECE = 250  # operations of one piece
+STAGED = 16  # samples of a block from which outputs are gathered before they are written
 FLAGS = "contract"  # lets a product and a sum become one fused operation, and nothing else
 
 
 @dataclass(frozen=True)
 class Program:
-    """LLVM text with the function ``kernel(start, stop, n, in, stride, parameters, out, work)``.
+    """LLVM text with the function ``kernel(start, stop, n, in, stride, parameters, out, work, far)``.
 
-    Samples `start` to `stop` of `n`; `start` is a multiple of the block. Input k of sample s is ``in[k][s * stride[k]]``, output k goes to
-    ``out[k][s]``, and outputs must have room up to the next full block. `work` needs `places` blocks.
+    Samples `start` to `stop` of `n`; `start` is a multiple of the block. Input k of sample s is ``in[k][s * stride[k]]``; the output
+    that was number ``order[k]`` in the request goes to ``out[k][s]``, and outputs must have room up to the next full block. `work`
+    needs `places` places. `far` other than 0 writes outputs past the caches; they must lie on multiples of 64 bytes.
     """
 
     text: str
     places: int
     pieces: int
+    order: tuple[int, ...]
 
 
 _OPERATION = {ADD: "fadd", SUB: "fsub", MUL: "fmul", DIV: "fdiv"}
@@ -76,17 +79,25 @@ class _Emitter:
             ref = graph.reference(x)
             self.out_of.setdefault(ref.node, []).append((k, ref.negative))
         self.place = self._places()
+        self.order: list[int] = []
+        self.calls: list[str] = []
+        self.staged = max(1, *(len(self._outputs_of(k)) for k in range(len(self.pieces)))) if block >= STAGED else 0
 
     def _cut(self) -> list[list[int]]:
-        work = [n for n in self.nodes if self.graph.operation[n] >= ADD]
-        pieces: list[list[int]] = []
-        cost = PIECE
-        for n in work:
-            if cost >= PIECE:
+        """The operations in pieces, at least one; sine and cosine of one angle, which come as a pair, stay together."""
+        pieces: list[list[int]] = [[]]
+        cost, angle = 0, -1
+        for n in self.nodes:
+            op = self.graph.operation[n]
+            if op < ADD:
+                continue
+            turns = op in (SIN, COS)
+            if cost >= PIECE and not (turns and self.graph.left[n] == angle):
                 pieces.append([])
                 cost = 0
             pieces[-1].append(n)
-            cost += 30 if self.graph.operation[n] in (SIN, COS) else 1
+            cost += 15 if turns else 1
+            angle = self.graph.left[n] if turns else -1
         return pieces
 
     def _operands(self, n: int) -> tuple[int, ...]:
@@ -122,6 +133,13 @@ class _Emitter:
             free += [place[n] for n in leaving[k]]
         return place
 
+    def _outputs_of(self, k: int) -> list[int]:
+        """The nodes of piece k that are outputs; the last piece also has those that are constants, parameters or inputs."""
+        found = [n for n in self.pieces[k] for _ in self.out_of.get(n, [])]
+        if k == len(self.pieces) - 1:
+            found += [n for n in self.out_of if self.graph.operation[n] < ADD for _ in self.out_of[n]]
+        return found
+
     def splat(self, value: float) -> str:
         bits = struct.unpack(">Q", struct.pack(">d", value))[0]
         one = f"double 0x{bits:016X}"
@@ -153,16 +171,25 @@ class _Emitter:
                 lines.append(f"  %l{m} = load {V}, ptr %lp{m}, align {self.align}")
             return known[m]
 
+        first = len(self.order)
+
         def store(m: int, text: str) -> None:
             for out, negative in self.out_of.get(m, []):
+                at = len(self.order)
+                self.order.append(out)
                 written = text
                 if negative:
-                    written = f"%neg{out}"
+                    written = f"%neg{at}"
                     lines.append(f"  {written} = fneg {V} {text}")
-                lines.append(f"  %oa{out} = getelementptr ptr, ptr %out, i64 {out}")
-                lines.append(f"  %ob{out} = load ptr, ptr %oa{out}, align 8")
-                lines.append(f"  %oc{out} = getelementptr double, ptr %ob{out}, i64 %t")
-                lines.append(f"  store {V} {written}, ptr %oc{out}, align 8")
+                if self.staged:
+                    place = self.stride * (self.total + at - first)
+                    lines.append(f"  %oc{at} = getelementptr double, ptr %here, i64 {place}")
+                    lines.append(f"  store {V} {written}, ptr %oc{at}, align {self.align}")
+                else:
+                    lines.append(f"  %oa{at} = getelementptr ptr, ptr %out, i64 {at}")
+                    lines.append(f"  %ob{at} = load ptr, ptr %oa{at}, align 8")
+                    lines.append(f"  %oc{at} = getelementptr double, ptr %ob{at}, i64 %t")
+                    lines.append(f"  store {V} {written}, ptr %oc{at}, align 8")
 
         for n in self.pieces[k]:
             op = self.graph.operation[n]
@@ -197,6 +224,10 @@ class _Emitter:
             store(n, name)
         if k == len(self.pieces) - 1:
             self._loose_outputs(value, store)
+        self.calls.append(f"  call void @piece{k}(ptr %work, ptr %par, ptr %out, i64 %s)")
+        if self.staged and len(self.order) > first:
+            count = len(self.order) - first
+            self.calls.append(f"  call void @deliver(ptr %work, ptr %out, i64 %s, i64 {first}, i64 {count}, i64 %far)")
         return self._loop(f"piece{k}", lines)
 
     def _loose_outputs(self, value: Callable[[int], str], store: Callable[[int, str], None]) -> None:
@@ -259,18 +290,63 @@ entry:
 }}
 """
 
+    def deliver(self) -> str:
+        """Copy a piece's outputs from the work array to where they belong, a whole block of one output after another.
+
+        Straight from a piece, each store would go to another page. `far` outputs go past the caches: nobody reads them soon.
+        """
+        W, V = self.width, self.vector
+        copies = {}
+        for kind, align, mark in (("near", 8, ""), ("far", 64, ", !nontemporal !0")):
+            lines = []
+            for i in range(0, self.block, W):
+                lines.append(f"  %{kind}l{i} = getelementptr double, ptr %from, i64 {i}")
+                lines.append(f"  %{kind}v{i} = load {V}, ptr %{kind}l{i}, align {self.align}")
+                lines.append(f"  %{kind}s{i} = getelementptr double, ptr %to, i64 {i}")
+                lines.append(f"  store {V} %{kind}v{i}, ptr %{kind}s{i}, align {min(align, 8 * W)}{mark}")
+            copies[kind] = "\n".join(lines)
+        return f"""
+define internal void @deliver(ptr %work, ptr %out, i64 %s, i64 %first, i64 %count, i64 %far) #0 {{
+entry:
+  %stage = getelementptr double, ptr %work, i64 {self.stride * self.total}
+  %distant = icmp ne i64 %far, 0
+  br label %loop
+loop:
+  %k = phi i64 [ 0, %entry ], [ %next, %after ]
+  %at = mul i64 %k, {self.stride}
+  %from = getelementptr double, ptr %stage, i64 %at
+  %number = add i64 %first, %k
+  %oa = getelementptr ptr, ptr %out, i64 %number
+  %ob = load ptr, ptr %oa, align 8
+  %to = getelementptr double, ptr %ob, i64 %s
+  br i1 %distant, label %past, label %into
+into:
+{copies["near"]}
+  br label %after
+past:
+{copies["far"]}
+  br label %after
+after:
+  %next = add i64 %k, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}}
+!0 = !{{i32 1}}
+"""
+
     def text(self) -> str:
         pieces = "".join(self.piece(k) for k in range(len(self.pieces)))
-        calls = "\n".join(
-            f"  call void @piece{k}(ptr %work, ptr %par, ptr %out, i64 %s)" for k in range(len(self.pieces))
-        )
+        calls = "\n".join(self.calls)
         return f"""; veridyn kernel
 declare {self.vector} @llvm.fabs.v{self.width}f64({self.vector})
 declare {self.vector} @llvm.sqrt.v{self.width}f64({self.vector})
 {sincos_function(self.width)}
 {self.gather()}
+{self.deliver() if self.staged else ""}
 {pieces}
-define void @kernel(i64 %start, i64 %stop, i64 %n, ptr %in, ptr %stride, ptr %par, ptr %out, ptr %work) #0 {{
+define void @kernel(i64 %start, i64 %stop, i64 %n, ptr %in, ptr %stride, ptr %par, ptr %out, ptr %work, i64 %far) #0 {{
 entry:
   br label %loop
 loop:
@@ -307,4 +383,5 @@ def emit(
     emitter = _Emitter(
         graph, outputs, {s: k for k, s in enumerate(samples)}, {p: k for k, p in enumerate(parameters)}, width, block
     )
-    return Program(emitter.text(), emitter.total, len(emitter.pieces))
+    text = emitter.text()
+    return Program(text, emitter.total + emitter.staged, len(emitter.pieces), tuple(emitter.order))

@@ -100,6 +100,8 @@ class Graph:
 
     def add(self, a: Number, b: Number) -> Number:
         if not isinstance(a, Expression):
+            if not isinstance(b, Expression):
+                return a + b
             if a == 0.0:
                 return b
             a = self.reference(a)

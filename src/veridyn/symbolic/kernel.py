@@ -16,7 +16,7 @@ from veridyn.symbolic.host import Host, start_llvm, this_host
 
 Array = NDArray[np.float64]
 Addresses = NDArray[np.unsignedinteger] | Sequence[int]
-_SIGNATURE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 5)
+_SIGNATURE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 5, ctypes.c_int64)
 
 
 def compile_object(text: str, host: Host | None = None) -> bytes:
@@ -66,13 +66,17 @@ class Kernel:
         address = self._local.work.ctypes.data
         return address + (-address) % 64
 
-    def run(self, columns: Sequence[Array], parameters: Array, addresses: Addresses, samples: int) -> None:
+    def run(
+        self, columns: Sequence[Array], parameters: Array, addresses: Addresses, samples: int, far: bool = False
+    ) -> None:
         """Write outputs to addresses with room for `samples`, rounded up to a full block of 64, each.
 
-        `columns` are 1-D arrays, one for each input, any stride. `addresses` are those of the first element of each output.
+        `columns` are 1-D arrays, one for each input, any stride. `addresses` are those of the first element of each output, in the
+        order of the kernel's program. `far` outputs are written past the caches, where every address is a multiple of 64 bytes.
         """
         if samples == 0:
             return
+        columns = [c if c.strides[0] % 8 == 0 else np.ascontiguousarray(c) for c in columns]
         pointers = (ctypes.c_void_p * max(1, len(columns)))(*[c.ctypes.data for c in columns])
         strides = (ctypes.c_int64 * max(1, len(columns)))(*[c.strides[0] // 8 for c in columns])
         out = np.ascontiguousarray(addresses, dtype=np.uintp)
@@ -86,6 +90,7 @@ class Kernel:
             values.ctypes.data,
             out.ctypes.data,
             self._work(),
+            int(far and not (out % 64).any()),
         )
 
 
@@ -102,7 +107,7 @@ class Single:
         self._strides = np.zeros(len(self.inputs), dtype=np.int64)
         self._out = self.outputs.ctypes.data + 8 * np.arange(len(self.outputs), dtype=np.uintp)
         arrays = (self._pointers, self._strides, self._parameters, self._out, self._work)
-        self._arguments = (0, 1, 1, *(a.ctypes.data for a in arrays))
+        self._arguments = (0, 1, 1, *(a.ctypes.data for a in arrays), 0)
 
     def call(self) -> None:
         self.kernel.function(*self._arguments)

@@ -7,17 +7,19 @@ number read serves several products. No library is called, so threads run side b
 from __future__ import annotations
 
 PANEL = 8  # columns of one panel
+AT_ONCE = 512  # rows of one step: a panel of them stays in the first cache
 
 
 def qr_program(width: int) -> str:
-    """LLVM text of ``qr(m, n, R, ldr, A, lda, work)``: R (n, n) becomes the R factor of [R; A], A (m, n) is used up.
+    """LLVM text of ``take_in(count, table, work)``: `count` triangles each take in a block of equations.
 
-    Both in column order; m is a multiple of 8; `work` holds 128 doubles.
+    A line of the table is (m, n, R, ldr, A, lda): R (n, n) becomes the R factor of [R; A], A (m, n) is used up. Both in column order; m
+    is a multiple of 8; `work` holds 128 doubles.
     """
     columns = 3 if width == 8 else 1  # as many as the registers hold
     parts = [_header(width), _dot(width), _axpy(width), _scale(width), _panel(), _form_t()]
     parts += [_apply(width, c) for c in sorted({1, columns})]
-    return "".join(parts) + _main(columns)
+    return "".join(parts) + _main(columns) + _all()
 
 
 def _header(w: int) -> str:
@@ -309,7 +311,7 @@ done:
 def _main(columns: int) -> str:
     p = PANEL
     return f"""
-define void @qr(i64 %m, i64 %n, ptr %R, i64 %ldr, ptr %A, i64 %lda, ptr %work) #0 {{
+define internal void @qr(i64 %m, i64 %n, ptr %R, i64 %ldr, ptr %A, i64 %lda, ptr %work) #0 {{
 entry:
   %T = getelementptr double, ptr %work, i64 {p}
   br label %panels
@@ -363,6 +365,44 @@ tail:
   call void @panel(i64 %m, i64 %k, i64 %n, ptr %R, i64 %ldr, ptr %A, i64 %lda, ptr %work)
   br label %finish
 finish:
+  ret void
+}}
+"""
+
+
+def _all() -> str:
+    """Every line of the table, in steps of some rows, so that a panel stays in the first cache."""
+    names = ("m", "n", "R", "ldr", "A", "lda")
+    loads = "".join(
+        f"""  %{name}.p = getelementptr i64, ptr %line, i64 {k}
+  %{name} = load {"ptr" if name in ("R", "A") else "i64"}, ptr %{name}.p, align 8
+"""
+        for k, name in enumerate(names)
+    )
+    return f"""
+define void @take_in(i64 %count, ptr %table, ptr %work) #0 {{
+entry:
+  br label %lines
+lines:
+  %k = phi i64 [ 0, %entry ], [ %knext, %ended ]
+  %at = mul i64 %k, {len(names)}
+  %line = getelementptr i64, ptr %table, i64 %at
+{loads}  br label %steps
+steps:
+  %s = phi i64 [ 0, %lines ], [ %snext, %steps ]
+  %snext = add i64 %s, {AT_ONCE}
+  %left = sub i64 %m, %s
+  %short = icmp slt i64 %left, {AT_ONCE}
+  %rows = select i1 %short, i64 %left, i64 {AT_ONCE}
+  %part = getelementptr double, ptr %A, i64 %s
+  call void @qr(i64 %rows, i64 %n, ptr %R, i64 %ldr, ptr %part, i64 %lda, ptr %work)
+  %smore = icmp slt i64 %snext, %m
+  br i1 %smore, label %steps, label %ended
+ended:
+  %knext = add i64 %k, 1
+  %kmore = icmp slt i64 %knext, %count
+  br i1 %kmore, label %lines, label %done
+done:
   ret void
 }}
 attributes #0 = {{ nounwind noinline }}

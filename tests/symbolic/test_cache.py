@@ -1,0 +1,261 @@
+"""Objects on disk: made once, loaded ever after, whole whatever happens to the files and whoever writes beside."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from strangers.cache_writer import write_together
+from veridyn.symbolic import cache
+from veridyn.symbolic.cache import Stored, folder, is_remembered, key_of, load_or_make, remembered
+
+STORED = Stored(bytes(range(256)) * 40, {"labels": [[0, 1], [2, 3]], "samples": ["q.0", "s.é"], "places": 7})
+
+
+class Maker:
+    """Makes an object and counts how often it had to."""
+
+    def __init__(self, stored: Stored = STORED) -> None:
+        self.stored, self.calls = stored, 0
+
+    def __call__(self) -> Stored:
+        self.calls += 1
+        return self.stored
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "objects"))
+    return tmp_path / "objects"
+
+
+def test_made_once_and_loaded_after(place: Path) -> None:
+    make = Maker()
+    first, second = load_or_make("a", make), load_or_make("a", make)
+    assert make.calls == 1
+    assert first == second == STORED
+    assert [p.name for p in place.iterdir()] == ["a.object"]
+
+
+def test_keys_are_separate(place: Path) -> None:
+    load_or_make("a", Maker())
+    other = Maker(Stored(b"other", {}))
+    assert load_or_make("b", other) == other.stored and other.calls == 1
+    assert load_or_make("a", other) == STORED
+
+
+def test_a_key_names_all_its_parts() -> None:
+    assert key_of("a", "b") == key_of("a", "b")
+    assert len({key_of("a", "b"), key_of("ab"), key_of("b", "a"), key_of("a", "b", ""), key_of("", "a", "b")}) == 5
+    assert key_of("µ").isalnum()
+
+
+def truncated(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def flipped_in_the_code(data: bytes) -> bytes:
+    return data[:-5] + bytes([data[-5] ^ 1]) + data[-4:]
+
+
+def flipped_in_the_digest(data: bytes) -> bytes:
+    at = len(cache.MAGIC) + 3
+    return data[:at] + bytes([data[at] ^ 0x80]) + data[at + 1 :]
+
+
+def flipped_in_the_length(data: bytes) -> bytes:
+    at = len(cache.MAGIC) + 32
+    return data[:at] + bytes([data[at] ^ 2]) + data[at + 1 :]
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "truncated": truncated,
+    "one byte short": lambda data: data[:-1],
+    "one byte more": lambda data: data + b"\0",
+    "a bit of the code": flipped_in_the_code,
+    "a bit of the digest": flipped_in_the_digest,
+    "a bit of the length": flipped_in_the_length,
+    "empty": lambda data: b"",
+    "the first word only": lambda data: data[: len(cache.MAGIC)],
+    "garbage": lambda data: bytes(reversed(data)),
+    "of another version": lambda data: data.replace(b"object 1", b"object 0", 1),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_made_again(place: Path, damage: str) -> None:
+    load_or_make("a", Maker())
+    file = place / "a.object"
+    whole = file.read_bytes()
+    file.write_bytes(DAMAGES[damage](whole))
+    make = Maker()
+    assert load_or_make("a", make) == STORED and make.calls == 1
+    assert file.read_bytes() == whole
+    assert load_or_make("a", make) == STORED and make.calls == 1
+
+
+def test_two_processes_leave_one_whole_file(tmp_path: Path) -> None:
+    """Eight rounds of two processes that write one key at once and lose it in between: never half a file, nothing left behind."""
+    context = multiprocessing.get_context("spawn")
+    with context.Manager() as manager, ProcessPoolExecutor(2, mp_context=context) as pool:
+        barrier = manager.Barrier(2)
+        jobs = [pool.submit(write_together, str(tmp_path), who, 8, barrier) for who in (0, 1)]
+        assert [job.result(timeout=120) for job in jobs] == [True, True]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [f"round{k}.object" for k in range(8)]
+
+
+def test_off_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(cache.VARIABLE, "Off")
+    make = Maker()
+    assert folder() is None
+    assert [load_or_make("a", make) for _ in range(2)] == [STORED] * 2 and make.calls == 2
+    assert not is_remembered("a") and list(tmp_path.iterdir()) == []
+
+
+def unwritable(tmp_path: Path) -> dict[str, Path]:
+    file = tmp_path / "a file"
+    file.write_text("no folder")
+    return {"below a file": file / "objects", "a file": file, "a name too long": tmp_path / ("x" * 300)}
+
+
+@pytest.mark.parametrize("kind", ["below a file", "a file", "a name too long"])
+def test_a_folder_that_cannot_be_written_costs_time_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setenv(cache.VARIABLE, str(unwritable(tmp_path)[kind]))
+    make = Maker()
+    assert [load_or_make("a", make) for _ in range(2)] == [STORED] * 2 and make.calls == 2
+    assert is_remembered("a") is False
+
+
+def test_a_folder_without_permission_costs_time_only(place: Path) -> None:
+    place.mkdir()
+    place.chmod(0o500)
+    if os.access(place, os.W_OK):
+        pytest.skip("this user may write anywhere")
+    make = Maker()
+    assert load_or_make("a", make) == STORED and make.calls == 1
+    place.chmod(0o000)
+    assert load_or_make("a", make) == STORED and not is_remembered("a")
+    place.chmod(0o700)
+
+
+def test_the_oldest_files_go_when_there_are_too_many(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room for three: the fourth sends the one away that was not used for longest."""
+    load_or_make("0", Maker())
+    size = (place / "0.object").stat().st_size
+    monkeypatch.setattr(cache, "LIMIT", 3 * size + 10)
+    for k, used in ((0, 500), (1, 100), (2, 300)):
+        load_or_make(str(k), Maker())
+        os.utime(place / f"{k}.object", (used, used))
+    load_or_make("3", Maker())
+    assert sorted(p.stem for p in place.iterdir()) == ["0", "2", "3"]
+    load_or_make("4", Maker())
+    assert sorted(p.stem for p in place.iterdir()) == ["0", "3", "4"]
+
+
+def test_an_object_larger_than_the_folder_still_works(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "LIMIT", 10)
+    make = Maker()
+    assert [load_or_make("a", make) for _ in range(2)] == [STORED] * 2 and make.calls == 2
+
+
+def test_other_files_of_the_folder_are_left_alone(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.mkdir()
+    (place / "notes.txt").write_text("mine")
+    monkeypatch.setattr(cache, "LIMIT", 10)
+    load_or_make("a", Maker())
+    assert [p.name for p in place.iterdir()] == ["notes.txt"]
+
+
+def test_what_a_killed_process_left_is_swept_out(place: Path) -> None:
+    """A temporary file that nobody writes any more goes; one of this moment, which somebody may be writing, stays."""
+    place.mkdir()
+    for name, age in (("old.part", 10 * cache.ABANDONED), ("new.part", 0.0)):
+        (place / name).write_bytes(b"half")
+        then = (place / name).stat().st_mtime - age
+        os.utime(place / name, (then, then))
+    load_or_make("a", Maker())
+    assert sorted(p.name for p in place.iterdir()) == ["a.object", "new.part"]
+
+
+def test_remembered_in_this_process(place: Path) -> None:
+    made: list[int] = []
+    for _ in range(3):
+        assert remembered("test_cache: a word", lambda: made.append(1) or "kept") == "kept"
+    assert made == [1]
+    assert is_remembered("test_cache: a word") and not is_remembered("test_cache: another")
+    load_or_make("on disk", Maker())
+    assert is_remembered("on disk")
+
+
+def test_what_fails_is_not_remembered(place: Path) -> None:
+    def fail() -> str:
+        raise RuntimeError("not today")
+
+    with pytest.raises(RuntimeError, match="not today"):
+        remembered("test_cache: fails", fail)
+    assert remembered("test_cache: fails", lambda: "now") == "now"
+
+
+@pytest.mark.parametrize(
+    ("platform", "variable", "expected"),
+    [
+        ("linux", ("XDG_CACHE_HOME", "somewhere"), "somewhere/veridyn"),
+        ("linux", None, ".cache/veridyn"),
+        ("darwin", None, "Library/Caches/veridyn"),
+        ("win32", ("LOCALAPPDATA", "Local"), "Local/veridyn/objects"),
+    ],
+)
+def test_the_platform_s_place_for_caches(monkeypatch: pytest.MonkeyPatch, platform, variable, expected) -> None:
+    for name in (cache.VARIABLE, "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    if variable:
+        monkeypatch.setenv(*variable)
+    monkeypatch.setattr(sys, "platform", platform)
+    assert folder().as_posix().endswith(expected)
+
+
+PROGRAM = """
+    import sys
+    import numpy as np
+    from veridyn.mechanics import engine
+    from veridyn.mechanics.inverse import inverse_dynamics
+    from veridyn.model.joint import Body
+    from veridyn.model.motion import Motion
+    from veridyn.model.tree import Tree
+
+    compiling = []
+    make = engine.compile_object
+    engine.compile_object = lambda *a: compiling.append(1) or make(*a)
+    tree = Tree.build([Body("1"), Body("2", "1", "sliding")], inertia={k: [1, 0, 0, 1, 0, 1, 0, 0, 0, 2] for k in "12"})
+    x = np.linspace(0.0, 1.0, 10).reshape(5, 2)
+    gamma = inverse_dynamics(tree, Motion(np.arange(5.0), x, x, x), engine=sys.argv[1])
+    print(len(compiling), gamma.tobytes().hex())
+"""
+
+
+def test_a_second_process_compiles_nothing(place: Path) -> None:
+    """The first compiles; the second, and one whose engine is "auto" with five samples, load; damage is made good by a fourth."""
+
+    def run(engine: str) -> list[str]:
+        command = [sys.executable, "-c", textwrap.dedent(PROGRAM), engine]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=dict(os.environ))
+        return done.stdout.split()
+
+    first = run("compiled")
+    files = list(place.iterdir())
+    assert first[0] == "1" and len(files) == 1
+    assert run("compiled") == ["0", first[1]]
+    assert run("auto") == ["0", first[1]]
+    files[0].write_bytes(files[0].read_bytes()[:-100])
+    assert run("compiled") == first
