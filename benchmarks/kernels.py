@@ -12,7 +12,7 @@ import pinocchio as pin
 
 from benchmarks.clock import Time, best_of
 from benchmarks.subjects import PinModel, arm, car, motion
-from veridyn.mechanics.engine import Compiled, compiled, sample_arrays
+from veridyn.mechanics.engine import Buffer, Compiled, compiled, sample_arrays
 from veridyn.mechanics.formula import Request
 from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.instant import Instant
@@ -95,7 +95,7 @@ def _regressors(tree: Tree, m: Motion, oracle: PinModel) -> Iterator[Line]:
         SAMPLES,
         best_of(lambda: regressor(tree, m, engine="compiled")),
     )
-    kept = regressor(tree, m, engine="compiled")
+    kept = Buffer()
     time = best_of(lambda: regressor(tree, m, engine="compiled", out=kept))
     yield line(tree.name, "regressor", "veridyn, written to memory", SAMPLES, time)
 
@@ -208,7 +208,7 @@ def threads() -> Iterator[Line]:
     m = motion(tree, 128 * SAMPLES)  # long enough that starting a thread, some milliseconds here, does not count
     m = replace(m, forces=None)
     for count in (1, 2):
-        kept = inverse_dynamics(tree, m, engine="compiled")
+        kept = Buffer()
         time = best_of(lambda n=count, out=kept: inverse_dynamics(tree, m, engine="compiled", threads=n, out=out))
         yield line(tree.name, "inverse dynamics", f"veridyn, {count} thread{'s' * (count > 1)}", len(m), time)
 

@@ -48,6 +48,7 @@ _HOMES = {
     "veridyn.mechanics.codegen": ("c_source",),
     "veridyn.mechanics.derivatives": ("forward_derivatives", "inverse_derivatives"),
     "veridyn.mechanics.energy": ("energy",),
+    "veridyn.mechanics.engine": ("Buffer",),
     "veridyn.mechanics.integrate": ("BaseState", "Inputs", "Method", "integrate"),
     "veridyn.signals.butterworth": ("Butterworth", "zero_phase"),
     "veridyn.signals.motion": ("Signals", "motion"),
@@ -115,6 +116,7 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.mechanics.derivatives import forward_derivatives as forward_derivatives
     from veridyn.mechanics.derivatives import inverse_derivatives as inverse_derivatives
     from veridyn.mechanics.energy import energy as energy
+    from veridyn.mechanics.engine import Buffer as Buffer
     from veridyn.mechanics.forward import forward_dynamics as forward_dynamics
     from veridyn.mechanics.forward import mass_matrix as mass_matrix
     from veridyn.mechanics.integrate import BaseState as BaseState

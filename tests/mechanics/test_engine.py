@@ -15,13 +15,14 @@ from strangers.cars import car_20, car_38
 from strangers.machines import MACHINES, any_motion, branched_arm, free_machine
 from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_motion, random_tree
-from veridyn.errors import DataError
+from veridyn.errors import DataError, ModelError
 from veridyn.identify.observation import observation
 from veridyn.mechanics import engine as machine_code
 from veridyn.mechanics.derivatives import forward_derivatives, inverse_derivatives
 from veridyn.mechanics.engine import (
     FARTHEST,
     PAYS,
+    Buffer,
     Compiled,
     compiled,
     filled,
@@ -249,6 +250,25 @@ def test_forward_dynamics_against_pinocchio(seed: int) -> None:
         assert close(caused.base.omega_dot, exact.omega_dot, 1e-10)
 
 
+def pivoting(places: np.ndarray) -> tuple[Tree, Motion]:
+    """A point of 1 kg that slides through the axis of a turning rod without inertia: nothing turns where it meets the axis."""
+    bodies = [Body("rod"), Body("point", "rod", "sliding", MDH(alpha=np.pi / 2))]
+    tree = Tree.build(bodies, inertia={"rod": [0] * 10, "point": [0, 0, 0, 0, 0, 0, 0, 0, 0, 1]})
+    q = np.column_stack([np.full(len(places), 0.3), places])
+    return tree, Motion(np.arange(float(len(places))), q, q, q, forces=np.ones_like(q))
+
+
+@pytest.mark.parametrize("engine", ["numpy", "compiled"])
+@pytest.mark.parametrize("nearest", [0.0, 1e-9])
+def test_a_sample_that_moves_no_mass_is_refused(engine: str, nearest: float) -> None:
+    """Not the first one, so that a look at the first is not enough."""
+    tree, motion = pivoting(np.array([0.5, 0.4, 0.2, nearest, 0.3]))
+    with pytest.raises(ModelError, match="moves no mass"):
+        forward_dynamics(tree, motion, engine=engine)
+    tree, motion = pivoting(np.array([0.5, 0.4, 0.2, 1e-3, 0.3]))
+    assert np.isfinite(forward_dynamics(tree, motion, engine=engine).qdd).all()
+
+
 def by_pinocchio(tree: Tree, motion: Motion) -> np.ndarray:
     """(N, 2, n, n): ∂Γ/∂q and ∂Γ/∂q̇ by Pinocchio's derivatives of its recursion, wrenches held in their bodies."""
     p = PinModel(tree)
@@ -331,46 +351,40 @@ def test_no_samples() -> None:
 
 
 def test_memory_may_be_used_again() -> None:
-    """What an earlier call returned is written over, bit for bit the same, and is what comes back; anything else is refused."""
-    tree, motion = branched_arm(), long_motion("branched arm", False)
-    other = any_motion(tree, len(motion), seed=5)
-    for door in (inverse_dynamics, regressor):
-        fresh = door(tree, motion, engine="compiled")
-        again = door(tree, other, engine="compiled")
-        returned = door(tree, motion, engine="compiled", out=again)
-        assert np.shares_memory(returned, again)
-        assert np.array_equal(returned, fresh) and np.array_equal(again, fresh)
-        for wrong in (np.zeros(fresh.shape), again[:-1], fresh.astype(np.float32), again[:, :-1]):
-            with pytest.raises(DataError, match="cannot be written over"):
-                door(tree, motion, engine="compiled", out=wrong)
+    """Other motions, quantities, columns, lengths and machines through one buffer: always the same numbers as in fresh memory."""
+    buffer = Buffer()
+    arm, machine = branched_arm(), free_machine()
+    every = len(arm.columns)
+    for strided in (False, True):
+        on_arm, on_machine = long_motion("branched arm", strided), long_motion("free machine", strided)
+        calls: list[Callable[[Buffer | None], np.ndarray]] = [
+            lambda out, m=on_arm: regressor(arm, m, wanted=[0, 9, 40], engine="compiled", out=out),
+            lambda out, m=on_arm: regressor(arm, m, wanted=[every - 1, every - 2, 25], engine="compiled", out=out),
+            lambda out, m=on_arm: regressor(arm, m, wanted=[25, every - 1, every - 2], engine="compiled", out=out),
+            lambda out, m=on_arm: regressor(arm, m[:65], engine="compiled", out=out),
+            lambda out, m=on_arm: inverse_dynamics(arm, m[:64], engine="compiled", out=out),
+            lambda out, m=on_arm: inverse_dynamics(arm, m[24:64], engine="compiled", out=out),
+            lambda out, m=on_arm: inverse_dynamics(arm, m[24:63], ["q4", "q1"], engine="compiled", out=out),
+            lambda out, m=on_machine: inverse_dynamics(machine, m, engine="compiled", out=out, threads=2),
+            lambda out, m=on_machine: regressor(machine, m, ["c"], engine="compiled", out=out),
+        ]
+        for call in (*calls, *reversed(calls)):
+            assert np.array_equal(call(buffer), call(None))
 
 
-def test_memory_used_again_forgets_what_it_held() -> None:
-    """Entries that are zero by structure are zero, whatever columns the array was for."""
-    tree, motion = branched_arm(), long_motion("branched arm", False)
-    first, second = [0, 9, 40], [len(tree.columns) - 1, len(tree.columns) - 2, 25]
-    held = regressor(tree, motion, wanted=first, engine="compiled")
-    expected = regressor(tree, motion, wanted=second, engine="numpy")
-    assert not expected.any(axis=0).all()
-    assert close(regressor(tree, motion, wanted=second, engine="compiled", out=held), expected)
+def test_a_buffer_is_written_over() -> None:
+    """A result lasts until the next call with its buffer, which needs no new memory."""
+    tree, motion, buffer = branched_arm(), long_motion("branched arm", False), Buffer()
+    first = inverse_dynamics(tree, motion, engine="compiled", out=buffer)
+    other = any_motion(tree, len(motion), seed=9)
+    second = inverse_dynamics(tree, other, engine="compiled", out=buffer)
+    assert np.shares_memory(first, second) and np.array_equal(first, second)
 
 
-@pytest.mark.parametrize("first", [8, 20, 24])
-def test_a_part_of_an_earlier_result_is_refused_or_stays_within_itself(first: int) -> None:
-    """The last samples of an array for 64: what lies before them and behind the array must not change."""
-    tree = branched_arm()
-    motion = long_motion("branched arm", False)[:64]
-    room = inverse_dynamics(tree, motion, engine="compiled").strides[1] // 8
-    memory = np.full(tree.n * room + 200, 7.5)  # laid out as a result, with a fence behind
-    skip = -memory.ctypes.data % 64 // 8
-    table = memory[skip : skip + tree.n * room].reshape(tree.n, room)
-    part = table[:, :64].T[first:]
-    try:
-        found = inverse_dynamics(tree, motion[first:], engine="compiled", out=part)
-    except DataError:
-        found = None
-    assert (memory[skip + tree.n * room :] == 7.5).all() and (table[:, :first] == 7.5).all()
-    assert found is None or close(found, inverse_dynamics(tree, motion[first:], engine="numpy"))
+def test_a_column_asked_for_twice_is_refused() -> None:
+    for engine in ("numpy", "compiled"):
+        with pytest.raises(DataError, match="a column is asked for twice"):
+            regressor(branched_arm(), any_motion(branched_arm(), 3), wanted=[5, 5], engine=engine)
 
 
 def slides() -> Tree:

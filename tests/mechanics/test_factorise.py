@@ -8,7 +8,7 @@ import pytest
 from strangers.evaluate import evaluate
 from strangers.random_trees import random_tree
 from veridyn.errors import ModelError
-from veridyn.mechanics.factorise import solve_symmetric
+from veridyn.mechanics.factorise import solve_and_measure, solve_symmetric
 from veridyn.mechanics.forward import mass_matrix
 from veridyn.symbolic.count import count
 from veridyn.symbolic.expression import Graph
@@ -51,19 +51,46 @@ def test_symbols() -> None:
     H, b = positive(rng, 4), rng.normal(size=4)
     names = {(i, j): f"h{max(i, j)}{min(i, j)}" for i in range(4) for j in range(4)}
     entries = {place: g.input(name) for place, name in names.items()}
-    x = solve_symmetric(entries, [g.input(f"b{i}") for i in range(4)])
+    x, nearness = solve_and_measure(entries, [g.input(f"b{i}") for i in range(4)], g.abs)
     values = {name: H[place] for place, name in names.items()} | {f"b{i}": b[i] for i in range(4)}
     assert np.array(evaluate(g, x, values)) == pytest.approx(np.linalg.solve(H, b), rel=1e-12)
+    assert float(evaluate(g, [nearness], values)[0]) == pytest.approx(nearness_of(H), rel=1e-12)
 
 
 def test_loads_of_zero_fold() -> None:
     """A free base without outside forces: its six zeros on the right cost nothing, and the answer is right."""
     rng = np.random.default_rng(1)
     H = positive(rng, 5)
-    assert solve_symmetric(entries_of(H), [0.0, 0.0, 1.0, 0.0, 2.0]) == pytest.approx(
-        np.linalg.solve(H, [0.0, 0.0, 1.0, 0.0, 2.0]), rel=1e-12
-    )
+    load = [0.0, 0.0, 1.0, 0.0, 2.0]
+    assert solve_symmetric(entries_of(H), load) == pytest.approx(np.linalg.solve(H, load), rel=1e-12)
     assert solve_symmetric(entries_of(H), [0.0] * 5) == [0.0] * 5
+
+
+def nearness_of(H: np.ndarray) -> float:
+    """Σ|H_kk| Σ|1/D_k| with D the pivots from the last row to the first, by Cholesky of the matrix turned round."""
+    L = np.linalg.cholesky(H[::-1, ::-1])
+    return float(np.diag(H).sum() * (1.0 / np.diag(L) ** 2).sum())
+
+
+@pytest.mark.parametrize("n", [1, 4, 9])
+def test_how_near_to_singular(n: int) -> None:
+    """n² for a multiple of unity; large where a row is light beside the others; without bound as rows become dependent."""
+    rng = np.random.default_rng(n)
+    H = positive(rng, n)
+    assert solve_and_measure(entries_of(H), [1.0] * n, abs)[1] == pytest.approx(nearness_of(H), rel=1e-12)
+    assert solve_and_measure(entries_of(3.0 * np.eye(n)), [1.0] * n, abs)[1] == pytest.approx(n**2)
+    if n == 1:
+        return
+    a = rng.normal(size=n)
+    for gap in (1e-2, 1e-6):
+        dependent, light = np.outer(a, a) + gap * np.diag(a**2), np.diag([gap] + [1.0] * (n - 1))
+        for near in (dependent, light):
+            assert solve_and_measure(entries_of(near), [1.0] * n, abs)[1] > 0.5 / gap
+
+
+def test_negative_pivots_do_not_cancel() -> None:
+    """A matrix that is not positive: 1 and −1 are as far from singular as 1 and 1."""
+    assert solve_and_measure(entries_of(np.diag([1.0, -1.0])), [1.0, 1.0], abs)[1] == 4.0
 
 
 def star(branches: int) -> dict[tuple[int, int], str]:

@@ -91,6 +91,9 @@ def test_forward_dynamics_and_mass(name: str) -> None:
     if caused.base is not None:
         assert close(found[:, :3], caused.base.acceleration, 1e-10)
         assert close(found[:, 3:6], caused.base.omega_dot, 1e-10)
+    checked = formula(tree, Request("forward_checked", rows_of(tree), bodies=bodies_of(tree, motion)))
+    both = dense(checked, given(tree, checked, motion), (len(tree.rows) + 1,))
+    assert np.array_equal(both[:, :-1], found) and (both[:, -1] > len(tree.rows)).all()  # the last: near to singular
     m = formula(tree, Request("mass"))
     M = dense(m, given(tree, m, motion), (len(tree.rows),) * 2)
     assert close(M, mass_matrix(tree, motion.q, engine="numpy"))

@@ -94,6 +94,27 @@ def check_angles(tree: Tree, q: Array) -> None:
         )
 
 
+class Buffer:
+    """Memory for results that are written again and again. A result is good until the next call with the same buffer.
+
+    Made once and passed as `out`; it grows to what is asked of it, and is cleared when another quantity, machine or length comes.
+    """
+
+    def __init__(self) -> None:
+        self._memory = np.zeros(0)
+        self._holds: object = None
+
+    def take(self, size: int, what: object) -> Array:
+        """So many numbers on a multiple of 64 bytes: zero, or what was written when the same was asked for last."""
+        if len(self._memory) < size + 8:
+            self._memory = np.zeros(size + 8)
+        elif what != self._holds:
+            self._memory[:] = 0.0
+        self._holds = what
+        skip = -self._memory.ctypes.data % 64 // 8
+        return self._memory[skip : skip + size]
+
+
 def filled(
     made: Compiled,
     tree: Tree,
@@ -102,44 +123,22 @@ def filled(
     place: Mapping[Label, tuple[int, ...]] | None = None,
     values: Array | None = None,
     threads: int = 1,
-    out: Array | None = None,
+    out: Buffer | None = None,
 ) -> Array:
     """An array (N, *shape) with every output at the place of its label (the label itself unless said otherwise), zero elsewhere.
 
-    Each entry's samples lie together in memory, which is how they are written and how least squares reads them. `out`: an array that an
-    earlier call of the same machine, quantity and length returned, to be written over: new memory costs more than what is computed.
+    Each entry's samples lie together in memory, which is how they are written and how least squares reads them. `out` is memory to
+    write into again: new memory costs more than what is computed.
     """
     N = len(motion)
     room = padded(N) + SPREAD
-    size = int(np.prod(shape)) * room
-    if out is None:
-        flat = np.zeros(size + 8)
-        skip = -flat.ctypes.data % 64 // 8
-        whole = flat[skip : skip + size].reshape(*shape, room)
-    else:
-        whole = _whole(out, (*shape, room), N)
     at = [np.ravel_multi_index(label if place is None else place[label], shape) for label in made.labels]
+    size = int(np.prod(shape)) * room
+    whole = (out or Buffer()).take(size, (tuple(at), size)).reshape(*shape, room)
     addresses = whole.ctypes.data + 8 * room * np.array(at, dtype=np.uintp)
     given = tree.parameters.values if values is None else values
     made(tree, motion, addresses, given, threads, far=8 * size > CACHE)
     return np.moveaxis(whole[..., :N], -1, 0)
-
-
-def _whole(out: Array, shape: tuple[int, ...], samples: int) -> Array:
-    """The array behind one that :func:`filled` returned; refused where it is something else."""
-    inner = np.moveaxis(out, 0, -1)
-    room = shape[-1]
-    strides = (*(8 * room * int(np.prod(shape[k + 1 : -1])) for k in range(len(shape) - 1)), 8)
-    if out.shape != (samples, *shape[:-1]) or inner.strides != strides or out.dtype != np.float64:
-        raise DataError(
-            Fault(
-                "this array cannot be written over.",
-                where="out",
-                expected=f"one that an earlier call returned for {samples} samples of the same machine and quantity",
-                found=f"shape {out.shape}, strides {out.strides}",
-            )
-        )
-    return np.lib.stride_tricks.as_strided(inner, shape, strides)
 
 
 def _key(tree: Tree, request: Request, target: Host, block: int = BLOCK) -> str:

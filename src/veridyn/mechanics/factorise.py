@@ -5,7 +5,7 @@ Eliminating from the leaves to the root makes no new entries (Featherstone, 2005
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from veridyn.errors import Fault, ModelError
 from veridyn.spatial.algebra import Scalar, add, is_zero, mul
@@ -13,10 +13,18 @@ from veridyn.spatial.algebra import Scalar, add, is_zero, mul
 
 def solve_symmetric(entries: Mapping[tuple[int, int], Scalar], load: Sequence[Scalar]) -> list[Scalar]:
     """x with H x = load, by H = Lᵀ D L from the last row to the first. `entries` holds both halves of H, structural zeros absent."""
+    return solve_and_measure(entries, load, lambda x: x)[0]
+
+
+def solve_and_measure(
+    entries: Mapping[tuple[int, int], Scalar], load: Sequence[Scalar], magnitude: Callable[[Scalar], Scalar]
+) -> tuple[list[Scalar], Scalar]:
+    """The same, and how near H is to singular: Σ|H_kk| Σ|1/D_k|, without bound as a pivot vanishes; `magnitude` is |·|."""
     n = len(load)
     H = {(i, j): value for (i, j), value in entries.items() if j <= i and not is_zero(value)}
     L: dict[tuple[int, int], Scalar] = {}
     inverse: list[Scalar] = [0.0] * n
+    diagonal = [H.get((k, k), 0.0) for k in range(n)]
     for k in range(n - 1, -1, -1):
         if (k, k) not in H:
             raise ModelError(
@@ -39,4 +47,8 @@ def solve_symmetric(entries: Mapping[tuple[int, int], Scalar], load: Sequence[Sc
         for j in range(k):
             if (k, j) in L:
                 x[k] = add(x[k], mul(-1.0, mul(L[k, j], x[j])))
-    return x
+    sizes: Scalar = 0.0
+    pivots: Scalar = 0.0
+    for h, d in zip(diagonal, inverse, strict=True):
+        sizes, pivots = add(sizes, magnitude(h)), add(pivots, magnitude(d))
+    return x, mul(sizes, pivots)

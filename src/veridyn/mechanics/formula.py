@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from veridyn.mechanics.columns import columns
-from veridyn.mechanics.factorise import solve_symmetric
+from veridyn.mechanics.factorise import solve_and_measure
 from veridyn.mechanics.forces import all_rows, needs_velocity
 from veridyn.mechanics.mass import equations_of_motion, mass_entries
 from veridyn.mechanics.newton_euler import Outward, State, Wrench, carry, outward, rigid_rows
@@ -168,6 +168,12 @@ def _mass(s: _Symbols, request: Request) -> dict[Label, Number]:
 
 def _forward(s: _Symbols, request: Request) -> dict[Label, Number]:
     """Accelerations from forces t.k on the coordinates: Γ = M a + bias solved by the sparse factors of M."""
+    checked = _forward_checked(s, request)
+    return {label: value for label, value in checked.items() if label[0] < len(s.tree.rows)}
+
+
+def _forward_checked(s: _Symbols, request: Request) -> dict[Label, Number]:
+    """Accelerations, and behind the last row how near the mass matrix is to singular."""
     tree = s.tree
     entries, bias = equations_of_motion(
         tree, s.state(), s.inertias(), s.gains(), s.acting(request.bodies), s.signals(), s.graph
@@ -175,7 +181,8 @@ def _forward(s: _Symbols, request: Request) -> dict[Label, Number]:
     first = len(tree.rows) - tree.n
     force: list[Number] = [0.0] * first + [s.graph.input(f"t.{k}") for k in range(tree.n)]
     load = [f - b if not is_zero(b) else f for f, b in zip(force, bias, strict=True)]
-    return {(r,): value for r, value in enumerate(solve_symmetric(entries, load))}
+    solved, nearness = solve_and_measure(entries, load, s.graph.abs)
+    return {(r,): value for r, value in enumerate([*solved, nearness])}
 
 
 def _jacobian(s: _Symbols, request: Request) -> dict[Label, Number]:
@@ -197,5 +204,6 @@ _QUANTITIES: dict[str, Callable[[_Symbols, Request], dict[Label, Number]]] = {
     "inverse_derivatives": _inverse_derivatives,
     "mass": _mass,
     "forward": _forward,
+    "forward_checked": _forward_checked,
     "jacobian": _jacobian,
 }

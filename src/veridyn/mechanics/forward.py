@@ -19,6 +19,7 @@ from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import ARRAYS, Scalar
 
 Array = NDArray[np.float64]
+NEAR = 1e12  # of the sum of inverse pivots: from here on the matrix is looked at more closely
 SINGULAR = 1e-7  # of a pivot of the matrix scaled to unit diagonal; its square is the mass left of a unit one
 
 
@@ -43,12 +44,15 @@ def forward_dynamics(
     values = complete_values(tree, parameters)
     first = len(tree.rows) - tree.n
     bodies = tuple(sorted(tree.index(name) for name in motion.wrenches))
-    request = Request("forward", tuple(range(len(tree.rows))), bodies=bodies)
+    request = Request("forward_checked", tuple(range(len(tree.rows))), bodies=bodies)
     if wants_compiled(engine, tree, request, len(motion)):
         check_mass(tree, mass_matrix(tree, motion.q[:1], values, engine="numpy"))
-        solved = filled(compiled(tree, request), tree, motion, (len(tree.rows),), values=values, threads=threads)
-        if not np.isfinite(solved).all():
-            check_mass(tree, mass_matrix(tree, motion.q[~np.isfinite(solved).all(axis=1)], values, engine="numpy"))
+        shape = (len(tree.rows) + 1,)
+        solved = filled(compiled(tree, request), tree, motion, shape, values=values, threads=threads)
+        doubtful = ~(solved[:, -1] < NEAR)
+        if doubtful.any():
+            check_mass(tree, mass_matrix(tree, motion.q[doubtful], values, engine="numpy"))
+        solved = solved[:, :-1]
     else:
         solved = _solved(tree, motion, values)
     base = motion.base

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.engine import Engine, check_angles, check_engine, compiled
 from veridyn.mechanics.formula import Request
-from veridyn.mechanics.forward import check_mass, mass_matrix, solve_mass
+from veridyn.mechanics.forward import NEAR, check_mass, mass_matrix, solve_mass
 from veridyn.mechanics.mass import equations_of_motion
 from veridyn.mechanics.newton_euler import State, Wrench
 from veridyn.mechanics.samples import minus_gravity, split
@@ -69,14 +69,17 @@ class Instant:
         check_angles(self.tree, q)
         np.take(np.concatenate(given), take, out=single.inputs)
         single.call()
-        out = np.zeros(len(self.tree.rows))
+        out = np.zeros(len(self.tree.rows) + 1)
         out[rows] = single.outputs
-        return out
+        if not out[-1] < NEAR:
+            check_mass(self.tree, mass_matrix(self.tree, q[None], self.values, engine="numpy"))
+        return out[:-1]
 
     def _prepare(self, bodies: tuple[int, ...]) -> tuple[Single, NDArray[np.intp], NDArray[np.intp]]:
         """The kernel with its buffers, where its inputs stand among what is given, and the rows its outputs belong to."""
         tree, n = self.tree, self.tree.n
-        request = Request("forward", tuple(range(len(tree.rows))), bodies=bodies, friction_speed=self.friction_speed)
+        rows = tuple(range(len(tree.rows)))
+        request = Request("forward_checked", rows, bodies=bodies, friction_speed=self.friction_speed)
         made = compiled(tree, request, single=True)
         start = {"q": 0, "qd": n, "t": 2 * n, "w": 3 * n, "v": 3 * n + 3}
         start |= {f"f.{j}": 3 * n + 6 + 6 * k for k, j in enumerate(bodies)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.engine import Engine, compiled, filled, wants_compiled
+from veridyn.mechanics.engine import Buffer, Engine, compiled, filled, wants_compiled
 from veridyn.mechanics.forces import all_rows, needs_velocity
 from veridyn.mechanics.formula import Request
 from veridyn.mechanics.newton_euler import outward, rigid_rows
@@ -25,14 +25,14 @@ def inverse_dynamics(
     *,
     engine: Engine = "auto",
     threads: int = 1,
-    out: Array | None = None,
+    out: Buffer | None = None,
 ) -> Array:
     """Γ (N, rows) = D(q, q̇, q̈) φ − Gᵀ wrenches: (3) and (17) of paper 000, and (19) for the rows of a free base.
 
     With `parameters` (in the order of ``tree.parameters``) or the tree's own. Rows of a free base are zero when every force on the
     machine is in ``motion.wrenches``. `engine`: "compiled" machine code, "numpy" the reference, or "auto", which compiles where it
-    pays. `out`: what an earlier compiled call on as many samples returned, written over. Units: N for sliding rows and forces, N*m
-    for turning rows and moments.
+    pays. `out`: a :class:`~veridyn.mechanics.engine.Buffer` that compiled results are written into again and again. Units: N for
+    sliding rows and forces, N*m for turning rows and moments.
     """
     tree.check_motion(motion)
     chosen = tree.select_rows(rows)

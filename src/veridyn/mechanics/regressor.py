@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.errors import DataError, Fault
 from veridyn.mechanics.columns import columns
-from veridyn.mechanics.engine import Engine, compiled, filled, wants_compiled
+from veridyn.mechanics.engine import Buffer, Engine, compiled, filled, wants_compiled
 from veridyn.mechanics.forces import needs_velocity
 from veridyn.mechanics.formula import Request
 from veridyn.mechanics.newton_euler import outward
@@ -28,17 +29,19 @@ def regressor(
     *,
     engine: Engine = "auto",
     threads: int = 1,
-    out: Array | None = None,
+    out: Buffer | None = None,
 ) -> Array:
     """D (N, rows, columns) with D φ = Γ where no wrench acts: equations (18) and (20) of paper 000.
 
     Columns are ``tree.parameters.names``, all of them whatever their state, or those whose numbers `wanted` gives, in that order.
-    `engine`: "compiled" machine code, "numpy" the reference, or "auto", which compiles where it pays. `out`: what an earlier compiled
-    call on as many samples returned, written over instead of taking new memory.
+    `engine`: "compiled" machine code, "numpy" the reference, or "auto", which compiles where it pays. `out`: a
+    :class:`~veridyn.mechanics.engine.Buffer` that compiled results are written into again and again.
     """
     tree.check_motion(motion)
     chosen = tree.select_rows(rows)
     asked = tuple(range(len(tree.columns)) if wanted is None else wanted)
+    if len(set(asked)) < len(asked):
+        raise DataError(Fault("a column is asked for twice.", where=tree.name, found=f"{list(asked)}"))
     request = Request("regressor", tuple(sorted(chosen)), tuple(sorted(asked)))
     if wants_compiled(engine, tree, request, len(motion)):
         place = {(r, c): (a, b) for a, r in enumerate(chosen) for b, c in enumerate(asked)}
