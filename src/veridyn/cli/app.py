@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from veridyn import __version__
-from veridyn.cli import demo, model
+from veridyn.cli import codegen, demo, model
 from veridyn.errors import VeridynError
 
 BAD_INPUT = 2
@@ -35,6 +35,7 @@ app = typer.Typer(
 )
 app.add_typer(demo.app, name="demo")
 app.add_typer(model.app, name="model")
+app.command()(codegen.codegen)
 
 
 def _version(asked: bool) -> None:

@@ -39,8 +39,9 @@ class Argument:
 
 @dataclass(frozen=True)
 class Source:
-    """A header and the file that implements it."""
+    """A function's name, its header and the file that implements it."""
 
+    name: str
     header: str
     code: str
 
@@ -120,4 +121,4 @@ void {name}({signature})
 {body}
 }}
 """
-    return Source(header, code)
+    return Source(name, header, code)
