@@ -22,6 +22,7 @@ from veridyn.mechanics.derivatives import forward_derivatives, inverse_derivativ
 from veridyn.mechanics.engine import (
     FARTHEST,
     PAYS,
+    QUICK,
     Buffer,
     Compiled,
     compiled,
@@ -564,7 +565,9 @@ def test_auto_compiles_where_it_pays(compilations: list[int]) -> None:
     """Few samples and nothing there: the reference. Many samples, or an object that is there: machine code."""
     tree = small(106)
     request = Request("inverse", rows_of(tree))
-    assert not wants_compiled("auto", tree, request, PAYS - 1) and wants_compiled("auto", tree, request, PAYS)
+    pays = PAYS * QUICK["inverse"]
+    assert not wants_compiled("auto", tree, request, pays - 1) and wants_compiled("auto", tree, request, pays)
+    assert wants_compiled("auto", tree, Request("regressor", rows_of(tree)), PAYS)
     motion = random_motion(np.random.default_rng(0), tree, 5, wrenches=False)
     inverse_dynamics(tree, motion)
     assert compilations == []

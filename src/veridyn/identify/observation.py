@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, Faults, did_you_mean
 from veridyn.identify.factor import RowFactor, accumulate, empty, triangle_of
-from veridyn.identify.tables import Tables
+from veridyn.identify.tables import Tables, equations
 from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.columns import structure
-from veridyn.mechanics.engine import PAYS, Engine, check_engine
+from veridyn.mechanics.engine import Engine, wants_compiled
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.tree import Rows, Tree
@@ -122,10 +122,11 @@ def observation(
     """
     how = sampling or Sampling()
     several = [motion] if isinstance(motion, Motion) else list(motion)
-    check_engine(engine)
-    work = sum(len(part) for part in several)
-    plan = _Plan(tree, tree.select_rows(rows), how, engine == "compiled" or (engine == "auto" and work >= PAYS))
+    plan = _Plan(tree, tree.select_rows(rows), how)
     plan.check(several)
+    work = sum(len(part) for part in several)
+    request = equations(tree, plan.rows, plan.wanted, several[0])
+    plan = replace(plan, compile=wants_compiled(engine, tree, request, work))
     jobs = [job for part in several for job in plan.jobs(part)]
     total = float(sum(job.stop - job.start for job in jobs))
     found = map(plan.factors, jobs) if executor is None else executor.map(plan.factors, jobs)
@@ -157,7 +158,7 @@ class _Plan:
     tree: Tree
     rows: tuple[int, ...]
     how: Sampling
-    compile: bool
+    compile: bool = False
 
     @cached_property
     def columns(self) -> tuple[tuple[int, ...], ...]:

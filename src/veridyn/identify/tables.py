@@ -28,6 +28,12 @@ ROOM = 2**20  # doubles of one buffer: eight megabytes, which stay near while th
 Wanted = tuple[tuple[int, int, float, float], ...]
 
 
+def equations(tree: Tree, rows: tuple[int, ...], wanted: Wanted, motion: Motion) -> Request:
+    """What machine code is asked for to fill tables from a motion."""
+    fate = tuple((c, to, factor, bool(np.isnan(value))) for c, to, factor, value in wanted)
+    return Request("equations", rows, fate, tuple(sorted(tree.index(name) for name in motion.wrenches)))
+
+
 class Tables:
     """A buffer for one block of equations of some rows.
 
@@ -64,11 +70,9 @@ class Tables:
             first += len(cs) + 1
 
     def _by_machine_code(self, part: Motion) -> None:
-        bodies = tuple(sorted(self.tree.index(name) for name in part.wrenches))
-        if self._made is None or self._bodies != bodies:
-            fate = tuple((c, to, factor, bool(np.isnan(value))) for c, to, factor, value in self.wanted)
-            self._made = compiled(self.tree, Request("equations", self.rows, fate, bodies))
-            self._bodies = bodies
+        if self._made is None or self._loaded != set(part.wrenches):
+            self._made = compiled(self.tree, equations(self.tree, self.rows, self.wanted, part))
+            self._loaded = set(part.wrenches)
             at = np.array([self.place[label[0], label[1]] for label in self._made.labels], dtype=np.uintp)
             self._addresses = self.buffer.ctypes.data + 8 * self.room * at
             written = set(at.tolist())

@@ -26,7 +26,12 @@ from veridyn.symbolic.kernel import Addresses, Kernel, compile_object, padded
 
 Array = NDArray[np.float64]
 Engine = Literal["auto", "compiled", "numpy"]
-PAYS = 10_000  # samples from which compiling, some tenths of a second once, costs less than the reference
+PAYS = 20_000  # samples from which compiling, some tenths of a second once, costs less than the reference
+QUICK = {
+    "inverse": 5,
+    "mass": 5,
+    "jacobian": 5,
+}  # what the reference does quickly pays only from so many times as many on
 CACHE = 2**20  # bytes beyond which what is written is not read again before it leaves the cache
 SPREAD = 8  # doubles between entries beyond full blocks, so that they do not fall on one set of the cache
 FARTHEST = 1e6  # rad; the kernels' sine and cosine are exact to a unit in the last place up to here
@@ -70,7 +75,7 @@ def wants_compiled(engine: Engine, tree: Tree, request: Request, samples: int) -
     check_engine(engine)
     if engine != "auto":
         return engine == "compiled"
-    return samples >= PAYS or is_remembered(_key(tree, request, this_host()))
+    return samples >= PAYS * QUICK.get(request.quantity, 1) or is_remembered(_key(tree, request, this_host()))
 
 
 def check_engine(engine: str) -> None:
