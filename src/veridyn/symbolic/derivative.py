@@ -24,7 +24,7 @@ from veridyn.symbolic.expression import (
 
 
 def forward(graph: Graph, outputs: Sequence[Number], by: Sequence[Expression]) -> list[list[Number]]:
-    """∂outputs[k]/∂by[i] as [i][k]: one pass through the graph for each input, sharing what can be shared.
+    """``∂outputs[k]/∂by[i]`` as ``[i][k]``: one pass through the graph for each input, sharing what can be shared.
 
     The derivative of sign is zero and that of |x| is sign(x): right everywhere but at the jump.
     """
@@ -71,7 +71,7 @@ def _rule(graph: Graph, n: int, da: Number, db: Number) -> Number:
 
 
 def reverse(graph: Graph, output: Number, by: Sequence[Expression]) -> list[Number]:
-    """∂output/∂by[i] for every i in one pass backwards: for a scalar goal of many unknowns."""
+    """``∂output/∂by[i]`` for every i in one pass backwards: for a scalar goal of many unknowns."""
     if not isinstance(output, Expression):
         return [0.0 for _ in by]
     adjoint: dict[int, Number] = {output.node: -1.0 if output.negative else 1.0}

@@ -1,0 +1,256 @@
+"""What must hold of a mechanism's description in natural coordinates; every fault is found before any is raised."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+
+from veridyn.errors import Fault, Faults, did_you_mean
+from veridyn.model.natural import GROUND, Angle, DirectionRef, Drive, Force, Marker, Mechanism, PointRef, RigidBody
+from veridyn.spatial.inertia import broken_law, from_centre
+
+UNIT = 1e-9  # by how much a unit vector may miss its length
+KINDS = ("spherical", "turning", "sliding", "cylindrical", "universal", "distance")
+
+
+def check_mechanism(m: Mechanism) -> list[Fault]:
+    """Every fault of a description, each with the name of the part it is in."""
+    faults = Faults()
+    if m.dimension not in (2, 3):
+        faults.add(
+            "the points are neither in the plane nor in space.",
+            where="points",
+            expected="two or three coordinates for each point",
+            found=f"{m.dimension}",
+        )
+        return faults.found
+    look = _Look(m, faults)
+    look.names()
+    for p in m.points:
+        look.place(p.at, f"point '{p.name}'")
+    for v in m.vectors:
+        look.unit(v.along, f"vector '{v.name}'")
+    look.place(m.gravity, "gravity")
+    for b in m.bodies:
+        look.body(b)
+    look.joints()
+    look.added()
+    look.acting()
+    return faults.found
+
+
+class _Look:
+    """One pass over a description; faults are collected."""
+
+    def __init__(self, m: Mechanism, faults: Faults) -> None:
+        self.m, self.faults = m, faults
+        self.points = [p.name for p in m.points]
+        self.vectors = [v.name for v in m.vectors]
+        self.bodies = [b.name for b in m.bodies]
+        self.coordinates = [a.name for a in m.added]
+
+    def names(self) -> None:
+        m = self.m
+        groups = {
+            "point or vector": [*self.points, *self.vectors, *self.coordinates],
+            "body or joint": [*self.bodies, *(j.name for j in m.joints), *(r.name for r in m.racks)],
+            "force": [f.name for f in (*m.springs, *m.dampers, *m.loads)],
+        }
+        for kind, names in groups.items():
+            for name, times in Counter(names).items():
+                if times > 1:
+                    self.faults.add(f"the name is used {times} times.", where=f"{kind} '{name}'")
+                if name in ("", GROUND):
+                    self.faults.add("this name is taken by the ground.", where=f"{kind} '{name}'")
+
+    def place(self, at: object, where: str) -> bool:
+        x = np.asarray(at, dtype=np.float64)
+        good = x.shape == (self.m.dimension,) and bool(np.isfinite(x).all())
+        if not good:
+            self.faults.add(
+                "this is no place or direction here.",
+                where=where,
+                expected=f"{self.m.dimension} finite numbers",
+                found=f"{x.tolist()}",
+            )
+        return good
+
+    def unit(self, along: object, where: str) -> None:
+        if self.place(along, where):
+            length = float(np.linalg.norm(np.asarray(along, dtype=np.float64)))
+            if abs(length - 1.0) > UNIT:
+                self.faults.add("a unit vector has length one.", where=where, expected="1", found=f"{length:.9g}")
+
+    def known(self, name: str, names: list[str], kind: str, where: str) -> bool:
+        if name not in names:
+            self.faults.add(f"there is no {kind} '{name}'.", where=where, hint=did_you_mean(name, names))
+        return name in names
+
+    def body(self, b: RigidBody) -> None:
+        where = f"body '{b.name}'"
+        if not b.points:
+            self.faults.add("it has no point.", where=where, hint="A body has at least one point.")
+        for name, at in b.points.items():
+            self.known(name, self.points, "point", where)
+            self.place(at, f"{where}, point '{name}'")
+        for name, along in b.vectors.items():
+            self.known(name, self.vectors, "vector", where)
+            self.unit(along, f"{where}, vector '{name}'")
+        if b.centre:
+            self.place(b.centre, f"{where}, centre")
+        self.inertia(b, where)
+
+    def inertia(self, b: RigidBody, where: str) -> None:
+        J = np.asarray(b.inertia, dtype=np.float64)
+        shapes = [()] if self.m.dimension == 2 else [(6,), (3, 3)]
+        if self.m.dimension == 3 and J.shape == () and J == 0.0:
+            J = np.zeros(6)
+        if J.shape not in shapes or not np.isfinite(J).all() or not math.isfinite(b.mass):
+            self.faults.add(
+                "its inertia cannot be read.",
+                where=where,
+                expected="one finite number" if self.m.dimension == 2 else "(3, 3) or six finite numbers",
+                found=f"mass {b.mass}, inertia of shape {J.shape}",
+            )
+        elif self.m.dimension == 2:
+            if b.mass < 0.0 or J < 0.0 or (b.mass == 0.0 and J > 0.0):
+                self.faults.add(
+                    "its inertia breaks a law of physics.", where=where, found=f"mass {b.mass:.6g}, inertia {float(J):.6g}"
+                )
+        else:
+            if J.shape == (3, 3) and not np.allclose(J, J.T, rtol=1e-12, atol=0.0):
+                self.faults.add("its inertia is not symmetric.", where=where)
+            law = broken_law(from_centre(b.mass, np.zeros(3), J))
+            if law:
+                self.faults.add("its inertia breaks a law of physics.", where=where, found=law)
+
+    def point(self, ref: PointRef, where: str) -> None:
+        if isinstance(ref, Marker):
+            if ref.body != GROUND:
+                self.known(ref.body, self.bodies, "body", where)
+            self.place(ref.at, f"{where}, marker on '{ref.body}'")
+        else:
+            self.known(ref, self.points, "point", where)
+
+    def direction(self, ref: DirectionRef, where: str) -> None:
+        if isinstance(ref, str):
+            self.known(ref, self.vectors, "vector", where)
+        elif isinstance(ref, Marker):
+            self.point(ref, where)
+            self.axis(ref, where)
+        elif len(ref) == 2 and all(isinstance(r, str) for r in ref):
+            for r in ref:
+                self.known(str(r), self.points, "point", where)
+        else:
+            self.unit(ref, where)
+
+    def axis(self, ref: PointRef, where: str) -> None:
+        if not isinstance(ref, Marker):
+            self.faults.add(
+                "this joint has an axis, and a point has none.",
+                where=where,
+                expected="a marker with an axis",
+                found=f"point '{ref}'",
+            )
+        elif not ref.axis:
+            self.faults.add("the marker has no axis.", where=f"{where}, marker on '{ref.body}'")
+        elif self.place(ref.axis, f"{where}, axis on '{ref.body}'") and not np.any(ref.axis):
+            self.faults.add("the axis has length zero.", where=f"{where}, axis on '{ref.body}'")
+
+    def side(self, ref: PointRef, where: str) -> None:
+        if not isinstance(ref, Marker) or not ref.axis:
+            return
+        if not ref.side:
+            self.faults.add(
+                "a sliding joint in space needs a direction beside its axis on both bodies.",
+                where=f"{where}, marker on '{ref.body}'",
+                hint="Give side=; the two sides stay parallel.",
+            )
+        elif self.place(ref.side, f"{where}, side on '{ref.body}'"):
+            a, s = np.array(ref.axis), np.array(ref.side)
+            if np.linalg.norm(np.cross(a, s)) < 1e-6 * np.linalg.norm(a) * max(np.linalg.norm(s), 1e-300):
+                self.faults.add("the side is along the axis.", where=f"{where}, marker on '{ref.body}'")
+
+    def joints(self) -> None:
+        plane = self.m.dimension == 2
+        for j in self.m.joints:
+            where = f"joint '{j.name}'"
+            if j.kind not in KINDS:
+                self.faults.add(f"there is no joint of kind '{j.kind}'.", where=where, hint=did_you_mean(j.kind, KINDS))
+                continue
+            for end in (j.a, j.b):
+                self.point(end, where)
+                with_axis = j.kind in ("sliding", "universal") or (j.kind in ("turning", "cylindrical") and not plane)
+                if with_axis or (j.kind == "cylindrical" and end is j.a):
+                    self.axis(end, where)
+                if j.kind == "sliding" and not plane:
+                    self.side(end, where)
+            if j.kind == "universal" and plane:
+                self.faults.add("a universal joint exists in space only.", where=where)
+            if j.kind == "distance" and not (math.isfinite(j.length) and j.length > 0.0):
+                self.faults.add(
+                    "a distance joint needs its length.", where=where, expected="a positive length", found=f"{j.length}"
+                )
+
+    def added(self) -> None:
+        for a in self.m.added:
+            where = f"coordinate '{a.name}'"
+            if isinstance(a, Angle):
+                for ref in (a.of, a.reference, a.towards):
+                    if ref is not None:
+                        self.direction(ref, where)
+                if a.towards is None and self.m.dimension == 3:
+                    self.faults.add(
+                        "an angle in space needs the direction it is counted towards.",
+                        where=where,
+                        expected="towards=, perpendicular to reference= and to the axis",
+                    )
+            else:
+                self.point(a.a, where)
+                self.point(a.b, where)
+                if a.along is not None:
+                    self.direction(a.along, where)
+        angles = [a.name for a in self.m.added if isinstance(a, Angle)]
+        distances = [name for name in self.coordinates if name not in angles]
+        for r in self.m.racks:
+            where = f"rack '{r.name}'"
+            self.known(r.distance, distances, "added distance", where)
+            self.known(r.angle, angles, "added angle", where)
+            if not (math.isfinite(r.radius) and r.radius != 0.0 and math.isfinite(r.offset)):
+                self.faults.add("a rack needs the radius of its pinion.", where=where, found=f"radius {r.radius}")
+
+    def acting(self) -> None:
+        for s in (*self.m.springs, *self.m.dampers):
+            where = f"force '{s.name}'"
+            if isinstance(s.on, str):
+                self.known(s.on, self.coordinates, "added coordinate", where)
+            else:
+                for ref in s.on:
+                    self.point(ref, where)
+        for s in self.m.springs:
+            if not (math.isfinite(s.stiffness) and math.isfinite(s.rest)):
+                self.faults.add("its numbers are not finite.", where=f"force '{s.name}'")
+        for d in self.m.dampers:
+            if not math.isfinite(d.coefficient):
+                self.faults.add("its number is not finite.", where=f"force '{d.name}'")
+        for load in self.m.loads:
+            where = f"force '{load.name}'"
+            if isinstance(load, Drive):
+                self.known(load.coordinate, self.coordinates, "added coordinate", where)
+                if not math.isfinite(load.value):
+                    self.faults.add("its number is not finite.", where=where)
+            elif isinstance(load, Force):
+                self.point(load.at, where)
+                self.place(load.value, where)
+            else:
+                for body in (load.body, load.against):
+                    if body != GROUND:
+                        self.known(body, self.bodies, "body", where)
+                value = np.asarray(load.value)
+                size = 1 if self.m.dimension == 2 else 3
+                if value.shape != (size,) or not np.isfinite(value).all():
+                    self.faults.add(
+                        "this is no torque here.", where=where, expected=f"{size} finite number(s)", found=f"{load.value}"
+                    )
