@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Literal
 
@@ -146,7 +146,9 @@ def filled(
     return np.moveaxis(whole[..., :N], -1, 0)
 
 
+@lru_cache(maxsize=256)
 def _key(tree: Tree, request: Request, target: Host, block: int = BLOCK) -> str:
+    """The name of a kernel; kept for the last trees asked about, since a tree never changes and its signature is long."""
     return key_of(signature(tree), repr(request), target.signature, str(block), source_digest())
 
 

@@ -13,9 +13,12 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from veridyn.errors import Faults, ModelError, did_you_mean
 
 Array = NDArray[np.float64]
 INF = math.inf
@@ -181,7 +184,44 @@ class TyreParameters:
     # what a file said beside them: (section, key, text), kept so that nothing is lost when it is written again
     other: tuple[tuple[str, str, str], ...] = ()
 
-    def __post_init__(self) -> None: ...
+    def __post_init__(self) -> None:
+        faults = Faults()
+        for name in NAMES:
+            value = getattr(self, name)
+            if not (math.isfinite(value) or (name in RANGES and not math.isnan(value))):
+                faults.add("it is not a finite number.", where=f"tyre coefficient {name}", found=str(value))
+        for name in ESSENTIAL:
+            if getattr(self, name) == 0.0:
+                faults.add(
+                    "it is missing or zero; without it there is no force.",
+                    where=f"tyre coefficient {name}",
+                    expected=ESSENTIAL[name],
+                    found="0",
+                )
+        for name in (*POSITIVE, *NOT_NEGATIVE):
+            if getattr(self, name) < 0.0:
+                faults.add(
+                    "its sign cannot be right.",
+                    where=f"tyre coefficient {name}",
+                    expected="a positive number" if name in POSITIVE else "zero or more",
+                    found=f"{getattr(self, name):g}",
+                )
+        if self.PKY1 * self.PKY2 > 0.0:
+            faults.add(
+                "the slip angle would be driven, not resisted.",
+                where="tyre coefficient PKY1",
+                expected="a negative number in ISO axes (y left), with PKY2 positive",
+                found=f"PKY1 = {self.PKY1:g}, PKY2 = {self.PKY2:g}",
+                hint="If the coefficients are in Pacejka's adapted SAE axes (y right), use from_adapted_sae.",
+            )
+        for low, high in zip(RANGES[::2], RANGES[1::2], strict=True):
+            if getattr(self, low) > getattr(self, high):
+                faults.add(
+                    "the range is empty.",
+                    where=f"{low}, {high}",
+                    found=f"{getattr(self, low):g} to {getattr(self, high):g}",
+                )
+        faults.raise_if_any(ModelError)
 
     @property
     def packed(self) -> Array:
@@ -195,9 +235,67 @@ class TyreParameters:
 
 
 NAMES = tuple(field.name for field in dataclasses.fields(TyreParameters) if field.name != "other")
+RANGES = ("FZMIN", "FZMAX", "KPUMIN", "KPUMAX", "ALPMIN", "ALPMAX", "CAMMIN", "CAMMAX")
+ESSENTIAL = {
+    "FNOMIN": "the nominal load, N",
+    "UNLOADED_RADIUS": "the free radius, m",
+    "VERTICAL_STIFFNESS": "the vertical stiffness, N/m",
+    "LONGVL": "the speed of the measurement, m/s",
+    "LFZO": "the scale of the nominal load, usually 1",
+    "PCX1": "the shape of F_x, about 1.6",
+    "PDX1": "the longitudinal friction, about 1",
+    "PKX1": "the longitudinal slip stiffness over F_z, about 20",
+    "PCY1": "the shape of F_y, about 1.3",
+    "PDY1": "the lateral friction, about 1",
+    "PKY1": "the greatest cornering stiffness over F_z0, about -20",
+    "PKY2": "the load of the greatest cornering stiffness over F_z0, about 2",
+}
+POSITIVE = ("FNOMIN", "UNLOADED_RADIUS", "VERTICAL_STIFFNESS", "LONGVL", "LFZO", "PKX1")
+NOT_NEGATIVE = ("VERTICAL_DAMPING", "LMUX", "LMUY", "FZMIN")
+
+# The place of each coefficient in `packed`; compiled code reads p[PCX1].
+# fmt: off
+(
+    FNOMIN, UNLOADED_RADIUS, VERTICAL_STIFFNESS, VERTICAL_DAMPING, BREFF, DREFF, FREFF, LONGVL, FZMIN, FZMAX,
+    KPUMIN, KPUMAX, ALPMIN, ALPMAX, CAMMIN, CAMMAX, LFZO, LCX, LMUX, LEX, LKX, LHX, LVX, LGAX, LCY, LMUY, LEY, LKY,
+    LHY, LVY, LGAY, LTR, LRES, LGAZ, LXAL, LYKA, LVYKA, LS, LSGKP, LSGAL, LMX, LVMX, LMY, PCX1, PDX1, PDX2, PDX3,
+    PEX1, PEX2, PEX3, PEX4, PKX1, PKX2, PKX3, PHX1, PHX2, PVX1, PVX2, RBX1, RBX2, RCX1, REX1, REX2, RHX1, PTX1,
+    PTX2, PTX3, PCY1, PDY1, PDY2, PDY3, PEY1, PEY2, PEY3, PEY4, PKY1, PKY2, PKY3, PHY1, PHY2, PHY3, PVY1, PVY2,
+    PVY3, PVY4, RBY1, RBY2, RBY3, RCY1, REY1, REY2, RHY1, RHY2, RVY1, RVY2, RVY3, RVY4, RVY5, RVY6, PTY1, PTY2,
+    QSX1, QSX2, QSX3, QSY1, QSY2, QSY3, QSY4, QBZ1, QBZ2, QBZ3, QBZ4, QBZ5, QBZ9, QBZ10, QCZ1, QDZ1, QDZ2, QDZ3,
+    QDZ4, QDZ6, QDZ7, QDZ8, QDZ9, QEZ1, QEZ2, QEZ3, QEZ4, QEZ5, QHZ1, QHZ2, QHZ3, QHZ4, SSZ1, SSZ2, SSZ3, SSZ4,
+) = range(len(NAMES))
+# fmt: on
+
+# What makes the left of a tyre differ from its right.
+_SIDE = (
+    *("PEY3", "PHY1", "PHY2", "PVY1", "PVY2", "RHX1", "RBY3", "RVY1", "RVY2", "QSX1"),
+    *("QBZ4", "QDZ3", "QDZ6", "QDZ7", "QEZ4", "QHZ1", "QHZ2", "SSZ1"),
+)
+# What turns with F_y and M_z when y and z are turned and κ, α and γ keep their signs.
+_ADAPTED = (
+    *("PKY1", "PVY1", "PVY2", "PVY3", "PVY4", "RVY1", "RVY2", "RVY3", "QSX3", "QBZ9"),
+    *("QDZ6", "QDZ7", "QDZ8", "QDZ9", "SSZ1", "SSZ3", "SSZ4"),
+)
 
 
-def mirrored(parameters: TyreParameters) -> TyreParameters: ...
+def mirrored(parameters: TyreParameters) -> TyreParameters:
+    """The same tyre on the other side of the car: (F_x, −F_y, −M_z) at (κ, −α, −γ)."""
+    turned: dict[str, Any] = {name: -getattr(parameters, name) for name in _SIDE}
+    turned |= {"ALPMIN": -parameters.ALPMAX, "ALPMAX": -parameters.ALPMIN}
+    turned |= {"CAMMIN": -parameters.CAMMAX, "CAMMAX": -parameters.CAMMIN}
+    return dataclasses.replace(parameters, **{name: value + 0.0 for name, value in turned.items()})  # no −0
 
 
-def from_adapted_sae(coefficients: Mapping[str, float]) -> TyreParameters: ...
+def from_adapted_sae(coefficients: Mapping[str, float]) -> TyreParameters:
+    """A tyre whose coefficients are in the axes of Pacejka's book: y right, z down, α so that F_y = +K_y α.
+
+    There α, κ and γ have the same signs as here, and F_y and M_z the opposite ones; so have the coefficients that carry them.
+    """
+    faults = Faults()
+    for name in coefficients:
+        if name not in NAMES:
+            faults.add("it is not a coefficient of this model.", where=name, hint=did_you_mean(name, NAMES))
+    faults.raise_if_any(ModelError)
+    turned: dict[str, Any] = {n: -value if n in _ADAPTED else value for n, value in coefficients.items()}
+    return TyreParameters(**turned)

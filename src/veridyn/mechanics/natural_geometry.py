@@ -1,0 +1,235 @@
+"""Places and directions of a mechanism as linear maps of its natural coordinates: r = A y, with y = (q, 1).
+
+Every point of a rigid body is a fixed combination of the body's points and vectors, r = r₀ + Σ cᵢ dᵢ with constant cᵢ (paper 003,
+equations 30 to 32 and 34). The dᵢ are directions from the first point to others, or unit vectors; in the plane the second direction
+is the first, turned by a right angle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError, Fault, ModelError
+from veridyn.model.natural import GROUND, Angle, DirectionRef, Marker, Mechanism, PointRef, RigidBody
+
+Array = NDArray[np.float64]
+INDEPENDENT = 1e-6  # sine of the smallest angle at which a direction still counts as a new one
+IN_SPAN = 1e-9
+QUARTER_TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """What places a body: its first point, k directions, the same in the body's frame, and the names they come from.
+
+    `maps` (k, dim, n+1) and `local` (dim, k) hold the directions; in the plane there are none or two. `count` of them are not implied
+    by the others, and `sources` names the points and vectors of each of those.
+    """
+
+    body: str
+    origin: str
+    place: Array
+    local_origin: Array
+    maps: Array
+    local: Array
+    sources: tuple[tuple[str, ...], ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.sources)
+
+    @property
+    def complete(self) -> bool:
+        """True when every direction of the body is a combination of these."""
+        return self.local.shape[1] == self.local.shape[0]
+
+    def weights(self, along: Array) -> Array:
+        """The cᵢ of a direction in the body's frame; refused where the directions do not span it."""
+        c = np.linalg.pinv(self.local) @ along if self.local.size else np.zeros(0)
+        missed = float(np.linalg.norm(along - self.local @ c))
+        if missed > IN_SPAN * max(1.0, float(np.linalg.norm(along))):
+            raise ModelError(
+                Fault(
+                    "its points and vectors do not span this place or direction.",
+                    where=f"body '{self.body}'",
+                    expected="a combination of the directions of " + (", ".join("-".join(s) for s in self.sources) or "none"),
+                    found=f"{along.tolist()}, {missed:.3g} away from it",
+                    hint="Give the body one more point or vector.",
+                )
+            )
+        return c
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """The linear maps of one mechanism."""
+
+    mechanism: Mechanism
+
+    @cached_property
+    def elements(self) -> dict[str, Array]:
+        """Name of a point or vector → its map (dim, n+1)."""
+        m, maps, at = self.mechanism, {}, 0
+        for name, fixed, value in (
+            *((p.name, p.fixed, p.at) for p in m.points),
+            *((v.name, v.fixed, v.along) for v in m.vectors),
+        ):
+            A = np.zeros((m.dimension, m.n + 1))
+            if fixed:
+                A[:, -1] = value
+            else:
+                A[:, at : at + m.dimension] = np.eye(m.dimension)
+                at += m.dimension
+            maps[name] = A
+        return maps
+
+    @cached_property
+    def fixed(self) -> frozenset[str]:
+        """Names of the points and vectors that do not move."""
+        return frozenset(e.name for e in (*self.mechanism.points, *self.mechanism.vectors) if e.fixed)
+
+    @cached_property
+    def bases(self) -> dict[str, Basis]:
+        """Body name → what places it."""
+        return {b.name: self._basis(b) for b in self.mechanism.bodies}
+
+    def constant(self, value: ArrayLike) -> Array:
+        A = np.zeros((self.mechanism.dimension, self.mechanism.n + 1))
+        A[:, -1] = value
+        return A
+
+    def _basis(self, body: RigidBody) -> Basis:
+        dim, maps = self.mechanism.dimension, self.elements
+        origin = next(iter(body.points))
+        x0 = np.array(body.points[origin])
+        candidates = [((origin, p), np.array(x) - x0, maps[p] - maps[origin]) for p, x in body.points.items() if p != origin]
+        candidates += [((v,), np.array(x), maps[v]) for v, x in body.vectors.items()]
+        for source, x, _ in candidates:
+            if not np.linalg.norm(x) > 0.0:
+                raise ModelError(
+                    Fault("two of its points are at one place.", where=f"body '{body.name}'", found=" and ".join(source)),
+                    self.mechanism.name,
+                )
+        chosen: list[int] = []
+        span = np.zeros((dim, 0))
+        while candidates and len(chosen) < (1 if dim == 2 else 3):
+            sines = [np.linalg.norm(x - span @ (span.T @ x)) / np.linalg.norm(x) for _, x, _ in candidates]
+            best = int(np.argmax(np.round(sines, 6)))
+            if sines[best] < INDEPENDENT:
+                break
+            chosen.append(best)
+            span = np.linalg.qr(np.column_stack([candidates[i][1] for i in chosen]))[0]
+        directions = [(candidates[i][1], candidates[i][2]) for i in chosen]
+        if dim == 2 and directions:
+            x, A = directions[0]
+            directions.append((QUARTER_TURN @ x, QUARTER_TURN @ A))
+        return Basis(
+            body.name,
+            origin,
+            maps[origin],
+            x0,
+            np.array([A for _, A in directions]).reshape(-1, dim, self.mechanism.n + 1),
+            np.column_stack([x for x, _ in directions]) if directions else np.zeros((dim, 0)),
+            tuple(candidates[i][0] for i in chosen),
+        )
+
+    def on_body(self, body: str, at: ArrayLike) -> Array:
+        """The map of a place given in a body's frame."""
+        x = np.asarray(at, dtype=np.float64)
+        if body == GROUND:
+            return self.constant(x)
+        basis = self.bases[self.mechanism.body(body).name]
+        return basis.place + self.along(body, x - basis.local_origin)
+
+    def along(self, body: str, direction: ArrayLike) -> Array:
+        """The map of a direction given in a body's frame."""
+        x = np.asarray(direction, dtype=np.float64)
+        if body == GROUND:
+            return self.constant(x)
+        basis = self.bases[self.mechanism.body(body).name]
+        return np.tensordot(basis.weights(x), basis.maps, axes=1)
+
+    def point(self, ref: PointRef) -> Array:
+        """The map of a point by name or of a marker's place."""
+        return self.on_body(ref.body, ref.at) if isinstance(ref, Marker) else self.elements[ref]
+
+    def direction(self, ref: DirectionRef) -> Array:
+        """The map of a direction: a vector, point to point, a marker's axis (made a unit vector), or constant components."""
+        if isinstance(ref, str):
+            return self.elements[ref]
+        if isinstance(ref, Marker):
+            return self.along(ref.body, frame(ref)[0])
+        if isinstance(ref[0], str):
+            return self.elements[str(ref[1])] - self.elements[str(ref[0])]
+        return self.constant(np.asarray(ref, dtype=np.float64))
+
+    def angle(self, a: Angle) -> tuple[Array, Array, Array]:
+        """Maps of the direction that turns, of the one it is counted from, and of the one it is counted towards."""
+        of, e = self.direction(a.of), self.direction(a.reference)
+        return of, e, QUARTER_TURN @ e if a.towards is None else self.direction(a.towards)
+
+    @cached_property
+    def guess(self) -> Array:
+        """The coordinates as the description gives them, the added ones computed from the others."""
+        m = self.mechanism
+        y = np.zeros(m.n + 1)
+        y[-1] = 1.0
+        moving = [p.at for p in m.points if not p.fixed] + [v.along for v in m.vectors if not v.fixed]
+        y[: m.n - len(m.added)] = np.concatenate(moving) if moving else []
+        for k, a in enumerate(m.added, m.n - len(m.added)):
+            if isinstance(a, Angle):
+                d, e, f = (A @ y for A in self.angle(a))
+                y[k] = np.arctan2(d @ f, d @ e)
+                if np.isfinite(a.start):
+                    y[k] += 2.0 * np.pi * np.round((a.start - y[k]) / (2.0 * np.pi))
+            else:
+                r = (self.point(a.b) - self.point(a.a)) @ y
+                y[k] = np.linalg.norm(r) if a.along is None else r @ (self.direction(a.along) @ y)
+        return y[:-1]
+
+    def rotation(self, body: str, q: ArrayLike) -> Array:
+        """The rotation (…, dim, dim) of a body: its axes in the ground's frame."""
+        D, basis = self._directions(body, q)
+        return D @ np.linalg.inv(basis.local)
+
+    def angular_velocity(self, body: str, q: ArrayLike, qd: ArrayLike) -> Array:
+        """ω (…, 3) in the ground's frame, ½ Σ dⁱ × ḋᵢ with the reciprocal dⁱ; in the plane (…,), positive counter-clockwise."""
+        D, basis = self._directions(body, q)
+        rate = np.einsum("kij,...j->...ik", basis.maps[:, :, :-1], np.asarray(qd, dtype=np.float64))
+        if self.mechanism.dimension == 2:
+            d = D[..., :, 0]
+            turned = np.einsum("ij,...j->...i", QUARTER_TURN, d)
+            return (turned * rate[..., :, 0]).sum(axis=-1) / (basis.local[:, 0] @ basis.local[:, 0])
+        dual = D @ np.linalg.inv(basis.local.T @ basis.local)
+        return 0.5 * np.cross(dual, rate, axisa=-2, axisb=-2).sum(axis=-2)
+
+    def _directions(self, body: str, q: ArrayLike) -> tuple[Array, Basis]:
+        basis = self.bases[self.mechanism.body(body).name]
+        if not basis.complete:
+            raise DataError(
+                Fault(
+                    "its points and vectors do not fix its orientation.",
+                    where=f"body '{body}'",
+                    hint="Give it more points or vectors.",
+                ),
+                self.mechanism.name,
+            )
+        x = np.asarray(q, dtype=np.float64)
+        y = np.concatenate([x, np.ones((*x.shape[:-1], 1))], axis=-1)
+        return np.einsum("kij,...j->...ik", basis.maps, y), basis
+
+
+def frame(marker: Marker) -> tuple[Array, Array, Array]:
+    """Axis, side and the third direction of a marker in its body's frame: right-handed unit vectors; in the plane the third is zero."""
+    axis = np.array(marker.axis)
+    axis = axis / np.linalg.norm(axis)
+    if len(axis) == 2:
+        return axis, QUARTER_TURN @ axis, np.zeros(2)
+    side = np.array(marker.side) if marker.side else np.eye(3)[np.argmin(np.abs(axis))]
+    side = side - (side @ axis) * axis
+    side = side / np.linalg.norm(side)
+    return axis, side, np.cross(axis, side)

@@ -1,0 +1,133 @@
+"""The correction of a state by what sensors say, one reading at a time.
+
+    ν = y − h(x),   g = P hᵀ,   s = h g + r,   k = g/s,
+    dx ← dx + k (ν − h dx),      P ← (I − k h) P (I − k h)ᵀ + k r kᵀ          (paper 003, equations 48 to 50, P_{k|k−1})
+
+Readings whose noise is correlated are first made independent, R = L D Lᵀ with L unit triangular, so that the result, the
+likelihood and the NIS are those of the update with all readings at once, in any order. Joseph's form keeps P symmetric
+and positive. The gate compares each reading with what was expected before any correction, ν² / s against χ²₁: what it
+refuses therefore does not depend on the order of the sensors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.stats import chi2
+
+from veridyn.errors import Fault, ModelError
+from veridyn.observe.measurements import Codes, Status
+from veridyn.observe.noise import symmetric
+
+Array = NDArray[np.float64]
+
+LOG_2PI = float(np.log(2.0 * np.pi))
+
+
+@dataclass(frozen=True, eq=False)
+class Expectation:
+    """What the sensors should read: `y` (m,), its derivative `H` (m, n) with respect to the state, noise `R` (m, m)."""
+
+    y: Array
+    H: Array
+    R: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """A correction `dx` (n,) and the covariance `P` after it, with all that is needed to judge it.
+
+    `innovations` (m,) and their `variances` before the correction, NaN where there was no reading; `status` (m,);
+    `nis` the normalised innovation squared of the `dof` readings used; `log_likelihood` of these; `K` (n, m) the gain,
+    with columns of zeros for what was not used.
+    """
+
+    dx: Array
+    P: Array
+    innovations: Array
+    variances: Array
+    status: Codes
+    nis: float
+    dof: int
+    log_likelihood: float
+    K: Array
+
+    def rejected(self, names: tuple[str, ...]) -> dict[str, str]:
+        """Why each reading that was not used was not, by the name of its output."""
+        return {n: Status(int(s)).name.lower() for n, s in zip(names, self.status) if s != Status.USED}
+
+
+def correct(P: Array, expected: Expectation, innovations: Array, flags: Codes, gate: float | None = None) -> Correction:
+    """Correct with the readings that `flags` (m,) lets through; `innovations` (m,) are readings minus `expected.y`.
+
+    `gate` is the probability that an honest reading passes, such as 0.999; None lets everything pass. An innovation that
+    is not finite counts as not available and is reported.
+    """
+    H, R = expected.H, expected.R
+    status = np.array(flags, dtype=np.int8)
+    status[(status == Status.USED) & ~np.isfinite(innovations)] = Status.NOT_FINITE
+    shown = np.isfinite(innovations) & (status != Status.MISSING)
+    nu = np.where(shown, innovations, np.nan)
+    variances = np.where(shown, np.einsum("ij,jk,ik->i", H, P, H) + np.diag(R), np.nan)
+    if gate is not None:
+        refused = (status == Status.USED) & (nu**2 > threshold(gate) * variances)
+        status[refused] = Status.OUTLIER
+    use = np.flatnonzero(status == Status.USED)
+    n, m = len(P), len(nu)
+    K = np.zeros((n, m))
+    if len(use) == 0:
+        return Correction(np.zeros(n), P, nu, variances, status, 0.0, 0, 0.0, K)
+    rows, residuals, noise, mix = _independent(H[use], nu[use], R[np.ix_(use, use)])
+    dx, P, nis, log_likelihood, gain = _one_by_one(P, rows, residuals, noise)
+    K[:, use] = gain if mix is None else solve_triangular(mix, gain.T, lower=True, trans="T", unit_diagonal=True).T
+    return Correction(dx, P, nu, variances, status, nis, len(use), log_likelihood, K)
+
+
+@lru_cache(maxsize=64)
+def threshold(gate: float) -> float:
+    """The value that the square of a standard normal number stays below with probability `gate`."""
+    if not 0.0 < gate < 1.0:
+        raise ModelError(Fault("the gate is not a probability.", "filter", "between 0 and 1, such as 0.999", f"{gate:g}"))
+    return float(chi2.ppf(gate, 1))
+
+
+def _independent(H: Array, nu: Array, R: Array) -> tuple[Array, Array, Array, Array | None]:
+    """H, ν and variances of combinations of the readings whose noise is independent, and the L that mixed them."""
+    variances = np.diag(R)
+    if np.count_nonzero(R) == np.count_nonzero(variances):
+        return H, nu, variances, None
+    try:
+        C = np.linalg.cholesky(R)
+    except np.linalg.LinAlgError as error:
+        raise ModelError(Fault("the noise of the sensors is not positive definite.", "measurement noise")) from error
+    d = np.diag(C)
+    L = C / d
+    solved = solve_triangular(L, np.column_stack([H, nu]), lower=True, unit_diagonal=True)
+    return solved[:, :-1], solved[:, -1], d**2, L
+
+
+def _one_by_one(P: Array, H: Array, nu: Array, noise: Array) -> tuple[Array, Array, float, float, Array]:
+    dx = np.zeros(len(P))
+    gain = np.zeros((len(P), len(nu)))
+    nis = log_likelihood = 0.0
+    for i, (h, r) in enumerate(zip(H, noise.tolist())):
+        g = P @ h
+        s = float(h @ g) + r
+        if s <= 0.0:
+            raise ModelError(
+                Fault("a reading without any uncertainty meets a state without any.", "measurement update", found=f"{s:g}")
+            )
+        k = g / s
+        e = float(nu[i] - h @ dx)
+        kept = P - np.outer(k, g)  # (I − k h) P
+        P = symmetric(kept - np.outer(kept @ h, k) + r * np.outer(k, k))
+        dx = dx + k * e
+        gain -= np.outer(k, h @ gain)
+        gain[:, i] += k
+        nis += e * e / s
+        log_likelihood -= 0.5 * (LOG_2PI + float(np.log(s)) + e * e / s)
+    return dx, P, nis, log_likelihood, gain

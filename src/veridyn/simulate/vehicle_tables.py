@@ -1,0 +1,171 @@
+"""Elasto-kinematic tables: how a wheel moves and turns with clearance, steering rack and force.
+
+Five quantities of each wheel: half track (+y), wheelbase (+x), toe (about z), camber (about x), kingpin angle (about y), in this
+order. Each is table(clearance) + table(rack) + compliance · (Fx, Fy, Mz), the last through a well damped lag because bushings
+have some inertia. A table is read by a natural cubic spline, so that speeds and accelerations exist, and goes on straight
+beyond its ends. Settings are those of a left wheel; the right one is its mirror image.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+
+from veridyn.errors import Faults, ModelError
+
+Array = NDArray[np.float64]
+Rows = tuple[tuple[float, ...], ...]
+
+QUANTITIES = ("half_track", "wheelbase", "toe", "camber", "kingpin")
+# What a mirror in the plane y = 0 does to half track, wheelbase, toe, camber, kingpin, and to Fx, Fy, Mz.
+MIRROR = np.array([-1.0, 1.0, -1.0, -1.0, 1.0])
+MIRROR_FORCE = np.array([1.0, -1.0, -1.0])
+
+
+class TableNumbers(NamedTuple):
+    """Polynomials of the tables: (wheel, quantity, interval, 4), highest power first, on even grids (start, step)."""
+
+    clearance: Array
+    clearance_grid: Array
+    rack: Array
+    rack_grid: Array
+    compliance: Array
+    lag: Array
+
+
+@dataclass(frozen=True)
+class AxleTables:
+    """Tables of a left wheel: each row of `by_clearance` and `by_rack` is one of the five quantities on its even grid.
+
+    `clearance` and `rack` are the ends of the grids, clearance being relative to the design clearance (m), rack the mean angle
+    that the rack asks of the wheels (rad). `compliance` (5 × 3) per Fx, Fy (N) and Mz (N m) at the wheel centre.
+    """
+
+    clearance: tuple[float, float] = (-0.1, 0.1)
+    by_clearance: Rows = ((0.0, 0.0),) * 5
+    rack: tuple[float, float] = (-0.6, 0.6)
+    by_rack: Rows = ((0.0, 0.0),) * 5
+    compliance: Rows = ((0.0, 0.0, 0.0),) * 5
+
+    def __post_init__(self) -> None:
+        faults = Faults()
+        for name, columns in (("by_clearance", 0), ("by_rack", 0), ("compliance", 3)):
+            rows = getattr(self, name)
+            lengths = {len(r) for r in rows}
+            if len(rows) != 5 or len(lengths) != 1 or min(lengths) < 2 or (columns and lengths != {columns}):
+                faults.add(
+                    f"the table {name} has the wrong shape.",
+                    where="axle tables",
+                    expected=f"5 rows ({', '.join(QUANTITIES)}) of {columns or 'two or more'} numbers",
+                    found=f"{len(rows)} rows of {', '.join(map(str, sorted(lengths)))}",
+                )
+        for name in ("clearance", "rack"):
+            first, last = getattr(self, name)
+            if not first < last:
+                faults.add(f"the grid of {name} runs backwards.", where="axle tables", found=f"{first} to {last}")
+        faults.raise_if_any(ModelError)
+
+
+def _curve(first: float, last: float, *rows: tuple[float, float]) -> Rows:
+    """Nine points of slope·x + bend·x² for each quantity."""
+    x = np.linspace(first, last, 9)
+    return tuple(tuple(float(v) for v in slope * x + bend * x * x) for slope, bend in rows)
+
+
+def front_axle() -> AxleTables:
+    """Chosen, of the size usual for a strut axle: track grows and the wheel leans in as it rises, toe-out in bump."""
+    return AxleTables(
+        by_clearance=_curve(-0.1, 0.1, (0.08, -0.9), (-0.03, 0.2), (-0.06, 0.1), (0.25, 0.8), (0.10, 0.0)),
+        by_rack=_curve(-0.6, 0.6, (0.0, 0.004), (0.0, -0.004), (0.0, 0.12), (-0.05, 0.10), (0.0, 0.0)),
+        compliance=(
+            (0.0, 3e-7, 0.0),
+            (1.2e-6, 0.0, 0.0),
+            (-1.5e-7, -1.0e-7, 1.0e-5),
+            (0.0, -6e-7, 0.0),
+            (4e-7, 0.0, 0.0),
+        ),
+    )
+
+
+def rear_axle() -> AxleTables:
+    """Chosen: a multi-link axle, toe-in in bump and under side force."""
+    return AxleTables(
+        by_clearance=_curve(-0.1, 0.1, (0.05, -0.6), (0.04, -0.2), (-0.03, 0.1), (0.30, 0.6), (0.06, 0.0)),
+        compliance=(
+            (0.0, 2.5e-7, 0.0),
+            (1.0e-6, 0.0, 0.0),
+            (-0.8e-7, 0.5e-7, 4e-6),
+            (0.0, -5e-7, 0.0),
+            (3e-7, 0.0, 0.0),
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class WheelTables:
+    """Tables of the front and the rear axle; `lag` is the natural frequency (Hz) and damping ratio of the compliances."""
+
+    front: AxleTables = field(default_factory=front_axle)
+    rear: AxleTables = field(default_factory=rear_axle)
+    lag: tuple[float, float] = (40.0, 1.0)
+
+    @classmethod
+    def none(cls) -> WheelTables:
+        """Wheels that go straight up and down and only steer."""
+        return cls(AxleTables(), AxleTables())
+
+    def packed(self) -> TableNumbers:
+        clearance, grid, rack, rack_grid, compliance = [], [], [], [], []
+        axles = (self.front, self.front, self.rear, self.rear)
+        points = max(len(a.by_clearance[0]) for a in axles), max(len(a.by_rack[0]) for a in axles)
+        for wheel, axle in enumerate(axles):
+            mirror = MIRROR if wheel % 2 else np.ones(5)
+            by_z, z_grid = _splined(axle.clearance, np.array(axle.by_clearance), points[0])
+            rows = np.array(axle.by_rack)
+            # A right wheel sees a rack that turns right as a left one sees it turn left.
+            by_r, r_grid = _splined(axle.rack, rows[:, ::-1] if wheel % 2 else rows, points[1])
+            clearance.append(by_z * mirror[:, None, None])
+            rack.append(by_r * mirror[:, None, None])
+            grid.append(z_grid)
+            rack_grid.append(r_grid)
+            turn = np.outer(MIRROR, MIRROR_FORCE) if wheel % 2 else 1.0
+            compliance.append(np.array(axle.compliance) * turn)
+        lag = np.array([2.0 * np.pi * self.lag[0], self.lag[1]])
+        return TableNumbers(
+            np.array(clearance), np.array(grid), np.array(rack), np.array(rack_grid), np.array(compliance), lag
+        )
+
+
+def _splined(ends: tuple[float, float], rows: Array, points: int) -> tuple[Array, Array]:
+    """Coefficients (quantity, interval, 4) on an even grid of that many points, and the grid's start and step."""
+    x = np.linspace(*ends, rows.shape[1])
+    fine = np.linspace(*ends, points)
+    if rows.shape[1] != points:
+        rows, x = CubicSpline(x, rows, axis=1, bc_type="natural")(fine), fine
+    c = CubicSpline(x, rows, axis=1, bc_type="natural").c  # (4, interval, quantity)
+    return np.ascontiguousarray(c.transpose(2, 1, 0)), np.array([ends[0], x[1] - x[0]])
+
+
+@njit(cache=True)
+def looked_up(table: Array, grid: Array, x: float) -> tuple[float, float, float]:
+    """Value, slope and curvature of a table (interval, 4) at x; straight beyond its ends."""
+    n = table.shape[0]
+    place = (x - grid[0]) / grid[1]
+    k = min(max(int(np.floor(place)), 0), n - 1)
+    beyond = 0.0
+    u = x - grid[0] - k * grid[1]
+    if place < 0.0:
+        beyond, u = u, 0.0
+    elif place > n:
+        beyond, u = u - grid[1], grid[1]
+    c = table[k]
+    value = ((c[0] * u + c[1]) * u + c[2]) * u + c[3]
+    slope = (3.0 * c[0] * u + 2.0 * c[1]) * u + c[2]
+    if beyond != 0.0:
+        return value + slope * beyond, slope, 0.0
+    return value, slope, 6.0 * c[0] * u + 2.0 * c[1]
