@@ -76,3 +76,14 @@ def test_bad_settings_and_unknown_names_are_refused():
         Sensors({"force.b": Sensor()}).read(TRUTH, None)
     with pytest.raises(DataError, match="at least two readings"):
         Sensor(delay=3.0).read(TRUTH["q.a"], None)
+
+
+def test_a_band_passes_what_is_inside_and_halves_the_power_at_its_edge() -> None:
+    """At the cut-off the amplitude is 1/√2; far below it is 1, and a decade above it is that of order 2 twice over, 2e-4."""
+    t = np.arange(0.0, 20.0, 1e-3)
+    for frequency, gain in ((1.0, 1.0), (10.0, np.sqrt(0.5)), (100.0, 2e-4)):
+        truth = Channel("q.a", t, np.sin(2 * np.pi * frequency * t), "rad")
+        seen = Sensor(cutoff=10.0).read(truth, None).values[5000:15000]
+        assert np.abs(seen).max() == pytest.approx(gain, rel=0.02)
+    with pytest.raises(DataError, match="cutoff is not usable"):
+        Sensor(cutoff=-1.0)

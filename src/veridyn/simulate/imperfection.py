@@ -1,4 +1,4 @@
-"""What sensors make of the truth: y_k = quantised( x(t_k − delay) + bias + noise_k ), on a clock of their own.
+"""What sensors make of the truth: y_k = quantised( lowpassed x(t_k − delay) + bias + noise_k ), on a clock of their own.
 
 The truth is read, never changed. What no sensor is named for is not measured. Noise is white and normal from the `rng`
 that is passed in, channel by channel in the order of the truth, so one seed gives one log.
@@ -7,7 +7,7 @@ that is passed in, channel by channel in the order of the truth, so one seed giv
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 
@@ -17,6 +17,8 @@ from scipy.interpolate import CubicSpline
 
 from veridyn.errors import DataError, Fault, Faults, did_you_mean
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.signals.butterworth import Butterworth, zero_phase
+from veridyn.signals.resample import uniform_rate
 
 Array = NDArray[np.float64]
 
@@ -26,7 +28,8 @@ class Sensor:
     """Settings of one sensor, in the unit of what it measures.
 
     `noise` is a standard deviation, `bias` is added, `quantum` is the step between two readings (0: none). `rate` in Hz is
-    its own clock (None: that of the truth). A reading stamped t is the truth at t − `delay` (s).
+    its own clock (None: that of the truth). A reading stamped t is the truth at t − `delay` (s). `cutoff` in Hz is the band of the
+    sensor and its conditioning (0: all that the truth holds): a Butterworth low-pass of `order`, its own delay compensated.
     """
 
     noise: float = 0.0
@@ -34,10 +37,12 @@ class Sensor:
     quantum: float = 0.0
     rate: float | None = None
     delay: float = 0.0
+    cutoff: float = 0.0
+    order: int = 2
 
     def __post_init__(self) -> None:
         faults = Faults()
-        for name in ("noise", "quantum", "delay"):
+        for name in ("noise", "quantum", "delay", "cutoff"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value >= 0.0):
                 faults.add(f"its {name} is not usable.", where="sensor", expected="zero or more", found=f"{value}")
@@ -49,7 +54,7 @@ class Sensor:
 
     def read(self, truth: Channel, rng: np.random.Generator | None) -> Channel:
         """The channel that this sensor records."""
-        t, x = self._clocked(truth)
+        t, x = self._clocked(self._within_band(truth))
         x = x + self.bias
         if self.noise > 0.0:
             if rng is None:
@@ -65,6 +70,14 @@ class Sensor:
         if self.quantum > 0.0:
             x = self.quantum * np.round(x / self.quantum)
         return Channel(truth.name, t, x, truth.unit)
+
+    def _within_band(self, truth: Channel) -> Channel:
+        if self.cutoff == 0.0:
+            return truth
+        where = f"channel '{truth.name}'"
+        rate = uniform_rate(truth.t, where=where)
+        band = Butterworth(self.cutoff, self.order, cutoff_is="double")
+        return replace(truth, values=zero_phase(truth.values, rate, band, where=where))
 
     def _clocked(self, truth: Channel) -> tuple[Array, Array]:
         """The times of the readings and the truth that each of them sees."""
