@@ -2,7 +2,8 @@
 
     load_log(save_log(experiment, path)) == experiment        for channels in SI that share a clock, to the last bit
 
-A CSV file has a header row, or none and its names in `columns`; a Parquet file (by its suffix) has names of its own.
+A CSV file has a header row, or none and its names in `columns`; Parquet, MAT and NPZ files (by their suffix) have names
+of their own.
 Every column used needs a unit, from `units` or from a header of the form ``name [unit]``, the time included, because a
 clock in milliseconds looks like any other. Empty cells and "nan" become NaN, which
 :func:`veridyn.signals.quality.inspect` finds. All that is wrong with a file is reported at once, by line and column.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +36,7 @@ PARQUET = (".parquet", ".pq")
 
 
 @dataclass(frozen=True)
-class _Column:
+class Column:
     """A column to be read: its name in the file, the channel's name and unit."""
 
     header: str
@@ -56,17 +57,32 @@ def load_log(
 
     `columns`: None takes every column that has a header; a list names the columns of a CSV file without header row, in
     order ("" skips one); a mapping {channel: header} picks and renames columns. `units`: {channel or header: unit}.
-    `delimiter` is found from the first line unless given; `decimal` is the decimal mark.
+    `delimiter` is found from the first line unless given; `decimal` is the decimal mark. Both matter to CSV files only.
+    ``.mat`` and ``.npz`` files are read by :func:`~veridyn.files.mat.load_mat` and :func:`~veridyn.files.npz.load_npz`.
     """
-    file = Path(path)
-    if not file.is_file():
-        raise FileError(Fault("it does not exist or is not a file.", hint=_near(file)), str(file))
+    file = existing_file(path)
+    reader = _reader_of_arrays(file.suffix.lower())
+    if reader is not None:
+        return reader(file, columns, units, time, name)
     if isinstance(columns, str):
         raise DataError(Fault("`columns` is one word.", expected="a list of names or a mapping", found=f"'{columns}'"))
     try:
         return _load(file, columns, units or {}, time, name or file.name, delimiter, decimal)
     except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowInvalid) as error:
-        raise FileError(_unreadable(error), str(file)) from error
+        raise FileError(unreadable(error), str(file)) from error
+
+
+def _reader_of_arrays(suffix: str) -> Callable[..., Experiment] | None:
+    """The reader of a format that holds named arrays; imported here, because those readers choose columns as tables do."""
+    if suffix == ".mat":
+        from veridyn.files.mat import load_mat
+
+        return load_mat
+    if suffix == ".npz":
+        from veridyn.files.npz import load_npz
+
+        return load_npz
+    return None
 
 
 def _load(
@@ -86,7 +102,7 @@ def _load(
         layout = find_layout(file, names, delimiter, decimal)
         headers = layout.headers
     structure, meaning = Faults(), Faults()
-    wanted, clock = _choose(headers, columns, units, time, structure, meaning)
+    wanted, clock = choose(headers, columns, units, time, structure, meaning)
     used = [c.header for c in (clock, *wanted) if c is not None]
     if layout is None:
         table = _read_parquet(file, used, structure)
@@ -136,6 +152,14 @@ def save_log(experiment: Experiment, path: str | os.PathLike[str], overwrite: bo
     return write_atomic(file, buffer.getvalue().to_pybytes(), overwrite)
 
 
+def existing_file(path: str | os.PathLike[str]) -> Path:
+    """The path of a file that is there; otherwise a FileError that names its neighbours."""
+    file = Path(path)
+    if not file.is_file():
+        raise FileError(Fault("it does not exist or is not a file.", hint=_near(file)), str(file))
+    return file
+
+
 def _near(file: Path) -> str:
     """Names beside a file that does not exist."""
     if not file.parent.is_dir():
@@ -143,7 +167,8 @@ def _near(file: Path) -> str:
     return did_you_mean(file.name, sorted(p.name for p in file.parent.iterdir() if p.is_file()))
 
 
-def _unreadable(error: Exception) -> Fault:
+def unreadable(error: Exception) -> Fault:
+    """What a reader's own error means to a user."""
     if isinstance(error, UnicodeDecodeError):
         return Fault(
             "it is not text in UTF-8.", expected="a CSV file", hint="Save it as UTF-8, or load it by its own format."
@@ -151,29 +176,29 @@ def _unreadable(error: Exception) -> Fault:
     return Fault("it cannot be read.", found=str(error).splitlines()[0] if str(error) else type(error).__name__)
 
 
-def _split(header: str) -> tuple[str, str]:
+def split_header(header: str) -> tuple[str, str]:
     """("speed", "km/h") from "speed [km/h]"; no unit where there are no brackets."""
     match = re.fullmatch(r"(.*?)\s*\[([^\[\]]*)\]", header)
     return (match[1], match[2].strip()) if match else (header, "")
 
 
-def _choose(
+def choose(
     headers: Sequence[str],
     columns: Sequence[str] | Mapping[str, str] | None,
     units: Mapping[str, str],
     time: str,
     structure: Faults,
     meaning: Faults,
-) -> tuple[list[_Column], _Column | None]:
+) -> tuple[list[Column], Column | None]:
     """Which columns become channels, and which is the clock; what is missing goes into the collections."""
     bare = {}
     for header in headers:
-        if header and (header in bare.values() or _split(header)[0] in bare):
+        if header and (header in bare.values() or split_header(header)[0] in bare):
             structure.add("two columns have one name.", where=f"column '{header}'", hint="Rename one of them.")
-        bare.setdefault(_split(header)[0], header)
+        bare.setdefault(split_header(header)[0], header)
     picked = dict(columns) if isinstance(columns, Mapping) else {n: h for n, h in bare.items() if n}
-    if time not in picked and _split(time)[0] in picked:
-        time = _split(time)[0]
+    if time not in picked and split_header(time)[0] in picked:
+        time = split_header(time)[0]
     allowed = {*picked, *picked.values(), *headers, *bare}
     for key in units:
         if key not in allowed:
@@ -190,9 +215,9 @@ def _choose(
                 f"there is no column '{asked}'{what}.", hint=hint + did_you_mean(asked, [h for h in headers if h])
             )
             continue
-        known = [units[key] for key in (channel, header, _split(header)[0]) if key in units]
-        unit = _unit(channel, known[0] if known else _split(header)[1], channel == time, meaning)
-        column = _Column(header, channel, unit)
+        known = [units[key] for key in (channel, header, split_header(header)[0]) if key in units]
+        unit = _unit(channel, known[0] if known else split_header(header)[1], channel == time, meaning)
+        column = Column(header, channel, unit)
         if channel == time:
             clock = column
         else:

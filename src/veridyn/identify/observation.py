@@ -6,11 +6,11 @@ processes and several logs are the same operation. Weights, deviations, ranks an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Literal
+from functools import cached_property, partial
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +29,8 @@ from veridyn.signals.butterworth import Butterworth, overlap, zero_phase
 from veridyn.signals.resample import uniform_rate
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+T = TypeVar("T")
 SPAN = 16384  # samples one job deals with
 
 
@@ -120,33 +122,81 @@ def observation(
     row, less the columns of known parameters times their values. With an `executor` the samples are shared out. `engine`: "compiled",
     "numpy", or "auto", which compiles where there are samples enough to pay for it.
     """
+    return stream(tree, motion, rows, sampling, engine=engine, executor=executor, progress=progress).observe()
+
+
+def stream(
+    tree: Tree,
+    motion: Motion | Sequence[Motion],
+    rows: Rows = "all",
+    sampling: Sampling | None = None,
+    *,
+    engine: Engine = "auto",
+    executor: Executor | None = None,
+    progress: Progress = silent,
+) -> Stream:
+    """What :func:`observation` streams, checked and ready, for estimators that pass over the samples more than once."""
     how = sampling or Sampling()
     several = [motion] if isinstance(motion, Motion) else list(motion)
-    plan = _Plan(tree, tree.select_rows(rows), how)
+    plan = Plan(tree, tree.select_rows(rows), how)
     plan.check(several)
     work = sum(len(part) for part in several)
     request = equations(tree, plan.rows, plan.wanted, several[0])
     plan = replace(plan, compile=wants_compiled(engine, tree, request, work))
-    jobs = [job for part in several for job in plan.jobs(part)]
-    total = float(sum(job.stop - job.start for job in jobs))
-    found = map(plan.factors, jobs) if executor is None else executor.map(plan.factors, jobs)
-    factors = tuple(empty(tree.rows[r], plan.columns[k], how.method) for k, r in enumerate(plan.rows))
-    done = 0.0
-    progress("streaming samples", done, total)
-    with one_blas_thread():
-        for job, part in zip(jobs, found, strict=True):
-            factors = tuple(a.merge(b) for a, b in zip(factors, part, strict=True))
-            done += job.stop - job.start
-            progress("streaming samples", done, total)
-    return Observation(tree.parameters, tuple(f.finished() for f in factors))
+    return Stream(plan, tuple(several), executor, progress)
 
 
 @dataclass(frozen=True, eq=False)
-class _Job:
-    """Samples start to stop of a log of `total` samples; `motion` holds them and their margins, from sample `offset` on."""
+class Stream:
+    """The equations of some motions, which can be passed over again and again and are never held at once."""
+
+    plan: Plan
+    motions: tuple[Motion, ...]
+    executor: Executor | None = None
+    progress: Progress = silent
+
+    def observe(self, weigh: Weigh | None = None) -> Observation:
+        """The factors of all rows; where `weigh` is given, of equations times what it says."""
+        plan = self.plan
+        factors = self.empty()
+        with one_blas_thread():
+            for part in self.each(partial(Plan.factors, weigh=weigh)):
+                factors = tuple(a.merge(b) for a, b in zip(factors, part, strict=True))
+        return Observation(plan.tree.parameters, tuple(f.finished() for f in factors))
+
+    def empty(self) -> tuple[RowFactor, ...]:
+        """Factors of no equations."""
+        plan = self.plan
+        return tuple(empty(plan.tree.rows[r], plan.columns[k], plan.how.method) for k, r in enumerate(plan.rows))
+
+    def each(self, work: Callable[[Plan, Job], T], lead: int = 0, task: str = "streaming samples") -> Iterator[T]:
+        """What `work` makes of each job, in order. With an executor of processes, `work` and its results travel.
+
+        `lead`: how many equations before its own a job is to see as well (``plan.blocks`` starts with them).
+        """
+        plan = self.plan
+        jobs = [job for part in self.motions for job in plan.jobs(part, lead)]
+        total = float(sum(job.stop - job.start for job in jobs))
+        bound = partial(work, plan)
+        found = map(bound, jobs) if self.executor is None else self.executor.map(bound, jobs)
+        done = 0.0
+        self.progress(task, done, total)
+        for job, part in zip(jobs, found, strict=True):
+            yield part
+            done += job.stop - job.start
+            self.progress(task, done, total)
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Samples start to stop of a log of `total` samples; `motion` holds them and their margins, from sample `offset` on.
+
+    Blocks begin at sample `first`, which is before `start` where a lead was asked for.
+    """
 
     motion: Motion
     offset: int
+    first: int
     start: int
     stop: int
     total: int
@@ -154,7 +204,24 @@ class _Job:
 
 
 @dataclass(frozen=True, eq=False)
-class _Plan:
+class Block:
+    """Equations of some consecutive samples: `numbers` are those that decimation keeps, in the count of the log.
+
+    For each row, `equations` [W_j | Y_j] in column order, to be used up by whoever takes them, and `used`: which of the samples they are.
+    """
+
+    numbers: NDArray[np.intp]
+    equations: list[Array]
+    used: list[Mask]
+
+
+Weigh = Callable[[int, Array], None]  # the number of a row, and its equations, to be multiplied in place
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How samples become the equations of some rows of a tree."""
+
     tree: Tree
     rows: tuple[int, ...]
     how: Sampling
@@ -180,7 +247,8 @@ class _Plan:
                 out.append((c, to, factor, value))
         return tuple(out)
 
-    def jobs(self, motion: Motion) -> Iterator[_Job]:
+    def jobs(self, motion: Motion, lead: int = 0) -> Iterator[Job]:
+        """Stretches of a motion with the margins their filter needs and `lead` equations before their own."""
         N, margin, rate = len(motion), 0, 0.0
         if self.how.filter is not None:
             rate = uniform_rate(motion.t, where="motion.t")
@@ -188,29 +256,37 @@ class _Plan:
         span = max(SPAN, 4 * margin)
         for start in range(0, N, span):
             stop = min(start + span, N)
-            lo, hi = max(0, start - margin), min(N, stop + margin)
-            yield _Job(motion[lo:hi], lo, start, stop, N, rate)
+            first = max(0, start - lead * self.how.decimate)
+            lo, hi = max(0, first - margin), min(N, stop + margin)
+            yield Job(motion[lo:hi], lo, first, start, stop, N, rate)
 
-    def factors(self, job: _Job) -> tuple[RowFactor, ...]:
+    def factors(self, job: Job, weigh: Weigh | None = None) -> tuple[RowFactor, ...]:
         """The factors of one job's samples, block by block."""
         names = [self.tree.rows[r] for r in self.rows]
         own = [empty(name, cs, self.how.method) for name, cs in zip(names, self.columns, strict=True)]
         counts = np.zeros(len(own), dtype=int)
+        with one_blas_thread():
+            for block in self.blocks(job):
+                if weigh is not None:
+                    for k, A in enumerate(block.equations):
+                        weigh(k, A)
+                accumulate([f.R for f in own], block.equations, self.how.method)
+                counts += [len(A) for A in block.equations]
+        return tuple(replace(f, samples=int(count)) for f, count in zip(own, counts, strict=True))
+
+    def blocks(self, job: Job) -> Iterator[Block]:
+        """The equations of a job, a block at a time: each is good until the next is asked for."""
         margin = 0 if self.how.filter is None else overlap(self.how.filter, job.rate)
         tables = self.tables(margin)
-        with one_blas_thread():
-            for start in range(job.start, job.stop, tables.block):
-                stop = min(start + tables.block, job.stop)
-                blocks = list(self._equations(job, tables, start, stop, margin))
-                accumulate([f.R for f in own], blocks, self.how.method)
-                counts += [len(A) for A in blocks]
-        return tuple(replace(f, samples=int(count)) for f, count in zip(own, counts, strict=True))
+        for start in range(job.first, job.stop, tables.block):
+            stop = min(start + tables.block, job.stop)
+            yield self._equations(job, tables, start, stop, margin)
 
     def tables(self, margin: int) -> Tables:
         """Where blocks of equations are written, by machine code or by the reference."""
         return Tables(self.tree, self.rows, self.columns, self.wanted, self.compile, self.how.block, margin)
 
-    def _equations(self, job: _Job, tables: Tables, start: int, stop: int, margin: int) -> Iterator[Array]:
+    def _equations(self, job: Job, tables: Tables, start: int, stop: int, margin: int) -> Block:
         """[W_j | Y_j] of one block for each row, filtered, decimated and thinned, in column order."""
         how = self.how
         lo = max(job.offset, start - margin)
@@ -219,13 +295,18 @@ class _Plan:
         inner = slice(start - lo, stop - lo)
         numbers = np.arange(start, stop)
         thin = numbers % how.decimate == 0
+        found: list[Array] = []
+        masks: list[Mask] = []
         for r, A in zip(self.rows, tables.fill(part), strict=True):
             A[:, -1] = self._force(part, r) - A[:, -1]  # Γ − Γ_ext, paper 001 (5)
             if how.filter is not None:
                 A = zero_phase(A, job.rate, how.filter, where=f"row '{self.tree.rows[r]}'")
             used = thin & np.isfinite(A[inner, -1])
             used &= how.uses(self.tree, self.tree.rows[r], part.qd[inner], numbers, job.total)
-            yield A[inner] if used.all() and A.strides[0] == A.itemsize else np.asfortranarray(A[inner][used])
+            whole = used.all() and A.strides[0] == A.itemsize
+            found.append(A[inner] if whole else np.asfortranarray(A[inner][used]))
+            masks.append(used[thin])
+        return Block(numbers[thin], found, masks)
 
     def _force(self, part: Motion, row: int) -> Array | float:
         """Γ of a row: measured where a motor acts and is measured, zero elsewhere (paper 001, 5.2)."""

@@ -203,7 +203,7 @@ def all_real(tree: Tree) -> Tree:
 def asked_33(tree: Tree) -> Tree:
     """The identification model of paper 000 (VI.B, Table II) for either car of 2006: 10 + 4 M + 2 k_ar + 4 (k, fs, h, off) + Cx.
 
-    The other inertial parameters are known to be zero, those of the wheels too: the dynamometers measure behind them.
+    The other inertial parameters are known to be zero, those of the wheels too, at whose centres the dynamometers measure (V.D).
     """
     inertial = (b.parameter(symbol) for b in tree.bodies if b.real for symbol in INERTIAL)
     return tree.with_parameters(tree.parameters.known({name: 0.0 for name in inertial if name not in TABLE_II}))
@@ -283,7 +283,7 @@ UNSPRUNG_2002 = 4 * 18.8 + 2 * 16.0 + 2 * 12.8
 
 @dataclass(frozen=True)
 class WeightCheck:
-    """The mass that the wheel loads tell against the mass identified: `total` and `sprung` in kg, `difference` as a fraction of `sprung`."""
+    """The mass that wheel loads tell, `total` and `sprung`, against the mass `identified`, in kg."""
 
     total: float
     sprung: float
@@ -291,6 +291,7 @@ class WeightCheck:
 
     @property
     def difference(self) -> float:
+        """As a fraction of `sprung`."""
         return (self.identified - self.sprung) / self.sprung
 
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from veridyn.errors import Faults, ModelError
-from veridyn.mechanics.natural_geometry import Geometry, frame
-from veridyn.model.natural import Angle, Joint, Marker
+from veridyn.mechanics.natural_geometry import QUARTER_TURN, Geometry, frame
+from veridyn.model.natural import Angle, Joint, Marker, RigidBody
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -35,6 +35,9 @@ class Table:
     column: Indices
     gather: csr_array
     inside: Indices  # the entries with column < n: the pattern of Φ_q
+    bend_row: Indices  # the second derivatives, one by one: form, place in a flat (n, n), value
+    bend_place: Indices
+    bend_value: Array
 
     @classmethod
     def of(cls, forms: list[Array], n: int) -> Table:
@@ -47,7 +50,10 @@ class Table:
         keys, entry = np.unique(row * (n + 1) + a, return_inverse=True)
         gather = csr_array((2.0 * s, (entry, b)), shape=(len(keys), n + 1))
         column = keys % (n + 1)
-        return cls(len(forms), n, keys // (n + 1), column, gather, np.flatnonzero(column < n))
+        bend = np.flatnonzero((a < n) & (b < n))
+        places = (a * n + b)[bend]
+        inside = np.flatnonzero(column < n)
+        return cls(len(forms), n, keys // (n + 1), column, gather, inside, row[bend], places, 2.0 * s[bend])
 
     def evaluate(self, q: Array) -> tuple[Array, Array]:
         """Values (rows,) and gradients (rows, n)."""
@@ -67,11 +73,8 @@ class Table:
 
     def curvature(self, weights: Array) -> Array:
         """Σ weightsᵢ ∂²Φᵢ/∂q² (n, n)."""
-        per_entry = weights[self.row[self.inside]]
-        H = np.zeros((self.n, self.n))
-        rows = self.gather[self.inside, : self.n].multiply(per_entry[:, None]).tocoo()
-        np.add.at(H, (self.column[self.inside][rows.coords[0]], rows.coords[1]), rows.data)
-        return H
+        flat = np.bincount(self.bend_place, self.bend_value * weights[self.bend_row], minlength=self.n**2)
+        return flat.reshape(self.n, self.n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,6 +193,11 @@ def linear_form(a: Array) -> Array:
     return S
 
 
+def _local(source: tuple[str, ...], at: dict[str, Array]) -> Array:
+    """The direction of a source (one vector, or from point to point) in the frame in which `at` places its elements."""
+    return at[source[-1]] - at[source[0]] if len(source) == 2 else at[source[0]]
+
+
 class _Writer:
     """Collects rows; knows which sets of points and vectors are already rigid."""
 
@@ -229,26 +237,29 @@ class _Writer:
         fixed = {p.name: np.array(p.at) for p in m.points if p.fixed}
         fixed |= {v.name: np.array(v.along) for v in m.vectors if v.fixed}
         self.rigid.append(("the ground", fixed))
-        for b in m.bodies:
+        for b in sorted(m.bodies, key=self._shared_beyond_basis, reverse=True):
             where = f"body '{b.name}'"
             places = {name: np.array(x) for name, x in (*b.points.items(), *b.vectors.items())}
             basis = self.g.bases[b.name]
 
-            def local(source: tuple[str, ...], at: dict[str, Array]) -> Array:
-                return at[source[-1]] - at[source[0]] if len(source) == 2 else at[source[0]]
-
             for i, first in enumerate(basis.sources):
                 for j, second in enumerate(basis.sources[: i + 1]):
-                    value = float(local(first, places) @ local(second, places))
+                    value = float(_local(first, places) @ _local(second, places))
                     name = f"{b.name}: " + (f"|{'-'.join(first)}|" if i == j else f"{'-'.join(second)} · {'-'.join(first)}")
                     known = self.implied({*first, *second})
                     if known is not None:
-                        there = float(local(first, known[1]) @ local(second, known[1]))
+                        there = float(_local(first, known[1]) @ _local(second, known[1]))
                         self.agree(where, name, value, there, known[0])
                     else:
                         self.row(where, name, dot_form(basis.maps[i], basis.maps[j], value))
             self.further(b.name, where, places)
             self.rigid.append((where, places))
+
+    def _shared_beyond_basis(self, b: RigidBody) -> int:
+        """A body that gives a shared element by its own basis comes first: it implies what others would say of that element."""
+        basis = self.g.bases[b.name]
+        beyond = set(b.elements) - {basis.origin, *(s[-1] for s in basis.sources)}
+        return sum(e in other.elements for other in self.g.mechanism.bodies if other is not b for e in beyond)
 
     def further(self, body: str, where: str, places: dict[str, Array]) -> None:
         """Points and vectors beyond the basis are combinations of it, component by component (34)."""
@@ -263,10 +274,12 @@ class _Writer:
             known = self.implied(base | {name})
             if known is not None:
                 at = known[1]
-                pairs = [(e, name) for e in base]
-                for a, b in pairs:
-                    here = np.linalg.norm(places[a] - places[b])
-                    self.agree(where, row, float(here), float(np.linalg.norm(at[a] - at[b])), known[0])
+                c = basis.weights(x - basis.local_origin if name in points else x)
+                directions = [_local(s, at) for s in basis.sources]
+                if len(c) > len(directions):
+                    directions.append(QUARTER_TURN @ directions[0])
+                there = sum((w * d for w, d in zip(c, directions, strict=True)), at[basis.origin] * (name in points))
+                self.agree(where, row, 0.0, float(np.linalg.norm(at[name] - there)), known[0])
                 continue
             A = self.g.on_body(body, x) if name in points else self.g.along(body, x)
             for axis, line in zip("xyz", self.g.elements[name] - A, strict=False):

@@ -1,7 +1,291 @@
-"""Roads.  SIGNATURES; bodies follow.
+"""Roads: height and slope at any point, flat, inclined, with bumps and steps, or along measured or random lines.
 
-Classes (frozen): Flat(), Plane(grade, bank), Bump(at, length, height, left=inf, right=-inf), Step(at, height, ramp), Profile(...), roads add: a + b
-  road.packed -> float array for compiled code; road.height(x, y=0); road.slope(x, y=0) -> (dz/dx, dz/dy)   (arrays)
-rough_road("C", rng, *, length=..., track=1.5, ...) -> Profile     (ISO 8608)
-compiled: road_at(r, x, y) -> (z, dz/dx, dz/dy)    with r = road.packed
+    road = rough_road("C", rng, length=500.0, track=1.5) + Bump(at=100.0, length=3.0, rise=0.05)
+    road.height(x, y), road.slope(x, y)                    # arrays; slope is (∂z/∂x, ∂z/∂y), the exact derivative
+    road_at(road.packed, x, y)                             # (z, ∂z/∂x, ∂z/∂y) in compiled code
+
+x runs forward, y to the left, z up; metres. Heights of a sum add. Every road is continuous with a continuous slope, also between the
+samples of a profile: a height held between samples would shake a wheel with jumps that no road has.
 """
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from math import cos, floor, inf, nan, pi, sin
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import Faults, ModelError
+from veridyn.mechanics.compiled import compiled
+
+Array = NDArray[np.float64]
+
+PLANE, BUMP, STEP, PROFILE = 0, 1, 2, 3  # kinds of record; each is (kind, length of the record, its numbers …)
+EDGE = 0.1  # m, over which the side of a bump or a step falls to the road
+HEADER = 8  # numbers of a profile's record before its samples
+
+
+class Road(ABC):
+    """Something a wheel rolls on: a list of records for compiled code, and the doors to it over arrays."""
+
+    @property
+    @abstractmethod
+    def packed(self) -> Array:
+        """All of the road as one float array, for :func:`road_at`. Take it once, outside of loops."""
+
+    def height(self, x: ArrayLike, y: ArrayLike = 0.0) -> Array:
+        """z at the points (x, y), which broadcast, m."""
+        return self._surface(x, y)[0]
+
+    def slope(self, x: ArrayLike, y: ArrayLike = 0.0) -> tuple[Array, Array]:
+        """∂z/∂x and ∂z/∂y at the points (x, y), which broadcast."""
+        _, along, across = self._surface(x, y)
+        return along, across
+
+    def __add__(self, other: Road) -> Road:
+        return Together((self, other))
+
+    def _surface(self, x: ArrayLike, y: ArrayLike) -> Array:
+        given = np.broadcast_arrays(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64))
+        flat = [np.ascontiguousarray(value).reshape(-1) for value in given]
+        out = np.empty((3, flat[0].size))
+        _over_arrays(self.packed, flat[0], flat[1], out)
+        return out.reshape(3, *given[0].shape)
+
+
+@final
+@dataclass(frozen=True)
+class Flat(Road):
+    """z = 0."""
+
+    @property
+    def packed(self) -> Array:
+        return np.empty(0)
+
+
+@final
+@dataclass(frozen=True)
+class Plane(Road):
+    """z = grade·x + bank·y: uphill and up to the left."""
+
+    grade: float = 0.0
+    bank: float = 0.0
+
+    @property
+    def packed(self) -> Array:
+        return _record(PLANE, self.grade, self.bank)
+
+
+@final
+@dataclass(frozen=True)
+class Bump(Road):
+    """z = ½ rise (1 − cos 2π(x − at)/length) for x from `at` to `at` + `length`; a hole where `rise` is negative.
+
+    It lies between y = `right` and y = `left`, with sides that fall over 0.1 m outside of them; by default it spans the road.
+    """
+
+    at: float
+    length: float
+    rise: float
+    left: float = inf
+    right: float = -inf
+
+    def __post_init__(self) -> None:
+        _check("bump", self.length, "length", self.left, self.right)
+
+    @property
+    def packed(self) -> Array:
+        return _record(BUMP, self.at, self.length, self.rise, self.left, self.right)
+
+
+@final
+@dataclass(frozen=True)
+class Step(Road):
+    """A kerb: from 0 to `rise` between x = `at` and `at` + `ramp`, as 3s² − 2s³, and level after; sides as a bump's."""
+
+    at: float
+    rise: float
+    ramp: float = 0.1
+    left: float = inf
+    right: float = -inf
+
+    def __post_init__(self) -> None:
+        _check("step", self.ramp, "ramp", self.left, self.right)
+
+    @property
+    def packed(self) -> Array:
+        return _record(STEP, self.at, self.ramp, self.rise, self.left, self.right)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Profile(Road):
+    """Heights along parallel lines: `heights` and `slopes` (lines, N) every `spacing` metres of x from 0, repeated without end.
+
+    Along a line a cubic takes heights and slopes at its samples; the lines are `track` apart, the last is the leftmost, and together
+    they are centred on y = 0. Between two lines the surface goes over as 3s² − 2s³; beyond the outer ones it is level across. Before
+    x = `start` there is no profile, and it grows to full height over `ramp`; the default start has it everywhere.
+    """
+
+    heights: Array
+    slopes: Array
+    spacing: float
+    track: float
+    start: float = -inf
+    ramp: float = 0.0
+
+    def __post_init__(self) -> None:
+        faults = Faults()
+        for name in ("heights", "slopes"):
+            samples = np.array(getattr(self, name), dtype=np.float64)
+            samples.setflags(write=False)
+            object.__setattr__(self, name, samples)
+            if samples.ndim != 2 or samples.shape[1] < 2 or not np.isfinite(samples).all():
+                faults.add("they are not samples of a road.", where=name, expected="finite numbers (lines, N)")
+        if self.heights.shape != self.slopes.shape:
+            faults.add(
+                "there is not one slope for each height.",
+                where="slopes",
+                expected=f"{self.heights.shape}",
+                found=f"{self.slopes.shape}",
+            )
+        for name in ("spacing", "track"):
+            if not 0.0 < getattr(self, name) < inf:
+                faults.add("it is not a length.", where=name, expected="more than 0 m", found=f"{getattr(self, name)}")
+        if self.start != -inf and not 0.0 < self.ramp < inf:
+            faults.add(
+                "a profile that starts needs a length to grow over.",
+                where="ramp",
+                expected="more than 0 m",
+                found=f"{self.ramp}",
+            )
+        faults.raise_if_any(ModelError, "road profile")
+
+    @property
+    def length(self) -> float:
+        """After how many metres it begins again."""
+        return self.heights.shape[1] * self.spacing
+
+    @property
+    def packed(self) -> Array:
+        lines, count = self.heights.shape
+        samples = np.stack([self.heights, self.slopes], axis=2).transpose(1, 0, 2).reshape(-1)
+        head = (lines, count, self.spacing, self.track, self.start, self.ramp)
+        return np.concatenate([(PROFILE, HEADER + samples.size), head, samples]).astype(np.float64)
+
+
+@final
+@dataclass(frozen=True)
+class Together(Road):
+    """The sum of roads."""
+
+    roads: tuple[Road, ...]
+
+    @property
+    def packed(self) -> Array:
+        return np.concatenate([road.packed for road in self.roads]) if self.roads else np.empty(0)
+
+
+@compiled
+def road_at(r: Array, x: float, y: float) -> tuple[float, float, float]:
+    """z, ∂z/∂x and ∂z/∂y of the packed road `r` at one point; NaN where x or y is none."""
+    if not (abs(x) < inf and abs(y) < inf):
+        return nan, nan, nan
+    z, zx, zy = 0.0, 0.0, 0.0
+    i = 0
+    while i < r.size:
+        kind = int(r[i])
+        if kind == PLANE:
+            part = r[i + 2] * x + r[i + 3] * y, r[i + 2], r[i + 3]
+        elif kind == PROFILE:
+            part = _profile(r, i, x, y)
+        else:
+            part = _obstacle(r, i, x, y)
+        z, zx, zy = z + part[0], zx + part[1], zy + part[2]
+        i += int(r[i + 1])
+    return z, zx, zy
+
+
+@compiled
+def _over_arrays(r: Array, x: Array, y: Array, out: Array) -> None:
+    for i in range(x.size):
+        out[0, i], out[1, i], out[2, i] = road_at(r, x[i], y[i])
+
+
+@compiled
+def _ease(s: float) -> tuple[float, float]:
+    """3s² − 2s³ and its derivative: from 0 to 1 with level ends, constant outside."""
+    if s <= 0.0:
+        return 0.0, 0.0
+    if s >= 1.0:
+        return 1.0, 0.0
+    return s * s * (3.0 - 2.0 * s), 6.0 * s * (1.0 - s)
+
+
+@compiled
+def _obstacle(r: Array, i: int, x: float, y: float) -> tuple[float, float, float]:
+    """A bump or a step: its shape along x by the window of its sides."""
+    s = (x - r[i + 2]) / r[i + 3]
+    rise = r[i + 4]
+    if s <= 0.0 or (s >= 1.0 and int(r[i]) == BUMP):
+        return 0.0, 0.0, 0.0
+    if int(r[i]) == BUMP:
+        z, zx = 0.5 * rise * (1.0 - cos(2.0 * pi * s)), pi * rise * sin(2.0 * pi * s) / r[i + 3]
+    else:
+        share, rate = _ease(s)
+        z, zx = rise * share, rise * rate / r[i + 3]
+    left, falls = _ease((r[i + 5] + EDGE - y) / EDGE)
+    right, grows = _ease((y - r[i + 6] + EDGE) / EDGE)
+    return z * left * right, zx * left * right, z * (left * grows - falls * right) / EDGE
+
+
+@compiled
+def _profile(r: Array, i: int, x: float, y: float) -> tuple[float, float, float]:
+    """The line or two lines under y, each a cubic between its samples."""
+    lines, count, spacing, track = int(r[i + 2]), int(r[i + 3]), r[i + 4], r[i + 5]
+    share, growth = 1.0, 0.0
+    if r[i + 6] > -inf:
+        share, growth = _ease((x - r[i + 6]) / r[i + 7])
+        growth /= r[i + 7]
+        if share == 0.0:
+            return 0.0, 0.0, 0.0
+    at = x / spacing
+    at -= floor(at / count) * count
+    k = min(int(at), count - 1)
+    u = at - k
+    place = min(max(y / track + 0.5 * (lines - 1), 0.0), lines - 1.0)
+    line = min(int(place), max(lines - 2, 0))
+    here = i + HEADER + 2 * (k * lines + line)
+    beyond = i + HEADER + 2 * ((k + 1) % count * lines + line)
+    z, zx = _cubic(r, here, beyond, u, spacing)
+    zy = 0.0
+    if lines > 1:
+        over, rate = _ease(place - line)
+        other, other_x = _cubic(r, here + 2, beyond + 2, u, spacing)
+        zy = (other - z) * rate / track
+        z, zx = z + over * (other - z), zx + over * (other_x - zx)
+    return share * z, share * zx + growth * z, share * zy
+
+
+@compiled
+def _cubic(r: Array, here: int, beyond: int, u: float, h: float) -> tuple[float, float]:
+    """Value and derivative at u in [0, 1] of the cubic with the heights and slopes at two samples h apart."""
+    z0, s0, z1, s1 = r[here], r[here + 1] * h, r[beyond], r[beyond + 1] * h
+    a, b = 2.0 * (z0 - z1) + s0 + s1, 3.0 * (z1 - z0) - 2.0 * s0 - s1
+    return ((a * u + b) * u + s0) * u + z0, ((3.0 * a * u + 2.0 * b) * u + s0) / h
+
+
+def _record(kind: int, *numbers: float) -> Array:
+    return np.array([kind, 2 + len(numbers), *numbers], dtype=np.float64)
+
+
+def _check(what: str, length: float, name: str, left: float, right: float) -> None:
+    faults = Faults()
+    if not 0.0 < length < inf:
+        faults.add("it is not a length.", where=name, expected="more than 0 m", found=f"{length}")
+    if not right < left:
+        faults.add("they leave no width.", where="right, left", expected="right < left", found=f"{right:g}, {left:g}")
+    faults.raise_if_any(ModelError, what)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import Fault, ModelError
-from veridyn.observe.noise import as_covariance, van_loan
+from veridyn.observe.noise import as_covariance, quick_covariance, van_loan
 
 Array = NDArray[np.float64]
 Integrator = Literal["euler", "midpoint", "rk4"]
@@ -120,7 +120,7 @@ class _Callables:
     def sensor_noise(self, t: float) -> Array:
         if not callable(self.R):
             return np.asarray(self.R)
-        return as_covariance(self.R(t), self.outputs, f"measurement noise at {t:.6g} s", definite=True)
+        return quick_covariance(self.R(t), self.outputs, f"measurement noise at {t:.6g} s")
 
     def add(self, x: Array, d: Array) -> Array:
         return x + d if self.add_change is None else self.add_change(x, d)
@@ -149,7 +149,7 @@ class Discrete(_Callables):
     def noise(self, x: Array, u: Array, t: float, dt: float) -> Array:
         if not callable(self.Q):
             return np.asarray(self.Q)
-        return as_covariance(self.Q(x, u, t, dt), self.states, f"process noise at {t:.6g} s")
+        return quick_covariance(self.Q(x, u, t, dt), self.states, f"process noise at {t:.6g} s")
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +207,7 @@ class Continuous(_Callables):
         n = len(self.states)
         W = self.Q
         if callable(W):
-            W = as_covariance(W(x, u, t), self.states, f"spectral density at {t:.6g} s")
+            W = quick_covariance(W(x, u, t), self.states, f"spectral density at {t:.6g} s")
         A = self._slopes(x, u, t) if self.F is None else shaped(self.F(x, u, t), (n, n), "F")
         return van_loan(A, W, dt)[1]
 

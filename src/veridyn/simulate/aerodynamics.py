@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from veridyn.mechanics.compiled import compiled
 from veridyn.errors import Faults, ModelError
 
 Array = NDArray[np.float64]
@@ -32,15 +32,15 @@ class AeroNumbers(NamedTuple):
 class Aerodynamics:
     """`coefficients`: one row of six (Cx Cy Cz Cl Cm Cn; N and N m per (m/s)²) for each of `speeds`, linear between, constant beyond.
 
-    Cx is the estimate of paper 000, Table II (1.17158, drag and a little more). The others are chosen from air of 1.2 kg/m³ on 2.1 m²:
-    lift 0.1 (so Cz < 0), and by `sideslip`, per rad of atan2(vy, vx): side force 2.2 and yawing moment 0.1 of the wheelbase.
+    All chosen, for air of 1.2 kg/m³ on 2.1 m²: drag coefficient 0.31, lift 0.1 (so Cz < 0), and by `sideslip`, per rad of atan2(vy, vx):
+    side force 2.2 and a yawing moment that turns the nose out of the wind.
     """
 
     speeds: tuple[float, ...] = (0.0, 30.0, 60.0)
     coefficients: tuple[Six, ...] = (
-        (1.17158, 0.0, -0.10, 0.0, 0.05, 0.0),
-        (1.17158, 0.0, -0.12, 0.0, 0.06, 0.0),
-        (1.17158, 0.0, -0.14, 0.0, 0.07, 0.0),
+        (0.3906, 0.0, -0.10, 0.0, 0.05, 0.0),
+        (0.3906, 0.0, -0.12, 0.0, 0.06, 0.0),
+        (0.3906, 0.0, -0.14, 0.0, 0.07, 0.0),
     )
     sideslip: Six = (0.0, 2.8, 0.0, 0.3, 0.0, 3.4)
 
@@ -69,7 +69,7 @@ class Aerodynamics:
         return AeroNumbers(np.array(self.speeds), np.array(self.coefficients), np.array(self.sideslip))
 
 
-@njit(cache=True)
+@compiled
 def air_wrench(vx: float, vy: float, vz: float, p: AeroNumbers, out: Array) -> None:
     """Force and moment of the air on the chassis at its origin, six numbers written to `out`."""
     square = vx * vx + vy * vy + vz * vz

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from veridyn.mechanics.compiled import compiled
 from veridyn.errors import Faults, ModelError
 
 Array = NDArray[np.float64]
@@ -73,7 +73,7 @@ class Brakes:
         return np.array([self.front / 2, self.front / 2, self.rear / 2, self.rear / 2, self.lag, self.rounding])
 
 
-@njit(cache=True)
+@compiled
 def engine_torque(error: float, integral: float, wanted: float, p: Array) -> tuple[float, float]:
     """The controller's torque and the rate of its integral, which stops at the limits."""
     asked = wanted + p[14] * error + p[15] * integral
@@ -84,7 +84,7 @@ def engine_torque(error: float, integral: float, wanted: float, p: Array) -> tup
     return asked, error
 
 
-@njit(cache=True)
+@compiled
 def brake_torque(demand: float, spin: float, wheel: int, p: Array) -> float:
     """The torque of a brake on its wheel, against its spin."""
     return -p[wheel] * demand * np.tanh(spin / p[5])

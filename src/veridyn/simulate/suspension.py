@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.mechanics.compiled import compiled
 from veridyn.errors import Faults, ModelError
 
 Array = NDArray[np.float64]
@@ -35,18 +35,18 @@ class Suspension:
     """Settings of the four suspensions (front left, front right, rear left, rear right) and of two bars (front, rear).
 
     `stiffness`, `damping` and `bar` are the a-priori values of paper 000, Table II. It has none for `offset`: chosen so that the
-    default car stands at the clearances `design`, which are those that FACTS of Table II imply, some 0.3 m below the origin.
-    Everything below `friction` is chosen, of the size usual for a saloon. `rebound_share` a and `damper_knee` v_d make the damper
+    default car stands at the clearances `design`, some 0.3 m below the origin as the paper's estimates imply, nor for `friction`, of the size of
+    its estimates. Everything below is chosen, of the size usual for a saloon. `rebound_share` a and `damper_knee` v_d make the damper
     h ż (1 − a tanh(ż / v_a)) / (1 + (ż / v_d)²)^¼: stiffer in rebound (ż < 0), blowing off at speed; v_d = 0 means none.
     """
 
     stiffness: Four = (20600.0, 20600.0, 22000.0, 22000.0)
     damping: Four = (3200.0, 3200.0, 3800.0, 3800.0)
-    offset: Four = (10500.0, 10500.0, 9400.0, 9400.0)
+    offset: Four = (10475.3, 10475.3, 9490.9, 9490.9)
     bar: Two = (19033.0, 19938.0)
-    friction: Four = (25.0, 25.0, 20.0, 20.0)
+    friction: Four = (10.0, 10.0, 10.0, 10.0)
     friction_speed: float = 0.005
-    design: Four = (-0.297, -0.297, -0.293, -0.293)
+    design: Four = (-0.295, -0.295, -0.295, -0.295)
     square: Four = (25e3, 25e3, 30e3, 30e3)
     cube: Four = (8e5, 8e5, 1e6, 1e6)
     bump_travel: float = 0.06
@@ -114,7 +114,7 @@ class Suspension:
         return float(own.sum() + (bar[:, 0] * d**2 / 2 + bar[:, 1] * d**4 / 4).sum())
 
 
-@njit(cache=True)
+@compiled
 def spring_force(z: float, p: Array) -> float:
     c = z - p[4]
     force = p[0] + p[1] * z + p[2] * c * c + p[3] * c * c * c
@@ -125,7 +125,7 @@ def spring_force(z: float, p: Array) -> float:
     return force
 
 
-@njit(cache=True)
+@compiled
 def damper_force(zd: float, p: Array) -> float:
     force = p[8] * zd * (1.0 - p[9] * np.tanh(zd / p[10]))
     if p[11] > 0.0:
@@ -133,6 +133,6 @@ def damper_force(zd: float, p: Array) -> float:
     return force + p[12] * np.tanh(zd / p[13])
 
 
-@njit(cache=True)
+@compiled
 def bar_force(d: float, p: Array) -> float:
     return p[0] * d + p[1] * d * d * d

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from veridyn.mechanics.compiled import compiled
 from veridyn.mechanics.tyre import combined_forces, overturning_moment, rolling_moment
 from veridyn.mechanics.tyre_contact import effective_radius, relaxation_lengths, vertical_force
 from veridyn.mechanics.tyre_parameters import TyreParameters, mirrored
@@ -64,7 +64,7 @@ def packed_tyres(front: TyreParameters | LinearTyre, rear: TyreParameters | Line
     raise TypeError("one axle has a linear tyre and the other a Magic Formula tyre")
 
 
-@njit(cache=True)
+@compiled
 def contact(
     i: int,
     P: TyreNumbers,
@@ -96,8 +96,7 @@ def contact(
     Vx = dot(vP, ahead)
     Vy = dot(add(vP, cross(w, arm)), left)
     omega = spin + dot(w, e)
-    # The normal leaning towards −e means that the top of the wheel leans towards +e turned about x: camber about +x is n·e < 0.
-    camber = np.arcsin(lean)
+    camber = np.arcsin(lean)  # a turn about +x lifts e, and the top leans right
     if P.magic:
         p = P.formula[i]
         fz = vertical_force(p, deflection, rate)

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
+from veridyn.mechanics.compiled import compiled
 from veridyn.errors import Faults, ModelError
 
 Array = NDArray[np.float64]
@@ -151,7 +151,7 @@ def _splined(ends: tuple[float, float], rows: Array, points: int) -> tuple[Array
     return np.ascontiguousarray(c.transpose(2, 1, 0)), np.array([ends[0], x[1] - x[0]])
 
 
-@njit(cache=True)
+@compiled
 def looked_up(table: Array, grid: Array, x: float) -> tuple[float, float, float]:
     """Value, slope and curvature of a table (interval, 4) at x; straight beyond its ends."""
     n = table.shape[0]

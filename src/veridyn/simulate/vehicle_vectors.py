@@ -5,63 +5,64 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from veridyn.mechanics.compiled import compiled
 
 Array: TypeAlias = NDArray[np.float64]
 V3: TypeAlias = tuple[float, float, float]
 M3: TypeAlias = tuple[V3, V3, V3]
 
 
-@njit(cache=True, inline="always")
+@compiled
 def add(a: V3, b: V3) -> V3:
     return (a[0] + b[0], a[1] + b[1], a[2] + b[2])
 
 
-@njit(cache=True, inline="always")
+@compiled
 def sub(a: V3, b: V3) -> V3:
     return (a[0] - b[0], a[1] - b[1], a[2] - b[2])
 
 
-@njit(cache=True, inline="always")
+@compiled
 def scale(k: float, a: V3) -> V3:
     return (k * a[0], k * a[1], k * a[2])
 
 
-@njit(cache=True, inline="always")
+@compiled
 def dot(a: V3, b: V3) -> float:
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
-@njit(cache=True, inline="always")
+@compiled
 def cross(a: V3, b: V3) -> V3:
     return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
 
 
-@njit(cache=True, inline="always")
+@compiled
 def turned(R: M3, a: V3) -> V3:
     """R a."""
     return (dot(R[0], a), dot(R[1], a), dot(R[2], a))
 
 
-@njit(cache=True, inline="always")
+@compiled
 def turned_back(R: M3, a: V3) -> V3:
     """Rᵀ a."""
     return add(add(scale(a[0], R[0]), scale(a[1], R[1])), scale(a[2], R[2]))
 
 
-@njit(cache=True, inline="always")
+@compiled
 def third(a: Array, k: int) -> V3:
     """Three numbers of an array, from place k."""
     return (a[k], a[k + 1], a[k + 2])
 
 
-@njit(cache=True, inline="always")
+@compiled
 def put(a: Array, k: int, v: V3) -> None:
     a[k], a[k + 1], a[k + 2] = v[0], v[1], v[2]
 
 
-@njit(cache=True, inline="always")
+@compiled
 def symmetric(J: Array, a: V3) -> V3:
     """J a, with J given as XX XY XZ YY YZ ZZ."""
     return (
@@ -71,7 +72,7 @@ def symmetric(J: Array, a: V3) -> V3:
     )
 
 
-@njit(cache=True, inline="always")
+@compiled
 def attitude(w: float, x: float, y: float, z: float) -> M3:
     """The rotation matrix of a quaternion of length one, scalar first."""
     return (
@@ -81,7 +82,7 @@ def attitude(w: float, x: float, y: float, z: float) -> M3:
     )
 
 
-@njit(cache=True)
+@compiled
 def solve_positive(A: Array, b: Array) -> None:
     """Solve A x = b for a symmetric positive A by Cholesky's method, x in the place of b; A is overwritten."""
     n = len(b)

@@ -1,0 +1,291 @@
+"""Tyre property files (.tir) of the PAC2002 family: read into TyreParameters, and written again.
+
+    tyre = load_tir("205_60R15.tir", side="right")
+
+A file has sections in brackets, lines ``KEY = value``, strings in quotes, tables of numbers, and comments after ``$`` or ``!``. Its coefficients
+are in ISO axes and radians whatever the section [UNITS] says; lengths, forces, speeds and the ranges of angles are in the units named
+there, or else SI. What veridyn does not use is kept in ``parameters.other``; a DataWarning names what of it could change the forces.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from veridyn.errors import DataWarning, Fault, Faults, FileError, ModelError, at_line, did_you_mean, warn
+from veridyn.files.units import convert, si_unit
+from veridyn.mechanics.tyre_parameters import ESSENTIAL, NAMES, RANGES, TyreParameters, mirrored
+
+Entry = tuple[str, str, str]  # section, key ("" for a row of a table), text
+
+FORMATS = ("PAC2002", "MF_05", "MF-TYRE", "MF_TYRE", "MF52")
+OLDEST_OTHER_FIT = 60  # FITTYP of Magic Formula 6.x, whose coefficients of the same name mean other things
+ALIASES = {"LFZ0": "LFZO"}
+QUANTITIES = ("LENGTH", "FORCE", "ANGLE", "MASS", "TIME")
+SI = {"LENGTH": "meter", "FORCE": "newton", "ANGLE": "radians", "MASS": "kg", "TIME": "second"}
+WORDS = {
+    **dict.fromkeys(("meter", "metre", "meters", "m"), "m"),
+    **dict.fromkeys(("millimeter", "millimetre", "mm"), "mm"),
+    **dict.fromkeys(("centimeter", "centimetre", "cm"), "cm"),
+    **dict.fromkeys(("inch", "in"), "inch"),
+    **dict.fromkeys(("foot", "feet", "ft"), "ft"),
+    **dict.fromkeys(("newton", "newtons", "n"), "N"),
+    **dict.fromkeys(("kilonewton", "kn"), "kN"),
+    **dict.fromkeys(("pound_force", "pound-force", "lbf"), "lbf"),
+    **dict.fromkeys(("radian", "radians", "rad"), "rad"),
+    **dict.fromkeys(("degree", "degrees", "deg"), "deg"),
+    **dict.fromkeys(("kilogram", "kg"), "kg"),
+    **dict.fromkeys(("gram",), "gram"),
+    **dict.fromkeys(("pound_mass", "pound-mass", "lbm"), "lb"),
+    **dict.fromkeys(("second", "seconds", "sec", "s"), "s"),
+    **dict.fromkeys(("millisecond", "msec", "ms"), "ms"),
+    **dict.fromkeys(("minute", "min"), "min"),
+    **dict.fromkeys(("hour",), "h"),
+}
+UNITS = {
+    "FNOMIN": "{FORCE}",
+    "UNLOADED_RADIUS": "{LENGTH}",
+    "VERTICAL_STIFFNESS": "{FORCE}/{LENGTH}",
+    "VERTICAL_DAMPING": "{FORCE}*{TIME}/{LENGTH}",
+    "LONGVL": "{LENGTH}/{TIME}",
+    **dict.fromkeys(("FZMIN", "FZMAX"), "{FORCE}"),
+    **dict.fromkeys(("ALPMIN", "ALPMAX", "CAMMIN", "CAMMAX"), "{ANGLE}"),
+}
+SECTIONS = {
+    "UNITS": r"",
+    "MODEL": r"LONGVL",
+    "DIMENSION": r"UNLOADED_RADIUS",
+    "VERTICAL": r"VERTICAL_.*|.REFF|FNOMIN",
+    "LONG_SLIP_RANGE": r"KPU.*",
+    "SLIP_ANGLE_RANGE": r"ALP.*",
+    "INCLINATION_ANGLE_RANGE": r"CAM.*",
+    "VERTICAL_FORCE_RANGE": r"FZM.*",
+    "SCALING_COEFFICIENTS": r"L.*",
+    "LONGITUDINAL_COEFFICIENTS": r"P.X\d|R.X\d",
+    "OVERTURNING_COEFFICIENTS": r"QSX\d",
+    "LATERAL_COEFFICIENTS": r"P.Y\d|R.Y\d",
+    "ROLLING_COEFFICIENTS": r"QSY\d",
+    "ALIGNING_COEFFICIENTS": r"Q.Z\d+|SSZ\d",
+}
+
+
+@dataclass(frozen=True)
+class _Line:
+    section: str
+    key: str
+    text: str
+    number: int
+
+
+def load_tir(path: str | Path, side: Literal["left", "right"] | None = None) -> TyreParameters:
+    """The tyre of a file, for the `side` of the car it is mounted on: mirrored where TYRESIDE says the other (nothing says left)."""
+    file = Path(path)
+    try:
+        text = file.read_bytes().decode("utf-8-sig", errors="replace")  # comments come in any encoding
+    except OSError as error:
+        raise FileError(Fault(f"it cannot be read: {error.strerror or error}."), str(file)) from error
+    return parse_tir(text, file.name, side)
+
+
+def parse_tir(text: str, source: str = "tyre", side: Literal["left", "right"] | None = None) -> TyreParameters:
+    """The tyre that the text of a file describes; a FileError tells all that is wrong. `source` stands in messages."""
+    faults = Faults()
+    lines = list(_lines(text, faults))
+    known = _by_name(lines, faults)
+    _check_format(lines, source)
+    units = _units({line.key: line for line in lines if line.section == "UNITS"}, faults)
+    values: dict[str, Any] = {}
+    for name, line in known.items():
+        number = _number(line.text)
+        if number is None:
+            faults.add("it is not a number.", where=name, found=f"'{line.text}'", line=line.number)
+            values[name] = 1.0  # so that it is not called missing as well
+        else:
+            values[name] = convert(number, UNITS[name].format(**units), _si(name)) if name in UNITS else number
+    for low, high in zip(RANGES[::2], RANGES[1::2], strict=True):
+        if low in values and values[low] == values.get(high):  # some writers leave both at zero
+            del values[low], values[high]
+    other = tuple((line.section, line.key, line.text) for line in lines if _name(line.key) not in NAMES)
+    missing = [name for name in ESSENTIAL if name not in values and name not in ("LFZO", "LONGVL")]
+    try:
+        tyre = TyreParameters(**values, other=other)
+    except ModelError as error:
+        named = {fault.where.removeprefix("tyre coefficient "): fault for fault in error.faults}
+        faults.extend(at_line(f, known[n].number if n in known else None) for n, f in named.items() if n not in missing)
+        for name in missing:
+            faults.add("it is missing.", where=f"[{_section(name)}] {name}", expected=ESSENTIAL[name])
+        tyre = None
+    if faults or tyre is None:
+        raise FileError(faults.found, source)
+    _report(lines, source)
+    return tyre if side is None else _on_side(tyre, side)
+
+
+def tir_text(parameters: TyreParameters) -> str:
+    """The tyre as the text of a file, in the units it came in; reading it gives the same parameters."""
+    faults = Faults()
+    given = {key: _Line(section, key, text, 0) for section, key, text in parameters.other if section == "UNITS"}
+    units = _units(given, faults)
+    faults.raise_if_any(FileError, "tyre")
+    rows: dict[str, list[str]] = {"MDI_HEADER": []} | {section: [] for section in SECTIONS}
+    if not any(section == "MDI_HEADER" for section, _, _ in parameters.other):
+        rows["MDI_HEADER"] += ["FILE_TYPE = 'tir'", "FILE_VERSION = 3.0", "FILE_FORMAT = 'ASCII'"]
+    if not given:
+        rows["UNITS"] += [f"{quantity} = '{word}'" for quantity, word in SI.items()]
+    if not any((section, key) == ("MODEL", "PROPERTY_FILE_FORMAT") for section, key, _ in parameters.other):
+        rows["MODEL"].append("PROPERTY_FILE_FORMAT = 'PAC2002'")
+    for section, key, text in parameters.other:
+        rows.setdefault(section, []).append(f"{key} = {text}" if key else text)
+    defaults = {field.name: field.default for field in dataclasses.fields(TyreParameters)}
+    for name, value in parameters.values.items():
+        if name in RANGES and value == defaults[name]:
+            continue
+        shown = convert(value, _si(name), UNITS[name].format(**units)) if name in UNITS else value
+        rows[_section(name)].append(f"{name} = {shown!r}")
+    return "\n".join(
+        f"[{section}]\n" + "".join(row + "\n" for row in block) for section, block in rows.items() if block
+    )
+
+
+def _lines(text: str, faults: Faults) -> Iterable[_Line]:
+    section = ""
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = _without_comment(raw).strip()
+        if not line:
+            continue
+        if line.startswith("["):
+            section = line.strip("[] \t").upper()
+        elif "=" in line and not line.startswith(("'", "{")):
+            key, _, value = line.partition("=")
+            yield _Line(section, key.strip().upper(), value.strip(), number)
+        elif line.startswith("{") or all(_number(word) is not None for word in re.split(r"[\s,]+", line)):
+            yield _Line(section, "", line, number)
+        else:
+            faults.add(
+                "this line cannot be read.",
+                where=f"[{section}]",
+                expected="KEY = value, a row of numbers, or a comment after $ or !",
+                found=f"'{line[:60]}'",
+                line=number,
+            )
+
+
+def _without_comment(line: str) -> str:
+    """The line up to the first $ or ! that is not inside quotes."""
+    quoted = False
+    for i, letter in enumerate(line):
+        if letter == "'":
+            quoted = not quoted
+        elif letter in "$!" and not quoted:
+            return line[:i]
+    return line
+
+
+def _by_name(lines: Iterable[_Line], faults: Faults) -> dict[str, _Line]:
+    found: dict[str, _Line] = {}
+    for line in lines:
+        name = _name(line.key)
+        if name not in NAMES:
+            continue
+        if name in found:
+            faults.add("it is given twice.", where=name, found=f"also in line {found[name].number}", line=line.number)
+        found.setdefault(name, line)
+    return found
+
+
+def _check_format(lines: Iterable[_Line], source: str) -> None:
+    """Refuse another tyre model alone: its coefficients would only be noise."""
+    said = {line.key: line for line in lines if line.section == "MODEL"}
+    fit = said.get("FITTYP")
+    form = said.get("PROPERTY_FILE_FORMAT")
+    newer = _number(fit.text) if fit else None
+    if newer is not None and newer >= OLDEST_OTHER_FIT:
+        line, found = fit, f"FITTYP = {newer:g}"
+    elif form is not None and form.text.strip("'\" ").upper() not in FORMATS:
+        line, found = form, f"PROPERTY_FILE_FORMAT = {form.text}"
+    else:
+        return
+    raise FileError(
+        Fault(
+            "it describes another tyre model.",
+            where="[MODEL]",
+            expected=f"one of {', '.join(FORMATS)}, or FITTYP below {OLDEST_OTHER_FIT}",
+            found=found,
+            hint="Its coefficients mean other things under the same names; export it as PAC2002 or MF-Tyre 5.2.",
+            line=line.number if line else None,
+        ),
+        source,
+    )
+
+
+def _units(said: Mapping[str, _Line], faults: Faults) -> dict[str, str]:
+    """Quantity → the symbol of its unit, SI where the file is silent."""
+    symbols = {quantity: WORDS[word] for quantity, word in SI.items()}
+    for quantity in QUANTITIES:
+        if quantity not in said:
+            continue
+        word = said[quantity].text.strip("'\" ").lower()
+        symbol = WORDS.get(word, "")
+        if symbol and si_unit(symbol) == si_unit(WORDS[SI[quantity]]):
+            symbols[quantity] = symbol
+        else:
+            fitting = [w for w, s in WORDS.items() if si_unit(s) == si_unit(WORDS[SI[quantity]])]
+            faults.add(
+                f"'{word}' is not a unit of {quantity.lower()}.",
+                where=f"[UNITS] {quantity}",
+                hint=did_you_mean(word, fitting),
+                line=said[quantity].number or None,
+            )
+    return symbols
+
+
+def _report(lines: Iterable[_Line], source: str) -> None:
+    """One warning for all that the file says about forces and this model does not know."""
+    unused = [
+        f"{line.key} (line {line.number})"
+        for line in lines
+        if line.key
+        and _name(line.key) not in NAMES
+        and (line.section.endswith("COEFFICIENTS") or line.section == "VERTICAL")
+        and (_number(line.text) or 0.0) != (1.0 if line.section.startswith("SCALING") else 0.0)
+    ]
+    if any(line.section == "DEFLECTION_LOAD_CURVE" for line in lines):
+        unused.append("[DEFLECTION_LOAD_CURVE] (the load follows VERTICAL_STIFFNESS)")
+    if unused:
+        warn(DataWarning, Fault("these are kept but not used by the tyre model: " + ", ".join(unused) + ".", source))
+
+
+def _on_side(tyre: TyreParameters, side: Literal["left", "right"]) -> TyreParameters:
+    said = next((text.strip("'\" ").lower() for _, key, text in tyre.other if key == "TYRESIDE"), "left")
+    if said == side or said not in ("left", "right"):
+        return tyre
+    rest = tuple(entry for entry in tyre.other if entry[1] != "TYRESIDE")
+    return dataclasses.replace(mirrored(tyre), other=(*rest, ("MODEL", "TYRESIDE", f"'{side.upper()}'")))
+
+
+def _name(key: str) -> str:
+    return ALIASES.get(key, key)
+
+
+def _si(name: str) -> str:
+    return UNITS[name].format(**{quantity: WORDS[word] for quantity, word in SI.items()})
+
+
+def _section(name: str) -> str:
+    return next(
+        section
+        for section, pattern in SECTIONS.items()
+        if re.fullmatch(pattern, name) and (name != "LONGVL" or section == "MODEL")
+    )
+
+
+def _number(text: str) -> float | None:
+    """A number as C or Fortran writes it (1.0D+05); None where it is none."""
+    try:
+        return float(re.sub(r"[dD](?=[+-]?\d)", "e", text.strip()))
+    except ValueError:
+        return None

@@ -1,0 +1,95 @@
+"""One step of the index-3 augmented Lagrangian form with the trapezoidal rule and projections of velocities and accelerations.
+
+Positions at the end of the step solve M q̈ + Φ_qᵀ (λ + α Φ) = Q(q, q̇) with the trapezoidal rule (paper 003, equations 39 to 41, with
+the factor Δt²/4 of the correction); λ grows by α Φ after each solve and starts warm. Velocities and accelerations are then projected
+onto Φ_q q̇ = 0 and Φ_q q̈ = −Φ̇_q q̇ in the metric M + Δt/2 C + Δt²/4 K (42, corrected), repeated with multipliers of their own until
+nothing of size 1/α is left.
+
+Reference: Cuadrado, Dopico, Naya and González, 2004, Multibody System Dynamics 12; García de Jalón and Bayo, 1994.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lu_factor, lu_solve
+
+from veridyn.errors import Fault, SimulationError
+from veridyn.mechanics.natural_dynamics import NaturalState, Stabilisation
+from veridyn.mechanics.natural_system import NaturalSystem
+
+Array = NDArray[np.float64]
+PROJECTIONS = 12
+CLOSED = 1e-12  # of a projected constraint, relative to what is projected
+
+
+def index3_step(system: NaturalSystem, state: NaturalState, h: float, values: Array, how: Stabilisation) -> NaturalState:
+    """The state a time h later, under loads of constant `values` (see :meth:`ForceTable.load_values`)."""
+    M, constraints, forces = system.mass, system.constraints, system.forces
+    alpha, w = how.alpha(system), 0.25 * h * h
+    qd_hat = -(2.0 / h * state.q + state.qd)
+    qdd_hat = -(4.0 / h**2 * state.q + 4.0 / h * state.qd + state.qdd)
+    q = state.q + h * state.qd + 0.5 * h * h * state.qdd  # (18)
+    lam = state.multipliers
+    size = max(1.0, float(np.abs(q).max(initial=0.0)))
+    phi, J = constraints.evaluate(q)
+    for _ in range(how.iterations):
+        qd = 2.0 / h * q + qd_hat  # (40)
+        qdd = 4.0 / h**2 * q + qdd_hat
+        acting = lam + alpha * phi
+        residual = w * (M @ qdd + J.T @ acting - forces.forces(q, qd, values))  # (41)
+        K, C = forces.tangents(q, qd, values)
+        tangent = M + 0.5 * h * C + w * (alpha * J.T @ J + K + constraints.curvature(q, acting))
+        step = np.linalg.solve(tangent, -residual)
+        q = q + step
+        phi, J = constraints.evaluate(q)
+        lam = lam + alpha * phi  # (39), after the solve
+        moved = float(np.abs(step).max(initial=0.0))
+        if not np.isfinite(moved):
+            break
+        if moved <= how.tolerance * size and np.abs(phi).max(initial=0.0) <= how.tolerance * size * size:
+            qd, qdd = 2.0 / h * q + qd_hat, 4.0 / h**2 * q + qdd_hat
+            return _projected(system, state.t + h, q, qd, qdd, lam, J, h, values, alpha)
+    raise SimulationError(
+        Fault(
+            f"the step to {state.t + h:.6g} s does not converge in {how.iterations} iterations.",
+            where=system.mechanism.name,
+            expected=f"a last change below {how.tolerance * size:.3g}",
+            found=f"{moved:.3g}",
+            hint="Try a smaller step, or look for a pose where the mechanism locks.",
+        )
+    )
+
+
+def _projected(
+    system: NaturalSystem,
+    t: float,
+    q: Array,
+    qd: Array,
+    qdd: Array,
+    lam: Array,
+    J: Array,
+    h: float,
+    values: Array,
+    alpha: float,
+) -> NaturalState:
+    K, C = system.forces.tangents(q, qd, values)
+    metric = system.mass + 0.5 * h * C + 0.25 * h * h * K
+    beta = 0.25 * h * h * alpha
+    lu = lu_factor(metric + beta * J.T @ J, check_finite=False)
+
+    def project(x: Array, target: Array) -> Array:
+        right, sigma = metric @ x, np.zeros(len(target))
+        before = np.inf
+        for _ in range(PROJECTIONS):
+            x = lu_solve(lu, right - J.T @ (sigma - beta * target), check_finite=False)
+            off = J @ x - target
+            open_by = float(np.abs(off).max(initial=0.0))
+            if open_by <= CLOSED * max(1.0, float(np.abs(target).max(initial=0.0))) or open_by > 0.5 * before:
+                break
+            sigma, before = sigma + beta * off, open_by
+        return x
+
+    qd = project(qd, np.zeros(len(lam)))
+    qdd = project(qdd, -system.constraints.jacobian_rate(q, qd) @ qd)
+    return NaturalState(t, q, qd, qdd, lam)

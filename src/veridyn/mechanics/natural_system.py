@@ -1,0 +1,69 @@
+"""A mechanism made ready for computing: geometry, constraints, mass and forces, built once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, Fault
+from veridyn.mechanics.natural_constraints import Constraints, constraints_of
+from veridyn.mechanics.natural_forces import ForceTable, forces_of
+from veridyn.mechanics.natural_geometry import Geometry
+from veridyn.mechanics.natural_mass import mass_matrix_of
+from veridyn.model.natural import Mechanism
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class NaturalSystem:
+    """What the functions of ``mechanics/natural_*.py`` compute with; made by :func:`system_of`."""
+
+    mechanism: Mechanism
+    geometry: Geometry
+    constraints: Constraints
+    mass: Array
+    forces: ForceTable
+
+    @property
+    def n(self) -> int:
+        return self.mechanism.n
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        return self.mechanism.coordinates
+
+    @property
+    def guess(self) -> Array:
+        """The coordinates as the description gives them."""
+        return self.geometry.guess
+
+    def select(self, names: Iterable[str]) -> Indices:
+        """Numbers of coordinates by name."""
+        return np.array([self.mechanism.index(name) for name in names], dtype=np.intp)
+
+    def vector(self, values: object, what: str) -> Array:
+        """A vector over the coordinates, checked."""
+        x = np.asarray(values, dtype=np.float64)
+        if x.shape != (self.n,) or not np.isfinite(x).all():
+            raise DataError(
+                Fault(
+                    f"this is no {what} of this mechanism.",
+                    where=self.mechanism.name,
+                    expected=f"({self.n},) finite",
+                    found=f"shape {x.shape}" + ("" if np.isfinite(x).all() else " with values that are not finite"),
+                )
+            )
+        return x
+
+
+def system_of(mechanism: Mechanism) -> NaturalSystem:
+    """Constraints, mass matrix and forces of a mechanism; what contradicts itself in the description is refused by name."""
+    geometry = Geometry(mechanism)
+    return NaturalSystem(
+        mechanism, geometry, constraints_of(geometry), mass_matrix_of(geometry), forces_of(geometry)
+    )

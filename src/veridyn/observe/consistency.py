@@ -1,0 +1,176 @@
+"""Does a filter know how wrong it is? Errors and innovations, divided by what the filter claims for them.
+
+    NIS = νᵀ S⁻¹ ν ~ χ²(m),    NEES = (x − x_true)ᵀ P⁻¹ (x − x_true) ~ χ²(n);    both divided by their dimension: ideal 1
+
+Innovations of a consistent filter are independent from step to step, so the band of their mean is χ² with all degrees of
+freedom. Errors of the state are not: they forget only as fast as e_{k+1} = (I − K H) F e_k does. The band of the mean
+NEES therefore counts the independent samples that the filter's own gains leave, cov(NEES_j, NEES_k) = 2 ‖C_jk‖² with
+C_jk the normalised covariance of e_j and e_k. Whiteness is tested by the cumulative periodogram (paper 003, equations 60
+to 62) with the band of Kolmogorov and Smirnov.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import chi2
+
+from veridyn.errors import DataError, Fault, did_you_mean
+from veridyn.observe.measurements import Status
+from veridyn.observe.result import Estimates
+from veridyn.signals.whiteness import Whiteness, cumulative_periodogram
+
+Array = NDArray[np.float64]
+
+STARTS = 400  # samples from which the memory of the filter is followed; more change the third digit of a band
+
+
+@dataclass(frozen=True, eq=False)
+class Consistency:
+    """`values` (N,) with their dimensions `dof` (N,); `mean` is the sum of the one over the sum of the other, ideal 1.
+
+    `band` holds the mean of a consistent filter with probability `level`; `independent` is the number of degrees of
+    freedom that it rests on.
+    """
+
+    name: str
+    values: Array
+    dof: NDArray[np.int64]
+    independent: float
+    level: float
+
+    @property
+    def mean(self) -> float:
+        return float(self.values.sum() / self.dof.sum())
+
+    @property
+    def band(self) -> tuple[float, float]:
+        return _band(self.independent, self.level)
+
+    @property
+    def consistent(self) -> bool:
+        low, high = self.band
+        return low <= self.mean <= high
+
+    @property
+    def share_inside(self) -> float:
+        """The share of the samples within the band of one sample; near `level` for a consistent filter."""
+        some = self.dof > 0
+        tail = (1.0 - self.level) / 2.0
+        low, high = chi2.ppf(tail, self.dof[some]), chi2.ppf(1.0 - tail, self.dof[some])
+        return float(np.mean((self.values[some] >= low) & (self.values[some] <= high)))
+
+    def summary(self) -> str:
+        low, high = self.band
+        verdict = "consistent" if self.consistent else ("overconfident" if self.mean > high else "too cautious")
+        return (
+            f"{self.name} {self.mean:.3f}: {verdict} "
+            f"({100 * self.level:g} % band {low:.3f} to {high:.3f}; {100 * self.share_inside:.1f} % of samples inside theirs)"
+        )
+
+
+def nis(estimates: Estimates, level: float = 0.95, skip: int = 0) -> Consistency:
+    """The normalised innovations squared from sample `skip` on. A gate refuses large ones, so with it the mean is low."""
+    values, dof = estimates.nis[skip:], estimates.dof[skip:]
+    if not dof.sum():
+        raise DataError(Fault("no reading was used, so there are no innovations to judge.", estimates.filter))
+    return Consistency("NIS", values, dof, float(dof.sum()), level)
+
+
+def nees(
+    estimates: Estimates,
+    truth: ArrayLike,
+    level: float = 0.95,
+    skip: int = 0,
+    states: Sequence[str] | None = None,
+    subtract: Callable[[Array, Array], Array] | None = None,
+) -> Consistency:
+    """The normalised estimation errors squared against `truth` (N, n), of all states or of those named.
+
+    `subtract`: the system's own, where the state is not a plain vector.
+    """
+    true = np.asarray(truth, dtype=np.float64)
+    if true.shape != estimates.x.shape:
+        raise DataError(Fault("wrong shape.", "truth", f"{estimates.x.shape}", f"{true.shape}"))
+    unknown = [n for n in states or () if n not in estimates.states]
+    if unknown:
+        raise DataError(Fault(f"there is no state '{unknown[0]}'.", "NEES", hint=did_you_mean(unknown[0], estimates.states)))
+    chosen = list(range(len(estimates.states))) if states is None else [estimates.states.index(n) for n in states]
+    error = estimates.x - true if subtract is None else subtract(estimates.x, true)
+    P = estimates.P[skip:][:, chosen][:, :, chosen]
+    try:
+        L = np.linalg.cholesky(P)
+    except np.linalg.LinAlgError as fault:
+        raise DataError(
+            Fault(
+                "a covariance is singular, so an error cannot be compared with it.",
+                "NEES",
+                hint="Leave out the states that the filter believes to know exactly, or skip the first samples.",
+            )
+        ) from fault
+    scaled = np.linalg.solve(L, error[skip:, chosen, None])[..., 0]
+    values = (scaled**2).sum(axis=1)
+    dof = np.full(len(values), len(chosen), dtype=np.int64)
+    return Consistency("NEES", values, dof, _independent(estimates, chosen, L, skip), level)
+
+
+def pooled(runs: Sequence[Consistency]) -> Consistency:
+    """Several runs of one length as one: sums over the runs at each sample, independent from run to run."""
+    if len({len(r.values) for r in runs}) != 1:
+        raise DataError(Fault("the runs are not of one length.", "pooled consistency"))
+    return Consistency(
+        runs[0].name,
+        np.sum([r.values for r in runs], axis=0),
+        np.sum([r.dof for r in runs], axis=0),
+        sum(r.independent for r in runs),
+        runs[0].level,
+    )
+
+
+def innovation_whiteness(estimates: Estimates, level: float = 0.05, skip: int = 0) -> dict[str, Whiteness]:
+    """The cumulative periodogram of each output's innovations, each divided by its claimed deviation.
+
+    Readings that were not used are left out, and the rate is the mean one of those that were; an output with fewer than
+    eight of them has no entry.
+    """
+    found = {}
+    for j, name in enumerate(estimates.outputs):
+        used = np.flatnonzero(estimates.status[skip:, j] == Status.USED) + skip
+        if len(used) < 8:
+            continue
+        t = estimates.t[used]
+        scaled = estimates.innovations[used, j] / np.sqrt(estimates.innovation_variances[used, j])
+        found[name] = cumulative_periodogram(scaled, (len(t) - 1) / (t[-1] - t[0]), level, f"innovations of '{name}'")
+    return found
+
+
+def _independent(e: Estimates, chosen: list[int], L: Array, skip: int) -> float:
+    """Degrees of freedom of the mean NEES: 2 (Σ dof)² / var(Σ NEES), with the variance that the filter itself implies."""
+    e.chained("the band of NEES")
+    n, count = len(chosen), len(L)
+    steps = (np.eye(e.P.shape[1]) - e.K[skip:] @ e.H[skip:]) @ e.F[skip:]
+    at = np.arange(0, count, max(1, count // STARTS))
+    inverse = np.linalg.inv(L)
+    D = e.P[skip:][at]
+    total = float(n * len(at))
+    for lag in range(1, count):
+        inside = at + lag < count
+        at, D = at[inside], D[inside]
+        if len(at) == 0:
+            break
+        D = steps[at + lag] @ D
+        C = inverse[at + lag] @ D[:, chosen][:, :, chosen] @ np.swapaxes(inverse[at], 1, 2)
+        shared = float((C**2).sum())
+        total += 2.0 * shared
+        if shared < 1e-4 * n * len(at):
+            break
+    starts = len(range(0, count, max(1, count // STARTS)))
+    return (n * count) / (total / (n * starts))
+
+
+def _band(dof: float, level: float) -> tuple[float, float]:
+    tail = (1.0 - level) / 2.0
+    return float(chi2.ppf(tail, dof) / dof), float(chi2.ppf(1.0 - tail, dof) / dof)

@@ -1,0 +1,143 @@
+"""What every filter is: a way to predict a belief and a way to expect readings. Everything else is common.
+
+    advance: belief at t → prediction at t + Δt          absorb: prediction, readings → belief, correction
+
+A filter is a frozen object of settings; a new one states :meth:`Filter.predict` and :meth:`Filter.expect` and inherits
+Joseph's form, gating, missing and late readings, streaming, smoothing and the conformance suite.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, Fault, Faults, ModelError, SimulationError
+from veridyn.observe.measurements import Codes
+from veridyn.observe.noise import as_covariance
+from veridyn.observe.result import Belief
+from veridyn.observe.system import System
+from veridyn.observe.update import Correction, Expectation, correct, threshold
+
+Array = NDArray[np.float64]
+Late = Literal["use", "drop", "rewind"]
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """State, covariance and transition F, the derivative of the state at `t` with respect to the one before."""
+
+    x: Array
+    P: Array
+    F: Array
+    t: float
+
+
+@dataclass(frozen=True)
+class Filter(ABC):
+    """Settings that all filters share.
+
+    `gate`: the probability that an honest reading passes, such as 0.999; None lets every reading pass.
+    `late`, for readings that arrive after the filter has passed their stamp: "use" plays a log back as if all were on
+    time; "drop" leaves them out and says so; "rewind" goes back to the stamp and forward again, for readings not later
+    than `horizon` seconds.
+    """
+
+    gate: float | None = None
+    late: Late = "use"
+    horizon: float = np.inf
+
+    def __post_init__(self) -> None:
+        if self.gate is not None:
+            threshold(self.gate)
+        if self.late not in ("use", "drop", "rewind"):
+            raise ModelError(
+                Fault("the policy for late readings is unknown.", self.name, "use, drop or rewind", f"'{self.late}'")
+            )
+        if not self.horizon >= 0.0:
+            raise ModelError(Fault("the horizon is not a time.", self.name, "zero or more", f"{self.horizon}"))
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+    @abstractmethod
+    def predict(self, system: System, belief: Belief, u: Array, t: float, dt: float) -> tuple[Array, Array, Array]:
+        """x, P and F one step after the belief at t; `dt` is positive."""
+
+    @abstractmethod
+    def expect(self, system: System, x: Array, P: Array, u: Array, t: float) -> Expectation:
+        """What the sensors should read, as a line y + H dx and a noise R."""
+
+
+def starting_belief(system: System, start: Belief, first: float) -> Belief:
+    """`start` with a full covariance and a time not after the first stamp; what does not fit the system is refused."""
+    n = len(system.states)
+    P = as_covariance(start.P, system.states, "start")
+    faults = Faults()
+    moved = np.zeros(0)
+    try:
+        moved = np.asarray(system.add(start.x, np.zeros(n)))
+    except (ValueError, IndexError):
+        pass  # told below: the shapes do not belong together
+    if start.x.ndim != 1 or moved.shape != start.x.shape:
+        faults.add(
+            "the start is not a state of this system.",
+            where="start",
+            expected=f"a vector for the {n} states {', '.join(system.states)}",
+            found=f"shape {start.x.shape}",
+        )
+    elif not np.isfinite(start.x).all():
+        faults.add("the start is not finite.", where="start", found=f"{start.x}")
+    t = first if start.t is None else float(start.t)
+    if not t <= first:
+        faults.add(
+            "the start is later than the first reading.",
+            where="start",
+            expected=f"at most {first:.6g} s",
+            found=f"{t:.6g} s",
+        )
+    faults.raise_if_any(DataError)
+    return Belief(start.x, P, t)
+
+
+def advance(how: Filter, system: System, belief: Belief, u: Array, t: float) -> Prediction:
+    """The prediction at `t`; no time, no change. A state that runs away is an error that names time and state."""
+    before = t if belief.t is None else belief.t
+    if t == before:
+        return Prediction(belief.x, belief.P, np.eye(len(belief.P)), t)
+    x, P, F = how.predict(system, belief, u, before, t - before)
+    if not (np.isfinite(x).all() and np.isfinite(P).all()):
+        bad = [n for n, ok in zip(system.states, np.isfinite(P).all(axis=1)) if not ok] or list(system.states)
+        raise SimulationError(
+            Fault(
+                f"the prediction is no longer finite at {t:.6g} s.",
+                how.name,
+                found=f"{', '.join(bad[:4])} not finite",
+                hint="Look for an unstable model with too long a step, or a covariance that nothing measures.",
+            )
+        )
+    return Prediction(x, P, F, t)
+
+
+def absorb(
+    how: Filter, system: System, prediction: Prediction, values: Array, flags: Codes, u: Array
+) -> tuple[Belief, Correction, Array]:
+    """The belief after the readings `values` (m,) with their `flags`, the correction, and the H that was used."""
+    p = prediction
+    expected = how.expect(system, p.x, p.P, u, p.t)
+    if not (np.isfinite(expected.y).all() and np.isfinite(expected.H).all()):
+        ok = np.isfinite(expected.y) & np.isfinite(expected.H).all(axis=1)
+        raise SimulationError(
+            Fault(
+                f"the model of '{system.outputs[int(np.argmin(ok))]}' is not finite at {p.t:.6g} s.",
+                how.name,
+                found=f"state {p.x}",
+            )
+        )
+    c = correct(p.P, expected, system.residual(values, expected.y), flags, how.gate)
+    x = system.add(p.x, c.dx) if c.dof else p.x
+    return Belief(x, c.P, p.t), c, expected.H

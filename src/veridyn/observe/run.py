@@ -1,0 +1,126 @@
+"""The one door to every filter: settings, system, measurements and a start in, a history of estimates out.
+
+    run(EKF(gate=0.999), system, measurements, Belief(x0, P0)) → Estimates
+
+The start is the belief before the first reading. Same inputs, same numbers: nothing here is random or looks at a clock.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.observe.filter import Filter, Prediction, absorb, advance, starting_belief
+from veridyn.observe.measurements import Codes, Measurements, Status
+from veridyn.observe.result import Belief, Estimates
+from veridyn.observe.stream import Stream
+from veridyn.observe.system import System
+from veridyn.observe.update import Correction
+from veridyn.progress import Progress, silent
+
+Array = NDArray[np.float64]
+
+
+def run(
+    settings: Filter, system: System, measurements: Measurements, start: Belief, progress: Progress = silent
+) -> Estimates:
+    """Filter the columns of `measurements` that are outputs of `system`, from `start` on.
+
+    Other columns are left alone. Readings that arrive late are treated as `settings.late` says.
+    """
+    log = measurements.select(system.outputs)
+    if settings.late == "rewind" and log.arrival is not None:
+        return _replay(settings, system, log, start, progress)
+    flags = log.flags
+    if settings.late == "drop" and log.arrival is not None:
+        flags = log.flagged(log.arrival > log.t[:, None], Status.LATE).flags
+    belief = starting_belief(system, start, float(log.t[0]))
+    history = _History(system, len(log), len(belief.x))
+    u = log.inputs[0]
+    for k, t in enumerate(log.t.tolist()):
+        prediction = advance(settings, system, belief, u, t)
+        u = log.inputs[k]
+        belief, correction, H = absorb(settings, system, prediction, log.values[k], flags[k], u)
+        history.put(k, prediction, belief, correction, H)
+        if k % 100 == 0 or k + 1 == len(log):
+            progress(f"running {settings.name}", k + 1, len(log))
+    return history.estimates(log.t, settings.name)
+
+
+def _replay(settings: Filter, system: System, log: Measurements, start: Belief, progress: Progress) -> Estimates:
+    """As it would have run beside the machine: at each stamp with what had arrived by then, going back where needed."""
+    arrival = np.asarray(log.arrival)
+    late = (arrival > log.t[:, None]) & (log.flags == Status.USED)
+    stream = Stream(settings, system, start)
+    history = _History(system, len(log), len(start.x))
+    flags = log.flagged(late, Status.LATE).flags
+    waiting = deque(sorted((float(arrival[k, j]), int(k), int(j)) for k, j in np.argwhere(late)))
+    told: dict[tuple[int, int], Correction] = {}
+    for k, t in enumerate(log.t.tolist()):
+        while waiting and waiting[0][0] <= t:
+            _, past, j = waiting.popleft()
+            only = np.full(len(log.names), Status.MISSING, dtype=np.int8)
+            only[j] = Status.USED
+            step = stream.step(float(log.t[past]), log.values[past], flags=only)
+            if step.correction is not None:
+                told[past, j] = step.correction
+        step = stream.step(t, log.values[k], log.inputs[k], flags[k])
+        assert step.prediction is not None and step.correction is not None and step.H is not None
+        history.put(k, step.prediction, step.belief, step.correction, step.H)
+        if k % 100 == 0 or k + 1 == len(log):
+            progress(f"running {settings.name}", k + 1, len(log))
+    for (k, j), correction in told.items():
+        history.amend(k, j, correction)
+    return history.estimates(log.t, settings.name, replayed=True)
+
+
+class _History:
+    """Arrays that a run fills row by row."""
+
+    def __init__(self, system: System, count: int, size: int) -> None:
+        n, m = len(system.states), len(system.outputs)
+        self.system = system
+        self.x, self.x_predicted = np.empty((count, size)), np.empty((count, size))
+        self.P, self.P_predicted, self.F = (np.empty((count, n, n)) for _ in range(3))
+        self.H, self.K = np.empty((count, m, n)), np.empty((count, n, m))
+        self.innovations, self.variances = np.empty((count, m)), np.empty((count, m))
+        self.status: Codes = np.empty((count, m), dtype=np.int8)
+        self.nis, self.log_likelihood = np.empty(count), np.empty(count)
+        self.dof = np.empty(count, dtype=np.int64)
+
+    def put(self, k: int, before: Prediction, after: Belief, c: Correction, H: Array) -> None:
+        self.x_predicted[k], self.P_predicted[k], self.F[k] = before.x, before.P, before.F
+        self.x[k], self.P[k], self.H[k], self.K[k] = after.x, after.P, H, c.K
+        self.innovations[k], self.variances[k], self.status[k] = c.innovations, c.variances, c.status
+        self.nis[k], self.dof[k], self.log_likelihood[k] = c.nis, c.dof, c.log_likelihood
+
+    def amend(self, k: int, j: int, c: Correction) -> None:
+        """A reading of stamp k that came later: what it told, beside what its row told in time."""
+        self.innovations[k, j], self.variances[k, j], self.status[k, j] = c.innovations[j], c.variances[j], c.status[j]
+        self.nis[k] += c.nis
+        self.dof[k] += c.dof
+        self.log_likelihood[k] += c.log_likelihood
+
+    def estimates(self, t: Array, name: str, replayed: bool = False) -> Estimates:
+        return Estimates(
+            t=t,
+            x=self.x,
+            P=self.P,
+            states=self.system.states,
+            filter=name,
+            x_predicted=self.x_predicted,
+            P_predicted=self.P_predicted,
+            F=self.F,
+            H=self.H,
+            K=self.K,
+            innovations=self.innovations,
+            innovation_variances=self.variances,
+            status=self.status,
+            nis=self.nis,
+            dof=self.dof,
+            log_likelihood=self.log_likelihood,
+            outputs=self.system.outputs,
+            replayed=replayed,
+        )

@@ -1,0 +1,162 @@
+"""A filter beside a running program: one call per arrival, readings in any order within a horizon.
+
+    stream = Stream(EKF(late="rewind", horizon=0.2), system, Belief(x0, P0))
+    step = stream.step(t, {"encoder": 0.31});  step.belief.x, step.status
+
+Time is the caller's: every stamp comes in with its readings and nothing here looks at a clock. A reading stamped before
+the newest one is late; with "rewind" the filter goes back to the stamp and forward again through everything it remembers,
+so the newest belief is the same as if all had come in order.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
+from veridyn.observe.filter import Filter, Prediction, absorb, advance, starting_belief
+from veridyn.observe.measurements import Codes, Status
+from veridyn.observe.result import Belief
+from veridyn.observe.system import System
+from veridyn.observe.update import Correction
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """The newest `belief`, and what became of the readings just given: `status` by output, `correction`, `H`.
+
+    `prediction` and `correction` are None for readings that were dropped because they came too late.
+    """
+
+    belief: Belief
+    status: Mapping[str, Status]
+    prediction: Prediction | None = None
+    correction: Correction | None = None
+    H: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Node:
+    t: float
+    values: Array
+    flags: Codes
+    u: Array
+    belief: Belief
+
+
+def _stamp(node: _Node) -> float:
+    return node.t
+
+
+class Stream:
+    """Holds the newest belief and as much of the past as late readings may need: with "rewind", give a horizon.
+
+    It changes with every step; not for two threads at once.
+    """
+
+    def __init__(self, settings: Filter, system: System, start: Belief) -> None:
+        if not system.outputs:
+            raise ModelError(Fault("the system has no outputs.", settings.name))
+        self.settings, self.system = settings, system
+        self._start = start
+        self._past: list[_Node] = []
+
+    @property
+    def belief(self) -> Belief:
+        return self._past[-1].belief if self._past else self._start
+
+    def step(
+        self,
+        t: float,
+        values: ArrayLike | Mapping[str, float],
+        inputs: ArrayLike | None = None,
+        flags: Codes | None = None,
+    ) -> Step:
+        """Take in readings stamped `t`: an array (m,) with NaN where there is none, or a mapping by output.
+
+        `inputs` act from `t` on; without them, those before go on acting.
+        """
+        readings, codes = self._read(t, values, flags)
+        if not self._past:
+            root = starting_belief(self.system, self._start, t)
+            u = np.zeros(0) if inputs is None else np.atleast_1d(np.asarray(inputs, dtype=np.float64))
+            empty = np.full(len(codes), Status.MISSING, dtype=np.int8)
+            self._past = [_Node(t if root.t is None else root.t, readings, empty, u, root)]
+        newest = self._past[-1].t
+        if t < newest and self.settings.late == "use":
+            raise DataError(
+                Fault(
+                    "the clock runs backwards.",
+                    f"step at {t:.6g} s",
+                    f"{newest:.6g} s or later",
+                    hint='late="rewind" takes readings in any order within a horizon; late="drop" leaves them out.',
+                )
+            )
+        if t < newest and (self.settings.late == "drop" or t < max(newest - self.settings.horizon, self._past[0].t)):
+            told = np.where(codes == Status.USED, Status.LATE, codes)
+            return Step(self.belief, self._named(told))
+        at = bisect_right(self._past, t, key=_stamp) if t < newest else len(self._past)
+        u = self._past[at - 1].u if inputs is None else np.atleast_1d(np.asarray(inputs, dtype=np.float64))
+        prediction, belief, correction, H = self._pass(self._past[at - 1], t, readings, codes, u)
+        redone = [_Node(t, readings, codes, u, belief)]
+        for node in self._past[at:]:
+            again = self._pass(redone[-1], node.t, node.values, node.flags, node.u)[1]
+            redone.append(_Node(node.t, node.values, node.flags, node.u, again))
+        self._past[at:] = redone
+        self._forget()
+        return Step(self.belief, self._named(correction.status), prediction, correction, H)
+
+    def predict(self, t: float) -> Belief:
+        """The belief at a time not before the newest, without taking anything in."""
+        node = self._past[-1] if self._past else None
+        if node is None or not t >= node.t:
+            raise DataError(Fault("there is nothing to predict from.", f"prediction at {t:.6g} s"))
+        p = advance(self.settings, self.system, node.belief, node.u, t)
+        return Belief(p.x, p.P, t)
+
+    def _pass(
+        self, before: _Node, t: float, values: Array, flags: Codes, u: Array
+    ) -> tuple[Prediction, Belief, Correction, Array]:
+        prediction = advance(self.settings, self.system, before.belief, before.u, t)
+        belief, correction, H = absorb(self.settings, self.system, prediction, values, flags, u)
+        return prediction, belief, correction, H
+
+    def _forget(self) -> None:
+        if self.settings.late != "rewind":
+            self._past = self._past[-1:]
+            return
+        oldest = self._past[-1].t - self.settings.horizon
+        first = bisect_right(self._past, oldest, key=_stamp) - 1
+        if first > 0:
+            self._past = self._past[first:]
+
+    def _read(self, t: float, values: ArrayLike | Mapping[str, float], flags: Codes | None) -> tuple[Array, Codes]:
+        outputs = self.system.outputs
+        faults = Faults()
+        if not np.isfinite(t):
+            faults.add("the stamp is not a time.", where="step", found=f"{t}")
+        if isinstance(values, Mapping):
+            for name in values:
+                if name not in outputs:
+                    faults.add(f"there is no output '{name}'.", where="step", hint=did_you_mean(name, outputs))
+            readings = np.array([float(values.get(name, np.nan)) for name in outputs])
+            absent = np.array([name not in values for name in outputs])
+        else:
+            readings = np.asarray(values, dtype=np.float64)
+            absent = np.zeros(len(outputs), dtype=np.bool_)
+            if readings.shape != (len(outputs),):
+                faults.add("wrong shape.", where="step", expected=f"({len(outputs)},)", found=f"{readings.shape}")
+        faults.raise_if_any(DataError)
+        codes = np.zeros(len(outputs), dtype=np.int8) if flags is None else np.array(flags, dtype=np.int8)
+        codes[absent & (codes == Status.USED)] = Status.MISSING
+        codes[(codes == Status.USED) & ~np.isfinite(readings)] = Status.NOT_FINITE
+        return readings, codes
+
+    def _named(self, codes: Codes) -> dict[str, Status]:
+        return {name: Status(int(code)) for name, code in zip(self.system.outputs, codes)}

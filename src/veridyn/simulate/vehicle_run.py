@@ -1,0 +1,277 @@
+"""Drive a car along a road, and what is known of it afterwards.
+
+    run = drive(Vehicle(), sinusoidal_steering(), Flat(), duration=20.0)
+    motion = to_motion(run, tree)                # what an identification of that tree takes, without any error
+
+Accelerations and wrenches come from the equations of motion at the very instants of the samples; nothing is differenced.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import root
+
+from veridyn.errors import DataError, Fault, ModelError
+from veridyn.mechanics.road import Flat, Road
+from veridyn.model.motion import BaseMotion, Motion
+from veridyn.model.tree import Tree
+from veridyn.simulate import vehicle_equations as eq
+from veridyn.simulate.vehicle import Vehicle
+from veridyn.simulate.vehicle_manoeuvre import VehicleManoeuvre
+
+Array = NDArray[np.float64]
+FLAT = Flat()
+
+
+@dataclass(frozen=True, eq=False)
+class VehicleRun:
+    """N samples of a car that was driven: states and outputs of the equations, by name in the properties.
+
+    Vectors are in the chassis frame at its origin unless a name says otherwise; wheels front left, front right, rear left, rear right.
+    """
+
+    vehicle: Vehicle
+    manoeuvre: str
+    t: Array
+    states: Array
+    outputs: Array
+    inputs: Array
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def _state(self, first: int, count: int) -> Array:
+        return self.states[:, first : first + count]
+
+    def _output(self, first: int, *shape: int) -> Array:
+        return self.outputs[:, first : first + int(np.prod(shape))].reshape(-1, *shape)
+
+    @property
+    def position(self) -> Array:
+        """Of the chassis origin in the ground's frame (N, 3)."""
+        return self._state(eq.POSITION, 3)
+
+    @property
+    def quaternion(self) -> Array:
+        """Attitude, from chassis to ground, scalar first (N, 4)."""
+        return self._state(eq.QUATERNION, 4)
+
+    @property
+    def base(self) -> BaseMotion:
+        """The chassis: ω, ω̇, specific acceleration v̇ − g, velocity."""
+        return BaseMotion(
+            self._state(eq.OMEGA, 3), self._output(eq.ALPHA, 3), self._output(eq.ACC, 3), self._state(eq.VELOCITY, 3)
+        )
+
+    @property
+    def clearance(self) -> tuple[Array, Array, Array]:
+        """z, ż, z̈ of the wheels, each (N, 4)."""
+        return self._state(eq.Z, 4), self._state(eq.ZD, 4), self._output(eq.ZDD, 4)
+
+    @property
+    def wheel_angle(self) -> tuple[Array, Array, Array]:
+        """Rotation of the wheels in their carriers, its rate and acceleration, each (N, 4)."""
+        return self._state(eq.ANGLE, 4), self._state(eq.SPIN, 4), self._output(eq.SPIND, 4)
+
+    @property
+    def wheel_place(self) -> tuple[Array, Array, Array]:
+        """Half track (+y), wheelbase (+x), toe or steering, camber, kingpin (N, 4, 5) beside the design, their rates and accelerations."""
+        return self._output(eq.WHEEL, 4, 5), self._output(eq.WHEELD, 4, 5), self._output(eq.WHEELDD, 4, 5)
+
+    @property
+    def wheel_wrench(self) -> Array:
+        """What the dynamometers read (N, 4, 6): force and moment on the carrier by the wheel, at the wheel centre, in the carrier's frame."""
+        return self._output(eq.WRENCH, 4, 6)
+
+    @property
+    def tyre(self) -> dict[str, Array]:
+        """Of each tyre (N, 4): load, deflection and its rate, slips kappa and alpha, and the forces fx, fy in the road's plane."""
+        names = ("load", "deflection", "deflection_rate", "kappa", "alpha", "fx", "fy")
+        values = self._output(eq.TYRE, 4, 7)
+        return {name: values[:, :, k] for k, name in enumerate(names)}
+
+    @property
+    def drive_torque(self) -> Array:
+        """On the wheels by their shafts (N, 4)."""
+        return self._output(eq.DRIVE, 4)
+
+    @property
+    def brake_torque(self) -> Array:
+        return self._output(eq.BRAKING, 4)
+
+    @property
+    def air_wrench(self) -> Array:
+        """On the chassis (N, 6)."""
+        return self._output(eq.AIR, 6)
+
+    @property
+    def steering_wheel(self) -> Array:
+        """The driver's angle (N,)."""
+        return self.inputs[:, eq.HAND]
+
+    @property
+    def rack(self) -> Array:
+        """The mean angle that the rack asks of the front wheels (N,)."""
+        return self.states[:, eq.RACK]
+
+
+def settle(vehicle: Vehicle, road: Road = FLAT, x: float = 0.0, speed: float = 0.0) -> Array:
+    """The state in which the car stands still on the road at (x, 0), every force in balance; with its wheels rolling at `speed`.
+
+    Solves seven equations, height, roll, pitch and clearances, and lets compliances, rack and engine mounts follow. At speed it
+    is where driving begins, not yet the balance of driving.
+    """
+    P, packed, work = vehicle.packed(), road.packed, eq.workspace()
+    state, dx, out = np.zeros(eq.STATES), np.zeros(eq.STATES), np.zeros(eq.OUTPUTS)
+    rest = np.zeros(eq.INPUTS)
+    design = np.array(vehicle.suspension.design)
+    state[0] = x
+
+    def rates(unknown: Array) -> Array:
+        state[2] = unknown[0]
+        state[3:7] = np.array([1.0, unknown[1] / 2, unknown[2] / 2, 0.0])
+        state[3:7] /= np.linalg.norm(state[3:7])
+        state[eq.Z : eq.Z + 4] = unknown[3:]
+        eq.rates(state, rest, P, packed, dx, out, work)
+        return np.concatenate([dx[[9, 10, 11]], dx[eq.ZD : eq.ZD + 4]])
+
+    ground = float(road.height(x + vehicle.wheelbase / 2))
+    radius = float(P.tyres.radius.mean())
+    unknown = np.concatenate([[ground + radius - 0.02 - design.mean(), 0.0, 0.0], design])
+    lag = P.tables.lag[0] ** 2
+    left = np.inf
+    for _ in range(12):
+        found = root(rates, unknown, tol=1e-13)
+        unknown = found.x
+        left = float(np.abs(rates(unknown)).max())
+        change = np.zeros_like(state)
+        change[eq.BUSH : eq.BUSH + 20] = dx[eq.BUSHD : eq.BUSHD + 20] / lag
+        change[eq.RACK] = dx[eq.RACK + 1] / P.steering[1] ** 2
+        if vehicle.driveline.flexible:
+            change[eq.BLOCK] = dx[eq.BLOCK + 1] * vehicle.driveline.block_mass / vehicle.driveline.mount[0]
+        state += change
+        if np.abs(change).max() < 1e-14:
+            break
+    if not left < 1e-6:
+        raise ModelError(
+            Fault(
+                "it finds no balance on its springs.",
+                where=vehicle.name,
+                expected="clearances at which the car stands",
+                found=f"accelerations up to {left:.3g} m/s² or rad/s²",
+                hint="Check offsets and stiffnesses: off + k z must carry each wheel's share.",
+            )
+        )
+    if speed:
+        deflection = out[eq.TYRE + 1 : eq.TYRE + 28 : 7]
+        state[eq.VELOCITY] = speed
+        state[eq.SPIN : eq.SPIN + 4] = speed / (P.tyres.radius - deflection / 3.0)
+        state[eq.ENGINE] = state[eq.SPIN : eq.SPIN + 2].mean()
+    return state
+
+
+def drive(
+    vehicle: Vehicle,
+    manoeuvre: VehicleManoeuvre,
+    road: Road = FLAT,
+    duration: float = 20.0,
+    step: float = 1e-3,
+    every: int = 1,
+    start: Array | None = None,
+) -> VehicleRun:
+    """`duration` seconds of a manoeuvre on a road, by steps of `step` seconds, each `every`-th kept.
+
+    Begins at rest on the springs at the manoeuvre's first speed (:func:`settle`) and drives the manoeuvre's lead-in first, so that
+    t = 0 is at x ≈ 0; or at the state `start`, without lead-in.
+    """
+    if not (step > 0.0 and duration >= step and every >= 1 and np.isfinite(duration)):
+        raise DataError(
+            Fault(
+                "there is nothing to drive.",
+                "drive",
+                "a positive step, a duration of at least one step, every ≥ 1",
+                f"step {step:g} s, duration {duration:g} s, every {every}",
+            )
+        )
+    P, packed, work = vehicle.packed(), road.packed, eq.workspace()
+    if start is None:
+        speed = float(manoeuvre.speed(np.zeros(1))[0])
+        before = round(manoeuvre.lead_in / step)
+        x = settle(vehicle, road, -speed * before * step, speed)
+        if before:
+            _march(vehicle, x, manoeuvre, -before, 0, step, before, P, packed, work)
+    else:
+        x = np.array(start, dtype=np.float64)
+    count = int(np.floor(duration / step + 1e-9))
+    return _march(vehicle, x, manoeuvre, 0, count, step, every, P, packed, work)
+
+
+def _march(
+    vehicle: Vehicle,
+    x: Array,
+    manoeuvre: VehicleManoeuvre,
+    first: int,
+    last: int,
+    step: float,
+    every: int,
+    P: eq.CarNumbers,
+    road: Array,
+    work: eq.Work,
+) -> VehicleRun:
+    """From step `first` to step `last`; x becomes the state at the end."""
+    halves = np.arange(2 * first, 2 * last + 1) * (0.5 * step)
+    inputs = manoeuvre.inputs(halves)
+    samples = (last - first) // every + 1
+    states, outputs = np.zeros((samples, eq.STATES)), np.zeros((samples, eq.OUTPUTS))
+    kept = eq.march(x, inputs, step, every, P, road, states, outputs, work)
+    t = halves[:: 2 * every]
+    if kept < samples:
+        raise DataError(
+            Fault(
+                "the simulation broke down: its state is no longer finite.",
+                where=f"{vehicle.name}, {manoeuvre.name}",
+                found=f"at t = {t[kept]:.3f} s",
+                hint="Try a smaller step; very stiff springs or small friction speeds need one.",
+            )
+        )
+    return VehicleRun(vehicle, manoeuvre.name, t, states, outputs, inputs[:: 2 * every])
+
+
+def to_motion(run: VehicleRun, tree: Tree) -> Motion:
+    """The run as a motion of the car of 20 or 38 degrees of freedom: coordinates by name, wheel wrenches on the unsprung bodies.
+
+    Coordinates are z, beta, theta, zt and, where a tree has them, dl, dL, camber and kingpin, each with the number of its wheel, 1 to 4.
+    The body that carries wheel i is the antecedent of the one that turns by theta i. What a tree has no coordinate for
+    is left out, as it is in an identification with that tree.
+    """
+    wheels = {"z": run.clearance, "theta": run.wheel_angle}
+    wheels |= {name: _nth(run.wheel_place, k) for k, name in enumerate(("dl", "dL", "beta", "camber", "kingpin"))}
+    zt = run.tyre["deflection"]
+    rate = run.tyre["deflection_rate"]
+    wheels["zt"] = (zt, rate, np.gradient(rate, run.t, axis=0))  # no mass moves with it, so no row depends on this
+    known = {f"{name}{i + 1}": _nth(values, i) for name, values in wheels.items() for i in range(4)}
+    mean = [0.5 * (a + b) for a, b in zip(known["beta1"], known["beta2"], strict=True)]
+    known["beta"] = (mean[0], mean[1], mean[2])
+    unknown = [c for c in tree.coordinates if c not in known]
+    if unknown:
+        raise ModelError(
+            Fault(
+                f"the simulator does not know the coordinate '{unknown[0]}'.",
+                where=tree.name,
+                expected="z1, beta1, theta1, zt1, dl1, dL1, camber1, kingpin1 and so on to 4",
+            )
+        )
+    q, qd, qdd = (np.stack([known[c][k] for c in tree.coordinates], axis=1) for k in range(3))
+    carriers = {b.coordinate_name: b.antecedent for b in tree.bodies if b.coordinate_name.startswith("theta")}
+    wrench = run.wheel_wrench
+    wrenches = {str(carriers[f"theta{i + 1}"]): wrench[:, i] for i in range(4)}
+    return Motion(run.t, q, qd, qdd, run.base, wrenches=wrenches)
+
+
+def _nth(values: tuple[Array, Array, Array], k: int) -> tuple[Array, Array, Array]:
+    """One wheel of (N, 4), or one quantity of (N, 4, 5)."""
+    a, b, c = values
+    return a[..., k], b[..., k], c[..., k]
