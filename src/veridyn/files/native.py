@@ -19,6 +19,7 @@ from veridyn.files.expressions import is_constant_name
 from veridyn.files.native_bodies import read_body
 from veridyn.files.native_parameters import ParameterSection, read_parameters
 from veridyn.files.native_write import FORMAT, model_text, save_model
+from veridyn.files.urdf import load_urdf
 from veridyn.files.yaml_nodes import compose, line_of, name_in, text_of
 from veridyn.files.yaml_reader import Reader
 from veridyn.model.check import check_tree
@@ -41,7 +42,7 @@ ELEMENT = ("kind", "on", "value", "name", "signal", "typical", "unit")
 def load_model(path: str | Path) -> Tree:
     """The machine that a model file describes; a :class:`FileError` or :class:`ModelError` tells all that is wrong."""
     file = Path(path)
-    return parse_model(text_of(file), source=file.name)
+    return load_urdf(file) if file.suffix.lower() == ".urdf" else parse_model(text_of(file), source=file.name)
 
 
 def parse_model(text: str, source: str = "model") -> Tree:

@@ -2,9 +2,10 @@
 
     tyre = load_tir("205_60R15.tir", side="right")
 
-A file has sections in brackets, lines ``KEY = value``, strings in quotes, tables of numbers, and comments after ``$`` or ``!``. Its coefficients
-are in ISO axes and radians whatever the section [UNITS] says; lengths, forces, speeds and the ranges of angles are in the units named
-there, or else SI. What veridyn does not use is kept in ``parameters.other``; a DataWarning names what of it could change the forces.
+A file has sections in brackets, lines ``KEY = value``, strings in quotes, tables of numbers, and comments after ``$`` or ``!``. Its
+coefficients are in ISO axes and radians whatever the section [UNITS] says; lengths, forces, speeds and the ranges of angles are in the
+units named there, or else SI. What veridyn does not use is kept in ``parameters.other``; a DataWarning names what of it could change
+the forces.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ WORDS = {
     **dict.fromkeys(("inch", "in"), "inch"),
     **dict.fromkeys(("foot", "feet", "ft"), "ft"),
     **dict.fromkeys(("newton", "newtons", "n"), "N"),
-    **dict.fromkeys(("kilonewton", "kn"), "kN"),
+    **dict.fromkeys(("kilonewton", "knewton", "kn"), "kN"),
     **dict.fromkeys(("pound_force", "pound-force", "lbf"), "lbf"),
     **dict.fromkeys(("radian", "radians", "rad"), "rad"),
     **dict.fromkeys(("degree", "degrees", "deg"), "deg"),
@@ -42,7 +43,7 @@ WORDS = {
     **dict.fromkeys(("gram",), "gram"),
     **dict.fromkeys(("pound_mass", "pound-mass", "lbm"), "lb"),
     **dict.fromkeys(("second", "seconds", "sec", "s"), "s"),
-    **dict.fromkeys(("millisecond", "msec", "ms"), "ms"),
+    **dict.fromkeys(("millisecond", "milli", "msec", "ms"), "ms"),
     **dict.fromkeys(("minute", "min"), "min"),
     **dict.fromkeys(("hour",), "h"),
 }
@@ -95,33 +96,28 @@ def parse_tir(text: str, source: str = "tyre", side: Literal["left", "right"] | 
     """The tyre that the text of a file describes; a FileError tells all that is wrong. `source` stands in messages."""
     faults = Faults()
     lines = list(_lines(text, faults))
-    known = _by_name(lines, faults)
     _check_format(lines, source)
+    known = _by_name(lines, faults)
     units = _units({line.key: line for line in lines if line.section == "UNITS"}, faults)
     values: dict[str, Any] = {}
     for name, line in known.items():
         number = _number(line.text)
         if number is None:
             faults.add("it is not a number.", where=name, found=f"'{line.text}'", line=line.number)
-            values[name] = 1.0  # so that it is not called missing as well
         else:
             values[name] = convert(number, UNITS[name].format(**units), _si(name)) if name in UNITS else number
-    for low, high in zip(RANGES[::2], RANGES[1::2], strict=True):
-        if low in values and values[low] == values.get(high):  # some writers leave both at zero
-            del values[low], values[high]
+    open_ends = [name for name in RANGES if name != "FZMIN" and values.get(name) == 0.0]
+    for name in open_ends:  # a side that was not measured; to stop there would leave no force
+        del values[name]
     other = tuple((line.section, line.key, line.text) for line in lines if _name(line.key) not in NAMES)
-    missing = [name for name in ESSENTIAL if name not in values and name not in ("LFZO", "LONGVL")]
     try:
         tyre = TyreParameters(**values, other=other)
     except ModelError as error:
-        named = {fault.where.removeprefix("tyre coefficient "): fault for fault in error.faults}
-        faults.extend(at_line(f, known[n].number if n in known else None) for n, f in named.items() if n not in missing)
-        for name in missing:
-            faults.add("it is missing.", where=f"[{_section(name)}] {name}", expected=ESSENTIAL[name])
+        faults.extend(_named(error.faults, values, known))
         tyre = None
     if faults or tyre is None:
         raise FileError(faults.found, source)
-    _report(lines, source)
+    _report(lines, open_ends, source)
     return tyre if side is None else _on_side(tyre, side)
 
 
@@ -222,6 +218,16 @@ def _check_format(lines: Iterable[_Line], source: str) -> None:
     )
 
 
+def _named(faults: Iterable[Fault], values: Mapping[str, float], known: Mapping[str, _Line]) -> Iterable[Fault]:
+    """The faults of the tyre in the words of its file: with their lines, and absent where they are already told."""
+    for fault in faults:
+        name = fault.where.removeprefix("tyre coefficient ")
+        if name in values or name not in ESSENTIAL:
+            yield at_line(fault, known[name].number if name in known else None)
+        elif name not in known:
+            yield Fault("it is missing.", f"[{_section(name)}] {name}", ESSENTIAL[name])
+
+
 def _units(said: Mapping[str, _Line], faults: Faults) -> dict[str, str]:
     """Quantity → the symbol of its unit, SI where the file is silent."""
     symbols = {quantity: WORDS[word] for quantity, word in SI.items()}
@@ -243,8 +249,8 @@ def _units(said: Mapping[str, _Line], faults: Faults) -> dict[str, str]:
     return symbols
 
 
-def _report(lines: Iterable[_Line], source: str) -> None:
-    """One warning for all that the file says about forces and this model does not know."""
+def _report(lines: Iterable[_Line], open_ends: Iterable[str], source: str) -> None:
+    """One warning for all that the file says about forces and this model does not follow."""
     unused = [
         f"{line.key} (line {line.number})"
         for line in lines
@@ -253,10 +259,11 @@ def _report(lines: Iterable[_Line], source: str) -> None:
         and (line.section.endswith("COEFFICIENTS") or line.section == "VERTICAL")
         and (_number(line.text) or 0.0) != (1.0 if line.section.startswith("SCALING") else 0.0)
     ]
-    if any(line.section == "DEFLECTION_LOAD_CURVE" for line in lines):
-        unused.append("[DEFLECTION_LOAD_CURVE] (the load follows VERTICAL_STIFFNESS)")
+    tables = dict.fromkeys(line.section for line in lines if not line.key and line.section != "SHAPE")
+    unused += [f"the table [{section}]" for section in tables]
+    unused += [f"{name} = 0 (nothing was measured there; the formula is continued)" for name in open_ends]
     if unused:
-        warn(DataWarning, Fault("these are kept but not used by the tyre model: " + ", ".join(unused) + ".", source))
+        warn(DataWarning, Fault("the tyre model does not use: " + ", ".join(unused) + ".", source))
 
 
 def _on_side(tyre: TyreParameters, side: Literal["left", "right"]) -> TyreParameters:
@@ -276,11 +283,7 @@ def _si(name: str) -> str:
 
 
 def _section(name: str) -> str:
-    return next(
-        section
-        for section, pattern in SECTIONS.items()
-        if re.fullmatch(pattern, name) and (name != "LONGVL" or section == "MODEL")
-    )
+    return next(section for section, pattern in SECTIONS.items() if re.fullmatch(pattern, name))
 
 
 def _number(text: str) -> float | None:

@@ -21,7 +21,7 @@ from veridyn.identify.threads import one_blas_thread
 
 Array = NDArray[np.float64]
 Weighting = Literal["rows", "none"]
-EXACT = 1e-13  # of the measurement: a residual below this is rounding, and no weight may be made of it
+EXACT = 1e-7  # of the measurement: no sensor is better, so a smaller residual is exact data, and no weight may be made of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +85,7 @@ def solve(
         else:
             row_sigma = np.ones(len(observed.rows))
         R = observed.stacked(list(1.0 / row_sigma))
-        typical = observed.parameters.typical[list(observed.columns)]
-        groups = group(R[:, :-1], typical, tolerance)
+        groups = separable(observed, tolerance)
         if not groups.kept:
             raise IdentificationError(
                 Fault(
@@ -96,6 +95,14 @@ def solve(
                 )
             )
         return solved(observed, R, groups, row_sigma, tolerance)
+
+
+def separable(observed: Observation, tolerance: float = RANK_TOLERANCE) -> Groups:
+    """What the equations can tell apart, whatever their weights: every row counts by the size of its own columns."""
+    typical = observed.parameters.typical
+    sizes = [float(np.linalg.norm(f.R[:, :-1] * typical[list(f.columns)])) for f in observed.rows]
+    R = observed.stacked([1.0 / size if size > 0.0 else 1.0 for size in sizes])
+    return group(R[:, :-1], typical[list(observed.columns)], tolerance)
 
 
 def solved(observed: Observation, R: Array, groups: Groups, row_sigma: Array, tolerance: float) -> Solution:

@@ -6,7 +6,7 @@ processes and several logs are the same operation. Weights, deviations, ranks an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -155,19 +155,18 @@ class Stream:
     executor: Executor | None = None
     progress: Progress = silent
 
-    def observe(self, weigh: Weigh | None = None) -> Observation:
-        """The factors of all rows; where `weigh` is given, of equations times what it says."""
+    def observe(self) -> Observation:
+        """The factors of all rows."""
+        return self.merged(self.each(Plan.factors))
+
+    def merged(self, parts: Iterable[tuple[RowFactor, ...]]) -> Observation:
+        """The factors of all jobs together."""
         plan = self.plan
-        factors = self.empty()
+        factors = tuple(empty(plan.tree.rows[r], plan.columns[k], plan.how.method) for k, r in enumerate(plan.rows))
         with one_blas_thread():
-            for part in self.each(partial(Plan.factors, weigh=weigh)):
+            for part in parts:
                 factors = tuple(a.merge(b) for a, b in zip(factors, part, strict=True))
         return Observation(plan.tree.parameters, tuple(f.finished() for f in factors))
-
-    def empty(self) -> tuple[RowFactor, ...]:
-        """Factors of no equations."""
-        plan = self.plan
-        return tuple(empty(plan.tree.rows[r], plan.columns[k], plan.how.method) for k, r in enumerate(plan.rows))
 
     def each(self, work: Callable[[Plan, Job], T], lead: int = 0, task: str = "streaming samples") -> Iterator[T]:
         """What `work` makes of each job, in order. With an executor of processes, `work` and its results travel.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -44,6 +45,33 @@ class RowReport:
         return self.rms / self.measured_rms if self.measured_rms > 0 else float("nan")
 
 
+@dataclass(frozen=True)
+class Feasibility:
+    """That parameters are physically possible, and what it cost.
+
+    `least`: for each real body, the smallest eigenvalue of its pseudo-inertia, all positive. `cost_percent`: by how much the weighted
+    residual is larger than that of least squares. `bound`: bodies and elements that the constraints hold where they are; `broken`:
+    those that least squares, nearest to the tree's values, would have made impossible.
+    """
+
+    least: Mapping[str, float]
+    cost_percent: float
+    bound: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+
+    @property
+    def feasible(self) -> bool:
+        return all(v > 0.0 for v in self.least.values())
+
+    def summary(self) -> str:
+        listed = ", ".join(f"{name} {value:.3g}" for name, value in self.least.items())
+        lines = [f"physically consistent, residual {self.cost_percent:.3g} % above least squares"]
+        lines.append(f"least eigenvalue of each pseudo-inertia: {listed}")
+        lines += [f"at a bound: {', '.join(self.bound)}"] if self.bound else []
+        lines += [f"least squares alone would break: {', '.join(self.broken)}"] if self.broken else []
+        return "\n".join(lines)
+
+
 @dataclass(frozen=True, eq=False)
 class Fit:
     """Base parameters with their standard deviations.
@@ -51,6 +79,10 @@ class Fit:
     `names` carry an R where standard parameters are grouped (see ``base.relations()``). `sigma` are standard deviations by (27),
     `relative_sigma` is σ % = 100 σ/|value| of (28). `residual_sigma` is (26), 1 where the row weights are right.
     `condition` is that of the weighted, unscaled base regressor; `condition_scaled` uses typical sizes.
+
+    Estimators that decide every standard parameter add `standard_values`; with a prior `standard_covariance` and `prior_share`, the
+    share of the prior's variance that is left (1 where the data said nothing); with constraints `feasibility`. All are over the
+    parameters of the tree, NaN in the share where a parameter was not asked. A deviation that is not to be had is NaN.
     """
 
     tree: Tree
@@ -65,6 +97,10 @@ class Fit:
     acceptance: Acceptance = SIGMA_BELOW_TEN
     notes: tuple[str, ...] = ()
     removed: tuple[str, ...] = field(default=())
+    standard_values: Array | None = None
+    standard_covariance: Array | None = None
+    prior_share: Array | None = None
+    feasibility: Feasibility | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -108,12 +144,14 @@ class Fit:
 
     @property
     def standard(self) -> Array:
-        """Standard parameters, all of the tree's, that reproduce the fit: grouped members at their priors (zero where unknown).
+        """Standard parameters, all of the tree's, that reproduce the fit: `standard_values` where the estimator decided them, else
+        grouped members at their priors (zero where unknown).
 
         They give the same forces on what was excited; split within a group they are the prior's word, not the data's.
         """
         p = self.tree.parameters
-        phi = np.where(np.isfinite(p.values), p.values, 0.0)
+        start = p.values if self.standard_values is None else self.standard_values
+        phi = np.where(np.isfinite(start), start, 0.0)
         leads = list(self.base.columns)
         phi[[p.index(n) for n in self.removed]] = 0.0
         phi[leads] = 0.0
@@ -147,5 +185,6 @@ class Fit:
             for r in self.rows
         ]
         lines += [f"removed as inessential: {', '.join(self.removed)}"] if self.removed else []
+        lines += [] if self.feasibility is None else [self.feasibility.summary()]
         lines += list(self.notes)
         return "\n".join(lines)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from veridyn.errors import Faults, ModelError
-from veridyn.mechanics.natural_geometry import QUARTER_TURN, Geometry, frame
+from veridyn.mechanics.natural_geometry import IN_SPAN, QUARTER_TURN, Geometry, frame
 from veridyn.model.natural import Angle, Joint, Marker, RigidBody
 
 Array = NDArray[np.float64]
@@ -265,21 +265,23 @@ class _Writer:
         """Points and vectors beyond the basis are combinations of it, component by component (34)."""
         basis, m = self.g.bases[body], self.g.mechanism
         in_basis = {basis.origin, *(s[-1] for s in basis.sources)}
-        base = {basis.origin, *(e for s in basis.sources for e in s)}
         points = m.body(body).points
         for name, x in places.items():
             if name in in_basis:
                 continue
             row = f"{body}: {name}"
-            known = self.implied(base | {name})
+            c = basis.weights(x - basis.local_origin if name in points else x)
+            c[np.abs(c) < IN_SPAN * np.abs(c).max(initial=0.0)] = 0.0
+            used = {e for s, w in zip(basis.sources, c, strict=False) if w or m.dimension == 2 for e in s}
+            known = self.implied(used | {name} | ({basis.origin} if name in points else set()))
             if known is not None:
                 at = known[1]
-                c = basis.weights(x - basis.local_origin if name in points else x)
-                directions = [_local(s, at) for s in basis.sources]
-                if len(c) > len(directions):
+                there = at[basis.origin] if name in points else np.zeros(m.dimension)
+                directions = [_local(s, at) if used.issuperset(s) else there for s in basis.sources]
+                if m.dimension == 2 and directions:
                     directions.append(QUARTER_TURN @ directions[0])
-                there = sum((w * d for w, d in zip(c, directions, strict=True)), at[basis.origin] * (name in points))
-                self.agree(where, row, 0.0, float(np.linalg.norm(at[name] - there)), known[0])
+                there = there + sum((w * d for w, d in zip(c, directions, strict=True) if w), np.zeros(m.dimension))
+                self.agree(where, row, float(np.linalg.norm(at[name] - there)), 0.0, known[0])
                 continue
             A = self.g.on_body(body, x) if name in points else self.g.along(body, x)
             for axis, line in zip("xyz", self.g.elements[name] - A, strict=False):
@@ -291,7 +293,7 @@ class _Writer:
                 f"the constraint '{name}' contradicts {owner}, which has the same points and vectors.",
                 where=where,
                 expected=f"{there:.9g}",
-                found=f"{here:.9g} (squared length or product)",
+                found=f"{here:.9g} (squared length, product or offset)",
             )
 
     def loose_vectors(self) -> None:

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lu_factor, lu_solve
 
 from veridyn.errors import Fault, SimulationError
+from veridyn.mechanics.natural_bordered import Bordered
 from veridyn.mechanics.natural_dynamics import NaturalState, Stabilisation
 from veridyn.mechanics.natural_system import NaturalSystem
 
@@ -36,14 +36,13 @@ def index3_step(system: NaturalSystem, state: NaturalState, h: float, values: Ar
     for _ in range(how.iterations):
         qd = 2.0 / h * q + qd_hat  # (40)
         qdd = 4.0 / h**2 * q + qdd_hat
-        acting = lam + alpha * phi
-        residual = w * (M @ qdd + J.T @ acting - forces.forces(q, qd, values))  # (41)
+        residual = w * (M @ qdd + J.T @ lam - forces.forces(q, qd, values))  # (41)
         K, C = forces.tangents(q, qd, values)
-        tangent = M + 0.5 * h * C + w * (alpha * J.T @ J + K + constraints.curvature(q, acting))
-        step = np.linalg.solve(tangent, -residual)
+        tangent = M + 0.5 * h * C + w * (K + constraints.curvature(q, lam))
+        step, growth = Bordered(tangent, J, w * alpha).solve(-residual, phi)
         q = q + step
+        lam = lam + growth / w  # (39), after the solve: α (Φ + Φ_q Δq), the α Φ of the new pose
         phi, J = constraints.evaluate(q)
-        lam = lam + alpha * phi  # (39), after the solve
         moved = float(np.abs(step).max(initial=0.0))
         if not np.isfinite(moved):
             break
@@ -75,19 +74,16 @@ def _projected(
 ) -> NaturalState:
     K, C = system.forces.tangents(q, qd, values)
     metric = system.mass + 0.5 * h * C + 0.25 * h * h * K
-    beta = 0.25 * h * h * alpha
-    lu = lu_factor(metric + beta * J.T @ J, check_finite=False)
+    system_matrix = Bordered(metric, J, 0.25 * h * h * alpha)
 
     def project(x: Array, target: Array) -> Array:
-        right, sigma = metric @ x, np.zeros(len(target))
-        before = np.inf
+        right, sigma, before = metric @ x, np.zeros(len(target)), np.inf
         for _ in range(PROJECTIONS):
-            x = lu_solve(lu, right - J.T @ (sigma - beta * target), check_finite=False)
-            off = J @ x - target
-            open_by = float(np.abs(off).max(initial=0.0))
+            x, growth = system_matrix.solve(right - J.T @ sigma, -target)
+            open_by = float(np.abs(J @ x - target).max(initial=0.0))
             if open_by <= CLOSED * max(1.0, float(np.abs(target).max(initial=0.0))) or open_by > 0.5 * before:
                 break
-            sigma, before = sigma + beta * off, open_by
+            sigma, before = sigma + growth, open_by
         return x
 
     qd = project(qd, np.zeros(len(lam)))

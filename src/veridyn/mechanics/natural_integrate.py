@@ -27,6 +27,7 @@ from veridyn.progress import Progress, silent
 Array = NDArray[np.float64]
 Formulation = Literal["index3", "penalty", "augmented", "r_matrix"]
 FORMULATIONS = ("index3", "penalty", "augmented", "r_matrix")
+RUNAWAY = 1e6  # a repetition that moves the state by this many times its size will not come back
 Loads = Callable[[float], Mapping[str, ArrayLike]]
 
 
@@ -170,7 +171,7 @@ def _fixed_point(system: NaturalSystem, state: NaturalState, h: float, values: A
         )
         if moved <= stab.tolerance * size:
             return NaturalState(state.t + h, q, qd, qdd, lam)
-        if not np.isfinite(moved):
+        if not moved < RUNAWAY * size:
             break
         q, qd = new_q, new_qd
     raise SimulationError(

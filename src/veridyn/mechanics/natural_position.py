@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import qr
+from scipy.optimize import least_squares
 
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.mechanics.natural_system import NaturalSystem
@@ -36,11 +37,11 @@ def position(system: NaturalSystem, given: Mapping[str, float] | None = None, gu
     q = start.copy()
     q[index] = list(held.values())
     system.vector(q, "pose")
-    q, residual = _newton(system, q, _others(system, index))
+    q, residual = _closed(system, q, _others(system, index))
     if residual <= TOLERANCE * _size(system, q):
         return q
     if held:
-        loose, loose_residual = _newton(system, start.copy(), np.arange(system.n))
+        loose, loose_residual = _closed(system, start.copy(), np.arange(system.n))
         if loose_residual <= TOLERANCE * _size(system, loose):
             worst = _worst(system, q)
             raise DataError(
@@ -83,6 +84,7 @@ def independent(system: NaturalSystem, q: Array, prefer: Iterable[str] = ()) -> 
     The others are chosen so that the dependent columns of Φ_q are as far from singular as pivoting makes them.
     """
     J = system.constraints.jacobian(q)
+    J = J / _lengths(J)[:, None]
     rank = _rank(J)
     names: list[str] = []
     for name in (*prefer, *(a.name for a in system.mechanism.added)):
@@ -115,6 +117,29 @@ def r_rate(system: NaturalSystem, q: Array, qd: Array, independents: Iterable[st
     rate = np.zeros_like(known)
     rate[rest] = _determined(system, J, rest, -system.constraints.jacobian_rate(q, qd) @ known)
     return rate
+
+
+def _closed(system: NaturalSystem, q: Array, free: Indices) -> tuple[Array, float]:
+    """Newton's method; where it stalls, the pose that leaves the constraints least open, and Newton once more from there."""
+    found, residual = _newton(system, q, free)
+    if residual <= TOLERANCE * _size(system, found) or not len(free):
+        return found, residual
+
+    def at(x: Array) -> Array:
+        pose = found.copy()
+        pose[free] = x
+        return pose
+
+    least = least_squares(
+        lambda x: system.constraints.values(at(x)),
+        found[free],
+        jac=lambda x: system.constraints.jacobian(at(x))[:, free],  # pyright: ignore[reportArgumentType]
+        xtol=1e-14,
+        ftol=1e-14,
+        gtol=1e-14,
+        max_nfev=ITERATIONS,
+    )
+    return _newton(system, at(least.x), free)
 
 
 def _newton(system: NaturalSystem, q: Array, free: Indices) -> tuple[Array, float]:
@@ -163,6 +188,8 @@ def _determined(system: NaturalSystem, J: Array, rest: Indices, right: Array) ->
             x = np.full((len(rest), *right.shape[1:]), np.inf)
         if np.abs(x).max(initial=0.0) < 1e6 * max(1.0, float(np.abs(right).max(initial=0.0))):
             return x
+    length = _lengths(J)  # rows of one length, so that the rank does not hang on units and sizes
+    part, right = part / length[:, None], (right.T / length).T
     _, s, Vt = np.linalg.svd(part)
     rank = int((s > RANK * max(s.max(initial=0.0), 1e-300)).sum())
     if rank < len(rest):
@@ -171,7 +198,7 @@ def _determined(system: NaturalSystem, J: Array, rest: Indices, right: Array) ->
             Fault(
                 f"the given coordinates do not determine '{system.coordinates[loose]}' at this pose.",
                 where=system.mechanism.name,
-                expected=f"{system.n - _rank(J)} independent coordinates",
+                expected=f"{system.n - _rank(J / length[:, None])} independent coordinates",
                 found=f"{system.n - len(rest)} that leave {len(rest) - rank} free",
                 hint="Give other or more coordinates, or leave the singular pose.",
             )
@@ -199,6 +226,11 @@ def _others(system: NaturalSystem, index: Indices) -> Indices:
 def _rank(J: Array, tolerance: float = RANK) -> int:
     s = np.linalg.svd(J, compute_uv=False) if J.size else np.zeros(0)
     return int((s > tolerance * max(s.max(initial=0.0), 1e-300)).sum())
+
+
+def _lengths(J: Array) -> Array:
+    length = np.linalg.norm(J, axis=1)
+    return np.where(length > 0.0, length, 1.0)
 
 
 def _size(system: NaturalSystem, q: Array) -> float:

@@ -256,14 +256,14 @@ def _aligning(
     spun = longitudinal_stiffness(p, load, dfz) * kappa / _away_from_zero(stiffness, TINY)
     forward = cos(alpha) * direction
 
-    x = _equivalent(alpha + p[c.QHZ1] + p[c.QHZ2] * dfz + (p[c.QHZ3] + p[c.QHZ4] * dfz) * lean, spun)
+    x = alpha + p[c.QHZ1] + p[c.QHZ2] * dfz + (p[c.QHZ3] + p[c.QHZ4] * dfz) * lean
     b = (p[c.QBZ1] + p[c.QBZ2] * dfz + p[c.QBZ3] * dfz * dfz) * (1.0 + p[c.QBZ4] * lean + p[c.QBZ5] * abs(lean))
     b *= p[c.LKY] / friction
     d = load * (p[c.QDZ1] + p[c.QDZ2] * dfz) * (1.0 + p[c.QDZ3] * lean + p[c.QDZ4] * lean * lean)
     d *= radius / nominal * p[c.LTR]
     turn = 1.0 + (p[c.QEZ4] + p[c.QEZ5] * lean) * (2.0 / np.pi) * atan(b * p[c.QCZ1] * x)
     e = (p[c.QEZ1] + p[c.QEZ2] * dfz + p[c.QEZ3] * dfz * dfz) * turn
-    trail = d * cosine_form(x, b, p[c.QCZ1], min(e, 1.0)) * forward
+    trail = d * cosine_form(_equivalent(x, spun), b, p[c.QCZ1], min(e, 1.0)) * forward
 
     x = _equivalent(alpha + shift, spun)
     b = p[c.QBZ9] * p[c.LKY] / friction + p[c.QBZ10] * bc

@@ -33,16 +33,17 @@ def vertical_force(p: Array, deflection: float, rate: float) -> float:
     """F_z of a tyre pressed in by `deflection` (m), growing at `rate` (m/s); zero off the road, and the road never pulls."""
     if deflection <= 0.0:
         return 0.0
-    return max(0.0, p[c.VERTICAL_STIFFNESS] * deflection + p[c.VERTICAL_DAMPING] * rate)
+    force = p[c.VERTICAL_STIFFNESS] * deflection + p[c.VERTICAL_DAMPING] * rate
+    return 0.0 if force < 0.0 else force  # not max(), which would turn NaN into zero
 
 
 @compiled
 def effective_radius(p: Array, deflection: float) -> float:
     """R_e = R_0 − (F_z0/K_z) (D_reff atan(B_reff r) + F_reff r) with r = K_z d/F_z0: the radius a free wheel rolls on, m.
 
-    Without the three coefficients it is R_0.
+    F_z0 is FNOMIN as it is, for the carcass knows no scaling factor. Without the three coefficients the radius is R_0.
     """
-    nominal = p[c.FNOMIN] * p[c.LFZO]
+    nominal = p[c.FNOMIN]
     pressed = p[c.VERTICAL_STIFFNESS] * max(deflection, 0.0) / nominal
     lost = p[c.DREFF] * atan(p[c.BREFF] * pressed) + p[c.FREFF] * pressed
     return p[c.UNLOADED_RADIUS] - nominal / p[c.VERTICAL_STIFFNESS] * lost
@@ -53,11 +54,11 @@ def relaxation_lengths(p: Array, fz: float, gamma: float) -> tuple[float, float]
     """σ_κ and σ_α in metres, at least RELAXATION_FLOOR.
 
     σ_κ = F_z (p_Tx1 + p_Tx2 df_z) exp(−p_Tx3 df_z) (R_0/F_z0) λ_σκ,
-    σ_α = p_Ty1 sin(2 atan(F_z/(p_Ty2 F_z0))) (1 − p_Ky3 |γ|) R_0 λ_Fz0 λ_σα.
+    σ_α = p_Ty1 sin(2 atan(F_z/(p_Ty2 F_z0 λ_Fz0))) (1 − p_Ky3 |γ|) R_0 λ_Fz0 λ_σα.
     """
     load, dfz, _ = load_in_range(p, fz)
     nominal, radius = p[c.FNOMIN] * p[c.LFZO], p[c.UNLOADED_RADIUS]
-    along = load * (p[c.PTX1] + p[c.PTX2] * dfz) * exp(-p[c.PTX3] * dfz) * radius / nominal * p[c.LSGKP]
+    along = load * (p[c.PTX1] + p[c.PTX2] * dfz) * exp(-p[c.PTX3] * dfz) * radius / p[c.FNOMIN] * p[c.LSGKP]
     across = 0.0
     if p[c.PTY2] != 0.0:
         across = p[c.PTY1] * sin(2.0 * atan(load / (p[c.PTY2] * nominal))) * (1.0 - p[c.PKY3] * abs(gamma * p[c.LGAY]))

@@ -187,7 +187,8 @@ class TyreParameters:
     def __post_init__(self) -> None:
         faults = Faults()
         for name in NAMES:
-            value = getattr(self, name)
+            value = float(getattr(self, name))
+            object.__setattr__(self, name, value)
             if not (math.isfinite(value) or (name in RANGES and not math.isnan(value))):
                 faults.add("it is not a finite number.", where=f"tyre coefficient {name}", found=str(value))
         for name in ESSENTIAL:
@@ -215,11 +216,13 @@ class TyreParameters:
                 hint="If the coefficients are in Pacejka's adapted SAE axes (y right), use from_adapted_sae.",
             )
         for low, high in zip(RANGES[::2], RANGES[1::2], strict=True):
-            if getattr(self, low) > getattr(self, high):
+            ends = getattr(self, low), getattr(self, high)
+            if not (ends[0] < ends[1] and (low == "FZMIN" or ends[0] < 0.0 < ends[1])):
                 faults.add(
-                    "the range is empty.",
+                    "no wheel that rolls freely is within the range.",
                     where=f"{low}, {high}",
-                    found=f"{getattr(self, low):g} to {getattr(self, high):g}",
+                    expected="a lower and a higher load" if low == "FZMIN" else "a negative and a positive limit",
+                    found=f"{ends[0]:g} to {ends[1]:g}",
                 )
         faults.raise_if_any(ModelError)
 

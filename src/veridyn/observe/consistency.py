@@ -97,12 +97,14 @@ def nees(
         raise DataError(Fault("wrong shape.", "truth", f"{estimates.x.shape}", f"{true.shape}"))
     unknown = [n for n in states or () if n not in estimates.states]
     if unknown:
-        raise DataError(Fault(f"there is no state '{unknown[0]}'.", "NEES", hint=did_you_mean(unknown[0], estimates.states)))
+        raise DataError(
+            Fault(f"there is no state '{unknown[0]}'.", "NEES", hint=did_you_mean(unknown[0], estimates.states))
+        )
     chosen = list(range(len(estimates.states))) if states is None else [estimates.states.index(n) for n in states]
     error = estimates.x - true if subtract is None else subtract(estimates.x, true)
     P = estimates.P[skip:][:, chosen][:, :, chosen]
     try:
-        L = np.linalg.cholesky(P)
+        L: Array = np.asarray(np.linalg.cholesky(P), dtype=np.float64)
     except np.linalg.LinAlgError as fault:
         raise DataError(
             Fault(

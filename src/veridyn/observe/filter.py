@@ -9,6 +9,7 @@ Joseph's form, gating, missing and late readings, streaming, smoothing and the c
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -79,10 +80,8 @@ def starting_belief(system: System, start: Belief, first: float) -> Belief:
     P = as_covariance(start.P, system.states, "start")
     faults = Faults()
     moved = np.zeros(0)
-    try:
+    with suppress(ValueError, IndexError):  # told below: the shapes do not belong together
         moved = np.asarray(system.add(start.x, np.zeros(n)))
-    except (ValueError, IndexError):
-        pass  # told below: the shapes do not belong together
     if start.x.ndim != 1 or moved.shape != start.x.shape:
         faults.add(
             "the start is not a state of this system.",
@@ -109,9 +108,11 @@ def advance(how: Filter, system: System, belief: Belief, u: Array, t: float) -> 
     before = t if belief.t is None else belief.t
     if t == before:
         return Prediction(belief.x, belief.P, np.eye(len(belief.P)), t)
-    x, P, F = how.predict(system, belief, u, before, t - before)
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is told below, as an error
+        x, P, F = how.predict(system, belief, u, before, t - before)
     if not (np.isfinite(x).all() and np.isfinite(P).all()):
-        bad = [n for n, ok in zip(system.states, np.isfinite(P).all(axis=1)) if not ok] or list(system.states)
+        finite = np.atleast_1d(np.isfinite(P).all(axis=1)).tolist()
+        bad = [n for n, ok in zip(system.states, finite) if not ok] or list(system.states)
         raise SimulationError(
             Fault(
                 f"the prediction is no longer finite at {t:.6g} s.",

@@ -48,8 +48,8 @@ def numeric_jacobian(
         for step in STEPS:
             d = np.zeros(len(sizes))
             d[j] = step * size
-            wide, narrow = _central(h, x, d, add), _central(h, x, d / 2.0, add)
-            tries.append((4.0 * narrow - wide) / (3.0 * step * size))
+            wide, narrow = (_central(h, x, f * d, add) / (2.0 * f * step * size) for f in (1.0, 0.5))
+            tries.append((4.0 * narrow - wide) / 3.0)
         t = np.array(tries)
         gaps = np.abs(np.diff(t, axis=0))
         best = np.argmin(gaps, axis=0)
@@ -75,12 +75,16 @@ def check_jacobian(
     """
     x = np.asarray(x, dtype=np.float64)
     given = np.atleast_2d(np.asarray(H(x), dtype=np.float64))
-    numeric, accuracy = numeric_jacobian(h, x, scales, add)
+    sizes = (
+        np.ones(given.shape[1] if add is not None else len(x))
+        if scales is None
+        else np.asarray(scales, dtype=np.float64)
+    )
+    numeric, accuracy = numeric_jacobian(h, x, sizes, add)
     faults = Faults()
     if given.shape != numeric.shape:
         faults.add("H has the wrong shape.", where="derivative", expected=f"{numeric.shape}", found=f"{given.shape}")
         faults.raise_if_any(ModelError)
-    sizes = np.ones(numeric.shape[1]) if scales is None else np.asarray(scales, dtype=np.float64)
     reference = np.abs(numeric * sizes).max(axis=1, keepdims=True)
     floor = 1e-9 * np.maximum(1.0, np.abs(np.atleast_1d(np.asarray(h(x), dtype=np.float64))))[:, None]
     beyond = np.maximum(np.abs(given - numeric) - 10.0 * accuracy, 0.0) * sizes
@@ -98,10 +102,7 @@ def check_jacobian(
     return JacobianCheck(given, numeric, accuracy, float(error.max(initial=0.0)))
 
 
-def _central(
-    h: Callable[[Array], ArrayLike], x: Array, d: Array, add: Callable[[Array, Array], Array] | None
-) -> Array:
-    """h(x + d) − h(x − d), over twice the fraction of d that the caller divides by."""
+def _central(h: Callable[[Array], ArrayLike], x: Array, d: Array, add: Callable[[Array, Array], Array] | None) -> Array:
+    """h(x + d) − h(x − d)."""
     ahead, behind = (x + d, x - d) if add is None else (add(x, d), add(x, -d))
-    difference = np.atleast_1d(np.asarray(h(ahead), dtype=np.float64)) - np.atleast_1d(np.asarray(h(behind)))
-    return difference
+    return np.atleast_1d(np.asarray(h(ahead), dtype=np.float64)) - np.atleast_1d(np.asarray(h(behind)))

@@ -155,7 +155,7 @@ def from_rates(
         if inputs is None:
             return F, Q, np.zeros((n, 0))
         p = inputs.shape[1]
-        E = expm(np.block([[rates, inputs], [np.zeros((p, n + p))]]) * dt)
+        E: Array = np.asarray(expm(np.block([[rates, inputs], [np.zeros((p, n + p))]]) * dt), dtype=np.float64)
         return F, Q, E[:n, n:]
 
     def lengthened(dt: float) -> tuple[Array, Array, Array]:

@@ -114,10 +114,7 @@ class Measurements:
         missing = [n for n in names if n not in self.names]
         if missing:
             raise DataError(
-                [
-                    Fault(f"there is no output '{n}'.", "measurements", hint=did_you_mean(n, self.names))
-                    for n in missing
-                ]
+                [Fault(f"there is no output '{n}'.", "measurements", hint=did_you_mean(n, self.names)) for n in missing]
             )
         at = [self.names.index(n) for n in names]
         arrival = None if self.arrival is None else self.arrival[:, at]
@@ -128,30 +125,34 @@ class Measurements:
         return replace(self, flags=np.where(mask & (self.flags == Status.USED), status, self.flags).astype(np.int8))
 
     @classmethod
-    def from_experiment(cls, experiment: Experiment, names: Sequence[str]) -> Measurements:
-        """Channels on the union of their clocks; a channel without a reading at a stamp is MISSING there."""
+    def from_experiment(cls, experiment: Experiment, names: Sequence[str], same: float = 1e-9) -> Measurements:
+        """Channels on the union of their clocks; a channel without a reading at a stamp is MISSING there.
+
+        Stamps of different channels that are at most `same` seconds apart are one: rounding is not a step.
+        """
         channels = [experiment[n] for n in names]
-        faults = [f for c in channels for f in clock_faults(c.t, f"{experiment.name}, channel '{c.name}'")]
+        faults = [f for c in channels for f in clock_faults(c.t, f"{experiment.name}, channel '{c.name}'", same)]
         if faults:
             raise DataError(faults)
         t = np.unique(np.concatenate([c.t for c in channels])) if channels else np.zeros(0)
+        t = t[np.diff(t, prepend=-np.inf) > same]
         values = np.full((len(t), len(channels)), np.nan)
         flags = np.full(values.shape, Status.MISSING, dtype=np.int8)
         for j, c in enumerate(channels):
-            rows = np.searchsorted(t, c.t)
+            rows = np.searchsorted(t, c.t, side="right") - 1
             values[rows, j] = c.values
             flags[rows, j] = Status.USED
         return cls(t, values, tuple(names), flags)
 
 
-def clock_faults(t: Array, where: str) -> list[Fault]:
-    """What keeps `t` from being a clock: stamps that are not finite, repeat, or run backwards."""
+def clock_faults(t: Array, where: str, least: float = 0.0) -> list[Fault]:
+    """What keeps `t` from being a clock: stamps that are not finite, repeat (to within `least`), or run backwards."""
     if not np.isfinite(t).all():
         return [Fault("the clock holds times that are not finite.", where)]
     steps = np.diff(t)
-    if (steps > 0.0).all():
+    if (steps > least).all():
         return []
-    k = int(np.argmax(steps <= 0.0))
+    k = int(np.argmax(steps <= least))
     return [
         Fault(
             "the clock stands still or runs backwards.",

@@ -124,7 +124,7 @@ def van_loan(A: ArrayLike, W: ArrayLike, dt: float) -> tuple[Array, Array]:
             Fault("A and W do not belong together.", "process noise", "both (n, n)", f"A {A.shape} and W {W.shape}")
         )
     n = len(A)
-    E = expm(np.block([[-A, W], [np.zeros((n, n)), A.T]]) * dt)
+    E: Array = np.asarray(expm(np.block([[-A, W], [np.zeros((n, n)), A.T]]) * dt), dtype=np.float64)
     F = E[n:, n:].T
     return F, symmetric(F @ E[:n, n:])
 
@@ -146,7 +146,7 @@ def integrated_white_noise(density: ArrayLike, dt: float, order: int) -> Array:
         for j in range(order):
             power = 2 * order - 1 - i - j
             block[i, j] = dt**power / (factorial(order - 1 - i) * factorial(order - 1 - j) * power)
-    return np.kron(block, np.diag(q))
+    return np.asarray(np.kron(block, np.diag(q)), dtype=np.float64)
 
 
 def random_walk(density: ArrayLike, dt: float) -> Array:

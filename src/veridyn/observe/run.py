@@ -57,7 +57,7 @@ def _replay(settings: Filter, system: System, log: Measurements, start: Belief, 
     history = _History(system, len(log), len(start.x))
     flags = log.flagged(late, Status.LATE).flags
     waiting = deque(sorted((float(arrival[k, j]), int(k), int(j)) for k, j in np.argwhere(late)))
-    told: dict[tuple[int, int], Correction] = {}
+    told: dict[int, Correction] = {}
     for k, t in enumerate(log.t.tolist()):
         while waiting and waiting[0][0] <= t:
             _, past, j = waiting.popleft()
@@ -65,14 +65,14 @@ def _replay(settings: Filter, system: System, log: Measurements, start: Belief, 
             only[j] = Status.USED
             step = stream.step(float(log.t[past]), log.values[past], flags=only)
             if step.correction is not None:
-                told[past, j] = step.correction
+                told[past] = step.correction
         step = stream.step(t, log.values[k], log.inputs[k], flags[k])
         assert step.prediction is not None and step.correction is not None and step.H is not None
         history.put(k, step.prediction, step.belief, step.correction, step.H)
         if k % 100 == 0 or k + 1 == len(log):
             progress(f"running {settings.name}", k + 1, len(log))
-    for (k, j), correction in told.items():
-        history.amend(k, j, correction)
+    for k, correction in told.items():
+        history.judge(k, correction)
     return history.estimates(log.t, settings.name, replayed=True)
 
 
@@ -92,16 +92,14 @@ class _History:
 
     def put(self, k: int, before: Prediction, after: Belief, c: Correction, H: Array) -> None:
         self.x_predicted[k], self.P_predicted[k], self.F[k] = before.x, before.P, before.F
-        self.x[k], self.P[k], self.H[k], self.K[k] = after.x, after.P, H, c.K
+        self.x[k], self.P[k], self.H[k] = after.x, after.P, H
+        self.judge(k, c)
+
+    def judge(self, k: int, c: Correction) -> None:
+        """What the readings of stamp k told, on time or with those that came later."""
+        self.K[k] = c.K
         self.innovations[k], self.variances[k], self.status[k] = c.innovations, c.variances, c.status
         self.nis[k], self.dof[k], self.log_likelihood[k] = c.nis, c.dof, c.log_likelihood
-
-    def amend(self, k: int, j: int, c: Correction) -> None:
-        """A reading of stamp k that came later: what it told, beside what its row told in time."""
-        self.innovations[k, j], self.variances[k, j], self.status[k, j] = c.innovations[j], c.variances[j], c.status[j]
-        self.nis[k] += c.nis
-        self.dof[k] += c.dof
-        self.log_likelihood[k] += c.log_likelihood
 
     def estimates(self, t: Array, name: str, replayed: bool = False) -> Estimates:
         return Estimates(

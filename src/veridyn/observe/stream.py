@@ -29,8 +29,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """The newest `belief`, and what became of the readings just given: `status` by output, `correction`, `H`.
+    """The newest `belief`, and what became of the readings of this stamp: `status` by output, `correction`, `H`.
 
+    Readings that came before with the same stamp are counted in again, so that they may be correlated.
     `prediction` and `correction` are None for readings that were dropped because they came too late.
     """
 
@@ -101,11 +102,17 @@ class Stream:
         if t < newest and (self.settings.late == "drop" or t < max(newest - self.settings.horizon, self._past[0].t)):
             told = np.where(codes == Status.USED, Status.LATE, codes)
             return Step(self.belief, self._named(told))
-        at = bisect_right(self._past, t, key=_stamp) if t < newest else len(self._past)
-        u = self._past[at - 1].u if inputs is None else np.atleast_1d(np.asarray(inputs, dtype=np.float64))
+        after = bisect_right(self._past, t, key=_stamp) if t < newest else len(self._past)
+        u = self._past[after - 1].u if inputs is None else np.atleast_1d(np.asarray(inputs, dtype=np.float64))
+        at = after
+        beside = self._past[after - 1]
+        if after > 1 and beside.t == t and not ((beside.flags == Status.USED) & (codes == Status.USED)).any():
+            at = after - 1  # readings of one stamp belong together: their noise may be correlated
+            told = beside.flags == Status.USED
+            readings, codes = np.where(told, beside.values, readings), np.where(told, beside.flags, codes)
         prediction, belief, correction, H = self._pass(self._past[at - 1], t, readings, codes, u)
         redone = [_Node(t, readings, codes, u, belief)]
-        for node in self._past[at:]:
+        for node in self._past[after:]:
             again = self._pass(redone[-1], node.t, node.values, node.flags, node.u)[1]
             redone.append(_Node(node.t, node.values, node.flags, node.u, again))
         self._past[at:] = redone
@@ -129,10 +136,10 @@ class Stream:
 
     def _forget(self) -> None:
         if self.settings.late != "rewind":
-            self._past = self._past[-1:]
+            self._past = self._past[-2:]
             return
         oldest = self._past[-1].t - self.settings.horizon
-        first = bisect_right(self._past, oldest, key=_stamp) - 1
+        first = bisect_right(self._past, oldest, key=_stamp) - 2  # the one at or before, and the one before that
         if first > 0:
             self._past = self._past[first:]
 

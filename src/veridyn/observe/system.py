@@ -171,7 +171,11 @@ class Continuous(_Callables):
             raise ModelError(Fault("the longest step is not usable.", "system", "a positive time", f"{self.step}"))
         if self.add_change is not None:
             raise ModelError(
-                Fault("a continuous system's state is a plain vector.", "system", hint="Integrate it yourself in Discrete.")
+                Fault(
+                    "a continuous system's state is a plain vector.",
+                    "system",
+                    hint="Integrate it yourself in Discrete.",
+                )
             )
 
     def move(self, x: Array, u: Array, t: float, dt: float) -> Array:
@@ -234,5 +238,5 @@ def shaped(value: ArrayLike, shape: tuple[int, ...], name: str) -> Array:
     """What a callable returned, refused by the callable's name where its shape is wrong."""
     array = np.asarray(value, dtype=np.float64)
     if array.shape != shape:
-        raise ModelError(Fault(f"{name} returns the wrong shape.", "system", f"{shape}", f"{array.shape}"))
+        raise ModelError(Fault(f"{name} has the wrong shape.", "system", f"{shape}", f"{array.shape}"))
     return array

@@ -1,12 +1,13 @@
 """The unscented Kalman filter: the belief is carried through the machine by 2n + 1 states instead of by a tangent.
 
-    X₀ = x,  X_i± = x ± γ L e_i,   P = L Lᵀ,   γ² = α² (n + κ),   w = 1/(2γ²)
-    d_i = f(X_i) − f(X₀),   δ = w Σ d_i:     mean = f(X₀) + δ,    cov = w Σ d_i d_iᵀ + (β − α²) δ δᵀ
+    X₀ = x,  X_i± = x ± γ L e_i,   P = L Lᵀ,   γ² = α² (n + κ)
+    d_i± = f(X_i±) − f(X₀),   s_i = (d_i⁺ − d_i⁻)/2γ,   c_i = (d_i⁺ + d_i⁻)/2γ,   δ = Σ c_i/γ
+    mean = f(X₀) + δ,    cov = Σ s_i s_iᵀ + Σ c_i c_iᵀ + (β − α²) δ δᵀ
 
-This is the scaled transform with its weights gathered around the centre point. Nothing is subtracted, so for β ≥ α² the
-covariance cannot become negative, and a small α does not cancel digits. The sensors are put as the line that fits the
-states best, H = Pᵧₓ P⁻¹, and what the line misses is added to R: Joseph's form and sequential updates then give the
-unscented filter's own gain and covariance.
+This is the scaled transform with its weights gathered around the centre point: slopes s and curvatures c. Nothing is
+subtracted, so for β ≥ α² no covariance can become negative, and a small α does not cancel digits. The slopes make the line
+H = S L⁻¹ that fits the points; what it misses, the terms in c and δ, is added to R. Joseph's form and sequential updates
+then give the unscented filter's own gain and covariance.
 Reference: S. J. Julier, "The scaled unscented transformation", ACC 2002, 4555-4559.
 """
 
@@ -52,21 +53,16 @@ class UKF(Filter):
 
     def predict(self, system: System, belief: Belief, u: Array, t: float, dt: float) -> tuple[Array, Array, Array]:
         gamma, L, inverse = self._root(belief.P)
-        X = _points(system, belief.x, gamma * L)
-        moved = system.move(X, u, t, dt)
-        d = system.subtract(moved[1:], moved[0])
-        delta, covariance = self._moments(d, gamma)
-        F = _slope(d, gamma) @ inverse
-        return system.add(moved[0], delta), covariance + system.noise(belief.x, u, t, dt), F
+        moved = system.move(_points(system, belief.x, gamma * L), u, t, dt)
+        delta, S, missed = self._moments(system.subtract(moved[1:], moved[0]), gamma)
+        P = symmetric(S @ S.T + missed) + system.noise(belief.x, u, t, dt)
+        return system.add(moved[0], delta), P, S @ inverse
 
     def expect(self, system: System, x: Array, P: Array, u: Array, t: float) -> Expectation:
         gamma, L, inverse = self._root(P)
         readings = system.sense(_points(system, x, gamma * L), u, t)
-        d = system.residual(readings[1:], readings[0])
-        delta, covariance = self._moments(d, gamma)
-        slope = _slope(d, gamma)
-        missed = symmetric(covariance - slope @ slope.T)
-        return Expectation(readings[0] + delta, slope @ inverse, system.sensor_noise(t) + missed)
+        delta, S, missed = self._moments(system.residual(readings[1:], readings[0]), gamma)
+        return Expectation(readings[0] + delta, S @ inverse, system.sensor_noise(t) + missed)
 
     def _root(self, P: Array) -> tuple[float, Array, Array]:
         """γ, a root L of P and its inverse; where P is only semi-definite, by eigenvectors without its null space."""
@@ -75,8 +71,8 @@ class UKF(Filter):
         if not spread > 0.0:
             raise ModelError(Fault("the points have no spread.", self.name, f"kappa > −{n}", f"kappa = {self.kappa:g}"))
         try:
-            L = np.linalg.cholesky(P)
-            return float(np.sqrt(spread)), L, np.linalg.inv(L)
+            L: Array = np.asarray(np.linalg.cholesky(P), dtype=np.float64)
+            return float(np.sqrt(spread)), L, np.asarray(np.linalg.inv(L), dtype=np.float64)
         except np.linalg.LinAlgError:
             values, V = np.linalg.eigh(P)
             kept = values > 1e-14 * max(values[-1], 0.0)
@@ -84,18 +80,15 @@ class UKF(Filter):
             back = np.where(kept, 1.0 / np.where(kept, root, 1.0), 0.0)
             return float(np.sqrt(spread)), V * root, (V * back).T
 
-    def _moments(self, d: Array, gamma: float) -> tuple[Array, Array]:
-        delta = d.sum(axis=0) / (2.0 * gamma**2)
-        covariance = d.T @ d / (2.0 * gamma**2) + (self.beta - self.alpha**2) * np.outer(delta, delta)
-        return delta, symmetric(covariance)
+    def _moments(self, d: Array, gamma: float) -> tuple[Array, Array, Array]:
+        """δ, the slopes as columns of S, and the covariance that they miss."""
+        n = len(d) // 2
+        slopes, curvatures = (d[:n] - d[n:]) / (2.0 * gamma), (d[:n] + d[n:]) / (2.0 * gamma)
+        delta = curvatures.sum(axis=0) / gamma
+        missed = symmetric(curvatures.T @ curvatures) + (self.beta - self.alpha**2) * np.outer(delta, delta)
+        return delta, slopes.T, missed
 
 
 def _points(system: System, x: Array, columns: Array) -> Array:
     """x, then x plus each column, then x minus each column."""
     return np.concatenate([x[None], system.add(x, np.concatenate([columns.T, -columns.T]))])
-
-
-def _slope(d: Array, gamma: float) -> Array:
-    """How the images of the points change along each column of L: central differences over 2γ."""
-    n = len(d) // 2
-    return ((d[:n] - d[n:]) / (2.0 * gamma)).T

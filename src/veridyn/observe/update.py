@@ -83,7 +83,7 @@ def correct(P: Array, expected: Expectation, innovations: Array, flags: Codes, g
         return Correction(np.zeros(n), P, nu, variances, status, 0.0, 0, 0.0, K)
     rows, residuals, noise, mix = _independent(H[use], nu[use], R[np.ix_(use, use)])
     dx, P, nis, log_likelihood, gain = _one_by_one(P, rows, residuals, noise)
-    K[:, use] = gain if mix is None else solve_triangular(mix, gain.T, lower=True, trans="T", unit_diagonal=True).T
+    K[:, use] = gain if mix is None else solve_triangular(mix, gain.T, lower=True, trans=1, unit_diagonal=True).T
     return Correction(dx, P, nu, variances, status, nis, len(use), log_likelihood, K)
 
 
@@ -91,7 +91,9 @@ def correct(P: Array, expected: Expectation, innovations: Array, flags: Codes, g
 def threshold(gate: float) -> float:
     """The value that the square of a standard normal number stays below with probability `gate`."""
     if not 0.0 < gate < 1.0:
-        raise ModelError(Fault("the gate is not a probability.", "filter", "between 0 and 1, such as 0.999", f"{gate:g}"))
+        raise ModelError(
+            Fault("the gate is not a probability.", "filter", "between 0 and 1, such as 0.999", f"{gate:g}")
+        )
     return float(chi2.ppf(gate, 1))
 
 
@@ -101,7 +103,7 @@ def _independent(H: Array, nu: Array, R: Array) -> tuple[Array, Array, Array, Ar
     if np.count_nonzero(R) == np.count_nonzero(variances):
         return H, nu, variances, None
     try:
-        C = np.linalg.cholesky(R)
+        C: Array = np.asarray(np.linalg.cholesky(R), dtype=np.float64)
     except np.linalg.LinAlgError as error:
         raise ModelError(Fault("the noise of the sensors is not positive definite.", "measurement noise")) from error
     d = np.diag(C)
@@ -119,7 +121,9 @@ def _one_by_one(P: Array, H: Array, nu: Array, noise: Array) -> tuple[Array, Arr
         s = float(h @ g) + r
         if s <= 0.0:
             raise ModelError(
-                Fault("a reading without any uncertainty meets a state without any.", "measurement update", found=f"{s:g}")
+                Fault(
+                    "a reading without any uncertainty meets a state without any.", "measurement update", found=f"{s:g}"
+                )
             )
         k = g / s
         e = float(nu[i] - h @ dx)

@@ -30,12 +30,12 @@ class Driveline:
     flexible: bool = True
     inertia: float = 4.0
     ratio: float = 5.0
-    shaft: tuple[float, float] = (2700.0, 9.0)
+    shaft: tuple[float, float] = (2435.0, 9.0)
     block: tuple[float, float, float] = (2.8, 0.0, 0.0)
     block_mass: float = 170.0
-    mount: tuple[float, float] = (180e3, 500.0)
+    mount: tuple[float, float] = (182.5e3, 500.0)
     block_inertia: float = 9.0
-    mount_turning: tuple[float, float] = (6500.0, 20.0)
+    mount_turning: tuple[float, float] = (6570.0, 20.0)
     gain: float = 900.0
     integral: float = 300.0
     limits: tuple[float, float] = (-600.0, 2400.0)

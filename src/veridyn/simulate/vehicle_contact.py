@@ -25,6 +25,7 @@ from veridyn.simulate.vehicle_vectors import V3, add, cross, dot, scale, sub
 Array = NDArray[np.float64]
 SLOW = 2.0  # m/s, below which slip is damped
 SLOW_DAMPING = 600.0  # N s/m at rest, of each direction
+STANDING = 0.2  # m/s, over which the trail turns round with the direction of rolling
 MOST = 1.5  # the slip at which a standing tyre's deflection stops growing
 
 
@@ -123,7 +124,7 @@ def contact(
     if fz > 0.0:
         if P.magic:
             p = P.formula[i]
-            fx, fy, mz = combined_forces(p, fz, kappa, alpha, camber, mu, 1.0 if Vx >= 0.0 else -1.0)
+            fx, fy, mz = combined_forces(p, fz, kappa, alpha, camber, mu, np.tanh(Vx / STANDING))
             mx = overturning_moment(p, fz, fy, camber)
             my = rolling_moment(p, fz, fx, Vx, omega)
         else:

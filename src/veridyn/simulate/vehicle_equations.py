@@ -92,34 +92,29 @@ class Work(NamedTuple):
 
 def workspace() -> Work:
     return Work(
-        np.zeros((6, 6)), np.zeros(6), np.zeros((4, 6)), np.zeros((4, 2)), np.zeros((4, 3, 5)), np.zeros((4, 6)), np.zeros(6)
+        np.zeros((6, 6)), np.zeros(6), np.zeros((4, 6)), np.zeros((4, 2)), np.zeros((4, 5, 5)), np.zeros((4, 6)), np.zeros(6)
     )
 
 
 @compiled
 def _tables(i: int, x: Array, P: CarNumbers, kin: Array) -> None:
-    """To `kin`: the five quantities of a wheel; their slopes with z; their rates. Their slopes and curvatures with the rack are taken later."""
+    """To `kin`, rows of the five quantities of a wheel: value; slope with z; rate; and the second derivative without z̈, rack's and bushes'.
+
+    The last row is the slope with the rack.
+    """
     T = P.tables
     z, rack = x[Z + i] - P.suspension.corner[i, 4], x[RACK]
+    zd, rack_d = x[ZD + i], x[RACK + 1]
     for q in range(5):
-        a, a1, _ = looked_up(T.clearance[i, q], T.clearance_grid[i], z)
-        c, c1, _ = looked_up(T.rack[i, q], T.rack_grid[i], rack)
+        a, a1, a2 = looked_up(T.clearance, T.clearance_grid, i, q, z)
+        c, c1, c2 = looked_up(T.rack, T.rack_grid, i, q, rack)
         if q == 2 and i < 2:
             c, c1 = c + rack, c1 + 1.0
         kin[i, 0, q] = a + c + x[BUSH + 5 * i + q]
         kin[i, 1, q] = a1
-        kin[i, 2, q] = a1 * x[ZD + i] + c1 * x[RACK + 1] + x[BUSHD + 5 * i + q]
-
-
-@compiled
-def _table_acceleration(i: int, q: int, x: Array, rack_dd: float, bush_dd: float, P: CarNumbers) -> float:
-    """The second derivative of a quantity of a wheel, less its slope times z̈."""
-    T = P.tables
-    _, _, a2 = looked_up(T.clearance[i, q], T.clearance_grid[i], x[Z + i] - P.suspension.corner[i, 4])
-    _, c1, c2 = looked_up(T.rack[i, q], T.rack_grid[i], x[RACK])
-    if q == 2 and i < 2:
-        c1 += 1.0
-    return a2 * x[ZD + i] ** 2 + c2 * x[RACK + 1] ** 2 + c1 * rack_dd + bush_dd
+        kin[i, 2, q] = a1 * zd + c1 * rack_d + x[BUSHD + 5 * i + q]
+        kin[i, 3, q] = a2 * zd * zd + c2 * rack_d * rack_d
+        kin[i, 4, q] = c1
 
 
 @compiled
@@ -305,7 +300,7 @@ def _wheel(
         bush_dd = T.lag[0] ** 2 * (asked - x[BUSH + place]) - 2.0 * T.lag[1] * T.lag[0] * x[BUSHD + place]
         dx[BUSH + place], dx[BUSHD + place] = x[BUSHD + place], bush_dd
         out[WHEEL + place], out[WHEELD + place] = k[q], kd[q]
-        out[WHEELDD + place] = _table_acceleration(i, q, x, rack_dd, bush_dd, P)
+        out[WHEELDD + place] = work.kin[i, 3, q] + work.kin[i, 4, q] * rack_dd + bush_dd
     kdd = out[WHEELDD + 5 * i : WHEELDD + 5 * i + 5]
 
     r = (P.place[i, 0] + k[1], P.place[i, 1] + k[0], x[Z + i])

@@ -25,13 +25,17 @@ def _never(t: Array) -> Array:
 
 @dataclass(frozen=True)
 class VehicleManoeuvre:
-    """Functions of an array of times. `lead_in` seconds are driven before t = 0, with what is asked for at t = 0, and not recorded."""
+    """Functions of an array of times. `lead_in` seconds are driven before t = 0, with what is asked for at t = 0, and not recorded.
+
+    Without `controlled` nobody holds the speed, and the car coasts.
+    """
 
     name: str
     speed: OfTime
     steering: OfTime = _never
     braking: OfTime = _never
     lead_in: float = 3.0
+    controlled: bool = True
 
     def inputs(self, t: Array) -> Array:
         """What the compiled equations take, (N, 5): steering, speed, its derivative, braking, controller on."""
@@ -39,8 +43,8 @@ class VehicleManoeuvre:
         h = 1e-4
         speed, braking = self.speed(held), self.braking(held)
         push = np.where(t > h, (self.speed(held + h) - self.speed(np.maximum(held - h, 0.0))) / (2.0 * h), 0.0)
-        controlled = np.cumsum(braking > 0.0) == 0
-        rows = np.stack([self.steering(held), speed, push, braking, controlled.astype(np.float64)], axis=1)
+        held_speed = float(self.controlled) * (np.cumsum(braking > 0.0) == 0)
+        rows = np.stack([self.steering(held), speed, push, braking, held_speed], axis=1)
         faults = Faults()
         if not np.isfinite(rows).all():
             faults.add("it asks for something that is not a number.", where=self.name)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import root
 
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.mechanics.road import Flat, Road
@@ -121,8 +120,8 @@ class VehicleRun:
 def settle(vehicle: Vehicle, road: Road = FLAT, x: float = 0.0, speed: float = 0.0) -> Array:
     """The state in which the car stands still on the road at (x, 0), every force in balance; with its wheels rolling at `speed`.
 
-    Solves seven equations, height, roll, pitch and clearances, and lets compliances, rack and engine mounts follow. At speed it
-    is where driving begins, not yet the balance of driving.
+    Solves for height, roll, pitch, clearances, and tyre deflections without horizontal force; compliances, rack and engine mounts follow. At
+    speed it is where driving begins, not yet the balance of driving.
     """
     P, packed, work = vehicle.packed(), road.packed, eq.workspace()
     state, dx, out = np.zeros(eq.STATES), np.zeros(eq.STATES), np.zeros(eq.OUTPUTS)
@@ -134,19 +133,24 @@ def settle(vehicle: Vehicle, road: Road = FLAT, x: float = 0.0, speed: float = 0
         state[2] = unknown[0]
         state[3:7] = np.array([1.0, unknown[1] / 2, unknown[2] / 2, 0.0])
         state[3:7] /= np.linalg.norm(state[3:7])
-        state[eq.Z : eq.Z + 4] = unknown[3:]
+        state[eq.Z : eq.Z + 4] = unknown[3:7]
+        state[eq.SLIP_X : eq.SLIP_X + 8] = unknown[7:] / 100.0  # of the size of the others' effects
         eq.rates(state, rest, P, packed, dx, out, work)
-        return np.concatenate([dx[[9, 10, 11]], dx[eq.ZD : eq.ZD + 4]])
+        tyre = out[eq.TYRE : eq.TYRE + 28].reshape(4, 7)
+        return np.concatenate([dx[[9, 10, 11]], dx[eq.ZD : eq.ZD + 4], tyre[:, 5] / 1e3, tyre[:, 6] / 1e3])
 
     ground = float(road.height(x + vehicle.wheelbase / 2))
     radius = float(P.tyres.radius.mean())
-    unknown = np.concatenate([[ground + radius - 0.02 - design.mean(), 0.0, 0.0], design])
+    unknown = np.concatenate([[ground + radius - 0.02 - design.mean(), 0.0, 0.0], design, np.zeros(8)])
     lag = P.tables.lag[0] ** 2
     left = np.inf
     for _ in range(12):
-        found = root(rates, unknown, tol=1e-13)
-        unknown = found.x
-        left = float(np.abs(rates(unknown)).max())
+        for _ in range(8):
+            slopes = [rates(unknown + d) - rates(unknown - d) for d in 1e-6 * np.eye(len(unknown))]
+            unknown = unknown - np.linalg.lstsq(np.array(slopes).T / 2e-6, rates(unknown))[0]
+            left = float(np.abs(rates(unknown)).max())
+            if left < 1e-11:
+                break
         change = np.zeros_like(state)
         change[eq.BUSH : eq.BUSH + 20] = dx[eq.BUSHD : eq.BUSHD + 20] / lag
         change[eq.RACK] = dx[eq.RACK + 1] / P.steering[1] ** 2
@@ -170,6 +174,9 @@ def settle(vehicle: Vehicle, road: Road = FLAT, x: float = 0.0, speed: float = 0
         state[eq.VELOCITY] = speed
         state[eq.SPIN : eq.SPIN + 4] = speed / (P.tyres.radius - deflection / 3.0)
         state[eq.ENGINE] = state[eq.SPIN : eq.SPIN + 2].mean()
+        if vehicle.driveline.integral > 0.0:
+            resistance = vehicle.aerodynamics.coefficients[0][0] * speed**2 + 0.01 * vehicle.mass * vehicle.gravity
+            state[eq.INTEGRAL] = resistance * float(P.tyres.radius[0]) / vehicle.driveline.integral
     return state
 
 

@@ -83,11 +83,11 @@ def front_axle() -> AxleTables:
         by_clearance=_curve(-0.1, 0.1, (0.08, -0.9), (-0.03, 0.2), (-0.06, 0.1), (0.25, 0.8), (0.10, 0.0)),
         by_rack=_curve(-0.6, 0.6, (0.0, 0.004), (0.0, -0.004), (0.0, 0.12), (-0.05, 0.10), (0.0, 0.0)),
         compliance=(
-            (0.0, 3e-7, 0.0),
-            (1.2e-6, 0.0, 0.0),
+            (0.0, 3e-7, -1.0e-7),
+            (1.2e-6, 0.0, -1.5e-7),
             (-1.5e-7, -1.0e-7, 1.0e-5),
-            (0.0, -6e-7, 0.0),
-            (4e-7, 0.0, 0.0),
+            (0.0, 6e-7, 0.0),
+            (-4e-7, 0.0, 0.0),
         ),
     )
 
@@ -97,11 +97,11 @@ def rear_axle() -> AxleTables:
     return AxleTables(
         by_clearance=_curve(-0.1, 0.1, (0.05, -0.6), (0.04, -0.2), (-0.03, 0.1), (0.30, 0.6), (0.06, 0.0)),
         compliance=(
-            (0.0, 2.5e-7, 0.0),
-            (1.0e-6, 0.0, 0.0),
+            (0.0, 2.5e-7, 0.5e-7),
+            (1.0e-6, 0.0, -0.8e-7),
             (-0.8e-7, 0.5e-7, 4e-6),
-            (0.0, -5e-7, 0.0),
-            (3e-7, 0.0, 0.0),
+            (0.0, 5e-7, 0.0),
+            (-3e-7, 0.0, 0.0),
         ),
     )
 
@@ -152,20 +152,17 @@ def _splined(ends: tuple[float, float], rows: Array, points: int) -> tuple[Array
 
 
 @compiled
-def looked_up(table: Array, grid: Array, x: float) -> tuple[float, float, float]:
-    """Value, slope and curvature of a table (interval, 4) at x; straight beyond its ends."""
-    n = table.shape[0]
-    place = (x - grid[0]) / grid[1]
+def looked_up(table: Array, grid: Array, i: int, q: int, x: float) -> tuple[float, float, float]:
+    """Value, slope and curvature of wheel i's table of quantity q at x; straight beyond its ends."""
+    n = table.shape[2]
+    start, step = grid[i, 0], grid[i, 1]
+    place = (x - start) / step
     k = min(max(int(np.floor(place)), 0), n - 1)
-    beyond = 0.0
-    u = x - grid[0] - k * grid[1]
-    if place < 0.0:
-        beyond, u = u, 0.0
-    elif place > n:
-        beyond, u = u - grid[1], grid[1]
-    c = table[k]
-    value = ((c[0] * u + c[1]) * u + c[2]) * u + c[3]
-    slope = (3.0 * c[0] * u + 2.0 * c[1]) * u + c[2]
-    if beyond != 0.0:
-        return value + slope * beyond, slope, 0.0
-    return value, slope, 6.0 * c[0] * u + 2.0 * c[1]
+    u = x - start - k * step
+    inside = min(max(u, 0.0), step)
+    c0, c1, c2, c3 = table[i, q, k, 0], table[i, q, k, 1], table[i, q, k, 2], table[i, q, k, 3]
+    value = ((c0 * inside + c1) * inside + c2) * inside + c3
+    slope = (3.0 * c0 * inside + 2.0 * c1) * inside + c2
+    if u != inside:
+        return value + slope * (u - inside), slope, 0.0
+    return value, slope, 6.0 * c0 * u + 2.0 * c1

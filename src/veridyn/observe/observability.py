@@ -1,0 +1,237 @@
+"""What the sensors can tell of the state along a trajectory, by name, and which further sensor would tell the rest.
+
+    O = [R⁻½ H₀; R⁻½ H₁ F₁; R⁻½ H₂ F₂ F₁; …] · diag(typical sizes)                 (paper 003, equation 44, along a motion)
+
+Rows are in standard deviations of the sensors and columns in typical sizes of the states, so a singular value says by how
+many deviations, over the whole log, the readings change when the state at its start changes by its typical size along
+that direction. Zero: no log of this motion can tell. Below one: it tells less than was known already. The stack is never
+stored; it streams through a small triangular factor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import solve_triangular
+
+from veridyn.errors import DataError, Fault, Faults, SimulationError
+from veridyn.observe.system import System
+
+Array = NDArray[np.float64]
+
+BLOCK = 128  # rows between two triangular factors
+
+
+@dataclass(frozen=True, eq=False)
+class ExtraSensor:
+    """A sensor that might be added: its derivative `H` (k, n), or a callable of the state, and its deviation `sigma`."""
+
+    name: str
+    H: ArrayLike | Callable[[Array], ArrayLike]
+    sigma: float
+
+
+@dataclass(frozen=True, eq=False)
+class Direction:
+    """A change of state, `change` (n,) in the states' own units, that the readings show by `seen` deviations."""
+
+    change: Array
+    seen: float
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Observability:
+    """Singular values (n,) of O, the largest first; `rank` of them are not zero, and `gap` is the ratio at that place.
+
+    `unseen`: independent changes that alter no reading. `weak`: seen, but by less than one deviation.
+    `remedies`: further sensors, each with the rank it would give and the smallest singular value then.
+    `enough`: the fewest of them, found greedily, that leave nothing unseen; empty where nothing is, or none can.
+    """
+
+    states: tuple[str, ...]
+    singular_values: Array
+    rank: int
+    gap: float
+    unseen: tuple[Direction, ...]
+    weak: tuple[Direction, ...]
+    remedies: tuple[tuple[str, int, float], ...]
+    enough: tuple[str, ...]
+
+    @property
+    def observable(self) -> bool:
+        return self.rank == len(self.states)
+
+    def summary(self) -> str:
+        n = len(self.states)
+        if self.observable:
+            lines = [
+                f"observable: all {n} states; the weakest direction is seen by {self.singular_values[-1]:.3g} sigma"
+            ]
+        else:
+            lines = [f"not observable: {self.rank} of {n} directions are seen (gap {self.gap:.3g})"]
+        lines += [f"  no reading changes with {d.text}" for d in self.unseen]
+        lines += [f"  hardly seen ({d.seen:.2g} sigma): {d.text}" for d in self.weak]
+        for name, rank, least in self.remedies:
+            lines.append(f"  with '{name}': {rank} of {n}" + (f", weakest {least:.3g} sigma" if rank == n else ""))
+        if self.enough:
+            lines.append(f"  enough: {' and '.join(self.enough)}")
+        elif not self.observable and self.remedies:
+            lines.append("  none of these sensors makes it observable, alone or together")
+        return "\n".join(lines)
+
+
+def observability(
+    system: System,
+    t: ArrayLike,
+    x: ArrayLike,
+    scales: ArrayLike,
+    inputs: ArrayLike | None = None,
+    extra: Sequence[ExtraSensor] = (),
+    least: float = 1e-8,
+) -> Observability:
+    """Observability of the state at t[0] from the readings along the trajectory `x` (N, n) at `t` (N,).
+
+    `scales` (n,): typical sizes of the states. A singular value below `least` of the largest counts as zero.
+    """
+    clock, states, sizes, u = _checked(system, t, x, scales, inputs)
+    n = len(sizes)
+    factors = [_Factor(n) for _ in range(1 + len(extra))]
+    for k, Phi, H in _along(system, clock, states, u):
+        factors[0].add(_scaled(H, system.sensor_noise(float(clock[k])), Phi, sizes))
+        for sensor, factor in zip(extra, factors[1:]):
+            J = np.asarray(sensor.H(states[k]) if callable(sensor.H) else sensor.H, dtype=np.float64)
+            factor.add(_scaled(np.atleast_2d(J), sensor.sigma**2 * np.eye(len(np.atleast_2d(J))), Phi, sizes))
+    R = factors[0].finished()
+    _, s, Vt = np.linalg.svd(R)
+    rank = _rank(s, least)
+    unseen = tuple(_direction(v, sizes, 0.0, system.states) for v in _readable(Vt[rank:]))
+    weak = tuple(_direction(Vt[i], sizes, float(s[i]), system.states) for i in range(rank) if s[i] < 1.0)
+    found = {sensor.name: factor.finished() for sensor, factor in zip(extra, factors[1:])}
+    remedies = []
+    for name, extra_R in found.items():
+        with_it = np.linalg.svd(np.vstack([R, extra_R]), compute_uv=False)
+        remedies.append((name, _rank(with_it, least), float(with_it[-1])))
+    remedies.sort(key=lambda r: (-r[1], -r[2]))
+    gap = float(s[rank - 1] / max(s[rank], np.finfo(np.float64).tiny)) if 0 < rank < n else float("inf")
+    enough = () if rank == n else _fewest(R, found, least)
+    return Observability(tuple(system.states), s, rank, gap, unseen, weak, tuple(remedies), enough)
+
+
+def observability_history(
+    system: System, t: ArrayLike, x: ArrayLike, scales: ArrayLike, window: int, inputs: ArrayLike | None = None
+) -> tuple[Array, Array]:
+    """Times (K,) and singular values (K, n) of each stretch of `window` samples: where along the motion sight is lost."""
+    clock, states, sizes, u = _checked(system, t, x, scales, inputs)
+    if not 1 <= window <= len(clock):
+        raise DataError(Fault("the window does not fit the log.", "observability", f"1 to {len(clock)}", f"{window}"))
+    starts = range(0, len(clock) - window + 1, window)
+    values = []
+    for first in starts:
+        part = slice(first, first + window)
+        factor = _Factor(len(sizes))
+        for k, Phi, H in _along(system, clock[part], states[part], u[part]):
+            factor.add(_scaled(H, system.sensor_noise(float(clock[first + k])), Phi, sizes))
+        values.append(np.linalg.svd(factor.finished(), compute_uv=False))
+    return clock[list(starts)], np.array(values)
+
+
+def _checked(
+    system: System, t: ArrayLike, x: ArrayLike, scales: ArrayLike, inputs: ArrayLike | None
+) -> tuple[Array, Array, Array, Array]:
+    clock, states, sizes = (np.asarray(a, dtype=np.float64) for a in (t, x, scales))
+    n, faults = len(system.states), Faults()
+    if clock.ndim != 1 or states.ndim != 2 or len(states) != len(clock) or len(clock) == 0:
+        faults.add(
+            "times and states do not belong together.", where="trajectory", found=f"{clock.shape}, {states.shape}"
+        )
+    if sizes.shape != (n,) or not (np.isfinite(sizes) & (sizes > 0.0)).all():
+        faults.add("typical sizes are missing.", where="scales", expected=f"{n} positive numbers", found=f"{sizes}")
+    u = np.zeros((len(clock), 0)) if inputs is None else np.asarray(inputs, dtype=np.float64).reshape(len(clock), -1)
+    faults.raise_if_any(DataError)
+    return clock, states, sizes, u
+
+
+def _along(system: System, t: Array, x: Array, u: Array) -> Iterator[tuple[int, Array, Array]]:
+    Phi = np.eye(len(system.states))
+    for k in range(len(t)):
+        if k:
+            F = system.move_and_jacobian(x[k - 1], u[k - 1], float(t[k - 1]), float(t[k] - t[k - 1]))[1]
+            Phi = F @ Phi
+        if not np.isfinite(Phi).all():
+            raise SimulationError(
+                Fault(
+                    f"the motion's derivative is no longer finite at {t[k]:.6g} s.", hint="Look at a shorter stretch."
+                )
+            )
+        yield k, Phi, system.sense_and_jacobian(x[k], u[k], float(t[k]))[1]
+
+
+def _scaled(H: Array, R: Array, Phi: Array, sizes: Array) -> Array:
+    return solve_triangular(np.linalg.cholesky(R), H @ Phi * sizes, lower=True)
+
+
+class _Factor:
+    """The triangular factor of rows that arrive a few at a time."""
+
+    def __init__(self, n: int) -> None:
+        self.rows: list[Array] = [np.zeros((n, n))]
+
+    def add(self, rows: Array) -> None:
+        self.rows.append(rows)
+        if len(self.rows) > BLOCK:
+            self.rows = [self.finished()]
+
+    def finished(self) -> Array:
+        return np.asarray(np.linalg.qr(np.vstack(self.rows), mode="r"), dtype=np.float64)
+
+
+def _rank(s: NDArray[np.floating], least: float) -> int:
+    return int((s > least * s[0]).sum()) if s[0] > 0.0 else 0
+
+
+def _fewest(R: Array, found: dict[str, Array], least: float) -> tuple[str, ...]:
+    """Add the sensor that helps most until everything is seen."""
+    chosen: list[str] = []
+    n = R.shape[1]
+    rank = _rank(np.linalg.svd(R, compute_uv=False), least)
+    while rank < n:
+        best, best_key = "", (rank, 0.0)
+        for name, extra in found.items():
+            s = np.linalg.svd(np.vstack([R, extra]), compute_uv=False)
+            key = (_rank(s, least), float(s[-1]))
+            if name not in chosen and key[0] > rank and key > best_key:
+                best, best_key = name, key
+        if not best:
+            return ()
+        chosen.append(best)
+        R, rank = np.vstack([R, found[best]]), best_key[0]
+    return tuple(chosen)
+
+
+def _readable(null: Array) -> Array:
+    """Another basis of the same space whose members have as few entries as elimination gives."""
+    basis = null.copy()
+    free = list(range(len(basis)))
+    for _ in range(len(basis)):
+        i, j = max(((r, c) for r in free for c in range(basis.shape[1])), key=lambda rc: abs(basis[rc]))
+        basis[i] /= basis[i, j]
+        for r in range(len(basis)):
+            if r != i:
+                basis[r] -= basis[r, j] * basis[i]
+        free.remove(i)
+    return np.where(np.abs(basis) > 1e-6, basis, 0.0)
+
+
+def _direction(v: Array, sizes: Array, seen: float, names: Sequence[str]) -> Direction:
+    v = v / v[np.argmax(np.abs(v))]
+    change = v * sizes
+    shown = [j for j in np.argsort(-np.abs(v), kind="stable").tolist() if abs(v[j]) > (1e-6 if seen == 0.0 else 0.1)]
+    if len(shown) == 1:
+        return Direction(change, seen, f"'{names[shown[0]]}'")
+    lead = change[shown[0]]
+    parts = [f"'{names[j]}' by {change[j] / lead:.4g}" for j in shown]
+    return Direction(change, seen, ", ".join(parts[:-1]) + f" and {parts[-1]} together")

@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+
+from veridyn.errors import DataError
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.observe.measurements import Measurements, Status, frozen
+
+T = np.arange(5) / 10
+
+
+def test_booleans_say_available_and_values_that_are_not_finite_are_flagged():
+    values = np.array([[1.0, 2.0], [np.nan, 3.0], [4.0, np.inf], [5.0, 6.0], [np.nan, 7.0]])
+    available = np.ones((5, 2), dtype=bool)
+    available[3, 1] = available[4, 0] = False
+    m = Measurements(T, values, ("a", "b"), available)
+    assert m.flags.tolist() == [[0, 0], [2, 0], [0, 2], [0, 1], [1, 0]]
+    assert m.inputs.shape == (5, 0) and len(m) == 5
+
+
+def test_one_column_may_be_a_line():
+    m = Measurements(T, np.arange(5.0), ("a",), np.ones(5, dtype=bool), np.zeros(5), T + 1)
+    assert m.values.shape == m.flags.shape == m.arrival.shape == m.inputs.shape == (5, 1)
+
+
+def test_columns_are_selected_by_name():
+    m = Measurements(T, np.arange(10.0).reshape(5, 2), ("a", "b"), arrival=np.tile(T[:, None], 2))
+    s = m.select(["b", "a"])
+    assert s.names == ("b", "a") and np.array_equal(s.values, m.values[:, ::-1]) and s.arrival.shape == (5, 2)
+    with pytest.raises(DataError, match=r"there is no output 'gyro'(.|\n)*Known: a, b"):
+        m.select(["gyro"])
+
+
+def test_flagging_leaves_older_words_alone():
+    m = Measurements(T, np.array([1.0, np.nan, 3.0, 4.0, 5.0]), ("a",))
+    f = m.flagged(np.ones((5, 1), dtype=bool), Status.FROZEN)
+    assert f.flags[:, 0].tolist() == [3, 2, 3, 3, 3] and not m.flags[0, 0]
+
+
+def test_channels_on_clocks_of_their_own_share_the_union_of_their_stamps():
+    e = Experiment(
+        {
+            "fast": Channel("fast", np.arange(5) * 0.1, np.arange(5.0), "rad"),
+            "slow": Channel("slow", np.array([0.15, 0.3]), np.array([7.0, np.nan]), "m"),
+        },
+        "log",
+    )
+    m = Measurements.from_experiment(e, ["slow", "fast"])
+    assert m.t == pytest.approx([0.0, 0.1, 0.15, 0.2, 0.3, 0.4])  # 3 · 0.1 is not 0.3, and yet one stamp
+    used = m.flags == Status.USED
+    assert used[:, 1].sum() == 5 and used[:, 0].sum() == 1 and (m.flags == Status.NOT_FINITE).sum() == 1
+    assert m.values[used[:, 0], 0].tolist() == [7.0]
+    back = Experiment({"a": Channel("a", np.array([0.0, 2.0, 1.0]), np.zeros(3), "m")}, "log")
+    with pytest.raises(DataError, match=r"log, channel 'a': the clock stands still or runs backwards"):
+        Measurements.from_experiment(back, ["a"])
+
+
+def test_frozen_looks_backwards_only():
+    v = np.array([1.0, 2.0, 2.0, 2.0, 3.0, 3.0])
+    assert frozen(v, 1).tolist() == [False, False, True, True, False, True]
+    assert frozen(v, 2).tolist() == [False, False, False, True, False, False]
+    assert frozen(np.column_stack([v, np.zeros(6)]), 2).sum(axis=0).tolist() == [1, 4]
+    assert not frozen(np.full(6, np.nan), 1).any()
+    with pytest.raises(DataError, match="the number of repeats"):
+        frozen(v, 0)
+
+
+def test_bad_tables_are_refused_with_all_their_faults():
+    with pytest.raises(DataError, match=r"measurements.values: wrong shape(.|\n)*\(5, 2\), found \(5, 3\)"):
+        Measurements(T, np.zeros((5, 3)), ("a", "b"))
+    with pytest.raises(DataError, match=r"2 faults(.|\n)*flags: wrong shape(.|\n)*inputs: wrong shape"):
+        Measurements(T, np.zeros((5, 2)), ("a", "b"), np.ones((4, 2), dtype=bool), np.zeros((3, 1)))
+    with pytest.raises(DataError, match="the clock is not a line of times"):
+        Measurements(np.zeros((2, 2)), np.zeros((2, 1)), ("a",))
+    with pytest.raises(DataError, match="times that are not finite"):
+        Measurements(np.array([0.0, np.nan]), np.zeros((2, 1)), ("a",))
+    with pytest.raises(DataError, match="two outputs have one name"):
+        Measurements(T, np.zeros((5, 2)), ("a", "a"))
+    with pytest.raises(DataError, match="the inputs are not finite at sample 2"):
+        Measurements(T, np.zeros((5, 1)), ("a",), inputs=np.array([0, 0, np.nan, 0, 0]))
+    with pytest.raises(DataError, match=r"a reading of 'b' arrives before it is taken(.|\n)*at sample 1"):
+        Measurements(T, np.zeros((5, 2)), ("a", "b"), arrival=np.column_stack([T, T - 0.1 * (T == 0.1)]))

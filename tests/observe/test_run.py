@@ -1,0 +1,58 @@
+"""The door: logs with clocks of their own, and rewinding beside a correlated partner. The rest is the conformance suite."""
+
+import numpy as np
+import pytest
+from observe import textbook
+from observe.builders import log_of, start_of, system_of
+
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.observe.ekf import EKF
+from veridyn.observe.linear import Kalman, from_rates
+from veridyn.observe.measurements import Measurements, Status
+from veridyn.observe.result import Belief
+from veridyn.observe.run import run
+
+
+def test_sensors_on_clocks_of_their_own():
+    """A fast gyroscope and a slow position sensor equal one information filter over the union of their stamps."""
+    rng = np.random.default_rng(0)
+    fast, slow = np.arange(0.0, 2.0, 0.01), np.arange(0.003, 2.0, 0.1)
+    log = Experiment(
+        {
+            "rate": Channel("rate", fast, np.cos(fast) + 0.1 * rng.standard_normal(len(fast)), "rad/s"),
+            "angle": Channel("angle", slow, np.sin(slow) + 0.02 * rng.standard_normal(len(slow)), "rad"),
+        }
+    )
+    system = from_rates(
+        ("angle", "rate"), ("angle", "rate"), [[0.0, 1.0], [0.0, 0.0]], np.eye(2), [0.0, 1.0], [4e-4, 1e-2]
+    )
+    m = Measurements.from_experiment(log, ("angle", "rate"))
+    e = run(Kalman(), system, m, Belief([0.0, 1.0], [1.0, 1.0]))
+    assert len(e) == len(fast) + len(slow)
+    assert e.counts()["angle"]["used"] == len(slow) and e.counts()["rate"]["used"] == len(fast)
+    error = e.x - np.column_stack([np.sin(e.t), np.cos(e.t)])
+    assert np.sqrt(np.mean(error[20:] ** 2, axis=0)) == pytest.approx([0.0, 0.0], abs=0.06)
+
+
+def test_a_reading_later_than_the_end_of_the_log_stays_late():
+    case = textbook.oscillator()
+    _, y = case.simulate(20, np.random.default_rng(1))
+    arrival = np.repeat(case.step * np.arange(20)[:, None], 2, axis=1)
+    arrival[15, 1] = 99.0
+    e = run(EKF(late="rewind"), system_of(EKF, case), log_of(case, y, arrival=arrival), start_of(case))
+    assert np.argwhere(e.status == Status.LATE).tolist() == [[15, 1]]
+    mask = arrival < 90.0
+    assert np.abs(e.x - textbook.kalman(case, y, mask)[0]).max() < 1e-10
+    assert e.dof.tolist() == mask.sum(axis=1).tolist()
+
+
+def test_rewinding_two_late_readings_of_one_stamp_keeps_their_correlation():
+    case = textbook.oscillator()  # its two sensors have correlated noise
+    _, y = case.simulate(12, np.random.default_rng(2))
+    t = case.step * np.arange(12)
+    arrival = np.repeat(t[:, None], 2, axis=1)
+    arrival[4] = [t[6], t[8]]
+    e = run(EKF(late="rewind"), system_of(EKF, case), log_of(case, y, arrival=arrival), start_of(case))
+    on_time = run(EKF(), system_of(EKF, case), log_of(case, y), start_of(case))
+    assert np.abs(e.x[8:] - on_time.x[8:]).max() < 1e-10 and (e.status == Status.USED).all()
+    assert e.dof[4] == 2 and e.nis[4] == pytest.approx(on_time.nis[4])
