@@ -66,6 +66,8 @@ _HOMES = {
     "veridyn.files.archive": ("load", "save"),
     "veridyn.files.native": ("load_model", "save_model"),
     "veridyn.files.table": ("load_log", "save_log"),
+    "veridyn.files.urdf": ("load_urdf", "urdf_limits"),
+    "veridyn.files.urdf_write": ("save_urdf",),
 }
 _VERBS = ("identify", "simulate")  # folders that can be called
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
@@ -103,6 +105,9 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.files.native import save_model as save_model
     from veridyn.files.table import load_log as load_log
     from veridyn.files.table import save_log as save_log
+    from veridyn.files.urdf import load_urdf as load_urdf
+    from veridyn.files.urdf import urdf_limits as urdf_limits
+    from veridyn.files.urdf_write import save_urdf as save_urdf
     from veridyn.identify.base import base_parameters as base_parameters
     from veridyn.identify.essential import essential as essential
     from veridyn.identify.estimate import identify as identify

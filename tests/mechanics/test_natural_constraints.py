@@ -93,7 +93,12 @@ def hinge(second: RigidBody) -> Mechanism:
     """Two bodies on one axis: they share a point and a vector, or two points and a vector."""
     first = RigidBody("first", {"P": (0, 0, 0), "R": (0, 0, 1)}, {"u": (0, 0, 1), "v": (1, 0, 0), "w": (0, 1, 0)}, 1.0)
     points = [Point("P", (0, 0, 0)), Point("R", (0, 0, 1)), Point("S", (0, 1, 0))]
-    vectors = [UnitVector("u", (0, 0, 1)), UnitVector("v", (1, 0, 0)), UnitVector("w", (0, 1, 0)), UnitVector("a", (1, 0, 0))]
+    vectors = [
+        UnitVector("u", (0, 0, 1)),
+        UnitVector("v", (1, 0, 0)),
+        UnitVector("w", (0, 1, 0)),
+        UnitVector("a", (1, 0, 0)),
+    ]
     return Mechanism.build(points, [first, second], vectors=vectors)
 
 
@@ -107,7 +112,9 @@ def test_shared_points_and_vectors_are_written_once(shared: dict[str, tuple[floa
 
 
 def test_bodies_that_disagree_about_what_they_share_are_refused() -> None:
-    tilted = RigidBody("second", {"P": (0, 0, 0), "R": (0, 0, 2), "S": (0, 1, 0)}, {"u": (0, 0, 1), "a": (1, 0, 0)}, 1.0)
+    tilted = RigidBody(
+        "second", {"P": (0, 0, 0), "R": (0, 0, 2), "S": (0, 1, 0)}, {"u": (0, 0, 1), "a": (1, 0, 0)}, 1.0
+    )
     with pytest.raises(ModelError, match=r"(?s)body 'second'.*contradicts body 'first'"):
         system_of(hinge(tilted))
 
@@ -123,7 +130,9 @@ def test_a_body_between_fixed_points_must_fit() -> None:
 
 def test_a_joint_between_fixed_points_must_hold() -> None:
     points = [Point("A", (0, 0), True), Point("B", (1, 0), True), Point("P", (0, 1))]
-    mechanism = Mechanism.build(points, [uniform_bar("bar", "A", "P", 1, 1)], joints=[Joint("tie", "distance", "A", "B", 2.0)])
+    mechanism = Mechanism.build(
+        points, [uniform_bar("bar", "A", "P", 1, 1)], joints=[Joint("tie", "distance", "A", "B", 2.0)]
+    )
     with pytest.raises(ModelError, match="joint 'tie': the constraint 'tie' is between fixed things"):
         system_of(mechanism)
 

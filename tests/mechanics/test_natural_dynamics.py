@@ -45,7 +45,9 @@ def test_a_spatial_mechanism_against_pinocchio(seed: int) -> None:
     for form in ("penalty", "augmented", "r_matrix"):
         assert np.abs(accelerations(system, x, xd, form=form)[0] - xdd).max() <= 1e-7 * scale, form
     Q = system.forces.forces(x, xd, system.forces.values)
-    assert system.mass @ found + system.constraints.jacobian(x).T @ lam == pytest.approx(Q, abs=1e-7 * max(1.0, np.abs(lam).max()))
+    assert system.mass @ found + system.constraints.jacobian(x).T @ lam == pytest.approx(
+        Q, abs=1e-7 * max(1.0, np.abs(lam).max())
+    )
 
 
 @pytest.mark.parametrize("dim", [2, 3])
@@ -70,7 +72,9 @@ def test_the_penalty_form_is_wrong_by_its_inverse() -> None:
     system = system_of(fourbar())
     state = initial_state(system, {"phi": 1.0}, {"phi": 2.0})
     errors = [
-        np.abs(accelerations(system, state.q, state.qd, form="penalty", stabilisation=Stabilisation(p))[0] - state.qdd).max()
+        np.abs(
+            accelerations(system, state.q, state.qd, form="penalty", stabilisation=Stabilisation(p))[0] - state.qdd
+        ).max()
         for p in (1e3, 1e5)
     ]
     assert errors[0] / errors[1] == pytest.approx(100.0, rel=0.02)
@@ -106,10 +110,15 @@ def test_a_motion_without_mass_is_refused_by_name() -> None:
 def test_redundant_constraints_are_refused_unless_kept() -> None:
     points = [Point("A", (0, 0), True), Point("P", (1, 0))]
     mechanism = Mechanism.build(
-        points, [uniform_bar("bar", "A", "P", 1, 1)], joints=[Joint("tie", "distance", "A", "P", 1.0)], gravity=(0, -9.81)
+        points,
+        [uniform_bar("bar", "A", "P", 1, 1)],
+        joints=[Joint("tie", "distance", "A", "P", 1.0)],
+        gravity=(0, -9.81),
     )
     system = system_of(mechanism)
-    with pytest.raises(ModelError, match=r"(?s)joint 'tie': the constraint 'tie' is redundant.*follows from 'bar: \|A-P\|'"):
+    with pytest.raises(
+        ModelError, match=r"(?s)joint 'tie': the constraint 'tie' is redundant.*follows from 'bar: \|A-P\|'"
+    ):
         initial_state(system)
     state = initial_state(system, redundant="keep")
     assert state.qdd[1] == pytest.approx(-1.5 * 9.81, rel=1e-12)  # g m L/2 / (m L²/3)

@@ -7,8 +7,8 @@ import pytest
 
 from strangers.natural_mechanisms import fourbar, random_mechanism
 from veridyn.errors import DataError, ModelError
-from veridyn.mechanics.natural_geometry import Geometry
 from veridyn.mechanics.natural_forces import forces_of
+from veridyn.mechanics.natural_geometry import Geometry
 from veridyn.mechanics.natural_position import independent, velocity
 from veridyn.mechanics.natural_system import system_of
 from veridyn.model.natural import Mechanism, Point, Spring, Torque, uniform_bar
@@ -75,7 +75,9 @@ def test_loads_by_name() -> None:
 
 def test_a_strut_without_length_is_refused() -> None:
     points = [Point("A", (0, 0), True), Point("B", (0, 0)), Point("C", (1, 0))]
-    mechanism = Mechanism.build(points, [uniform_bar("bar", "B", "C", 1, 1)], springs=[Spring("k", ("A", "B"), 1.0, 1.0)])
+    mechanism = Mechanism.build(
+        points, [uniform_bar("bar", "B", "C", 1, 1)], springs=[Spring("k", ("A", "B"), 1.0, 1.0)]
+    )
     table = forces_of(Geometry(mechanism))
     with pytest.raises(DataError, match="force 'k': its two ends are at one place"):
         table.forces(np.array([0.0, 0, 1, 0]), np.zeros(4), table.values)
@@ -83,8 +85,6 @@ def test_a_strut_without_length_is_refused() -> None:
 
 def test_a_torque_needs_an_orientation() -> None:
     points = [Point("A", (0, 0, 0), True), Point("B", (1, 0, 0))]
-    mechanism = Mechanism.build(
-        points, [uniform_bar("bar", "A", "B", 1, 1, 3)], loads=[Torque("t", "bar", (0, 0, 1))]
-    )
+    mechanism = Mechanism.build(points, [uniform_bar("bar", "A", "B", 1, 1, 3)], loads=[Torque("t", "bar", (0, 0, 1))])
     with pytest.raises(ModelError, match="force 't', body 'bar': its points and vectors do not fix its orientation"):
         forces_of(Geometry(mechanism))

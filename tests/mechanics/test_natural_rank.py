@@ -46,13 +46,19 @@ def test_a_joint_given_twice() -> None:
     """A turning joint between bodies that already share its point and vector: its five rows say nothing new."""
     points = [Point("O", (0, 0, 0), True), Point("P", (1, 0, 0))]
     vectors = [UnitVector("u", (0, 0, 1), True), UnitVector("v", (0, 1, 0))]
-    arm = RigidBody("arm", {"O": (0, 0, 0), "P": (1, 0, 0)}, {"u": (0, 0, 1), "v": (0, 1, 0)}, 1.0, (0.5, 0, 0), np.eye(3))
+    arm = RigidBody(
+        "arm", {"O": (0, 0, 0), "P": (1, 0, 0)}, {"u": (0, 0, 1), "v": (0, 1, 0)}, 1.0, (0.5, 0, 0), np.eye(3)
+    )
     joint = Joint("pin", "turning", Marker("ground", (0, 0, 0), (0, 0, 1)), Marker("arm", (0, 0, 0), (0, 0, 1)))
     once = system_of(Mechanism.build(points, [arm], vectors=vectors))
     assert mobility(once, once.guess).degrees_of_freedom == 1
     twice = Mechanism.build(
         [points[0], Point("P", (1, 0, 0)), Point("R", (0, 0, 1))],
-        [RigidBody("arm", {"O": (0, 0, 0), "P": (1, 0, 0), "R": (0, 0, 1)}, {"v": (0, 1, 0)}, 1.0, (0.5, 0, 0), np.eye(3))],
+        [
+            RigidBody(
+                "arm", {"O": (0, 0, 0), "P": (1, 0, 0), "R": (0, 0, 1)}, {"v": (0, 1, 0)}, 1.0, (0.5, 0, 0), np.eye(3)
+            )
+        ],
         vectors=[vectors[1]],
         joints=[joint, Joint("again", "turning", joint.a, joint.b)],
     )

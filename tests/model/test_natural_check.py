@@ -54,7 +54,10 @@ FAULTS = [
     (lambda: Mechanism.build([], []), "neither in the plane nor in space"),
     (lambda: build(points=[Point("A", (0, 0)), Point("P", (1, 0, 0))]), r"(?s)point 'P'.*Expected 2 finite numbers"),
     (lambda: build(points=[Point("A", (0, NAN)), Point("P", (1, 0))]), "point 'A': this is no place"),
-    (lambda: build(points=[Point("A", (0, 0)), Point("P", (1, 0)), Point("P", (2, 0))]), "'P': the name is used 2 times"),
+    (
+        lambda: build(points=[Point("A", (0, 0)), Point("P", (1, 0)), Point("P", (2, 0))]),
+        "'P': the name is used 2 times",
+    ),
     (lambda: build(points=[Point("A", (0, 0)), Point("P", (1, 0)), Point("ground", (2, 0))]), "taken by the ground"),
     (lambda: build(vectors=[UnitVector("u", (1, 1))]), r"(?s)vector 'u'.*Expected 1, found 1.414"),
     (lambda: build(gravity=(0, 0, 9.81)), "gravity: this is no place or direction"),
@@ -70,7 +73,9 @@ FAULTS = [
         "triangle inequality",
     ),
     (
-        lambda: in_space(bodies=[RigidBody("b", {"A": (0, 0, 0)}, mass=1, inertia=[[1, 0.2, 0], [0, 1, 0], [0, 0, 1]])]),
+        lambda: in_space(
+            bodies=[RigidBody("b", {"A": (0, 0, 0)}, mass=1, inertia=[[1, 0.2, 0], [0, 1, 0], [0, 0, 1]])]
+        ),
         "not symmetric",
     ),
     (lambda: build(joints=[Joint("j", "glue", "A", "P")]), "no joint of kind 'glue'"),

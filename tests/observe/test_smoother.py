@@ -34,36 +34,49 @@ def test_without_process_noise_every_state_is_the_last_one():
 
 
 @pytest.mark.parametrize("kind", [EKF, UKF], ids=lambda k: k.__name__)
-def test_on_a_pendulum_it_is_near_the_most_likely_trajectory_and_nearer_to_the_truth(kind):
-    truth, log, start = pendulum_log(60, 0.05, np.random.default_rng(1))
+def test_on_a_pendulum_it_is_near_the_most_likely_trajectory(kind):
+    _, log, start = pendulum_log(60, 0.05, np.random.default_rng(1))
     system = pendulum(kind is EKF)
     e = run(kind(), system, log, start)
     s = smooth(e)
-    assert (np.linalg.norm(s.x - truth, axis=0) < 0.9 * np.linalg.norm(e.x - truth, axis=0)).all()
     assert (s.sigma <= e.sigma * (1 + 1e-12)).all()
 
-    # The most likely trajectory of all, by Gauss-Newton over every state at once.
+    # The most likely trajectory of all, by Gauss-Newton over every state at once. A tangent at the filtered instead of the
+    # smoothed state costs a few per cent of a deviation.
+    whiten = np.linalg.inv(np.linalg.cholesky([system.noise(x, NONE, 0.0, 0.05) for x in e.x[:-1]]))
+
     def residuals(flat):
         x = flat.reshape(-1, 2)
-        parts = [(x[0] - start.x) / np.sqrt(start.P)]
-        for k in range(len(x) - 1):
-            Q = system.noise(x[k], NONE, 0.0, 0.05)
-            parts.append(np.linalg.solve(np.linalg.cholesky(Q), x[k + 1] - system.move(x[k], NONE, 0.0, 0.05)))
-        parts.append(((log.values - system.sense(x, NONE, 0.0)) / [0.05, 0.2]).ravel())
-        return np.concatenate(parts)
+        steps = np.einsum("kij,kj->ki", whiten, x[1:] - system.move(x[:-1], NONE, 0.0, 0.05))
+        readings = (log.values - system.sense(x, NONE, 0.0)) / [0.05, 0.2]
+        return np.concatenate([(x[0] - start.x) / np.sqrt(start.P), steps.ravel(), readings.ravel()])
 
-    if kind is EKF:
-        best = least_squares(residuals, s.x.ravel(), method="trf", max_nfev=4).x.reshape(-1, 2)
-        assert (np.abs(s.x - best) < 0.35 * s.sigma).all()
+    best = least_squares(residuals, e.x.ravel(), jac_sparsity=_pattern(60)).x.reshape(-1, 2)
+    assert (np.abs(s.x - best) < 0.05 * s.sigma).all()
 
 
-def test_smoothed_errors_are_as_large_as_claimed():
+def _pattern(count):
+    """Which residual depends on which state: a start, then steps from one state to the next, then readings."""
+    S = np.zeros((2 + 2 * (count - 1) + 2 * count, 2 * count), dtype=int)
+    S[:2, :2] = 1
+    for k in range(count - 1):
+        S[2 + 2 * k : 4 + 2 * k, 2 * k : 2 * k + 4] = 1
+    for k in range(count):
+        S[2 * count + 2 * k : 2 * count + 2 * k + 2, 2 * k : 2 * k + 2] = 1
+    return S
+
+
+def test_smoothed_errors_are_smaller_and_as_large_as_claimed():
     rng = np.random.default_rng(2)
-    scaled = []
+    scaled, filtered, smoothed = [], [], []
     for _ in range(40):
         truth, log, start = pendulum_log(40, 0.05, rng)
-        s = smooth(run(EKF(), pendulum(), log, start))
+        e = run(EKF(), pendulum(), log, start)
+        s = smooth(e)
         scaled.append((s.x - truth) / s.sigma)
+        filtered.append(e.x - truth)
+        smoothed.append(s.x - truth)
+    assert (np.std(smoothed, axis=(0, 1)) < 0.85 * np.std(filtered, axis=(0, 1))).all()
     assert np.mean(np.square(scaled)) == pytest.approx(1.0, abs=0.15)
 
 

@@ -156,9 +156,7 @@ def about(axis, angle):
 def conservative(vehicle):
     """No damper, no friction, no air, no compliance; springs, stops, bars and tables by clearance stay as they are."""
     none = ((0.0, 0.0, 0.0),) * 5
-    tables = WheelTables(
-        replace(vehicle.tables.front, compliance=none), replace(vehicle.tables.rear, compliance=none)
-    )
+    tables = WheelTables(replace(vehicle.tables.front, compliance=none), replace(vehicle.tables.rear, compliance=none))
     suspension = replace(vehicle.suspension, damping=(0.0,) * 4, friction=(0.0,) * 4)
     return replace(
         vehicle,
@@ -181,16 +179,18 @@ def test_a_car_thrown_into_the_air_keeps_energy_and_momentum():
     run = drive(vehicle, COAST, duration=0.6, step=2.5e-4, every=120, start=x)
     assert run.tyre["load"].max() == 0.0 and np.ptp(run.clearance[0], axis=0).min() > 0.02
     E, L, H = energy_and_momentum(vehicle, run)
-    # Fourth-order steps: an error of 1e-8 of what is exchanged between springs and masses.
-    assert np.abs(E - E[0]).max() < 1e-7 * E[0]
-    assert np.abs(L - L[0]).max() < 1e-9 * np.abs(L).max()
-    assert np.abs(H - H[0]).max() < 1e-9 * np.abs(H).max()
+    # Fourth-order steps, over tables whose third derivative jumps: 4 mJ of 23 kJ, and 5e-7 of the momenta.
+    errors = [np.abs(kept - kept[0]).max() / np.abs(kept).max() for kept in (E, L, H)]
+    assert max(errors) < 2e-6
+    finer = drive(vehicle, COAST, duration=0.6, step=6.25e-5, every=480, start=x)
+    shrunk = [np.abs(kept - kept[0]).max() / np.abs(kept).max() for kept in energy_and_momentum(vehicle, finer)]
+    assert (np.array(shrunk) < 0.1 * np.array(errors)).all()
 
 
 def test_a_car_that_bounces_on_its_tyres_keeps_its_energy():
     smooth = LinearTyre(c_kappa=0.0, c_alpha=0.0)
     vehicle = replace(conservative(Vehicle()), tyres=(smooth, smooth), tables=WheelTables.none())
-    x = settle(vehicle)
+    x = settle(vehicle, speed=5.0)  # rolling, because a tyre at rest has a damper
     x[eq.VELOCITY + 2], x[eq.OMEGA + 1] = 0.3, 0.1
     run = drive(vehicle, COAST, duration=2.0, every=100, start=x)
     deflection = run.tyre["deflection"]

@@ -136,7 +136,9 @@ def random_mechanism(rng: np.random.Generator, dim: int, bodies: int = 3, acting
         if kind == "distance":
             end = place + rng.normal(size=dim)
             length = float(np.linalg.norm(end - place))
-        joints.append(Joint(f"j{k}", kind, marker(before, place, axis, side), marker(name, end, end_axis, side), length))
+        joints.append(
+            Joint(f"j{k}", kind, marker(before, place, axis, side), marker(name, end, end_axis, side), length)
+        )
 
     last = made[-1].name
     grounded = marker("ground", rng.normal(size=dim), unit(rng, dim), None)
@@ -152,7 +154,11 @@ def random_mechanism(rng: np.random.Generator, dim: int, bodies: int = 3, acting
     acts = {}
     if acting:
         acts = {
-            "springs": [Spring("k1", (grounded, tip), 30.0, 0.4), Spring("k2", "theta", 5.0, 0.3), Spring("k3", "s", 9.0, 1.0)],
+            "springs": [
+                Spring("k1", (grounded, tip), 30.0, 0.4),
+                Spring("k2", "theta", 5.0, 0.3),
+                Spring("k3", "s", 9.0, 1.0),
+            ],
             "dampers": [Damper("c1", ("O", tip), 3.0), Damper("c2", "theta", 0.4), Damper("c3", (grounded, tip), 1.0)],
             "loads": [
                 Drive("motor", "theta", 2.0),
@@ -162,7 +168,14 @@ def random_mechanism(rng: np.random.Generator, dim: int, bodies: int = 3, acting
             ],
         }
     mechanism = Mechanism.build(
-        points, made, vectors=vectors, joints=joints, added=added, gravity=rng.normal(size=dim), name=f"random{dim}", **acts
+        points,
+        made,
+        vectors=vectors,
+        joints=joints,
+        added=added,
+        gravity=rng.normal(size=dim),
+        name=f"random{dim}",
+        **acts,
     )
     return Posed(mechanism, rotations, places)
 

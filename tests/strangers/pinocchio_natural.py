@@ -65,7 +65,9 @@ def natural(seed: int = 0) -> Mechanism:
     for name, i in inertias(seed).items():
         points, vectors, *_ = BODIES[name]
         bodies.append(
-            RigidBody(name, {p: PLACES[p] for p in points}, {v: direction(v) for v in vectors}, i.mass, i.centre, i.about)
+            RigidBody(
+                name, {p: PLACES[p] for p in points}, {v: direction(v) for v in vectors}, i.mass, i.centre, i.about
+            )
         )
     return Mechanism.build(
         [Point(k, at, k in fixed) for k, at in PLACES.items()],

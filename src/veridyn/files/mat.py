@@ -84,7 +84,10 @@ def _read_hdf5(file: Path) -> dict[str, Any]:
             ),
             str(file),
         ) from error
-    return {key: value for key, value in read_mat(str(file)).items() if not key.startswith(("__", "#"))}
+    read = read_mat(str(file))
+    return {
+        key: read[key] for key in sorted(read) if not key.startswith(("__", "#"))
+    }  # its own order changes from run to run
 
 
 def _flat(value: Any, name: str) -> list[tuple[str, object]]:

@@ -484,7 +484,7 @@ class _Reader:
         if mass <= 0.0 or trace <= 0.0:
             return
         radius = math.sqrt(5.0 / 6.0 * trace / mass)  # of a ball, tr J = 6/5 m r²
-        density = mass / (4.0 / 3.0 * math.pi * radius**3) if radius > 1e-50 else math.inf
+        density = mass / (4.0 / 3.0 * math.pi * radius * radius * radius) if radius > 1e-50 else math.inf
         if not THINNEST <= density <= DENSEST:
             found = f"mass {mass:g}, ixx + iyy + izz {trace:g}, as of a ball of {density:.2g} kg/m^3"
             hint = "Is the mass in grams, or the inertia in other units?"
@@ -588,7 +588,11 @@ class _Reader:
 
 def bytes_of(file: Path) -> bytes:
     """The text of a file as UTF-8 without a byte-order mark."""
-    if file.parent.is_dir() and not file.exists():
+    try:
+        missing = file.parent.is_dir() and not file.exists()
+    except OSError:
+        missing = False  # what hinders it is said below
+    if missing:
         beside = sorted(p.name for p in file.parent.glob("*.urdf"))
         fault = Fault("there is no such file.", found=str(file), hint=did_you_mean(file.name, beside))
         raise FileError(fault, file.name)

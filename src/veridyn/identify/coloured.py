@@ -27,6 +27,12 @@ from veridyn.identify.threads import one_blas_thread
 Array = NDArray[np.float64]
 LONGEST = 0.1  # of the samples: windows beyond it leave too few of them to say how they scatter
 
+TOO_FEW = Fault(
+    "too many equations count as outliers: what is left does not fix every parameter.",
+    where="robust",
+    hint="Use loss='huber', a larger tuning, or a better model of what is measured.",
+)
+
 
 @dataclass(frozen=True)
 class Hac:
@@ -172,13 +178,7 @@ def sandwich(stream: Stream, s: Solution, score: Score | None = None, hac: Hac |
     if score is not None:
         least = float(np.linalg.eigvalsh(sums.curvature)[0])
         if least <= 0.0:
-            raise IdentificationError(
-                Fault(
-                    "too many equations count as outliers: what is left does not fix every parameter.",
-                    where="robust",
-                    hint="Use loss='huber', a larger tuning, or a better model of what is measured.",
-                )
-            )
+            raise IdentificationError(TOO_FEW)
         bread = np.linalg.inv(sums.curvature)
         slope = sums.slopes / sums.equations
     half = inverse @ bread

@@ -29,7 +29,7 @@ from veridyn.spatial.inertia import INERTIAL, broken_law, pseudo_inertia
 Array = NDArray[np.float64]
 POSITIVE = ("spring", "damper", "coulomb", "inertia")  # kinds of elements whose parameter cannot be negative
 NEAREST = 1e-7  # of the residual: how much a unit of distance weighs where it only decides between equals
-LARGEST = 1e6  # of the numbers the solver is given: exact data would give it weights without bound
+LARGEST = 1e5  # of the numbers the solver is given: exact data would give it weights without bound
 NEAR = 10.0  # margins from the bound within which a body counts as being at it
 UNITS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])  # P(φ) = Σ φ_k UNITS_k
 
@@ -71,9 +71,8 @@ def consistent(tree: Tree, s: Solution, how: Consistent) -> Physical:
         believed = posterior(s, space.K, space.anchor, np.sqrt(how.weight) * space.root)
         phi = believed.values
     if space.least(phi) < how.margin:
-        phi = space.solve(cp, phi)
-        if how.prior is None and space.least(nearer := space.reaching(phi)) >= 0.5 * how.margin:
-            phi = nearer  # the constraints cost nothing: only rounding of the solver was in the way
+        within = space.solve(cp, phi, keeping=True)[0] if how.prior is None else None
+        phi = within if within is not None else _found(*space.solve(cp, phi))
     if space.least(phi) <= 0.0:
         raise IdentificationError(
             Fault(
@@ -170,45 +169,46 @@ class _Space:
         below = [v for v in x[self.signed] / self.tree.parameters.typical[self.signed] if v < 0.0]
         return float(min([*eigenvalues, *below], default=1.0))
 
-    def solve(self, cp: Any, start: Array) -> Array:
-        """By cvxpy and Clarabel, in steps from `start` in units of typical sizes."""
+    def solve(self, cp: Any, start: Array, keeping: bool = False) -> tuple[Array | None, str]:
+        """By cvxpy and Clarabel, in steps from `start` in units of typical sizes: the parameters, or None, and the solver's status.
+
+        `keeping`: only steps that leave the groups as they are, so that the residual stays that of least squares.
+        """
         p, how, s = self.tree.parameters, self.how, self.s
         unit = p.typical[list(p.select("asked"))]
-        data = s.triangle @ self.K * unit
+        B = np.diag(unit)
+        if keeping:
+            B = unit[:, None] * np.linalg.svd(self.K * unit, full_matrices=True)[2][len(self.K) :].T
+            if not B.shape[1]:
+                return None, "nothing to choose"
+        z = cp.Variable(B.shape[1])
+        data = s.triangle @ self.K @ B
         size = max(s.sigma * np.sqrt(s.freedom), float(np.linalg.norm(data, 2)) / LARGEST)
         pull = np.sqrt(NEAREST) if how.prior is None else np.sqrt(how.weight) / size
-        z = cp.Variable(len(unit))
-        off = s.triangle @ (self.K @ start - s.values) / size
-        aims = [cp.sum_squares(data / size @ z + off)]
-        aims.append(cp.sum_squares(pull * (self.root * unit) @ z + pull * self.root @ (start - self.anchor)))
+        pull = 1.0 if keeping else pull
+        aims = [cp.sum_squares((pull * self.root @ B) @ z + pull * self.root @ (start - self.anchor))]
+        if not keeping:
+            aims.append(cp.sum_squares(data / size @ z + s.triangle @ (self.K @ start - s.values) / size))
         x0, limits = self.full(start), []
         for columns, D in self.bodies.values():
             map_to = np.stack([(D @ U @ D).ravel() for U in UNITS], axis=1)
-            moved = map_to @ (self.spread[columns] * unit)
             fixed = (map_to @ x0[columns]).reshape(4, 4) - how.margin * np.eye(4)
-            limits.append(cp.reshape(moved @ z, (4, 4), order="C") + fixed >> 0)
+            limits.append(cp.reshape((map_to @ self.spread[columns] @ B) @ z, (4, 4), order="C") + fixed >> 0)
         if self.signed:
             typical = p.typical[self.signed]
-            limits.append((self.spread[self.signed] * unit / typical[:, None]) @ z + x0[self.signed] / typical >= how.margin)
+            moved = self.spread[self.signed] @ B / typical[:, None]
+            limits.append(moved @ z + x0[self.signed] / typical >= how.margin)
         problem = cp.Problem(cp.Minimize(sum(aims)), limits)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # an inaccurate solution is refused below, by its status
+                warnings.simplefilter("ignore")  # an inaccurate solution is refused by its status
                 problem.solve(solver=cp.CLARABEL)
-            status = str(problem.status)
         except cp.error.SolverError as error:
-            status = f"failed: {error}"
-        if status != "optimal" or z.value is None:
-            raise IdentificationError(
-                Fault(
-                    "no physically consistent parameters were found.",
-                    where="consistent",
-                    expected="the solver's status 'optimal'",
-                    found=f"'{status}'",
-                    hint="Known parameters may contradict physics, or the margin may be too large.",
-                )
-            )
-        return start + unit * np.asarray(z.value, dtype=np.float64)
+            return None, f"failed: {error}"
+        if problem.status != "optimal" or z.value is None:
+            return None, str(problem.status)
+        phi = start + B @ np.asarray(z.value, dtype=np.float64)
+        return (phi if not keeping or self.least(phi) > 0.5 * how.margin else None), "optimal"
 
     def certificate(self, phi: Array) -> Feasibility:
         x, p, s = self.full(phi), self.tree.parameters, self.s
@@ -224,6 +224,20 @@ class _Space:
         residual = max(s.sigma * np.sqrt(s.freedom), 1e-12 * float(np.linalg.norm(s.triangle @ s.values)))
         cost = 100.0 * (np.hypot(1.0, shift / residual) - 1.0) if residual > 0.0 else 0.0
         return Feasibility(least, float(cost), tuple(bound), tuple(broken))
+
+
+def _found(phi: Array | None, status: str) -> Array:
+    if phi is None:
+        raise IdentificationError(
+            Fault(
+                "no physically consistent parameters were found.",
+                where="consistent",
+                expected="the solver's status 'optimal'",
+                found=f"'{status}'",
+                hint="Known parameters may contradict physics, or the margin may be too large.",
+            )
+        )
+    return phi
 
 
 def split(p: ParameterSet) -> tuple[Array, Array]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, IdentificationError, IdentificationWarning, warn
+from veridyn.identify.coloured import TOO_FEW
 from veridyn.identify.factor import RowFactor
 from veridyn.identify.least_squares import EXACT, Solution, solved
 from veridyn.identify.observation import Job, Observation, Plan, Stream
@@ -136,8 +137,7 @@ def reweighted(stream: Stream, start: Solution, how: Robust, sigma: Mapping[str,
     for done in range(1, how.iterations + 1):
         loss = how if held else replace(how, loss="huber", tuning=None)
         weighted, tally = _passed(stream, loss, s, scale)
-        with one_blas_thread():
-            new = solved(weighted, weighted.stacked(list(1.0 / scale)), s.groups, scale, s.tolerance)
+        new = _solved(weighted, s, scale)
         step = float(np.linalg.norm(new.triangle @ (new.values - s.values))) / np.sqrt(len(new.values))
         rounding = ROUNDING * float(np.linalg.norm(new.triangle @ new.values))
         s = new
@@ -162,6 +162,14 @@ def reweighted(stream: Stream, start: Solution, how: Robust, sigma: Mapping[str,
         )
     final = replace(s, observation=start.observation, row_sigma=scale)
     return Reweighted(final, {f.row: float(d) for f, d in zip(rows, doubted)}, done, met)
+
+
+def _solved(weighted: Observation, s: Solution, scale: Array) -> Solution:
+    try:
+        with one_blas_thread():
+            return solved(weighted, weighted.stacked(list(1.0 / scale)), s.groups, scale, s.tolerance)
+    except np.linalg.LinAlgError as error:
+        raise IdentificationError(TOO_FEW) from error
 
 
 def _passed(stream: Stream, loss: Robust, s: Solution, scale: Array) -> tuple[Observation, _Tally]:

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dgetrf, dgetrs
+from scipy.linalg import get_lapack_funcs
 
 Array = NDArray[np.float64]
+_factor, _solve = get_lapack_funcs(("getrf", "getrs"), dtype=np.float64)
 
 
 class Bordered:
@@ -29,11 +30,11 @@ class Bordered:
         B[n:, :n] = J
         B[range(n, n + m), range(n, n + m)] = -1.0 / alpha
         self.n = n
-        self.lu, self.pivots, self.info = dgetrf(B, overwrite_a=1)
+        self.lu, self.pivots, self.info = _factor(B, overwrite_a=1)
 
     def solve(self, a: Array, b: Array) -> tuple[Array, Array]:
         """x and μ; not finite where the system is singular."""
         if self.info:
             return np.full(len(a), np.nan), np.full(len(b), np.nan)
-        x = dgetrs(self.lu, self.pivots, np.concatenate([a, -b]))[0]
+        x = _solve(self.lu, self.pivots, np.concatenate([a, -b]))[0]
         return x[: self.n], x[self.n :]

@@ -59,8 +59,8 @@ class Table:
         """Values (rows,) and gradients (rows, n)."""
         y = np.append(q, 1.0)
         slopes = self.gather @ y
-        values = 0.5 * np.bincount(self.row, slopes * y[self.column], minlength=self.rows)
-        return values, self._dense(slopes)
+        values = np.bincount(self.row, slopes * y[self.column], minlength=self.rows)
+        return 0.5 * np.asarray(values, dtype=np.float64), self._dense(slopes)
 
     def rate(self, qd: Array) -> Array:
         """The time derivative of the gradients (rows, n): the same table on ẏ = (q̇, 0)."""
@@ -74,7 +74,7 @@ class Table:
     def curvature(self, weights: Array) -> Array:
         """Σ weightsᵢ ∂²Φᵢ/∂q² (n, n)."""
         flat = np.bincount(self.bend_place, self.bend_value * weights[self.bend_row], minlength=self.n**2)
-        return flat.reshape(self.n, self.n)
+        return np.asarray(flat, dtype=np.float64).reshape(self.n, self.n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +209,9 @@ class _Writer:
         self.angle_forms: list[Array] = []
         self.places: list[int] = []
         self.faults = Faults()
-        self.rigid: list[tuple[str, dict[str, Array]]] = []  # owner, element → its place or components in the owner's frame
+        self.rigid: list[
+            tuple[str, dict[str, Array]]
+        ] = []  # owner, element → its place or components in the owner's frame
 
     def row(self, owner: str, name: str, form: Array) -> None:
         """One row; a constant one says nothing, or cannot hold."""
@@ -245,7 +247,9 @@ class _Writer:
             for i, first in enumerate(basis.sources):
                 for j, second in enumerate(basis.sources[: i + 1]):
                     value = float(_local(first, places) @ _local(second, places))
-                    name = f"{b.name}: " + (f"|{'-'.join(first)}|" if i == j else f"{'-'.join(second)} · {'-'.join(first)}")
+                    name = f"{b.name}: " + (
+                        f"|{'-'.join(first)}|" if i == j else f"{'-'.join(second)} · {'-'.join(first)}"
+                    )
                     known = self.implied({*first, *second})
                     if known is not None:
                         there = float(_local(first, known[1]) @ _local(second, known[1]))

@@ -169,7 +169,8 @@ def _by_r_matrix(
     zdd = np.linalg.solve(R.T @ system.mass @ R, R.T @ (Q - system.mass @ bias))
     qdd = R @ zdd + bias
     J = system.constraints.jacobian(q)
-    return qdd, np.linalg.lstsq(J.T, Q - system.mass @ qdd, rcond=RANK)[0]
+    lam = np.linalg.lstsq(J.T, Q - system.mass @ qdd, rcond=RANK)[0]
+    return qdd, np.asarray(lam, dtype=np.float64)
 
 
 def _values(system: NaturalSystem, loads: Mapping[str, ArrayLike] | Array | None) -> Array:

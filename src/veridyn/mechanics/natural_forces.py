@@ -155,7 +155,9 @@ def forces_of(geometry: Geometry) -> ForceTable:
     return ForceTable(
         m.name,
         weight_of(geometry),
-        np.array([geometry.point(on[1]) - geometry.point(on[0]) for _, on, _ in ends]).reshape(-1, m.dimension, m.n + 1),
+        np.array([geometry.point(on[1]) - geometry.point(on[0]) for _, on, _ in ends]).reshape(
+            -1, m.dimension, m.n + 1
+        ),
         tuple(name for name, _, _ in ends),
         np.array([law for _, _, law in ends]).reshape(-1, 3).T,
         np.array([k for k, _ in own], dtype=np.intp),

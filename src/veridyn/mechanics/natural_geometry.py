@@ -56,7 +56,8 @@ class Basis:
                 Fault(
                     "its points and vectors do not span this place or direction.",
                     where=f"body '{self.body}'",
-                    expected="a combination of the directions of " + (", ".join("-".join(s) for s in self.sources) or "none"),
+                    expected="a combination of the directions of "
+                    + (", ".join("-".join(s) for s in self.sources) or "none"),
                     found=f"{along.tolist()}, {missed:.3g} away from it",
                     hint="Give the body one more point or vector.",
                 )
@@ -106,12 +107,16 @@ class Geometry:
         dim, maps = self.mechanism.dimension, self.elements
         origin = next(iter(body.points))
         x0 = np.array(body.points[origin])
-        candidates = [((origin, p), np.array(x) - x0, maps[p] - maps[origin]) for p, x in body.points.items() if p != origin]
+        candidates = [
+            ((origin, p), np.array(x) - x0, maps[p] - maps[origin]) for p, x in body.points.items() if p != origin
+        ]
         candidates += [((v,), np.array(x), maps[v]) for v, x in body.vectors.items()]
         for source, x, _ in candidates:
             if not np.linalg.norm(x) > 0.0:
                 raise ModelError(
-                    Fault("two of its points are at one place.", where=f"body '{body.name}'", found=" and ".join(source)),
+                    Fault(
+                        "two of its points are at one place.", where=f"body '{body.name}'", found=" and ".join(source)
+                    ),
                     self.mechanism.name,
                 )
         chosen: list[int] = []

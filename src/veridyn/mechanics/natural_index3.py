@@ -23,7 +23,9 @@ PROJECTIONS = 12
 CLOSED = 1e-12  # of a projected constraint, relative to what is projected
 
 
-def index3_step(system: NaturalSystem, state: NaturalState, h: float, values: Array, how: Stabilisation) -> NaturalState:
+def index3_step(
+    system: NaturalSystem, state: NaturalState, h: float, values: Array, how: Stabilisation
+) -> NaturalState:
     """The state a time h later, under loads of constant `values` (see :meth:`ForceTable.load_values`)."""
     M, constraints, forces = system.mass, system.constraints, system.forces
     alpha, w = how.alpha(system), 0.25 * h * h
@@ -33,6 +35,7 @@ def index3_step(system: NaturalSystem, state: NaturalState, h: float, values: Ar
     lam = state.multipliers
     size = max(1.0, float(np.abs(q).max(initial=0.0)))
     phi, J = constraints.evaluate(q)
+    moved = np.inf
     for _ in range(how.iterations):
         qd = 2.0 / h * q + qd_hat  # (40)
         qdd = 4.0 / h**2 * q + qdd_hat

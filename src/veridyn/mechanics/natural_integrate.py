@@ -104,7 +104,9 @@ def integrate_natural(
         faults.add("the times do not increase.", where="t", expected="at least two increasing times")
     if how.formulation not in FORMULATIONS:
         faults.add(
-            f"there is no formulation '{how.formulation}'.", where="method", expected="one of " + ", ".join(FORMULATIONS)
+            f"there is no formulation '{how.formulation}'.",
+            where="method",
+            expected="one of " + ", ".join(FORMULATIONS),
         )
     if not 0.0 < how.step < math.inf:
         faults.add("a step needs its length.", where="method.step", expected="a positive time", found=f"{how.step}")
@@ -147,7 +149,9 @@ def energy_history(system: NaturalSystem, motion: NaturalMotion) -> Array:
     return np.array([[e.kinetic, e.gravity, e.elastic] for e in found])
 
 
-def _fixed_point(system: NaturalSystem, state: NaturalState, h: float, values: Array, how: NaturalMethod) -> NaturalState:
+def _fixed_point(
+    system: NaturalSystem, state: NaturalState, h: float, values: Array, how: NaturalMethod
+) -> NaturalState:
     """The trapezoidal rule (19, corrected) on accelerations, repeated until positions and velocities rest."""
     stab, form = how.stabilisation, how.formulation
     assert form != "index3"
@@ -156,13 +160,12 @@ def _fixed_point(system: NaturalSystem, state: NaturalState, h: float, values: A
     q, qd = state.q + h * state.qd + 0.5 * h * h * state.qdd, state.qd + h * state.qdd
     qdd, lam = state.qdd, state.multipliers
     size = max(1.0, float(np.abs(q).max(initial=0.0)), float(np.abs(qd).max(initial=0.0)))
+    moved = np.inf
     for _ in range(stab.iterations):
         if form == "r_matrix":
             q = position(system, dict(zip(names, q[z].tolist(), strict=True)), q)
             qd = velocity(system, q, dict(zip(names, qd[z].tolist(), strict=True)))
-        qdd, lam = accelerations(
-            system, q, qd, values, form, stabilisation=stab, multipliers=lam, independents=names
-        )
+        qdd, lam = accelerations(system, q, qd, values, form, stabilisation=stab, multipliers=lam, independents=names)
         new_qd = state.qd + 0.5 * h * (state.qdd + qdd)
         new_q = state.q + h * state.qd + 0.25 * h * h * (state.qdd + qdd)
         watched = z if form == "r_matrix" else np.arange(system.n)

@@ -69,7 +69,8 @@ def _moments(b: RigidBody, basis: Basis) -> tuple[Array, Fault | None]:
         return np.zeros((0, 0)), Fault(
             "its mass lies outside what its points and vectors span, so its mass matrix would not be constant.",
             where=f"body '{b.name}'",
-            expected="mass along " + (", ".join("-".join(s) for s in basis.sources) or f"the point '{basis.origin}' only"),
+            expected="mass along "
+            + (", ".join("-".join(s) for s in basis.sources) or f"the point '{basis.origin}' only"),
             found=f"a second moment of {spread:.6g} kg*m^2 across them",
             hint="Add a vector or point that leaves their span; in space three independent directions carry any body.",
         )

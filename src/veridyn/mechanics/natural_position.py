@@ -7,6 +7,7 @@ Given some coordinates, their rates and accelerations, all others follow from Φ
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -93,7 +94,7 @@ def independent(system: NaturalSystem, q: Array, prefer: Iterable[str] = ()) -> 
             if _rank(J[:, rest], WELL) == rank:
                 names.append(name)
     rest = _others(system, system.select(names))
-    pivots = np.asarray(qr(J[:, rest], mode="r", pivoting=True)[1])
+    _, pivots = cast(tuple[Array, Indices], qr(J[:, rest], mode="r", pivoting=True))
     return (*names, *(system.coordinates[rest[k]] for k in np.sort(pivots[rank:])))
 
 
@@ -183,7 +184,7 @@ def _determined(system: NaturalSystem, J: Array, rest: Indices, right: Array) ->
     if part.shape[0] == part.shape[1]:
         # The common case, no redundant row: one factorisation, its solution trusted where it is of moderate size.
         try:
-            x = np.linalg.solve(part, right)
+            x = np.asarray(np.linalg.solve(part, right), dtype=np.float64)
         except np.linalg.LinAlgError:
             x = np.full((len(rest), *right.shape[1:]), np.inf)
         if np.abs(x).max(initial=0.0) < 1e6 * max(1.0, float(np.abs(right).max(initial=0.0))):
@@ -203,7 +204,7 @@ def _determined(system: NaturalSystem, J: Array, rest: Indices, right: Array) ->
                 hint="Give other or more coordinates, or leave the singular pose.",
             )
         )
-    x = np.linalg.lstsq(part, right, rcond=RANK)[0]
+    x = np.asarray(np.linalg.lstsq(part, right, rcond=RANK)[0], dtype=np.float64)
     off = float(np.abs(part @ x - right).max(initial=0.0))
     if off > 1e-8 * max(1.0, float(np.abs(right).max(initial=0.0))):
         raise DataError(
@@ -230,7 +231,7 @@ def _rank(J: Array, tolerance: float = RANK) -> int:
 
 def _lengths(J: Array) -> Array:
     length = np.linalg.norm(J, axis=1)
-    return np.where(length > 0.0, length, 1.0)
+    return np.where(length > 0.0, length, 1.0).astype(np.float64)
 
 
 def _size(system: NaturalSystem, q: Array) -> float:

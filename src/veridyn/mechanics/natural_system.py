@@ -64,6 +64,4 @@ class NaturalSystem:
 def system_of(mechanism: Mechanism) -> NaturalSystem:
     """Constraints, mass matrix and forces of a mechanism; what contradicts itself in the description is refused by name."""
     geometry = Geometry(mechanism)
-    return NaturalSystem(
-        mechanism, geometry, constraints_of(geometry), mass_matrix_of(geometry), forces_of(geometry)
-    )
+    return NaturalSystem(mechanism, geometry, constraints_of(geometry), mass_matrix_of(geometry), forces_of(geometry))

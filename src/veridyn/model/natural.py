@@ -124,7 +124,9 @@ class Marker:
 
 
 PointRef = str | Marker
-DirectionRef = str | tuple[str, str] | Marker | Sequence[float]  # vector, from point to point, a marker's axis, components
+DirectionRef = (
+    str | tuple[str, str] | Marker | Sequence[float]
+)  # vector, from point to point, a marker's axis, components
 
 
 @dataclass(frozen=True)

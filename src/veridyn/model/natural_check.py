@@ -117,7 +117,9 @@ class _Look:
         elif self.m.dimension == 2:
             if b.mass < 0.0 or J < 0.0 or (b.mass == 0.0 and J > 0.0):
                 self.faults.add(
-                    "its inertia breaks a law of physics.", where=where, found=f"mass {b.mass:.6g}, inertia {float(J):.6g}"
+                    "its inertia breaks a law of physics.",
+                    where=where,
+                    found=f"mass {b.mass:.6g}, inertia {float(J):.6g}",
                 )
         else:
             if J.shape == (3, 3) and not np.allclose(J, J.T, rtol=1e-12, atol=0.0):
@@ -252,5 +254,8 @@ class _Look:
                 size = 1 if self.m.dimension == 2 else 3
                 if value.shape != (size,) or not np.isfinite(value).all():
                     self.faults.add(
-                        "this is no torque here.", where=where, expected=f"{size} finite number(s)", found=f"{load.value}"
+                        "this is no torque here.",
+                        where=where,
+                        expected=f"{size} finite number(s)",
+                        found=f"{load.value}",
                     )

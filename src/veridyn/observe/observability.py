@@ -116,7 +116,7 @@ def observability(
         with_it = np.linalg.svd(np.vstack([R, extra_R]), compute_uv=False)
         remedies.append((name, _rank(with_it, least), float(with_it[-1])))
     remedies.sort(key=lambda r: (-r[1], -r[2]))
-    gap = float(s[rank - 1] / max(s[rank], np.finfo(np.float64).tiny)) if 0 < rank < n else float("inf")
+    gap = float(s[rank - 1] / s[rank]) if 0 < rank < n and s[rank] > 1e-300 * s[0] else float("inf")
     enough = () if rank == n else _fewest(R, found, least)
     return Observability(tuple(system.states), s, rank, gap, unseen, weak, tuple(remedies), enough)
 
@@ -160,7 +160,8 @@ def _along(system: System, t: Array, x: Array, u: Array) -> Iterator[tuple[int, 
     for k in range(len(t)):
         if k:
             F = system.move_and_jacobian(x[k - 1], u[k - 1], float(t[k - 1]), float(t[k] - t[k - 1]))[1]
-            Phi = F @ Phi
+            with np.errstate(over="ignore", invalid="ignore"):
+                Phi = F @ Phi
         if not np.isfinite(Phi).all():
             raise SimulationError(
                 Fault(

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import log, pi
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 from scipy.stats import chi2
 
 from veridyn.errors import Fault, ModelError
@@ -25,7 +25,8 @@ from veridyn.observe.noise import symmetric
 
 Array = NDArray[np.float64]
 
-LOG_2PI = float(np.log(2.0 * np.pi))
+LOG_2PI = log(2.0 * pi)
+USED = int(Status.USED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,22 +69,25 @@ def correct(P: Array, expected: Expectation, innovations: Array, flags: Codes, g
     is not finite counts as not available and is reported.
     """
     H, R = expected.H, expected.R
+    n, m = len(P), len(innovations)
     status = np.array(flags, dtype=np.int8)
-    status[(status == Status.USED) & ~np.isfinite(innovations)] = Status.NOT_FINITE
-    shown = np.isfinite(innovations) & (status != Status.MISSING)
+    finite = np.isfinite(innovations)
+    status[(status == USED) & ~finite] = Status.NOT_FINITE
+    shown = finite & (status != Status.MISSING)
+    variances = ((H @ P) * H).sum(axis=1) + R.diagonal()
     nu = np.where(shown, innovations, np.nan)
-    variances = np.where(shown, np.einsum("ij,jk,ik->i", H, P, H) + np.diag(R), np.nan)
     if gate is not None:
-        refused = (status == Status.USED) & (nu**2 > threshold(gate) * variances)
-        status[refused] = Status.OUTLIER
-    use = np.flatnonzero(status == Status.USED)
-    n, m = len(P), len(nu)
+        status[(status == USED) & (nu**2 > threshold(gate) * variances)] = Status.OUTLIER
+    variances = np.where(shown, variances, np.nan)
+    use = np.flatnonzero(status == USED)
     K = np.zeros((n, m))
     if len(use) == 0:
         return Correction(np.zeros(n), P, nu, variances, status, 0.0, 0, 0.0, K)
-    rows, residuals, noise, mix = _independent(H[use], nu[use], R[np.ix_(use, use)])
+    if len(use) < m:
+        H, R = H[use], R[np.ix_(use, use)]
+    rows, residuals, noise, mix = _independent(H, nu[use], R)
     dx, P, nis, log_likelihood, gain = _one_by_one(P, rows, residuals, noise)
-    K[:, use] = gain if mix is None else solve_triangular(mix, gain.T, lower=True, trans=1, unit_diagonal=True).T
+    K[:, use] = gain if mix is None else gain @ mix
     return Correction(dx, P, nu, variances, status, nis, len(use), log_likelihood, K)
 
 
@@ -98,18 +102,17 @@ def threshold(gate: float) -> float:
 
 
 def _independent(H: Array, nu: Array, R: Array) -> tuple[Array, Array, Array, Array | None]:
-    """H, ν and variances of combinations of the readings whose noise is independent, and the L that mixed them."""
-    variances = np.diag(R)
+    """H, ν and variances of combinations of the readings whose noise is independent, and the L⁻¹ that makes them."""
+    variances = R.diagonal()
     if np.count_nonzero(R) == np.count_nonzero(variances):
         return H, nu, variances, None
     try:
         C: Array = np.asarray(np.linalg.cholesky(R), dtype=np.float64)
     except np.linalg.LinAlgError as error:
         raise ModelError(Fault("the noise of the sensors is not positive definite.", "measurement noise")) from error
-    d = np.diag(C)
-    L = C / d
-    solved = solve_triangular(L, np.column_stack([H, nu]), lower=True, unit_diagonal=True)
-    return solved[:, :-1], solved[:, -1], d**2, L
+    d = C.diagonal()
+    mix: Array = np.asarray(np.linalg.inv(C / d), dtype=np.float64)
+    return mix @ H, mix @ nu, d**2, mix
 
 
 def _one_by_one(P: Array, H: Array, nu: Array, noise: Array) -> tuple[Array, Array, float, float, Array]:
@@ -127,11 +130,12 @@ def _one_by_one(P: Array, H: Array, nu: Array, noise: Array) -> tuple[Array, Arr
             )
         k = g / s
         e = float(nu[i] - h @ dx)
-        kept = P - np.outer(k, g)  # (I − k h) P
-        P = symmetric(kept - np.outer(kept @ h, k) + r * np.outer(k, k))
+        column = k[:, None]
+        kept = P - column * g  # (I − k h) P
+        P = symmetric(kept + column * (r * k) - (kept @ h)[:, None] * k)
         dx = dx + k * e
-        gain -= np.outer(k, h @ gain)
+        gain -= column * (h @ gain)
         gain[:, i] += k
         nis += e * e / s
-        log_likelihood -= 0.5 * (LOG_2PI + float(np.log(s)) + e * e / s)
+        log_likelihood -= 0.5 * (LOG_2PI + log(s) + e * e / s)
     return dx, P, nis, log_likelihood, gain

@@ -53,7 +53,15 @@ class Driveline:
         return replace(self, flexible=False)
 
     def packed(self) -> Array:
-        numbers = (float(self.flexible), self.inertia, self.ratio, *self.shaft, *self.block, self.block_mass, *self.mount)
+        numbers = (
+            float(self.flexible),
+            self.inertia,
+            self.ratio,
+            *self.shaft,
+            *self.block,
+            self.block_mass,
+            *self.mount,
+        )
         return np.array((*numbers, self.block_inertia, *self.mount_turning, self.gain, self.integral, *self.limits))
 
 

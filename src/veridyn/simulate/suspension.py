@@ -61,9 +61,7 @@ class Suspension:
         faults = Faults()
         for name in ("stiffness", "damping", "friction", "stop_stiffness", "bar"):
             if np.min(np.asarray(getattr(self, name))) < 0.0:
-                faults.add(
-                    f"a negative {name} feeds energy into the car.", where="suspension", expected="zero or more"
-                )
+                faults.add(f"a negative {name} feeds energy into the car.", where="suspension", expected="zero or more")
         for name in ("friction_speed", "rebound_speed", "bump_travel", "rebound_travel"):
             if not getattr(self, name) > 0.0:
                 faults.add(f"its {name} is not usable.", where="suspension", expected="above zero")

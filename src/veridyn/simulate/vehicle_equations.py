@@ -92,7 +92,13 @@ class Work(NamedTuple):
 
 def workspace() -> Work:
     return Work(
-        np.zeros((6, 6)), np.zeros(6), np.zeros((4, 6)), np.zeros((4, 2)), np.zeros((4, 5, 5)), np.zeros((4, 6)), np.zeros(6)
+        np.zeros((6, 6)),
+        np.zeros(6),
+        np.zeros((4, 6)),
+        np.zeros((4, 2)),
+        np.zeros((4, 5, 5)),
+        np.zeros((4, 6)),
+        np.zeros(6),
     )
 
 
@@ -283,7 +289,16 @@ def _block(x: Array, D: Array, w: V3, shaft: float, A: Array, b: Array) -> None:
 
 @compiled
 def _wheel(
-    i: int, x: Array, P: CarNumbers, w: V3, rack_dd: float, drive: float, brake: float, dx: Array, out: Array, work: Work
+    i: int,
+    x: Array,
+    P: CarNumbers,
+    w: V3,
+    rack_dd: float,
+    drive: float,
+    brake: float,
+    dx: Array,
+    out: Array,
+    work: Work,
 ) -> None:
     """Add one carrier with its wheel to the equations; its row along z is left in work.column and work.rest."""
     A, b = work.A, work.b
@@ -334,7 +349,9 @@ def _wheel(
     for k3 in range(3):
         unit = (1.0 if k3 == 0 else 0.0, 1.0 if k3 == 1 else 0.0, 1.0 if k3 == 2 else 0.0)
         about = _inertia(c, R, e, It, 0.0, unit)
-        about = sub(about, add(cross(s, cross(r, unit)), add(cross(r, cross(s, unit)), scale(mass, cross(r, cross(r, unit))))))
+        about = sub(
+            about, add(cross(s, cross(r, unit)), add(cross(r, cross(s, unit)), scale(mass, cross(r, cross(r, unit)))))
+        )
         for j3 in range(3):
             A[3 + j3, 3 + k3] += about[j3]
     all_moment = add(Mn, cross(r, Fn))

@@ -120,8 +120,8 @@ class VehicleRun:
 def settle(vehicle: Vehicle, road: Road = FLAT, x: float = 0.0, speed: float = 0.0) -> Array:
     """The state in which the car stands still on the road at (x, 0), every force in balance; with its wheels rolling at `speed`.
 
-    Solves for height, roll, pitch, clearances, and tyre deflections without horizontal force; compliances, rack and engine mounts follow. At
-    speed it is where driving begins, not yet the balance of driving.
+    Solves for height, roll, pitch, clearances and tyre deflections; compliances, rack and engine mounts follow. On a slope all tyres hold with
+    one share of their loads, as if braked. At speed it is where driving begins, not yet the balance of driving.
     """
     P, packed, work = vehicle.packed(), road.packed, eq.workspace()
     state, dx, out = np.zeros(eq.STATES), np.zeros(eq.STATES), np.zeros(eq.OUTPUTS)
@@ -134,20 +134,23 @@ def settle(vehicle: Vehicle, road: Road = FLAT, x: float = 0.0, speed: float = 0
         state[3:7] = np.array([1.0, unknown[1] / 2, unknown[2] / 2, 0.0])
         state[3:7] /= np.linalg.norm(state[3:7])
         state[eq.Z : eq.Z + 4] = unknown[3:7]
-        state[eq.SLIP_X : eq.SLIP_X + 8] = unknown[7:] / 100.0  # of the size of the others' effects
+        state[eq.SLIP_X : eq.SLIP_X + 8] = unknown[7:15] / 100.0  # of the size of the others' effects
         eq.rates(state, rest, P, packed, dx, out, work)
         tyre = out[eq.TYRE : eq.TYRE + 28].reshape(4, 7)
-        return np.concatenate([dx[[9, 10, 11]], dx[eq.ZD : eq.ZD + 4], tyre[:, 5] / 1e3, tyre[:, 6] / 1e3])
+        shares = [tyre[:, 5 + k] / 1e3 - unknown[15 + k] * tyre[:, 0] for k in range(2)]
+        return np.concatenate([dx[[7, 8, 9, 10, 11]], dx[eq.ZD : eq.ZD + 4], *shares])
 
     ground = float(road.height(x + vehicle.wheelbase / 2))
     radius = float(P.tyres.radius.mean())
-    unknown = np.concatenate([[ground + radius - 0.02 - design.mean(), 0.0, 0.0], design, np.zeros(8)])
+    unknown = np.concatenate([[ground + radius - 0.02 - design.mean(), 0.0, 0.0], design, np.zeros(10)])
     lag = P.tables.lag[0] ** 2
     left = np.inf
     for _ in range(12):
         for _ in range(8):
-            slopes = [rates(unknown + d) - rates(unknown - d) for d in 1e-6 * np.eye(len(unknown))]
-            unknown = unknown - np.linalg.lstsq(np.array(slopes).T / 2e-6, rates(unknown))[0]
+            slopes = np.array([rates(unknown + d) - rates(unknown - d) for d in 1e-6 * np.eye(len(unknown))])
+            if not np.isfinite(slopes).all():
+                break
+            unknown = unknown - np.linalg.lstsq(slopes.T / 2e-6, rates(unknown))[0]
             left = float(np.abs(rates(unknown)).max())
             if left < 1e-11:
                 break
@@ -157,7 +160,7 @@ def settle(vehicle: Vehicle, road: Road = FLAT, x: float = 0.0, speed: float = 0
         if vehicle.driveline.flexible:
             change[eq.BLOCK] = dx[eq.BLOCK + 1] * vehicle.driveline.block_mass / vehicle.driveline.mount[0]
         state += change
-        if np.abs(change).max() < 1e-14:
+        if not np.abs(change).max() > 1e-14:
             break
     if not left < 1e-6:
         raise ModelError(

@@ -1,0 +1,76 @@
+"""A UR10e, whose joint torques are known as motor currents only: fitted on Fourier runs, tested on a point-to-point run."""
+
+import numpy as np
+import pytest
+
+import veridyn as vd
+from real_logs import folder
+from veridyn.files.urdf import load_urdf
+
+FOURIER = ("ur-20_02_10-30sec_12harm.csv", "ur-20_02_12-40sec_12harm.csv")
+POINT_TO_POINT = "ur-20_01_17-ptp_10_points.csv"
+GAINS = (14.87, 13.26, 11.13, 10.62, 11.03, 11.47)  # N*m/A, published for this arm
+MOVING = 0.05  # rad/s
+CUTOFF = 5.0  # Hz
+LIMITS = (8.0, 5.0, 4.0, 4.0, 7.0)  # percent, joints 1 to 5
+
+
+@pytest.fixture(scope="module")
+def arm():
+    """The geometry of its URDF; every inertia asked, with motor inertias, friction and known drive gains."""
+    drawn = load_urdf(folder("ur10e") / "ur10e.urdf")
+    elements = []
+    for k, c in enumerate(drawn.coordinates, 1):
+        elements += [vd.damper(c), vd.coulomb(c), vd.offset(c), vd.motor_inertia(c)]
+        elements.append(vd.drive_gain(c, f"i{k}", GAINS[k - 1], f"K{k}"))
+    tree = vd.Tree.build(drawn.bodies, name="UR10e", elements=elements)
+    return tree.with_parameters(tree.parameters.known([f"K{k}" for k in range(1, 7)]))
+
+
+def moved(tree, name):
+    """Columns without header: t, q1–6, q̇1–6, i1–6, and what is not used. Times step by 10 or 12 ms."""
+    q, i = [f"q.{c}" for c in tree.coordinates], [f"signal.i{k}" for k in range(1, 7)]
+    columns = ["t", *q, *[""] * 6, *i, *[""] * 12]
+    units = {"t": "s"} | dict.fromkeys(q, "rad") | dict.fromkeys(i, "A")
+    log = vd.load_log(folder("ur10e") / name, columns, units)
+    return vd.motion(tree, log, vd.Signals(rate=100.0, lowpass=CUTOFF))
+
+
+def sampling(tree):
+    """One second off each end; each row leaves out its samples below 0.05 rad/s, where friction is not sign(q̇)."""
+    return vd.Sampling(filter=vd.Butterworth(CUTOFF), dead_zone=dict.fromkeys(tree.coordinates, MOVING), trim=100)
+
+
+def test_point_to_point_is_predicted_from_fourier_runs(arm):
+    fit = vd.identify(arm, [moved(arm, name) for name in FOURIER], sampling=sampling(arm))
+    test = moved(arm, POINT_TO_POINT)
+    check = vd.validate(fit, test, sampling=sampling(arm))
+    # The currents as they were recorded hold noise that no model has; the same fit, told beside them.
+    raw = vd.validate(fit, test, sampling=vd.Sampling(dead_zone=sampling(arm).dead_zone, trim=100))
+    print(f"UR10e: {len(fit.values)} base parameters, condition {fit.condition:.0f}")
+    for row, plain, trained in zip(check.rows, raw.rows, fit.rows, strict=True):
+        print(
+            f"{row.row:20} {100 * row.relative_error:6.2f} % on the {100 * row.samples / len(test):.0f} % that move "
+            f"(fit {100 * trained.relative_error:.2f} %; against unfiltered currents {100 * plain.relative_error:.2f} %)"
+        )
+    for row, limit in zip(check.rows, LIMITS, strict=False):
+        assert 100.0 * row.relative_error <= limit, row.row
+    assert all(0.3 < row.samples / len(test) < 0.7 for row in check.rows)
+
+
+def test_drive_gains_without_a_known_load_are_refused_with_the_reason(arm):
+    asked = arm.with_parameters(arm.parameters.asked([f"K{k}" for k in range(1, 7)]))
+    run = moved(arm, FOURIER[0])
+    with pytest.raises(
+        vd.IdentificationError, match=r"nothing fixes their size.\nDrive gains need a load that is known"
+    ):
+        vd.identify(asked, run, sampling=sampling(arm))
+
+
+def test_another_set_of_gains_fits_too_which_is_why_they_must_be_known(arm):
+    """Gains half as large make every parameter half as large and change no relative error at all."""
+    half = arm.with_parameters(arm.parameters.known({f"K{k}": gain / 2 for k, gain in enumerate(GAINS, 1)}))
+    run = moved(arm, FOURIER[0])
+    one, other = (vd.identify(tree, run, sampling=sampling(arm)) for tree in (arm, half))
+    assert other.values == pytest.approx(one.values / 2, rel=1e-6, abs=1e-9 * np.abs(one.values).max())
+    assert [r.relative_error for r in other.rows] == pytest.approx([r.relative_error for r in one.rows], rel=1e-9)
