@@ -80,7 +80,9 @@ def test_deviations_are_those_of_the_estimates() -> None:
             white.append(identify(truth(), log).sigma ** 2)
     empirical = np.std(errors, axis=0)
     ratio, plain = (np.sqrt(np.mean(x, axis=0)) / empirical for x in (hac, white))
-    print(f"HAC/empirical {ratio.min():.2f} to {ratio.max():.2f}, white/empirical {plain.min():.2f} to {plain.max():.2f}")
+    print(
+        f"HAC/empirical {ratio.min():.2f} to {ratio.max():.2f}, white/empirical {plain.min():.2f} to {plain.max():.2f}"
+    )
     assert np.abs(ratio - 1.0).max() < 0.15
     assert np.all(plain < 0.6)
     assert any("deviations allow for residuals that remember" in note for note in fit.notes)
@@ -120,17 +122,16 @@ def test_rows_that_share_their_noise() -> None:
     """One disturbance in all joints: L = 0 already sees it, where (27) takes the four rows for four witnesses."""
     errors, stated, plain = [], [], []
     for seed in range(120):
-        rng = np.random.default_rng(seed)
-        shared = rng.normal(size=(600, 1)) * NOISE
+        shared = np.random.default_rng(seed).normal(size=(600, 1)) * NOISE
         log = replace(clean(600), forces=clean(600).forces + shared)
-        fit = identify(truth(), log, covariance=Hac(0))
+        fit = identify(truth(), log, covariance=Hac(0), engine="compiled")
         errors.append(fit.values - fit.base.reduce(truth().parameters.values))
         stated.append(fit.sigma**2)
-        plain.append(identify(truth(), log).sigma ** 2)
+        plain.append(identify(truth(), log, engine="compiled").sigma ** 2)
     empirical = np.sqrt(np.mean(np.square(errors), axis=0))
-    ratio, white = (np.sqrt(np.mean(x, axis=0)) / empirical for x in (stated, plain))
-    assert np.sqrt(np.mean((ratio - 1.0) ** 2)) < np.sqrt(np.mean((white - 1.0) ** 2))
-    assert ratio == pytest.approx(1.0, abs=0.25)  # 120 trials: ± 6.5 % at one sigma, 30 parameters
+    off, white = (np.sqrt(np.mean((np.sqrt(np.mean(x, axis=0)) / empirical - 1.0) ** 2)) for x in (stated, plain))
+    print(f"off by {100 * off:.0f} %, (27) by {100 * white:.0f} %; 120 trials alone make 6 %")
+    assert off < 0.13 and off < 0.7 * white
 
 
 def test_a_log_that_is_too_short_says_so() -> None:

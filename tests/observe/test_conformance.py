@@ -137,6 +137,14 @@ def test_outliers_are_refused_by_the_gate_and_named(kind, log):
     assert (np.abs(e.innovations[wild, 0]) > 40.0).all()  # what was refused is still shown
 
 
+def test_a_sensor_that_jumps_for_good_is_shut_out_and_its_band_grows(kind, log):
+    y = log[1].copy()
+    y[60:, 0] += 50.0
+    e = run(kind(gate=0.9999), system_of(kind, CASE), log_of(CASE, y), start_of(CASE))
+    assert (e.status[60:, 0] == Status.OUTLIER).all() and (e.status[60:, 1] == Status.USED).all()
+    assert (np.diff(e.sigma[60:, 2]) > 0.0).all() and f"{COUNT - 60} outlier" in e.summary()
+
+
 def test_covariances_stay_symmetric_and_positive_when_it_is_hard(kind):
     # A sensor a million times better than the start: the short form P − K H P loses its sign here.
     hard = textbook.LinearCase(

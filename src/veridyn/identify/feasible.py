@@ -253,7 +253,9 @@ def _known_or_typical(tree: Tree) -> Array:
     values = p.values.copy()
     for k, (body, number) in enumerate(tree.columns):
         if body >= 0 and number == 0 and not np.isfinite(values[k : k + 10]).all():
-            ball = np.concatenate([0.1 * p.typical[k] * np.array([1, 0, 0, 1, 0, 1]), np.zeros(3), p.typical[k + 9 : k + 10]])
+            ball = np.concatenate(
+                [0.1 * p.typical[k] * np.array([1, 0, 0, 1, 0, 1]), np.zeros(3), p.typical[k + 9 : k + 10]]
+            )
             own = values[k : k + 10]
             values[k : k + 10] = np.where(np.isfinite(own), own, ball)
     return np.where(np.isfinite(values), values, p.typical)
