@@ -63,19 +63,23 @@ def clean(samples: int = 1500, seed: int = 0, fill: float = 0.9) -> Motion:
     return replace(motion, forces=inverse_dynamics(truth(), motion))
 
 
+def forces(motion: Motion) -> Array:
+    """The measured forces of a motion, which has some."""
+    assert motion.forces is not None
+    return motion.forces
+
+
 def noisy(rng: np.random.Generator, motion: Motion | None = None, size: float = 1.0, memory: float = 0.0) -> Motion:
     """With Gaussian noise of NOISE times `size`; `memory` ρ makes it first-order autoregressive with the same deviation."""
     motion = motion or clean()
-    assert motion.forces is not None
     noise = rng.normal(size=(len(motion) + 500, 4))
     noise = lfilter([np.sqrt(1.0 - memory**2)], [1.0, -memory], noise, axis=0)[500:]
-    return replace(motion, forces=motion.forces + size * NOISE * noise)
+    return replace(motion, forces=forces(motion) + size * NOISE * noise)
 
 
 def spoilt(rng: np.random.Generator, motion: Motion | None = None, share: float = 0.05) -> Motion:
     """Noise and, in a share of the samples of each joint, gross errors of 30 deviations, three times in four upwards."""
     motion = noisy(rng, motion)
-    assert motion.forces is not None
-    hit = rng.random(motion.forces.shape) < share
+    hit = rng.random(forces(motion).shape) < share
     sign = np.where(rng.random(hit.shape) < 0.75, 1.0, -1.0)
-    return replace(motion, forces=motion.forces + np.where(hit, 30.0 * NOISE * sign, 0.0))
+    return replace(motion, forces=forces(motion) + np.where(hit, 30.0 * NOISE * sign, 0.0))

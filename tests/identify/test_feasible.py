@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from identify.smooth_arm import NOISE, clean, drawn, noisy, truth
+from identify.smooth_arm import NOISE, clean, drawn, forces, noisy, truth
 from veridyn.errors import IdentificationError
 from veridyn.identify.estimate import identify
-from veridyn.identify.feasible import Consistent, split
+from veridyn.identify.feasible import Consistent, _Space, split
+from veridyn.identify.least_squares import solve
+from veridyn.identify.observation import observation
 from veridyn.identify.prior import Prior
+from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.elements import coulomb
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import Tie
@@ -31,11 +35,9 @@ def broken(tree: Tree, phi: np.ndarray) -> list[str]:
     return [b.name for k, b in enumerate(tree.bodies) if broken_law(phi[10 * k : 10 * k + 10])]
 
 
-def cost(fit_of: np.ndarray, motion: Motion, rows: np.ndarray) -> float:
+def cost(phi: np.ndarray, motion: Motion, rows: np.ndarray) -> float:
     """‖(Γ − D φ)/σ_j‖ with everything held whole."""
-    from veridyn.mechanics.inverse import inverse_dynamics
-
-    return float(np.linalg.norm((motion.forces - inverse_dynamics(truth(), motion, "all", fit_of)) / rows))
+    return float(np.linalg.norm((forces(motion) - inverse_dynamics(truth(), motion, "all", phi)) / rows))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -114,10 +116,6 @@ def rubbing(value: float) -> Tree:
 
 def test_friction_is_not_negative() -> None:
     """A log made with a friction of −0.03 N·m: least squares says so, physics says zero, and no deviation is claimed."""
-    from dataclasses import replace
-
-    from veridyn.mechanics.inverse import inverse_dynamics
-
     motion = replace(clean(), forces=inverse_dynamics(rubbing(-0.03), clean()))
     motion = noisy(np.random.default_rng(0), motion, 0.1)
     tree = rubbing(0.05)
@@ -134,10 +132,6 @@ def test_friction_is_not_negative() -> None:
 
 def test_entropic_distance_is_that_of_log_det() -> None:
     """½‖P₀^-½ Δ P₀^-½‖² = −log det(P₀⁻¹P) + tr(P₀⁻¹P) − 4 up to third order, for every body, by its definition."""
-    from veridyn.identify.feasible import _Space
-    from veridyn.identify.least_squares import solve
-    from veridyn.identify.observation import observation
-
     tree = truth()
     s = solve(observation(tree, noisy(np.random.default_rng(0))))
     space = _Space.of(tree, s, Consistent(Prior(relative=1.0), metric="entropic"))
@@ -180,7 +174,7 @@ def test_wrong_settings_are_refused_all_at_once() -> None:
     with pytest.raises(IdentificationError) as caught:
         identify(truth(), clean(), estimator="consistent", settings=how)
     assert len(caught.value.faults) == 4
-    flat = Prior({n: 0.0 for n in ("XX4", "XY4", "XZ4", "YY4", "YZ4", "ZZ4", "MX4", "MY4", "MZ4")})
+    flat = Prior(dict.fromkeys(("XX4", "XY4", "XZ4", "YY4", "YZ4", "ZZ4", "MX4", "MY4", "MZ4"), 0.0))
     with pytest.raises(IdentificationError, match="body '4': the prior is not that of a body with volume"):
         identify(truth(), clean(), estimator="consistent", settings=Consistent(flat, metric="entropic"))
 

@@ -27,6 +27,7 @@ def test_bayesian_linear_regression() -> None:
     phi = C @ (W.T @ y + mean / deviation**2)
     own = np.sqrt(np.diag(C))
     assert np.abs((fit.standard - phi) / own).max() < 1e-6
+    assert fit.standard_covariance is not None
     assert np.abs(fit.standard_covariance - C).max() < 1e-6 * np.abs(C).max()
     assert np.sqrt(np.diag(fit.standard_covariance)) == pytest.approx(own, rel=1e-6)
     assert fit.prior_share == pytest.approx(own**2 / deviation**2, rel=1e-6)
@@ -46,7 +47,7 @@ def test_a_sharp_prior_is_the_answer() -> None:
     tree = drawn()
     fit = identify(tree, noisy(np.random.default_rng(0)), estimator="map", settings=Prior(relative=1e-7))
     assert fit.standard == pytest.approx(tree.parameters.values, rel=1e-4, abs=1e-8)
-    assert np.all(fit.prior_share > 0.99)
+    assert fit.prior_share is not None and np.all(fit.prior_share > 0.99)
 
 
 def test_values_and_deviations_by_name() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from identify.smooth_arm import NOISE, clean, noisy, spoilt, truth
+from identify.smooth_arm import NOISE, clean, forces, noisy, spoilt, truth
 from veridyn.errors import IdentificationError, IdentificationWarning
 from veridyn.identify.estimate import identify
 from veridyn.identify.least_squares import solve
@@ -64,11 +64,11 @@ def test_the_scores_cancel(loss: str) -> None:
     fit = identify(truth(), motion, estimator="robust", settings=how)
     scale = np.array([r.sigma for r in fit.rows])
     D = regressor(truth(), motion)[:, :, list(fit.base.columns)]
-    u = (motion.forces - D @ fit.values) / scale
+    u = (forces(motion) - D @ fit.values) / scale
     score = np.einsum("njp,nj->p", D / scale[:, None], how.psi(u))
     size = np.sqrt(np.einsum("njp->p", (D / scale[:, None]) ** 2))
     assert np.abs(score / size).max() < 1e-6
-    half = NORMAL * np.median(np.abs(motion.forces - D @ fit.values), axis=0)
+    half = NORMAL * np.median(np.abs(forces(motion) - D @ fit.values), axis=0)
     assert scale == pytest.approx(half, rel=0.02)
 
 
@@ -135,6 +135,6 @@ def test_wrong_settings_are_refused() -> None:
 def test_what_forgetting_leaves_must_fix_every_parameter() -> None:
     """With c of a hundredth of a deviation Tukey's loss keeps next to nothing; that is refused, not answered."""
     motion = noisy(np.random.default_rng(0))
-    motion = replace(motion, forces=motion.forces + 40.0 * np.sign(np.sin(np.arange(len(motion))))[:, None] * NOISE)
+    motion = replace(motion, forces=forces(motion) + 40.0 * np.sign(np.sin(np.arange(len(motion))))[:, None] * NOISE)
     with pytest.raises(IdentificationError, match="too many equations count as outliers"):
         identify(truth(), motion, estimator="robust", settings=Robust("tukey", tuning=0.01))

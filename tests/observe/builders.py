@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from observe.textbook import LinearCase
 
+from observe.textbook import LinearCase
 from veridyn.observe.ekf import EKF
 from veridyn.observe.filter import Filter
 from veridyn.observe.linear import Kalman, Linear

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from observe import textbook
-from observe.builders import log_of, start_of, system_of
 from scipy.stats import chi2
 
+from observe import textbook
+from observe.builders import log_of, start_of, system_of
 from veridyn.errors import DataError
 from veridyn.observe.consistency import innovation_whiteness, nees, nis, pooled
 from veridyn.observe.linear import Kalman, Linear

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from observe.builders import pendulum, pendulum_log
 
+from observe.builders import pendulum, pendulum_log
 from veridyn.errors import ModelError
 from veridyn.observe.ekf import EKF
 from veridyn.observe.measurements import Measurements
@@ -33,6 +33,7 @@ def test_the_error_state_filter_is_this_filter_with_an_integrator_as_transition(
     """Paper 003, equations 54 and 57: the model is corrected, so the predicted error is zero, and F only integrates."""
     truth, log, start = pendulum_log(200, 0.02, np.random.default_rng(0))
     machine = pendulum()
+    assert machine.H is not None
     Q = white_acceleration(1.0, 0.02)
     system = Discrete(
         machine.states, machine.outputs, lambda x, u, t, dt: machine.move(x, u, t, dt), machine.h, Q, machine.R,

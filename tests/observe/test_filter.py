@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+
 from observe import textbook
 from observe.builders import log_of, start_of, system_of
-
 from veridyn.errors import ModelError, SimulationError
 from veridyn.observe.ekf import EKF
 from veridyn.observe.filter import Filter, advance, starting_belief

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from observe import textbook
 from scipy.linalg import solve_discrete_are
 
+from observe import textbook
 from veridyn.errors import ModelError
 from veridyn.observe.linear import Kalman, Linear, from_rates, steady_state
 from veridyn.observe.measurements import Measurements

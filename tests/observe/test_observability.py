@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from observe.builders import pendulum
 
+from observe.builders import pendulum
 from veridyn.errors import DataError, SimulationError
 from veridyn.observe.linear import Linear
 from veridyn.observe.observability import ExtraSensor, observability, observability_history
@@ -33,6 +33,18 @@ def test_singular_values_are_those_of_the_whole_stack():
     assert o.singular_values[-1] ** -2 == pytest.approx(
         np.linalg.eigvalsh(np.diag(1 / scales) @ np.linalg.inv(gramian) @ np.diag(1 / scales))[-1], rel=1e-6
     )
+
+
+def test_steps_that_do_not_commute_are_taken_in_their_order():
+    rng = np.random.default_rng(1)
+    F, H = rng.standard_normal((6, 3, 3)), np.array([[1.0, 0.0, 0.0]])
+    system = Linear(("a", "b", "c"), ("y",), lambda t, dt: F[round(t * 10)], H, np.zeros(3), [1.0])
+    rows, Phi = [H], np.eye(3)
+    for k in range(5):
+        Phi = F[k] @ Phi
+        rows.append(H @ Phi)
+    o = observability(system, T[:6], np.zeros((6, 3)), np.ones(3))
+    assert o.singular_values == pytest.approx(np.linalg.svd(np.vstack(rows), compute_uv=False), rel=1e-9)
 
 
 def test_what_cannot_be_seen_is_named_and_the_sensor_that_mends_it_found():
@@ -116,5 +128,5 @@ def test_bad_questions_are_refused():
     with pytest.raises(DataError, match="the window does not fit"):
         observability_history(two_carts(), T, np.zeros((50, 4)), np.ones(4), 51)
     wild = Linear(("a",), ("y",), [[1e200]], [[1.0]], [0.0], [1.0])
-    with pytest.raises(SimulationError, match="derivative is no longer finite at 0.2 s"):
+    with pytest.raises(SimulationError, match=r"derivative is no longer finite at 0\.2 s"):
         observability(wild, T, np.zeros((50, 1)), [1.0])

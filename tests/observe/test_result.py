@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+
 from observe import textbook
 from observe.builders import log_of, start_of, system_of
-
 from veridyn.errors import DataError
 from veridyn.observe.linear import Kalman
 from veridyn.observe.run import run

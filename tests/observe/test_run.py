@@ -2,15 +2,16 @@
 
 import numpy as np
 import pytest
-from observe import textbook
-from observe.builders import log_of, start_of, system_of
 
+from observe import textbook
+from observe.builders import FILTERS, log_of, start_of, system_of
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.observe.ekf import EKF
-from veridyn.observe.linear import Kalman, from_rates
+from veridyn.observe.linear import Kalman, Linear, from_rates
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.result import Belief
 from veridyn.observe.run import run
+from veridyn.observe.system import Discrete
 
 
 def test_sensors_on_clocks_of_their_own():
@@ -53,6 +54,21 @@ def _all_at_once(t, y, used, R):
     Q, T = np.linalg.qr(np.vstack(rows))
     inverse = np.linalg.inv(T)
     return (inverse @ Q.T @ np.concatenate(right)).reshape(-1, 2), inverse @ inverse.T
+
+
+@pytest.mark.parametrize("kind", FILTERS, ids=lambda f: f.__name__)
+def test_the_input_of_a_stamp_acts_until_the_next_and_is_seen_at_its_own(kind):
+    """x_k = 0.5 x_{k-1} + u_{k-1}, y = x + 2 u, without any noise that matters: worked out by hand."""
+    u = np.array([1.0, 2.0, -1.0, 3.0])
+    system = Discrete(
+        ("x",), ("y",), lambda x, u, t, dt: 0.5 * x + u, lambda x, u, t: x + 2 * u, [0.0], [1.0],
+        F=lambda x, u, t, dt: [[0.5]], H=lambda x, u, t: [[1.0]],
+    )  # fmt: skip
+    if kind is Kalman:
+        system = Linear(("x",), ("y",), [[0.5]], [[1.0]], [0.0], [1.0], B=[[1.0]], D=[[2.0]])
+    x = np.array([4.0, 3.0, 3.5, 0.75])
+    e = run(kind(), system, Measurements(np.arange(4.0), x + 2 * u + 0.5, ("y",), inputs=u), Belief([4.0], [1e-20]))
+    assert e.x[:, 0] == pytest.approx(x) and e.innovations[:, 0] == pytest.approx([0.5] * 4)
 
 
 def test_a_reading_later_than_the_end_of_the_log_stays_late():

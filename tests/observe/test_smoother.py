@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from observe.builders import pendulum, pendulum_log
 from scipy.optimize import least_squares
 
+from observe.builders import pendulum, pendulum_log
 from veridyn.observe.ekf import EKF
 from veridyn.observe.linear import Kalman, Linear
 from veridyn.observe.measurements import Measurements

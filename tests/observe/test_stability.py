@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+
 from observe import textbook
 from observe.builders import log_of, pendulum, pendulum_log, start_of, system_of
-
 from veridyn.errors import DataError
 from veridyn.observe.ekf import EKF
 from veridyn.observe.linear import Kalman, Linear, steady_state
@@ -52,7 +52,7 @@ def test_a_state_that_nothing_measures_is_not_forgotten():
 def test_rates_of_a_pendulum_are_how_fast_two_starts_meet():
     _, log, start = pendulum_log(200, 0.02, np.random.default_rng(0))
     a = run(EKF(), pendulum(), log, start)
-    b = run(EKF(), pendulum(), log, Belief(start.x + [1e-4, 0.0], start.P))
+    b = run(EKF(), pendulum(), log, Belief(start.x + np.array([1e-4, 0.0]), start.P))
     gap = np.linalg.norm(a.x - b.x, axis=1)
     rate = closed_loop(a).rates[0]
     assert rate < 0.0 and np.log(gap[-1] / gap[20]) / (180 * 0.02) == pytest.approx(rate, abs=0.5 * abs(rate))

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from observe.builders import pendulum
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
+from observe.builders import pendulum
 from veridyn.errors import ModelError
 from veridyn.observe.ekf import EKF
 from veridyn.observe.jacobian import check_jacobian, numeric_jacobian
@@ -127,10 +127,16 @@ def test_a_state_on_a_circle_is_the_plain_angle_filter_without_its_jumps(kind):
 
 def test_wrong_shapes_and_settings_are_refused_by_the_name_of_the_callable():
     def made(**changes):
-        given = dict(
-            states=("a", "b"), outputs=("y",), f=lambda x, u, t, dt: x, h=lambda x, u, t: x[:1], Q=np.eye(2), R=[1.0],
-            F=lambda x, u, t, dt: np.eye(2), H=lambda x, u, t: np.ones((1, 2)),
-        )  # fmt: skip
+        given = {
+            "states": ("a", "b"),
+            "outputs": ("y",),
+            "f": lambda x, u, t, dt: x,
+            "h": lambda x, u, t: x[:1],
+            "Q": np.eye(2),
+            "R": [1.0],
+            "F": lambda x, u, t, dt: np.eye(2),
+            "H": lambda x, u, t: np.ones((1, 2)),
+        }
         return Discrete(**(given | changes))
 
     x = np.zeros(2)

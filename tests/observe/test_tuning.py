@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from observe.builders import pendulum, pendulum_log
 from scipy.stats import multivariate_normal
 
+from observe.builders import pendulum, pendulum_log
 from veridyn.errors import DataError, ModelError
 from veridyn.observe.consistency import innovation_whiteness, nis
 from veridyn.observe.ekf import EKF

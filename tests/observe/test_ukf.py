@@ -71,7 +71,7 @@ def test_polar_readings_of_a_far_target_bend_less_than_the_tangent():
 
     x, P, _ = UKF().predict(system(f), Belief([1.0, np.pi / 2], np.diag([0.02**2, 0.26**2])), NONE, 0.0, 1.0)
     assert x == pytest.approx(exact.mean(axis=0), abs=2e-3)  # the tangent says y = 1, which is off by 0.033
-    assert P == pytest.approx(np.cov(exact.T), abs=2e-3)
+    assert np.abs(P - np.cov(exact.T)).max() < 2e-3
 
 
 def test_a_quadratic_sensor_at_its_vertex():
@@ -93,7 +93,7 @@ def test_points_leave_the_null_space_of_a_semi_definite_covariance_alone():
         return x
 
     P = np.outer([1.0, 2.0], [1.0, 2.0])
-    x, after, F = UKF().predict(system(f), Belief(np.zeros(2), P), NONE, 0.0, 1.0)
+    _, after, F = UKF().predict(system(f), Belief(np.zeros(2), P), NONE, 0.0, 1.0)
     assert np.allclose(after, P, atol=1e-12) and np.allclose([p[1] - 2 * p[0] for p in seen], 0.0, atol=1e-12)
     assert np.allclose(F @ P, P)
 

@@ -40,8 +40,7 @@ def test_slips_settle_at_their_steady_values_and_forces_resist():
 
 def test_load_stands_on_the_road_and_the_lean_is_camber():
     g = 0.05
-    n, e = (0.0, 0.0, 1.0), (0.0, np.cos(g), np.sin(g))
-    F, M, _, _, out = at(LINEAR, e=e)
+    F, M, _, _, out = at(LINEAR, e=(0.0, np.cos(g), np.sin(g)))
     assert out[1] == pytest.approx(0.3 * np.cos(g) - 0.28)
     assert np.allclose(F[:2], 0.0) and F[2] == pytest.approx(200e3 * out[1])
     # A top that leans right puts the contact to the left of the wheel centre: the load turns the wheel about +x.

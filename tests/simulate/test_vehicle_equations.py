@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from strangers.cars import HALF_TRACK, TEN_ROWS, WHEELBASE, car_20, car_38
 
+from strangers.cars import HALF_TRACK, TEN_ROWS, WHEELBASE, car_20, car_38
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.road import Bump
 from veridyn.mechanics.road_rough import rough_road

@@ -22,7 +22,7 @@ T = np.linspace(-1.0, 12.0, 13001)
 )
 def test_inputs_are_smooth_and_hold_still_before_the_start(made):
     u = made.inputs(T)
-    assert u.shape == (len(T), 5) and np.isfinite(u).all()
+    assert u.shape == (len(T), 6) and np.isfinite(u).all()
     before = T <= 0.0
     assert (u[before][:, :2] == u[0, :2]).all() and not u[before, 2].any()
     assert np.abs(np.diff(u[:, 0])).max() < 2e-3 * 2.0  # at most 2 rad/s of steering
@@ -51,3 +51,11 @@ def test_impossible_wishes_are_refused():
         vm.straight(-3.0).inputs(T)
     with pytest.raises(DataError, match="not a number"):
         vm.VehicleManoeuvre("odd", lambda t: t * np.nan).inputs(T)
+
+
+def test_a_restless_engine_has_its_torque_and_one_seed_gives_one_engine():
+    made = vm.restless(vm.straight(30.0), np.random.default_rng(4), 50.0)
+    t = np.arange(2.0, 22.0, 1e-2)
+    assert made.pedal(t).std() == pytest.approx(50.0, rel=0.02)  # whole periods of every line
+    again = vm.restless(vm.straight(30.0), np.random.default_rng(4), 50.0)
+    assert np.array_equal(made.pedal(t), again.pedal(t)) and made.pedal(np.zeros(1))[0] == 0.0

@@ -5,7 +5,7 @@ import pytest
 
 from veridyn.simulate import vehicle_equations as eq
 from veridyn.simulate.vehicle import Vehicle
-from veridyn.simulate.vehicle_manoeuvre import VehicleManoeuvre
+from veridyn.simulate.vehicle_manoeuvre import VehicleManoeuvre, restless, straight
 from veridyn.simulate.vehicle_modes import hop_frequencies, linearised, modes
 from veridyn.simulate.vehicle_run import drive, settle
 
@@ -61,3 +61,17 @@ def test_modes_are_what_a_spectrum_shows():
         assert np.abs(peaks - f).min() < 0.04
     hops = [f for f in symmetric if 11.0 < f < 14.0]
     assert np.abs(peaks - np.mean(hops)).min() < 0.1
+
+
+def test_an_inertial_unit_feels_the_driveline_and_not_a_rigid_one():
+    """Paper 000, VI.B: the inertial unit is perturbed by the modes at 3.9, 4.3 and 5.5 Hz."""
+    made = restless(straight(30.0), np.random.default_rng(6), 40.0)
+    share = {}
+    for car in (Vehicle(), replace(Vehicle(), driveline=Vehicle().driveline.rigid())):
+        run = drive(car, made, duration=20.0, every=10)
+        felt = run.base.acceleration[200:, 0]
+        spectrum = np.abs(np.fft.rfft((felt - felt.mean()) * np.hanning(len(felt)))) ** 2
+        hertz = np.fft.rfftfreq(len(felt), 1e-2)
+        inside = (hertz > 3.6) & (hertz < 5.8)
+        share[car.driveline.flexible] = spectrum[inside].sum() / spectrum[hertz > 1.0].sum()
+    assert share[True] > 0.7 and share[True] > 1.5 * share[False]

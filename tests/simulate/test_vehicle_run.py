@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from strangers.cars import car_20, car_38
 
+from strangers.cars import car_20, car_38
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.road import Flat, Plane
 from veridyn.model.joint import Body
@@ -90,11 +90,17 @@ def test_braking_moves_load_by_m_a_h_over_the_wheelbase():
     steady = run.t > 3.0
     load, a = run.tyre["load"][steady].mean(axis=0), run.base.acceleration[steady].mean(axis=0)
     rest = at_rest(LINEAR)[1].tyre["load"][0]
-    height = centre(LINEAR)[1] - 0.295 + run.position[steady, 2].mean()
+    # The nose dips, and the centre of mass with it.
+    q, (ahead, up) = run.quaternion[steady], centre(LINEAR)
+    dip = 2.0 * (q[:, 0] * q[:, 2] - q[:, 1] * q[:, 3]).mean()
+    height = up - 0.295 + run.position[steady, 2].mean() - ahead * dip
+    assert dip > 0.01
     moved = (load - rest)[:2].sum()
     spins = (LINEAR.wheels[0].about * run.wheel_angle[2][steady]).mean(axis=0).sum()
     assert -3.6 < a[0] < -2.6
-    expected = (LINEAR.mass * -a[0] * height - spins) / LINEAR.wheelbase
+    slowing = -a[0] - LINEAR.gravity * dip
+    # Wheels stay upright, so the dip also carries the centre of mass forward over them; and slowing wheels turn the car.
+    expected = (LINEAR.mass * (slowing * height + LINEAR.gravity * dip * up) - spins) / LINEAR.wheelbase
     assert moved == pytest.approx(expected, rel=0.01)
 
 

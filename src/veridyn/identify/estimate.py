@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, Faults, IdentificationError, did_you_mean
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.coloured import Hac, Sandwich, sandwich
-from veridyn.identify.feasible import Consistent, consistent, split
+from veridyn.identify.feasible import Consistent, check, consistent, split
 from veridyn.identify.grouping import RANK_TOLERANCE
 from veridyn.identify.least_squares import Solution, solve
 from veridyn.identify.observation import Sampling, Stream, stream
@@ -65,21 +65,26 @@ def identify(
     silently fixed.
     """
     hac = _checked(estimator, settings, covariance)
+    # What cannot be is refused before the samples are streamed.
+    robust = settings if isinstance(settings, Robust) else Robust()
+    prior = settings if isinstance(settings, Prior) else Prior()
+    physical = settings if isinstance(settings, Consistent) else Consistent()
+    if estimator == "robust":
+        robust.check()
     if estimator == "map":
-        belief(tree, settings if isinstance(settings, Prior) else Prior())  # refused before the samples are streamed
+        belief(tree, prior)
+    if estimator == "consistent":
+        check(tree, physical)
     samples = stream(tree, motion, rows, sampling, engine=engine, executor=executor, progress=progress)
     with one_blas_thread():  # once, and not again in every pass
         observed = samples.observe()
         solution = solve(observed, "none" if estimator == "ols" else "rows", sigma=sigma, tolerance=tolerance)
         if estimator == "robust":
-            how = settings if isinstance(settings, Robust) else Robust()
-            return _robust(samples, solution, how, sigma, hac, acceptance)
+            return _robust(samples, solution, robust, sigma, hac, acceptance)
         if estimator == "map":
-            return _map(tree, solution, settings if isinstance(settings, Prior) else Prior(), acceptance)
+            return _map(tree, solution, prior, acceptance)
         if estimator == "consistent":
-            return _consistent(
-                tree, solution, settings if isinstance(settings, Consistent) else Consistent(), acceptance
-            )
+            return _consistent(tree, solution, physical, acceptance)
         fit = fit_of(tree, solution, estimator, acceptance)
         return fit if hac is None else _coloured(fit, sandwich(samples, solution, None, hac), fit.sigma)
 

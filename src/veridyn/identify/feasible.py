@@ -61,8 +61,7 @@ class Physical:
 
 def consistent(tree: Tree, s: Solution, how: Consistent) -> Physical:
     """The consistent parameters nearest to a least-squares solution in its own metric."""
-    cp = _solver()
-    _check(tree, how)
+    cp = check(tree, how)
     space = _Space.of(tree, s, how)
     believed = None
     if how.prior is None:
@@ -71,8 +70,7 @@ def consistent(tree: Tree, s: Solution, how: Consistent) -> Physical:
         believed = posterior(s, space.K, space.anchor, np.sqrt(how.weight) * space.root)
         phi = believed.values
     if space.least(phi) < how.margin:
-        within = space.solve(cp, phi, keeping=True)[0] if how.prior is None else None
-        phi = within if within is not None else _found(*space.solve(cp, phi))
+        phi = space.nearest(cp, phi)
     if space.least(phi) <= 0.0:
         raise IdentificationError(
             Fault(
@@ -147,7 +145,7 @@ class _Space:
             at = [place[columns[k]] for k in mine]
             precision[np.ix_(at, at)] = parts.T @ parts
         faults.raise_if_any(IdentificationError)
-        root = np.linalg.cholesky(precision).T
+        root = np.asarray(np.linalg.cholesky(precision).T, dtype=np.float64)
         return _Space(
             self.tree, self.s, self.how, self.K, self.spread, self.fixed, self.anchor, root, self.bodies, self.signed
         )
@@ -169,7 +167,30 @@ class _Space:
         below = [v for v in x[self.signed] / self.tree.parameters.typical[self.signed] if v < 0.0]
         return float(min([*eigenvalues, *below], default=1.0))
 
-    def solve(self, cp: Any, start: Array, keeping: bool = False) -> tuple[Array | None, str]:
+    def nearest(self, cp: Any, start: Array) -> Array:
+        """The solution by the first way that the solver ends well on; nearly exact data need another than noisy ones.
+
+        Without a prior: at no cost where that is possible, else at the least. With one: at the least cost of both, or, where data are
+        so much surer than the prior that no solver can weigh them, with the groups as the posterior has them.
+        """
+        ways = [(True, LARGEST), (False, LARGEST), (False, 1e-2 * LARGEST)]
+        status = ""
+        for keeping, largest in ways if self.how.prior is None else [ways[1], ways[0]]:
+            phi, ended = self.solve(cp, start, keeping, largest)
+            if phi is not None:
+                return phi
+            status = status if keeping and status else ended
+        raise IdentificationError(
+            Fault(
+                "no physically consistent parameters were found.",
+                where="consistent",
+                expected="the solver's status 'optimal'",
+                found=f"'{status}'",
+                hint="Known parameters may contradict physics, or the margin may be too large.",
+            )
+        )
+
+    def solve(self, cp: Any, start: Array, keeping: bool, largest: float) -> tuple[Array | None, str]:
         """By cvxpy and Clarabel, in steps from `start` in units of typical sizes: the parameters, or None, and the solver's status.
 
         `keeping`: only steps that leave the groups as they are, so that the residual stays that of least squares.
@@ -183,7 +204,7 @@ class _Space:
                 return None, "nothing to choose"
         z = cp.Variable(B.shape[1])
         data = s.triangle @ self.K @ B
-        size = max(s.sigma * np.sqrt(s.freedom), float(np.linalg.norm(data, 2)) / LARGEST)
+        size = max(s.sigma * np.sqrt(s.freedom), float(np.linalg.norm(data, 2)) / largest)
         pull = np.sqrt(NEAREST) if how.prior is None else np.sqrt(how.weight) / size
         pull = 1.0 if keeping else pull
         aims = [cp.sum_squares((pull * self.root @ B) @ z + pull * self.root @ (start - self.anchor))]
@@ -226,20 +247,6 @@ class _Space:
         return Feasibility(least, float(cost), tuple(bound), tuple(broken))
 
 
-def _found(phi: Array | None, status: str) -> Array:
-    if phi is None:
-        raise IdentificationError(
-            Fault(
-                "no physically consistent parameters were found.",
-                where="consistent",
-                expected="the solver's status 'optimal'",
-                found=f"'{status}'",
-                hint="Known parameters may contradict physics, or the margin may be too large.",
-            )
-        )
-    return phi
-
-
 def split(p: ParameterSet) -> tuple[Array, Array]:
     """(spread, fixed) with all parameters = spread @ asked ones + fixed."""
     known = np.zeros(len(p))
@@ -261,7 +268,9 @@ def _known_or_typical(tree: Tree) -> Array:
     return np.where(np.isfinite(values), values, p.typical)
 
 
-def _check(tree: Tree, how: Consistent) -> None:
+def check(tree: Tree, how: Consistent) -> Any:
+    """Refuse what cannot be solved, before anything is streamed; returns cvxpy, or says which extra brings it."""
+    cp = _solver()
     p, faults = tree.parameters, Faults()
     spread, fixed = split(p)
     elements = [e.parameter_name for e in tree.elements]
@@ -292,6 +301,9 @@ def _check(tree: Tree, how: Consistent) -> None:
                 found=f"{INERTIAL[9]} = {fixed[k]:.6g} kg",
             )
     faults.raise_if_any(IdentificationError, tree.name)
+    if how.prior is not None:
+        belief(tree, how.prior)
+    return cp
 
 
 def _solver() -> Any:

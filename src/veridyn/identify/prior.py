@@ -41,8 +41,10 @@ class Prior:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """`values` of the asked parameters, `half` with half halfᵀ their covariance, and `share`: the variance that is left over the prior's, 1 where the
-    data said nothing and near 0 where the prior did not matter. `weight`: of all directions, how many the prior decided: Σ 1/(1 + σ²).
+    """`values` of the asked parameters, and `half` with half halfᵀ their covariance.
+
+    `share`: the variance that is left over the prior's, 1 where the data said nothing and near 0 where the prior did not matter.
+    `weight`: of all directions, how many the prior decided: Σ 1/(1 + σ²).
     """
 
     values: Array
@@ -110,6 +112,6 @@ def posterior(s: Solution, K: Array, mean: Array, root: Array) -> Posterior:
         values = mean + back @ (Vt[: len(sv)].T @ (gain * told[: len(sv)]))
         kept = np.ones(len(mean))
         kept[: len(sv)] = 1.0 / (1.0 + sv**2)
-        half = back @ Vt.T * np.sqrt(kept)
+        half = np.asarray(back @ Vt.T * np.sqrt(kept), dtype=np.float64)
     share = (half**2).sum(axis=1) / (back**2).sum(axis=1)
     return Posterior(values, half, share, float(kept.sum()))

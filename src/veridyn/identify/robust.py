@@ -133,8 +133,9 @@ def reweighted(stream: Stream, start: Solution, how: Robust, sigma: Mapping[str,
     floor = np.array([EXACT * f.measurement_norm / np.sqrt(f.samples) or s for f, s in zip(rows, start.row_sigma)])
     share = np.sqrt(1.0 - len(start.values) / start.observation.samples)  # residuals are smaller than errors by this
     s, scale, held, met = start, start.row_sigma.copy(), bool(given.all()), False
-    tally, doubted, done = None, np.zeros(len(rows)), 0
-    for done in range(1, how.iterations + 1):
+    doubted, done = np.zeros(len(rows)), 0
+    while not met and done < how.iterations:
+        done += 1
         loss = how if held else replace(how, loss="huber", tuning=None)
         weighted, tally = _passed(stream, loss, s, scale)
         new = _solved(weighted, s, scale)
@@ -149,8 +150,6 @@ def reweighted(stream: Stream, start: Solution, how: Robust, sigma: Mapping[str,
             fresh = np.where(given, scale, fresh)
             held = bool(np.abs(fresh / scale - 1.0).max() < SETTLED)
             scale = fresh
-        if met:
-            break
     if not met:
         warn(
             IdentificationWarning,

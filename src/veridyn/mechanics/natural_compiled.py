@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import compiled
-from veridyn.mechanics.natural_constraints import Table
-from veridyn.mechanics.natural_system import NaturalSystem
+from veridyn.mechanics.natural_constraints import Constraints, Table
+from veridyn.mechanics.natural_forces import ForceTable
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -26,7 +26,7 @@ class _Forms(NamedTuple):
 
     rows: int
     start: Numbers
-    index: Numbers
+    source: Numbers
     value: Array
     row: Numbers
     column: Numbers
@@ -48,11 +48,10 @@ class Tables(NamedTuple):
     own_laws: Array
 
 
-def tables_of(system: NaturalSystem) -> Tables:
+def tables_of(mass: Array, c: Constraints, f: ForceTable) -> Tables:
     """The constants of a mechanism for :func:`index3_kernel`."""
-    c, f = system.constraints, system.forces
     return Tables(
-        np.ascontiguousarray(system.mass),
+        np.ascontiguousarray(mass),
         _forms(c.quadratic),
         _forms(c.angles),
         c.places.astype(np.int64),
@@ -65,8 +64,21 @@ def tables_of(system: NaturalSystem) -> Tables:
 
 def _forms(t: Table) -> _Forms:
     g = t.gather
-    whole = [np.asarray(x).astype(np.int64) for x in (g.indptr, g.indices, t.row, t.column, t.bend_row, t.bend_place)]
-    return _Forms(t.rows, whole[0], whole[1], np.asarray(g.data, dtype=np.float64), *whole[2:], t.bend_value)
+
+    def whole(x: object) -> Numbers:
+        return np.array(x, dtype=np.int64)
+
+    return _Forms(
+        t.rows,
+        whole(g.indptr),
+        whole(g.indices),
+        np.array(g.data, dtype=np.float64),
+        whole(t.row),
+        whole(t.column),
+        whole(t.bend_row),
+        whole(t.bend_place),
+        np.array(t.bend_value, dtype=np.float64),
+    )
 
 
 @compiled
@@ -78,7 +90,7 @@ def _gather(f: _Forms, y: Array, values: Array, slopes: Array) -> None:
     for k in range(len(f.row)):
         s = 0.0
         for p in range(f.start[k], f.start[k + 1]):
-            s += f.value[p] * y[f.index[p]]
+            s += f.value[p] * y[f.source[p]]
         values[f.row[k]] += 0.5 * s * y[f.column[k]]
         if f.column[k] < n:
             slopes[f.row[k], f.column[k]] = s
@@ -200,7 +212,9 @@ def _acting(
         f = k * (length - rest) + c * rate
         for a in range(dim):
             for b in range(dim):
-                inner[a, b] = (wk * (k - f / length) + wc * c) * u[a] * u[b] + wk * c * u[a] * (v[b] - rate * u[b]) / length
+                inner[a, b] = (wk * (k - f / length) + wc * c) * u[a] * u[b] + wk * c * u[a] * (
+                    v[b] - rate * u[b]
+                ) / length
             inner[a, a] += wk * f / length
         for i in range(n):
             for a in range(dim):

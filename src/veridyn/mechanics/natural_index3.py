@@ -10,6 +10,8 @@ Reference: Cuadrado, Dopico, Naya and González, 2004, Multibody System Dynamics
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,14 +21,20 @@ from veridyn.mechanics.natural_dynamics import NaturalState, Stabilisation
 from veridyn.mechanics.natural_system import NaturalSystem
 
 Array = NDArray[np.float64]
+Engine = Literal["numpy", "compiled"]
 PROJECTIONS = 12
 CLOSED = 1e-12  # of a projected constraint, relative to what is projected
 
 
 def index3_step(
-    system: NaturalSystem, state: NaturalState, h: float, values: Array, how: Stabilisation
+    system: NaturalSystem, state: NaturalState, h: float, values: Array, how: Stabilisation, engine: Engine = "numpy"
 ) -> NaturalState:
-    """The state a time h later, under loads of constant `values` (see :meth:`ForceTable.load_values`)."""
+    """The state a time h later, under loads of constant `values` (see :meth:`ForceTable.load_values`).
+
+    The compiled engine solves the same equations as machine code; the first call in a process compiles it, in a few seconds.
+    """
+    if engine == "compiled":
+        return _compiled_step(system, state, h, values, how)
     M, constraints, forces = system.mass, system.constraints, system.forces
     alpha, w = how.alpha(system), 0.25 * h * h
     qd_hat = -(2.0 / h * state.q + state.qd)
@@ -52,11 +60,36 @@ def index3_step(
         if moved <= how.tolerance * size and np.abs(phi).max(initial=0.0) <= how.tolerance * size * size:
             qd, qdd = 2.0 / h * q + qd_hat, 4.0 / h**2 * q + qdd_hat
             return _projected(system, state.t + h, q, qd, qdd, lam, J, h, values, alpha)
-    raise SimulationError(
+    raise _not_converged(system, state.t + h, how, moved)
+
+
+def _compiled_step(
+    system: NaturalSystem, state: NaturalState, h: float, values: Array, how: Stabilisation
+) -> NaturalState:
+    from veridyn.mechanics.natural_compiled import index3_kernel  # loads the compiler, which not everybody needs
+
+    f = system.forces
+    load = f.weight[:-1] + f.constant @ values
+    turning = np.zeros((0, system.n + 1))
+    if len(f.active):
+        turning = np.tensordot(values[f.active], f.turning[f.active], axes=1)
+    # Copies have one layout and may be written to: one compiled version serves every caller.
+    q, qd, qdd, lam = (np.array(x, dtype=np.float64) for x in (state.q, state.qd, state.qdd, state.multipliers))
+    alpha, limit = how.alpha(system), how.iterations
+    moved, q, qd, qdd, lam = index3_kernel(
+        system.tables, load, turning, q, qd, qdd, lam, float(h), alpha, how.tolerance, limit
+    )
+    if moved:
+        raise _not_converged(system, state.t + h, how, moved)
+    return NaturalState(state.t + h, q, qd, qdd, lam)
+
+
+def _not_converged(system: NaturalSystem, t: float, how: Stabilisation, moved: float) -> SimulationError:
+    return SimulationError(
         Fault(
-            f"the step to {state.t + h:.6g} s does not converge in {how.iterations} iterations.",
+            f"the step to {t:.6g} s does not converge in {how.iterations} iterations.",
             where=system.mechanism.name,
-            expected=f"a last change below {how.tolerance * size:.3g}",
+            expected=f"a last change below {how.tolerance:.3g} of the mechanism's size",
             found=f"{moved:.3g}",
             hint="Try a smaller step, or look for a pose where the mechanism locks.",
         )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -28,16 +28,22 @@ Array = NDArray[np.float64]
 Formulation = Literal["index3", "penalty", "augmented", "r_matrix"]
 FORMULATIONS = ("index3", "penalty", "augmented", "r_matrix")
 RUNAWAY = 1e6  # a repetition that moves the state by this many times its size will not come back
+PAYS = 20_000  # steps from which on compiling is quicker than not
 Loads = Callable[[float], Mapping[str, ArrayLike]]
 
 
 @dataclass(frozen=True)
 class NaturalMethod:
-    """How to integrate: the formulation, the longest step (s), and how constraints are held."""
+    """How to integrate: the formulation, the longest step (s), how constraints are held, and the engine of the index-3 step.
+
+    "auto" compiles the step where a motion is long enough to pay for the few seconds that takes, and stays with NumPy for a single
+    :func:`natural_step`.
+    """
 
     formulation: Formulation = "index3"
     step: float = 1e-3
     stabilisation: Stabilisation = field(default_factory=Stabilisation)
+    engine: Literal["auto", "numpy", "compiled"] = "auto"
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +85,8 @@ def natural_step(
     how = method or NaturalMethod()
     values = system.forces.load_values(loads)
     if how.formulation == "index3":
-        return index3_step(system, state, h, values, how.stabilisation)
+        engine = "compiled" if how.engine == "compiled" else "numpy"
+        return index3_step(system, state, h, values, how.stabilisation, engine)
     return _fixed_point(system, state, h, values, how)
 
 
@@ -113,6 +120,8 @@ def integrate_natural(
     faults.raise_if_any(DataError, system.mechanism.name)
     for part in ("q", "qd", "qdd"):
         system.vector(getattr(start, part), part)
+    if how.engine == "auto" and (clock[-1] - clock[0]) / how.step > PAYS:
+        how = replace(how, engine="compiled")
     state = NaturalState(float(clock[0]), start.q, start.qd, start.qdd, start.multipliers)
     states = [state]
     for begin, end in itertools.pairwise(clock.tolist()):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,9 @@ from veridyn.mechanics.natural_forces import ForceTable, forces_of
 from veridyn.mechanics.natural_geometry import Geometry
 from veridyn.mechanics.natural_mass import mass_matrix_of
 from veridyn.model.natural import Mechanism
+
+if TYPE_CHECKING:
+    from veridyn.mechanics.natural_compiled import Tables
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -41,6 +46,13 @@ class NaturalSystem:
     def guess(self) -> Array:
         """The coordinates as the description gives them."""
         return self.geometry.guess
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The constants of the compiled step; loading the compiler waits until somebody asks."""
+        from veridyn.mechanics.natural_compiled import tables_of
+
+        return tables_of(self.mass, self.constraints, self.forces)
 
     def select(self, names: Iterable[str]) -> Indices:
         """Numbers of coordinates by name."""

@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.compiled import compiled
 from veridyn.errors import Faults, ModelError
+from veridyn.mechanics.compiled import compiled
 
 Array = NDArray[np.float64]
 Six = tuple[float, float, float, float, float, float]
-NOTHING: Six = (0.0,) * 6
+NOTHING: Six = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 class AeroNumbers(NamedTuple):
@@ -77,7 +77,7 @@ def air_wrench(vx: float, vy: float, vz: float, p: AeroNumbers, out: Array) -> N
     slip = np.arctan2(vy, vx) if V > 1e-6 else 0.0
     n = len(p.speed)
     k = 0
-    while k < n - 2 and V > p.speed[k + 1]:
+    while k < n - 2 and p.speed[k + 1] < V:
         k += 1
     share = 0.0
     if n > 1:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.compiled import compiled
 from veridyn.errors import Faults, ModelError
+from veridyn.mechanics.compiled import compiled
 
 Array = NDArray[np.float64]
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.mechanics.compiled import compiled
 from veridyn.errors import Faults, ModelError
+from veridyn.mechanics.compiled import compiled
 
 Array = NDArray[np.float64]
 Four = tuple[float, float, float, float]
@@ -35,9 +35,10 @@ class Suspension:
     """Settings of the four suspensions (front left, front right, rear left, rear right) and of two bars (front, rear).
 
     `stiffness`, `damping` and `bar` are the a-priori values of paper 000, Table II. It has none for `offset`: chosen so that the
-    default car stands at the clearances `design`, some 0.3 m below the origin as the paper's estimates imply, nor for `friction`, of the size of
-    its estimates. Everything below is chosen, of the size usual for a saloon. `rebound_share` a and `damper_knee` v_d make the damper
-    h ż (1 − a tanh(ż / v_a)) / (1 + (ż / v_d)²)^¼: stiffer in rebound (ż < 0), blowing off at speed; v_d = 0 means none.
+    default car stands at the clearances `design`, some 0.3 m below the origin as the paper's estimates imply; nor for `friction`, which
+    has the size of its estimates. Everything below is chosen, of the size usual for a saloon. `rebound_share` a and
+    `damper_knee` v_d make the damper h ż (1 − a tanh(ż / v_a)) / (1 + (ż / v_d)²)^¼: stiffer in rebound (ż < 0), blowing off
+    at speed; v_d = 0 means that it does not.
     """
 
     stiffness: Four = (20600.0, 20600.0, 22000.0, 22000.0)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Faults, ModelError
 from veridyn.mechanics.tyre_parameters import TyreParameters
-from veridyn.simulate.aerodynamics import Aerodynamics
+from veridyn.simulate.aerodynamics import NOTHING, Aerodynamics, Six
 from veridyn.simulate.driveline import Brakes, Driveline
 from veridyn.simulate.suspension import Four, Suspension
 from veridyn.simulate.vehicle_contact import LinearTyre, packed_tyres
@@ -23,16 +23,15 @@ from veridyn.simulate.vehicle_equations import CarNumbers
 from veridyn.simulate.vehicle_tables import WheelTables
 
 Array = NDArray[np.float64]
-Six = tuple[float, float, float, float, float, float]
 
 # Paper 000, Table II, a priori: XX XY XZ YY YZ ZZ MX MY MZ M about the chassis origin.
 CHASSIS = (622.15, 76.0, 44.12, 5898.0, -13.0, 6199.0, 2421.1, 0.0, -15.01, 1508.5)
 
 
 def passenger_tyre(vertical_stiffness: float = 231e3) -> TyreParameters:
-    """A tyre of the size 205/60 R15: chosen, with coefficients of the order that H. B. Pacejka gives in Tyre and Vehicle Dynamics, appendix 3.
+    """A tyre of the size 205/60 R15: chosen, with coefficients of the order that H. B. Pacejka gives in Tyre and Vehicle Dynamics.
 
-    They have not been checked against the print, and no measured tyre is claimed. The vertical stiffness makes wheels hop at 12.7 Hz.
+    They are not a copy of any print, and no measured tyre is claimed. The vertical stiffness makes wheels hop at 12.7 Hz.
     """
     return TyreParameters(
         FNOMIN=4000.0, UNLOADED_RADIUS=0.313, LONGVL=16.67, VERTICAL_STIFFNESS=vertical_stiffness, VERTICAL_DAMPING=50.0,
@@ -52,8 +51,11 @@ def passenger_tyre(vertical_stiffness: float = 231e3) -> TyreParameters:
 
 @dataclass(frozen=True)
 class Steering:
-    """From the driver's wheel to the rack; chosen. `ratio` steering wheel to road wheels, `frequency` (Hz) and `damping` ratio of the rack on
-    its column, `compliance` (rad per N m) with which it yields to the moments of both front wheels about the vertical."""
+    """From the driver's wheel to the rack; all chosen.
+
+    `ratio` steering wheel to road wheels; `frequency` (Hz) and `damping` ratio of the rack on its column; `compliance` (rad per N m) with
+    which it yields to the moments of both front wheels about the vertical.
+    """
 
     ratio: float = 16.0
     frequency: float = 20.0
@@ -77,7 +79,7 @@ class Carrier:
 
     def point(self) -> Carrier:
         """All of it at the wheel centre."""
-        return Carrier(self.mass, (0.0, 0.0, 0.0), (0.0,) * 6)
+        return Carrier(self.mass, (0.0, 0.0, 0.0), NOTHING)
 
     def ten(self, right: bool) -> tuple[float, ...]:
         s = -1.0 if right else 1.0

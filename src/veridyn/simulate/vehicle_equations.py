@@ -55,8 +55,8 @@ ACC, ALPHA, ZDD, SPIND, WRENCH, WHEEL, WHEELD, WHEELDD, TYRE = 0, 3, 6, 10, 14, 
 DRIVE, BRAKING, AIR, RACKDD, OUTPUTS = 126, 130, 134, 140, 141
 
 # Places in the inputs of one instant: steering wheel angle (rad), speed asked for (m/s) and its derivative, braking asked for (m/s²),
-# and whether the speed controller works (1) or not (0).
-HAND, SPEED, PUSH, BRAKES, CONTROL, INPUTS = 0, 1, 2, 3, 4, 5
+# whether the speed controller works (1) or not (0), and torque of the engine beside the controller's (N m at the wheels).
+HAND, SPEED, PUSH, BRAKES, CONTROL, PEDAL, INPUTS = 0, 1, 2, 3, 4, 5, 6
 
 
 class CarNumbers(NamedTuple):
@@ -155,6 +155,7 @@ def rates(x: Array, u: Array, P: CarNumbers, road: Array, dx: Array, out: Array,
     engine, integral_rate = 0.0, 0.0
     if u[CONTROL] > 0.0:
         engine, integral_rate = engine_torque(u[SPEED] - v[0], x[INTEGRAL], P.push * u[PUSH], D)
+    engine += u[PEDAL]
     flexible = D[0] > 0.0
     shaft = D[3] * x[TWIST] + D[4] * (x[ENGINE] - mean_spin) if flexible else engine
     dx[TWIST] = x[ENGINE] - mean_spin if flexible else 0.0

@@ -7,7 +7,7 @@ braking begins the speed controller rests. Speeds, amplitudes and rates without 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ def _never(t: Array) -> Array:
 class VehicleManoeuvre:
     """Functions of an array of times. `lead_in` seconds are driven before t = 0, with what is asked for at t = 0, and not recorded.
 
-    Without `controlled` nobody holds the speed, and the car coasts.
+    Without `controlled` nobody holds the speed, and the car coasts. `pedal` is torque beside the controller's (N m at the wheels).
     """
 
     name: str
@@ -36,15 +36,16 @@ class VehicleManoeuvre:
     braking: OfTime = _never
     lead_in: float = 3.0
     controlled: bool = True
+    pedal: OfTime = _never
 
     def inputs(self, t: Array) -> Array:
-        """What the compiled equations take, (N, 5): steering, speed, its derivative, braking, controller on."""
+        """What the compiled equations take, (N, 6): steering, speed, its derivative, braking, controller on, torque beside it."""
         held = np.maximum(t, 0.0)
         h = 1e-4
         speed, braking = self.speed(held), self.braking(held)
         push = np.where(t > h, (self.speed(held + h) - self.speed(np.maximum(held - h, 0.0))) / (2.0 * h), 0.0)
         held_speed = float(self.controlled) * (np.cumsum(braking > 0.0) == 0)
-        rows = np.stack([self.steering(held), speed, push, braking, held_speed], axis=1)
+        rows = np.stack([self.steering(held), speed, push, braking, held_speed, self.pedal(held)], axis=1)
         faults = Faults()
         if not np.isfinite(rows).all():
             faults.add("it asks for something that is not a number.", where=self.name)
@@ -116,3 +117,23 @@ def speed_variation(
 def standstill() -> VehicleManoeuvre:
     """Brakes on, no speed."""
     return VehicleManoeuvre("standstill", _steady(0.0), braking=lambda t: np.full_like(t, 3.0), lead_in=1.0)
+
+
+def restless(
+    made: VehicleManoeuvre, rng: np.random.Generator, torque: float = 60.0, band: tuple[float, float] = (1.0, 9.0)
+) -> VehicleManoeuvre:
+    """The same manoeuvre with an engine that is never quite even: torque of that rms (N m), random over a band of frequencies (Hz).
+
+    It wakes the driveline's modes, which even driving on a smooth road leaves asleep and the logs of paper 000 show.
+    """
+    frequency = np.arange(band[0], band[1], 0.05)
+    phase = rng.uniform(0.0, 2.0 * np.pi, len(frequency))
+    size = torque * np.sqrt(2.0 / len(frequency))
+
+    def pedal(t: Array) -> Array:
+        total = np.zeros_like(t)
+        for f, p in zip(frequency, phase, strict=True):
+            total += np.sin(2.0 * np.pi * f * t + p)
+        return size * total * _smooth(t)
+
+    return replace(made, name=f"{made.name}, restless engine", pedal=pedal)

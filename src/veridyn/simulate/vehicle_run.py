@@ -82,7 +82,7 @@ class VehicleRun:
 
     @property
     def wheel_wrench(self) -> Array:
-        """What the dynamometers read (N, 4, 6): force and moment on the carrier by the wheel, at the wheel centre, in the carrier's frame."""
+        """What dynamometers read (N, 4, 6): force and moment on the carrier by the wheel, at the wheel centre, in the carrier's frame."""
         return self._output(eq.WRENCH, 4, 6)
 
     @property
@@ -120,13 +120,14 @@ class VehicleRun:
 def settle(vehicle: Vehicle, road: Road = FLAT, x: float = 0.0, speed: float = 0.0) -> Array:
     """The state in which the car stands still on the road at (x, 0), every force in balance; with its wheels rolling at `speed`.
 
-    Solves for height, roll, pitch, clearances and tyre deflections; compliances, rack and engine mounts follow. On a slope all tyres hold with
-    one share of their loads, as if braked. At speed it is where driving begins, not yet the balance of driving.
+    Solves for height, roll, pitch, clearances and tyre deflections; compliances, rack and engine mounts follow. On a slope each tyre holds
+    its share, as if braked, so that all push straight up. At speed it is where driving begins, not yet the balance of driving.
     """
     P, packed, work = vehicle.packed(), road.packed, eq.workspace()
     state, dx, out = np.zeros(eq.STATES), np.zeros(eq.STATES), np.zeros(eq.OUTPUTS)
     rest = np.zeros(eq.INPUTS)
     design = np.array(vehicle.suspension.design)
+    slopes = np.stack(road.slope(x + vehicle.places()[:, 0], vehicle.places()[:, 1]), axis=1)
     state[0] = x
 
     def rates(unknown: Array) -> Array:
@@ -134,23 +135,23 @@ def settle(vehicle: Vehicle, road: Road = FLAT, x: float = 0.0, speed: float = 0
         state[3:7] = np.array([1.0, unknown[1] / 2, unknown[2] / 2, 0.0])
         state[3:7] /= np.linalg.norm(state[3:7])
         state[eq.Z : eq.Z + 4] = unknown[3:7]
-        state[eq.SLIP_X : eq.SLIP_X + 8] = unknown[7:15] / 100.0  # of the size of the others' effects
+        state[eq.SLIP_X : eq.SLIP_X + 8] = unknown[7:] / 100.0  # of the size of the others' effects
         eq.rates(state, rest, P, packed, dx, out, work)
         tyre = out[eq.TYRE : eq.TYRE + 28].reshape(4, 7)
-        shares = [tyre[:, 5 + k] / 1e3 - unknown[15 + k] * tyre[:, 0] for k in range(2)]
-        return np.concatenate([dx[[7, 8, 9, 10, 11]], dx[eq.ZD : eq.ZD + 4], *shares])
+        missing = (tyre[:, 5:] - slopes * tyre[:, :1]) / 1e3
+        return np.concatenate([dx[[9, 10, 11]], dx[eq.ZD : eq.ZD + 4], missing.ravel()])
 
     ground = float(road.height(x + vehicle.wheelbase / 2))
     radius = float(P.tyres.radius.mean())
-    unknown = np.concatenate([[ground + radius - 0.02 - design.mean(), 0.0, 0.0], design, np.zeros(10)])
+    unknown = np.concatenate([[ground + radius - 0.02 - design.mean(), 0.0, 0.0], design, np.zeros(8)])
     lag = P.tables.lag[0] ** 2
     left = np.inf
     for _ in range(12):
         for _ in range(8):
-            slopes = np.array([rates(unknown + d) - rates(unknown - d) for d in 1e-6 * np.eye(len(unknown))])
-            if not np.isfinite(slopes).all():
+            columns = np.array([rates(unknown + d) - rates(unknown - d) for d in 1e-6 * np.eye(len(unknown))])
+            if not np.isfinite(columns).all():
                 break
-            unknown = unknown - np.linalg.lstsq(slopes.T / 2e-6, rates(unknown))[0]
+            unknown = unknown - np.linalg.lstsq(columns.T / 2e-6, rates(unknown))[0]
             left = float(np.abs(rates(unknown)).max())
             if left < 1e-11:
                 break
@@ -232,7 +233,7 @@ def _march(
     work: eq.Work,
 ) -> VehicleRun:
     """From step `first` to step `last`; x becomes the state at the end."""
-    halves = np.arange(2 * first, 2 * last + 1) * (0.5 * step)
+    halves: Array = np.arange(2 * first, 2 * last + 1, dtype=np.float64) * (0.5 * step)
     inputs = manoeuvre.inputs(halves)
     samples = (last - first) // every + 1
     states, outputs = np.zeros((samples, eq.STATES)), np.zeros((samples, eq.OUTPUTS))

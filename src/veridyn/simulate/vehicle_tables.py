@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
-from veridyn.mechanics.compiled import compiled
 from veridyn.errors import Faults, ModelError
+from veridyn.mechanics.compiled import compiled
 
 Array = NDArray[np.float64]
 Rows = tuple[tuple[float, ...], ...]
