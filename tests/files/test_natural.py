@@ -50,8 +50,13 @@ bodies:
     centre: [0.5, 0, 0]
     inertia: [0.1, 0, 0, 0.2, 0, 0.2]
 joints:
-  hinge: {kind: universal, a: {body: ground, at: [0, 0, 0], axis: [0, 0, 1]}, b: {body: arm, at: [0, 0, 0], axis: [0, 1, 0]}}
-angles: {a: {of: [O, P], from: [1, 0, 0], towards: [0, 1, 0]}, b: {of: u, from: {body: ground, at: [0, 0, 0], axis: [0, 1, 0]}, towards: [0, 0, 1]}}
+  hinge:
+    kind: universal
+    a: {body: ground, at: [0, 0, 0], axis: [0, 0, 1]}
+    b: {body: arm, at: [0, 0, 0], axis: [0, 1, 0]}
+angles:
+  a: {of: [O, P], from: [1, 0, 0], towards: [0, 1, 0]}
+  b: {of: u, from: {body: ground, at: [0, 0, 0], axis: [0, 1, 0]}, towards: [0, 0, 1]}
 distances: {s: {a: O, b: P, along: [1, 0, 0]}}
 racks: {rack: {distance: s, angle: a, radius: 0.5, offset: 1}}
 torques: {t: {body: arm, value: [0, 0, 1], against: ground}}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from identify.smooth_arm import NOISE, clean, drawn, forces, noisy, truth
+from strangers.random_trees import random_motion, random_tree
 from veridyn.errors import IdentificationError
 from veridyn.identify.estimate import identify
 from veridyn.identify.feasible import Consistent, _Space, split
@@ -94,6 +95,26 @@ def test_nothing_known_before() -> None:
     fit = identify(tree, clean(), estimator="consistent")
     assert fit.values == pytest.approx(fit.base.reduce(truth().parameters.values), rel=1e-6, abs=1e-9)
     assert not broken(tree, fit.standard) and fit.feasibility.cost_percent < 1e-3
+
+
+@pytest.mark.parametrize("noise", [1e-6, 0.02, 3.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_random_machines(seed: int, noise: float) -> None:
+    """From nearly exact data to mostly noise, with and without values before and in both metrics: the solver ends well on all."""
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, bodies=int(rng.integers(3, 8)))
+    motion = random_motion(rng, tree, 150, wrenches=False)
+    gamma = inverse_dynamics(tree, motion)
+    motion = replace(motion, forces=gamma + noise * gamma.std(axis=0) * rng.normal(size=gamma.shape))
+    plain = identify(tree, motion)
+    unknown = tree.with_parameters(np.full(len(tree.parameters), np.nan))
+    believed = (Consistent(Prior()), Consistent(Prior(), metric="entropic"))
+    for model, how in ((tree, Consistent()), (unknown, Consistent()), *((tree, b) for b in believed)):
+        fit = identify(model, motion, estimator="consistent", settings=how)
+        assert fit.feasibility.feasible and fit.feasibility.cost_percent < 10.0
+        assert not broken(tree, fit.standard)
+        if noise < 1e-3:
+            assert fit.values == pytest.approx(plain.values, rel=1e-3, abs=1e-4 * np.abs(plain.values).max())
 
 
 def test_deviations_do_not_promise_too_much() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from strangers.random_trees import random_inertia, random_motion
 from veridyn.identify.estimate import identify
-from veridyn.identify.result import SIGMA_BELOW_TEN, TWO_SIGMA_BELOW_TEN, Acceptance, Fit, RowReport
+from veridyn.identify.result import SIGMA_BELOW_TEN, TWO_SIGMA_BELOW_TEN, Acceptance, Feasibility, Fit, RowReport
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.elements import coulomb
 from veridyn.model.joint import Body
@@ -124,3 +124,32 @@ def test_row_reports() -> None:
     assert rows["q1"].relative_error == pytest.approx(rows["q1"].rms / rows["q1"].measured_rms)
     assert rows["q1"].sigma >= rows["q1"].rms * 0.9
     assert np.isnan(RowReport("fx", 10, 0.0, 0.0).relative_error)
+
+
+def test_standard_parameters_that_were_decided_are_kept() -> None:
+    """`standard` starts from what the estimator decided, not from the tree, and still reproduces the values."""
+    decided = 1.1 * arm().parameters.values
+    fit = replace(fitted(), standard_values=decided)
+    fit = replace(fit, values=fit.base.reduce(decided))
+    assert fit.standard == pytest.approx(decided)
+    moved = replace(fit, values=2.0 * fit.values)
+    assert moved.base.reduce(moved.standard) == pytest.approx(moved.values)
+    assert fitted().standard_values is None and fitted().prior_share is None
+
+
+def test_feasibility_speaks() -> None:
+    found = Feasibility({"1": 1e-3, "2": 2e-4}, 1.25, ("2",), ("2", "fs_q2"))
+    fit = replace(fitted(), feasibility=found)
+    assert found.feasible and not Feasibility({"1": -1e-9}, 0.0).feasible
+    for part in ("residual 1.25 % above", "1 0.001, 2 0.0002", "at a bound: 2", "would break: 2, fs_q2"):
+        assert part in fit.summary()
+    assert "physically" not in fitted().summary()
+
+
+def test_a_deviation_that_is_not_to_be_had() -> None:
+    """NaN in the covariance: not well identified, and shown as such."""
+    covariance = fitted().covariance.copy()
+    covariance[0] = covariance[:, 0] = np.nan
+    fit = replace(fitted(), covariance=covariance)
+    assert fit.names[0] not in fit.well_identified(Acceptance(1e9)) and np.isnan(fit.relative_sigma[0])
+    assert "nan" in fit.summary().splitlines()[2]

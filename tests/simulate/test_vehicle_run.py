@@ -8,6 +8,7 @@ import pytest
 from strangers.cars import car_20, car_38
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.road import Flat, Plane
+from veridyn.mechanics.road_rough import rough_road
 from veridyn.model.joint import Body
 from veridyn.model.tree import Tree
 from veridyn.simulate import vehicle_equations as eq
@@ -70,6 +71,14 @@ def test_a_car_settles_on_a_banked_road_and_stays():
     assert load.sum() == pytest.approx(CAR.mass * CAR.gravity, rel=1e-3)
     assert np.abs(run.base.acceleration[0] - [0.0, 9.81 * 0.02, 9.81]).max() < 0.06
     assert x[2] > 0.5
+
+
+def test_a_car_settles_on_a_very_rough_road():
+    rough = rough_road("E", np.random.default_rng(1), length=300.0, track=1.5)
+    for x in (-60.0, 10.0):
+        _, run = at_rest(CAR, rough, x=x)
+        assert run.tyre["load"].min() > 500.0 and np.abs(run.clearance[2][0]).max() < 1e-5
+        assert np.abs(run.base.omega_dot[0, :2]).max() < 1e-5
 
 
 def test_a_car_without_springs_is_refused():

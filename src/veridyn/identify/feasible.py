@@ -30,6 +30,7 @@ Array = NDArray[np.float64]
 POSITIVE = ("spring", "damper", "coulomb", "inertia")  # kinds of elements whose parameter cannot be negative
 NEAREST = 1e-7  # of the residual: how much a unit of distance weighs where it only decides between equals
 LARGEST = 1e5  # of the numbers the solver is given: exact data would give it weights without bound
+CHOICE = {"tol_gap_abs": 1e-5, "tol_gap_rel": 1e-5}  # where only the choice between equals depends on the solver
 NEAR = 10.0  # margins from the bound within which a body counts as being at it
 UNITS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])  # P(φ) = Σ φ_k UNITS_k
 
@@ -173,7 +174,7 @@ class _Space:
         Without a prior: at no cost where that is possible, else at the least. With one: at the least cost of both, or, where data are
         so much surer than the prior that no solver can weigh them, with the groups as the posterior has them.
         """
-        ways = [(True, LARGEST), (False, LARGEST), (False, 1e-2 * LARGEST)]
+        ways = [(True, LARGEST), *((False, share * LARGEST) for share in (1.0, 0.1, 0.01))]
         status = ""
         for keeping, largest in ways if self.how.prior is None else [ways[1], ways[0]]:
             phi, ended = self.solve(cp, start, keeping, largest)
@@ -223,7 +224,7 @@ class _Space:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # an inaccurate solution is refused by its status
-                problem.solve(solver=cp.CLARABEL)
+                problem.solve(solver=cp.CLARABEL, **(CHOICE if keeping else {}))
         except cp.error.SolverError as error:
             return None, f"failed: {error}"
         if problem.status != "optimal" or z.value is None:

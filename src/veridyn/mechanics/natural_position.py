@@ -11,7 +11,7 @@ from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import qr
+from scipy.linalg import get_lapack_funcs, qr
 from scipy.optimize import least_squares
 
 from veridyn.errors import DataError, Fault, ModelError
@@ -19,10 +19,12 @@ from veridyn.mechanics.natural_system import NaturalSystem
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+_factor, _condition, _solve = get_lapack_funcs(("getrf", "gecon", "getrs"), dtype=np.float64)
 TOLERANCE = 1e-12  # of the constraints, relative to the square of the mechanism's size
 ITERATIONS = 100
 STALLED = 1e-9  # a step that shortens the residual by less than this share gets nowhere
 RANK = 1e-9  # relative: singular values below it count as zero
+WELL_AWAY = 1e-8  # reciprocal condition above which a square system needs no closer look
 WELL = 1e-4  # relative: a preferred coordinate must leave the others this well determined
 
 
@@ -180,17 +182,13 @@ def _linear(system: NaturalSystem, q: Array, given: Mapping[str, float], right: 
 
 def _determined(system: NaturalSystem, J: Array, rest: Indices, right: Array) -> Array:
     """Solve J[:, rest] x = right, refusing where the coordinates left are not determined or the right side cannot be met."""
-    part = J[:, rest]
-    if part.shape[0] == part.shape[1]:
-        # The common case, no redundant row: one factorisation, its solution trusted where it is of moderate size.
-        try:
-            x = np.asarray(np.linalg.solve(part, right), dtype=np.float64)
-        except np.linalg.LinAlgError:
-            x = np.full((len(rest), *right.shape[1:]), np.inf)
-        if np.abs(x).max(initial=0.0) < 1e6 * max(1.0, float(np.abs(right).max(initial=0.0))):
-            return x
     length = _lengths(J)  # rows of one length, so that the rank does not hang on units and sizes
-    part, right = part / length[:, None], (right.T / length).T
+    part, right = J[:, rest] / length[:, None], (right.T / length).T
+    if len(part) == len(rest):
+        # The common case, no redundant row: one factorisation, trusted where it is far from singular.
+        lu, pivots, info = _factor(part)
+        if len(rest) == 0 or (info == 0 and _condition(lu, np.abs(part).sum(axis=0).max())[0] > WELL_AWAY):
+            return np.asarray(_solve(lu, pivots, right)[0], dtype=np.float64) if right.size else right[: len(rest)]
     _, s, Vt = np.linalg.svd(part)
     rank = int((s > RANK * max(s.max(initial=0.0), 1e-300)).sum())
     if rank < len(rest):

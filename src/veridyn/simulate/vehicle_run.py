@@ -8,6 +8,7 @@ Accelerations and wrenches come from the equations of motion at the very instant
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -126,7 +127,6 @@ def settle(vehicle: Vehicle, road: Road = FLAT, x: float = 0.0, speed: float = 0
     P, packed, work = vehicle.packed(), road.packed, eq.workspace()
     state, dx, out = np.zeros(eq.STATES), np.zeros(eq.STATES), np.zeros(eq.OUTPUTS)
     rest = np.zeros(eq.INPUTS)
-    design = np.array(vehicle.suspension.design)
     slopes = np.stack(road.slope(x + vehicle.places()[:, 0], vehicle.places()[:, 1]), axis=1)
     state[0] = x
 
@@ -141,20 +141,11 @@ def settle(vehicle: Vehicle, road: Road = FLAT, x: float = 0.0, speed: float = 0
         missing = (tyre[:, 5:] - slopes * tyre[:, :1]) / 1e3
         return np.concatenate([dx[[9, 10, 11]], dx[eq.ZD : eq.ZD + 4], missing.ravel()])
 
-    ground = float(road.height(x + vehicle.wheelbase / 2))
-    radius = float(P.tyres.radius.mean())
-    unknown = np.concatenate([[ground + radius - 0.02 - design.mean(), 0.0, 0.0], design, np.zeros(8)])
+    unknown = _on_its_wheels(vehicle, road, x, P.tyres.radius)
     lag = P.tables.lag[0] ** 2
     left = np.inf
-    for _ in range(12):
-        for _ in range(8):
-            columns = np.array([rates(unknown + d) - rates(unknown - d) for d in 1e-6 * np.eye(len(unknown))])
-            if not np.isfinite(columns).all():
-                break
-            unknown = unknown - np.linalg.lstsq(columns.T / 2e-6, rates(unknown))[0]
-            left = float(np.abs(rates(unknown)).max())
-            if left < 1e-11:
-                break
+    for _ in range(20):
+        unknown, left = _balanced(rates, unknown)
         change = np.zeros_like(state)
         change[eq.BUSH : eq.BUSH + 20] = dx[eq.BUSHD : eq.BUSHD + 20] / lag
         change[eq.RACK] = dx[eq.RACK + 1] / P.steering[1] ** 2
@@ -163,13 +154,14 @@ def settle(vehicle: Vehicle, road: Road = FLAT, x: float = 0.0, speed: float = 0
         state += change
         if not np.abs(change).max() > 1e-14:
             break
-    if not left < 1e-6:
+    travel = float(np.abs(unknown[3:7] - np.array(vehicle.suspension.design)).max())
+    if not (left < 1e-6 and travel < 0.3):
         raise ModelError(
             Fault(
                 "it finds no balance on its springs.",
                 where=vehicle.name,
                 expected="clearances at which the car stands",
-                found=f"accelerations up to {left:.3g} m/s² or rad/s²",
+                found=f"accelerations up to {left:.3g} m/s² or rad/s², {travel:.3g} m from the design clearances",
                 hint="Check offsets and stiffnesses: off + k z must carry each wheel's share.",
             )
         )
@@ -182,6 +174,34 @@ def settle(vehicle: Vehicle, road: Road = FLAT, x: float = 0.0, speed: float = 0
             resistance = vehicle.aerodynamics.coefficients[0][0] * speed**2 + 0.01 * vehicle.mass * vehicle.gravity
             state[eq.INTEGRAL] = resistance * float(P.tyres.radius[0]) / vehicle.driveline.integral
     return state
+
+
+def _on_its_wheels(vehicle: Vehicle, road: Road, x: float, radius: Array) -> Array:
+    """A first guess of settling: the chassis over the plane nearest to the road under its wheels, each tyre pressed in by 2 cm."""
+    places = vehicle.places()
+    wheel = road.height(x + places[:, 0], places[:, 1]) + radius - 0.02
+    columns = np.stack([np.ones(4), places[:, 1], -places[:, 0]], axis=1)  # height, roll, pitch
+    pose = np.linalg.lstsq(columns, wheel - np.array(vehicle.suspension.design))[0]
+    return np.concatenate([pose, wheel - columns @ pose, np.zeros(8)]).astype(np.float64)
+
+
+def _balanced(rates: Callable[[Array], Array], unknown: Array) -> tuple[Array, float]:
+    """Newton's steps, halved where they do not help, until all rates are zero; and the largest rate left."""
+    now = rates(unknown)
+    for _ in range(30):
+        columns = np.array([rates(unknown + d) - rates(unknown - d) for d in 1e-6 * np.eye(len(unknown))])
+        if not np.isfinite(columns).all() or np.abs(now).max() < 1e-11:
+            break
+        step = np.linalg.lstsq(columns.T / 2e-6, now)[0]
+        share = 1.0
+        while share > 1e-3 and not np.linalg.norm(rates(unknown - share * step)) < np.linalg.norm(now):
+            share *= 0.5
+        if share <= 1e-3:
+            break
+        unknown = unknown - share * step
+        now = rates(unknown)
+    left = float(np.abs(rates(unknown)).max())
+    return unknown, left if np.isfinite(left) else np.inf
 
 
 def drive(
