@@ -176,15 +176,16 @@ def test_a_car_thrown_into_the_air_keeps_energy_and_momentum():
     x[eq.OMEGA : eq.OMEGA + 3] = (0.7, -0.9, 1.1)
     x[eq.ZD : eq.ZD + 4] = (0.5, -0.3, 0.4, 0.2)
     x[eq.SPIN : eq.SPIN + 4] = (80.0, 60.0, -40.0, 90.0)
-    run = drive(vehicle, COAST, duration=0.6, step=2.5e-4, every=120, start=x)
-    assert run.tyre["load"].max() == 0.0 and np.ptp(run.clearance[0], axis=0).min() > 0.02
-    E, L, H = energy_and_momentum(vehicle, run)
-    # Fourth-order steps, over tables whose third derivative jumps: 4 mJ of 23 kJ, and 5e-7 of the momenta.
-    errors = [np.abs(kept - kept[0]).max() / np.abs(kept).max() for kept in (E, L, H)]
-    assert max(errors) < 2e-6
-    finer = drive(vehicle, COAST, duration=0.6, step=6.25e-5, every=480, start=x)
-    shrunk = [np.abs(kept - kept[0]).max() / np.abs(kept).max() for kept in energy_and_momentum(vehicle, finer)]
-    assert (np.array(shrunk) < 0.1 * np.array(errors)).all()
+
+    def errors(car, finer):
+        run = drive(car, COAST, duration=0.6, step=2.5e-4 / finer, every=120 * finer, start=x)
+        assert run.tyre["load"].max() == 0.0 and np.ptp(run.clearance[0], axis=0).min() > 0.02
+        return np.array([np.abs(q - q[0]).max() / np.abs(q).max() for q in energy_and_momentum(car, run)])
+
+    # Measured 5e-9 and 1e-12: the errors of fourth-order steps.
+    assert (errors(replace(vehicle, tables=WheelTables.none()), 1) < [2e-8, 1e-11, 1e-11]).all()
+    # Tables have jumps in their third derivative, over which steps are of second order; measured 1e-7 and 1e-9.
+    assert errors(vehicle, 1).max() < 1e-6 and errors(vehicle, 16).max() < 2e-8
 
 
 def test_a_car_that_bounces_on_its_tyres_keeps_its_energy():

@@ -78,9 +78,12 @@ def _curve(first: float, last: float, *rows: tuple[float, float]) -> Rows:
 
 
 def front_axle() -> AxleTables:
-    """Chosen, of the size usual for a strut axle: track grows and the wheel leans in as it rises, toe-out in bump."""
+    """Chosen, of the size usual for a strut axle: track grows and the wheel leans in as it rises, toe-out in bump.
+
+    Half track and camber together move the contact out by 0.093 m per metre of rise: a roll centre 70 mm above the road.
+    """
     return AxleTables(
-        by_clearance=_curve(-0.1, 0.1, (0.08, -0.9), (-0.03, 0.2), (-0.06, 0.1), (0.25, 0.8), (0.10, 0.0)),
+        by_clearance=_curve(-0.1, 0.1, (0.04, -0.9), (-0.03, 0.2), (-0.06, 0.1), (0.17, 0.8), (0.10, 0.0)),
         by_rack=_curve(-0.6, 0.6, (0.0, 0.004), (0.0, -0.004), (0.0, 0.12), (-0.05, 0.10), (0.0, 0.0)),
         compliance=(
             (0.0, 3e-7, -1.0e-7),
@@ -93,9 +96,9 @@ def front_axle() -> AxleTables:
 
 
 def rear_axle() -> AxleTables:
-    """Chosen: a multi-link axle, toe-in in bump and under side force."""
+    """Chosen: a multi-link axle, toe-in in bump and under side force, its roll centre 90 mm above the road."""
     return AxleTables(
-        by_clearance=_curve(-0.1, 0.1, (0.05, -0.6), (0.04, -0.2), (-0.03, 0.1), (0.30, 0.6), (0.06, 0.0)),
+        by_clearance=_curve(-0.1, 0.1, (0.04, -0.6), (0.04, -0.2), (-0.03, 0.1), (0.25, 0.6), (0.06, 0.0)),
         compliance=(
             (0.0, 2.5e-7, 0.5e-7),
             (1.0e-6, 0.0, -0.8e-7),
