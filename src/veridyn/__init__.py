@@ -59,9 +59,13 @@ _HOMES = {
     "veridyn.simulate.manoeuvre": ("Driven", "Tracking"),
     "veridyn.identify.base": ("base_parameters",),
     "veridyn.identify.essential": ("essential",),
+    "veridyn.identify.coloured": ("Hac",),
     "veridyn.identify.explain": ("explain",),
+    "veridyn.identify.feasible": ("Consistent",),
     "veridyn.identify.observation": ("Sampling", "observation"),
+    "veridyn.identify.prior": ("Prior",),
     "veridyn.identify.result": ("Acceptance", "Fit"),
+    "veridyn.identify.robust": ("Robust",),
     "veridyn.identify.validate": ("validate",),
     "veridyn.files.archive": ("load", "save"),
     "veridyn.files.native": ("load_model", "save_model"),
@@ -109,13 +113,17 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.files.urdf import urdf_limits as urdf_limits
     from veridyn.files.urdf_write import save_urdf as save_urdf
     from veridyn.identify.base import base_parameters as base_parameters
+    from veridyn.identify.coloured import Hac as Hac
     from veridyn.identify.essential import essential as essential
     from veridyn.identify.estimate import identify as identify
     from veridyn.identify.explain import explain as explain
+    from veridyn.identify.feasible import Consistent as Consistent
     from veridyn.identify.observation import Sampling as Sampling
     from veridyn.identify.observation import observation as observation
+    from veridyn.identify.prior import Prior as Prior
     from veridyn.identify.result import Acceptance as Acceptance
     from veridyn.identify.result import Fit as Fit
+    from veridyn.identify.robust import Robust as Robust
     from veridyn.identify.validate import validate as validate
     from veridyn.mechanics.codegen import c_source as c_source
     from veridyn.mechanics.derivatives import forward_derivatives as forward_derivatives

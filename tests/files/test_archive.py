@@ -2,10 +2,12 @@ import hashlib
 import json
 import pickle
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from strangers.random_trees import random_motion, random_tree
 from veridyn.errors import DataError, FileError
 from veridyn.files.archive import load, save
 from veridyn.identify.base import base_parameters
@@ -233,3 +235,19 @@ def test_a_model_that_is_spoiled_is_told_with_its_line(saved):
 def test_removed_names_must_exist(saved):
     text = refused(edited(saved, lambda c: c.update(removed=["fs_q1_q3"])))
     assert "'fs_q1_q3' is removed, but is no parameter" in text and "Did you mean 'fs_q1_q2'?" in text
+
+
+@pytest.mark.parametrize("estimator", ["map", "consistent"])
+def test_what_an_estimator_decides_beyond_the_base_comes_back(estimator: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    tree = random_tree(rng, bodies=2, kinds=("turning",))
+    motion = random_motion(rng, tree, 200, wrenches=False)
+    forces = inverse_dynamics(tree, motion)
+    motion = replace(motion, forces=forces + 0.05 * rng.normal(size=forces.shape))
+    fit = identify(tree, motion, estimator=estimator)
+    again = load(save(fit, tmp_path / "fit.json"))
+    for name in ("standard_values", "standard_covariance", "prior_share"):
+        before, after = getattr(fit, name), getattr(again, name)
+        assert (before is None) == (after is None)
+        assert before is None or np.array_equal(before, after, equal_nan=True)
+    assert again.feasibility == fit.feasibility and np.array_equal(again.standard, fit.standard)

@@ -11,7 +11,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.result import Fit
 from veridyn.identify.validate import validate
 from veridyn.machines.car import TEN_ROWS, asked_33, car_20
-from veridyn.machines.car_drive import CarDemo, demonstration, secants
+from veridyn.machines.car_drive import CarDemo, demonstration
 from veridyn.mechanics.road_rough import rough_road
 from veridyn.signals.motion import motion
 from veridyn.simulate.vehicle import Vehicle
@@ -48,13 +48,6 @@ def test_without_noise_the_chassis_is_found_exactly() -> None:
         assert found[name] == pytest.approx(tree.parameters[name], rel=1e-8), name
     for name in ("k_1", "k_3", "k_arf", "k_arr", "off_1", "off_3"):
         assert found[name] == pytest.approx(tree.parameters[name], rel=2e-3), name
-
-
-def test_the_secants_of_a_straight_suspension_are_its_own() -> None:
-    vehicle = Vehicle().simplified()
-    run = drive(vehicle, speed_variation(), duration=2.0)
-    found = secants(vehicle, run)
-    assert found["k_1"] == pytest.approx(20600.0, rel=2e-2) and found["k_arf"] == pytest.approx(19033.0, rel=2e-2)
 
 
 def test_through_sensors_the_simplified_car_is_found() -> None:

@@ -24,13 +24,14 @@ from veridyn.errors import DataError, Fault, Faults, FileError, ModelError, did_
 from veridyn.files.atomic import refuse_to_replace, write_atomic
 from veridyn.files.native import model_text, parse_model
 from veridyn.identify.base import BaseParameters
-from veridyn.identify.result import Acceptance, Fit, RowReport
+from veridyn.identify.result import Acceptance, Feasibility, Fit, RowReport
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 
 FORMAT = 1
+OPTIONAL = ("standard_values", "standard_covariance", "prior_share")  # arrays only some estimators have
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the time of day is not part of a result: equal fits give equal files
 
 
@@ -57,6 +58,15 @@ class _Arrays(_Strict):
     sha256: str
 
 
+class _Feasible(_Strict):
+    """A :class:`Feasibility`."""
+
+    least: dict[str, float]
+    cost_percent: float
+    bound: list[str]
+    broken: list[str]
+
+
 class _FitFile(_Strict):
     """A :class:`Fit`; numbers that are not finite are the texts "nan", "inf" and "-inf"."""
 
@@ -77,6 +87,7 @@ class _FitFile(_Strict):
     removed: list[str]
     gap: float
     source: str
+    feasibility: _Feasible | None = None
     arrays: _Arrays
     model: str
 
@@ -104,7 +115,9 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
         singular_values=fit.base.singular_values,
         columns=np.array(fit.base.columns, dtype=np.int64),
         dead=np.array(fit.base.dead, dtype=np.int64),
+        **{name: value for name in OPTIONAL if (value := getattr(fit, name)) is not None},
     )
+    sure = fit.feasibility
     content = _FitFile(
         veridyn=__version__,
         format=FORMAT,
@@ -125,6 +138,11 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
         removed=list(fit.removed),
         gap=fit.base.gap,
         source=fit.base.source,
+        feasibility=None
+        if sure is None
+        else _Feasible(
+            least=dict(sure.least), cost_percent=sure.cost_percent, bound=list(sure.bound), broken=list(sure.broken)
+        ),
         arrays=_Arrays(file=beside.name, sha256=hashlib.sha256(arrays).hexdigest()),
         model=model_text(fit.tree),
     )
@@ -169,7 +187,15 @@ def load(path: str | os.PathLike[str]) -> Fit:
         Acceptance(content.accept_percent, content.accept_sigmas),
         tuple(content.notes),
         tuple(content.removed),
+        arrays.get("standard_values"),
+        arrays.get("standard_covariance"),
+        arrays.get("prior_share"),
+        _feasibility(content.feasibility),
     )
+
+
+def _feasibility(f: _Feasible | None) -> Feasibility | None:
+    return None if f is None else Feasibility(f.least, f.cost_percent, tuple(f.bound), tuple(f.broken))
 
 
 def _npz(**arrays: NDArray[Any]) -> bytes:
@@ -268,6 +294,8 @@ def _check(file: Path, content: _FitFile, arrays: dict[str, NDArray[Any]], tree:
         "singular_values": ((-1,), np.float64),
         "dead": ((-1,), np.int64),
     }
+    optional = {"standard_values": (size,), "standard_covariance": (size, size), "prior_share": (size,)}
+    shapes |= {name: (shape, np.float64) for name, shape in optional.items() if name in arrays}
     for name, (shape, kind) in shapes.items():
         array = arrays.get(name)
         wanted = f"{np.dtype(kind)} ({', '.join('any' if s < 0 else str(s) for s in shape)})"

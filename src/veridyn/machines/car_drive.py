@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.identify.observation import Sampling
 from veridyn.machines.car import TEN_ROWS, asked_33, car_20
@@ -24,9 +23,9 @@ from veridyn.simulate.imperfection import Sensor, Sensors
 from veridyn.simulate.simulator import record
 from veridyn.simulate.vehicle import Vehicle
 from veridyn.simulate.vehicle_manoeuvre import VehicleManoeuvre, sinusoidal_steering, speed_variation
-from veridyn.simulate.vehicle_run import VehicleRun, drive, to_motion
+from veridyn.simulate.vehicle_run import drive, to_motion
+from veridyn.simulate.vehicle_truth import truth
 
-Array = NDArray[np.float64]
 STEP = 1e-3  # s, of the simulation
 EVERY = 2  # steps from one recorded sample to the next: 500 Hz
 
@@ -83,11 +82,11 @@ def demonstration(
         logs.append(replace(log, name=f"{name} of the car (simulated)"))
         runs.append(run)
     progress("driving", float(len(drives)), float(len(drives)))
-    truth = model.with_parameters(model.parameters.replacing(true_values(saloon, runs[0])))
+    true = model.with_parameters(model.parameters.replacing(truth(runs[0])))
     believed = model.with_parameters(mistrusted(model, rng))
     # One filter for all columns and measurements; every fifth sample is left, 100 Hz for a band of 20 Hz.
     sampling = Sampling(filter=Butterworth(20.0), decimate=5, trim=100)
-    return CarDemo(truth, believed, logs[0], logs[1], Signals(trim=0.2), sampling, TEN_ROWS, quick)
+    return CarDemo(true, believed, logs[0], logs[1], Signals(trim=0.2), sampling, TEN_ROWS, quick)
 
 
 def mistrusted(model: Tree, rng: np.random.Generator, share: float = 0.15) -> dict[str, float]:
@@ -95,47 +94,3 @@ def mistrusted(model: Tree, rng: np.random.Generator, share: float = 0.15) -> di
     p = model.parameters
     factors = 1.0 + share * rng.uniform(-1.0, 1.0, len(p))
     return {p.names[c]: float(p.values[c] * factors[c]) for c in p.select("asked")}
-
-
-def true_values(vehicle: Vehicle, run: VehicleRun) -> dict[str, float]:
-    """What the parameters of the model are in truth; of curved springs and dampers, their secants over the range travelled.
-
-    The chassis, the unsprung masses and the drag are the vehicle's own. k, h, fs, off and k_ar are those of the straight law that comes
-    nearest (least squares over the samples of the run) to the force of the spring, damper, friction and bar of each wheel.
-    """
-    names = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
-    found = {f"{name}_c": value for name, value in zip(names, vehicle.chassis, strict=True)}
-    found |= {f"M{i + 1}": vehicle.carriers[i // 2].mass for i in range(4)}
-    found["Cx"] = vehicle.aerodynamics.coefficients[0][0]
-    return found | secants(vehicle, run)
-
-
-def secants(vehicle: Vehicle, run: VehicleRun) -> dict[str, float]:
-    """The straight suspension nearest to the true one along a run, both wheels of an axle and their bar together."""
-    z, zd, _ = run.clearance
-    found: dict[str, float] = {}
-    for axle, (left, bar) in enumerate(((0, "k_arf"), (2, "k_arr"))):
-        rows, forces = [], []
-        for i in (left, left + 1):
-            d = z[:, i] - z[:, left + (i == left)]
-            own = np.zeros((len(z), 9))
-            own[:, 4 * (i - left) : 4 * (i - left) + 4] = np.column_stack(
-                [z[:, i], np.sign(zd[:, i]), zd[:, i], np.ones(len(z))]
-            )
-            own[:, 8] = d
-            rows.append(own)
-            forces.append(
-                vehicle.suspension.spring(i, z[:, i]) + vehicle.suspension.damper(i, zd[:, i]) + _bar(vehicle, axle, d)
-            )
-        solution = np.linalg.lstsq(np.vstack(rows), np.concatenate(forces), rcond=None)[0]
-        for k, i in enumerate((left, left + 1)):
-            found |= dict(
-                zip((f"k_{i + 1}", f"fs_{i + 1}", f"h_{i + 1}", f"off_{i + 1}"), solution[4 * k : 4 * k + 4].tolist())
-            )
-        found[bar] = float(solution[8])
-    return found
-
-
-def _bar(vehicle: Vehicle, axle: int, d: Array) -> Array:
-    s = vehicle.suspension
-    return s.bar[axle] * d + s.bar_cube[axle] * d**3
