@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -39,8 +41,8 @@ class Line:
     reference: str = ""
 
 
-def line(machine: str, what: str, how: str, samples: int, time: Time) -> Line:
-    return Line(machine, what, how, samples / time.cpu, samples / time.wall, time.spread)
+def line(machine: str, what: str, how: str, samples: int, spent: Time) -> Line:
+    return Line(machine, what, how, samples / spent.cpu, samples / spent.wall, spent.spread)
 
 
 def kernels() -> Iterator[Line]:
@@ -96,8 +98,8 @@ def _regressors(tree: Tree, m: Motion, oracle: PinModel) -> Iterator[Line]:
         best_of(lambda: regressor(tree, m, engine="compiled")),
     )
     kept = Buffer()
-    time = best_of(lambda: regressor(tree, m, engine="compiled", out=kept))
-    yield line(tree.name, "regressor", "veridyn, written to memory", SAMPLES, time)
+    spent = best_of(lambda: regressor(tree, m, engine="compiled", out=kept))
+    yield line(tree.name, "regressor", "veridyn, written to memory", SAMPLES, spent)
 
 
 def in_cache(made: Compiled, tree: Tree, m: Motion) -> Callable[[], None]:
@@ -202,20 +204,43 @@ def _forward(tree: Tree, m: Motion, oracle: PinModel) -> Iterator[Line]:
     )
 
 
-def threads() -> Iterator[Line]:
-    """The same call on one thread and on two."""
+def threads() -> tuple[float, float]:
+    """How many times as fast two threads are as one: a regressor consumed in cache, and inverse dynamics written to memory."""
     tree = car(20)
-    m = motion(tree, 128 * SAMPLES)  # long enough that starting a thread, some milliseconds here, does not count
-    m = replace(m, forces=None)
-    for count in (1, 2):
-        kept = Buffer()
-        time = best_of(lambda n=count, out=kept: inverse_dynamics(tree, m, engine="compiled", threads=n, out=out))
-        yield line(tree.name, "inverse dynamics", f"veridyn, {count} thread{'s' * (count > 1)}", len(m), time)
+    made = compiled(tree, Request("regressor", tuple(range(len(tree.rows))), tuple(range(len(tree.columns)))))
+    few = motion(tree, 2 * BLOCK)
+    alone, together = (min(_side_by_side(made, tree, few, count) for _ in range(5)) for count in (1, 2))
+    many = replace(motion(tree, 128 * SAMPLES), forces=None)
+    kept = Buffer()
+    walls = [
+        best_of(lambda n=n: inverse_dynamics(tree, many, engine="compiled", threads=n, out=kept)).wall for n in (1, 2)
+    ]
+    return 2.0 * alone / together, walls[0] / walls[1]
+
+
+def _side_by_side(made: Compiled, tree: Tree, m: Motion, count: int, calls: int = 3000) -> float:
+    """Seconds that `count` threads take, each for so many calls on memory of its own."""
+    ready = threading.Barrier(count + 1)
+
+    def work() -> None:
+        call = in_cache(made, tree, m)
+        ready.wait()
+        for _ in range(calls):
+            call()
+
+    workers = [threading.Thread(target=work) for _ in range(count)]
+    for worker in workers:
+        worker.start()
+    ready.wait()
+    start = time.perf_counter()
+    for worker in workers:
+        worker.join()
+    return time.perf_counter() - start
 
 
 def rates() -> Iterator[tuple[str, float, float]]:
     """Of each regressor in cache: operations a second, and bytes written a second."""
     for tree in (arm(), car(20), car(38)):
         made = compiled(tree, Request("regressor", tuple(range(len(tree.rows))), tuple(range(len(tree.columns)))))
-        time = best_of(in_cache(made, tree, motion(tree, BLOCK)))
-        yield tree.name, made.count.total * BLOCK / time.cpu, 8 * len(made.labels) * BLOCK / time.cpu
+        spent = best_of(in_cache(made, tree, motion(tree, BLOCK)))
+        yield tree.name, made.count.total * BLOCK / spent.cpu, 8 * len(made.labels) * BLOCK / spent.cpu
