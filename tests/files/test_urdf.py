@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from strangers.random_trees import random_inertia, random_motion
 from veridyn.errors import DataWarning, FileError, ModelError, VeridynError
 from veridyn.files.native import load_model, model_text, parse_model
-from veridyn.files.urdf import UrdfLimits, load_urdf, read_urdf, urdf_limits
+from veridyn.files.urdf import load_urdf, read_urdf, urdf_limits
+from veridyn.files.urdf_reader import UrdfLimits
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.model.motion import Motion

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataWarning, Fault, Faults, ModelError, did_you_mean, warn
 from veridyn.files.atomic import refuse_to_replace, write_atomic
-from veridyn.files.urdf import SIX, UrdfFile, UrdfJoint, UrdfLink, XmlNode, bytes_of, read_urdf
+from veridyn.files.urdf import UrdfFile, read_urdf
+from veridyn.files.urdf_reader import SIX, UrdfJoint, UrdfLink
+from veridyn.files.urdf_xml import XmlNode, bytes_of
 from veridyn.identify.result import Fit
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.elements import Element
