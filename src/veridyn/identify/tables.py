@@ -15,7 +15,7 @@ from veridyn.mechanics.engine import SPREAD, Compiled, compiled
 from veridyn.mechanics.forces import needs_velocity
 from veridyn.mechanics.formula import Request
 from veridyn.mechanics.newton_euler import outward, rigid_rows
-from veridyn.mechanics.samples import acting_of, state_of
+from veridyn.mechanics.samples import acting_of, loaded_bodies, state_of
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import ARRAYS
@@ -31,7 +31,7 @@ Wanted = tuple[tuple[int, int, float, float], ...]
 def equations(tree: Tree, rows: tuple[int, ...], wanted: Wanted, motion: Motion) -> Request:
     """What machine code is asked for to fill tables from a motion."""
     fate = tuple((c, to, factor, bool(np.isnan(value))) for c, to, factor, value in wanted)
-    return Request("equations", rows, fate, tuple(sorted(tree.index(name) for name in motion.wrenches)))
+    return Request("equations", rows, fate, loaded_bodies(tree, motion.wrenches))
 
 
 class Tables:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from veridyn.mechanics.engine import Engine, compiled, filled, sample_arrays, wants_compiled
 from veridyn.mechanics.formula import Request, formula
 from veridyn.mechanics.forward import forward_dynamics, mass_matrix
-from veridyn.mechanics.samples import complete_values
+from veridyn.mechanics.samples import complete_values, loaded_bodies
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.symbolic.evaluate import evaluate
@@ -38,7 +38,7 @@ def inverse_derivatives(
     tree.check_motion(motion)
     values = complete_values(tree, parameters)
     rows, n = len(tree.rows), tree.n
-    bodies = tuple(sorted(tree.index(name) for name in motion.wrenches))
+    bodies = loaded_bodies(tree, motion.wrenches)
     request = Request("inverse_derivatives", tuple(range(rows)), bodies=bodies)
     if wants_compiled(engine, tree, request, len(motion)):
         both = filled(compiled(tree, request), tree, motion, (2, rows, n), values=values, threads=threads)

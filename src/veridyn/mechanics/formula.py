@@ -13,7 +13,7 @@ from veridyn.mechanics.columns import columns
 from veridyn.mechanics.factorise import solve_and_measure
 from veridyn.mechanics.forces import all_rows, needs_velocity
 from veridyn.mechanics.mass import equations_of_motion, mass_entries
-from veridyn.mechanics.newton_euler import Outward, State, Wrench, carry, outward, rigid_rows
+from veridyn.mechanics.newton_euler import Outward, State, Wrench, jacobian_entries, outward, rigid_rows
 from veridyn.mechanics.samples import minus_gravity
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import add, is_zero, mul
@@ -189,12 +189,7 @@ def _jacobian(s: _Symbols, request: Request) -> dict[Label, Number]:
     """(component, row) of the Jacobian of the one body of the request, in the body's axes."""
     still = [0.0] * s.tree.n
     o = outward(s.tree, State([s.graph.input(f"q.{k}") for k in range(s.tree.n)], still, still), s.graph)
-    found: dict[Label, Number] = {}
-    for k in range(6):
-        e = [float(k == i) for i in range(6)]
-        for r, value in carry(s.tree, o, request.bodies[0], ((e[0], e[1], e[2]), (e[3], e[4], e[5]))).items():
-            found[k, r] = value
-    return found
+    return dict(jacobian_entries(s.tree, o, request.bodies[0]))
 
 
 _QUANTITIES: dict[str, Callable[[_Symbols, Request], dict[Label, Number]]] = {

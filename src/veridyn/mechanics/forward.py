@@ -13,7 +13,7 @@ from veridyn.mechanics.engine import Engine, compiled, filled, wants_compiled
 from veridyn.mechanics.formula import Request
 from veridyn.mechanics.kinematics import at_rest, posed
 from veridyn.mechanics.mass import equations_of_motion, mass_entries
-from veridyn.mechanics.samples import acting_of, blocks, complete_values, split, state_of
+from veridyn.mechanics.samples import acting_of, blocks, complete_values, loaded_bodies, split, state_of
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import ARRAYS, Scalar
@@ -43,7 +43,7 @@ def forward_dynamics(
         )
     values = complete_values(tree, parameters)
     first = len(tree.rows) - tree.n
-    bodies = tuple(sorted(tree.index(name) for name in motion.wrenches))
+    bodies = loaded_bodies(tree, motion.wrenches)
     request = Request("forward_checked", tuple(range(len(tree.rows))), bodies=bodies)
     if wants_compiled(engine, tree, request, len(motion)):
         check_mass(tree, mass_matrix(tree, motion.q[:1], values, engine="numpy"))

@@ -13,7 +13,7 @@ from veridyn.mechanics.formula import Request
 from veridyn.mechanics.forward import NEAR, check_mass, mass_matrix, solve_mass
 from veridyn.mechanics.mass import equations_of_motion
 from veridyn.mechanics.newton_euler import State, Wrench
-from veridyn.mechanics.samples import minus_gravity, split
+from veridyn.mechanics.samples import loaded_bodies, minus_gravity, split
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import FLOATS, Algebra, FloatAlgebra, rounded_sign
 from veridyn.symbolic.kernel import Single
@@ -58,7 +58,7 @@ class Instant:
     ) -> Array:
         if not self.compile:
             return self._by_recursion(q, qd, forces, w, v, wrenches, signals)
-        bodies = tuple(sorted(self.tree.index(name) for name in wrenches))
+        bodies = loaded_bodies(self.tree, wrenches)
         if bodies not in self._singles:
             check_mass(self.tree, mass_matrix(self.tree, q[None], self.values, engine="numpy"))
             self._singles[bodies] = self._prepare(bodies)

@@ -9,7 +9,7 @@ from veridyn.mechanics.engine import Buffer, Engine, compiled, filled, wants_com
 from veridyn.mechanics.forces import all_rows, needs_velocity
 from veridyn.mechanics.formula import Request
 from veridyn.mechanics.newton_euler import outward, rigid_rows
-from veridyn.mechanics.samples import acting_of, blocks, complete_values, split, state_of
+from veridyn.mechanics.samples import acting_of, blocks, complete_values, loaded_bodies, split, state_of
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
 from veridyn.spatial.algebra import ARRAYS
@@ -37,7 +37,7 @@ def inverse_dynamics(
     tree.check_motion(motion)
     chosen = tree.select_rows(rows)
     values = complete_values(tree, parameters)
-    bodies = tuple(sorted(tree.index(name) for name in motion.wrenches))
+    bodies = loaded_bodies(tree, motion.wrenches)
     request = Request("inverse", tuple(sorted(chosen)), bodies=bodies)
     if wants_compiled(engine, tree, request, len(motion)):
         place = {(r,): (k,) for k, r in enumerate(chosen)}

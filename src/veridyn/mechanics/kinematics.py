@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.errors import DataError, Fault
 from veridyn.mechanics.engine import Engine, compiled, filled, wants_compiled
 from veridyn.mechanics.formula import Request
-from veridyn.mechanics.newton_euler import Outward, State, carry, outward
+from veridyn.mechanics.newton_euler import Outward, State, jacobian_entries, outward
 from veridyn.mechanics.samples import state_of
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.tree import Tree
@@ -53,12 +53,9 @@ def jacobian(
 
 
 def _jacobian(tree: Tree, q: ArrayLike, j: int) -> Array:
-    o = posed(tree, q)
     J = np.zeros((len(np.asarray(q)), 6, len(tree.rows)))
-    for k in range(6):
-        six = [float(k == i) for i in range(6)]
-        for r, value in carry(tree, o, j, ((six[0], six[1], six[2]), (six[3], six[4], six[5]))).items():
-            J[:, k, r] = value
+    for (k, r), value in jacobian_entries(tree, posed(tree, q), j).items():
+        J[:, k, r] = value
     return J
 
 

@@ -203,6 +203,16 @@ def carry(tree: Tree, o: Outward, j: int, wrench: Wrench) -> dict[int, Scalar]:
     return rows
 
 
+def jacobian_entries(tree: Tree, o: Outward, j: int) -> dict[tuple[int, int], Scalar]:
+    """The Jacobian of body j in its own axes, (component, row) → value: by virtual work, what a unit wrench asks of each row."""
+    entries: dict[tuple[int, int], Scalar] = {}
+    for k in range(6):
+        e = [float(k == i) for i in range(6)]
+        unit: Wrench = ((e[0], e[1], e[2]), (e[3], e[4], e[5]))
+        entries |= {(k, r): value for r, value in carry(tree, o, j, unit).items()}
+    return entries
+
+
 def rigid_rows(
     tree: Tree, o: Outward, X: Mapping[int, Sequence[Scalar]], acting: Mapping[int, Wrench] | None = None
 ) -> list[Scalar]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,11 @@ def minus_gravity(tree: Tree) -> Vec:
 def components(values: Array) -> Vec:
     x, y, z = np.ascontiguousarray(values.T)
     return (x, y, z)
+
+
+def loaded_bodies(tree: Tree, wrenches: Iterable[str]) -> tuple[int, ...]:
+    """The numbers of the bodies that wrenches act on, in the order of the tree."""
+    return tuple(sorted(tree.index(name) for name in wrenches))
 
 
 def acting_of(tree: Tree, motion: Motion) -> dict[int, Wrench]:

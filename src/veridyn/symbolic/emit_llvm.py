@@ -7,7 +7,6 @@ stays in cache. Places in the work array are used again once nobody needs what t
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +26,7 @@ from veridyn.symbolic.expression import (
     Number,
     live,
 )
+from veridyn.symbolic.llvm_text import constant, spread
 from veridyn.symbolic.sincos_llvm import sincos_function
 
 BLOCK = 64  # samples of one block
@@ -141,9 +141,7 @@ class _Emitter:
         return found
 
     def splat(self, value: float) -> str:
-        bits = struct.unpack(">Q", struct.pack(">d", value))[0]
-        one = f"double 0x{bits:016X}"
-        return "<" + ", ".join([one] * self.width) + ">"
+        return constant(value, self.width)
 
     def piece(self, k: int) -> str:
         """One piece as a function over one block."""
@@ -162,9 +160,7 @@ class _Emitter:
                 known[m] = f"%p{m}"
                 lines.append(f"  %pp{m} = getelementptr double, ptr %par, i64 {self.parameter_inputs[m]}")
                 lines.append(f"  %ps{m} = load double, ptr %pp{m}, align 8")
-                lines.append(f"  %pi{m} = insertelement {V} poison, double %ps{m}, i32 0")
-                zeros = ", ".join(["i32 0"] * self.width)
-                lines.append(f"  %p{m} = shufflevector {V} %pi{m}, {V} poison, <{self.width} x i32> <{zeros}>")
+                lines.append(spread(self.width, f"p{m}", f"%ps{m}"))
             else:
                 known[m] = f"%l{m}"
                 lines.append(f"  %lp{m} = getelementptr double, ptr %here, i64 {self.stride * self.place[m]}")

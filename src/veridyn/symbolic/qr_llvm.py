@@ -6,6 +6,8 @@ number read serves several products. No library is called, so threads run side b
 
 from __future__ import annotations
 
+from veridyn.symbolic.llvm_text import constant, spread
+
 PANEL = 8  # columns of one panel
 AT_ONCE = 512  # rows of one step: a panel of them stays in the first cache
 
@@ -32,21 +34,8 @@ declare {V} @llvm.fmuladd.v{w}f64({V}, {V}, {V})
 """
 
 
-def _zeros(w: int) -> str:
-    return "<" + ", ".join(["double 0.0"] * w) + ">"
-
-
-def _splat(w: int, name: str, scalar: str) -> str:
-    V = f"<{w} x double>"
-    zeros = ", ".join(["i32 0"] * w)
-    return (
-        f"  %{name}.i = insertelement {V} poison, double {scalar}, i32 0\n"
-        f"  %{name} = shufflevector {V} %{name}.i, {V} poison, <{w} x i32> <{zeros}>\n"
-    )
-
-
 def _dot(w: int) -> str:
-    V, Z, step = f"<{w} x double>", _zeros(w), 8
+    V, Z, step = f"<{w} x double>", constant(0.0, w), 8
     count = step // w
     phis = "".join(f"  %s{u} = phi {V} [ {Z}, %entry ], [ %t{u}, %loop ]\n" for u in range(count))
     body = "".join(
@@ -84,7 +73,8 @@ def _axpy(w: int) -> str:
     return f"""
 define internal void @axpy(double %a, ptr %x, ptr %y, i64 %m) #0 {{
 entry:
-{_splat(w, "av", "%a")}  br label %loop
+{spread(w, "av", "%a")}
+  br label %loop
 loop:
   %i = phi i64 [ 0, %entry ], [ %next, %loop ]
   %xp = getelementptr double, ptr %x, i64 %i
@@ -107,7 +97,8 @@ def _scale(w: int) -> str:
     return f"""
 define internal void @scale(double %a, ptr %x, i64 %m) #0 {{
 entry:
-{_splat(w, "av", "%a")}  br label %loop
+{spread(w, "av", "%a")}
+  br label %loop
 loop:
   %i = phi i64 [ 0, %entry ], [ %next, %loop ]
   %xp = getelementptr double, ptr %x, i64 %i
@@ -231,7 +222,7 @@ define internal void @form(i64 %m, ptr %V, i64 %lda, ptr %tau, ptr %T) #0 {{
 
 def _apply(w: int, columns: int) -> str:
     """The eight reflections of a panel on some columns at once: W = Tᵀ (R_panel + Vᵀ A), R_panel −= W, A −= V W."""
-    V, Z, p = f"<{w} x double>", _zeros(w), PANEL
+    V, Z, p = f"<{w} x double>", constant(0.0, w), PANEL
     L: list[str] = []
     for b in range(p):
         L += [f"  %vo{b} = mul i64 %lda, {b}", f"  %v{b} = getelementptr double, ptr %V, i64 %vo{b}"]
@@ -281,7 +272,7 @@ def _apply(w: int, columns: int) -> str:
             L.append(f"  %w{b}_{c} = fneg double {total}")
             L.append(f"  %rn{b}_{c} = fadd double %rv{b}_{c}, %w{b}_{c}")
             L.append(f"  store double %rn{b}_{c}, ptr %rp{b}_{c}, align 8")
-            L.append(_splat(w, f"wv{b}_{c}", f"%w{b}_{c}").rstrip())
+            L.append(spread(w, f"wv{b}_{c}", f"%w{b}_{c}"))
     L += ["  br label %outer", "outer:", "  %e = phi i64 [ 0, %middle ], [ %enext, %outer ]"]
     for c in range(columns):
         L += [f"  %bp{c} = getelementptr double, ptr %a{c}, i64 %e", f"  %z{c}_0 = load {V}, ptr %bp{c}, align 8"]

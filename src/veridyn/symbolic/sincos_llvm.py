@@ -7,7 +7,8 @@ double precision as r + e. On the small interval both functions are Taylor serie
 from __future__ import annotations
 
 import math
-import struct
+
+from veridyn.symbolic.llvm_text import constant
 
 # π/2 to 151 bits: three parts whose products with integers below 2^20 are exact, and what remains.
 _HALF_PI = 0x1921FB54442D18469898CC51701B839A252049  # π/2 times 2^148
@@ -33,8 +34,7 @@ def sincos_function(width: int) -> str:
     V, L = f"<{width} x double>", f"<{width} x i64>"
 
     def c(value: float) -> str:
-        bits = struct.unpack(">Q", struct.pack(">d", value))[0]
-        return "<" + ", ".join([f"double 0x{bits:016X}"] * width) + ">"
+        return constant(value, width)
 
     def i(value: int) -> str:
         return "<" + ", ".join([f"i64 {value}"] * width) + ">"
