@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
 
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
     from veridyn.identify.observation import Sampling
     from veridyn.model.experiment import Experiment
     from veridyn.model.tree import Rows, Tree
+    from veridyn.progress import Progress
     from veridyn.signals.motion import Signals
+    from veridyn.studies.result import Result
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -85,43 +88,68 @@ def _identify(name: str, demonstration: Callable[..., Demo], out: Path, seed: in
     """Make the logs, run the study, write the run folder, and say where the report is."""
     import numpy as np
 
-    from veridyn.cli.bar import shown_progress
-    from veridyn.cli.shown import print_study, print_warnings
+    from veridyn.cli.shown import print_study
     from veridyn.files.native import model_text
     from veridyn.report.page import identification_page
     from veridyn.studies.identification import identification
-    from veridyn.studies.result import collected_warnings, fingerprint
+    from veridyn.studies.result import fingerprint
+
+    def work(progress: Progress) -> Recorded:
+        made = demonstration(np.random.default_rng(seed), quick=quick, progress=progress)
+        study = identification(
+            made.model,
+            made.training,
+            made.validation,
+            made.signals,
+            made.sampling,
+            made.rows,
+            truth=made.truth,
+            progress=progress,
+        )
+        inputs = {
+            "model": fingerprint(model_text(made.model)),
+            "training log": fingerprint(made.training),
+            "validation log": fingerprint(made.validation),
+        }
+        return Recorded(
+            study.result(f"demo {name}", seed=seed, quick=quick, inputs=inputs),
+            lambda result, command: identification_page(study, result, command),
+            lambda result: print_study(study, result),
+        )
+
+    recorded(name, out, seed, quick, work)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a demonstration hands over to be kept: its result, its page made of (result, command), and what it prints."""
+
+    result: Result
+    page: Callable[[Result, str], str]
+    show: Callable[[Result], None]
+
+
+def recorded(name: str, out: Path, seed: int, quick: bool, work: Callable[[Progress], Recorded]) -> None:
+    """Do `work` with a progress bar, keep what came of it in a new run folder with its warnings, print it, and say where the report is."""
+    from veridyn.cli.bar import shown_progress
+    from veridyn.cli.shown import print_warnings
+    from veridyn.studies.result import collected_warnings
     from veridyn.studies.run import new_run
 
     run = new_run(out, name)
     warned: list[str] = []
     try:
         with collected_warnings(warned), shown_progress() as progress:
-            made = demonstration(np.random.default_rng(seed), quick=quick, progress=progress)
-            study = identification(
-                made.model,
-                made.training,
-                made.validation,
-                made.signals,
-                made.sampling,
-                made.rows,
-                truth=made.truth,
-                progress=progress,
-            )
-        inputs = {
-            "model": fingerprint(model_text(made.model)),
-            "training log": fingerprint(made.training),
-            "validation log": fingerprint(made.validation),
-        }
-        result = study.result(f"demo {name}", seed=seed, quick=quick, inputs=inputs, warnings=tuple(warned))
+            done = work(progress)
+        result = replace(done.result, warnings=(*done.result.warnings, *warned))
         command = f"veridyn demo {name} --seed {seed}" + (" --quick" if quick else "")
-        page = identification_page(study, result, command)
+        page = done.page(result, command)
         run.write_result(result)
         report = run.write_text("report.html", page)
     except BaseException:
         run.discard_if_empty()
         print_warnings(warned)
         raise
-    print_study(study, result)
+    done.show(result)
     print_warnings(warned)
     typer.echo(str(report))

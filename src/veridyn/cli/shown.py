@@ -13,6 +13,7 @@ from veridyn.identify.base import BaseParameters
 from veridyn.model.joint import Body
 from veridyn.model.transmission import Transmission
 from veridyn.model.tree import Tree
+from veridyn.report.blocks import Verdict
 from veridyn.report.verdict import verdict
 from veridyn.report.words import count, number, percent, unit_text
 from veridyn.studies.identification import IdentificationStudy
@@ -23,12 +24,8 @@ PLAIN_WIDTH = 200  # of a line where there is no terminal: nothing is cut
 
 def print_study(study: IdentificationStudy, result: Result) -> None:
     """The verdict, the figures and the rows of an identification."""
-    judged, console = verdict(study), _console()
-    console.print(judged.headline, style="bold", highlight=False)
-    for sentence in judged.findings:
-        console.print(sentence, highlight=False, soft_wrap=not console.is_terminal)
-    console.print()
-    console.print(_table(("figure", "value"), [(k, number(v, 6)) for k, v in result.figures.items()]))
+    console = _console()
+    print_verdict(verdict(study), result)
     own = {r.row: r for r in study.fit.rows}
     rows = [
         (
@@ -43,8 +40,18 @@ def print_study(study: IdentificationStudy, result: Result) -> None:
     console.print()
     console.print(_table(("row", "error %, other motion", "error %, own motion", "rms error", "measured rms"), rows))
     console.print()
+
+
+def print_verdict(judged: Verdict, result: Result) -> None:
+    """The verdict and the figures of any study."""
+    console = _console()
     if result.quick:
         console.print("This was a quick run.", highlight=False)
+    console.print(judged.headline, style="bold", highlight=False)
+    for sentence in judged.findings:
+        console.print(sentence, highlight=False, soft_wrap=not console.is_terminal)
+    console.print()
+    console.print(_table(("figure", "value"), [(k, number(v, 6)) for k, v in result.figures.items()]))
 
 
 def print_warnings(texts: Iterable[str]) -> None:

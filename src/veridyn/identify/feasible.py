@@ -176,7 +176,7 @@ class _Space:
         """
         ways = [(True, LARGEST), *((False, share * LARGEST) for share in (1.0, 0.1, 0.01))]
         status = ""
-        for keeping, largest in ways if self.how.prior is None else [ways[1], ways[0]]:
+        for keeping, largest in ways if self.how.prior is None else [*ways[1:], ways[0]]:
             phi, ended = self.solve(cp, start, keeping, largest)
             if phi is not None:
                 return phi
@@ -208,9 +208,15 @@ class _Space:
         size = max(s.sigma * np.sqrt(s.freedom), float(np.linalg.norm(data, 2)) / largest)
         pull = np.sqrt(NEAREST) if how.prior is None else np.sqrt(how.weight) / size
         pull = 1.0 if keeping else pull
-        aims = [cp.sum_squares((pull * self.root @ B) @ z + pull * self.root @ (start - self.anchor))]
+        A, b = pull * self.root @ B, pull * self.root @ (start - self.anchor)
         if not keeping:
-            aims.append(cp.sum_squares(data / size @ z + s.triangle @ (self.K @ start - s.values) / size))
+            A = np.vstack([A, data / size])
+            b = np.concatenate([b, s.triangle @ (self.K @ start - s.values) / size])
+        if how.prior is not None and not keeping:
+            # With a prior every direction has a weight: in coordinates in which the aim is round, solvers end well.
+            B = B @ np.linalg.inv(np.linalg.qr(A, mode="r"))
+            A = A @ np.linalg.inv(np.linalg.qr(A, mode="r"))
+        aims = [cp.sum_squares(A @ z + b)]
         x0, limits = self.full(start), []
         for columns, D in self.bodies.values():
             map_to = np.stack([(D @ U @ D).ravel() for U in UNITS], axis=1)

@@ -19,6 +19,7 @@ from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import add, is_zero, mul
 from veridyn.spatial.linalg import Vec
 from veridyn.symbolic.derivative import forward as derivatives
+from veridyn.symbolic.derivative import reverse
 from veridyn.symbolic.expression import Expression, Graph, Number, live
 
 Label = tuple[int, ...]
@@ -120,6 +121,15 @@ def _regressor(s: _Symbols, request: Request) -> dict[Label, Number]:
     return found
 
 
+def _regressor_adjoint(s: _Symbols, request: Request) -> dict[Label, Number]:
+    """(order, k): the gradient of Σ g.r.c D_rc by q_k, q̇_k and q̈_k, in one pass backwards through the recursion."""
+    total: Number = 0.0
+    for (r, c), value in _regressor(s, request).items():
+        total = add(total, mul(s.graph.input(f"g.{r}.{c}"), value))
+    by = [s.graph.input(f"{symbol}.{k}") for symbol in ("q", "qd", "qdd") for k in range(s.tree.n)]
+    return {divmod(i, s.tree.n): value for i, value in enumerate(reverse(s.graph, total, by))}
+
+
 def _equations(s: _Symbols, request: Request) -> dict[Label, Number]:
     """Asked columns, tied ones added to them, as (row, column); and as (row, −1) what known parameters and wrenches ask of the row."""
     state = s.state()
@@ -194,6 +204,7 @@ def _jacobian(s: _Symbols, request: Request) -> dict[Label, Number]:
 
 _QUANTITIES: dict[str, Callable[[_Symbols, Request], dict[Label, Number]]] = {
     "regressor": _regressor,
+    "regressor_adjoint": _regressor_adjoint,
     "equations": _equations,
     "inverse": _inverse,
     "inverse_derivatives": _inverse_derivatives,

@@ -53,6 +53,25 @@ class Plot:
 
 
 @dataclass(frozen=True)
+class HeatMap:
+    """A matrix as coloured cells: column, row, strength from 0 to 1, and whether it is below zero."""
+
+    title: str
+    cells: tuple[tuple[int, int, float, bool], ...]
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    @property
+    def left(self) -> float:
+        """Room for the names of the rows, in cells."""
+        return 0.5 + 0.4 * max(map(len, self.rows), default=0)
+
+    @property
+    def below(self) -> float:
+        return 0.5 + 0.4 * max(map(len, self.columns), default=0)
+
+
+@dataclass(frozen=True)
 class Axis:
     """A range of numbers laid over the canvas."""
 
@@ -118,6 +137,18 @@ def line(x: Array, y: Array, x_axis: Axis, y_axis: Axis) -> str:
         parts.append(f"{'' if pen else 'M'}{a:g},{b:g}")
         pen = True
     return " ".join(parts)
+
+
+def area(x: ArrayLike, low: ArrayLike, high: ArrayLike, x_axis: Axis, y_axis: Axis) -> str:
+    """The closed path around a band; samples where a bound is not finite are left out."""
+    xs, below, above = (np.asarray(v, dtype=np.float64) for v in (x, low, high))
+    keep = np.isfinite(xs) & np.isfinite(below) & np.isfinite(above)
+    if not keep.any():
+        return ""
+    (xa, top), (xb, bottom) = thinned(xs[keep], above[keep]), thinned(xs[keep], below[keep])
+    px = WIDTH * x_axis.share(np.concatenate([xa, xb[::-1]]))
+    py = HEIGHT * (1.0 - y_axis.share(np.concatenate([top, bottom[::-1]])))
+    return "M" + " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(px, py, strict=True)) + "Z"
 
 
 def dots(x: ArrayLike, y: ArrayLike, x_axis: Axis, y_axis: Axis) -> str:

@@ -1,14 +1,16 @@
-"""One HTML file that holds everything: style, figures and tables; it opens offline, on a phone, and prints."""
+"""One HTML file that holds everything: style, figures, tables, animations; it opens offline, on a phone, and prints."""
 
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping, Sequence
 from importlib import resources
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from veridyn.report.blocks import Animation, Key, Section, Verdict
 from veridyn.report.figures import row_figures, singular_values
 from veridyn.report.tables import key_figures, parameter_lines, row_lines
 from veridyn.report.verdict import verdict
@@ -17,25 +19,34 @@ from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.result import Result
 
 
-def identification_page(study: IdentificationStudy, result: Result, command: str) -> str:
-    """The report of an identification. `command` is what would make it again."""
-    environment = Environment(
-        loader=PackageLoader("veridyn.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    style = resources.files("veridyn.report").joinpath("templates", "style.css").read_text(encoding="utf-8")
+def page(
+    title: str,
+    judged: Verdict,
+    key_figures: Sequence[Key],
+    sections: Sequence[Section],
+    result: Result,
+    command: str,
+    settings: Mapping[str, str] | None = None,
+) -> str:
+    """A report of any study: verdict, key figures, sections, and how to make it again. `command` is what would; `settings` tell how."""
+    return _set("frame.html", title, judged, key_figures, sections, result, command, settings or {})
+
+
+def identification_page(study: IdentificationStudy, result: Result, command: str, more: Sequence[Section] = ()) -> str:
+    """The report of an identification; `more` are sections to stand behind its own."""
     base = study.fit.base
     names, never = base.parameters.names, set(study.structure.dead)
-    return environment.get_template("identification.html").render(
-        style=Markup(style),  # the package's own file
+    samples = f"{len(study.training)} to learn from, {len(study.validation)} to validate"
+    return _set(
+        "identification.html",
+        f"Identification of “{study.model.name}”",
+        verdict(study),
+        key_figures(study),
+        more,
+        result,
+        command,
+        {"estimator": study.fit.estimator, **study.settings, "samples": samples},
         study=study,
-        result=result,
-        command=command,
-        verdict=verdict(study),
-        key_figures=key_figures(study),
         parameters=parameter_lines(study),
         rows=row_lines(study),
         relations=base.relations(),
@@ -44,5 +55,43 @@ def identification_page(study: IdentificationStudy, result: Result, command: str
         figures=row_figures(study),
         spectrum=singular_values(base),
         number=number,
-        made_with=f"veridyn {result.veridyn}, Python {platform.python_version()}, NumPy {np.__version__}",
     )
+
+
+def _set(
+    template: str,
+    title: str,
+    judged: Verdict,
+    keys: Sequence[Key],
+    sections: Sequence[Section],
+    result: Result,
+    command: str,
+    settings: Mapping[str, str],
+    **more: object,
+) -> str:
+    environment = Environment(
+        loader=PackageLoader("veridyn.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    moving = any(isinstance(b, Animation) for s in sections for b in s.blocks)
+    return environment.get_template(template).render(
+        style=_own("style.css"),
+        player=_own("player.js") if moving else "",
+        title=title,
+        verdict=judged,
+        key_figures=keys,
+        sections=sections,
+        result=result,
+        command=command,
+        settings=settings,
+        made_with=f"veridyn {result.veridyn}, Python {platform.python_version()}, NumPy {np.__version__}",
+        **more,
+    )
+
+
+def _own(name: str) -> Markup:
+    """A file of the package, which needs no escaping."""
+    return Markup(resources.files("veridyn.report").joinpath("templates", name).read_text(encoding="utf-8"))

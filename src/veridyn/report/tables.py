@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from veridyn.report.blocks import Key
 from veridyn.report.words import like, measured, number, percent, unit_text
 from veridyn.studies.identification import IdentificationStudy
 
@@ -96,21 +97,13 @@ def row_lines(study: IdentificationStudy) -> tuple[RowLine, ...]:
     return tuple(lines)
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A number that stands large on the page, with what it is."""
-
-    value: str
-    label: str
-
-
-def key_figures(study: IdentificationStudy) -> tuple[Figure, ...]:
+def key_figures(study: IdentificationStudy) -> tuple[Key, ...]:
     f = study.figures
     out = [
-        Figure(f"{int(f['well_identified'])} / {study.fit.base.count}", "base parameters with σ below 10 %"),
-        Figure(f"{percent(f['worst_cross_validation_percent'])} %", "worst force error on the other motion"),
-        Figure(number(f["condition_scaled"], 3), "condition, columns scaled by typical sizes"),
+        Key(f"{int(f['well_identified'])} / {study.fit.base.count}", "base parameters with σ below 10 %"),
+        Key(f"{percent(f['worst_cross_validation_percent'])} %", "worst force error on the other motion"),
+        Key(number(f["condition_scaled"], 3), "condition, columns scaled by typical sizes"),
     ]
     if "share_inside_two_sigma" in f:
-        out.append(Figure(f"{100 * f['share_inside_two_sigma']:.0f} %", "of the parameters within 2σ of the truth"))
+        out.append(Key(f"{100 * f['share_inside_two_sigma']:.0f} %", "of the parameters within 2σ of the truth"))
     return tuple(out)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from veridyn.report.blocks import Verdict
 from veridyn.report.words import count, listed, number, percent
 from veridyn.studies.identification import IdentificationStudy
 
@@ -14,17 +14,6 @@ CLOSE, USEFUL = 5.0, 15.0  # percent of the measured force on motion not seen: b
 WORSE = 1.5  # times the rms error on its own motion: more than this is not noise
 WITHIN_TWO = 0.9545  # of normal errors are within two standard deviations
 DISAGREE = 1.1  # σ of (26) above which the rows contradict each other
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """`grade` is "good", "fair" or "poor"; the rest are sentences."""
-
-    grade: str
-    headline: str
-    findings: tuple[str, ...]
-    may: tuple[str, ...]
-    may_not: tuple[str, ...]
 
 
 def verdict(study: IdentificationStudy) -> Verdict:

@@ -121,6 +121,13 @@ class FourierTrajectory:
         middle = (limits.low + limits.high) / 2.0
         return replace(shape, centre=middle, sine=scale * shape.sine, cosine=scale * shape.cosine)
 
+    @classmethod
+    def from_rates(cls, centre: ArrayLike, mu: ArrayLike, nu: ArrayLike, frequency: float) -> FourierTrajectory:
+        """From the coefficients of paper 002: q̇ = Σ_k [μ_k cos(kωt) + ν_k sin(kωt)] (14), each (n, H), which (12) integrates."""
+        cosine, sine = np.asarray(mu, dtype=np.float64), np.asarray(nu, dtype=np.float64)
+        kw = 2.0 * np.pi * frequency * np.arange(1, cosine.shape[-1] + 1)
+        return cls(np.asarray(centre, dtype=np.float64), cosine / kw, -sine / kw, frequency)
+
     def with_start(self, seconds: float) -> FourierTrajectory:
         """The same motion, blended in from rest at `centre` over so many seconds."""
         return replace(self, start=seconds)
@@ -147,10 +154,7 @@ class FourierTrajectory:
         series = np.concatenate([np.sin(angle), np.cos(angle)], axis=-1) @ table
         n = self.n
         p, pd, pdd = series[..., :n], series[..., n : 2 * n], series[..., 2 * n :]
-        if self.start == 0.0:
-            return self.centre + p, pd, pdd
-        s, sd, sdd = (x[..., None] for x in _rise(times, self.start))
-        return self.centre + s * p, sd * p + s * pd, sdd * p + 2.0 * sd * pd + s * pdd
+        return blended(times, self.start, self.centre, p, pd, pdd)
 
     def position(self, t: ArrayLike) -> Array:
         """q (…, n)."""
@@ -177,6 +181,27 @@ class FourierTrajectory:
         length = self.start + self.period
         shortest = min(self.start or np.inf, 1.0 / self.highest)
         return np.linspace(0.0, length, int(np.ceil(POINTS * length / shortest)) + 1)
+
+
+def fourier_basis(phase: ArrayLike, harmonics: int) -> Array:
+    """(3, …, 2H + 1): 1, sin(2πkφ)/k and cos(2πkφ)/k at phases φ (in periods), and their first and second derivatives by phase.
+
+    The 1/k of equation (12) of paper 002 makes every harmonic move about as fast for the same coefficient.
+    """
+    k = np.arange(1, harmonics + 1)
+    angle = 2.0 * np.pi * np.asarray(phase, dtype=np.float64)[..., None] * k
+    s, c, w = np.sin(angle) / k, np.cos(angle) / k, 2.0 * np.pi * k
+    one = np.ones((*angle.shape[:-1], 1))
+    orders = ((one, s, c), (0.0 * one, w * c, -w * s), (0.0 * one, -(w**2) * s, -(w**2) * c))
+    return np.stack([np.concatenate(order, axis=-1) for order in orders])
+
+
+def blended(t: Array, start: float, centre: Array, p: Array, pd: Array, pdd: Array) -> tuple[Array, Array, Array]:
+    """centre + s(t) p(t) and its derivatives; s = 1 without a start."""
+    if start == 0.0:
+        return centre + p, pd, pdd
+    s, sd, sdd = (x[..., None] for x in _rise(t, start))
+    return centre + s * p, sd * p + s * pd, sdd * p + 2.0 * sd * pd + s * pdd
 
 
 def _rise(t: Array, length: float) -> tuple[Array, Array, Array]:

@@ -17,6 +17,7 @@ from scipy.interpolate import CubicSpline
 
 from veridyn.errors import DataError, Fault, Faults, did_you_mean
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.signals.band import Band, within
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.resample import uniform_rate
 
@@ -29,7 +30,8 @@ class Sensor:
 
     `noise` is a standard deviation, `bias` is added, `quantum` is the step between two readings (0: none). `rate` in Hz is
     its own clock (None: that of the truth). A reading stamped t is the truth at t − `delay` (s). `cutoff` in Hz is the band of the
-    sensor and its conditioning (0: all that the truth holds): a Butterworth low-pass of `order`, its own delay compensated.
+    sensor and its conditioning (0: all that the truth holds): a Butterworth low-pass of `order`, its own delay compensated, or, with
+    `causal`, coming late as it does where nobody compensates (:class:`veridyn.signals.band.Band`).
     """
 
     noise: float = 0.0
@@ -39,6 +41,7 @@ class Sensor:
     delay: float = 0.0
     cutoff: float = 0.0
     order: int = 2
+    causal: bool = False
 
     def __post_init__(self) -> None:
         faults = Faults()
@@ -76,6 +79,8 @@ class Sensor:
             return truth
         where = f"channel '{truth.name}'"
         rate = uniform_rate(truth.t, where=where)
+        if self.causal:
+            return replace(truth, values=within(truth.values, rate, Band(self.cutoff, self.order), where))
         band = Butterworth(self.cutoff, self.order, cutoff_is="double")
         return replace(truth, values=zero_phase(truth.values, rate, band, where=where))
 

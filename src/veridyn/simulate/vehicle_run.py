@@ -39,6 +39,7 @@ class VehicleRun:
     states: Array
     outputs: Array
     inputs: Array
+    road: Road = FLAT
 
     def __len__(self) -> int:
         return len(self.t)
@@ -227,17 +228,17 @@ def drive(
                 f"step {step:g} s, duration {duration:g} s, every {every}",
             )
         )
-    P, packed, work = vehicle.packed(), road.packed, eq.workspace()
+    P, work = vehicle.packed(), eq.workspace()
     if start is None:
         speed = float(manoeuvre.speed(np.zeros(1))[0])
         before = round(manoeuvre.lead_in / step)
         x = settle(vehicle, road, -speed * before * step, speed)
         if before:
-            _march(vehicle, x, manoeuvre, -before, 0, step, before, P, packed, work)
+            _march(vehicle, x, manoeuvre, -before, 0, step, before, P, road, work)
     else:
         x = np.array(start, dtype=np.float64)
     count = int(np.floor(duration / step + 1e-9))
-    return _march(vehicle, x, manoeuvre, 0, count, step, every, P, packed, work)
+    return _march(vehicle, x, manoeuvre, 0, count, step, every, P, road, work)
 
 
 def _march(
@@ -249,7 +250,7 @@ def _march(
     step: float,
     every: int,
     P: eq.CarNumbers,
-    road: Array,
+    road: Road,
     work: eq.Work,
 ) -> VehicleRun:
     """From step `first` to step `last`; x becomes the state at the end."""
@@ -257,7 +258,7 @@ def _march(
     inputs = manoeuvre.inputs(halves)
     samples = (last - first) // every + 1
     states, outputs = np.zeros((samples, eq.STATES)), np.zeros((samples, eq.OUTPUTS))
-    kept = eq.march(x, inputs, step, every, P, road, states, outputs, work)
+    kept = eq.march(x, inputs, step, every, P, road.packed, states, outputs, work)
     t = halves[:: 2 * every]
     if kept < samples:
         raise DataError(
@@ -268,7 +269,7 @@ def _march(
                 hint="Try a smaller step; very stiff springs or small friction speeds need one.",
             )
         )
-    return VehicleRun(vehicle, manoeuvre.name, t, states, outputs, inputs[:: 2 * every])
+    return VehicleRun(vehicle, manoeuvre.name, t, states, outputs, inputs[:: 2 * every], road)
 
 
 def to_motion(run: VehicleRun, tree: Tree) -> Motion:

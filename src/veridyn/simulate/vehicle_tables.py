@@ -122,6 +122,25 @@ class WheelTables:
         """Wheels that go straight up and down and only steer."""
         return cls(AxleTables(), AxleTables())
 
+    def at(self, clearance: Array, rack: Array, forces: Array | None = None) -> Array:
+        """The five quantities (N, 4, 5) at clearances (N, 4) beside the design and rack angles (N,), as a bench tabulates them.
+
+        `forces` (N, 4, 3): Fx, Fy, Mz on each carrier, in its own frame; without them the compliances are left out. The front wheels'
+        toe holds the rack's angle.
+        """
+        numbers = self.packed()
+        found = np.empty((*clearance.shape, 5))
+        for i in range(4):
+            _read(numbers.clearance, numbers.clearance_grid, i, np.ascontiguousarray(clearance[:, i]), found)
+        by_rack = np.empty_like(found)
+        for i in range(4):
+            _read(numbers.rack, numbers.rack_grid, i, np.ascontiguousarray(rack), by_rack)
+        found += by_rack
+        found[:, :2, 2] += rack[:, None]
+        if forces is not None:
+            found += np.einsum("iqk,nik->niq", numbers.compliance, forces)
+        return found
+
     def packed(self) -> TableNumbers:
         clearance, grid, rack, rack_grid, compliance = [], [], [], [], []
         axles = (self.front, self.front, self.rear, self.rear)
@@ -152,6 +171,13 @@ def _splined(ends: tuple[float, float], rows: Array, points: int) -> tuple[Array
         rows, x = CubicSpline(x, rows, axis=1, bc_type="natural")(fine), fine
     c = CubicSpline(x, rows, axis=1, bc_type="natural").c  # (4, interval, quantity)
     return np.ascontiguousarray(c.transpose(2, 1, 0)), np.array([ends[0], x[1] - x[0]])
+
+
+@compiled
+def _read(table: Array, grid: Array, i: int, x: Array, out: Array) -> None:
+    for k in range(len(x)):
+        for q in range(5):
+            out[k, i, q] = looked_up(table, grid, i, q, x[k])[0]
 
 
 @compiled

@@ -1,0 +1,92 @@
+// The player of scenes: draws points and lines, turns with the pointer, needs nothing from outside.
+for (const figure of document.querySelectorAll("figure.player")) {
+  const scene = JSON.parse(figure.querySelector("script").textContent);
+  const canvas = figure.querySelector("canvas"), slider = figure.querySelector("input");
+  const button = figure.querySelector("button"), output = figure.querySelector("output");
+  const frames = scene.t.length, style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
+  let azimuth = (scene.view[0] * Math.PI) / 180, elevation = (scene.view[1] * Math.PI) / 180, frame = 0, playing = false, from = 0;
+
+  const axes = { x: [1, 2, 0], y: [2, 0, 1], z: [0, 1, 2] }[scene.up];
+  const point = (layer, f, k) => axes.map((a) => layer.points[f][3 * k + a]);
+  const middle = (f) => {
+    const first = scene.layers[0], count = first.points[f].length / 3, sum = [0, 0, 0];
+    for (let k = 0; k < count; k++) point(first, f, k).forEach((v, i) => (sum[i] += v / count));
+    return sum;
+  };
+  const turn = (p) => {
+    const ca = Math.cos(azimuth), sa = Math.sin(azimuth), ce = Math.cos(elevation), se = Math.sin(elevation);
+    const across = -sa * p[0] + ca * p[1], towards = ca * p[0] + sa * p[1];
+    return [across, ce * p[2] - se * towards];
+  };
+  const box = () => {  // what must fit, seen from here
+    const low = [Infinity, Infinity], high = [-Infinity, -Infinity];
+    for (const layer of scene.layers)
+      for (let f = 0; f < frames; f += Math.max(1, Math.floor(frames / 60))) {
+        const origin = scene.follow ? middle(f) : [0, 0, 0];
+        for (let k = 0; k < layer.points[f].length / 3; k++) {
+          const p = turn(point(layer, f, k).map((v, i) => v - origin[i]));
+          for (const i of [0, 1]) { low[i] = Math.min(low[i], p[i]); high[i] = Math.max(high[i], p[i]); }
+        }
+      }
+    return [low, high];
+  };
+  const draw = () => {
+    const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
+    canvas.width = width * ratio; canvas.height = height * ratio;
+    const pen = canvas.getContext("2d");
+    pen.scale(ratio, ratio); pen.lineCap = "round"; pen.lineJoin = "round";
+    const [low, high] = box(), room = 0.92;
+    const scale = room * Math.min(width / (high[0] - low[0] || 1), height / (high[1] - low[1] || 1));
+    const origin = scene.follow ? middle(frame) : [0, 0, 0];
+    const place = (p) => {
+      const [a, b] = turn(p.map((v, i) => v - origin[i]));
+      return [width / 2 + scale * (a - (low[0] + high[0]) / 2), height / 2 - scale * (b - (low[1] + high[1]) / 2)];
+    };
+    const colours = ["--blue", "--rust", "--good", "--fair", "--poor", "--soft"].map(style);
+    scene.layers.forEach((layer, number) => {
+      const at = place, colour = colours[number % colours.length];
+      pen.strokeStyle = colour; pen.fillStyle = colour;
+      pen.lineWidth = 1; pen.globalAlpha = 0.45;
+      for (const k of layer.trails) {
+        pen.beginPath();
+        for (let f = 0; f <= frame; f++) pen.lineTo(...at(point(layer, f, k)));
+        pen.stroke();
+      }
+      pen.globalAlpha = 1; pen.lineWidth = layer.dashed ? 1.6 : 3;
+      pen.setLineDash(layer.dashed ? [6, 5] : []);
+      for (const [i, j] of layer.segments) {
+        pen.beginPath(); pen.moveTo(...at(point(layer, frame, i))); pen.lineTo(...at(point(layer, frame, j))); pen.stroke();
+      }
+      pen.setLineDash([]);
+    });
+    pen.font = "12px system-ui, sans-serif"; pen.textBaseline = "top";
+    if (scene.layers.length > 1) scene.layers.forEach((layer, k) => { pen.fillStyle = colours[k % colours.length]; pen.fillText(layer.label, 6, 6 + 16 * k); });
+    output.textContent = scene.t[frame].toFixed(2) + " s";
+    slider.value = frame;
+  };
+  const tick = (now) => {
+    if (!playing) return;
+    const t = scene.t[0] + (now - from) / 1000;
+    if (t > scene.t[frames - 1]) from = now;
+    frame = 0;
+    while (frame < frames - 1 && scene.t[frame + 1] <= t) frame++;
+    draw();
+    requestAnimationFrame(tick);
+  };
+  button.addEventListener("click", () => {
+    playing = !playing;
+    button.textContent = playing ? "pause" : "play";
+    from = performance.now() - 1000 * (scene.t[frame] - scene.t[0]);
+    if (playing) requestAnimationFrame(tick);
+  });
+  slider.addEventListener("input", () => { frame = +slider.value; from = performance.now() - 1000 * (scene.t[frame] - scene.t[0]); draw(); });
+  canvas.addEventListener("pointermove", (event) => {
+    if (!(event.buttons & 1)) return;
+    azimuth -= event.movementX / 150;
+    elevation = Math.max(-1.57, Math.min(1.57, elevation + event.movementY / 150));
+    draw();
+  });
+  window.addEventListener("resize", draw);
+  window.addEventListener("beforeprint", draw);
+  draw();
+}

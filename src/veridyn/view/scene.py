@@ -1,0 +1,98 @@
+"""A machine that moves, as points and the lines between them: what the player of a report shows.
+
+Several layers may share a scene, such as the true machine and the one an observer believes in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError, Fault
+
+Array = NDArray[np.float64]
+FRAMES = 240  # that a page carries at most
+FINE = 4096  # steps over the size of the scene
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Points over time, (frames, points, 3) in metres, and pairs of point numbers to join; `trails` are points that leave a line behind."""
+
+    label: str
+    points: Array
+    segments: Sequence[tuple[int, int]]
+    trails: Sequence[int] = ()
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Layers on one clock. `up` is the axis that points upwards; `view` are azimuth and elevation of the eye, degrees."""
+
+    t: Array
+    layers: tuple[Layer, ...]
+    title: str
+    up: str = "z"
+    view: tuple[float, float] = (-60.0, 20.0)
+    follow: bool = False  # the eye travels with the middle of the first layer
+
+    def payload(self) -> str:
+        """Everything the player needs, as JSON; coordinates are whole steps of a grid that is fine beside the scene."""
+        low, step = self.grid()
+        layers = [
+            {
+                "label": layer.label,
+                "dashed": layer.dashed,
+                "segments": [list(s) for s in layer.segments],
+                "trails": list(layer.trails),
+                "points": np.rint((layer.points - low) / step).astype(int).reshape(len(self.t), -1).tolist(),
+            }
+            for layer in self.layers
+        ]
+        about = {"title": self.title, "up": self.up, "view": list(self.view), "follow": self.follow}
+        times = [round(float(t), 4) for t in self.t]
+        text = json.dumps(
+            {**about, "t": times, "step": step, "low": low.tolist(), "layers": layers}, separators=(",", ":")
+        )
+        return text.replace("<", "\\u003c")  # a label cannot end the script element
+
+    def grid(self) -> tuple[Array, float]:
+        """The corner of all points, and the step of the grid."""
+        every = np.concatenate([layer.points.reshape(-1, 3) for layer in self.layers])
+        low = every.min(axis=0)
+        return low, float((every.max(axis=0) - low).max() or 1.0) / FINE
+
+
+def scene(t: ArrayLike, layers: Sequence[Layer], title: str, frames: int = FRAMES, **settings: object) -> Scene:
+    """A scene of at most `frames` frames, evenly spaced in time, from layers that share the clock `t`."""
+    times = np.asarray(t, dtype=np.float64)
+    for layer in layers:
+        shape = np.shape(layer.points)
+        if len(shape) != 3 or shape[0] != len(times) or shape[2] != 3:
+            raise DataError(
+                Fault(
+                    "the points of a scene have the wrong shape.",
+                    where=f"layer '{layer.label}'",
+                    expected=f"({len(times)}, points, 3)",
+                    found=str(shape),
+                )
+            )
+        if not np.isfinite(layer.points).all():
+            raise DataError(Fault("a scene cannot show points that are not finite.", where=f"layer '{layer.label}'"))
+        wrong = [s for s in layer.segments if not all(0 <= k < shape[1] for k in s)]
+        if wrong:
+            raise DataError(
+                Fault("a line joins points that are not there.", where=f"layer '{layer.label}'", found=str(wrong[0]))
+            )
+    wanted = np.linspace(times[0], times[-1], min(frames, len(times)))
+    kept = np.unique(np.searchsorted(times, wanted, side="left").clip(0, len(times) - 1))
+    fewer = tuple(
+        Layer(layer.label, np.asarray(layer.points, dtype=np.float64)[kept], layer.segments, layer.trails, layer.dashed)
+        for layer in layers
+    )
+    return Scene(times[kept], fewer, title, **settings)  # pyright: ignore[reportArgumentType]

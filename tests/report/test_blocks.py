@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+
+from report.test_page import Balance
+from veridyn.errors import VeridynError
+from veridyn.report.blocks import Animation, Code, Figure, Heat, Key, Listing, Section, Table, Text, Verdict
+from veridyn.report.page import page
+from veridyn.report.plots import Series, bars, curves, heat
+from veridyn.studies.result import Result
+from veridyn.view.scene import Layer, scene
+
+
+def everything() -> str:
+    t = np.linspace(0.0, 2.0, 100)
+    one = curves(
+        "one", [Series("sine", t, np.sin(t), band=(np.sin(t) - 0.1, np.sin(t) + 0.1))], "time, s", "angle, rad"
+    )
+    two = bars("two", ["p", "q", "r"], {"before": [1, 2, 3], "after": [0.5, 1, 0.2]}, "error, %")
+    points = np.stack([np.zeros((100, 3)), np.stack([np.sin(t), 0 * t, -np.cos(t)], axis=1)], axis=1)
+    rng = np.random.default_rng(4)
+    sections = [
+        Section(
+            "Words", [Text("a <b>bold</b> claim"), Listing(["first", "second"]), Code("veridyn --help")], "A lead."
+        ),
+        Section("Numbers", [Table(("name", "value", "remark"), [("mass", "1.0", "good")], "A caption.", left=(2,))]),
+        Section("Pictures", [Figure([one, two], "Both", "Side by side."), Figure([one])]),
+        Section("Matrix", [Heat(heat("Correlation", np.corrcoef(rng.normal(size=(6, 20))), "abcdef", "abcdef"))]),
+        Section(
+            "Motion", [Animation(scene(t, [Layer("rod", points, [(0, 1)], trails=[1])], "A pendulum"), "Drag to turn.")]
+        ),
+    ]
+    judged = Verdict("good", "It works.", ("One finding.",), ("this",), ("that",))
+    result = Result("a study", 1, False, {"log": "ab" * 32}, {"x": 1.0}, (), {}, ("odd <i>thing</i>",))
+    return page("A title", judged, [Key("3", "things")], sections, result, "veridyn demo x", {"filter": "none"})
+
+
+def test_every_kind_of_block_is_set_well_formed_and_escaped() -> None:
+    text = everything()
+    parser = Balance()
+    parser.feed(text)
+    assert parser.open == []
+    assert "a &lt;b&gt;bold" in text and "odd &lt;i&gt;" in text
+    assert text.count("<figure") == 4 and text.count("<canvas") == 1 and "requestAnimationFrame" in text
+    for wanted in ("A lead.", "A caption.", "Drag to turn.", "veridyn demo x", "filter", "It works.", "One finding."):
+        assert wanted in text
+
+
+def test_it_needs_nothing_from_outside() -> None:
+    text = everything()
+    for outside in ("<link", "<img", "src=", "href=", "@import", "url(", "http://", "https://"):
+        assert outside not in text
+
+
+def test_a_table_with_a_short_row_is_refused() -> None:
+    with pytest.raises(VeridynError, match=r"row 0 \(mass\).*\n.*2 cells, found 1"):
+        Table(("a", "b"), [("mass",)])
+
+
+def test_an_unknown_grade_is_refused() -> None:
+    with pytest.raises(VeridynError, match="good, fair or poor, found great"):
+        Verdict("great", "x")

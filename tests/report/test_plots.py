@@ -1,0 +1,53 @@
+import re
+
+import numpy as np
+
+from veridyn.report.drawing import HEIGHT, WIDTH, Axis
+from veridyn.report.plots import Series, bars, curves, heat, powers
+
+
+def numbers(path: str) -> np.ndarray:
+    return np.array([[float(v) for v in pair.split(",")] for pair in re.findall(r"-?[\d.]+,-?[\d.]+", path)])
+
+
+def test_a_power_law_is_straight_on_logarithmic_axes() -> None:
+    x = np.logspace(0, 3, 31)
+    plot = curves("law", [Series("cube", x, x**3)], "x", "y", log_x=True, log_y=True)
+    (path,) = [c.path for c in plot.curves if c.label == "cube"]
+    p = numbers(path)
+    slope = np.diff(p[:, 1]) / np.diff(p[:, 0])
+    assert np.abs(slope - slope.mean()).max() < 0.02 * abs(slope.mean())
+    assert {t.label for t in plot.x_ticks} == {"1", "10", "100", "1000"}
+
+
+def test_what_a_logarithm_does_not_know_is_left_out() -> None:
+    plot = curves("gap", [Series("a", [1, 2, 3, 4], [1.0, -1.0, 0.0, 100.0])], "x", "y", log_y=True)
+    assert next(c for c in plot.curves if c.label == "a").path.count("M") == 2
+
+
+def test_a_band_encloses_its_curve() -> None:
+    x = np.linspace(0, 1, 50)
+    plot = curves("band", [Series("a", x, x, band=(x - 0.1, x + 0.2))], "x", "y")
+    band = numbers(next(c for c in plot.curves if c.kind.startswith("band")).path)
+    line = numbers(next(c for c in plot.curves if c.label == "a").path)
+    assert band[:, 1].min() < line[:, 1].min() and band[:, 1].max() > line[:, 1].max()
+
+
+def test_bars_stand_on_zero_and_reach_their_value() -> None:
+    plot = bars("two", ["p", "q"], {"a": [1.0, -2.0], "b": [0.5, 3.0]}, "size")
+    zero = numbers(plot.curves[0].path)[0, 1]
+    boxes = plot.curves[1].path.split("Z")
+    assert [t.label for t in plot.x_ticks] == ["p", "q"]
+    tops = [float(re.search(r"V([\d.]+)H", box)[1]) for box in boxes if box]
+    assert tops[0] < zero < tops[1]  # up is less in a picture
+    assert all(0 <= v <= HEIGHT for v in tops)
+    assert max(float(v) for v in re.findall(r"H([\d.]+)", plot.curves[2].path)) <= WIDTH
+
+
+def test_a_heat_map_has_a_cell_for_each_number_that_can_be_seen() -> None:
+    made = heat("r", [[1.0, -0.5], [0.001, np.nan]], ["a", "b"], ["a", "b"])
+    assert made.cells == ((0, 0, 1.0, False), (1, 0, 0.5, True))
+
+
+def test_an_axis_of_less_than_two_decades_has_more_than_powers() -> None:
+    assert [t.label for t in powers(Axis(0.0, 1.0))] == ["1", "2", "5", "10"]
