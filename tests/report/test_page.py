@@ -84,5 +84,5 @@ def test_it_can_do_without_truth_priors_and_warnings() -> None:
 
 def test_pictures_have_words_for_those_who_cannot_see_them(page: str) -> None:
     pictures = re.findall(r'<svg viewBox="0 0 1000 240"[^>]*>', page)
-    assert len(pictures) == 2 * 2 * 2 + 1
+    assert len(pictures) == 2 * 2 * 2 + 1 + 7  # forces, singular values, and what stands behind them
     assert all('role="img" aria-label="' in p for p in pictures)

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from veridyn.report.blocks import Animation, Key, Section, Verdict
 from veridyn.report.figures import row_figures, singular_values
+from veridyn.report.insight import insight
 from veridyn.report.tables import key_figures, parameter_lines, row_lines
 from veridyn.report.verdict import verdict
 from veridyn.report.words import number
@@ -33,7 +34,7 @@ def page(
 
 
 def identification_page(study: IdentificationStudy, result: Result, command: str, more: Sequence[Section] = ()) -> str:
-    """The report of an identification; `more` are sections to stand behind its own."""
+    """The report of an identification; `more` are sections to stand behind its forces and parameters."""
     base = study.fit.base
     names, never = base.parameters.names, set(study.structure.dead)
     samples = f"{len(study.training)} to learn from, {len(study.validation)} to validate"
@@ -42,7 +43,7 @@ def identification_page(study: IdentificationStudy, result: Result, command: str
         f"Identification of “{study.model.name}”",
         verdict(study),
         key_figures(study),
-        more,
+        [*more, *insight(study)],
         result,
         command,
         {"estimator": study.fit.estimator, **study.settings, "samples": samples},

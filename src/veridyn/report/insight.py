@@ -1,0 +1,178 @@
+"""What stands behind an identification: what is left over, how the motion excites, whether the result is possible, what to record next."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from veridyn.identify.recording import what_next
+from veridyn.model.tree import Tree
+from veridyn.report.blocks import Block, Figure, Heat, Listing, Section, Table, Text
+from veridyn.report.drawing import Plot
+from veridyn.report.plots import Series, bars, curves, heat
+from veridyn.report.words import count, listed, number, unit_text
+from veridyn.signals.spectrum import power_spectrum
+from veridyn.spatial.inertia import broken_law, pseudo_inertia
+from veridyn.studies.identification import IdentificationStudy
+from veridyn.studies.trace import Trace
+
+STRONG = 0.9  # a correlation above it is worth a line
+POINTS = 600  # of a picture of the motion
+FEWEST = 64  # samples for a spectrum
+PAIRS = 8  # of correlated parameters that are named
+
+
+def insight(study: IdentificationStudy) -> list[Section]:
+    """Sections to stand behind those of the page."""
+    return [_left_over(study), _excitation(study), _possible(study), _next(study)]
+
+
+def _left_over(study: IdentificationStudy) -> Section:
+    spectra = [p for p in (_spectrum(study.traces["training"], k) for k in range(len(study.fit.rows))) if p]
+    white = [
+        curves(
+            row,
+            [
+                Series("what is left over", w.frequency, w.cumulative),
+                Series("white noise", w.frequency, w.expected, "dashed", (w.expected - w.band, w.expected + w.band), 5),
+            ],
+            "frequency, Hz",
+            "share of power",
+            y_range=(0.0, 1.0),
+        )
+        for row, w in study.whiteness.items()
+    ]
+    blocks: list[Block] = []
+    if spectra:
+        blocks.append(
+            Figure(
+                spectra, "Spectra", "Root of the power density of each row on the motion it learned from; logarithmic."
+            )
+        )
+    if white:
+        blocks.append(
+            Figure(
+                white,
+                "Is it white?",
+                "Cumulative periodogram of each row's residual, with the Kolmogorov–Smirnov band of white noise.",
+            )
+        )
+    lead = "Noise is spread over all frequencies. A residual that gathers where the machine moves tells of something the model lacks."
+    return Section("What is left over", blocks, lead)
+
+
+def _spectrum(t: Trace, k: int) -> Plot | None:
+    used = t.used[:, k]
+    if used.sum() < FEWEST:
+        return None
+    first, last = np.flatnonzero(used)[[0, -1]]
+    part = slice(first, last + 1)
+    measured, rest = t.measured[part, k], t.residual[part, k]
+    if not (np.isfinite(measured).all() and np.isfinite(rest).all()):
+        return None
+    rate = 1.0 / float(np.median(np.diff(t.t)))
+    whole, left = (power_spectrum(x, rate) for x in (measured, rest))
+    above = whole.frequency > 0.0
+    return curves(
+        t.rows[k],
+        [
+            Series("measured", whole.frequency[above], np.sqrt(whole.values[above]), colour=5),
+            Series("left over", left.frequency[above], np.sqrt(left.values[above]), colour=1),
+        ],
+        "frequency, Hz",
+        f"{unit_text(t.units[k])}/√Hz",
+        log_x=True,
+        log_y=True,
+    )
+
+
+def _excitation(study: IdentificationStudy) -> Section:
+    fit, m = study.fit, study.training
+    thin = slice(None, None, max(1, len(m) // POINTS))
+    units = {"turning": ("rad", "rad/s"), "sliding": ("m", "m/s")}
+    kinds = study.model.coordinate_kinds
+    phase = [
+        curves(name, [Series("", m.q[thin, c], m.qd[thin, c])], f"position, {units[kinds[c]][0]}", units[kinds[c]][1])
+        for c, name in enumerate(study.model.coordinates)
+        if np.ptp(m.q[:, c]) > 0.0
+    ]
+    share = np.clip(fit.relative_sigma, 1e-3, 1e3)
+    r = fit.correlation
+    strong = [
+        (abs(r[i, j]), f"{fit.names[i]} and {fit.names[j]}: {r[i, j]:+.3f}".replace("-", "−"))
+        for i in range(len(r))
+        for j in range(i)
+        if abs(r[i, j]) > STRONG
+    ]
+    blocks: list[Block] = [
+        Figure([bars("σ % of each parameter", fit.names, {"σ %": share}, "σ, %", log=True)], "How well each is known"),
+        Heat(
+            heat("Correlation of the estimates", np.nan_to_num(r), fit.names, fit.names),
+            "Blue: both may be too large together; red: one too large, the other too small.",
+        ),
+    ]
+    if strong:
+        best = [text for _, text in sorted(strong, reverse=True)[:PAIRS]]
+        blocks.append(
+            Text(
+                f"{count(len(strong), 'pair')} with a correlation beyond {STRONG}: the data know their combination better than either."
+            )
+        )
+        blocks.append(Listing(best, code=True))
+    blocks.append(Figure(phase, "Where the motion has been", "Speed over position of each coordinate."))
+    return Section("What the motion shows of each parameter", blocks)
+
+
+def _possible(study: IdentificationStudy) -> Section:
+    fit = study.fit
+    tree = fit.identified()
+    rows, broken = [], []
+    for name, X in _bodies(tree):
+        law = broken_law(X)
+        broken += [name] if law else []
+        rows.append(
+            (
+                name,
+                number(float(X[9]), 4),
+                number(float(np.linalg.eigvalsh(pseudo_inertia(X))[0]), 3),
+                law or "possible",
+            )
+        )
+    split = (
+        "Groups are split as the priors have them, so a body that breaks a law here may do so by its prior's share alone."
+        if fit.standard_values is None and fit.base.relations()
+        else ""
+    )
+    if fit.feasibility is not None:
+        lead = f"The estimator kept every body possible, at the cost of {number(fit.feasibility.cost_percent, 2)} % more residual."
+    elif broken:
+        lead = (
+            f"Not as they stand: {'body' if len(broken) == 1 else 'bodies'} {listed(broken)}. Export is refused unless asked for; the estimator “consistent” finds the nearest "
+            "possible set."
+        )
+    else:
+        lead = "Yes: every body has a positive mass and a pseudo-inertia that is positive definite."
+    table = Table(("body", "mass, kg", "least eigenvalue of its pseudo-inertia", "verdict"), rows, split, left=(3,))
+    return Section("Is it physically possible?", [table] if rows else [], lead)
+
+
+def _bodies(tree: Tree) -> list[tuple[str, np.ndarray]]:
+    """Ten parameters of each real body of which all are known."""
+    p, out = tree.parameters, []
+    for body in tree.bodies:
+        if body.real:
+            X = np.array([p[body.parameter(s)] for s in ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")])
+            if np.isfinite(X).all():
+                out.append((body.name, X))
+    return out
+
+
+def _next(study: IdentificationStudy) -> Section:
+    advice = what_next(study.fit, study.training)
+    if not advice:
+        return Section(
+            "What to record next",
+            [],
+            "Nothing that the motions considered would sharpen: the same motion faster or slower, and each coordinate alone.",
+        )
+    lead = "What a further recording would do follows from the model and the noise, before it is made. The best first."
+    return Section("What to record next", [Listing([str(a) for a in advice[:5]])], lead)
