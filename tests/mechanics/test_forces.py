@@ -10,8 +10,10 @@ import pytest
 from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_motion, random_tree
 from veridyn.errors import DataError
+from veridyn.mechanics.derivatives import inverse_derivatives
 from veridyn.mechanics.forces import combination, needs_velocity
 from veridyn.mechanics.forward import forward_dynamics
+from veridyn.mechanics.instant import Instant
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.elements import (
@@ -62,6 +64,11 @@ BASIS = {
     "offset": lambda c, cd, cdd, s: np.ones_like(c),
     "damper": lambda c, cd, cdd, s: cd,
     "coulomb": lambda c, cd, cdd, s: (cd > 0) * 1.0 - (cd < 0) * 1.0,
+    "damper_forward": lambda c, cd, cdd, s: np.maximum(cd, 0.0),
+    "damper_backward": lambda c, cd, cdd, s: np.minimum(cd, 0.0),
+    "coulomb_forward": lambda c, cd, cdd, s: (cd > 0) * 1.0,
+    "coulomb_backward": lambda c, cd, cdd, s: (cd < 0) * -1.0,
+    "stribeck": lambda c, cd, cdd, s: np.sign(cd) / (1.0 + (cd / 0.3) ** 2),
     "inertia": lambda c, cd, cdd, s: cdd,
     "drive_gain": lambda c, cd, cdd, s: -s,
 }
@@ -71,12 +78,15 @@ BASIS = {
 @pytest.mark.parametrize("kind", BASIS)
 def test_column_of_each_kind(kind: str, on: dict[str, float]) -> None:
     """aᵢ times the basis of c = Σ aᵢ qᵢ, in the rows of the coordinates it acts on and nowhere else."""
-    tree = arm([Element(kind, on, 1.0, "e", signal="current" if kind == "drive_gain" else "")])
+    special = {"drive_gain": {"signal": "current"}, "stribeck": {"speed": 0.3}}
+    tree = arm([Element(kind, on, 1.0, "e", **special.get(kind, {}))])
     motion = moving(tree)
     weights = np.array([on.get(c, 0.0) for c in tree.coordinates])
     c, cd, cdd = (x @ weights for x in (motion.q, motion.qd, motion.qdd))
     expected = np.outer(BASIS[kind](c, cd, cdd, motion.signals["current"]), weights)
     assert column(tree, motion) == pytest.approx(expected, abs=1e-15)
+    compiled = regressor(tree, motion, engine="compiled")[:, len(tree.rows) - tree.n :, -1]
+    assert compiled == pytest.approx(expected, rel=1e-14, abs=1e-15)
 
 
 def test_anti_roll_bar_is_a_spring_on_a_difference() -> None:
@@ -181,7 +191,60 @@ def test_drag_needs_the_velocity_of_a_free_base() -> None:
         regressor(tree, slow)
 
 
+def test_an_offset_on_a_body_is_a_wrench_on_it() -> None:
+    """The zero of a sensor: what the body exerts is the opposite of a wrench that acts on it."""
+    tree = arm([offset("a.fy", 3.0, "zero"), offset("b.mz", 2.0)], "free")
+    motion = moving(tree)
+    pushed = {name: np.zeros((len(motion), 6)) for name in ("a", "b")}
+    pushed["a"][:, 1], pushed["b"][:, 5] = -3.0, -2.0
+    bare = inverse_dynamics(arm([], "free"), replace(motion, wrenches=pushed))
+    assert inverse_dynamics(tree, motion) == pytest.approx(bare, abs=1e-11)
+    assert tree.parameters.units[-2:] == ("N", "N*m") and not needs_velocity(tree)
+
+
 def test_a_missing_signal_is_named() -> None:
     tree = arm([drive_gain("a", "current", name="K")])
     with pytest.raises(DataError, match="element 'K' needs the signal 'current', which the motion has not"):
         regressor(tree, replace(moving(tree), signals={}))
+
+
+def uneven() -> Tree:
+    """Friction that differs with the direction, and a Stribeck curve."""
+    ways = ("coulomb_forward", "coulomb_backward", "damper_forward", "damper_backward")
+    elements = [Element(kind, {"b": 1.0}, v) for kind, v in zip(ways, (0.9, 0.5, 0.3, 0.2), strict=True)]
+    return arm([*elements, Element("stribeck", COMBINATION, 0.7, speed=0.4)])
+
+
+def test_both_ways_alike_are_the_friction_without_direction() -> None:
+    """fsp = fsn = fs and hp = hn = h give fs sign(v) + h v, rounded off or not."""
+    ways = {"coulomb": ("coulomb_forward", "coulomb_backward"), "damper": ("damper_forward", "damper_backward")}
+    one = arm([Element(kind, COMBINATION, 0.6) for kind in ways])
+    two = arm([Element(kind, COMBINATION, 0.6) for both in ways.values() for kind in both])
+    motion = moving(one)
+    assert inverse_dynamics(two, motion) == pytest.approx(inverse_dynamics(one, motion), rel=1e-13)
+    zero = replace(motion, qd=np.zeros_like(motion.qd))
+    assert inverse_dynamics(two, zero) == pytest.approx(inverse_dynamics(one, zero), rel=1e-13)
+    for speed in (0.0, 0.5):
+        a, b = (Instant(t, t.parameters.values, speed, engine="compiled") for t in (one, two))
+        for k in range(N):
+            given = (motion.q[k], motion.qd[k], np.ones(4), np.zeros(3), np.zeros(3), {}, {})
+            assert b(*given) == pytest.approx(a(*given), rel=1e-11)
+
+
+def test_forward_dynamics_undoes_uneven_friction() -> None:
+    tree = uneven()
+    motion = replace(moving(tree), forces=None)
+    forces = inverse_dynamics(tree, motion)
+    for engine in ("numpy", "compiled"):
+        again = forward_dynamics(tree, replace(motion, forces=forces), engine=engine)
+        assert again.qdd == pytest.approx(motion.qdd, rel=1e-9, abs=1e-10)
+
+
+def test_derivatives_of_uneven_friction_are_those_of_finite_differences() -> None:
+    tree, step = uneven(), 1e-6
+    motion = moving(tree)
+    exact = inverse_derivatives(tree, motion, engine="compiled").by_qd
+    for k in range(tree.n):
+        moved = [replace(motion, qd=motion.qd + way * step * np.eye(tree.n)[k]) for way in (1.0, -1.0)]
+        slope = (inverse_dynamics(tree, moved[0]) - inverse_dynamics(tree, moved[1])) / (2 * step)
+        assert exact[:, :, k] == pytest.approx(slope, rel=1e-6, abs=1e-7)

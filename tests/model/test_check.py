@@ -7,7 +7,7 @@ import pytest
 
 from veridyn.errors import Fault, ModelError
 from veridyn.model.check import check_tree
-from veridyn.model.elements import Element, coulomb, drag, drive_gain, spring
+from veridyn.model.elements import Element, coulomb, drag, drive_gain, offset, spring
 from veridyn.model.joint import Body
 from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import from_centre
@@ -159,6 +159,7 @@ ELEMENTS = {
         "element 'C_a': drag cannot act on 'a'.\nExpected one component fx, fy, fz, mx, my, mz of a body, as in 'a.fx'.",
     ),
     "drag on no body": (drag("c.fx"), "drag cannot act on 'c.fx'"),
+    "offset on no body": (offset("c.fx"), "an offset cannot act on 'c.fx'"),
     "name of an inertia": (spring("a", name="XX_a"), "element 'XX_a': its name is that of an inertial parameter."),
 }
 

@@ -179,3 +179,24 @@ def test_trees_pickle() -> None:
     assert again.parameters.names == tree.parameters.names
     placed = Body("1", placement=Placement(np.eye(3), [1, 2, 3]))
     assert pickle.loads(pickle.dumps(placed)) == placed
+
+
+def test_elements_are_added_and_nothing_else_changes() -> None:
+    tree = Tree.build(
+        [Body("1")],
+        inertia={"1": np.array([1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 2.0])},
+        elements=[spring("q1", -30.0)],
+    )
+    tree = tree.with_parameters(tree.parameters.known({"M1": 2.5}).tied({"YY1": "XX1"}))
+    more = tree.with_elements([offset("q1", 3.0)])
+    own, new = tree.parameters, more.parameters
+    assert new.names == (*own.names, "off_q1")
+    np.testing.assert_array_equal(new.values, [*own.values, 3.0])
+    np.testing.assert_array_equal(new.typical[:-1], own.typical)
+    assert new.states == (*own.states, "asked")
+    assert dict(new.ties) == dict(own.ties)
+    assert tree.elements == (spring("q1", -30.0),)  # the first tree is as it was
+    with pytest.raises(ModelError, match=r"no coordinate 'q9'"):
+        tree.with_elements([offset("q9")])
+    with pytest.raises(ModelError, match=r"used by 2 elements"):
+        more.with_elements([offset("q1")])

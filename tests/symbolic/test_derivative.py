@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from strangers.evaluate import evaluate, twins
-from veridyn.symbolic.derivative import forward, reverse
+from veridyn.symbolic.derivative import along, forward, reverse
 from veridyn.symbolic.expression import Expression, Graph, Number
 
 STEP = 1e-30  # of the complex step: nothing is subtracted, so it may be this small
@@ -129,3 +129,18 @@ def test_derivatives_share_with_the_function() -> None:
     first = forward(g, [z], [x])[0]
     second = forward(g, first, [x])[0]
     assert second[0].node == z.node and second[0].negative
+
+
+def test_along_rates_is_the_sum_over_inputs() -> None:
+    """d/dt of f(x(t), y(t)) = f_x ẋ + f_y ẏ, twice: the second rate of sin(x) y is ẍ cos x y − ẋ² sin x y + 2 ẋ cos x ẏ + sin x ÿ."""
+    g = Graph()
+    x, y, xd, yd, xdd, ydd = g.inputs_named(["x", "y", "xd", "yd", "xdd", "ydd"])
+    rates = {"x": xd, "y": yd, "xd": xdd, "yd": ydd}
+    first = along(g, [g.mul(g.sin(x), y)], rates)
+    second = along(g, first, rates)
+    v = {"x": 0.3, "y": 2.0, "xd": 0.7, "yd": -1.1, "xdd": 0.2, "ydd": 0.5}
+    s, c = np.sin(0.3), np.cos(0.3)
+    assert evaluate(g, first, v)[0] == pytest.approx(0.7 * c * 2.0 + s * -1.1)
+    expected = 0.2 * c * 2.0 - 0.49 * s * 2.0 + 2.0 * 0.7 * c * -1.1 + s * 0.5
+    assert evaluate(g, second, v)[0] == pytest.approx(expected)
+    assert along(g, [y], {"x": xd}) == [0.0]

@@ -17,6 +17,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 from veridyn.errors import DataError, Fault, FileError, ModelError, at_line, did_you_mean
 from veridyn.files.expressions import is_constant_name
 from veridyn.files.native_bodies import read_body
+from veridyn.files.native_loops import read_assembly, read_loop
 from veridyn.files.native_parameters import ParameterSection, read_parameters
 from veridyn.files.native_write import FORMAT, model_text, save_model
 from veridyn.files.urdf import load_urdf
@@ -25,6 +26,7 @@ from veridyn.files.yaml_reader import Reader
 from veridyn.model.check import check_tree
 from veridyn.model.elements import NAN, Element
 from veridyn.model.joint import Body
+from veridyn.model.loop import Assembly, Loop, check_loops
 from veridyn.model.transmission import Transmission
 from veridyn.model.tree import GRAVITY, Tree
 from veridyn.model.virtual_base import SIX, on_six_joints
@@ -33,10 +35,14 @@ __all__ = ["load_model", "model_text", "parse_model", "save_model"]
 
 Array = NDArray[np.float64]
 
-TOP = ("veridyn", "name", "base", "gravity", "constants", "bodies", "elements", "parameters", "transmission")
+TOP = (
+    *("veridyn", "name", "base", "gravity", "constants", "bodies", "elements", "parameters", "transmission"),
+    *("loops", "assembly"),
+)
 SIX_PREFIX = "base_"
 BASES = ("fixed", "free", "six_joints")
-ELEMENT = ("kind", "on", "value", "name", "signal", "typical", "unit")
+NUMBERS = ("value", "typical", "speed")
+ELEMENT = ("kind", "on", "name", "signal", "unit", *NUMBERS)
 
 
 def load_model(path: str | Path) -> Tree:
@@ -113,6 +119,8 @@ class _Draft:
     elements: list[Element] = field(default_factory=list)
     odd_names: list[str] = field(default_factory=list)  # of elements that could not be read
     transmission: Transmission | None = None
+    loops: list[Loop] = field(default_factory=list)
+    assembly: Assembly = Assembly()
     lines: dict[str, int] = field(default_factory=dict)
 
     def read_machine(self, top: Mapping[str, Node]) -> None:
@@ -129,6 +137,14 @@ class _Draft:
                 self._read_element(node, k)
         if "transmission" in top:
             self._read_transmission(top["transmission"])
+        if "loops" in top:
+            for k, node in enumerate(self.read.sequence(top["loops"], "", "loops"), 1):
+                loop = read_loop(self.read, node, k)
+                if loop is not None:
+                    self.loops.append(loop)
+                    self.lines[loop.where] = line_of(node)
+        if "assembly" in top:
+            self.assembly = read_assembly(self.read, top["assembly"])
 
     def check(self) -> list[Fault]:
         base = "fixed" if self.base == "fixed" else "free"
@@ -142,7 +158,7 @@ class _Draft:
             if b.name in taken or b.coordinate_name in taken:
                 what = "its name or coordinate is taken by one of the six joints of the base."
                 faults.append(Fault(what, where=f"body '{b.name}'", hint="Call it otherwise."))
-        return faults
+        return faults + (check_loops(self.bodies, self.loops, self.assembly, base) if not faults else [])
 
     def build(self, name: str, section: ParameterSection, source: str) -> Tree:
         base = cast(Literal["fixed", "free"], "fixed" if self.base == "fixed" else "free")
@@ -155,6 +171,8 @@ class _Draft:
                 inertia=self.inertia,
                 elements=self.elements,
                 transmission=self.transmission,
+                loops=self.loops,
+                assembly=self.assembly,
             )
             tree = tree.with_parameters(section.applied(tree.parameters))
             return on_six_joints(tree, SIX_PREFIX) if self.base == "six_joints" else tree
@@ -177,9 +195,7 @@ class _Draft:
         at = read.mapping(node, where, ELEMENT, required=("kind", "on"))
         kind = read.optional_text(at, where, "kind")
         on = self._acts_on(at["on"], where) if "on" in at else None
-        numbers = {
-            key: read.number(at[key], where, key, unknown=key == "value") for key in ("value", "typical") if key in at
-        }
+        numbers = {key: read.number(at[key], where, key, unknown=key == "value") for key in NUMBERS if key in at}
         texts = {key: read.optional_text(at, where, key) for key in ("name", "signal", "unit")}
         if not kind or on is None:
             self.odd_names += [given] if given else []
@@ -192,6 +208,7 @@ class _Draft:
             texts["signal"],
             numbers.get("typical", NAN),
             texts["unit"],
+            numbers.get("speed", NAN),
         )
         self.elements.append(element)
         self.lines[f"element '{element.parameter_name}'"] = line_of(node)

@@ -88,7 +88,11 @@ def _placement(read: Reader, at: Mapping[str, Node], where: str) -> MDH | Placem
     if "placement" not in at:
         given = read.mapping(at["mdh"], f"{where}, mdh", ANGLES_AND_LENGTHS) if "mdh" in at else {}
         return MDH(**{key: read.number(value, where, key, 0.0) for key, value in given.items()})
-    given = read.mapping(at["placement"], f"{where}, placement", ("position", *ROTATIONS))
+    return placed(read, read.mapping(at["placement"], f"{where}, placement", ("position", *ROTATIONS)), where)
+
+
+def placed(read: Reader, given: Mapping[str, Node], where: str) -> Placement:
+    """A frame from the keys `position` and one of :data:`ROTATIONS`, each where given."""
     _only_one(read, given, where, ROTATIONS)
     position, rotation = [0.0, 0.0, 0.0], np.eye(3)
     if "position" in given:

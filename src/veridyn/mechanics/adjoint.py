@@ -15,9 +15,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError, Fault, ModelError
 from veridyn.mechanics.engine import Engine, compiled, sample_arrays, wants_compiled
-from veridyn.mechanics.formula import Formula, Request, formula
+from veridyn.mechanics.formula import Request, formula
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
 from veridyn.symbolic.evaluate import evaluate
@@ -42,8 +42,24 @@ def regressor_adjoint(
     with a `friction_speed` it is rounded off below that speed, and the derivative is that of the rounded one.
     """
     tree.check_motion(motion)
-    chosen = tree.select_rows(rows)
+    if tree.loops:
+        raise ModelError(
+            Fault("the adjoint is that of an open tree.", where=tree.name, found=f"{len(tree.loops)} loops")
+        )
     asked = tuple(range(len(tree.columns)) if wanted is None else wanted)
+    return open_adjoint(tree, motion, weights, tree.select_rows(rows), asked, friction_speed, engine)
+
+
+def open_adjoint(
+    tree: Tree,
+    motion: Motion,
+    weights: Array,
+    chosen: tuple[int, ...],
+    asked: tuple[int, ...],
+    friction_speed: float = 0.0,
+    engine: Engine = "auto",
+) -> Array:
+    """The same over rows of the open tree by number, whatever its loops are."""
     G = np.asarray(weights, dtype=np.float64)
     if G.shape != (len(motion), len(chosen), len(asked)):
         raise DataError(
@@ -54,9 +70,7 @@ def regressor_adjoint(
                 found=f"{G.shape}",
             )
         )
-    request = Request(
-        "regressor_adjoint", tuple(sorted(chosen)), tuple(sorted(asked)), friction_speed=friction_speed
-    )
+    request = Request("regressor_adjoint", tuple(sorted(chosen)), tuple(sorted(asked)), friction_speed=friction_speed)
     place = {(r, c): (a, b) for a, r in enumerate(chosen) for b, c in enumerate(asked)}
     out = np.zeros((3, tree.n, padded(len(motion))))
     if wants_compiled(engine, tree, request, len(motion)):
@@ -66,7 +80,7 @@ def regressor_adjoint(
         addresses = out.ctypes.data + out.strides[1] * np.array(at, dtype=np.uintp)
         made.kernel.run(columns, np.zeros(0), addresses, len(motion))
     else:
-        f: Formula = formula(tree, request)
+        f = formula(tree, request)
         given = dict(zip(f.samples, _inputs(tree, motion, f.samples, G, place), strict=True))
         for label, value in zip(f.labels, evaluate(f.graph, f.outputs, given), strict=True):
             out[(*label, slice(0, len(motion)))] = value

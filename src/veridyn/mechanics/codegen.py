@@ -68,6 +68,7 @@ def c_source(tree: Tree, quantity: Quantity = "inverse", name: str = "", wrenche
     """
     if quantity not in WORDS:
         raise DataError(Fault(f"there is no C for '{quantity}'.", expected=", ".join(WORDS)))
+    tree.check_open("C code")
     rows = tuple(range(len(tree.rows)))
     bodies = () if quantity == "regressor" else tuple(tree.index(body) for body in wrenches)
     wanted = tuple(range(len(tree.columns))) if quantity == "regressor" else ()

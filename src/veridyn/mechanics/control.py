@@ -18,10 +18,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
 from veridyn.errors import DataError, Fault, Faults
+from veridyn.mechanics.forces import basis
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.samples import state_of
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
-from veridyn.spatial.algebra import rounded_sign
+from veridyn.spatial.algebra import ARRAYS, ArrayAlgebra, rounded_sign
 
 Array = NDArray[np.float64]
 
@@ -95,10 +97,20 @@ def feedforward(
 def _softer(model: Tree, motion: Motion, speed: float) -> Array:
     """What dry friction changes by when sign(v) is rounded off below a speed."""
     change = np.zeros_like(motion.qd)
+    state = state_of(model, motion)
     for e in model.elements:
-        if e.kind == "coulomb":
-            on = [(model.coordinates.index(c), a) for c, a in e.on.items()]
-            v = np.sum([a * motion.qd[:, k] for k, a in on], axis=0)
-            for k, a in on:
-                change[:, k] += a * model.parameters[e.parameter_name] * (rounded_sign(v, speed) - np.sign(v))
+        if e.kind.startswith(("coulomb", "damper_", "stribeck")):
+            soft, sharp = (basis(model, e, state, motion.signals, a) for a in (_Rounded(speed), ARRAYS))
+            for c, a in e.on.items():
+                change[:, model.coordinates.index(c)] += a * model.parameters[e.parameter_name] * (soft - sharp)
     return change
+
+
+@dataclass(frozen=True)
+class _Rounded(ArrayAlgebra):
+    """sign(v) rounded off below a speed."""
+
+    speed: float
+
+    def sign(self, x: Array) -> Array:
+        return rounded_sign(x, self.speed)

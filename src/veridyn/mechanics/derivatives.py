@@ -35,6 +35,7 @@ def inverse_derivatives(
     tree: Tree, motion: Motion, parameters: Array | None = None, *, engine: Engine = "auto", threads: int = 1
 ) -> Derivatives:
     """∂Γ/∂q, ∂Γ/∂q̇ and ∂Γ/∂q̈ = M along a motion. Dry friction counts as constant, which it is but at standstill."""
+    tree.check_open("a derivative of the dynamics")
     tree.check_motion(motion)
     values = complete_values(tree, parameters)
     rows, n = len(tree.rows), tree.n

@@ -82,7 +82,7 @@ def energy(
     for e, gain in zip(tree.elements, gains, strict=True):
         if e.kind == "spring":
             elastic += 0.5 * gain * combination(tree, e, state.q) ** 2
-        elif e.kind == "offset":
+        elif e.kind == "offset" and e.on_body is None:  # on a body it follows the body's axes, and stores nothing
             elastic += gain * combination(tree, e, state.q)
         elif e.kind == "inertia":
             kinetic = add(kinetic, 0.5 * gain * combination(tree, e, state.qd) ** 2)

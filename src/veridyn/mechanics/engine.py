@@ -31,6 +31,8 @@ QUICK = {
     "inverse": 5,
     "mass": 5,
     "jacobian": 5,
+    "loops": 2,
+    "loop_motion": 2,
 }  # what the reference does quickly pays only from so many times as many on
 CACHE = 2**20  # bytes beyond which what is written is not read again before it leaves the cache
 SPREAD = 8  # doubles between entries beyond full blocks, so that they do not fall on one set of the cache
@@ -196,8 +198,19 @@ def signature(tree: Tree) -> str:
         acts = (
             tuple((number[c], a) for c, a in e.on.items()) if on is None else (tree.index(on[0]), on[1], *e.on.values())
         )
-        elements.append((e.kind, acts, e.signal))
-    return repr((tree.base, tuple(float(x) for x in tree.gravity), bodies, elements))
+        elements.append((e.kind, acts, e.signal, *([e.speed] if e.kind == "stribeck" else [])))
+    return repr((tree.base, tuple(float(x) for x in tree.gravity), bodies, elements)) + _cuts(tree)
+
+
+def _cuts(tree: Tree) -> str:
+    """The loops of a tree, nothing for an open one."""
+    if not tree.loops:
+        return ""
+    ends = [
+        [(end.body, end.placement.rotation.tolist(), end.placement.position.tolist()) for end in (c.first, c.second)]
+        for c in tree.loops
+    ]
+    return repr([(c.joint, c.length, *at) for c, at in zip(tree.loops, ends, strict=True)])
 
 
 @cache

@@ -20,11 +20,11 @@ def element_rows(
     tree: Tree, e: Element, state: State, o: Outward, signals: Mapping[str, Scalar], algebra: Algebra
 ) -> dict[int, Scalar]:
     """The rows an element enters with unit parameter: row → value (5), (6), (31), (32)."""
-    if e.kind == "drag":
-        return _drag_rows(tree, e, o)
-    basis = _basis(tree, e, state, signals, algebra)
+    if e.on_body is not None:
+        return _wrench_rows(tree, e, o)
+    column = basis(tree, e, state, signals, algebra)
     first = len(tree.rows) - tree.n
-    return {first + tree.coordinates.index(c): mul(a, basis) for c, a in e.on.items()}
+    return {first + tree.coordinates.index(c): mul(a, column) for c, a in e.on.items()}
 
 
 def all_rows(
@@ -53,13 +53,23 @@ def combination(tree: Tree, e: Element, values: Sequence[Scalar]) -> Scalar:
     return c
 
 
-def _basis(tree: Tree, e: Element, state: State, signals: Mapping[str, Scalar], algebra: Algebra) -> Scalar:
+def basis(tree: Tree, e: Element, state: State, signals: Mapping[str, Scalar], algebra: Algebra) -> Scalar:
+    """The column of an element that acts on coordinates, before its coefficients."""
     if e.kind == "spring":
         return combination(tree, e, state.q)
     if e.kind == "damper":
         return combination(tree, e, state.qd)
     if e.kind == "coulomb":
         return algebra.sign(combination(tree, e, state.qd))
+    if e.kind in ("coulomb_forward", "coulomb_backward", "damper_forward", "damper_backward"):
+        v = combination(tree, e, state.qd)
+        s = algebra.sign(v)
+        way = 1.0 if e.kind.endswith("forward") else -1.0
+        return mul(0.5, mul(v if e.kind.startswith("damper") else s, add(1.0, mul(way, s))))  # 0 at standstill
+    if e.kind == "stribeck":
+        v = combination(tree, e, state.qd)
+        x = mul(1.0 / e.speed, v)
+        return algebra.sign(v) / add(1.0, mul(x, x))
     if e.kind == "inertia":
         return combination(tree, e, state.qdd)
     if e.kind == "drive_gain":
@@ -67,14 +77,14 @@ def _basis(tree: Tree, e: Element, state: State, signals: Mapping[str, Scalar], 
     return 1.0  # offset
 
 
-def _drag_rows(tree: Tree, e: Element, o: Outward) -> dict[int, Scalar]:
-    """V² as one component of a wrench the body exerts on the air, carried inwards like any other."""
+def _wrench_rows(tree: Tree, e: Element, o: Outward) -> dict[int, Scalar]:
+    """V², or 1 for an offset, as one component of a wrench the body exerts on its surroundings, carried inwards like any other."""
     target = e.on_body
     assert target is not None  # the tree was checked when it was built
     j, component = tree.index(target[0]), target[1]
     coefficient = next(iter(e.on.values()))
-    six = [0.0] * 6
-    six[component] = mul(coefficient, squared_speed(o.v[j]))
+    six: list[Scalar] = [0.0] * 6
+    six[component] = mul(coefficient, squared_speed(o.v[j])) if e.kind == "drag" else coefficient
     f: Vec = (six[0], six[1], six[2])
     m: Vec = (six[3], six[4], six[5])
     return carry(tree, o, j, (f, m))

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from veridyn.mechanics.columns import columns
 from veridyn.mechanics.factorise import solve_and_measure
 from veridyn.mechanics.forces import all_rows, needs_velocity
+from veridyn.mechanics.loops import equations as loop_equations
 from veridyn.mechanics.mass import equations_of_motion, mass_entries
 from veridyn.mechanics.newton_euler import Outward, State, Wrench, jacobian_entries, outward, rigid_rows
 from veridyn.mechanics.samples import minus_gravity
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import add, is_zero, mul
 from veridyn.spatial.linalg import Vec
+from veridyn.symbolic.derivative import along, reverse
 from veridyn.symbolic.derivative import forward as derivatives
-from veridyn.symbolic.derivative import reverse
 from veridyn.symbolic.expression import Expression, Graph, Number, live
 
 Label = tuple[int, ...]
@@ -202,6 +203,39 @@ def _jacobian(s: _Symbols, request: Request) -> dict[Label, Number]:
     return dict(jacobian_entries(s.tree, o, request.bodies[0]))
 
 
+def _loops(s: _Symbols, request: Request) -> dict[Label, Number]:
+    """(equation, coordinate) of Φ_q and, behind the last coordinate, Φ; with rates also the bias of Φ̈ behind that."""
+    n = s.tree.n
+    q: list[Number] = [s.graph.input(f"q.{k}") for k in range(n)]
+    moving = request.quantity == "loop_motion"
+    qd: list[Number] = [s.graph.input(f"qd.{k}") for k in range(n)] if moving else [0.0] * n
+    found: dict[Label, Number] = {}
+    for i, equation in enumerate(loop_equations(s.tree, q, qd, s.graph)):
+        found |= {(i, k): slope for k, slope in equation.slopes.items()}
+        found |= {(i, n): equation.value, (i, n + 1): equation.bias}
+    return found
+
+
+def _loop_rates(s: _Symbols, request: Request) -> dict[Label, Number]:
+    """(order, equation, coordinate): Φ_q, its rate and, where asked, its second rate along a motion."""
+    n = s.tree.n
+    q: list[Number] = [s.graph.input(f"q.{k}") for k in range(n)]
+    qd, qdd = ([s.graph.input(f"{symbol}.{k}") for k in range(n)] for symbol in ("qd", "qdd"))
+    places = [
+        (i, k, slope)
+        for i, equation in enumerate(loop_equations(s.tree, q, [0.0] * n, s.graph))
+        for k, slope in equation.slopes.items()
+    ]
+    moving: dict[str, Number] = {f"q.{k}": rate for k, rate in enumerate(qd)}
+    moving |= {f"qd.{k}": rate for k, rate in enumerate(qdd)}
+    found: dict[Label, Number] = {}
+    values = [slope for _, _, slope in places]
+    for order in range(3 if request.quantity == "loop_rates" else 2):
+        found |= {(order, i, k): value for (i, k, _), value in zip(places, values, strict=True)}
+        values = along(s.graph, values, moving)
+    return found
+
+
 _QUANTITIES: dict[str, Callable[[_Symbols, Request], dict[Label, Number]]] = {
     "regressor": _regressor,
     "regressor_adjoint": _regressor_adjoint,
@@ -212,4 +246,8 @@ _QUANTITIES: dict[str, Callable[[_Symbols, Request], dict[Label, Number]]] = {
     "forward": _forward,
     "forward_checked": _forward_checked,
     "jacobian": _jacobian,
+    "loops": _loops,
+    "loop_motion": _loops,
+    "loop_rate": _loop_rates,
+    "loop_rates": _loop_rates,
 }

@@ -31,6 +31,7 @@ def forward_dynamics(
     Uses ``motion.forces``, q, q̇, wrenches, signals and, for a free base, its ω and velocity; accelerations in the argument are not
     looked at. A free base's result is the specific acceleration v̇ − g, so no attitude is needed.
     """
+    tree.check_open("forward dynamics")
     tree.check_motion(motion)
     if motion.forces is None or not np.isfinite(motion.forces).all():
         raise DataError(
@@ -82,6 +83,7 @@ def mass_matrix(
     tree: Tree, q: ArrayLike, parameters: Array | None = None, *, engine: Engine = "auto", threads: int = 1
 ) -> Array:
     """M (N, rows, rows) with Γ = M q̈ + …; for a free base its rows and columns are [v̇; ω̇; q̈]. Motor inertias included."""
+    tree.check_open("a mass matrix")
     values = complete_values(tree, parameters)
     request = Request("mass")
     if wants_compiled(engine, tree, request, len(np.asarray(q))):

@@ -38,6 +38,7 @@ class Instant:
     """
 
     def __init__(self, tree: Tree, values: Array, friction_speed: float = 0.0, engine: Engine = "compiled") -> None:
+        tree.check_open("integration")
         self.tree, self.values, self.friction_speed = tree, values, friction_speed
         check_engine(engine)
         self.compile = engine != "numpy"

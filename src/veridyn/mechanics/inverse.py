@@ -9,6 +9,7 @@ from veridyn.mechanics.engine import Buffer, Engine, compiled, filled, wants_com
 from veridyn.mechanics.forces import all_rows, needs_velocity
 from veridyn.mechanics.formula import Request
 from veridyn.mechanics.newton_euler import outward, rigid_rows
+from veridyn.mechanics.projection import open_rows, projected, projection
 from veridyn.mechanics.samples import acting_of, blocks, complete_values, loaded_bodies, split, state_of
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
@@ -32,11 +33,33 @@ def inverse_dynamics(
     With `parameters` (in the order of ``tree.parameters``) or the tree's own. Rows of a free base are zero when every force on the
     machine is in ``motion.wrenches``. `engine`: "compiled" machine code, "numpy" the reference, or "auto", which compiles where it
     pays. `out`: a :class:`~veridyn.mechanics.engine.Buffer` that compiled results are written into again and again. Units: N for
-    sliding rows and forces, N*m for turning rows and moments.
+    sliding rows and forces, N*m for turning rows and moments. A tree with loops has rows for its independent coordinates alone,
+    (∂q/∂q_a)ᵀ Γ, and the motion must keep the loops closed.
     """
     tree.check_motion(motion)
     chosen = tree.select_rows(rows)
     values = complete_values(tree, parameters)
+    if not tree.loops:
+        return _open(tree, motion, chosen, values, engine, threads, out)
+    gamma, own = np.empty((len(motion), len(chosen))), open_rows(tree, chosen)
+    for block in blocks(len(motion)):
+        part = motion[block]
+        gamma[block] = projected(
+            tree, projection(tree, part, engine), chosen, own, _open(tree, part, own, values, engine, threads)
+        )
+    return gamma
+
+
+def _open(
+    tree: Tree,
+    motion: Motion,
+    chosen: tuple[int, ...],
+    values: Array,
+    engine: Engine,
+    threads: int,
+    out: Buffer | None = None,
+) -> Array:
+    """Rows of the open tree."""
     bodies = loaded_bodies(tree, motion.wrenches)
     request = Request("inverse", tuple(sorted(chosen)), bodies=bodies)
     if wants_compiled(engine, tree, request, len(motion)):
@@ -55,7 +78,10 @@ def inverse_dynamics(
 
 
 def external_rows(tree: Tree, motion: Motion) -> Array:
-    """Γ_ext (N, all rows): what the wrenches of a motion alone ask of each row, −Gᵀ wrenches (paper 001, equation 4)."""
+    """Γ_ext (N, all rows): what the wrenches of a motion alone ask of each row, −Gᵀ wrenches (paper 001, equation 4).
+
+    Passive joints of closed loops keep what the open tree asks of them.
+    """
     tree.check_motion(motion)
     out = np.zeros((len(motion), len(tree.rows)))
     if not motion.wrenches:
@@ -65,4 +91,8 @@ def external_rows(tree: Tree, motion: Motion) -> Array:
         o = outward(tree, state_of(tree, part), ARRAYS)
         for r, value in enumerate(rigid_rows(tree, o, {}, acting_of(tree, part))):
             out[block, r] = value
+        if tree.loops:
+            chosen = tree.select_rows("all")
+            every = range(len(tree.rows))
+            out[block][:, list(chosen)] = projected(tree, projection(tree, part), chosen, every, out[block])
     return out

@@ -23,15 +23,22 @@ def mass_matrix_of(geometry: Geometry) -> Array:
     n = geometry.mechanism.n
     M, faults = np.zeros((n, n)), Faults()
     for b in geometry.mechanism.bodies:
-        basis = geometry.bases[b.name]
-        P, fault = _moments(b, basis)
+        own, fault = body_mass(geometry, b)
         if fault is not None:
             faults.found.append(fault)
-            continue
-        N = np.concatenate([basis.place[None], basis.maps])[:, :, :n]
-        M += np.einsum("ab,aik,bil->kl", P, N, N)
+        M += own
     faults.raise_if_any(ModelError, geometry.mechanism.name)
     return 0.5 * (M + M.T)
+
+
+def body_mass(geometry: Geometry, body: RigidBody) -> tuple[Array, Fault | None]:
+    """What one body adds to M, or why it cannot."""
+    n, basis = geometry.mechanism.n, geometry.bases[body.name]
+    P, fault = _moments(body, basis)
+    if fault is not None:
+        return np.zeros((n, n)), fault
+    N = np.concatenate([basis.place[None], basis.maps])[:, :, :n]
+    return np.asarray(np.einsum("ab,aik,bil->kl", P, N, N), dtype=np.float64), None
 
 
 def centre_map(geometry: Geometry, body: RigidBody) -> Array:

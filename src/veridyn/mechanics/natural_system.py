@@ -18,7 +18,7 @@ from veridyn.mechanics.natural_mass import mass_matrix_of
 from veridyn.model.natural import Mechanism
 
 if TYPE_CHECKING:
-    from veridyn.mechanics.natural_compiled import Tables
+    from veridyn.mechanics.natural_terms import Tables
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -50,7 +50,7 @@ class NaturalSystem:
     @cached_property
     def tables(self) -> Tables:
         """The constants of the compiled step; loading the compiler waits until somebody asks."""
-        from veridyn.mechanics.natural_compiled import tables_of
+        from veridyn.mechanics.natural_terms import tables_of
 
         return tables_of(self.mass, self.constraints, self.forces)
 

@@ -13,6 +13,7 @@ from veridyn.mechanics.engine import Buffer, Engine, compiled, filled, wants_com
 from veridyn.mechanics.forces import needs_velocity
 from veridyn.mechanics.formula import Request
 from veridyn.mechanics.newton_euler import outward
+from veridyn.mechanics.projection import open_rows, projected, projection
 from veridyn.mechanics.samples import blocks, state_of
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
@@ -35,13 +36,34 @@ def regressor(
 
     Columns are ``tree.parameters.names``, all of them whatever their state, or those whose numbers `wanted` gives, in that order.
     `engine`: "compiled" machine code, "numpy" the reference, or "auto", which compiles where it pays. `out`: a
-    :class:`~veridyn.mechanics.engine.Buffer` that compiled results are written into again and again.
+    :class:`~veridyn.mechanics.engine.Buffer` that compiled results are written into again and again. A tree with loops has rows for its
+    independent coordinates alone, (∂q/∂q_a)ᵀ D, and the motion must keep the loops closed.
     """
     tree.check_motion(motion)
     chosen = tree.select_rows(rows)
     asked = tuple(range(len(tree.columns)) if wanted is None else wanted)
     if len(set(asked)) < len(asked):
         raise DataError(Fault("a column is asked for twice.", where=tree.name, found=f"{list(asked)}"))
+    if not tree.loops:
+        return _open(tree, motion, chosen, asked, engine, threads, out)
+    D, own = np.empty((len(motion), len(chosen), len(asked))), open_rows(tree, chosen)
+    for block in blocks(len(motion)):
+        part = motion[block]
+        open_D = _open(tree, part, own, asked, engine, threads)
+        D[block] = projected(tree, projection(tree, part, engine), chosen, own, open_D, asked)
+    return D
+
+
+def _open(
+    tree: Tree,
+    motion: Motion,
+    chosen: tuple[int, ...],
+    asked: tuple[int, ...],
+    engine: Engine,
+    threads: int,
+    out: Buffer | None = None,
+) -> Array:
+    """Rows of the open tree."""
     request = Request("regressor", tuple(sorted(chosen)), tuple(sorted(asked)))
     if wants_compiled(engine, tree, request, len(motion)):
         place = {(r, c): (a, b) for a, r in enumerate(chosen) for b, c in enumerate(asked)}

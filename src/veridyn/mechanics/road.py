@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import Faults, ModelError
-from veridyn.mechanics.compiled import compiled
+from veridyn.mechanics.compiled import compiled, kept
 
 Array = NDArray[np.float64]
 
@@ -195,7 +195,7 @@ def road_at(r: Array, x: float, y: float) -> tuple[float, float, float]:
     if not (abs(x) < inf and abs(y) < inf):
         return nan, nan, nan
     z, zx, zy = 0.0, 0.0, 0.0
-    i = 0
+    i = 0 * r.size  # a plain 0 would be compiled once for itself and once for all other numbers
     while i < r.size:
         kind = int(r[i])
         if kind == PLANE:
@@ -209,7 +209,7 @@ def road_at(r: Array, x: float, y: float) -> tuple[float, float, float]:
     return z, zx, zy
 
 
-@compiled
+@kept
 def _over_arrays(r: Array, x: Array, y: Array, out: Array) -> None:
     for i in range(x.size):
         out[0, i], out[1, i], out[2, i] = road_at(r, x[i], y[i])

@@ -204,11 +204,11 @@ def _elements(bodies: Sequence[Body], elements: Sequence[Element], faults: Fault
             faults.add("its value is infinite.", where=where)
         if not np.isnan(e.typical) and not 0.0 < e.typical < np.inf:
             faults.add("its typical size must be a positive number.", where=where, found=f"{e.typical}")
-        if e.kind == "drag":
+        if e.kind == "drag" or e.on_body is not None:
             target = next(iter(e.on), "")
             if e.on_body is None or e.on_body[0] not in names:
                 faults.add(
-                    f"drag cannot act on '{target}'.",
+                    f"{e.kind if e.kind == 'drag' else 'an ' + e.kind} cannot act on '{target}'.",
                     where=where,
                     expected=f"one component {', '.join(WRENCH_ROWS)} of a body, as in '{names[0]}.fx'",
                 )
@@ -222,6 +222,16 @@ def _elements(bodies: Sequence[Body], elements: Sequence[Element], faults: Fault
                 where=where,
                 found=", ".join(f"{c} {kinds[c]}" for c in e.on),
             )
+        if e.kind == "stribeck" and not 0.0 < e.speed < np.inf:
+            faults.add(
+                "a Stribeck curve needs the speed at which half of it is left.",
+                where=where,
+                expected="a positive speed",
+                found="none" if np.isnan(e.speed) else f"{e.speed}",
+                hint="Add speed: NUMBER, in rad/s or m/s; veridyn.identify.stribeck finds it from a log.",
+            )
+        if e.kind != "stribeck" and not np.isnan(e.speed):
+            faults.add("only a Stribeck curve has a speed.", where=where, found=f"speed {e.speed:g}")
         if e.kind == "drive_gain" and not e.signal:
             faults.add(
                 "a drive gain multiplies a measured signal, and none is named.", where=where, hint="Add signal: NAME."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
@@ -128,3 +128,40 @@ class Motion:
             wrenches={k: v[samples] for k, v in self.wrenches.items()},
             signals={k: v[samples] for k, v in self.signals.items()},
         )
+
+
+def joined(motions: Sequence[Motion]) -> Motion:
+    """Motions of one machine one after the other, each beginning a median step after the end of the one before.
+
+    What not all of them have (a base, forces, a wrench, a signal) is left out. For looking at: a filter must not run over the seams.
+    """
+    if len(motions) == 1:
+        return motions[0]
+    t = joined_clock([m.t for m in motions])
+    q, qd, qdd = (np.concatenate([getattr(m, name) for m in motions]) for name in ("q", "qd", "qdd"))
+    forces = [m.forces for m in motions if m.forces is not None]
+    shared = {name: set.intersection(*(set(getattr(m, name)) for m in motions)) for name in ("wrenches", "signals")}
+    bases = [m.base for m in motions if m.base is not None]
+    base = None
+    if len(bases) == len(motions):
+        parts = {f.name: [getattr(b, f.name) for b in bases] for f in fields(BaseMotion)}
+        base = BaseMotion(**{k: np.concatenate(v) for k, v in parts.items() if all(x is not None for x in v)})
+    return Motion(
+        t,
+        q,
+        qd,
+        qdd,
+        base,
+        np.concatenate(forces) if len(forces) == len(motions) else None,
+        {k: np.concatenate([m.wrenches[k] for m in motions]) for k in sorted(shared["wrenches"])},
+        {k: np.concatenate([m.signals[k] for m in motions]) for k in sorted(shared["signals"])},
+    )
+
+
+def joined_clock(clocks: Sequence[Array]) -> Array:
+    """Clocks one after the other, the first as it is."""
+    out = [clocks[0]]
+    for t in clocks[1:]:
+        step = float(np.median(np.diff(t))) if len(t) > 1 else 1.0
+        out.append(t - t[0] + out[-1][-1] + step)
+    return np.concatenate(out)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import Fault, ModelError, did_you_mean
+from veridyn.model.instrument import Instrument
 
 Array = NDArray[np.float64]
 Numbers = tuple[float, ...]
@@ -247,7 +248,7 @@ Load = Drive | Force | Torque
 
 @dataclass(frozen=True, eq=False)
 class Mechanism:
-    """Points, vectors, bodies, joints, added coordinates, and what acts on them, in the plane (2) or in space (3).
+    """Points, vectors, bodies, joints, added coordinates, what acts on them and what measures them, in the plane (2) or in space (3).
 
     Made by :meth:`build`. Coordinates are in the order: moving points (P.x, P.y, …), moving vectors, added angles and distances.
     """
@@ -264,6 +265,7 @@ class Mechanism:
     dampers: tuple[Damper, ...]
     loads: tuple[Load, ...]
     gravity: Numbers
+    sensors: tuple[Instrument, ...] = ()
 
     @classmethod
     def build(
@@ -280,6 +282,7 @@ class Mechanism:
         dampers: Iterable[Damper] = (),
         loads: Iterable[Load] = (),
         gravity: Sequence[float] = (),
+        sensors: Iterable[Instrument] = (),
     ) -> Mechanism:
         """Check the description whole. The dimension is that of the points; gravity defaults to none."""
         from veridyn.model.natural_check import check_mechanism
@@ -299,6 +302,7 @@ class Mechanism:
             tuple(dampers),
             tuple(loads),
             numbers(gravity) or (0.0,) * dimension,
+            tuple(sensors),
         )
         faults = check_mechanism(made)
         if faults:

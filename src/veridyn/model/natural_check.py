@@ -8,6 +8,7 @@ from collections import Counter
 import numpy as np
 
 from veridyn.errors import Fault, Faults, did_you_mean
+from veridyn.model.instrument import ON_COORDINATE, instrument_faults
 from veridyn.model.natural import GROUND, Angle, DirectionRef, Drive, Force, Marker, Mechanism, PointRef, RigidBody
 from veridyn.spatial.inertia import broken_law, from_centre
 
@@ -38,6 +39,7 @@ def check_mechanism(m: Mechanism) -> list[Fault]:
     look.joints()
     look.added()
     look.acting()
+    look.sensors()
     return faults.found
 
 
@@ -57,6 +59,7 @@ class _Look:
             "point or vector": [*self.points, *self.vectors, *self.coordinates],
             "body or joint": [*self.bodies, *(j.name for j in m.joints), *(r.name for r in m.racks)],
             "force": [f.name for f in (*m.springs, *m.dampers, *m.loads)],
+            "sensor": [s.name for s in m.sensors],
         }
         for kind, names in groups.items():
             for name, times in Counter(names).items():
@@ -259,3 +262,26 @@ class _Look:
                         expected=f"{size} finite number(s)",
                         found=f"{load.value}",
                     )
+
+    def sensors(self) -> None:
+        for i in self.m.sensors:
+            where = f"sensor '{i.name}'"
+            self.faults.extend(instrument_faults(i, self.m.dimension))
+            marked = isinstance(i.on, Marker)
+            if i.kind in ON_COORDINATE and marked:
+                self.faults.add("it reads a coordinate.", where=where, expected="the name of one", found="a marker")
+            elif i.kind in ON_COORDINATE:
+                self.known(str(i.on), list(self.m.coordinates), "coordinate", where)
+            elif i.kind == "gyroscope" and not isinstance(i.on, Marker):
+                self.known(i.on, self.bodies, "body", where)
+            elif i.kind == "accelerometer" and not isinstance(i.on, Marker):
+                self.faults.add(
+                    "an accelerometer has axes, and a point has none.", where=where, expected="a marker on a body"
+                )
+            else:
+                self.point(i.on, where)
+            if isinstance(i.on, Marker) and i.kind in ("gyroscope", "accelerometer"):
+                if i.on.body == GROUND:
+                    self.faults.add("it stands on the ground and does not move.", where=where)
+                if i.on.axis:
+                    self.axis(i.on, where)

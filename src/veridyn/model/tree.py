@@ -14,6 +14,7 @@ from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
 from veridyn.model.check import check_tree
 from veridyn.model.elements import KINDS, WRENCH_ROWS, Element
 from veridyn.model.joint import GROUND, Body
+from veridyn.model.loop import Assembly, Loop, check_loops, members
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.transmission import Transmission
@@ -32,6 +33,8 @@ class Tree:
     `base`: "fixed" (the ground carries the tree; gravity acts by the model) or "free" (the first body moves freely; its motion,
     with gravity in it, comes with the :class:`~veridyn.model.motion.Motion`). A base of six virtual joints is a fixed tree,
     see :func:`veridyn.model.virtual_base.on_six_joints`. Coordinates are in the order in which the bodies first name them.
+    `loops` are joints at which a closed machine was cut open: its motions keep them closed, and its equations are those of the
+    :attr:`independent` coordinates, onto which those of the tree are projected.
     """
 
     name: str
@@ -41,6 +44,8 @@ class Tree:
     elements: tuple[Element, ...]
     parameters: ParameterSet
     transmission: Transmission | None = None
+    loops: tuple[Loop, ...] = ()
+    assembly: Assembly = Assembly()
 
     @classmethod
     def build(
@@ -53,6 +58,8 @@ class Tree:
         inertia: Mapping[str, ArrayLike] | None = None,
         elements: Iterable[Element] = (),
         transmission: Transmission | None = None,
+        loops: Iterable[Loop] = (),
+        assembly: Assembly | None = None,
     ) -> Tree:
         """Check the description whole, put the bodies in order, and make the parameter set.
 
@@ -61,11 +68,13 @@ class Tree:
         given, parts = tuple(bodies), tuple(elements)
         inertias = {k: np.asarray(v, dtype=np.float64) for k, v in (inertia or {}).items()}
         g = np.array(gravity, dtype=np.float64)
+        cuts, home = tuple(loops), assembly or Assembly()
         faults = check_tree(given, parts, inertias, base, g)
+        faults = faults or check_loops(given, cuts, home, base)
         if faults:
             raise ModelError(faults, name)
         ordered = _antecedents_first(given)
-        tree = cls(name, ordered, base, g, parts, _parameters(ordered, parts, inertias, g), transmission)
+        tree = cls(name, ordered, base, g, parts, _parameters(ordered, parts, inertias, g), transmission, cuts, home)
         if transmission is not None:
             unknown = [j for j in transmission.joints if j not in tree.coordinates]
             if unknown:
@@ -83,6 +92,27 @@ class Tree:
         """The same machine with other parameters."""
         new = values if isinstance(values, ParameterSet) else self.parameters.replacing(values)
         return replace(self, parameters=new)
+
+    def with_elements(self, elements: Iterable[Element]) -> Tree:
+        """The same machine with these elements besides its own; values, states and typical sizes of the others stay."""
+        parts = (*self.elements, *elements)
+        faults = check_tree(self.bodies, parts, {}, self.base, self.gravity)
+        if faults:
+            raise ModelError(faults, self.name)
+        own = self.parameters
+        inertia = {
+            b.name: np.array([own[b.parameter(symbol)] for symbol in INERTIAL]) for b in self.bodies if b.real
+        }  # NaN where unknown; only sizes are taken from it
+        made = _parameters(self.bodies, parts, inertia, self.gravity)
+        more = len(made) - len(own)
+        new = replace(
+            made,
+            values=np.concatenate([own.values, made.values[len(own) :]]),
+            typical=np.concatenate([own.typical, made.typical[len(own) :]]),
+            states=(*own.states, *("asked",) * more),
+            ties=own.ties,
+        )
+        return replace(self, elements=parts, parameters=new)
 
     def index(self, body: str) -> int:
         """The number of a body by name."""
@@ -170,15 +200,46 @@ class Tree:
         """All rows, in order: fx fy fz mx my mz of a free base, then one for each coordinate."""
         return (WRENCH_ROWS if self.base == "free" else ()) + self.coordinates
 
+    @cached_property
+    def looped(self) -> frozenset[int]:
+        """The coordinates that loops tie together."""
+        number = {c: k for k, c in enumerate(self.coordinates)}
+        return frozenset(number[c] for loop in self.loops for c in members(self.bodies, loop))
+
+    @cached_property
+    def independent(self) -> tuple[int, ...]:
+        """The coordinates that have an equation of their own: all of an open tree; the actuated ones and those outside every loop."""
+        return tuple(k for k, on in enumerate(self.actuated) if on or k not in self.looped)
+
+    @property
+    def actuated_coordinates(self) -> tuple[str, ...]:
+        """Names of the coordinates with a motor, in order."""
+        return tuple(c for c, on in zip(self.coordinates, self.actuated, strict=True) if on)
+
+    def feeding(self, coordinate: int) -> tuple[int, ...]:
+        """The coordinates whose equations of the open tree enter the equation of an independent one, itself first."""
+        if coordinate not in self.looped:
+            return (coordinate,)
+        return (coordinate, *sorted(self.looped - set(self.independent)))
+
+    def felt_by(self, row: str) -> frozenset[str]:
+        """The coordinates whose equations of the open tree enter a row, by name."""
+        if row not in self.coordinates:
+            return frozenset([row])
+        return frozenset(self.coordinates[k] for k in self.feeding(self.coordinates.index(row)))
+
     def select_rows(self, rows: Rows) -> tuple[int, ...]:
-        """The numbers of the rows asked for: "all", "joints", "base", "actuated", one name, or names in the order wished."""
+        """The numbers of the rows asked for: "all", "joints", "base", "actuated", one name, or names in the order wished.
+
+        A passive joint within a loop has no row of its own: its equation holds the unknown force of the cut joint.
+        """
         every = self.rows
         first = len(every) - self.n
         if isinstance(rows, str):
             if rows == "all":
-                return tuple(range(len(every)))
+                return (*range(first), *(first + k for k in self.independent))
             if rows == "joints":
-                return tuple(range(first, len(every)))
+                return tuple(first + k for k in self.independent)
             if rows == "base":
                 if self.base != "free":
                     raise ModelError(
@@ -195,6 +256,15 @@ class Tree:
                     f"there is no row '{unknown[0]}'.",
                     where=self.name,
                     hint="'all', 'joints', 'base', 'actuated' or names. " + did_you_mean(str(unknown[0]), every),
+                )
+            )
+        dependent = [r for r in rows if r in self.coordinates and self.coordinates.index(r) not in self.independent]
+        if dependent:
+            raise ModelError(
+                Fault(
+                    f"'{dependent[0]}' is a passive joint of a closed loop and has no equation of its own.",
+                    where=self.name,
+                    hint="Its share is in the rows of the actuated joints: rows='actuated'.",
                 )
             )
         if len(set(rows)) < len(rows):
@@ -214,6 +284,17 @@ class Tree:
             out.append(body)
             body = self.antecedent[body]
         return tuple(out)
+
+    def check_open(self, what: str) -> None:
+        """Refuse closed loops where only open trees are known."""
+        if self.loops:
+            raise ModelError(
+                Fault(
+                    f"{what} is there for open trees, and this machine has {len(self.loops)} closed loops.",
+                    where=self.name,
+                    hint="Inverse dynamics, regressors and identification know closed loops.",
+                )
+            )
 
     def check_motion(self, motion: Motion) -> None:
         """Refuse a motion that is not one of this machine."""
@@ -303,7 +384,7 @@ def _parameters(
 
 def _turns(e: Element, kinds: Mapping[str, str]) -> bool:
     target = next(iter(e.on))
-    return target.rpartition(".")[2].startswith("m") if e.kind == "drag" else kinds[target] == "turning"
+    return target.rpartition(".")[2].startswith("m") if e.on_body is not None else kinds[target] == "turning"
 
 
 def _unit(e: Element, kinds: Mapping[str, str]) -> str:
@@ -319,5 +400,6 @@ def _typical(e: Element, kinds: Mapping[str, str], weight: float, length: float)
     force = weight * length if _turns(e, kinds) else weight
     reach = 1.0 if _turns(e, kinds) else length
     sizes = {"spring": force / reach, "offset": force, "damper": 0.1 * force / reach, "coulomb": 0.01 * force}
+    sizes |= {"stribeck": 0.01 * force}
     sizes |= {"inertia": 0.1 * force * length / weight, "drive_gain": force / 10.0, "drag": force / 1000.0}
-    return sizes[e.kind]
+    return sizes[e.kind.removesuffix("_forward").removesuffix("_backward")]

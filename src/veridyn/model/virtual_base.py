@@ -42,5 +42,7 @@ def on_six_joints(tree: Tree, prefix: str = "base_") -> Tree:
         gravity=tree.gravity,
         elements=tree.elements,
         transmission=tree.transmission,
+        loops=tree.loops,
+        assembly=tree.assembly,
     )
     return built.with_parameters(tree.parameters)

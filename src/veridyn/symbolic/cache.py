@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import sys
 import tempfile
 import threading
@@ -16,12 +17,15 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
 MAGIC = b"veridyn object 1\n"
 VARIABLE = "VERIDYN_CACHE"  # a folder, or "off"
 ABANDONED = 3600.0  # seconds after which a file under its temporary name belongs to nobody
+UNUSED = 30 * 86400.0  # seconds after which the folder of other sources goes
 LIMIT = 512 * 2**20  # bytes the folder may hold before the oldest files go
 
 
@@ -45,6 +49,27 @@ def folder() -> Path | None:
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "veridyn"
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "veridyn"
+
+
+@cache
+def folder_of_sources() -> Path | None:
+    """A folder for what depends on the whole package: named by the digest of its sources and of numba's version; None where it is "off".
+
+    Those of other sources that nobody has used for a month are removed.
+    """
+    place = folder()
+    if place is None:
+        return None
+    package = Path(__file__).resolve().parents[1]
+    digest = hashlib.sha256(f"{version('numba')} {version('llvmlite')} {version('numpy')}".encode())
+    for path in sorted(package.rglob("*.py")):
+        digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes())
+    chosen = place / f"compiled-{digest.hexdigest()[:24]}"
+    with suppress(OSError):
+        for other in place.glob("compiled-*"):
+            if other != chosen and time.time() - other.stat().st_mtime > UNUSED:
+                shutil.rmtree(other, ignore_errors=True)
+    return chosen
 
 
 def key_of(*parts: str) -> str:

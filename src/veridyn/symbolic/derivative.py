@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from veridyn.symbolic.expression import (
     ABS,
@@ -29,11 +29,17 @@ def forward(graph: Graph, outputs: Sequence[Number], by: Sequence[Expression]) -
     The derivative of sign is zero and that of |x| is sign(x): right everywhere but at the jump.
     """
     nodes = live(graph, outputs)
-    return [_forward_one(graph, nodes, outputs, x) for x in by]
+    return [_rates(graph, nodes, outputs, {x.node: -1.0 if x.negative else 1.0}) for x in by]
 
 
-def _forward_one(graph: Graph, nodes: Sequence[int], outputs: Sequence[Number], x: Expression) -> list[Number]:
-    rate: dict[int, Number] = {x.node: -1.0 if x.negative else 1.0}
+def along(graph: Graph, outputs: Sequence[Number], rates: Mapping[str, Number]) -> list[Number]:
+    """The rates of outputs where inputs have rates, by name; one pass, whatever the number of inputs."""
+    seeds = {graph.inputs[name]: rate for name, rate in rates.items() if name in graph.inputs}
+    return _rates(graph, live(graph, outputs), outputs, seeds)
+
+
+def _rates(graph: Graph, nodes: Sequence[int], outputs: Sequence[Number], seeds: Mapping[int, Number]) -> list[Number]:
+    rate: dict[int, Number] = dict(seeds)
     for n in nodes:
         op = graph.operation[n]
         if op in (CONST, INPUT, SIGN):

@@ -74,14 +74,19 @@ class Kernel:
         `columns` are 1-D arrays, one for each input, any stride. `addresses` are those of the first element of each output, in the
         order of the kernel's program. `far` outputs are written past the caches, where every address is a multiple of 64 bytes.
         """
-        if samples == 0:
-            return
+        if samples:
+            self.prepared(columns, parameters, addresses, samples, far)()
+
+    def prepared(
+        self, columns: Sequence[Array], parameters: Array, addresses: Addresses, samples: int, far: bool = False
+    ) -> Callable[[], None]:
+        """The same as a function that can be called again and again on the same memory, by the thread that made it."""
         columns = [c if c.strides[0] % 8 == 0 else np.ascontiguousarray(c) for c in columns]
         pointers = (ctypes.c_void_p * max(1, len(columns)))(*[c.ctypes.data for c in columns])
         strides = (ctypes.c_int64 * max(1, len(columns)))(*[c.strides[0] // 8 for c in columns])
         out = np.ascontiguousarray(addresses, dtype=np.uintp)
         values = np.ascontiguousarray(parameters, dtype=np.float64)
-        self.function(
+        arguments = (
             0,
             samples,
             samples,
@@ -92,6 +97,12 @@ class Kernel:
             self._work(),
             int(far and not (out % 64).any()),
         )
+        held = (columns, pointers, strides, values, out)
+
+        def call(held: object = held) -> None:
+            self.function(*arguments)
+
+        return call
 
 
 class Single:

@@ -1,0 +1,172 @@
+"""What sensors on a mechanism read, y = h(q, q̇, q̈), and the exact derivative of it.
+
+In natural coordinates places and directions are linear in y = (q, 1), and so every sensor is at most bilinear:
+
+    h = a·y + yᵀ G q̇ + yᵀ D q̈
+
+coordinate and place            a·y;  their rates the last row of G
+gyroscope about a direction u   ω·u = ½ (v̇·w − v·ẇ), where u, v, w are the sensor's own directions, each linear in y
+accelerometer along u           u·(r̈ − g), with r̈ linear in q̈ because places are linear in q
+
+so that H follows from the same table: ∂h/∂q = a + G q̇ + D q̈, ∂h/∂q̇ = Gᵀ y, ∂h/∂q̈ = Dᵀ y. Paper 003 drops terms of its H (equations 89
+and 91): here H is the derivative of h, and is tested to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.mechanics.natural_geometry import QUARTER_TURN, Geometry, frame
+from veridyn.mechanics.natural_integrate import NaturalMotion
+from veridyn.mechanics.natural_system import NaturalSystem
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.instrument import Instrument
+from veridyn.model.natural import Angle, Marker
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Readout:
+    """The table of all sensors of a mechanism: `names` (m,) of outputs, `a` (m, n+1), `G` and `D` (m, n+1, n), and the instruments.
+
+    `bias` (m,) is what is known of it, `owner` (m,) the number of each output's instrument, `units` of the outputs.
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    instruments: tuple[Instrument, ...]
+    owner: tuple[int, ...]
+    a: Array
+    G: Array
+    D: Array
+
+    @cached_property
+    def bias(self) -> Array:
+        return np.array([self.instruments[k].bias for k in self.owner])
+
+    @property
+    def variances(self) -> Array:
+        """Of each output: noise and quantum."""
+        return np.array([self.instruments[k].variance for k in self.owner])
+
+    @cached_property
+    def moves(self) -> bool:
+        """Whether any output depends on rates."""
+        return bool(self.G.any())
+
+    @cached_property
+    def accelerates(self) -> bool:
+        """Whether any output depends on accelerations."""
+        return bool(self.D.any())
+
+    def read(self, q: Array, qd: Array, qdd: Array) -> Array:
+        """What ideal sensors read (…, m), bias included, from (…, n) of each."""
+        y = np.concatenate([q, np.ones((*q.shape[:-1], 1))], axis=-1)
+        slopes = self._slopes(qd, qdd)
+        return (slopes @ y if slopes.ndim == 2 and y.ndim == 1 else (slopes * y[..., None, :]).sum(axis=-1)) + self.bias
+
+    def _slopes(self, qd: Array, qdd: Array) -> Array:
+        slopes = self.a
+        if self.moves:
+            slopes = slopes + _along(self.G, qd)
+        if self.accelerates:
+            slopes = slopes + _along(self.D, qdd)
+        return slopes
+
+    def derivatives(self, q: Array, qd: Array, qdd: Array) -> tuple[Array, Array, Array]:
+        """∂h/∂q, ∂h/∂q̇ and ∂h/∂q̈, (m, n) each."""
+        y = np.append(q, 1.0)
+        by_qd = y @ self.G if self.moves else self.G[:, 0]
+        by_qdd = y @ self.D if self.accelerates else self.D[:, 0]
+        return self._slopes(qd, qdd)[:, :-1], by_qd, by_qdd
+
+
+def readout(system: NaturalSystem, instruments: Sequence[Instrument] | None = None) -> Readout:
+    """The table of these sensors, or of the mechanism's own."""
+    g, n = system.geometry, system.n
+    chosen = tuple(system.mechanism.sensors if instruments is None else instruments)
+    angles = {a.name for a in system.mechanism.added if isinstance(a, Angle)}
+    names, units, owner, rows = [], [], [], []
+    for k, i in enumerate(chosen):
+        channels = i.channels(system.mechanism.dimension)
+        names += channels
+        units += [i.unit(i.on in angles)] * len(channels)
+        owner += [k] * len(channels)
+        rows += _rows(g, i)
+    a, G, D = (np.array([r[j] for r in rows]) for j in range(3))
+    return Readout(
+        tuple(names),
+        tuple(units),
+        chosen,
+        tuple(owner),
+        a.reshape(-1, n + 1),
+        G.reshape(-1, n + 1, n),
+        D.reshape(-1, n + 1, n),
+    )
+
+
+def exact_readings(system: NaturalSystem, motion: NaturalMotion, table: Readout | None = None) -> Experiment:
+    """The channels that ideal sensors would record of a motion; noise, clocks and the rest are the simulator's."""
+    sensors = table or readout(system)
+    values = sensors.read(motion.q, motion.qd, motion.qdd)
+    channels = {
+        name: Channel(name, motion.t, values[:, j], unit)
+        for j, (name, unit) in enumerate(zip(sensors.names, sensors.units))
+    }
+    return Experiment(channels, f"simulation of {system.mechanism.name}")
+
+
+def _along(table: Array, v: Array) -> Array:
+    """Σ table[…, k] v[…, k] over the last index, for one v (n,) or many."""
+    return table @ v if v.ndim == 1 else np.einsum("ijk,...k->...ij", table, v)
+
+
+def _rows(g: Geometry, i: Instrument) -> list[tuple[Array, Array, Array]]:
+    """a, G and D of each output of one sensor."""
+    n, dim = g.mechanism.n, g.mechanism.dimension
+    axes = ["xyz".index(c) for c in i.components(dim)]
+    none = (np.zeros(n + 1), np.zeros((n + 1, n)), np.zeros((n + 1, n)))
+
+    def row(a: Array | None = None, G: Array | None = None, D: Array | None = None) -> tuple[Array, Array, Array]:
+        return (none[0] if a is None else a, none[1] if G is None else G, none[2] if D is None else D)
+
+    def last(line: Array) -> Array:
+        """A row that multiplies q̇ alone, as the constant entry of y does."""
+        G = np.zeros((n + 1, n))
+        G[-1] = line
+        return G
+
+    if not isinstance(i.on, Marker) and i.kind in ("coordinate", "rate"):
+        unit = np.eye(n + 1)[g.mechanism.index(i.on)]
+        return [row(a=unit) if i.kind == "coordinate" else row(G=last(unit[:-1]))]
+    if i.kind in ("position", "velocity"):
+        A = g.point(i.on)
+        return [row(a=A[k]) if i.kind == "position" else row(G=last(A[k, :-1])) for k in axes]
+    directions = _directions(g, i.on)
+    if i.kind == "gyroscope":
+        turns = [(0, 1)] if dim == 2 else [(1, 2), (2, 0), (0, 1)]
+        pairs = [turns[k] for k in axes] if axes else turns
+        return [
+            row(G=0.5 * (directions[w].T @ directions[v][:, :-1] - directions[v].T @ directions[w][:, :-1]))
+            for v, w in pairs
+        ]
+    A, gravity = g.point(i.on), np.array(g.mechanism.gravity)
+    return [row(a=-gravity @ directions[k], D=directions[k].T @ A[:, :-1]) for k in axes]
+
+
+def _directions(g: Geometry, on: str | Marker) -> list[Array]:
+    """Maps (dim, n+1) of the sensor's x, y and z, right-handed."""
+    dim = g.mechanism.dimension
+    body = on.body if isinstance(on, Marker) else on
+    if isinstance(on, Marker) and on.axis:
+        axis, side, third = frame(on)
+        local = [axis, side] if dim == 2 else [axis, side, third]
+    else:
+        local = list(np.eye(dim)) if dim == 3 else [np.array([1.0, 0.0]), QUARTER_TURN @ np.array([1.0, 0.0])]
+    return [g.along(body, x) for x in local]

@@ -1,0 +1,129 @@
+"""Many runs of one machine at once: the same steps for all of them, by machine code over the runs.
+
+Where parameters are fitted by simulation, a log is cut into runs and all of them are simulated with the same parameters; one call of
+the compiled forward dynamics serves them all. The scheme is the classical one of order four with a fixed step, as
+``Method("RK4")`` of :mod:`veridyn.mechanics.integrate`, on a fixed base and without wrenches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Fault, SimulationError
+from veridyn.mechanics.engine import FARTHEST, compiled
+from veridyn.mechanics.formula import Request
+from veridyn.mechanics.forward import NEAR, check_mass, mass_matrix
+from veridyn.mechanics.samples import complete_values
+from veridyn.model.tree import Tree
+from veridyn.symbolic.kernel import padded
+
+Array = NDArray[np.float64]
+# Time since each run began, q and q̇ (R, n) → forces (R, n) and signals by name (R,).
+Drive = Callable[[float, Array, Array], tuple[Array, Mapping[str, Array]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """States of R runs at K times: q, q̇, q̈ and the forces that acted, (R, K, n), and signals (R, K)."""
+
+    q: Array
+    qd: Array
+    qdd: Array
+    forces: Array
+    signals: Mapping[str, Array]
+
+    def at(self, samples: slice) -> Simulated:
+        """Some of the times."""
+        q, qd, qdd, forces = (x[:, samples] for x in (self.q, self.qd, self.qdd, self.forces))
+        return Simulated(q, qd, qdd, forces, {name: x[:, samples] for name, x in self.signals.items()})
+
+
+class Accelerations:
+    """q̈ (R, n) of R states at once under forces (R, n), with dry friction rounded off below `friction_speed` where that is given."""
+
+    def __init__(self, tree: Tree, values: Array, runs: int, friction_speed: float = 0.0) -> None:
+        rows = tuple(range(len(tree.rows)))
+        self.tree, self.values, self.runs = tree, values, runs
+        self.made = compiled(tree, Request("forward_checked", rows, friction_speed=friction_speed))
+        self._chosen = np.array([values[int(name[2:])] for name in self.made.kernel.parameters])
+        self._rows = [label[0] for label in self.made.labels]
+        # What kernels are given is written where it stays, so that a call costs little beside what it computes.
+        n = tree.n
+        self._signals = list(dict.fromkeys(e.signal for e in tree.elements if e.kind == "drive_gain"))
+        place = {f"{s}.{k}": n * i + k for i, s in enumerate(("q", "qd", "t")) for k in range(n)}
+        place |= {f"s.{name}": 3 * n + k for k, name in enumerate(self._signals)}
+        self._given = np.zeros((3 * n + len(self._signals), runs))
+        self._columns = [self._given[place[name]] for name in self.made.kernel.inputs]
+        room = padded(runs)
+        self._out = np.zeros((len(self.made.labels), room))
+        self._addresses = self._out.ctypes.data + 8 * room * np.arange(len(self.made.labels), dtype=np.uintp)
+        self._call = self.made.kernel.prepared(self._columns, self._chosen, self._addresses, runs)
+
+    def __call__(self, q: Array, qd: Array, forces: Array, signals: Mapping[str, Array]) -> Array:
+        n, given = self.tree.n, self._given
+        given[:n], given[n : 2 * n], given[2 * n : 3 * n] = q.T, qd.T, forces.T
+        for k, name in enumerate(self._signals, 3 * n):
+            given[k] = signals[name]
+        self._call()
+        solved = np.zeros((n + 1, self.runs))
+        solved[self._rows] = self._out[:, : self.runs]
+        if not (solved[-1] < NEAR).all():
+            if not (np.isfinite(given).all() and np.abs(q).max() < FARTHEST):
+                raise SimulationError(
+                    Fault(
+                        "the motion has run away.",
+                        where=self.tree.name,
+                        hint="Shorten the runs, or start from parameters that are nearer to the truth.",
+                    )
+                )
+            check_mass(self.tree, mass_matrix(self.tree, q, self.values, engine="numpy"))
+        return solved[:-1].T
+
+
+def simulate_runs(
+    tree: Tree,
+    step: float,
+    samples: int,
+    q: Array,
+    qd: Array,
+    drive: Drive,
+    *,
+    parameters: Array | None = None,
+    friction_speed: float = 0.0,
+    substeps: int = 1,
+) -> Simulated:
+    """R runs from (q, q̇) (R, n), sampled `samples` times every `step` seconds, each interval in `substeps` equal steps.
+
+    A run that leaves the finite numbers, or whose mass matrix becomes singular, raises :class:`~veridyn.errors.SimulationError`.
+    """
+    values = complete_values(tree, parameters)
+    check_mass(tree, mass_matrix(tree, q[:1], values, engine="numpy"))
+    law = Accelerations(tree, values, len(q), friction_speed)
+
+    def rate(time: float, q: Array, qd: Array) -> Array:
+        return law(q, qd, *drive(time, q, qd))
+
+    states = np.empty((4, len(q), samples, tree.n))
+    signals: dict[str, list[Array]] = {}
+    h = step / substeps
+    for k in range(samples):
+        forces, heard = drive(k * step, q, qd)
+        states[:, :, k] = q, qd, law(q, qd, forces, heard), forces
+        for name, value in heard.items():
+            signals.setdefault(name, []).append(value)
+        for m in range(substeps if k < samples - 1 else 0):
+            t = k * step + m * h
+            a1 = states[2, :, k] if m == 0 else rate(t, q, qd)
+            a2 = rate(t + h / 2, q + h / 2 * qd, qd + h / 2 * a1)
+            v2 = qd + h / 2 * a1
+            a3 = rate(t + h / 2, q + h / 2 * v2, qd + h / 2 * a2)
+            v3 = qd + h / 2 * a2
+            a4 = rate(t + h, q + h * v3, qd + h * a3)
+            v4 = qd + h * a3
+            q, qd = q + h / 6 * (qd + 2 * v2 + 2 * v3 + v4), qd + h / 6 * (a1 + 2 * a2 + 2 * a3 + a4)
+    heard = {name: np.stack(found, axis=1) for name, found in signals.items()}
+    return Simulated(states[0], states[1], states[2], states[3], heard)

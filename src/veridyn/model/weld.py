@@ -1,0 +1,94 @@
+"""A machine with some of its joints locked: their bodies become part of what carries them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Faults, ModelError, did_you_mean
+from veridyn.model.joint import GROUND, Body
+from veridyn.model.tree import Tree
+from veridyn.spatial.inertia import INERTIAL, moved
+from veridyn.spatial.rotations import rot_z
+from veridyn.spatial.transforms import Placement
+
+Array = NDArray[np.float64]
+
+
+def welded(tree: Tree, locked: Mapping[str, float]) -> Tree:
+    """The same machine with the coordinates `locked` held at these values (rad, m): fewer bodies, the same mass.
+
+    A body whose joint is locked is merged with its antecedent, its ten parameters moved there, so that every force of the remaining
+    joints and of a free base is that of the original with these coordinates at rest. Typical sizes of what stays are kept.
+    """
+    tree.check_open("welding joints")
+    _check(tree, locked)
+    values = iter(tree.parameters.values[: 10 * sum(b.real for b in tree.bodies)].reshape(-1, 10))
+    inertia = {b.name: next(values) for b in tree.bodies if b.real}
+    home: dict[str, tuple[str, Array, Array]] = {}  # body → the one it is now part of, and its place there
+    bodies: list[Body] = []
+    total: dict[str, Array] = {}
+    for b in tree.bodies:
+        R, p = b.placement.rotation, b.placement.position
+        carrier = b.antecedent
+        if carrier is not None and carrier in home:
+            carrier, A, P = home[carrier]
+            R, p = A @ R, P + A @ p
+        if b.coordinate_name in locked and b.joint != "fixed":
+            by = b.ratio * locked[b.coordinate_name]
+            R, p = (R @ rot_z(by), p) if b.joint == "turning" else (R, p + R[:, 2] * by)
+            home[b.name] = (str(carrier), R, p)
+            if b.real:
+                total[str(carrier)] = total[str(carrier)] + moved(inertia[b.name], R, p)
+        else:
+            home[b.name] = (b.name, np.eye(3), np.zeros(3))
+            place = b.placement if carrier == b.antecedent and R is b.placement.rotation else Placement(R, p)
+            bodies.append(replace(b, antecedent=carrier, placement=place))
+            if b.real:
+                total[b.name] = inertia[b.name].copy()
+    built = Tree.build(bodies, name=tree.name, base=tree.base, gravity=tree.gravity, inertia=total)
+    typical = {n: float(s) for n, s in zip(tree.parameters.names, tree.parameters.typical, strict=True)}
+    sizes = np.array([typical[name] for name in built.parameters.names])
+    return built.with_parameters(replace(built.parameters, typical=sizes))
+
+
+def _check(tree: Tree, locked: Mapping[str, float]) -> None:
+    faults = Faults()
+    for name, value in locked.items():
+        if name not in tree.coordinates:
+            faults.add(f"'{name}' is no coordinate.", where="locked", hint=did_you_mean(name, tree.coordinates))
+        elif not np.isfinite(value):
+            faults.add("it cannot be held there.", where=f"locked['{name}']", found=f"{value}")
+    by_name = {b.name: b for b in tree.bodies}
+    for b in tree.bodies:
+        if (
+            b.coordinate_name in locked
+            and b.real
+            and (b.antecedent in (None, GROUND) or not _has_mass(by_name, b, locked))
+        ):
+            faults.add(
+                "its joint cannot be locked: what carries it has no inertia to take it up.", where=f"body '{b.name}'"
+            )
+    acting = [e.parameter_name for e in tree.elements]
+    if acting:
+        faults.add(
+            "a machine with elements cannot be welded.", where=", ".join(acting), hint="Weld first, then add them."
+        )
+    if not np.isfinite(tree.parameters.values).all():
+        faults.add(
+            "the inertia of some bodies is unknown.",
+            where=tree.name,
+            hint=f"All ten of {' '.join(INERTIAL)} are needed.",
+        )
+    faults.raise_if_any(ModelError, tree.name)
+
+
+def _has_mass(by_name: Mapping[str, Body], b: Body, locked: Mapping[str, float]) -> bool:
+    """Whether the body that this one ends up with is a real one."""
+    carrier = by_name[str(b.antecedent)]
+    while carrier.coordinate_name in locked and carrier.antecedent in by_name:
+        carrier = by_name[str(carrier.antecedent)]
+    return carrier.real

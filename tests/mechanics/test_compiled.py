@@ -1,0 +1,62 @@
+"""Compiled doors: the same function, kept on disk for the next process, and never across a change of the sources."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from veridyn.mechanics.compiled import compiled, kept
+from veridyn.symbolic import cache
+
+SCRIPT = """
+from veridyn.mechanics import road
+print(road.Bump(at=0.0, length=2.0, rise=0.1).height(1.0), sum(road._over_arrays.stats.cache_hits.values()))
+"""
+
+
+def double(x: float) -> float:
+    return 2.0 * x
+
+
+def test_a_compiled_function_is_the_one_it_was_written_as() -> None:
+    for made in (compiled(double), kept(double)):
+        assert made(4.0) == 8.0
+    assert np.isinf(compiled(_inverse)(0.0))
+
+
+def _inverse(x: float) -> float:
+    return 1.0 / x
+
+
+def test_a_second_process_finds_what_the_first_compiled(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("VERIDYN_CACHE", str(tmp_path))
+
+    def told() -> str:
+        return subprocess.run([sys.executable, "-c", SCRIPT], check=True, capture_output=True, text=True).stdout.strip()
+
+    assert told() == "0.1 0"
+    assert told() == "0.1 1"
+    assert [p.name.split("-")[0] for p in tmp_path.iterdir()] == ["compiled"]
+
+
+def test_other_sources_have_another_folder(tmp_path, monkeypatch) -> None:
+    package = tmp_path / "veridyn"
+    (package / "symbolic").mkdir(parents=True)
+    (package / "mechanics").mkdir()
+    source = package / "mechanics" / "a.py"
+    source.write_text("x = 1\n")
+    monkeypatch.setattr(cache, "__file__", str(package / "symbolic" / "cache.py"))
+    monkeypatch.setenv("VERIDYN_CACHE", str(tmp_path / "objects"))
+    of = cache.folder_of_sources.__wrapped__
+    first = of()
+    assert first == of() and first.parent == tmp_path / "objects"
+    source.write_text("x = 2\n")
+    assert of() != first
+    monkeypatch.setenv("VERIDYN_CACHE", "off")
+    assert of() is None
+
+
+def test_without_a_folder_a_function_is_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veridyn.mechanics.compiled.folder_of_sources", lambda: None)
+    assert kept(double)(3.0) == 6.0
