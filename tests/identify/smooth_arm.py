@@ -54,12 +54,17 @@ def drawn(seed: int = 0, share: float = 0.2) -> Tree:
 
 
 @cache
+def path(seed: int = 0, fill: float = 0.9) -> FourierTrajectory:
+    """What the arm is asked to do."""
+    limits = JointLimits(np.full(4, -2.5), np.full(4, 2.5), np.full(4, 4.0), np.full(4, 15.0))
+    return FourierTrajectory.random(np.random.default_rng(seed), limits, harmonics=5, frequency=0.1, fill=fill)
+
+
+@cache
 def clean(samples: int = 1500, seed: int = 0, fill: float = 0.9) -> Motion:
     """A motion at 100 Hz with the forces it takes, exact."""
-    limits = JointLimits(np.full(4, -2.5), np.full(4, 2.5), np.full(4, 4.0), np.full(4, 15.0))
-    drive = FourierTrajectory.random(np.random.default_rng(seed), limits, harmonics=5, frequency=0.1, fill=fill)
     t = 0.01 * np.arange(samples)
-    motion = Motion(t, *drive.at(t))
+    motion = Motion(t, *path(seed, fill).at(t))
     return replace(motion, forces=inverse_dynamics(truth(), motion))
 
 
@@ -83,3 +88,9 @@ def spoilt(rng: np.random.Generator, motion: Motion | None = None, share: float 
     hit = rng.random(forces(motion).shape) < share
     sign = np.where(rng.random(hit.shape) < 0.75, 1.0, -1.0)
     return replace(motion, forces=forces(motion) + np.where(hit, 30.0 * NOISE * sign, 0.0))
+
+
+def shaken(rng: np.random.Generator, motion: Motion | None = None, size: float = 1.0) -> Motion:
+    """Noise on the forces and on the accelerations, 2 rad/s² times `size`, as differences of measured positions leave it."""
+    motion = noisy(rng, motion, size)
+    return replace(motion, qdd=motion.qdd + 2.0 * size * rng.normal(size=motion.qdd.shape))

@@ -241,6 +241,20 @@ def test_dead_zones_masks_gaps_trim_and_decimation() -> None:
     check(tree, solve(o), thinned(dense(tree, motion, tree.rows), used))
 
 
+def test_masks_run_on_over_several_motions() -> None:
+    """One mask over two motions is the mask of each of them."""
+    tree, parts = arm(), [log(700, 1), log(400, 2)]
+    drop = np.random.default_rng(41).random(1100) < 0.3
+    both = observation(tree, parts, sampling=Sampling(drop={"q2": drop}, block=128))
+    one, other = (
+        observation(tree, part, sampling=Sampling(drop={"q2": mask}, block=128))
+        for part, mask in zip(parts, (drop[:700], drop[700:]), strict=True)
+    )
+    assert [f.samples for f in both.rows] == [1100, int((~drop).sum()), 1100]
+    for a, b in zip(both.rows, one.merge(other).rows, strict=True):
+        np.testing.assert_allclose(a.R.T @ a.R, b.R.T @ b.R, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("samples", "cutoff", "decimate", "trim"),
     [(1200, 8.0, 5, 100), (1200, 8.0, 1, 0), (16387, 30.0, 7, 0), (40000, 25.0, 5, 100)],
@@ -493,7 +507,7 @@ def test_wrong_settings_are_reported_all_at_once() -> None:
     assert len(caught.value.faults) == 4
     for part in (
         "sampling.dead_zone: 'q7' is not one of the rows.",
-        "sampling.drop['q1']: a mask belongs to one motion",
+        "sampling.drop['q1']: a mask has one entry for each sample of all motions",
         "decimate and block must be at least 1, trim at least 0.",
         "there is no method 'svd'.",
     ):

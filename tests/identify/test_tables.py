@@ -215,7 +215,8 @@ def test_threads_and_several_logs() -> None:
 def test_identification_does_not_depend_on_the_engine() -> None:
     """Values to 1e-8 of their deviations: what the engines differ by is rounding."""
     tree, motion = logged("arm")
-    a, b = (identify(tree, motion, engine=e) for e in ("compiled", "numpy"))
+    with pytest.warns(IdentificationWarning, match="drive gains K_q2"):  # noise in currents biases them, either way alike
+        a, b = (identify(tree, motion, engine=e) for e in ("compiled", "numpy"))
     assert a.names == b.names
     assert (np.abs(a.values - b.values) <= 1e-6 * b.sigma).all()
     assert a.sigma == pytest.approx(b.sigma, rel=1e-8)

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from strangers.random_trees import random_inertia, random_motion
-from veridyn.errors import ModelError
+from veridyn.errors import DataError, ModelError
 from veridyn.identify.estimate import identify
 from veridyn.identify.observation import Sampling
 from veridyn.identify.result import Fit, RowReport
 from veridyn.identify.validate import Validation, predicted, validate
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
-from veridyn.model.elements import coulomb, damper
+from veridyn.model.elements import coulomb, damper, drive_gain
 from veridyn.model.joint import Body
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
@@ -105,3 +105,34 @@ def test_predicted_curves_for_plots() -> None:
     error = measured - told
     assert np.sqrt((error**2).mean(axis=0)) == pytest.approx([r.rms for r in check.rows], rel=1e-9)
     assert predicted(fit, other, ["q2"])[0] == ("q2",)
+
+
+def test_a_given_model_is_validated_without_a_fit() -> None:
+    other = log(1)
+    assert other.forces is not None
+    check = validate(arm(), other)
+    error = other.forces - inverse_dynamics(arm(), other)
+    assert [r.rms for r in check.rows] == pytest.approx(np.sqrt(np.mean(error**2, axis=0)))
+    with pytest.raises(DataError, match=r"parameters have no value, so it predicts nothing: XX1"):
+        validate(arm().with_parameters({"XX1": np.nan}), other)
+
+
+def test_the_error_of_a_fit_over_all_rows() -> None:
+    fit = fitted()
+    own = validate(fit, log())
+    assert fit.relative_error == pytest.approx(own.relative_error, rel=1e-9)
+
+
+def test_known_drives_are_measured() -> None:
+    """Forces known as a gain times a current are shown as measured, whether or not another force is measured beside them."""
+    plain, base = log(1), arm()
+    assert plain.forces is not None
+    tree = base.with_elements([drive_gain(c, f"i{k}", 2.5, f"K{k}") for k, c in enumerate(("q1", "q2"))])
+    tree = tree.with_parameters(tree.parameters.known(["K0", "K1"]))
+    currents = {f"i{k}": plain.forces[:, k] / 2.5 for k in range(2)}
+    driven = replace(plain, forces=None, signals=currents)
+    fit = identify(tree, driven)
+    _, measured, model = predicted(fit, driven)
+    np.testing.assert_allclose(measured, (plain.forces - external_rows(base, plain))[:, [0, 1]], atol=1e-9)
+    rms = np.sqrt(np.mean((measured - model) ** 2, axis=0))
+    assert rms == pytest.approx([fit.rows[k].rms for k in range(2)], rel=1e-6)

@@ -7,7 +7,7 @@ motion tells). Paper 000, section III.B.5; Gautier and Khalil 1990, Gautier 1991
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,7 @@ from veridyn.errors import DataError, Fault
 from veridyn.identify.factor import triangle_of
 from veridyn.identify.grouping import RANK_TOLERANCE, Groups, group
 from veridyn.identify.rules import combinations
+from veridyn.mechanics.closure import closed_motion, closed_positions
 from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.samples import blocks
 from veridyn.model.motion import BaseMotion, Motion
@@ -116,8 +117,8 @@ def base_parameters(
     """The base parameters of a tree by the closed rules, or those that a motion (or several) excites, by rank.
 
     Only asked parameters are grouped: known ones belong to the measured side, tied ones count as one with what they are tied to. The
-    closed rules cover all rows of rigid bodies. With elements, with a coordinate that several joints share, or with fewer rows, rank on
-    generic states decides.
+    closed rules cover all rows of rigid bodies. With elements, with a coordinate that several joints share, with closed loops, or with
+    fewer rows, rank on generic states decides.
     """
     p = tree.parameters
     if motion is not None:
@@ -129,7 +130,7 @@ def base_parameters(
         source = f"numerically, on {sum(len(m) for m in several)} samples"
         return named(group(R @ p.asked_matrix(), p.typical, tolerance), p, source)
     B = structural(tree)
-    if not tree.elements and not tree.shares_coordinates and rows == "all":
+    if not tree.elements and not tree.shares_coordinates and not tree.loops and rows == "all":
         return named(group(B @ p.asked_matrix(), p.typical, tolerance), p, "by the closed rules")
     R = _absorb(np.zeros((0, len(p))), tree, generic_motion(tree), rows)
     return named(group(R @ p.asked_matrix(), p.typical, tolerance), p, "by rank on generic states")
@@ -153,13 +154,23 @@ def named(groups: Groups, parameters: ParameterSet, source: str) -> BaseParamete
 
 
 def generic_motion(tree: Tree, samples: int = 0) -> Motion:
-    """Unrelated values of every coordinate, rate and acceleration: a point without symmetry at every sample, the same every time."""
+    """Unrelated values of every coordinate, rate and acceleration: a point without symmetry at every sample, the same every time.
+
+    Of a machine with loops, of every independent coordinate near home.
+    """
     rng = np.random.default_rng(20061)  # any seed; generic points differ only on a set of measure zero
-    N = samples or 4 * len(tree.parameters) // max(1, len(tree.rows)) + 60
+    rows = len(tree.rows) - tree.n + len(tree.independent)
+    N = samples or 4 * len(tree.parameters) // max(1, rows) + 60
     q, qd, qdd = (rng.normal(size=(N, tree.n)) for _ in range(3))
     base = BaseMotion(*(rng.normal(size=(N, 3)) * s for s in (1.0, 3.0, 10.0, 5.0))) if tree.base == "free" else None
     signals = {e.signal: rng.normal(size=N) for e in tree.elements if e.kind == "drive_gain"}
-    return Motion(np.arange(N, dtype=np.float64), q, qd, qdd, base, signals=signals)
+    t = np.arange(N, dtype=np.float64)
+    if tree.loops:
+        whole, own = closed_positions(tree, N, rng), list(tree.independent)
+        fast, hard = 3.0 * qd[:, own], 10.0 * qdd[:, own]
+        moved = closed_motion(tree, t, whole[:, own], fast, hard, start=whole, base=base, path=False)
+        return replace(moved, signals=signals)
+    return Motion(t, q, qd, qdd, base, signals=signals)
 
 
 def _absorb(R: Array, tree: Tree, motion: Motion, rows: Rows) -> Array:

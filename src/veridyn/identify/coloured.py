@@ -12,6 +12,7 @@ the same work for every L, and positive semi-definite as it stands. A sample tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -166,7 +167,7 @@ def sandwich(stream: Stream, s: Solution, score: Score | None = None, hac: Hac |
     sums = _summed(stream, s, score, lags)
     capped = False
     if hac is not None and hac.lags is None:
-        lags, capped = _andrews(sums)
+        lags, capped = andrews(sums.square, sums.product, sums.samples)
         sums = _summed(stream, s, score, lags)
     p = len(s.values)
     inverse = solve_triangular(s.triangle, np.eye(p))
@@ -198,18 +199,34 @@ def _summed(stream: Stream, s: Solution, score: Score | None, lags: int) -> _Sum
     return total
 
 
-def _andrews(sums: _Sums) -> tuple[int, bool]:
+def bartlett(h: Array, lags: int) -> Array:
+    """Σ_t Σ_s k(t − s) h_t h_sᵀ of scores (N, p) that are held at once."""
+    line = np.vstack(
+        [np.zeros((lags + 1, h.shape[1])), np.cumsum(np.vstack([h, np.zeros((lags, h.shape[1]))]), axis=0)]
+    )
+    G = line[lags + 1 :] - line[: -(lags + 1)]
+    return G.T @ G / (lags + 1.0)
+
+
+def lags_for(scores: Sequence[Array]) -> int:
+    """L by Andrews' rule for scores (N, p) of several stretches."""
+    square = np.sum([(h**2).sum(axis=0) for h in scores], axis=0)
+    product = np.sum([(h[1:] * h[:-1]).sum(axis=0) for h in scores], axis=0)
+    return andrews(square, product, sum(len(h) for h in scores))[0]
+
+
+def andrews(square: Array, product: Array, samples: int) -> tuple[int, bool]:
     """L for Bartlett's weights by the plug-in rule with a first-order model of each score (Andrews, 1991, Econometrica 59(3), 6.4).
 
-    And whether it had to be cut to what the samples bear.
+    From sums of squares and of products of neighbours of each score; and whether it had to be cut to what the samples bear.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        rho = np.where(sums.square > 0.0, sums.product / sums.square, 0.0)
+        rho = np.where(square > 0.0, product / square, 0.0)
     rho = np.clip(rho, -0.99, 0.99)
-    power = (sums.square * (1.0 - rho**2)) ** 2
+    power = (square * (1.0 - rho**2)) ** 2
     least = np.finfo(float).tiny
     above = (4.0 * rho**2 * power / ((1.0 - rho) ** 6 * (1.0 + rho) ** 2)).sum()
     alpha = above / max((power / (1.0 - rho) ** 4).sum(), least)
-    wanted = int(np.ceil(1.1447 * (alpha * sums.samples) ** (1.0 / 3.0)))
-    most = max(int(LONGEST * sums.samples), 1)
+    wanted = int(np.ceil(1.1447 * (alpha * samples) ** (1.0 / 3.0)))
+    most = max(int(LONGEST * samples), 1)
     return min(wanted, most), wanted > most

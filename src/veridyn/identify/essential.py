@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import f as f_distribution
 
 from veridyn.errors import Fault, IdentificationError
-from veridyn.identify.estimate import fit_of
+from veridyn.identify.fitting import fit_of
 from veridyn.identify.grouping import Groups
 from veridyn.identify.least_squares import Solution, solved
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit

@@ -12,6 +12,7 @@ divergence of −log det, the same in every frame (Lee, Wensing and Park, 2020, 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -27,10 +28,17 @@ from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import INERTIAL, broken_law, pseudo_inertia
 
 Array = NDArray[np.float64]
-POSITIVE = ("spring", "damper", "coulomb", "inertia")  # kinds of elements whose parameter cannot be negative
+# Kinds of elements whose parameter cannot be negative.
+POSITIVE = (
+    "spring",
+    "inertia",
+    "stribeck",
+    *(f"{f}{way}" for f in ("damper", "coulomb") for way in ("", "_forward", "_backward")),
+)
 NEAREST = 1e-7  # of the residual: how much a unit of distance weighs where it only decides between equals
 LARGEST = 1e5  # of the numbers the solver is given: exact data would give it weights without bound
 CHOICE = {"tol_gap_abs": 1e-5, "tol_gap_rel": 1e-5}  # where only the choice between equals depends on the solver
+COARSER = {"tol_gap_abs": 1e-6, "tol_gap_rel": 1e-6, "tol_feas": 1e-7}  # of the residual, where 1e-8 is not reached
 NEAR = 10.0  # margins from the bound within which a body counts as being at it
 UNITS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])  # P(φ) = Σ φ_k UNITS_k
 
@@ -174,10 +182,12 @@ class _Space:
         Without a prior: at no cost where that is possible, else at the least. With one: at the least cost of both, or, where data are
         so much surer than the prior that no solver can weigh them, with the groups as the posterior has them.
         """
-        ways = [(True, LARGEST), *((False, share * LARGEST) for share in (1.0, 0.1, 0.01))]
+        ways = [(True, LARGEST, CHOICE), *((False, share * LARGEST, {}) for share in (1.0, 0.1, 0.01))]
+        if self.how.prior is not None:
+            ways = [(False, LARGEST, {}), (False, LARGEST, COARSER), ways[0]]
         status = ""
-        for keeping, largest in ways if self.how.prior is None else [*ways[1:], ways[0]]:
-            phi, ended = self.solve(cp, start, keeping, largest)
+        for keeping, largest, options in ways:
+            phi, ended = self.solve(cp, start, keeping, largest, options)
             if phi is not None:
                 return phi
             status = status if keeping and status else ended
@@ -191,7 +201,9 @@ class _Space:
             )
         )
 
-    def solve(self, cp: Any, start: Array, keeping: bool, largest: float) -> tuple[Array | None, str]:
+    def solve(
+        self, cp: Any, start: Array, keeping: bool, largest: float, options: Mapping[str, float]
+    ) -> tuple[Array | None, str]:
         """By cvxpy and Clarabel, in steps from `start` in units of typical sizes: the parameters, or None, and the solver's status.
 
         `keeping`: only steps that leave the groups as they are, so that the residual stays that of least squares.
@@ -214,8 +226,8 @@ class _Space:
             b = np.concatenate([b, s.triangle @ (self.K @ start - s.values) / size])
         if how.prior is not None and not keeping:
             # With a prior every direction has a weight: in coordinates in which the aim is round, solvers end well.
-            B = B @ np.linalg.inv(np.linalg.qr(A, mode="r"))
-            A = A @ np.linalg.inv(np.linalg.qr(A, mode="r"))
+            back = np.linalg.inv(np.linalg.qr(A, mode="r"))
+            A, B = A @ back, B @ back
         aims = [cp.sum_squares(A @ z + b)]
         x0, limits = self.full(start), []
         for columns, D in self.bodies.values():
@@ -230,7 +242,7 @@ class _Space:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # an inaccurate solution is refused by its status
-                problem.solve(solver=cp.CLARABEL, **(CHOICE if keeping else {}))
+                problem.solve(solver=cp.CLARABEL, **options)
         except cp.error.SolverError as error:
             return None, f"failed: {error}"
         if problem.status != "optimal" or z.value is None:

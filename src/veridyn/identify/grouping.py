@@ -11,6 +11,7 @@ Array = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-9  # of the largest singular value, columns scaled by typical sizes
 DEAD = 1e-12  # of the largest column: rounding
+DUST = 1e-9  # of a coefficient between columns of typical size: below it there is no telling from rounding
 PIVOT = 1e-3  # a dependent column must carry at least this share of a null vector
 
 
@@ -61,6 +62,7 @@ def group(A: Array, typical: Array, tolerance: float = RANK_TOLERANCE) -> Groups
     if dependent:
         relation = np.linalg.lstsq(S[:, kept_local], S[:, dependent], rcond=None)[0]
         dep = alive[dependent]
+        relation[np.abs(relation) < DUST] = 0.0
         K[:, dep] = _snapped(relation) * typical[kept][:, None] / typical[dep][None, :]
         K[:, dep] = _snapped(K[:, dep])
     return Groups(tuple(int(c) for c in kept), K, dead, s, rank)

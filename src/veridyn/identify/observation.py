@@ -8,63 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults, did_you_mean
 from veridyn.identify.factor import RowFactor, accumulate, empty, triangle_of
+from veridyn.identify.sampling import Sampling
 from veridyn.identify.tables import Tables, equations
 from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.columns import structure
 from veridyn.mechanics.engine import Engine, wants_compiled
+from veridyn.mechanics.projection import open_rows, projection
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
-from veridyn.signals.butterworth import Butterworth, overlap, zero_phase
+from veridyn.signals.butterworth import zero_phase
 from veridyn.signals.resample import uniform_rate
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 T = TypeVar("T")
 SPAN = 16384  # samples one job deals with
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """How samples become equations.
-
-    `filter`: columns and measurements go through the same zero-phase filter, side by side (parallel filtering), so that the equations
-    stay true; then every `decimate`-th is kept. `dead_zone`: row → speed below which that row drops its samples, or name of an
-    element → speed of its combination below which every row it acts on does (dry friction is not sign(q̇) at standstill). `drop`: row
-    → mask (N,) of samples that row leaves out, for a single motion. `trim`: samples left out at each end of each motion, where
-    derivatives and filters start up. `method` "gram" sums products instead of turning factors: faster, half the digits, refused
-    where the condition makes it unsafe.
-    """
-
-    filter: Butterworth | None = None
-    decimate: int = 1
-    dead_zone: Mapping[str, float] = field(default_factory=dict)
-    drop: Mapping[str, ArrayLike] = field(default_factory=dict)
-    trim: int = 0
-    block: int = 4096
-    method: Literal["qr", "gram"] = "qr"
-
-    def uses(self, tree: Tree, row: str, qd: Array, numbers: NDArray[np.intp], total: int) -> NDArray[np.bool_]:
-        """Which of the samples with these numbers, of `total`, and rates `qd` (…, n) a row takes, before decimation."""
-        used = (numbers >= self.trim) & (numbers < total - self.trim)
-        elements = {e.parameter_name: e for e in tree.elements}
-        for name, speed in self.dead_zone.items():
-            on = elements[name].on if name in elements else {name: 1.0}
-            if row in on:
-                used &= np.abs(qd @ np.array([on.get(c, 0.0) for c in tree.coordinates])) >= speed
-        if row in self.drop:
-            used &= ~np.asarray(self.drop[row], dtype=bool)[numbers]
-        return used
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,15 +104,25 @@ def stream(
     executor: Executor | None = None,
     progress: Progress = silent,
 ) -> Stream:
-    """What :func:`observation` streams, checked and ready, for estimators that pass over the samples more than once."""
+    """What :func:`observation` streams, checked and ready, for estimators that pass over the samples more than once.
+
+    A sequence of motions may make each of them when it is asked for, so that a log need not fit the memory: it is walked through from the
+    first to the last, and none is kept. Its attribute `samples`, if it has one, saves counting them.
+    """
     how = sampling or Sampling()
-    several = [motion] if isinstance(motion, Motion) else list(motion)
+    several: Sequence[Motion] = (motion,) if isinstance(motion, Motion) else motion
     plan = Plan(tree, tree.select_rows(rows), how)
     plan.check(several)
-    work = sum(len(part) for part in several)
-    request = equations(tree, plan.rows, plan.wanted, several[0])
+    work = samples_of(several)
+    request = equations(tree, plan.computed, plan.wanted, several[0])
     plan = replace(plan, compile=wants_compiled(engine, tree, request, work))
-    return Stream(plan, tuple(several), executor, progress)
+    return Stream(plan, several, executor, progress)
+
+
+def samples_of(motions: Sequence[Motion]) -> int:
+    """How many samples some motions have; one pass over them where they do not know."""
+    known = getattr(motions, "samples", None)
+    return sum(len(part) for part in motions) if known is None else int(known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +130,7 @@ class Stream:
     """The equations of some motions, which can be passed over again and again and are never held at once."""
 
     plan: Plan
-    motions: tuple[Motion, ...]
+    motions: Sequence[Motion]
     executor: Executor | None = None
     progress: Progress = silent
 
@@ -174,23 +153,33 @@ class Stream:
         `lead`: how many equations before its own a job is to see as well (``plan.blocks`` starts with them).
         """
         plan = self.plan
-        jobs = [job for part in self.motions for job in plan.jobs(part, lead)]
-        total = float(sum(job.stop - job.start for job in jobs))
-        bound = partial(work, plan)
-        found = map(bound, jobs) if self.executor is None else self.executor.map(bound, jobs)
-        done = 0.0
+        total, done = float(samples_of(self.motions)), 0.0
         self.progress(task, done, total)
-        for job, part in zip(jobs, found, strict=True):
+        bound = partial(_counted, work, plan)
+        jobs = self._jobs(lead)
+        for part, count in map(bound, jobs) if self.executor is None else self.executor.map(bound, jobs):
             yield part
-            done += job.stop - job.start
+            done += count
             self.progress(task, done, total)
+
+    def _jobs(self, lead: int) -> Iterator[Job]:
+        """Jobs of one motion after the other."""
+        before = 0
+        for motion in self.motions:
+            yield from self.plan.jobs(motion, lead, before)
+            before += len(motion)
+
+
+def _counted(work: Callable[[Plan, Job], T], plan: Plan, job: Job) -> tuple[T, int]:
+    """What `work` makes of a job, and how many samples that was."""
+    return work(plan, job), job.stop - job.start
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
     """Samples start to stop of a log of `total` samples; `motion` holds them and their margins, from sample `offset` on.
 
-    Blocks begin at sample `first`, which is before `start` where a lead was asked for.
+    Blocks begin at sample `first`, which is before `start` where a lead was asked for. `before`: samples of the logs before this one.
     """
 
     motion: Motion
@@ -200,6 +189,7 @@ class Job:
     stop: int
     total: int
     rate: float
+    before: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,11 +217,30 @@ class Plan:
     compile: bool = False
 
     @cached_property
+    def computed(self) -> tuple[int, ...]:
+        """The rows, and those of the open tree that are added to some of them."""
+        return tuple(dict.fromkeys((*self.rows, *(other for added in self._added for other in added))))
+
+    @cached_property
+    def _added(self) -> tuple[tuple[int, ...], ...]:
+        """For each row, those that are added to it: on its path, then of the passive joints of its loops."""
+        every = self.tree.rows
+        paths = (tuple(every.index(other) for other in self.how.path(every[r])) for r in self.rows)
+        return tuple((*path, *open_rows(self.tree, (r,))[1:]) for r, path in zip(self.rows, paths, strict=True))
+
+    @cached_property
     def columns(self) -> tuple[tuple[int, ...], ...]:
         """For each row, the asked parameters that enter it, tied ones under the name of what they are tied to."""
+        own = dict(zip(self.computed, self._felt, strict=True))
+        paths = ((r, *added) for r, added in zip(self.rows, self._added, strict=True))
+        return tuple(tuple(sorted({c for r in path for c in own[r]})) for path in paths)
+
+    @cached_property
+    def _felt(self) -> tuple[tuple[int, ...], ...]:
+        """The same for each computed row by itself."""
         T = self.tree.parameters.asked_matrix() != 0.0
         felt = structure(self.tree)
-        return tuple(tuple(int(c) for c in np.flatnonzero(T[list(felt[r])].any(axis=0))) for r in self.rows)
+        return tuple(tuple(int(c) for c in np.flatnonzero(T[list(felt[r])].any(axis=0))) for r in self.computed)
 
     @cached_property
     def wanted(self) -> tuple[tuple[int, int, float, float], ...]:
@@ -246,18 +255,18 @@ class Plan:
                 out.append((c, to, factor, value))
         return tuple(out)
 
-    def jobs(self, motion: Motion, lead: int = 0) -> Iterator[Job]:
+    def jobs(self, motion: Motion, lead: int = 0, before: int = 0) -> Iterator[Job]:
         """Stretches of a motion with the margins their filter needs and `lead` equations before their own."""
         N, margin, rate = len(motion), 0, 0.0
-        if self.how.filter is not None:
+        if self.how.filtering:
             rate = uniform_rate(motion.t, where="motion.t")
-            margin = overlap(self.how.filter, rate)
+            margin = self.how.margin(rate)
         span = max(SPAN, 4 * margin)
         for start in range(0, N, span):
             stop = min(start + span, N)
             first = max(0, start - lead * self.how.decimate)
             lo, hi = max(0, first - margin), min(N, stop + margin)
-            yield Job(motion[lo:hi], lo, first, start, stop, N, rate)
+            yield Job(motion[lo:hi], lo, first, start, stop, N, rate, before)
 
     def factors(self, job: Job, weigh: Weigh | None = None) -> tuple[RowFactor, ...]:
         """The factors of one job's samples, block by block."""
@@ -275,7 +284,7 @@ class Plan:
 
     def blocks(self, job: Job) -> Iterator[Block]:
         """The equations of a job, a block at a time: each is good until the next is asked for."""
-        margin = 0 if self.how.filter is None else overlap(self.how.filter, job.rate)
+        margin = self.how.margin(job.rate) if self.how.filtering else 0
         tables = self.tables(margin)
         for start in range(job.first, job.stop, tables.block):
             stop = min(start + tables.block, job.stop)
@@ -283,7 +292,7 @@ class Plan:
 
     def tables(self, margin: int) -> Tables:
         """Where blocks of equations are written, by machine code or by the reference."""
-        return Tables(self.tree, self.rows, self.columns, self.wanted, self.compile, self.how.block, margin)
+        return Tables(self.tree, self.computed, self._felt, self.wanted, self.compile, self.how.block, margin)
 
     def _equations(self, job: Job, tables: Tables, start: int, stop: int, margin: int) -> Block:
         """[W_j | Y_j] of one block for each row, filtered, decimated and thinned, in column order."""
@@ -296,16 +305,38 @@ class Plan:
         thin = numbers % how.decimate == 0
         found: list[Array] = []
         masks: list[Mask] = []
-        for r, A in zip(self.rows, tables.fill(part), strict=True):
+        for r, A in self._projected(part, dict(zip(self.computed, tables.fill(part), strict=True))):
             A[:, -1] = self._force(part, r) - A[:, -1]  # Γ − Γ_ext, paper 001 (5)
-            if how.filter is not None:
-                A = zero_phase(A, job.rate, how.filter, where=f"row '{self.tree.rows[r]}'")
+            low = how.filter_of(self.tree.rows[r])
+            if low is not None:
+                A = zero_phase(A, job.rate, low, where=f"row '{self.tree.rows[r]}'")
             used = thin & np.isfinite(A[inner, -1])
-            used &= how.uses(self.tree, self.tree.rows[r], part.qd[inner], numbers, job.total)
+            used &= how.uses(self.tree, self.tree.rows[r], part.qd[inner], numbers, job.total, job.before)
             whole = used.all() and A.strides[0] == A.itemsize
             found.append(A[inner] if whole else np.asfortranarray(A[inner][used]))
             masks.append(used[thin])
         return Block(numbers[thin], found, masks)
+
+    def _projected(self, part: Motion, tables: Mapping[int, Array]) -> list[tuple[int, Array]]:
+        """Each row with its table, to which those along its path and of its loops' passive joints are added."""
+        tree, own = self.tree, dict(zip(self.computed, self._felt, strict=True))
+        first, found = len(tree.rows) - tree.n, []
+        G = projection(tree, part) if tree.loops else None
+        for r, columns, added in zip(self.rows, self.columns, self._added, strict=True):
+            if not added:
+                found.append((r, tables[r]))
+                continue
+            weights = [part.signals[signal] for signal in self.how.path(tree.rows[r]).values()]
+            if G is not None and r >= first:
+                passive = [other - first for other in added[len(weights) :]]
+                weights += list(G[:, passive, tree.independent.index(r - first)].T)
+            place = {c: k for k, c in enumerate((*columns, -1))}
+            whole = np.zeros((len(part), len(place)), order="F")
+            whole[:, [place[c] for c in (*own[r], -1)]] = tables[r]
+            for other, weight in zip(added, weights, strict=True):
+                whole[:, [place[c] for c in (*own[other], -1)]] += weight[:, None] * tables[other]
+            found.append((r, whole))
+        return found
 
     def _force(self, part: Motion, row: int) -> Array | float:
         """Γ of a row: measured where a motor acts and is measured, zero elsewhere (paper 001, 5.2)."""
@@ -326,7 +357,8 @@ class Plan:
             self._check_forces(motion, faults)
         names = [tree.rows[r] for r in self.rows]
         moving = [e.parameter_name for e in tree.elements if e.on_body is None]
-        for setting, keys, known in (("dead_zone", how.dead_zone, [*names, *moving]), ("drop", how.drop, names)):
+        joints = [*names, *(c for c in tree.coordinates if tree.loops and c not in names)]
+        for setting, keys, known in (("dead_zone", how.dead_zone, [*joints, *moving]), ("drop", how.drop, names)):
             for name in keys:
                 if name not in known:
                     faults.add(
@@ -334,13 +366,26 @@ class Plan:
                     )
                 elif setting == "dead_zone" and name not in tree.coordinates and name not in moving:
                     faults.add(f"row '{name}' has no speed of its own.", where="sampling.dead_zone")
+        for name in (*how.filters, *how.along):
+            if name not in names:
+                where = "sampling.filters" if name in how.filters else "sampling.along"
+                faults.add(f"'{name}' is not one of the rows.", where=where, hint=did_you_mean(name, names))
+        for row, path in how.along.items():
+            for other, signal in path.items():
+                if other not in tree.rows:
+                    hint = did_you_mean(other, tree.rows)
+                    faults.add(f"there is no row '{other}'.", where=f"sampling.along['{row}']", hint=hint)
+                if any(signal not in motion.signals for motion in motions):
+                    hint = did_you_mean(signal, list(motions[0].signals))
+                    faults.add(f"the motion has no signal '{signal}'.", where=f"sampling.along['{row}']", hint=hint)
         for name, mask in how.drop.items():
-            if len(motions) > 1 or np.asarray(mask).shape != (len(motions[0]),):
+            total = sum(len(motion) for motion in motions)
+            if np.asarray(mask).shape != (total,):
                 faults.add(
-                    "a mask belongs to one motion and has one entry for each of its samples.",
+                    "a mask has one entry for each sample of all motions, in order.",
                     where=f"sampling.drop['{name}']",
-                    expected=f"({len(motions[0])},) and a single motion",
-                    found=f"{np.asarray(mask).shape} and {len(motions)} motions",
+                    expected=f"({total},)",
+                    found=f"{np.asarray(mask).shape}",
                 )
         if how.decimate < 1 or how.trim < 0 or how.block < 1:
             faults.add("decimate and block must be at least 1, trim at least 0.", where="sampling")
@@ -372,7 +417,7 @@ class Plan:
                     found=f"up to {np.nanmax(np.abs(given)):.4g}",
                     hint="Mark the joint actuated, or give NaN.",
                 )
-            if given is not None and self.how.filter is not None and np.isnan(given).any() and not missing:
+            if given is not None and self.how.filter_of(name) is not None and np.isnan(given).any() and not missing:
                 faults.add(
                     "its measured force has gaps (NaN), which a filter would smear.",
                     where=f"row '{name}'",

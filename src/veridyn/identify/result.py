@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -43,6 +43,14 @@ class RowReport:
     def relative_error(self) -> float:
         """‖r‖ / ‖y‖; NaN where nothing is measured."""
         return self.rms / self.measured_rms if self.measured_rms > 0 else float("nan")
+
+
+def relative_error(rows: Iterable[RowReport]) -> float:
+    """√(Σ ‖r_j‖² / Σ ‖y_j‖²) over rows; NaN where they measure nothing."""
+    several = tuple(rows)
+    error = sum(r.samples * r.rms**2 for r in several)
+    size = sum(r.samples * r.measured_rms**2 for r in several)
+    return float(np.sqrt(error / size)) if size > 0 else float("nan")
 
 
 @dataclass(frozen=True)
@@ -125,6 +133,11 @@ class Fit:
         s = self.sigma
         with np.errstate(divide="ignore", invalid="ignore"):
             return self.covariance / np.outer(s, s)
+
+    @property
+    def relative_error(self) -> float:
+        """√(Σ ‖r_j‖² / Σ ‖y_j‖²) over all equations of the fit; NaN where nothing is measured."""
+        return relative_error(self.rows)
 
     def well_identified(self, rule: Acceptance | None = None) -> tuple[str, ...]:
         """Names that pass a rule, by default the fit's own."""

@@ -40,7 +40,9 @@ class Band:
         if not (np.isfinite(self.cutoff) and self.cutoff > 0.0):
             faults.add("its cutoff is not usable.", where="band", expected="Hz above zero", found=f"{self.cutoff}")
         if not (isinstance(self.order, int) and 1 <= self.order <= 12):
-            faults.add("its order is not usable.", where="band", expected="a whole number, 1 to 12", found=f"{self.order}")
+            faults.add(
+                "its order is not usable.", where="band", expected="a whole number, 1 to 12", found=f"{self.order}"
+            )
         faults.raise_if_any(DataError)
 
     def response(self, frequency: ArrayLike) -> NDArray[np.complex128]:
@@ -58,7 +60,7 @@ class Band:
 
 
 def within(x: ArrayLike, rate: float, band: Band, where: str = "signal") -> Array:
-    """What a sensor of that band makes of the truth `x` (N, ...), sampled at `rate` Hz; before its first sample the signal is continued by reflection."""
+    """What a sensor of that band makes of the truth `x` (N, ...), sampled at `rate` Hz."""
     return _through(x, rate, band.response, band.delay, where)
 
 
@@ -85,7 +87,7 @@ def _through(x: ArrayLike, rate: float, response: Response, delay: float, where:
     line = samples[0] + slope * t
     bent = samples - line  # zero at both ends
     around = np.concatenate([bent, -bent[-2:0:-1]], axis=0)  # odd about both ends, so it repeats without a step
-    f = np.fft.rfftfreq(len(around), 1.0 / rate)
+    f = np.asarray(np.fft.rfftfreq(len(around), 1.0 / rate), dtype=np.float64)
     H = response(f).reshape((len(f),) + (1,) * (samples.ndim - 1))
     passed = np.fft.irfft(np.fft.rfft(around, axis=0) * H, len(around), axis=0)[:n]
     return passed + line - slope * rate * delay

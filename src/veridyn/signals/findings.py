@@ -24,6 +24,10 @@ Kind = Literal[
     "clipping",
     "spike",
     "standstill",
+    "missing",
+    "unit",
+    "range",
+    "contradiction",
 ]
 Severity = Literal["note", "warning", "fatal"]
 

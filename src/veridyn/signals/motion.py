@@ -32,7 +32,9 @@ from veridyn.errors import DataError, Fault, Faults
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import BaseMotion, Motion
+from veridyn.model.pose import Pose
 from veridyn.model.tree import Tree
+from veridyn.signals.base_motion import NAMES, base_from_pose, nearest_rotations, pose_channels
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.derivative import Method, derivative, warn_if_biased
 from veridyn.signals.naming import AXES, Naming
@@ -79,17 +81,25 @@ class Signals:
         return None if self.lowpass is None else Butterworth(self.lowpass, self.order)
 
 
-def motion(tree: Tree, log: Experiment, signals: Signals | None = None) -> Motion:
+def motion(tree: Tree, log: Experiment, signals: Signals | None = None, *, pose: Pose | None = None) -> Motion:
     """The motion of `tree` that `log` recorded. Names, units and clocks are checked first, and all faults come at once.
 
-    q̇ is measured or the derivative of q; q̈ is measured, else the derivative of a measured q̇, else the second derivative of q.
-    A coordinate without a force channel has NaN in its column of ``motion.forces``. A DataWarning names channels that look
-    meant for this machine and are not used, and differences that bias the band kept.
+    q̇ is measured or the derivative of q; q̈ is measured, else the derivative of a measured q̇, else the second derivative of q. A
+    coordinate without a force channel has NaN in its column of ``motion.forces``. With a `pose` of a free base, in a world whose
+    gravity is the tree's, its motion comes from that and not from channels base.…: the pose passes the low-pass too. A DataWarning
+    names channels that look meant for this machine and are not used, and differences that bias the band kept.
     """
     how = signals or Signals()
-    naming = Naming(tree, log, how.measured_rates)
+    if pose is not None and tree.base != "free":
+        raise DataError(
+            Fault(
+                "a pose of the base says nothing about a machine whose base is fixed.", where=f"pose of '{tree.name}'"
+            )
+        )
+    naming = Naming(tree, log, how.measured_rates, pose is not None)
     naming.check(gaps=how.max_gap is None)
-    on_clock, rate = _one_clock(naming.experiment, how)
+    used = naming.experiment if pose is None else naming.experiment.replacing(*pose_channels(pose))
+    on_clock, rate = _one_clock(used, how)
     made = _Builder(tree, how, naming, on_clock, rate)
     made.warn()
     whole = made.motion()
@@ -172,6 +182,11 @@ class _Builder:
     def _base(self) -> BaseMotion | None:
         if self.tree.base != "free":
             return None
+        if self.naming.posed:
+            table = self._smooth(self._stack(NAMES), "pose")
+            t = self.log.channels[NAMES[0]].t
+            pose = Pose(t, nearest_rotations(table[:, :9].reshape(-1, 3, 3)), table[:, 9:])
+            return base_from_pose(pose, self.tree.gravity, self.how.derivative)
 
         def three(name: str) -> Array | None:
             names = [f"base.{name}.{a}" for a in AXES]

@@ -34,12 +34,14 @@ _FACTOR = r"[A-Za-z]+(?:\^-?[\d.]+)?"
 class Naming:
     """The channels of `log` that `tree` uses, by name, each with the units it may have (none: any will do).
 
-    `rates` False leaves measured q̇, q̈ and ω̇ aside. `bodies` are those that wrenches act on.
+    `rates` False leaves measured q̇, q̈ and ω̇ aside. `bodies` are those that wrenches act on. `posed`: the base's motion comes from a
+    pose and not from channels.
     """
 
     tree: Tree
     log: Experiment
     rates: bool = True
+    posed: bool = False
 
     def __post_init__(self) -> None:
         self.used: dict[str, tuple[str, ...]] = {}
@@ -47,7 +49,7 @@ class Naming:
         self.missing: list[str] = []
         for c, kind in zip(self.tree.coordinates, self.tree.coordinate_kinds, strict=True):
             self._coordinate(c, turning=kind == "turning")
-        if self.tree.base == "free":
+        if self.tree.base == "free" and not self.posed:
             self._base()
         self.bodies = self._wrenches()
         for name in self._starting("signal."):

@@ -1,0 +1,165 @@
+"""What an experiment is designed for: the equations of a machine along a motion of some of its coordinates, with exact derivatives.
+
+X (3, N, n) holds x, ẋ and ẍ of the coordinates that are designed. The regressor over base parameters is A(X) (N, rows, p); the gradient of
+Σ G∘A by X is again (3, N, n). What limits bound is given the same way: values (N, k), and their slopes by X (N, k, 3, n).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Fault, ModelError
+from veridyn.identify.base import BaseParameters, base_parameters
+from veridyn.mechanics.adjoint import regressor_adjoint
+from veridyn.mechanics.engine import Buffer, compiled, filled
+from veridyn.mechanics.formula import Request
+from veridyn.mechanics.kinematics import body_pose, jacobian
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Rows, Tree
+
+Array = NDArray[np.float64]
+
+
+class Plant(Protocol):
+    """Anything an excitation can be designed for.
+
+    `coordinates` are those that are designed, `rows` the names of the equations, `base` what is to be found. `bounded` names the
+    coordinates whose positions, speeds and accelerations limits speak of (the joints of an arm, the actuators of a parallel robot).
+    `home` (n,) is a place to stand at where limits do not say one.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def coordinates(self) -> tuple[str, ...]: ...
+    @property
+    def rows(self) -> tuple[str, ...]: ...
+    @property
+    def base(self) -> BaseParameters: ...
+    @property
+    def bounded(self) -> tuple[str, ...]: ...
+    @property
+    def home(self) -> Array: ...
+
+    def regressor(self, X: Array, friction_speed: float = 0.0) -> Array:
+        """A (N, rows, p); with a `friction_speed`, dry friction is rounded off below it."""
+        ...
+
+    def adjoint(self, X: Array, G: Array, friction_speed: float = 0.0) -> Array:
+        """(3, N, n): the gradient of Σ G∘A."""
+        ...
+
+    def actuators(self, X: Array) -> tuple[Array, Array | None]:
+        """Positions, speeds, accelerations (N, 3, k) of `bounded`, and slopes (N, 3, k, 3, n); None: the coordinates themselves."""
+        ...
+
+    def located(self, positions: Array) -> Array:
+        """The designed coordinates (N, n) from the positions (N, k) of `bounded`: direct kinematics."""
+        ...
+
+    def place(self, X: Array, body: str, point: Array) -> tuple[Array, Array]:
+        """Where a point of a body is (N, 3), and its slopes by x (N, 3, n)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class TreePlant:
+    """A tree on a fixed base, designed joint by joint."""
+
+    tree: Tree
+    chosen: Rows = "all"
+
+    def __post_init__(self) -> None:
+        if self.tree.base == "free":
+            raise ModelError(
+                Fault(
+                    "an excitation can be designed for a machine whose base is held.",
+                    where=self.tree.name,
+                    found="a free base",
+                    hint="Put the base on six joints with on_six_joints(tree), and let limits say how far each may go.",
+                )
+            )
+
+    @property
+    def name(self) -> str:
+        return self.tree.name
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        return self.tree.coordinates
+
+    @property
+    def bounded(self) -> tuple[str, ...]:
+        return self.tree.coordinates
+
+    @property
+    def home(self) -> Array:
+        return np.zeros(self.tree.n)
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        return tuple(self.tree.rows[r] for r in self.tree.select_rows(self.chosen))
+
+    @property
+    def base(self) -> BaseParameters:
+        return self._base
+
+    @cached_property
+    def _base(self) -> BaseParameters:
+        return base_parameters(self.tree, rows=self.chosen)
+
+    @cached_property
+    def _spread(self) -> tuple[tuple[int, ...], Array]:
+        """The standard columns that the base columns are made of, and how (ties add columns up)."""
+        T = self.tree.parameters.asked_matrix()[:, list(self.base.columns)]
+        used = tuple(int(c) for c in np.flatnonzero(T.any(axis=1)))
+        return used, T[list(used)]
+
+    def _motion(self, X: Array) -> Motion:
+        return Motion(np.arange(X.shape[1], dtype=np.float64), X[0], X[1], X[2])
+
+    def regressor(self, X: Array, friction_speed: float = 0.0, out: Buffer | None = None) -> Array:
+        used, T = self._spread
+        chosen = self.tree.select_rows(self.chosen)
+        request = Request("regressor", tuple(sorted(chosen)), used, friction_speed=friction_speed)
+        place = {(r, c): (a, b) for a, r in enumerate(chosen) for b, c in enumerate(used)}
+        shape = (len(chosen), len(used))
+        D = filled(compiled(self.tree, request), self.tree, self._motion(X), shape, place, out=out)
+        return D if len(used) == T.shape[1] and np.array_equal(T, np.eye(len(used))) else D @ T
+
+    def adjoint(self, X: Array, G: Array, friction_speed: float = 0.0) -> Array:
+        used, T = self._spread
+        weights = G if len(used) == T.shape[1] and np.array_equal(T, np.eye(len(used))) else G @ T.T
+        found = regressor_adjoint(
+            self.tree,
+            self._motion(X),
+            weights,
+            self.chosen,
+            used,
+            friction_speed=friction_speed,
+            engine="compiled",
+        )
+        return np.moveaxis(found, 0, 1)
+
+    def actuators(self, X: Array) -> tuple[Array, Array | None]:
+        return np.moveaxis(X, 0, 1), None
+
+    def located(self, positions: Array) -> Array:
+        return positions
+
+    def place(self, X: Array, body: str, point: Array) -> tuple[Array, Array]:
+        return point_of(self.tree, X[0], body, point)
+
+
+def point_of(tree: Tree, q: Array, body: str, point: Array) -> tuple[Array, Array]:
+    """Where a point of a body is in the ground's frame (N, 3), and its slopes by q (N, 3, n)."""
+    R, p = body_pose(tree, q, body)
+    J = jacobian(tree, q, body)
+    arm = R @ point
+    turned = np.stack([np.cross(J[:, 3:, k], arm) for k in range(J.shape[2])], axis=-1)
+    return p + arm, J[:, :3] + turned

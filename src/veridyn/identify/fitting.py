@@ -1,0 +1,101 @@
+"""A solution in the words of a tree: base parameters with their groups, deviations, rows and notes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.identify.base import BaseParameters
+from veridyn.identify.coloured import Sandwich
+from veridyn.identify.least_squares import Solution
+from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit, RowReport
+from veridyn.model.tree import Tree
+
+Array = NDArray[np.float64]
+ESTIMATORS = {
+    "ols": "ordinary least squares",
+    "wls": "weighted least squares",
+    "robust": "robust regression",
+    "map": "weighted least squares with a prior",
+    "consistent": "physically consistent least squares",
+    "iv": "instrumental variables",
+    "oe": "output error by simulation",
+    "gauss_markov": "Gauss-Markov",
+    "likelihood": "maximum likelihood",
+}
+CLEAR_GAP = 1e3
+
+
+def fit_of(
+    tree: Tree, s: Solution, estimator: str, acceptance: Acceptance = SIGMA_BELOW_TEN, removed: tuple[str, ...] = ()
+) -> Fit:
+    """A solution in the words of the tree."""
+    base = base_of(s)
+    notes = []
+    if base.gap < CLEAR_GAP:
+        notes.append(
+            f"note: the rank is not clear-cut: singular values drop only by {base.gap:.2g} behind the last one kept."
+        )
+    if base.dead:
+        named = ", ".join(base.parameters.names[k] for k in base.dead)
+        notes.append(f"without effect in this motion, and not estimated: {named}")
+    notes += [f"grouped: {relation}" for relation in base.relations()]
+    return Fit(
+        tree,
+        base,
+        s.values,
+        s.covariance,
+        row_reports(s),
+        ESTIMATORS[estimator],
+        s.sigma,
+        s.condition,
+        s.condition_scaled,
+        acceptance,
+        tuple(notes),
+        removed,
+    )
+
+
+def base_of(s: Solution) -> BaseParameters:
+    """The groups of a solution over all parameters of the tree."""
+    p, own = s.observation.parameters, s.observation.columns
+    matrix = np.zeros((len(s.groups.kept), len(p)))
+    matrix[:, list(own)] = s.groups.matrix
+    felt = set(own)
+    dead = {own[k] for k in s.groups.dead} | {c for c in p.select("asked") if c not in felt}
+    source = f"numerically, on {s.observation.samples} equations"
+    return BaseParameters(p, s.columns, matrix, tuple(sorted(dead)), s.groups.gap, s.groups.singular_values, source)
+
+
+def row_reports(s: Solution) -> tuple[RowReport, ...]:
+    """Errors of each row with the solution's values."""
+    x = np.zeros(len(s.observation.parameters))
+    x[list(s.columns)] = s.values
+    reports = []
+    for f, sigma in zip(s.observation.rows, s.row_sigma, strict=True):
+        root = np.sqrt(max(f.samples, 1))
+        reports.append(
+            RowReport(f.row, f.samples, f.residual(x[list(f.columns)]) / root, f.measurement_norm / root, float(sigma))
+        )
+    return tuple(reports)
+
+
+def at(s: Solution, values: Array) -> Solution:
+    """A solution at other values, with the residual these have."""
+    more = float(np.linalg.norm(s.triangle @ (values - s.values)))
+    return replace(s, values=values, sigma=float(np.hypot(s.sigma, more / np.sqrt(s.freedom))))
+
+
+def coloured(fit: Fit, made: Sandwich, plain: Array) -> Fit:
+    """A fit with the deviations of a sandwich, and what they are beside the `plain` ones."""
+    ratio = np.sqrt(np.diag(made.covariance)) / np.where(plain > 0.0, plain, np.nan)
+    note = (
+        f"deviations allow for residuals that remember {made.lags} samples: "
+        f"{np.nanmin(ratio):.2f} to {np.nanmax(ratio):.2f} times those for white noise"
+    )
+    notes = [*fit.notes, note]
+    if made.capped:
+        notes.append("note: the residuals remember longer than this log can show; deviations may still be too small.")
+    return replace(fit, covariance=made.covariance, notes=tuple(notes))

@@ -1,0 +1,177 @@
+"""Minimise f(u) where low ≤ g(u) ≤ high, without ever leaving the limits: a primal-dual interior point with quasi-Newton curvature.
+
+Every iterate is strictly inside, so what comes out can be run whenever it is stopped. For a falling barrier μ it solves
+
+    ∇f − Jᵀ(z_l − z_h) = 0,   z_l (g − low) = μ,   z_h (high − g) = μ
+
+by Newton steps in which the curvature of f − zᵀg is learnt from its gradients (damped BFGS) and that of the barrier is exact; steps are
+cut so that the barrier function falls. Nocedal and Wright, "Numerical Optimization", 2006, chapters 18 and 19.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+FRACTION = 0.995  # of the way to a limit that one step may go
+ARMIJO = 1e-4
+HALVINGS = 25
+ROUNDING = 1e-9  # of the goal: what a full step promises at a minimum, to what can be computed
+MEMORY = 20  # steps that teach the curvature
+TEACHES = 1e-2  # least cosine between a step and the change of the gradient along it
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """`first` and `last` μ, in the units of f, and by what it falls each time; at most `iterations` steps.
+
+    A barrier's problem counts as solved when a step lowers the barrier function by less than `tolerance` μ.
+    """
+
+    first: float = 1e-2
+    last: float = 1e-5
+    fall: float = 0.2
+    iterations: int = 200
+    tolerance: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The point, its goal, the iterations and evaluations it took, and whether it met the tolerance. `history`: the goal at each step."""
+
+    u: Array
+    goal: float
+    iterations: int
+    evaluations: int
+    converged: bool
+    history: tuple[float, ...]
+
+
+class Limited:
+    """A goal with two-sided limits: `goal(u)` → value and gradient; `bounded(u)` → g alone; `slopes(u)` → J (m, n)."""
+
+    def __init__(
+        self,
+        goal: Callable[[Array], tuple[float, Array]],
+        bounded: Callable[[Array], Array],
+        slopes: Callable[[Array], Array],
+        low: Array,
+        high: Array,
+    ) -> None:
+        self.goal, self.bounded, self.slopes, self.low, self.high = goal, bounded, slopes, low, high
+
+    def slack(self, u: Array) -> tuple[Array, Array]:
+        g = self.bounded(u)
+        return g - self.low, self.high - g
+
+
+def minimise(problem: Limited, start: Array, how: Barrier | None = None) -> Found:
+    """From a point strictly inside the limits to a minimum strictly inside them."""
+    how = how or Barrier()
+    u = np.array(start, dtype=np.float64)
+    mu = how.first
+    f, grad = problem.goal(u)
+    below, above = problem.slack(u)
+    if not (below.min(initial=np.inf) > 0.0 and above.min(initial=np.inf) > 0.0):
+        raise ValueError("the start is not inside the limits")
+    J = problem.slopes(u)
+    z, y = mu / below, mu / above
+    known = Curvature(len(u))
+    history, evaluations, met, done = [f], 1, False, 0
+    while done < how.iterations:
+        done += 1
+        pull = J.T @ (mu / below - mu / above)
+        H = known.matrix(max(float(np.linalg.norm(grad)), 1e-3))
+        step = _descent(H + J.T @ ((z / below + y / above)[:, None] * J), pull - grad)
+        reach = J @ step
+        dz, dy = mu / below - z - z / below * reach, mu / above - y + y / above * reach
+        now = _merit(f, below, above, mu)
+        slope = float((grad - pull) @ step)
+        alpha = min(1.0, _longest(below, reach), _longest(above, -reach))
+        fall = 0.0
+        for _ in range(HALVINGS):
+            there = u + alpha * step
+            b, a = problem.slack(there)
+            if b.min(initial=np.inf) > 0.0 and a.min(initial=np.inf) > 0.0:
+                f_new, grad_new = problem.goal(there)
+                evaluations += 1
+                fall = now - _merit(f_new, b, a, mu)
+                if fall >= -ARMIJO * alpha * slope:
+                    break
+            alpha *= 0.5
+        else:
+            if not known.pairs:
+                if mu <= how.last:
+                    met = -slope < ROUNDING * max(1.0, abs(now))  # nothing left that a step could be seen to win
+                    break
+                mu = max(how.fall * mu, how.last)
+            known = Curvature(len(u))
+            continue
+        dual = min(1.0, _longest(z, dz), _longest(y, dy))
+        z, y = _kept(z + dual * dz, mu, b), _kept(y + dual * dy, mu, a)
+        J_new = problem.slopes(there)
+        known.learn(there - u, (grad_new - J_new.T @ (z - y)) - (grad - J.T @ (z - y)))
+        u, f, grad, below, above, J = there, f_new, grad_new, b, a, J_new
+        history.append(f)
+        if fall < how.tolerance * mu:
+            if mu <= how.last:
+                met = True
+                break
+            mu = max(how.fall * mu, how.last)
+    return Found(u, f, done, evaluations, met, tuple(history))
+
+
+def _merit(f: float, below: Array, above: Array, mu: float) -> float:
+    finite = np.log(below[np.isfinite(below)]).sum() + np.log(above[np.isfinite(above)]).sum()
+    return f - mu * float(finite)
+
+
+def _longest(value: Array, change: Array) -> float:
+    """The longest step, up to 1, that keeps value + step·change above (1 − FRACTION) value."""
+    falling = change < 0.0
+    return float(min(1.0, (FRACTION * value[falling] / -change[falling]).min(initial=1.0)))
+
+
+def _kept(multiplier: Array, mu: float, slack: Array) -> Array:
+    """Multipliers within a factor of 1e8 of μ/slack, so that they can neither vanish nor run away."""
+    ideal = mu / slack
+    return np.clip(multiplier, 1e-8 * ideal, 1e8 * ideal)
+
+
+def _descent(A: Array, right: Array) -> Array:
+    add, size = 0.0, float(np.trace(A)) / len(A)
+    while True:
+        try:
+            L = np.linalg.cholesky(A + add * np.eye(len(A)))
+            return np.asarray(np.linalg.solve(L.T, np.linalg.solve(L, right)), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            add = max(1e-10 * size, 10.0 * add)
+
+
+class Curvature:
+    """BFGS from the last steps only: where the goal bends the other way a step teaches nothing, and old steps are forgotten."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.pairs: list[tuple[Array, Array]] = []
+
+    def learn(self, s: Array, y: Array) -> None:
+        if s @ y > TEACHES * np.linalg.norm(s) * np.linalg.norm(y):
+            self.pairs = [*self.pairs[1 - MEMORY :], (s, y)]
+
+    def matrix(self, otherwise: float) -> Array:
+        """H, from `otherwise` times the identity where nothing is known."""
+        scale = otherwise
+        if self.pairs:
+            s, y = self.pairs[-1]
+            scale = float(y @ y / (s @ y))
+        H = np.eye(self.size) * scale
+        for s, y in self.pairs:
+            Hs = H @ s
+            H += np.outer(y, y) / float(s @ y) - np.outer(Hs, Hs) / float(s @ Hs)
+        return H

@@ -1,0 +1,87 @@
+"""A payload as a yardstick, and a payload as the unknown.
+
+A load of known inertia that the machine carries is a wrench it bears: with it on the measured side, drive gains have a scale (Gautier
+and Briot, 2014, ASME J. Dyn. Syst. Meas. Control 136(5)). Turned round, a machine that is known, gains included, weighs what it
+carries: ten parameters of one body, with everything else known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError, Fault, ModelError
+from veridyn.identify.result import Fit
+from veridyn.mechanics.kinematics import body_motion
+from veridyn.model.joint import Body
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+from veridyn.spatial.inertia import INERTIAL, broken_law, inertia_matrix
+from veridyn.spatial.transforms import MDH, Placement
+
+Array = NDArray[np.float64]
+
+
+def carrying(tree: Tree, motion: Motion, body: str, inertia: ArrayLike) -> Motion:
+    """The same motion with a rigid load on `body` whose ten parameters, about that body's origin and in its frame, are known.
+
+    The load enters as the wrench that it puts on the body, so it needs no column and no other model: give the runs with it and those
+    without as one list of motions.
+    """
+    x = np.asarray(inertia, dtype=np.float64)
+    law = (
+        broken_law(x)
+        if x.shape == (10,) and np.isfinite(x).all()
+        else "it takes ten numbers, XX XY XZ YY YZ ZZ MX MY MZ M"
+    )
+    if law:
+        raise ModelError(
+            Fault(f"no load has this inertia: {law}.", where=f"the load on '{body}'", found=f"{x.tolist()}")
+        )
+    J, s, m = np.array(inertia_matrix(x)), x[6:9], x[9]
+    moved = body_motion(tree, motion, body)
+    w, wd, a = moved.omega, moved.omega_dot, moved.acceleration
+    force = m * a + np.cross(wd, s) + np.cross(w, np.cross(w, s))
+    moment = wd @ J.T + np.cross(w, w @ J.T) + np.cross(s, a)
+    own = motion.wrenches.get(body, np.zeros((len(motion), 6)))
+    return replace(motion, wrenches={**motion.wrenches, body: own - np.hstack([force, moment])})
+
+
+def with_payload(
+    machine: Fit | Tree, body: str, placement: Placement | MDH | None = None, name: str = "payload"
+) -> Tree:
+    """A machine that is known, from a fit or with all its values, carrying a body of ten asked parameters fixed to `body`.
+
+    Identify it on runs with the load: what comes out is the load alone, in the frame of `placement`.
+    """
+    tree = machine.identified() if isinstance(machine, Fit) else machine
+    if missing := tree.parameters.missing():
+        raise ModelError(
+            Fault(
+                "the machine must be known to weigh what it carries.",
+                where=tree.name,
+                found=f"no value for {', '.join(missing[:6])}",
+                hint="Identify it without the load first, and pass the fit.",
+            )
+        )
+    tree.index(body)
+    if any(b.name == name for b in tree.bodies):
+        raise DataError(Fault(f"there is a body '{name}' already.", where=tree.name, hint="Give name=."))
+    p = tree.parameters
+    load = Body(name, body, "fixed", placement or MDH())
+    inertia = {b.name: [p[b.parameter(s)] for s in INERTIAL] for b in tree.bodies if b.real}
+    elements = [replace(e, value=p[e.parameter_name]) for e in tree.elements]
+    loaded = Tree.build(
+        [*tree.bodies, load],
+        name=f"{tree.name} with {name}",
+        base=tree.base,
+        gravity=tree.gravity,
+        inertia={k: v for k, v in inertia.items() if broken_law(np.array(v)) is None},
+        elements=elements,
+        transmission=tree.transmission,
+        loops=tree.loops,
+        assembly=tree.assembly,
+    )
+    return loaded.with_parameters(loaded.parameters.known(dict(zip(p.names, p.values.tolist(), strict=True))))

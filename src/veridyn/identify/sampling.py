@@ -1,0 +1,83 @@
+"""How samples become equations: filters, decimation, dead zones, masks, and rows that are projected on a path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.model.tree import Tree
+from veridyn.signals.butterworth import Butterworth, overlap
+
+Array = NDArray[np.float64]
+NO_ROWS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How samples become equations.
+
+    `filter`: columns and measurements go through the same zero-phase filter, side by side (parallel filtering), so that the equations
+    stay true; then every `decimate`-th is kept. `filters`: row → the filter of that row instead; all that enters one row passes one filter,
+    but rows may differ, as where a part that no row models disturbs some of them. `along`: row → other row → signal s of the motion:
+    the equation becomes row + Σ s · other row. Where the other coordinates follow this one, q = q(z), and s = ∂q/∂z, that is
+    the projection (∂q/∂z)ᵀ on the path: what holds a body on its path does no work along it, so forces of the other joints need not be
+    known. `dead_zone`: row → speed below which that row drops its samples, or name of an element → speed of its combination below which
+    every row that feels it does (dry friction is not sign(q̇) at standstill). `drop`: row → mask (N,) of samples that row leaves out; of
+    several motions, one mask over all their samples in order. `trim`: samples left out at each end of each motion, where derivatives and
+    filters start up. `method` "gram" sums products instead of turning factors: faster, half the digits, refused where the condition
+    makes it unsafe.
+    """
+
+    filter: Butterworth | None = None
+    decimate: int = 1
+    dead_zone: Mapping[str, float] = field(default_factory=dict)
+    drop: Mapping[str, ArrayLike] = field(default_factory=dict)
+    trim: int = 0
+    block: int = 4096
+    method: Literal["qr", "gram"] = "qr"
+    filters: Mapping[str, Butterworth | None] = field(default_factory=dict)
+    along: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def filter_of(self, row: str) -> Butterworth | None:
+        """The filter of a row."""
+        return self.filters.get(row, self.filter)
+
+    @property
+    def filtering(self) -> bool:
+        """Whether any row passes a filter."""
+        return self.filter is not None or any(f is not None for f in self.filters.values())
+
+    def margin(self, rate: float) -> int:
+        """Samples on either side of a stretch that its filters reach for."""
+        every = [f for f in (self.filter, *self.filters.values()) if f is not None]
+        return max((overlap(f, rate) for f in every), default=0)
+
+    def path(self, row: str) -> Mapping[str, str]:
+        """The rows that are added to a row, and the signals they are multiplied by."""
+        return self.along.get(row, NO_ROWS)
+
+    def dropped(self, row: str, total: int) -> NDArray[np.bool_]:
+        """The mask of a row over `total` samples of all motions."""
+        return np.asarray(self.drop[row], dtype=bool) if row in self.drop else np.zeros(total, dtype=bool)
+
+    def uses(
+        self, tree: Tree, row: str, qd: Array, numbers: NDArray[np.intp], total: int, before: int = 0
+    ) -> NDArray[np.bool_]:
+        """Which of the samples with these numbers, of `total`, and rates `qd` (…, n) a row takes, before decimation.
+
+        `before`: samples of the motions before this one, which masks count as well.
+        """
+        used = (numbers >= self.trim) & (numbers < total - self.trim)
+        elements = {e.parameter_name: e for e in tree.elements}
+        felt = tree.felt_by(row)
+        for name, speed in self.dead_zone.items():
+            on = elements[name].on if name in elements else {name: 1.0}
+            if felt & on.keys():
+                used &= np.abs(qd @ np.array([on.get(c, 0.0) for c in tree.coordinates])) >= speed
+        if row in self.drop:
+            used &= ~np.asarray(self.drop[row], dtype=bool)[numbers + before]
+        return used

@@ -1,0 +1,248 @@
+"""Which of the motions a machine can make tell most about it, and in which order: greedy D-optimal choice on row factors.
+
+A motion brings the information A_k = Σ_j R_jᵀR_j / σ_j², of columns scaled by typical sizes. With a weak belief to start from, A =
+1/ρ² (each parameter known to ρ typical sizes), the motion that adds most to log det A is taken, then the next. Greedy choice is
+within 1 − 1/e of the best subset, since log det is submodular (Nemhauser, Wolsey and Fisher 1978); exchanges then try to do better.
+Nothing is measured: candidates need coordinates and their rates only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Faults, IdentificationError, did_you_mean
+from veridyn.identify.factor import triangle_of
+from veridyn.identify.grouping import RANK_TOLERANCE, group
+from veridyn.identify.observation import Observation, Sampling, observation
+from veridyn.mechanics.engine import Engine
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Rows, Tree
+from veridyn.progress import Progress, silent
+
+Array = NDArray[np.float64]
+KNOWN = 0.3  # of typical size: a deviation below it counts as determined
+
+
+@dataclass(frozen=True)
+class Stage:
+    """After one more motion: how many base parameters the motions so far excite, and how many of them are determined.
+
+    `gain`: what it added to log det of the information, in nats; `determined`: predicted deviation under 30 % of typical size.
+    """
+
+    motion: str
+    gain: float
+    excited: int
+    determined: int
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Motions in the order to record them. `names`, `sigma` and `typical` are of the base parameters that all of them together excite."""
+
+    stages: tuple[Stage, ...]
+    names: tuple[str, ...]
+    sigma: Array
+    typical: Array
+    left_out: tuple[str, ...]
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        return tuple(stage.motion for stage in self.stages)
+
+    @property
+    def undetermined(self) -> tuple[str, ...]:
+        """Base parameters whose predicted deviation is 30 % of typical size or more."""
+        return tuple(n for n, s, size in zip(self.names, self.sigma, self.typical, strict=True) if s >= KNOWN * size)
+
+    def summary(self) -> str:
+        lines = [f"{'motion':<28}{'gain':>9}{'excited':>9}{'determined':>12}"]
+        lines += [f"{s.motion:<28}{s.gain:9.1f}{s.excited:9d}{s.determined:12d}" for s in self.stages]
+        lines += [f"not taken: {', '.join(self.left_out)}"] if self.left_out else []
+        return "\n".join(lines)
+
+
+def select_motions(
+    tree: Tree,
+    candidates: Mapping[str, Motion | Sequence[Motion]],
+    sigma: Mapping[str, float],
+    count: int | None = None,
+    rows: Rows = "all",
+    *,
+    cost: Mapping[str, float] | None = None,
+    belief: float = 10.0,
+    sampling: Sampling | None = None,
+    engine: Engine = "auto",
+    progress: Progress = silent,
+) -> Selection:
+    """The `count` motions of the candidates (all, where not given) that determine the asked parameters best, in order.
+
+    `sigma`: deviation of each row's equations. `cost`: what each motion costs, such as its time; the gain counts per cost. `belief`:
+    how many typical sizes the parameters may be off before anything is measured.
+    """
+    _check(tree, candidates, sigma, count, cost, belief, rows)
+    wanted = len(candidates) if count is None else count
+    observed: dict[str, Observation] = {}
+    for k, (name, motion) in enumerate(candidates.items()):
+        progress("weighing motions", float(k), float(len(candidates)))
+        observed[name] = observation(tree, unmeasured(motion), rows, sampling, engine=engine)
+    progress("weighing motions", float(len(candidates)), float(len(candidates)))
+    columns = sorted({c for o in observed.values() for c in o.columns})
+    typical = tree.parameters.typical[columns]
+    factor = {name: _factor(o, columns, sigma) for name, o in observed.items()}
+    information = {name: (R * typical).T @ (R * typical) for name, R in factor.items()}
+    start = np.eye(len(columns)) / belief**2
+    price = {name: (cost or {}).get(name, 1.0) for name in candidates}
+    chosen = _greedy(information, start, price, wanted)
+    if wanted < len(candidates) and cost is None:
+        chosen = _greedy({n: information[n] for n in _exchanged(information, start, chosen)}, start, price, wanted)
+    stages, total, R = [], start, np.zeros((0, len(columns)))
+    for name in chosen:
+        before = _log_det(total)
+        total = total + information[name]
+        R = triangle_of(np.vstack([R, factor[name]]))
+        leads, spread = _deviations(R, typical, total)
+        known = int((spread < KNOWN * typical[list(leads)]).sum())
+        stages.append(Stage(name, _log_det(total) - before, len(leads), known))
+    leads, spread = _deviations(R, typical, total)
+    names = tuple(tree.parameters.names[columns[k]] for k in leads)
+    left = tuple(n for n in candidates if n not in chosen)
+    return Selection(tuple(stages), names, spread, typical[list(leads)], left)
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """For one base parameter: its deviation now, and the one motion more that would make it smallest."""
+
+    name: str
+    now: float
+    motion: str
+    then: float
+
+
+def remedies(
+    tree: Tree,
+    have: Motion | Sequence[Motion],
+    candidates: Mapping[str, Motion | Sequence[Motion]],
+    sigma: Mapping[str, float],
+    rows: Rows = "all",
+    *,
+    belief: float = 10.0,
+    sampling: Sampling | None = None,
+    engine: Engine = "auto",
+) -> tuple[Remedy, ...]:
+    """What to record next: for every base parameter that the motions `have` leave undetermined, the candidate that helps it most."""
+    _check(tree, candidates, sigma, None, None, belief, rows)
+    known = observation(tree, unmeasured(have), rows, sampling, engine=engine)
+    others = {name: observation(tree, unmeasured(m), rows, sampling, engine=engine) for name, m in candidates.items()}
+    columns = sorted({c for o in (known, *others.values()) for c in o.columns})
+    typical = tree.parameters.typical[columns]
+    factors = {name: _factor(o, columns, sigma) for name, o in others.items()}
+    R = _factor(known, columns, sigma)
+    start = np.eye(len(columns)) / belief**2 + (R * typical).T @ (R * typical)
+    groups = group(np.vstack([R, *factors.values()]), typical, RANK_TOLERANCE)
+    root = groups.matrix * typical
+
+    def spread(A: Array) -> Array:
+        return np.sqrt(np.einsum("ij,jk,ik->i", root, np.linalg.inv(A), root))
+
+    now = spread(start)
+    then = {name: spread(start + (F * typical).T @ (F * typical)) for name, F in factors.items()}
+    out = []
+    for k, lead in enumerate(groups.kept):
+        if now[k] >= KNOWN * typical[lead]:
+            best = min(then, key=lambda name: then[name][k])
+            out.append(Remedy(tree.parameters.names[columns[lead]], float(now[k]), best, float(then[best][k])))
+    return tuple(out)
+
+
+def unmeasured(motion: Motion | Sequence[Motion]) -> list[Motion]:
+    """The motions with zero for every force: what they would tell does not depend on what is measured."""
+    several = [motion] if isinstance(motion, Motion) else list(motion)
+    return [replace(m, forces=np.zeros_like(m.q)) for m in several]
+
+
+def _factor(o: Observation, columns: list[int], sigma: Mapping[str, float]) -> Array:
+    """The R factor of all rows over the common columns, without the measurement."""
+    R = o.stacked([1.0 / sigma[f.row] for f in o.rows])[:, :-1]
+    wide = np.zeros((len(R), len(columns)))
+    wide[:, [columns.index(c) for c in o.columns]] = R
+    return wide
+
+
+def _greedy(information: Mapping[str, Array], start: Array, price: Mapping[str, float], count: int) -> list[str]:
+    chosen: list[str] = []
+    total = start
+    while len(chosen) < count:
+        left = [n for n in information if n not in chosen]
+        now = _log_det(total)
+        best = max(left, key=lambda n: (_log_det(total + information[n]) - now) / price[n])
+        chosen.append(best)
+        total = total + information[best]
+    return chosen
+
+
+def _exchanged(information: Mapping[str, Array], start: Array, chosen: list[str]) -> list[str]:
+    """The subset after exchanges of one motion for another, as long as one helps."""
+    own = list(chosen)
+    value = _log_det(start + sum(information[n] for n in own))
+    better = True
+    while better:
+        better = False
+        for out in list(own):
+            for other in [n for n in information if n not in own]:
+                tried = [other if n == out else n for n in own]
+                found = _log_det(start + sum(information[n] for n in tried))
+                if found > value + 1e-9 * abs(value):
+                    own, value, better = tried, found, True
+                    break
+            if better:
+                break
+    return own
+
+
+def _deviations(R: Array, typical: Array, total: Array) -> tuple[tuple[int, ...], Array]:
+    """Leads of the groups that R excites, and the deviation of each group under information `total` (of scaled columns)."""
+    groups = group(R, typical, RANK_TOLERANCE)
+    root = groups.matrix * typical
+    return groups.kept, np.sqrt(np.einsum("ij,jk,ik->i", root, np.linalg.inv(total), root))
+
+
+def _log_det(A: Array) -> float:
+    return float(np.linalg.slogdet(A)[1])
+
+
+def _check(
+    tree: Tree,
+    candidates: Mapping[str, Motion | Sequence[Motion]],
+    sigma: Mapping[str, float],
+    count: int | None,
+    cost: Mapping[str, float] | None,
+    belief: float,
+    rows: Rows,
+) -> None:
+    faults = Faults()
+    named = [tree.rows[r] for r in tree.select_rows(rows)]
+    if not candidates:
+        faults.add("there is no motion to choose from.", where="candidates")
+    for row in named:
+        if row not in sigma:
+            faults.add(
+                f"row '{row}' has no deviation.", where="sigma", hint="How noisy a row is decides what it can tell."
+            )
+        elif not (np.isfinite(sigma[row]) and sigma[row] > 0.0):
+            faults.add("a deviation must be positive.", where=f"sigma['{row}']", found=f"{sigma[row]}")
+    if count is not None and not 1 <= count <= len(candidates):
+        faults.add("so many cannot be chosen.", where="count", expected=f"1 to {len(candidates)}", found=f"{count}")
+    for name, price in (cost or {}).items():
+        if name not in candidates:
+            faults.add(f"'{name}' is no candidate.", where="cost", hint=did_you_mean(name, list(candidates)))
+        elif not (np.isfinite(price) and price > 0.0):
+            faults.add("a cost must be positive.", where=f"cost['{name}']", found=f"{price}")
+    if not (np.isfinite(belief) and belief > 0.0):
+        faults.add("it must be positive.", where="belief", found=f"{belief}")
+    faults.raise_if_any(IdentificationError)

@@ -1,0 +1,289 @@
+"""Reports of experiment design: the motion, what it uses of limits, what it promises; trials of designs, filters and cut-offs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.identify.correlation import Growth
+from veridyn.identify.excitation_plan import ExcitationPlan
+from veridyn.identify.excitation_problem import Trajectory
+from veridyn.identify.likelihood import Scan
+from veridyn.report.blocks import Block, Figure, Key, Section, Table, Text, Verdict
+from veridyn.report.drawing import Plot
+from veridyn.report.page import page
+from veridyn.report.plots import Series, bars, curves
+from veridyn.report.words import measured, number, percent, unit_text
+from veridyn.studies.excitation import ExcitationStudy
+from veridyn.studies.filters import FilterComparison
+from veridyn.studies.hexapod_trials import DesignTrials
+from veridyn.studies.result import Result
+from veridyn.studies.trials import Trials
+
+Array = NDArray[np.float64]
+
+CRITERIA = {
+    "d": "D-optimal: the smallest volume of uncertainty",
+    "a": "A-optimal: the smallest sum of variances, in typical sizes",
+    "e": "E-optimal: the best worst direction, in typical sizes",
+    "condition": "the least condition number of the regressor",
+}
+WORDS = {
+    "ols": "least squares",
+    "diagonal": "rows weighted",
+    "rows": "Gauss-Markov across rows",
+    "markov": "Gauss-Markov, rows and time",
+}
+
+
+def excitation_page(study: ExcitationStudy, result: Result, command: str) -> str:
+    """The report of ``veridyn excite``."""
+    plan = study.plan
+    keys = [
+        Key(f"{len(plan.names)}", "base parameters"),
+        Key(f"{number(plan.frequency)} Hz", "frequency of the motion"),
+        Key(f"{number(plan.lead + plan.periods * plan.trajectory.period)} s", "to run it"),
+        Key(percent(100.0 * max(plan.used.values())) + " %", "of the tightest limit used"),
+        Key(number(plan.condition, 3), "condition of the regressor"),
+    ]
+    sections = [
+        Section(
+            "The motion", motion_blocks(study), f"{CRITERIA[plan.criterion]}. One period, once it is at full pace."
+        ),
+        Section("What it promises", promise_blocks(plan)),
+        Section("Limits", limit_blocks(plan), "Enforced on a grid four times as fine as that of the search."),
+        Section("The search", search_blocks(plan)),
+    ]
+    settings = {
+        "criterion": CRITERIA[plan.criterion],
+        "noise": "as the study says"
+        if plan.noise.memory or np.any(plan.noise.covariance != np.eye(len(plan.rows)))
+        else "1 on every row",
+        "recording": f"{plan.periods} periods at {plan.rate:g} Hz",
+    }
+    return page(f"Excitation of “{plan.name}”", judged(study), keys, sections, result, command, settings)
+
+
+def judged(study: ExcitationStudy) -> Verdict:
+    """What the plan is good for."""
+    p = study.plan
+    known = np.isfinite(p.relative_sigma)
+    weak = [name for name, r, k in zip(p.names, p.relative_sigma, known, strict=True) if k and r >= 10.0]
+    findings = [
+        f"{len(p.names)} base parameters, {int((p.relative_sigma < 10.0).sum())} of them promised to better than 10 % of their prior."
+    ]
+    if weak:
+        findings.append("Promised worse than that: " + ", ".join(weak[:12]) + (" …" if len(weak) > 12 else "") + ".")
+    if not known.all():
+        findings.append(f"{int((~known).sum())} have no prior value to compare their deviation with.")
+    findings += [f"Missed: {sentence}" for sentence in study.missed]
+    grade = "poor" if study.missed else "fair" if weak else "good"
+    return Verdict(
+        grade,
+        "The motion keeps every limit and excites every base parameter."
+        if not study.missed
+        else "The motion misses what was asked.",
+        tuple(findings),
+        ("Run trajectory.csv: it starts from rest, and repeats with a period of a whole number of samples.",),
+        (
+            "Promises about noise of positions, elastic modes and what the model leaves out: its deviations count none of them.",
+        ),
+    )
+
+
+def motion_blocks(study: ExcitationStudy) -> list[Block]:
+    """Positions, speeds and accelerations of the designed coordinates over one period, in the form of Fig. 1 of paper 002."""
+    plan = study.plan
+    t = np.linspace(0.0, plan.trajectory.period, 240)
+    return [trajectory_figure(plan.trajectory, plan.coordinates, _kinds(study), t), *_run_up(study)]
+
+
+def trajectory_figure(trajectory: Trajectory, names: tuple[str, ...], kinds: Mapping[str, str], t: Array) -> Figure:
+    """Curves of each kind of coordinate: position, speed, acceleration."""
+    orders = list(trajectory.at(t))
+    orders[0] = orders[0] - trajectory.centre
+    plots: list[Plot] = []
+    for kind, unit in (("sliding", "m"), ("turning", "rad")):
+        own = [k for k, name in enumerate(names) if kinds[name] == kind]
+        for x, what, per in zip(
+            orders, ("position about the centre", "speed", "acceleration"), ("", "/s", "/s²"), strict=True
+        ):
+            if own:
+                shown = [Series(names[k], t, x[:, k], colour=k) for k in own]
+                plots.append(curves(f"{what}, {', '.join(names[k] for k in own)}", shown, "time [s]", f"{unit}{per}"))
+    return Figure(plots, "One period", "Coordinates that are designed.")
+
+
+def _kinds(study: ExcitationStudy) -> dict[str, str]:
+    return dict(zip(study.tree.coordinates, study.tree.coordinate_kinds, strict=True))
+
+
+def _run_up(study: ExcitationStudy) -> list[Block]:
+    plan = study.plan
+    t = np.linspace(0.0, plan.lead + plan.trajectory.period, 300)
+    speed = plan.reference.at(t)[1]
+    shown = [Series(name, t, speed[:, k]) for k, name in enumerate(plan.coordinates)]
+    return [
+        Figure(
+            [curves("speeds from rest", shown, "time [s]", "rad/s, m/s")],
+            "Entered from rest",
+            f"The machine follows the path of the motion from rest and is at full pace after {number(plan.lead, 3)} s.",
+        )
+    ]
+
+
+def promise_blocks(plan: ExcitationPlan) -> list[Block]:
+    """The predicted deviation of each parameter."""
+    rows = []
+    for name, unit, prior, s, r in zip(
+        plan.names, plan.units, plan.priors, plan.sigma, plan.relative_sigma, strict=True
+    ):
+        value, sigma = measured(float(prior), float(s))
+        rows.append([name, value, sigma, percent(float(r)), unit_text(unit)])
+    note = (
+        f"Deviations of the best linear estimate from {plan.periods} periods of {round(plan.rate * plan.trajectory.period)} samples. "
+        "They fall with the square root of the number of periods."
+    )
+    return [Text(note), Table(["parameter", "prior", "deviation", "%", "unit"], rows, left=(0, 4))]
+
+
+def limit_blocks(plan: ExcitationPlan) -> list[Block]:
+    """How much of each limit is used."""
+    ordered = sorted(plan.used.items(), key=lambda item: -item[1])
+    rows = [[name, f"{100.0 * share:.1f}"] for name, share in ordered]
+    return [Table(["limit", "% used"], rows, left=(0,))]
+
+
+def search_blocks(plan: ExcitationPlan) -> list[Block]:
+    """What each start reached."""
+    rows = [
+        [f"{k}", number(goal, 5), f"{100.0 * np.exp(min(plan.goals) - goal):.1f}"]
+        for k, goal in enumerate(plan.goals, 1)
+    ]
+    caption = "Natural logarithms; the last column compares each start with the best, which the plan is made of."
+    return [Table(["start", "criterion", "% of the best"], rows, caption)]
+
+
+def design_trials_blocks(both: DesignTrials, words: Mapping[str, str]) -> list[Block]:
+    """Two designs and four estimators over many trials; `words`: name of a base parameter → how the paper calls it (Fig. 5, Table II)."""
+    s, d = both.statistical, both.deterministic
+    order = _ordered(s.names, words)
+    rows = []
+    for k in order:
+        value, sigma = measured(float(s.truth[k]), float(s.empirical()[k]))
+        other, honest = number(float(d.empirical()[k]), 2), f"{s.honesty()[k]:.2f}"
+        rows.append([words.get(s.names[k], s.names[k]), value, sigma, other, f"{both.ratio[k]:.2f}", honest])
+    table = Table(
+        ["parameter", "truth", "σ, D-optimal", "σ, condition number", "ratio", "stated / empirical"],
+        rows,
+        f"Empirical deviations over {len(s.values['markov'])} trials of each design, estimated by Gauss-Markov across rows and in time.",
+        left=(0,),
+    )
+    plots = [_densities(words.get(s.names[k], s.names[k]), s, d, k) for k in order[:10]]
+    caption = "Normal distributions of the estimates of both designs, as in Fig. 5."
+    return [Figure(plots, "Distributions of the rigid-body parameters", caption), table, *estimator_blocks(s)]
+
+
+def _ordered(names: Sequence[str], words: Mapping[str, str]) -> list[int]:
+    """Numbers of the parameters in the order of `words`, others behind."""
+    wanted = list(words)
+    return sorted(range(len(names)), key=lambda k: wanted.index(names[k]) if names[k] in words else len(wanted) + k)
+
+
+def _densities(name: str, s: Trials, d: Trials, k: int) -> Plot:
+    series = []
+    reach = 3.0 * max(t.empirical()[k] for t in (s, d))
+    for label, t, style in (("D-optimal", s, "line"), ("condition number", d, "dashed")):
+        mean, sigma = float(t.values["markov"][:, k].mean()), float(t.empirical()[k])
+        x = np.linspace(mean - reach, mean + reach, 160)
+        series.append(
+            Series(label, x, np.exp(-0.5 * ((x - mean) / sigma) ** 2) / (sigma * np.sqrt(2.0 * np.pi)), style)
+        )
+    return curves(name, series, "value", "density", low=True, zero=True)
+
+
+def estimator_blocks(s: Trials) -> list[Block]:
+    """How estimators compare: scatter, and what they state of it."""
+    rows = []
+    for key, word in WORDS.items():
+        ratio, honest = s.empirical(key) / s.empirical("ols"), s.honesty(key)
+        rows.append([word, f"{np.median(ratio):.3f}", f"{int((ratio < 1.0).sum())} of {len(s.names)}", *_three(honest)])
+    ignoring = np.sqrt((s.ignoring**2).mean(axis=0)) / s.empirical("rows")
+    rows.append(["Gauss-Markov across rows, memory ignored", "", "", *_three(ignoring)])
+    caption = "Scatter over that of least squares (median, how many are smaller); stated over empirical deviation (median, least, largest)."
+    head = ["estimator", "σ / σ of least squares", "smaller", "stated / empirical", "least", "largest"]
+    return [Table(head, rows, caption, left=(0,))]
+
+
+def _three(x: Array) -> list[str]:
+    return [f"{np.median(x):.2f}", f"{x.min():.2f}", f"{x.max():.2f}"]
+
+
+def filter_blocks(found: FilterComparison) -> list[Block]:
+    """Ways to filter in one table, and their spectra in the form of Fig. 2."""
+    rows = [[r.name, number(r.prediction, 3), number(r.acceleration, 2)] for r in found.rows]
+    table = Table(
+        ["way", "prediction error [N]", "acceleration error [m/s²]"],
+        rows,
+        f"Root mean squares over {found.trials} trials; the prediction is of a circle that was not used, against the true forces.",
+        left=(0,),
+    )
+    return [table, spectrum_figure(found)]
+
+
+def spectrum_figure(found: FilterComparison, harmonics: int = 60) -> Figure:
+    """Amplitudes of a coordinate, its rate and its acceleration, for each way that was kept."""
+    plots = []
+    for order, what in enumerate(("position", "speed", "acceleration")):
+        series = []
+        for name, spectrum in found.spectra.items():
+            shown = spectrum[1 : harmonics + 1, order]
+            f = found.frequency * np.arange(1, len(shown) + 1)
+            series.append(Series(name, f, np.maximum(shown, 1e-12), "line"))
+        plots.append(curves(what, series, "frequency [Hz]", "amplitude", log_y=True))
+    return Figure(
+        plots,
+        "Spectra",
+        "First coordinate, its rate and its acceleration: the explicit filter leaves nothing behind its cut-off.",
+    )
+
+
+def scan_blocks(found: Scan) -> list[Block]:
+    """The staircase of the cut-off: what BIC, AIC and the bare cost prefer."""
+    keep, chosen = found.harmonics >= found.chosen, found.harmonics == found.chosen
+    costs = {"cost (24)": found.cost, "AIC": found.aic, "BIC": found.bic}
+    series = [Series(label, found.harmonics[keep], y[keep] - float(y[chosen][0])) for label, y in costs.items()]
+    text = (
+        f"The cost alone prefers {found.least('cost')} harmonics, AIC {found.least('aic')} and BIC {found.least('bic')}. "
+        "Fewer than the chosen number cost orders of magnitude more and are not shown."
+    )
+    caption = "Each harmonic is one bin of the DFT: the cost is a staircase."
+    return [
+        Text(text),
+        Figure([curves("above the chosen cut-off", series, "harmonics", "cost")], "Cut-off as an unknown", caption),
+    ]
+
+
+def growth_blocks(found: Sequence[Growth], words: Mapping[str, str]) -> list[Block]:
+    """The condition of the correlation matrix (11) while a model grows."""
+    rows = [
+        [
+            g.added,
+            f"{g.parameters}",
+            number(g.condition, 3),
+            f"{g.largest:.3f}",
+            " and ".join(words.get(n, n) for n in g.between),
+        ]
+        for g in found
+    ]
+    caption = "A step that makes the condition jump adds a parameter that this motion cannot tell from the others."
+    return [Table(["added", "parameters", "condition of ρ", "largest |ρ|", "between"], rows, caption, left=(0, 4))]
+
+
+def ratio_bars(both: DesignTrials, words: Mapping[str, str]) -> Plot:
+    """Deviation of one design over that of the other, parameter by parameter."""
+    order = _ordered(both.statistical.names, words)
+    names = [words.get(both.statistical.names[k], both.statistical.names[k]) for k in order]
+    return bars("D-optimal over condition number", names, {"ratio of deviations": both.ratio[order]}, "ratio")

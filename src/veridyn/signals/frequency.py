@@ -1,0 +1,231 @@
+"""Periodic data: whole periods averaged, the noise they show, and whether they really repeat.
+
+With x_k(t) the k-th of N_m periods of N samples, the mean over periods is x̄ and the covariance of one sample's noise is
+
+    Σ_ij = 1/(N (N_m − 1)) Σ_k Σ_t (x_k,i − x̄_i)(x_k,j − x̄_j)          (paper 002, 3.2, both of its formulas with this factor)
+
+over all channels, so that positions and forces may be correlated with each other. The mean has Σ/N_m. A period that is not the nominal one
+turns every harmonic by the same share from period to period; that share is estimated from the phases, with its deviation, and leakage is
+the power it puts beside the harmonics. Averages, filters and fits at the nominal frequency are all wrong by it (fact 4.5: 0.5 % of the
+period give 1 to 3 % of the acceleration), so it is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
+
+Array = NDArray[np.float64]
+
+SURE = 5.0  # deviations from which a period counts as wrong
+MATTERS = 1e-5  # of the period: smaller errors are told by the estimate alone
+LEAKS = 10.0  # times the power of noise beside the harmonics
+STANDS_OUT = 100.0  # times the variance of noise: a harmonic whose phase counts
+FEWEST = 4  # bins beyond the harmonics that say how strong noise is
+HIGHEST = 12  # harmonics whose phases are looked at
+
+
+@dataclass(frozen=True, eq=False)
+class Periods:
+    """N_m periods of k channels, averaged.
+
+    `mean` (N, k); `covariance` (k, k) of the noise of one sample, not of the mean; `deviations` (N_m, N, k) from the mean, whose noise has
+    (1 − 1/N_m) Σ. `period_error`: the share by which the true period is longer than the nominal one, and `period_error_sigma` its
+    deviation. `leakage`: power beside the harmonics over that of noise farther away, the largest of all channels; 1 where nothing leaks.
+    """
+
+    names: tuple[str, ...]
+    rate: float
+    mean: Array
+    covariance: Array
+    deviations: Array
+    period_error: float
+    period_error_sigma: float
+    leakage: float
+
+    @property
+    def periods(self) -> int:
+        return len(self.deviations)
+
+    @property
+    def samples(self) -> int:
+        """Of one period."""
+        return len(self.mean)
+
+    @property
+    def frequency(self) -> float:
+        return self.rate / self.samples
+
+    @property
+    def t(self) -> Array:
+        """(N,) from the start of a period."""
+        return np.arange(self.samples) / self.rate
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the data are as periodic as they are said to be."""
+        wrong = abs(self.period_error) > max(SURE * self.period_error_sigma, MATTERS)
+        return not wrong and self.leakage < LEAKS
+
+    def part(self, names: Sequence[str]) -> Periods:
+        """Some of the channels."""
+        at = [self.names.index(name) for name in names]
+        return Periods(
+            tuple(names),
+            self.rate,
+            self.mean[:, at],
+            self.covariance[np.ix_(at, at)],
+            self.deviations[:, :, at],
+            self.period_error,
+            self.period_error_sigma,
+            self.leakage,
+        )
+
+
+def samples_of_period(rate: float, frequency: float) -> int:
+    """How many samples a period has; refused where that is not a whole number."""
+    count = rate / frequency if frequency > 0.0 else np.nan
+    if not (np.isfinite(count) and abs(count - round(count)) <= 1e-6 * count and round(count) >= 2):
+        raise DataError(
+            Fault(
+                "the period does not fit the sampling, so periods cannot be averaged.",
+                where="periodic data",
+                expected=f"a whole number of samples at {rate:g} Hz",
+                found=f"{count:.9g} at {frequency:g} Hz",
+                hint="Sample synchronously, or resample the log at a whole multiple of its frequency.",
+            )
+        )
+    return round(count)
+
+
+def averaged(
+    channels: Mapping[str, ArrayLike] | ArrayLike,
+    rate: float,
+    frequency: float,
+    *,
+    skip: int = 0,
+    names: Sequence[str] = (),
+) -> Periods:
+    """Whole periods of all channels, (T,) each or (T, k) together, from sample `skip` on; a rest behind the last whole period is left out.
+
+    Refused: channels of different length, a period that does not fit the sampling, and a single period, which cannot show its own noise.
+    A period that is not what it is said to be is warned of.
+    """
+    table, own = _table(channels, names)
+    count = samples_of_period(rate, frequency)
+    periods = (len(table) - skip) // count
+    if periods < 2:
+        raise DataError(
+            Fault(
+                "there is only one whole period." if periods == 1 else "there is no whole period.",
+                where="periodic data",
+                expected=f"at least two periods of {count} samples, which show their noise by their difference",
+                found=f"{len(table) - skip} samples" + (f" behind the first {skip}" if skip else ""),
+                hint="Record more periods; with one alone, give the noise's covariance to the estimator.",
+            )
+        )
+    x = table[skip : skip + periods * count].reshape(periods, count, -1)
+    mean = x.mean(axis=0)
+    deviations = x - mean
+    flat = deviations.reshape(-1, x.shape[2])
+    covariance = flat.T @ flat / (count * (periods - 1))
+    error, sigma = _period_error(x)
+    found = Periods(own, float(rate), mean, covariance, deviations, error, sigma, _leakage(x))
+    if not found.repeats:
+        warn(
+            DataWarning,
+            Fault(
+                "the data do not repeat with the stated period.",
+                where="periodic data",
+                expected=f"{count / rate:.9g} s",
+                found=f"{(1.0 + error) * count / rate:.9g} s ± {sigma * count / rate:.2g}, leakage {found.leakage:.3g} times the noise",
+                hint="Sample synchronously, resample with the true period, or leave out the start, where the motion is not yet periodic.",
+            ),
+        )
+    return found
+
+
+def _table(channels: Mapping[str, ArrayLike] | ArrayLike, names: Sequence[str]) -> tuple[Array, tuple[str, ...]]:
+    faults = Faults()
+    if isinstance(channels, Mapping):
+        columns = {str(name): np.asarray(x, dtype=np.float64).ravel() for name, x in channels.items()}
+        longest = max((len(x) for x in columns.values()), default=0)
+        for name, x in columns.items():
+            if len(x) < longest:
+                faults.add(
+                    f"the log of '{name}' is shorter than the others.",
+                    where="periodic data",
+                    expected=f"{longest} samples",
+                    found=f"{len(x)}",
+                    hint="Cut all channels to the common time, or read them from one log with vd.resample.",
+                )
+        faults.raise_if_any(DataError)
+        table, own = np.column_stack(list(columns.values())), tuple(columns)
+    else:
+        table = np.asarray(channels, dtype=np.float64)
+        table = table[:, None] if table.ndim == 1 else table
+        own = tuple(names) or tuple(f"channel {k + 1}" for k in range(table.shape[1]))
+    if table.ndim != 2 or len(own) != table.shape[1]:
+        faults.add(
+            "it is not a table of channels.",
+            where="periodic data",
+            expected="(T, k) and k names",
+            found=f"{table.shape} and {len(own)} names",
+        )
+    elif not np.isfinite(table).all():
+        first = int(np.argmin(np.isfinite(table).all(axis=0)))
+        faults.add("it holds values that are not finite.", where=f"periodic data, '{own[first]}'")
+    faults.raise_if_any(DataError)
+    return table, own
+
+
+def _period_error(x: Array) -> tuple[float, float]:
+    """The share by which the period is too short or long, from how the phases of harmonics turn from period to period.
+
+    A motion of period (1 + ε) T seen through windows of T turns harmonic h by −2πhε from one to the next. Each turning angle is weighed by
+    what noise allows, as the bins beyond the harmonics show it.
+    """
+    periods, count, _ = x.shape
+    top = min(HIGHEST, (count - 1) // 4)
+    whole = np.fft.rfft(x, axis=1)
+    c = whole[:, 1 : top + 1]
+    mean = c.mean(axis=0)
+    beyond = whole[:, top + 1 : 5 * top + 1]  # where there is noise alone, whatever the period is
+    if beyond.shape[1] < FEWEST:
+        return 0.0, np.inf
+    scatter = np.abs(beyond - beyond.mean(axis=0)) ** 2
+    noise = scatter.sum(axis=0).mean(axis=0) / (periods - 1) / 2.0  # of the real or the imaginary part of a coefficient
+    size = np.abs(mean) ** 2
+    # a phase is one only where the harmonic stands out of the noise
+    strong = (size > 1e-6 * size.max(axis=0, initial=0.0)) & (size > STANDS_OUT * noise / periods)
+    angle = np.imag(c * np.conj(mean)) / np.where(strong, size, 1.0)  # (periods, harmonics, channels), small
+    when = np.arange(periods) - (periods - 1) / 2.0
+    turn = np.tensordot(when, angle, axes=1) / (when**2).sum()  # per period
+    h = np.arange(1, top + 1)[:, None]
+    rounding = 1e-30 * float(size.max(initial=0.0)) + np.finfo(float).tiny
+    weight = np.where(strong, (2.0 * np.pi * h) ** 2 * size * (when**2).sum() / (noise + rounding), 0.0)
+    if not weight.sum() > 0.0:
+        return 0.0, np.inf
+    error = -turn / (2.0 * np.pi * h)
+    return float((weight * error).sum() / weight.sum()), float(1.0 / np.sqrt(weight.sum()))
+
+
+def _leakage(x: Array) -> float:
+    """Power in the bins beside the first harmonics of the whole record, over the median power between all harmonics."""
+    periods, count, k = x.shape
+    power = np.abs(np.fft.rfft(x.reshape(periods * count, k), axis=0)) ** 2
+    bins = np.arange(len(power))
+    between = bins % periods != 0
+    if periods < 3:
+        return 1.0  # with two periods the only bin between harmonics is beside both
+    harmonics = periods * np.arange(1, min(HIGHEST, (count - 1) // 2) + 1)
+    beside = np.concatenate([harmonics - 1, harmonics + 1])
+    far = between & ~np.isin(bins, beside) if periods > 3 else between & (bins > harmonics[-1] + 1)
+    # a median of χ² with two degrees of freedom is 0.693 of its mean; rounding is the floor of data without noise
+    floor = np.median(power[far], axis=0) / np.log(2.0) + 1e-24 * power.max(axis=0)
+    return float((power[beside].mean(axis=0) / floor).max(initial=1.0))

@@ -1,0 +1,179 @@
+"""A log as recorded, made fit to be filtered: cut where nothing was measured, mended where that is honest, and told.
+
+mended(log, Mending(...)) → pieces without resets, gaps, repeated stamps or missing values, and what was done to get them.
+Nothing is done that the settings do not say, and nothing is done silently. Whatever the settings refuse is raised, all at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, Fault
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.signals.findings import Finding, Findings
+from veridyn.signals.outliers import spikes
+from veridyn.signals.quality import DEFAULT, Limits, inspect
+
+Array = NDArray[np.float64]
+BRIDGED = 0.02  # s: a span that motion of some hertz crosses as a straight line; never called a hole (chosen)
+SHORTEST = 100  # samples; a shorter piece says less than the ends of its filters cost (chosen)
+
+
+@dataclass(frozen=True)
+class Mending:
+    """What is done about each kind of trouble.
+
+    `max_gap` (s): the longest span that interpolation may bridge; by default five median steps or 20 ms, whichever is longer.
+    """
+
+    duplicates: Literal["refuse", "drop"] = "refuse"
+    backwards: Literal["refuse", "cut"] = "refuse"
+    gaps: Literal["cut", "bridge", "refuse"] = "cut"
+    max_gap: float | None = None
+    missing: Literal["refuse", "cut"] = "refuse"
+    spikes: Literal["repair", "keep", "refuse"] = "repair"
+    dead: Literal["refuse", "warn"] = "refuse"
+    limits: Limits = DEFAULT
+
+
+@dataclass(frozen=True)
+class Mended:
+    """The pieces, in order, and what was found and done, each as a fault that did not have to be raised."""
+
+    pieces: tuple[Experiment, ...]
+    told: tuple[Fault, ...]
+    findings: Findings
+
+
+def mended(log: Experiment, how: Mending | None = None) -> Mended:
+    """The pieces of a log that can be filtered and differentiated."""
+    rule = how or Mending()
+    found = inspect(log, rule.limits)
+    refused = [_with_way_out(f) for f in found if _refuses(f.kind, rule)]
+    if refused:
+        raise DataError(refused, log.name)
+    told = [f.fault for f in found if f.severity != "note"]
+    parts = _split_at_resets(log, told) if found.of("backwards") else [log]
+    done: list[Experiment] = []
+    for part in parts:
+        whole = Experiment({c.name: _mended(c, rule) for c in part.channels.values()}, part.name, part.notes)
+        done += _pieces(whole, _holes(part, rule), told)
+    if not done:
+        raise DataError(
+            Fault(
+                "nothing is left of it that could be filtered.",
+                log.name,
+                f"a piece of at least {SHORTEST} samples without a gap",
+                hint="Bridge its gaps (gaps: bridge), or record again.",
+            )
+        )
+    return Mended(tuple(done), tuple(told), found)
+
+
+def _refuses(kind: str, rule: Mending) -> bool:
+    answers = {
+        "duplicate": rule.duplicates,
+        "backwards": rule.backwards,
+        "gap": rule.gaps,
+        "nan": rule.missing,
+        "spike": rule.spikes,
+        "constant": rule.dead,
+    }
+    return kind == "clock nan" or answers.get(kind) == "refuse"
+
+
+def _with_way_out(f: Finding) -> Fault:
+    """A refusal, with the setting that would go on all the same."""
+    ways = {
+        "duplicate": "duplicates: drop",
+        "backwards": "backwards: cut",
+        "gap": "gaps: cut",
+        "nan": "missing: cut",
+        "spike": "spikes: repair",
+        "constant": "dead: warn",
+    }
+    return replace(f.fault, hint=f"{f.fault.hint} Or go on with '{ways[f.kind]}'.") if f.kind in ways else f.fault
+
+
+def _mended(channel: Channel, rule: Mending) -> Channel:
+    """Without repeated stamps and missing values; spikes bridged from their neighbours."""
+    keep = np.isfinite(channel.values)
+    keep[1:] &= np.diff(channel.t) > 0.0
+    t, x = channel.t[keep], channel.values[keep]
+    if rule.spikes == "repair" and len(x) > 4:
+        bad = spikes(x, rule.limits.spike)
+        if len(bad):
+            good = np.delete(np.arange(len(x)), bad)
+            x = x.copy()
+            x[bad] = np.interp(t[bad], t[good], x[good])
+    return replace(channel, t=t, values=x)
+
+
+def _split_at_resets(log: Experiment, told: list[Fault]) -> list[Experiment]:
+    channels = list(log.channels.values())
+    first = channels[0].t
+    if any(c.t is not first and not np.array_equal(c.t, first) for c in channels):
+        raise DataError(
+            Fault(
+                "its clock was reset, and its channels have clocks of their own, so the pieces cannot be matched.",
+                log.name,
+                hint="Cut the files where the clock was reset, and give them as logs of their own.",
+            )
+        )
+    bounds = [0, *(np.flatnonzero(np.diff(first) < 0.0) + 1), len(first)]
+    told.append(Fault(f"cut into {len(bounds) - 1} pieces where its clock was reset.", log.name))
+    return [
+        Experiment({c.name: replace(c, t=c.t[a:b], values=c.values[a:b]) for c in channels}, log.name, log.notes)
+        for a, b in pairwise(bounds)
+    ]
+
+
+def _holes(log: Experiment, rule: Mending) -> list[tuple[float, float]]:
+    """Spans without a measurement of some channel, in order, joined where they overlap."""
+    found: list[tuple[float, float]] = []
+    for channel in log.channels.values():
+        keep = np.isfinite(channel.values)
+        t = channel.t[keep]
+        steps = np.diff(t)
+        if len(steps) == 0:
+            continue
+        usual = float(np.median(np.diff(channel.t)[np.diff(channel.t) > 0.0])) if len(channel) > 2 else 0.0
+        limit = rule.max_gap if rule.max_gap is not None else max(rule.limits.gap * usual, BRIDGED)
+        if rule.gaps == "bridge":
+            limit = np.inf
+        # Missing values are holes however short, gaps in the clock only where they are long.
+        numbers = np.flatnonzero(keep)
+        missing = np.diff(numbers) > 1
+        found += [(float(t[k]), float(t[k + 1])) for k in np.flatnonzero((steps > limit) | missing)]
+    joined: list[tuple[float, float]] = []
+    for start, end in sorted(found):
+        if joined and start < joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _pieces(log: Experiment, holes: Sequence[tuple[float, float]], told: list[Fault]) -> list[Experiment]:
+    if not holes:
+        return [log]
+    edges = [-np.inf, *(x for hole in holes for x in hole), np.inf]
+    out, short = [], 0
+    for a, b in zip(edges[::2], edges[1::2]):
+        channels = {}
+        for c in log.channels.values():
+            inside = (c.t >= a) & (c.t <= b)
+            channels[c.name] = replace(c, t=c.t[inside], values=c.values[inside])
+        if min(len(c) for c in channels.values()) < SHORTEST:
+            short += max(len(c) for c in channels.values())
+        else:
+            out.append(Experiment(channels, log.name, log.notes))
+    left = f", and {short} samples left out in pieces shorter than {SHORTEST}" if short else ""
+    told.append(Fault(f"cut into {len(out)} pieces where {len(holes)} span(s) hold no measurement{left}.", log.name))
+    return out

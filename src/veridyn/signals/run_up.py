@@ -1,0 +1,52 @@
+"""A periodic motion entered along its own path: from rest, slowly first, at full pace after `lead` seconds.
+
+    x(t) = p(τ(t)),   τ' = s(t/lead) with s = 10u³ − 15u⁴ + 6u⁵ from 0 to 1,   τ(lead) = offset
+
+The path is that of the periodic motion, so whatever holds of its positions (ranges, workspace, distances) holds from the first moment; the
+machine stands at p(offset − lead/2) before. Derivatives are exact: ẋ = ṗ τ', ẍ = p̈ τ'² + ṗ τ''.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+class Periodic(Protocol):
+    """A motion that repeats itself."""
+
+    @property
+    def period(self) -> float: ...
+
+    def at(self, t: ArrayLike) -> tuple[Array, Array, Array]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class RunUp:
+    """`motion` entered from rest along its path; at `lead` seconds its own time is `offset`."""
+
+    motion: Periodic
+    lead: float
+    offset: float = 0.0
+
+    @property
+    def period(self) -> float:
+        return self.motion.period
+
+    def at(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """x, ẋ and ẍ at the times `t` of any shape, each of shape (…, n)."""
+        times = np.asarray(t, dtype=np.float64)
+        if self.lead == 0.0:
+            return self.motion.at(times + self.offset)
+        u = np.clip(times / self.lead, 0.0, 1.0)
+        pace = u**3 * (10.0 - 15.0 * u + 6.0 * u**2)
+        change = 30.0 * (u * (1.0 - u)) ** 2 / self.lead
+        own = np.where(times >= self.lead, times - self.lead, self.lead * (u**4 * (2.5 - 3.0 * u + u**2) - 0.5))
+        p, pd, pdd = self.motion.at(own + self.offset)
+        pace, change = pace[..., None], change[..., None]
+        return p, pd * pace, pdd * pace**2 + pd * change

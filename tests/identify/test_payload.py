@@ -1,0 +1,120 @@
+"""Payloads: gains from a known one, a load from known gains; against inverse dynamics of a machine that has the load as a body."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import veridyn as vd
+from identify.smooth_arm import clean, noisy, truth
+from veridyn.errors import DataError, IdentificationWarning, ModelError
+from veridyn.identify.estimate import identify
+from veridyn.identify.instrumental import Instrumental
+from veridyn.identify.payload import carrying, with_payload
+from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.spatial.inertia import INERTIAL, from_centre
+
+GAINS = np.array([30.0, 28.0, 12.0, 5.0])  # N*m/A
+LOAD = from_centre(1.2, (0.03, -0.02, 0.08), np.diag([0.004, 0.005, 0.003]))
+
+
+def loaded_truth():
+    """The arm with the load as a fixed body of its own."""
+    tree = truth()
+    inertia = {b.name: [tree.parameters[b.parameter(s)] for s in INERTIAL] for b in tree.bodies}
+    elements = [replace(e, value=tree.parameters[e.parameter_name]) for e in tree.elements]
+    bodies = [*tree.bodies, vd.Body("payload", "4", "fixed")]
+    return vd.Tree.build(bodies, inertia={**inertia, "payload": LOAD}, elements=elements)
+
+
+def driven(rng=None, loaded=False, size=0.3):
+    """Currents of a run with or without the load, and no torques at all."""
+    seed = 1 if loaded else 0
+    motion = clean(1500, seed)
+    exact = replace(motion, forces=inverse_dynamics(loaded_truth() if loaded else truth(), motion))
+    felt = exact if rng is None else noisy(rng, exact, size)
+    currents = {f"i{k}": felt.forces[:, k - 1] / GAINS[k - 1] for k in range(1, 5)}
+    return replace(motion, forces=None, signals=currents)
+
+
+def unknown(gains=None):
+    """The arm with nothing known but, where given, its gains."""
+    elements = [replace(e, value=float("nan")) for e in truth().elements]
+    elements += [
+        vd.drive_gain(f"q{k}", f"i{k}", np.nan if gains is None else gains[k - 1], f"K{k}") for k in range(1, 5)
+    ]
+    tree = vd.Tree.build(truth().bodies, name="arm", elements=elements)
+    return tree if gains is None else tree.with_parameters(tree.parameters.known([f"K{k}" for k in range(1, 5)]))
+
+
+def test_a_load_is_the_wrench_that_inverse_dynamics_of_a_body_says():
+    motion = clean(200, 3)
+    bare = replace(motion, forces=None)
+    assert inverse_dynamics(truth(), carrying(truth(), bare, "4", LOAD)) == pytest.approx(
+        inverse_dynamics(loaded_truth(), bare), rel=1e-11, abs=1e-12
+    )
+    pushed = replace(bare, wrenches={"4": np.ones((200, 6))})
+    both = carrying(truth(), pushed, "4", LOAD).wrenches["4"]
+    assert both == pytest.approx(1.0 + carrying(truth(), bare, "4", LOAD).wrenches["4"], rel=1e-12)
+
+
+IV = Instrumental(reference="measured")
+
+
+def test_gains_from_a_known_payload():
+    """One run without and one with a load of 1.2 kg: exact without noise, and within their deviations with it.
+
+    Least squares, whose columns hold the noise of the currents, finds gains that are too small by many deviations, and warns.
+    """
+    tree = unknown()
+    exact = identify(tree, [driven(), carrying(tree, driven(loaded=True), "4", LOAD)], estimator="iv", settings=IV)
+    at = [exact.names.index(f"K{k}") for k in range(1, 5)]
+    assert exact.values[at] == pytest.approx(GAINS, rel=1e-7)
+    scores, least = [], []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        runs = [driven(rng), carrying(tree, driven(rng, loaded=True), "4", LOAD)]
+        fit = identify(tree, runs, estimator="iv", settings=IV)
+        scores.append((fit.values[at] - GAINS) / fit.sigma[at])
+        if seed < 3:
+            with pytest.warns(IdentificationWarning, match=r"drive gains K1, K2, K3, K4: the currents[\s\S]*too small"):
+                plain = identify(tree, runs)
+            least.append((plain.values[at] - GAINS) / plain.sigma[at])
+    print(
+        f"error over deviation, rms: iv {np.sqrt(np.mean(np.square(scores))):.2f}, wls {np.sqrt(np.mean(np.square(least))):.1f}"
+    )
+    print(f"mean: iv {np.mean(scores, axis=0).round(2)}, wls {np.mean(least, axis=0).round(1)}")
+    assert np.mean(np.square(scores)) < 2.0  # 12 logs of 4 gains: 1 ± 0.2 if they were independent
+    assert (np.mean(least, axis=0) < -2.0).all()
+
+
+def test_a_payload_from_known_gains():
+    """The arm fitted without the load, then everything known but what it carries: mass and first moments, ten parameters in all."""
+    arm = identify(unknown(GAINS), driven())
+    tree = with_payload(arm, "4")
+    assert [tree.parameters.names[k] for k in tree.parameters.select("asked")] == [f"{s}_payload" for s in INERTIAL]
+    fit = identify(tree, driven(loaded=True))
+    found = dict(zip(fit.names, fit.values, strict=True))
+    assert found["M_payload"] == pytest.approx(1.2, rel=1e-6)
+    assert fit.base.reduce(
+        tree.parameters.replacing(dict(zip([f"{s}_payload" for s in INERTIAL], LOAD))).values
+    ) == pytest.approx(fit.values, rel=1e-5, abs=1e-8)
+    rng = np.random.default_rng(0)
+    arm = identify(unknown(GAINS), driven(rng))
+    noisy_fit = identify(with_payload(arm, "4"), driven(rng, loaded=True))
+    mass = noisy_fit.values[noisy_fit.names.index("M_payload")]
+    print(f"payload {mass:.4f} kg, true 1.2")
+    assert mass == pytest.approx(1.2, rel=0.02)
+
+
+def test_loads_that_cannot_be_are_refused():
+    with pytest.raises(ModelError, match=r"the load on '4': no load has this inertia: the mass is -1 kg"):
+        carrying(truth(), clean(50), "4", [0.0] * 9 + [-1.0])
+    with pytest.raises(ModelError, match="it takes ten numbers"):
+        carrying(truth(), clean(50), "4", [1.0, 2.0])
+    with pytest.raises(ModelError, match="must be known to weigh what it carries"):
+        with_payload(unknown(), "4")
+    with pytest.raises(DataError, match="there is a body '3' already"):
+        with_payload(truth(), "4", name="3")
