@@ -10,12 +10,19 @@ from __future__ import annotations
 import ast
 import logging
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+from veridyn.files.native_schema import model_schema
+from veridyn.studies.config_reference import reference
+
+sys.path.insert(0, str(Path(__file__).parent))
+from model_keys import model_page
 
 log = logging.getLogger("mkdocs.hooks.veridyn")
 NAME = re.compile(r"`(veridyn(?:\.\w+)+)`")
@@ -40,8 +47,21 @@ ROOMS = (
 )
 
 
+STUDY = """# The study file
+
+One YAML file says what is studied, from which logs, and how. Unknown keys are refused by line; every default is here, and
+`veridyn identify STUDY.yaml --show` prints them in place. `veridyn new MODEL LOG` writes a file to start from, and `veridyn schema study`
+prints the JSON schema for editors. This page is written from the code.
+
+"""
+
+
 def on_config(config: MkDocsConfig, **_: Any) -> MkDocsConfig:
-    pages: list[Any] = ["reference/index.md"]
+    pages: list[Any] = [
+        "reference/index.md",
+        {"The study file": "study-file.md"},
+        {"Keys of the model file": "model-keys.md"},
+    ]
     pages += [{f"veridyn.{room}": f"reference/{room}.md"} for room in ROOMS if _modules(room)]
     assert config.nav is not None
     config.nav = [*config.nav, {"Reference": pages}]
@@ -62,6 +82,8 @@ def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
         content += [f"::: {name}\n" for name in modules]
         files.append(File.generated(config, f"reference/{room}.md", content="\n".join(content)))
     files.append(File.generated(config, "reference/index.md", content="\n".join(lines)))
+    files.append(File.generated(config, "study-file.md", content=STUDY + reference()))
+    files.append(File.generated(config, "model-keys.md", content=model_page(model_schema())))
     return files
 
 
@@ -85,6 +107,8 @@ def _exists(parts: list[str]) -> bool:
         return False
     defined = ast.parse(module.read_text(encoding="utf-8")).body
     names = {node.name for node in defined if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    names |= {t.id for node in defined if isinstance(node, ast.Assign) for t in node.targets if isinstance(t, ast.Name)}
+    names |= {n.target.id for n in defined if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
     return len(parts) == 1 or parts[1] in names
 
 

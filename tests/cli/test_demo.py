@@ -62,3 +62,12 @@ def test_an_impossible_folder_is_noticed_before_anything_is_simulated(
     failed = CliRunner().invoke(app, ["demo", "arm", "--out", str(tmp_path / "runs")])
     assert failed.exit_code == 2
     assert "no run folder can be made there" in failed.stderr
+
+
+@pytest.mark.slow
+def test_the_car_ends_well(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["demo", "car", "--out", str(tmp_path), "--seed", "1", "--quick"])
+    assert done.exit_code == 0, done.output
+    result = json.loads((tmp_path / "car-001" / "result.json").read_text(encoding="utf-8"))
+    assert result["figures"]["parameters_asked"] == 33 and result["figures"]["worst_cross_validation_percent"] < 5.0
+    assert done.stdout.splitlines()[-1] == str(tmp_path / "car-001" / "report.html")

@@ -43,3 +43,11 @@ def test_a_bad_model_ends_with_2_and_all_its_faults(tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert done.stderr.startswith("ModelError: bad.yaml, 2 faults:")
     assert done.stdout == ""
+
+
+def test_loops_are_shown() -> None:
+    done = CliRunner().invoke(app, ["model", "show", ARM.replace("arm.yaml", "linkage.yaml")])
+    assert done.exit_code == 0, done.output
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert ["pin", "turning", "coupler", "rocker"] in lines
+    assert "1 degree of freedom: q1" in done.stdout

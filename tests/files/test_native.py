@@ -296,6 +296,26 @@ def test_round_trip_of_random_trees(k: int) -> None:
     assert_same(tree, parse_model(model_text(tree), source="x"))
 
 
+def test_round_trip_of_friction_of_each_direction_and_stribeck() -> None:
+    text = """
+veridyn: 1
+bodies:
+  - {name: "1", antecedent: ground, joint: turning}
+elements:
+  - {kind: coulomb_forward, on: q1, value: 0.5}
+  - {kind: coulomb_backward, on: q1}
+  - {kind: damper_forward, on: q1, value: 0.1}
+  - {kind: damper_backward, on: q1, value: 0.2}
+  - {kind: stribeck, on: q1, speed: 0.05, value: 0.3}
+"""
+    tree = parse_model(text, source="x")
+    assert tree.parameters.names[-5:] == ("fsp_q1", "fsn_q1", "hp_q1", "hn_q1", "fst_q1")
+    assert tree.elements[-1].speed == 0.05
+    assert_same(tree, parse_model(model_text(tree), source="x"))
+    with pytest.raises(ModelError, match=r"\(line 10\): a Stribeck curve needs the speed"):
+        parse_model(text.replace("speed: 0.05, ", ""), source="x")
+
+
 def test_round_trip_of_estimates_no_body_can_have() -> None:
     tree = parse_model(
         HEAD + "bodies:\n  - {name: 1, joint: turning, inertia: {mass: 1, about_centre: [1, 0, 0, 1, 0, 1]}}\n"
@@ -516,7 +536,7 @@ CASES = {
     "unknown key at the top": (
         ONE + "element: []\n",
         "bad.yaml, line 4: there is no key 'element' here.\nKnown: veridyn, name, base, gravity, constants, bodies, elements, parameters, "
-        "transmission. Did you mean 'elements'?",
+        "transmission, loops, assembly. Did you mean 'elements'?",
     ),
     "unknown key of a body": (
         HEAD + "bodies:\n  - name: a\n    joint: turning\n    antecedant: ground\n",

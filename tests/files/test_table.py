@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from veridyn.errors import DataError, FileError
-from veridyn.files.table import load_log, save_log
+from veridyn.files.table import load_log, save_log, split_header
 from veridyn.model.experiment import Channel, Experiment
 
 
@@ -217,3 +217,11 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path):
     with pytest.raises(FileError, match=r"it cannot be written"):
         save_log(random_log(), tmp_path / "nowhere" / "log.csv")
     assert not any(tmp_path.iterdir())
+
+
+def test_brackets_hold_a_unit_or_number_a_column() -> None:
+    assert split_header("speed [km/h]") == ("speed", "km/h")
+    assert split_header("slip [1]") == ("slip", "1")
+    assert split_header("position[1]") == ("position[1]", "")
+    assert split_header("t[s]") == ("t", "s")
+    assert split_header("plain") == ("plain", "")

@@ -1,12 +1,16 @@
 """A KUKA LWR4+ with joint torque sensors: what is learned from slow motion, tried on faster motion, beside its drawing."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import veridyn as vd
 from real_logs import folder
 from veridyn.files.urdf import load_urdf
+from veridyn.identify.feasible import Consistent
 from veridyn.identify.prior import Prior
+from veridyn.identify.trust import slow_and_fast, trust_prior
 from veridyn.spatial.inertia import INERTIAL
 
 
@@ -34,10 +38,7 @@ def motions(arm):
 @pytest.fixture(scope="module")
 def split(motions):
     """Slow and fast halves of both files: below and above the median of ‖q̇‖."""
-    speeds = [np.linalg.norm(m.qd, axis=1) for m in motions]
-    middle = float(np.median(np.concatenate(speeds)))
-    slow = [m[s <= middle] for m, s in zip(motions, speeds, strict=True)]
-    return slow, [m[s > middle] for m, s in zip(motions, speeds, strict=True)]
+    return slow_and_fast(motions)
 
 
 def percent(fit, motion):
@@ -80,3 +81,31 @@ def test_from_slow_to_fast_with_the_drawing_as_prior(arm, split):
     print(f"LWR4+ with its URDF as prior: slow {percent(held, slow):.2f} %, fast {percent(held, fast):.2f} %")
     assert percent(plain, slow) < percent(held, slow) < 3.0
     assert percent(held, fast) < percent(plain, fast) < percent_of_drawing(arm, fast)
+
+
+def test_possible_bodies_near_the_drawing_do_better_on_fast_motion(arm, split):
+    """The consistent estimate with the URDF as prior beats least squares, plain and weighted, and the URDF.
+
+    How far to trust the URDF is chosen within the slow samples, fitted on their slower half and tried on their faster half; the
+    fast samples take no part. With the scale of 30 % that one would guess it is worse than weighted least squares: see the table.
+    """
+    slow, fast = split
+    belief = Consistent(Prior(), metric="entropic")
+    trust = trust_prior(arm, slow, belief)
+    print(trust.summary())
+    fits = {"ols": vd.identify(arm, slow, estimator="ols"), "wls": vd.identify(arm, slow)}
+    for relative in trust.scales:
+        how = replace(belief, prior=Prior(relative=relative))
+        name = f"consistent, URDF to {100 * relative:g} %" + (", chosen" if relative == trust.scale else "")
+        fits[name] = vd.identify(arm, slow, estimator="consistent", settings=how)
+    errors = {name: percent(fit, fast) for name, fit in fits.items()}
+    for name, fit in fits.items():
+        print(f"LWR4+ {name}: slow {percent(fit, slow):.2f} %, fast {errors[name]:.2f} %")
+    drawing = percent_of_drawing(arm, fast)
+    print(f"LWR4+ URDF: slow {percent_of_drawing(arm, slow):.2f} %, fast {drawing:.2f} %")
+    chosen = next(name for name in errors if name.endswith("chosen"))
+    assert fits[chosen].feasibility.feasible
+    assert errors[chosen] < min(errors["ols"], errors["wls"], drawing)
+    assert [s for s, e in zip(trust.scales, trust.errors) if e < trust.plain], (
+        "no scale is better than none where tried"
+    )

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from veridyn import __version__
-from veridyn.cli import codegen, demo, model
+from veridyn.cli import codegen, compare, demo, excite, identify, model, new, schema
 from veridyn.errors import VeridynError
 
 BAD_INPUT = 2
@@ -36,6 +36,11 @@ app = typer.Typer(
 app.add_typer(demo.app, name="demo")
 app.add_typer(model.app, name="model")
 app.command()(codegen.codegen)
+app.command()(identify.identify)
+app.command()(excite.excite)
+app.command()(new.new)
+app.command()(compare.compare)
+app.command()(schema.schema)
 
 
 def _version(asked: bool) -> None:

@@ -70,18 +70,121 @@ def arm(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None:
 
 @app.command()
 def car(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None:
-    """Identify the 33 parameters of a car from a simulated drive, and validate them on another manoeuvre.
+    """Identify the 33 parameters of a car from simulated drives, and validate them on another manoeuvre; and the car of 2002.
 
-    The drive is that of a simulator more detailed than the model, which shares no equations with it. Writes result.json, parameters.csv
+    The drives are those of a simulator more detailed than the model, which shares no equations with it. Writes result.json, parameters.csv
     and report.html into a new folder and prints where. The first drive of a process compiles the simulator, some 20 seconds.
 
     \b
     Example:
       veridyn demo car --out runs --seed 3
     """
-    from veridyn.machines.car_drive import demonstration
+    import numpy as np
 
-    _identify("car", demonstration, out, seed, quick)
+    from veridyn.cli.shown import print_verdict
+    from veridyn.report.car import car_page, car_verdict
+    from veridyn.studies.car_demo import car_demonstration
+
+    def work(progress: Progress) -> Recorded:
+        made = car_demonstration(np.random.default_rng(seed), quick, progress)
+        return Recorded(
+            made.result("demo car", seed),
+            lambda result, command: car_page(made, result, command),
+            lambda result: print_verdict(car_verdict(made), result),
+        )
+
+    recorded("car", out, seed, quick, work)
+
+
+@app.command()
+def humanoid(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None:
+    """Identify a humanoid from base-link equations and contact forces, as it walks, and judge it on motions it has not seen.
+
+    The robot moves in MuJoCo, which shares no equations with the model (extras mujoco and consistent). Writes result.json, parameters.csv
+    and report.html into a new folder and prints where.
+
+    \b
+    Example:
+      veridyn demo humanoid --out runs --seed 3
+    """
+    import numpy as np
+
+    from veridyn.cli.shown import print_verdict
+    from veridyn.files.native import model_text
+    from veridyn.report.humanoid import humanoid_page, judged
+    from veridyn.studies.humanoid import humanoid_study
+    from veridyn.studies.result import fingerprint
+
+    def work(progress: Progress) -> Recorded:
+        study = humanoid_study(np.random.default_rng(seed), quick=quick, progress=progress)
+        inputs = {"model": fingerprint(model_text(study.model))}
+        inputs |= {f"log of {name}": fingerprint(log) for name, log in study.logs.items()}
+        return Recorded(
+            study.result("demo humanoid", seed=seed, quick=quick, inputs=inputs),
+            lambda result, command: humanoid_page(study, result, command),
+            lambda result: print_verdict(judged(study), result),
+        )
+
+    recorded("humanoid", out, seed, quick, work)
+
+
+@app.command()
+def fourbar(
+    out: Out = Path("runs"),
+    seed: Seed = 0,
+    quick: Quick = False,
+    filter: Annotated[str, typer.Option(help="The filter that is judged; the report compares all.")] = "ekf",
+) -> None:
+    """Observe a four-bar linkage with one encoder and a wrong model, with every filter, and judge how well they know their errors.
+
+    The linkage, the model's errors and the noise are those of the thesis behind the observers. Twenty logs, two with --quick. The first
+    run on a machine compiles the mechanism's equations, some 30 seconds.
+
+    \b
+    Example:
+      veridyn demo fourbar --out runs --seed 3
+    """
+    from veridyn.cli.shown import print_verdict
+    from veridyn.report.observer import observation_page, observation_verdict
+    from veridyn.studies.observation_fourbar import fourbar_study
+
+    def work(progress: Progress) -> Recorded:
+        study = fourbar_study(seed, quick=quick, filter=filter, progress=progress)
+        return Recorded(
+            study.result("demo fourbar", seed=seed, quick=quick, inputs=study.inputs),
+            lambda result, command: observation_page(study, result, command, "Observers on a four-bar linkage"),
+            lambda result: print_verdict(observation_verdict(study), result),
+        )
+
+    recorded("fourbar", out, seed, quick, work)
+
+
+@app.command()
+def hexapod(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None:
+    """Design an experiment for a hexapod, identify it from a run under control, and steer it with what was found.
+
+    The machine is simulated by equations written by hand, which share nothing with the model. Writes result.json, parameters.csv and
+    report.html into a new folder and prints where. A full run takes some minutes: 100 trials of each of two designs.
+
+    \b
+    Example:
+      veridyn demo hexapod --out runs --quick
+    """
+    import numpy as np
+
+    from veridyn.cli.shown import print_verdict
+    from veridyn.report.hexapod import hexapod_page, judged
+    from veridyn.studies.hexapod import hexapod_study
+
+    def work(progress: Progress) -> Recorded:
+        study = hexapod_study(np.random.default_rng(seed), quick=quick, progress=progress)
+        return Recorded(
+            study.result("demo hexapod", seed),
+            lambda result, command: hexapod_page(study, result, command),
+            lambda result: print_verdict(judged(study), result),
+        )
+
+    recorded("hexapod", out, seed, quick, work)
 
 
 def _identify(name: str, demonstration: Callable[..., Demo], out: Path, seed: int, quick: bool) -> None:

@@ -89,6 +89,12 @@ def print_model(tree: Tree, base: BaseParameters) -> None:
     if tree.transmission is not None:
         console.print()
         console.print(f"transmission: {_transmission(tree.transmission)}", highlight=False)
+    if tree.loops:
+        loops = [(c.name, c.joint, c.first.body, c.second.body) for c in tree.loops]
+        console.print()
+        console.print(_table(("loop", "cut joint", "between", "and"), loops, left=4))
+        moved = [tree.coordinates[k] for k in tree.independent]
+        console.print(f"{count(len(moved), 'degree')} of freedom: {', '.join(moved)}", highlight=False, soft_wrap=True)
     _print_parameters(tree, base)
 
 

@@ -63,13 +63,18 @@ def load_mat(
     `units`: {channel, variable or "variable.i": unit}; every variable used needs one.
     """
     file = existing_file(path)
+    return experiment_of(named_arrays(file), file, columns, units or {}, time, name or file.name)
+
+
+def named_arrays(file: Path) -> dict[str, object]:
+    """The variables of a file by name; a value that is a Fault says why that one cannot be read."""
     try:
         data = file.read_bytes()
         hdf5 = HDF5 in (data[: len(HDF5)], data[PREAMBLE : PREAMBLE + len(HDF5)])
         read = _read_hdf5(file) if hdf5 else _read_level_5(data)
     except (*DAMAGED, zlib.error) as error:
         raise FileError(unreadable(error), str(file)) from error
-    return experiment_of(dict(_flat(read, "")), file, columns, units or {}, time, name or file.name)
+    return dict(_flat(read, ""))
 
 
 def _read_hdf5(file: Path) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from veridyn.files.atomic import write_atomic
 from veridyn.files.expressions import MAX_NUMBER
 from veridyn.model.elements import Element
 from veridyn.model.joint import Body
+from veridyn.model.loop import Assembly, Attachment, Loop
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import INERTIAL, broken_law
@@ -75,6 +76,9 @@ def model_text(tree: Tree) -> str:
         }
         rows = f"[{', '.join(_listed(row) for row in t.matrix)}]"
         lines += ["transmission:", *(f"  {key}: {value}" for key, value in names.items()), f"  matrix: {rows}"]
+    if tree.loops:
+        lines += ["loops:", *(_loop(loop) for loop in tree.loops)]
+    lines += _assembly(tree.assembly)
     return "\n".join(lines) + "\n"
 
 
@@ -157,8 +161,31 @@ def _element(e: Element) -> dict[str, str]:
     alone = not others and coefficient == 1.0
     on = _text(first) if alone else "{" + ", ".join(f"{_text(c)}: {_number(a)}" for c, a in e.on.items()) + "}"
     out = {"kind": _text(e.kind), "on": on}
-    out |= {key: _number(x) for key, x in (("value", e.value), ("typical", e.typical)) if not math.isnan(x)}
+    out |= {
+        key: _number(x)
+        for key, x in (("value", e.value), ("typical", e.typical), ("speed", e.speed))
+        if not math.isnan(x)
+    }
     return out | {key: _text(x) for key, x in (("name", e.name), ("signal", e.signal), ("unit", e.unit)) if x}
+
+
+def _loop(loop: Loop) -> str:
+    parts = {"name": _text(loop.name), "joint": loop.joint, "first": _end(loop.first), "second": _end(loop.second)}
+    return _flow("  - ", parts | ({"length": _number(loop.length)} if loop.joint == "distance" else {}))
+
+
+def _end(at: Attachment) -> str:
+    R, p = at.placement.rotation, at.placement.position
+    parts = [f"body: {_text(at.body)}"]
+    parts += [f"position: {_listed(p)}"] if np.any(p != 0.0) else []
+    parts += [f"rotation: [{', '.join(_listed(row) for row in R)}]"] if not np.array_equal(R, np.eye(3)) else []
+    return "{" + ", ".join(parts) + "}"
+
+
+def _assembly(home: Assembly) -> list[str]:
+    parts = {key: values for key, values in (("hold", home.hold), ("guess", home.guess)) if values}
+    lines = [_flow(f"  {key}: ", {_text(c): _number(x) for c, x in values.items()}) for key, values in parts.items()]
+    return ["assembly:", *lines] if lines else []
 
 
 def _parameters(p: ParameterSet, plain: ParameterSet) -> list[str]:

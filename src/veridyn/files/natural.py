@@ -9,6 +9,7 @@ The file names its parts and is otherwise the arguments of :meth:`veridyn.model.
     bodies: {rope: {bar: [O, P], length: 2, mass: 5}}
     angles: {swing: {of: [O, P], from: [0, -1]}}
     dampers: {air: {on: swing, coefficient: 0.3}}
+    sensors: {encoder: {kind: coordinate, on: swing, sigma: 0.01}}
 
 A place is the name of a point or a marker {body, at, axis, side}; a direction is a vector's name, two points, a marker, or components.
 """
@@ -25,6 +26,8 @@ from veridyn.errors import Fault, FileError, ModelError, at_line
 from veridyn.files.native_write import FORMAT
 from veridyn.files.yaml_nodes import compose, line_of, text_of
 from veridyn.files.yaml_reader import Reader
+from veridyn.model.instrument import KINDS as SENSORS
+from veridyn.model.instrument import Instrument, InstrumentKind
 from veridyn.model.natural import (
     GROUND,
     Angle,
@@ -62,6 +65,11 @@ SECTIONS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {  # its 
     "drives": ("force", ("on", "value"), ("on",)),
     "forces": ("force", ("at", "value"), ("at", "value")),
     "torques": ("force", ("body", "value", "against"), ("body", "value")),
+    "sensors": (
+        "sensor",
+        ("kind", "on", "sigma", "axes", "quantum", "delay", "bias", "bias_sigma", "bias_walk", "turns"),
+        ("kind", "on", "sigma"),
+    ),
 }
 TOP = ("veridyn", "mechanism", "gravity", "constants", *SECTIONS)
 
@@ -175,6 +183,7 @@ class _Draft:
                 *self.each("torques", self.torque),
             ],
             "gravity": self.vector(self.top["gravity"], "gravity", "gravity") if "gravity" in self.top else (),
+            "sensors": self.each("sensors", self.sensor),
         }
 
     def each(self, section: str, make: Callable[[str, str, dict[str, Node]], T]) -> list[T]:
@@ -246,3 +255,16 @@ class _Draft:
     def torque(self, name: str, where: str, at: dict[str, Node]) -> Torque:
         value = self.number(at, where, "value") if self.dimension == 2 else self.vector(at["value"], where, "value")
         return Torque(name, self.text(at, where, "body"), value, self.text(at, where, "against") or GROUND)
+
+    def sensor(self, name: str, where: str, at: dict[str, Node]) -> Instrument:
+        kind = self.read.choice(at["kind"], where, "kind of sensor", SENSORS)
+        numbers = {k: self.number(at, where, k, 0.0) for k in ("quantum", "delay", "bias", "bias_sigma", "bias_walk")}
+        return Instrument(
+            name,
+            cast(InstrumentKind, kind),
+            self.place(at["on"], where),
+            self.number(at, where, "sigma"),
+            self.text(at, where, "axes"),
+            **numbers,
+            turns="turns" in at and self.read.truth(at["turns"], where, "turns", False),
+        )

@@ -15,7 +15,7 @@ import csv
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -68,7 +68,9 @@ def load_log(
         raise DataError(Fault("`columns` is one word.", expected="a list of names or a mapping", found=f"'{columns}'"))
     try:
         return _load(file, columns, units or {}, time, name or file.name, delimiter, decimal)
-    except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowInvalid) as error:
+    except UnicodeDecodeError as error:
+        raise FileError(replace(unreadable(error), line=_line_that_is_no_text(file)), str(file)) from error
+    except (OSError, csv.Error, pa.ArrowInvalid) as error:
         raise FileError(unreadable(error), str(file)) from error
 
 
@@ -105,7 +107,7 @@ def _load(
     wanted, clock = choose(headers, columns, units, time, structure, meaning)
     used = [c.header for c in (clock, *wanted) if c is not None]
     if layout is None:
-        table = _read_parquet(file, used, structure)
+        table = read_parquet(file, used, structure)
     else:
         table = read_columns(file, layout, used, structure)
     if structure or clock is None:
@@ -176,10 +178,23 @@ def unreadable(error: Exception) -> Fault:
     return Fault("it cannot be read.", found=str(error).splitlines()[0] if str(error) else type(error).__name__)
 
 
+def _line_that_is_no_text(file: Path) -> int | None:
+    """The first line with bytes that are not UTF-8."""
+    with file.open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError:
+                return number
+    return None
+
+
 def split_header(header: str) -> tuple[str, str]:
-    """("speed", "km/h") from "speed [km/h]"; no unit where there are no brackets."""
-    match = re.fullmatch(r"(.*?)\s*\[([^\[\]]*)\]", header)
-    return (match[1], match[2].strip()) if match else (header, "")
+    """("speed", "km/h") from "speed [km/h]"; no unit where there are no brackets, or where they number a column: "position[1]"."""
+    match = re.fullmatch(r"(.*?)(\s*)\[([^\[\]]*)\]", header)
+    if match is None or (match[3].isdigit() and not match[2]):
+        return header, ""
+    return match[1], match[3].strip()
 
 
 def choose(
@@ -247,10 +262,11 @@ def _unit(channel: str, unit: str, is_time: bool, meaning: Faults) -> str:
     return unit
 
 
-def _read_parquet(file: Path, used: list[str], faults: Faults) -> dict[str, Array]:
+def read_parquet(file: Path, used: list[str] | None, faults: Faults) -> dict[str, Array]:
+    """The columns `used`, or all, by name; what is no column of numbers goes to `faults`."""
     table = pq.read_table(file, columns=used)
     out = {}
-    for header in used:
+    for header in table.column_names if used is None else used:
         kind = table.schema.field(header).type
         if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
             faults.add("the column does not hold numbers.", where=f"column '{header}'", found=f"{kind}")

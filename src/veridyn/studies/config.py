@@ -25,6 +25,7 @@ from veridyn.files.yaml_plain import Place, PlainYaml, plain_yaml
 FORMAT = 1
 KINDS: dict[str, tuple[str, str]] = {  # kind → module and class of its settings; imported when asked for
     "identify": ("veridyn.studies.config_identify", "IdentifyFile"),
+    "excite": ("veridyn.studies.config_excite", "ExciteFile"),
 }
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
@@ -187,10 +188,12 @@ def _fault(place: Place, found: list[Any], settings: type[BaseModel], yaml: Plai
         )
     if first["type"] == "missing":
         return Fault(f"the key '{place[-1]}' is missing.", holder, line=line)
-    wanted = " or ".join(dict.fromkeys(_expected(e) for e in found))
+    reasons = [str(e["ctx"]["error"]) for e in found if e["type"] == "value_error"]
+    said = next((reason for reason in reasons if reason.endswith(".")), "this will not do.")
+    wanted = " or ".join(dict.fromkeys(w for w in (_expected(e) for e in found) if w != said))
     value = first["input"]
     shown = "nothing" if value is None else "keys and values" if isinstance(value, Mapping) else repr(value)[:60]
-    return Fault("this will not do.", dotted(place), wanted, shown, line=line)
+    return Fault(said, dotted(place), wanted, shown, line=line)
 
 
 def _expected(e: Mapping[str, Any]) -> str:
@@ -208,11 +211,12 @@ def _expected(e: Mapping[str, Any]) -> str:
         "dict_type": "keys and values",
         "model_type": "keys and values",
         "finite_number": "a finite number",
+        "too_short": "at least one entry",
     }
     if e["type"] == "literal_error":
         return str(e["ctx"]["expected"])
     if e["type"] == "value_error":
-        return str(e["ctx"]["error"]).removesuffix(".")
+        return str(e["ctx"]["error"])
     text = str(e["msg"])
     return words.get(e["type"], text[0].lower() + text[1:].removesuffix("."))
 
@@ -221,7 +225,9 @@ def _classes_at(settings: type[BaseModel], place: Place) -> set[type[BaseModel]]
     """The classes of settings that may stand at a place."""
     classes: set[type[BaseModel]] = {settings}
     for part in place:
-        inner = {c for own in classes if part in own.model_fields for c in _models_in(own.model_fields[part].annotation)}
+        inner = {
+            c for own in classes if part in own.model_fields for c in _models_in(own.model_fields[part].annotation)
+        }
         classes = inner or classes
     return classes
 

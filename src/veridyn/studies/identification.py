@@ -1,10 +1,11 @@
-"""One identification, from two logs to a judgement: identify on the first, validate on the second, compare with the truth where known."""
+"""One identification, from logs to a judgement: identify on the first ones, validate on the others, compare with the truth where known."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,21 +13,23 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, IdentificationWarning, ModelError, warn
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.essential import Essential, essential
-from veridyn.identify.estimate import fit_of
+from veridyn.identify.estimate import identify
+from veridyn.identify.fitting import fit_of
 from veridyn.identify.least_squares import solve
 from veridyn.identify.observation import Sampling, observation
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
-from veridyn.identify.validate import Validation, validate
+from veridyn.identify.validate import Validation, validation_of
 from veridyn.model.experiment import Experiment
-from veridyn.model.motion import Motion
+from veridyn.model.motion import Motion, joined
 from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.motion import Signals, motion
 from veridyn.signals.whiteness import Whiteness
 from veridyn.studies.result import ParameterRow, Result
-from veridyn.studies.trace import Trace, residual_whiteness, trace
+from veridyn.studies.trace import Trace, joined_traces, residual_whiteness, trace
 
 Array = NDArray[np.float64]
+SHOWN = 1_000_000  # samples that are kept for pictures; estimates and errors are of all
 WELL = Acceptance(10.0, 1.0)  # what the figure `well_identified` counts: σ % < 10
 
 
@@ -34,9 +37,10 @@ WELL = Acceptance(10.0, 1.0)  # what the figure `well_identified` counts: σ % <
 class IdentificationStudy:
     """Everything an identification found, and what it is judged by.
 
-    `structure`: base parameters by the closed rules, whatever the motion; ``fit.base``: those this motion excites, by rank. `before` is the
-    validation of the priors, where all are known. `whiteness`: row → test of its residual on the training motion, as the fit saw it.
-    `truth` holds the true base parameters, NaN where there is no truth.
+    Several logs stand one after the other in `training` and `validation`. `structure`: base parameters by the closed rules, whatever the
+    motion; ``fit.base``: those this motion excites, by rank. `before` is the validation of the priors, where all are known. `whiteness`:
+    row → test of its residual on the training motion, as the fit saw it. `truth` holds the true base parameters, NaN where there is
+    no truth. `contradiction`: σ of the weighted residual of all rows together (26), 1 where the rows agree.
     """
 
     model: Tree
@@ -52,6 +56,7 @@ class IdentificationStudy:
     whiteness: Mapping[str, Whiteness]
     truth: Array
     settings: Mapping[str, str] = field(default_factory=dict)
+    contradiction: float = 1.0
 
     @property
     def parameters(self) -> tuple[ParameterRow, ...]:
@@ -86,12 +91,17 @@ class IdentificationStudy:
             "condition_scaled": f.condition_scaled,
             "residual_sigma": f.residual_sigma,
             "rows_with_white_residual": float(sum(w.is_white for w in self.whiteness.values())),
+            "training_percent": 100.0 * f.relative_error,
             "worst_training_percent": max((100.0 * r.relative_error for r in own), default=math.nan),
             "worst_cross_validation_percent": 100.0 * self.check.worst.relative_error,
             "cross_validation_percent": 100.0 * self.check.relative_error,
             "worst_cross_validation_essential_percent": 100.0 * self.essential_check.worst.relative_error,
         }
+        if f.feasibility is not None:
+            out["physically_consistent"] = float(f.feasibility.feasible)
+            out["consistency_cost_percent"] = f.feasibility.cost_percent
         if self.before is not None:
+            out["cross_validation_before_percent"] = 100.0 * self.before.relative_error
             out["worst_cross_validation_before_percent"] = 100.0 * self.before.worst.relative_error
         if np.isfinite(self.truth).any():
             off = np.abs(f.values - self.truth) / f.sigma
@@ -158,28 +168,86 @@ def identification(
     progress("preparing the logs", 2.0, 2.0)
 
     how, later = _samplings(sampling, seen, unseen)
+    return judged(
+        model,
+        [seen],
+        [unseen],
+        how,
+        later,
+        rows,
+        truth=truth,
+        acceptance=acceptance,
+        signals=filtering,
+        progress=progress,
+    )
+
+
+@dataclass(frozen=True)
+class Estimation:
+    """How a study estimates: the words of :func:`veridyn.identify.estimate.identify`."""
+
+    estimator: str = "wls"
+    settings: Any = None
+    covariance: str = "white"
+
+
+def judged(
+    model: Tree,
+    training: Sequence[Motion],
+    validation: Sequence[Motion],
+    how: Sampling,
+    later: Sampling,
+    rows: Rows = "all",
+    *,
+    estimation: Estimation | None = None,
+    truth: Tree | None = None,
+    acceptance: Acceptance = SIGMA_BELOW_TEN,
+    signals: Signals | None = None,
+    progress: Progress = silent,
+) -> IdentificationStudy:
+    """Identify from some motions and judge on others; `how` and `later` make equations of the first and of the second.
+
+    What is inessential is decided by weighted least squares, whatever the estimator.
+    """
+    chosen = estimation or Estimation()
     structure = base_parameters(model, rows=rows)
-    observed = observation(model, seen, rows, how, progress=_told(progress, "identifying"))
+    told = _told(progress, "identifying")
+    observed = observation(model, training, rows, how, progress=told)
     solution = solve(observed)
-    fit = fit_of(model, solution, "wls", acceptance)
+    if chosen == Estimation():
+        fit = fit_of(model, solution, "wls", acceptance)
+    else:
+        fit = identify(
+            model,
+            training,
+            rows,
+            chosen.estimator,
+            settings=chosen.settings,
+            covariance=chosen.covariance,
+            sampling=how,
+            acceptance=acceptance,
+            progress=told,
+        )
     _warn_if_not_excited(structure, fit.base)
     lean = essential(model, solution, acceptance=acceptance)
 
     told = _told(progress, "validating")
-    check = validate(fit, unseen, sampling=later, progress=told)
-    lean_check = check if not lean.steps else validate(lean.fit, unseen, sampling=later, progress=told)
-    prior = replace(fit, values=fit.priors)
+    unseen = observation(model, validation, [r.row for r in fit.rows], later, progress=told)
+    check, lean_check = validation_of(unseen, fit.standard), validation_of(unseen, lean.fit.standard)
+    prior = replace(fit, values=fit.priors, standard_values=None)
     known = bool(np.isfinite(prior.values).all())
-    before = validate(prior, unseen, sampling=later, progress=told) if known else None
+    before = validation_of(unseen, prior.standard) if known else None
 
+    predicting = _told(progress, "predicting")
+    learned, judges = _shown(training), _shown(validation)
     traces = {
-        "training": trace(fit, seen, how, _told(progress, "predicting")),
-        "validation": trace(fit, unseen, later, _told(progress, "predicting")),
+        "training": joined_traces([trace(fit, m, how, predicting, b) for m, b in _after(learned)]),
+        "validation": joined_traces([trace(fit, m, later, predicting, b) for m, b in _after(judges)]),
     }
     return IdentificationStudy(
         model,
-        seen,
-        unseen,
+        joined(learned),
+        joined(judges),
         structure,
         fit,
         lean,
@@ -189,7 +257,8 @@ def identification(
         traces,
         residual_whiteness(traces["training"], how),
         np.full(len(fit.values), np.nan) if truth is None else fit.base.reduce(truth.parameters.values),
-        _settings(filtering, how),
+        _settings(signals or Signals(), how),
+        solution.sigma,
     )
 
 
@@ -234,6 +303,23 @@ def _settings(signals: Signals, how: Sampling) -> dict[str, str]:
     if how.drop:
         out["masked"] = ", ".join(f"{int(np.sum(mask))} samples of {row}" for row, mask in how.drop.items())
     return out
+
+
+def _shown(motions: Sequence[Motion]) -> list[Motion]:
+    """The first motions, as many as pictures need: of a log that is streamed, not all may be held."""
+    out, count = [], 0
+    for m in motions:
+        out.append(m)
+        count += len(m)
+        if count >= SHOWN:
+            break
+    return out
+
+
+def _after(motions: Sequence[Motion]) -> list[tuple[Motion, int]]:
+    """Each motion, and how many samples come before it."""
+    counts = np.cumsum([0, *(len(m) for m in motions)])
+    return [(m, int(before)) for m, before in zip(motions, counts)]
 
 
 def _told(progress: Progress, stage: str) -> Progress:

@@ -1,0 +1,169 @@
+"""Tables that do not fit the memory, read a window at a time: CSV and Parquet, in SI, in the order of the file.
+
+Windows have `size` rows of their own and up to `margin` rows more on either side, which filters need; own rows follow on one another
+without gap or overlap. What :func:`~veridyn.files.table.load_log` checks of names and units is checked before the first window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, Fault, Faults, FileError
+from veridyn.files.csv_table import MISSING, Layout, find_layout
+from veridyn.files.table import PARQUET, Column, choose, existing_file
+from veridyn.files.units import to_si
+from veridyn.model.experiment import Channel, Experiment
+
+Array = NDArray[np.float64]
+BYTES = 1 << 20  # of a text file that are parsed at once
+ROWS = 8192  # of a Parquet file that are read at once
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """Rows of a log: `log` holds them and their margins; `start` is the time of its first own row, `end` that of the row after its last.
+
+    `end` is infinite in the last window.
+    """
+
+    log: Experiment
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, eq=False)
+class LogFile:
+    """A table on disk: which of its columns are which channels. `rows` it has; nothing of it is held."""
+
+    file: Path
+    clock: Column
+    wanted: tuple[Column, ...]
+    layout: Layout | None
+    rows: int
+
+    def windows(self, size: int, margin: int, first: int = 0, last: int | None = None) -> Iterator[Window]:
+        """Rows `first` to `last`, `size` at a time with `margin` more on either side."""
+        stop = self.rows if last is None else min(last, self.rows)
+        held: dict[str, Array] = {}
+        offset = first  # the number of the first row held
+        begin = first
+        blocks = self._blocks(first, stop)
+        while begin < stop:
+            end = min(begin + size, stop)
+            # One row more than the margin: the time at which the next window begins.
+            while offset + _length(held) < min(end + margin + 1, stop):
+                block = next(blocks, None)
+                if block is None:
+                    break
+                held = {h: np.concatenate([held[h], x]) if held else x for h, x in block.items()}
+            lo, hi = max(begin - margin, offset) - offset, min(end + margin, stop) - offset
+            t, _ = to_si(held[self.clock.header], self.clock.unit)
+            part = {c.name: Channel(c.name, t[lo:hi], *_si(held[c.header][lo:hi], c.unit)) for c in self.wanted}
+            after = float(t[end - offset]) if end - offset < len(t) else np.inf
+            yield Window(Experiment(part, self.file.name), float(t[begin - offset]), after)
+            begin = end
+            drop = max(0, begin - margin - offset)
+            held = {h: x[drop:] for h, x in held.items()}
+            offset += drop
+
+    def _blocks(self, first: int, stop: int) -> Iterator[dict[str, Array]]:
+        """Consecutive rows from `first` up to `stop`."""
+        passed = 0
+        for block in self._raw():
+            n = _length(block)
+            lo, hi = max(first - passed, 0), min(stop - passed, n)
+            passed += n
+            if lo < hi:
+                yield {h: x[lo:hi] for h, x in block.items()}
+            if passed >= stop:
+                return
+
+    def _raw(self) -> Iterator[dict[str, Array]]:
+        used = [self.clock.header, *(c.header for c in self.wanted)]
+        try:
+            if self.layout is None:
+                for batch in pq.ParquetFile(self.file).iter_batches(batch_size=ROWS, columns=used):
+                    yield {h: _numbers(batch.column(h)) for h in used}
+                return
+            yield from _csv(self.file, self.layout, used)
+        except (pa.ArrowInvalid, OSError) as error:
+            hint = "load_log reads it whole and lists every fault by line."
+            fault = Fault("it cannot be read to its end.", found=str(error).splitlines()[0], hint=hint)
+            raise FileError(fault, str(self.file)) from error
+
+
+def open_log(
+    path: str | Path,
+    columns: Sequence[str] | Mapping[str, str] | None,
+    units: Mapping[str, str],
+    time: str = "t",
+    delimiter: str | None = None,
+    decimal: str = ".",
+) -> LogFile:
+    """A CSV or Parquet file ready to be read in windows; arguments as of :func:`~veridyn.files.table.load_log`."""
+    file = existing_file(path)
+    layout = None
+    if file.suffix.lower() in PARQUET:
+        schema = pq.read_schema(file)
+        headers = tuple(schema.names)
+        rows = pq.read_metadata(file).num_rows
+    elif file.suffix.lower() in (".mat", ".npz"):
+        fault = Fault("it cannot be read in blocks.", expected="CSV or Parquet", hint="Leave log.block out.")
+        raise FileError(fault, str(file))
+    else:
+        names = None if columns is None or isinstance(columns, Mapping) else columns
+        layout = find_layout(file, names, delimiter, decimal)
+        headers = layout.headers
+        rows = _lines(file) - (1 if layout.has_header else 0)
+    structure, meaning = Faults(), Faults()
+    wanted, clock = choose(headers, columns, units, time, structure, meaning)
+    if structure or clock is None:
+        raise FileError([*structure.found, *meaning.found], str(file))
+    meaning.raise_if_any(DataError, str(file))
+    return LogFile(file, clock, tuple(wanted), layout, rows)
+
+
+def _csv(file: Path, layout: Layout, used: Sequence[str]) -> Iterator[dict[str, Array]]:
+    numbers = [f"{i}" for i in range(len(layout.headers))]
+    chosen = {header: numbers[layout.headers.index(header)] for header in used}
+    reader = pacsv.open_csv(
+        file,
+        read_options=pacsv.ReadOptions(
+            column_names=numbers, skip_rows=1 if layout.has_header else 0, block_size=BYTES, use_threads=False
+        ),
+        parse_options=pacsv.ParseOptions(delimiter=layout.delimiter),
+        convert_options=pacsv.ConvertOptions(
+            include_columns=list(dict.fromkeys(chosen.values())),
+            column_types={number: pa.float64() for number in chosen.values()},
+            null_values=list(MISSING),
+            decimal_point=layout.decimal,
+        ),
+    )
+    for batch in reader:
+        yield {header: _numbers(batch.column(number)) for header, number in chosen.items()}
+
+
+def _numbers(column: pa.Array) -> Array:
+    return np.array(column.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _si(x: Array, unit: str) -> tuple[Array, str]:
+    return to_si(x, unit)
+
+
+def _length(block: Mapping[str, Array]) -> int:
+    return len(next(iter(block.values()))) if block else 0
+
+
+def _lines(file: Path) -> int:
+    """Lines that hold something, as the reader counts them."""
+    with file.open("rb") as stream:
+        return sum(1 for line in stream if line.strip())

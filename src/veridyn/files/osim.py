@@ -1,0 +1,295 @@
+"""OpenSim models and storages: a musculoskeletal model as a free tree, with the splines of its joints; muscles and geometry are not read.
+
+Each joint of OpenSim becomes a chain of simple joints: one for every axis of its transform that moves, in OpenSim's order
+(translations, then rotations about body-fixed axes). An axis is driven by a function of a coordinate: a line, or a spline such as
+those of a knee. So the tree has more coordinates than the model; :meth:`OsimModel.drive` makes them. The body that a joint connects
+with the ground is the free base.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+
+from veridyn.errors import DataError, Fault, FileError, ModelError, did_you_mean
+from veridyn.model.joint import Body
+from veridyn.model.pose import Pose
+from veridyn.model.tree import Tree
+from veridyn.spatial.inertia import from_centre
+from veridyn.spatial.rotations import rot_x, rot_y, rot_z
+from veridyn.spatial.transforms import Placement, rotation_to_axis
+
+Array = NDArray[np.float64]
+Frame = tuple[Array, Array]  # rotation and position
+ROTATIONS = ("rotation1", "rotation2", "rotation3")
+TRANSLATIONS = ("translation1", "translation2", "translation3")
+
+
+@dataclass(frozen=True, eq=False)
+class Drive:
+    """One axis that moves: `value` of the coordinate `of`, about or along `axis` in its frame."""
+
+    name: str
+    of: str
+    turning: bool
+    axis: Array
+    value: Callable[[Array], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class OsimModel:
+    """`tree` has a free base; `drives` are its coordinates in order, `root` the axes between ground and base.
+
+    `couplers`: coordinates that follow others.
+    """
+
+    tree: Tree
+    drives: tuple[Drive, ...]
+    root: tuple[Drive, ...]
+    couplers: Mapping[str, tuple[str, Callable[[Array], Array]]]
+    defaults: Mapping[str, float]
+
+    def drive(self, t: Array, values: Mapping[str, Array]) -> tuple[Array, Pose]:
+        """q (N, n) of the tree and the base's pose, from the model's coordinates (N,) by name, rad and m.
+
+        A coordinate without values follows its coupler, or stays at its default.
+        """
+        known = {d.of for d in (*self.drives, *self.root)} | set(self.couplers)
+        strange = [name for name in values if name not in known]
+        if strange:
+            raise DataError(
+                Fault(
+                    f"'{strange[0]}' is no coordinate.",
+                    where=self.tree.name,
+                    hint=did_you_mean(strange[0], sorted(known)),
+                )
+            )
+        at = {n: np.asarray(v, dtype=np.float64) for n, v in values.items()}
+        for name, (source, function) in self.couplers.items():
+            if name not in at and source in at:
+                at[name] = function(at[source])
+        every = {n: at.get(n, np.full(len(t), self.defaults.get(n, 0.0))) for n in known}
+        q = np.stack([d.value(every[d.of]) for d in self.drives], axis=1)
+        R, p = np.tile(np.eye(3), (len(t), 1, 1)), np.zeros((len(t), 3))
+        for d in self.root:
+            value = d.value(every[d.of])
+            if d.turning:
+                R = R @ _about(d.axis, value)
+            else:
+                p = p + value[:, None] * d.axis
+        return q, Pose(t, R, p)
+
+
+def load_osim(path: str | os.PathLike[str]) -> OsimModel:
+    """Read bodies, joints and coupled coordinates of an OpenSim 4 model."""
+    file = Path(path)
+    try:
+        model = ElementTree.parse(file).getroot().find("Model")
+    except OSError as error:
+        raise FileError(Fault("it cannot be read.", where=str(file), found=error.strerror or str(error))) from error
+    except ElementTree.ParseError as error:
+        raise FileError(Fault("it is no XML.", where=str(file), found=str(error))) from error
+    if model is None:
+        raise FileError(Fault("it holds no OpenSim model.", where=str(file), expected="an element 'Model'"))
+    return _Reader(model, file.name).model()
+
+
+def load_storage(path: str | os.PathLike[str]) -> dict[str, Array]:
+    """Columns of an OpenSim storage (.sto, .mot) by name, as they stand: angles in degrees where its head says inDegrees=yes."""
+    file = Path(path)
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise FileError(Fault("it cannot be read.", where=str(file), found=error.strerror or str(error))) from error
+    ends = [k for k, line in enumerate(lines) if line.strip().lower() == "endheader"]
+    if not ends or ends[0] + 2 > len(lines):
+        raise FileError(
+            Fault("it is no OpenSim storage.", where=str(file), expected="a head that ends with 'endheader'")
+        )
+    names = lines[ends[0] + 1].split()
+    rows = [line.split() for line in lines[ends[0] + 2 :] if line.strip()]
+    wrong = [k for k, row in enumerate(rows) if len(row) != len(names)]
+    if wrong:
+        raise FileError(
+            Fault(
+                "a row has another number of cells than the head.",
+                where=str(file),
+                expected=f"{len(names)}",
+                found=f"{len(rows[wrong[0]])}",
+                line=ends[0] + 3 + wrong[0],
+            )
+        )
+    table = np.array(rows, dtype=np.float64)
+    return {name: table[:, k] for k, name in enumerate(names)}
+
+
+class _Reader:
+    def __init__(self, model: ElementTree.Element, source: str) -> None:
+        self.source, self.root = source, model
+        self.name = model.get("name", source)
+        self.bodies = {str(b.get("name")): b for b in model.iterfind("BodySet/objects/Body")}
+        self.joints = list(model.iterfind("JointSet/objects/*"))
+        self.gravity = _numbers(model.findtext("gravity", "0 -9.80665 0"))
+
+    def model(self) -> OsimModel:
+        by_child = {self.frame(j, "child")[0]: j for j in self.joints}
+        missing = [b for b in self.bodies if b not in by_child]
+        bases = [b for b, j in by_child.items() if self.frame(j, "parent")[0] == "ground"]
+        if missing or len(bases) != 1:
+            raise ModelError(
+                Fault(
+                    "it is no tree with one base.",
+                    where=self.source,
+                    expected="one joint for each body, and one of them to the ground",
+                    found=f"no joint: {', '.join(missing) or 'none'}; on the ground: {', '.join(bases) or 'none'}",
+                )
+            )
+        base = bases[0]
+        made = [Body(base, None, "fixed", Placement())]
+        drives: list[Drive] = []
+        done, waiting = {base}, [b for b in by_child if b != base]
+        while waiting:
+            ready = [b for b in waiting if self.frame(by_child[b], "parent")[0] in done]
+            if not ready:
+                raise ModelError(Fault("its joints form a loop.", where=self.source, found=", ".join(waiting)))
+            for body in ready:
+                chain, moving = self.chain(by_child[body], body)
+                made += chain
+                drives += moving
+                done.add(body)
+                waiting.remove(body)
+        inertia = {name: self.inertia(b) for name, b in self.bodies.items()}
+        tree = Tree.build(made, name=self.name, base="free", gravity=self.gravity, inertia=inertia)
+        rank = {c: k for k, c in enumerate(tree.coordinates)}
+        drives.sort(key=lambda d: rank[d.name])
+        root = [d for d, _ in self.axes(by_child[base]) if d is not None]
+        return OsimModel(tree, tuple(drives), tuple(root), self.couplers(), self.defaults())
+
+    def inertia(self, body: ElementTree.Element) -> Array:
+        xx, yy, zz, xy, xz, yz = _numbers(body.findtext("inertia", "0 0 0 0 0 0"))
+        mass = float(body.findtext("mass", "0"))
+        return from_centre(mass, _numbers(body.findtext("mass_center", "0 0 0")), (xx, xy, xz, yy, yz, zz))
+
+    def frame(self, joint: ElementTree.Element, which: str) -> tuple[str, Frame]:
+        """The body (or 'ground') that a joint's parent or child frame belongs to, and where it is there."""
+        name = str(joint.findtext(f"socket_{which}_frame"))
+        here = {str(f.get("name")): f for f in joint.iterfind("frames/*")}
+        if name in here:
+            frame = here[name]
+            a, b, c = _numbers(frame.findtext("orientation", "0 0 0"))
+            place = (rot_x(a) @ rot_y(b) @ rot_z(c), _numbers(frame.findtext("translation", "0 0 0")))
+            name = str(frame.findtext("socket_parent"))
+        else:
+            place = (np.eye(3), np.zeros(3))
+        return name.rsplit("/", 1)[-1], place
+
+    def chain(self, joint: ElementTree.Element, body: str) -> tuple[list[Body], list[Drive]]:
+        """A joint as simple joints in a row, and the body at its end."""
+        before, (R, p) = self.frame(joint, "parent")
+        made: list[Body] = []
+        moving: list[Drive] = []
+        for drive, (A, shift) in self.axes(joint):
+            R, p = R @ A, p + R @ shift
+            if drive is None:
+                continue
+            turn = rotation_to_axis(drive.axis)
+            kind = "turning" if drive.turning else "sliding"
+            virtual = f"{body} {drive.name}"
+            made.append(Body(virtual, before, kind, Placement(R @ turn, p), coordinate=drive.name, real=False))
+            moving.append(drive)
+            before, R, p = virtual, turn.T, np.zeros(3)
+        Rc, pc = self.frame(joint, "child")[1]
+        made.append(Body(body, before, "fixed", Placement(R @ Rc.T, p - R @ Rc.T @ pc)))
+        return made, moving
+
+    def axes(self, joint: ElementTree.Element) -> list[tuple[Drive | None, Frame]]:
+        """For each axis in order: what drives it, and the constant part of its transform."""
+        name, kind = str(joint.get("name")), joint.tag
+        owned = [str(c.get("name")) for c in joint.iterfind("coordinates/Coordinate")]
+        still: Frame = (np.eye(3), np.zeros(3))
+        plain = {"PinJoint": ((0.0, 0.0, 1.0),), "UniversalJoint": ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)), "WeldJoint": ()}
+        if kind in plain:
+            return [
+                (Drive(c, c, True, np.array(axis), lambda x: x), still)
+                for c, axis in zip(owned, plain[kind], strict=True)
+            ]
+        transform = joint.find("SpatialTransform")
+        if kind != "CustomJoint" or transform is None:
+            raise ModelError(
+                Fault(
+                    f"joints of kind '{kind}' are not read.",
+                    where=f"{self.source}, joint '{name}'",
+                    expected="CustomJoint, PinJoint, UniversalJoint or WeldJoint",
+                )
+            )
+        by_name = {str(a.get("name")): a for a in transform.iterfind("TransformAxis")}
+        out: list[tuple[Drive | None, Frame]] = []
+        for label in (*TRANSLATIONS, *ROTATIONS):
+            axis = _numbers(by_name[label].findtext("axis", "0 0 1"))
+            axis = axis / np.linalg.norm(axis)
+            of = (by_name[label].findtext("coordinates") or "").strip()
+            function = next(f for f in by_name[label] if f.tag not in ("coordinates", "axis"))
+            value = self.function(function, name)
+            turning = label in ROTATIONS
+            if of:
+                own = of if _is_identity(function) else f"{name} {label}"
+                out.append((Drive(own, of, turning, axis, value), still))
+            else:
+                size = value(np.zeros(1))[0]
+                out.append(
+                    (None, (_about(axis, np.array([size]))[0], np.zeros(3)) if turning else (np.eye(3), size * axis))
+                )
+        return out
+
+    def function(self, f: ElementTree.Element, joint: str) -> Callable[[Array], Array]:
+        if f.tag == "MultiplierFunction":
+            scale = float(f.findtext("scale", "1"))
+            inner = self.function(next(iter(f.iterfind("function/*"))), joint)
+            return lambda x: scale * inner(x)
+        if f.tag == "Constant":
+            value = float(f.findtext("value", "0"))
+            return lambda x: np.full(len(x), value)
+        if f.tag == "LinearFunction":
+            a, b = _numbers(f.findtext("coefficients", "1 0"))
+            return lambda x: a * x + b
+        if f.tag in ("SimmSpline", "NaturalCubicSpline"):
+            x, y = _numbers(f.findtext("x", "")), _numbers(f.findtext("y", ""))
+            return CubicSpline(x, y, bc_type="natural" if f.tag == "NaturalCubicSpline" else "not-a-knot")
+        raise ModelError(Fault(f"functions of kind '{f.tag}' are not read.", where=f"{self.source}, joint '{joint}'"))
+
+    def couplers(self) -> dict[str, tuple[str, Callable[[Array], Array]]]:
+        out = {}
+        for c in self.root.iterfind("ConstraintSet/objects/CoordinateCouplerConstraint"):
+            function = next(iter(c.iterfind("coupled_coordinates_function/*")))
+            source = str(c.findtext("independent_coordinate_names")).strip()
+            out[str(c.findtext("dependent_coordinate_name")).strip()] = (
+                source,
+                self.function(function, str(c.get("name"))),
+            )
+        return out
+
+    def defaults(self) -> dict[str, float]:
+        every = [c for j in self.joints for c in j.iterfind("coordinates/Coordinate")]
+        return {str(c.get("name")): float(c.findtext("default_value", "0")) for c in every}
+
+
+def _is_identity(f: ElementTree.Element) -> bool:
+    return f.tag == "LinearFunction" and _numbers(f.findtext("coefficients", "")).tolist() == [1.0, 0.0]
+
+
+def _numbers(text: str | None) -> Array:
+    return np.array([float(x) for x in (text or "").split()])
+
+
+def _about(axis: Array, angle: Array) -> Array:
+    """Rotations (N, 3, 3) about a unit axis (Rodrigues)."""
+    x, y, z = axis
+    K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return np.eye(3) + np.sin(angle)[:, None, None] * K + (1.0 - np.cos(angle))[:, None, None] * (K @ K)

@@ -1,0 +1,115 @@
+"""A log spread over several files: each has columns of its own, and one of them the clock.
+
+    load_spread({"time": Part("t.txt", ("t",), time="t [s]"), "pos": Part("q.txt", ("q1", "q2"), interleaved=True)}, …)
+
+Parts with a clock of their own are read as logs. The others are tables whose rows belong to the rows of the one part that has the
+clock, so they must be as long. In an interleaved file the values of a sample stand below each other in one column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Fault, Faults, FileError, did_you_mean
+from veridyn.files.csv_table import Layout, find_layout, read_columns
+from veridyn.files.table import PARQUET, existing_file, read_parquet, split_header, unreadable
+from veridyn.files.units import to_si
+from veridyn.model.experiment import Channel, Experiment
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file: names of its columns where it has no header row, and its clock "name [unit]" where it has one."""
+
+    file: Path
+    header: Sequence[str] = ()
+    interleaved: bool = False
+    time: str = ""
+    delimiter: str | None = None
+    decimal: str = "."
+
+
+def load_spread(parts: Mapping[str, Part], columns: Mapping[str, tuple[str, str]], name: str = "log") -> Experiment:
+    """`columns`: channel → (column, unit). Every column stands in one part; its clock is that part's, or the only one there is."""
+    faults = Faults()
+    clocks = [p for p, part in parts.items() if part.time]
+    if not clocks:
+        raise FileError(Fault("no part has a clock.", name, "time: 't [s]' in one of them"))
+    tables: dict[str, dict[str, Array]] = {}
+    for p, part in parts.items():
+        wanted = {c for c, _ in columns.values()} | ({split_header(part.time)[0]} if part.time else set())
+        tables[p] = _table(part, wanted, faults)
+    faults.raise_if_any(FileError, name)
+    times = {}
+    for p in clocks:
+        header, unit = split_header(parts[p].time)
+        if header not in tables[p]:
+            faults.add(f"there is no column '{header}' for the time.", where=p, hint=did_you_mean(header, [*tables[p]]))
+        else:
+            times[p], _ = to_si(tables[p][header], unit or "s", where=p)
+    faults.raise_if_any(FileError, name)
+    made: dict[str, Channel] = {}
+    for channel, (column, unit) in columns.items():
+        homes = [p for p, table in tables.items() if column in table]
+        if len(homes) != 1:
+            every = [c for table in tables.values() for c in table]
+            what = f"there is no column '{column}'." if not homes else f"'{column}' stands in {' and '.join(homes)}."
+            faults.add(what, where=f"channel '{channel}'", hint=did_you_mean(column, every))
+            continue
+        home = homes[0]
+        clock = home if home in times else clocks[0]
+        if len(tables[home][column]) != len(times[clock]):
+            faults.add(
+                f"part '{home}' is not as long as the clock in part '{clock}'.",
+                where=f"channel '{channel}'",
+                expected=f"{len(times[clock])} samples",
+                found=f"{len(tables[home][column])}",
+                hint="A file that was cut off ends early.",
+            )
+            continue
+        made[channel] = Channel(channel, times[clock], *to_si(tables[home][column], unit, f"channel '{channel}'"))
+    faults.raise_if_any(FileError, name)
+    return Experiment(made, name)
+
+
+def _table(part: Part, wanted: set[str], faults: Faults) -> dict[str, Array]:
+    """Columns of one file by name, those that are wanted."""
+    file = existing_file(part.file)
+    try:
+        if file.suffix.lower() in PARQUET:
+            return read_parquet(file, None, faults)
+        if part.interleaved:
+            return _interleaved(file, part, faults)
+        layout = find_layout(file, tuple(part.header) or None, part.delimiter, part.decimal)
+        bare = {split_header(h)[0]: h for h in layout.headers if h}
+        used = [h for b, h in bare.items() if b in wanted or h in wanted]
+        found = read_columns(file, layout, used, faults)
+        return {split_header(h)[0]: x for h, x in found.items()}
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(unreadable(error), str(file)) from error
+
+
+def _interleaved(file: Path, part: Part, faults: Faults) -> dict[str, Array]:
+    k = len(part.header)
+    if k == 0:
+        faults.add(
+            "an interleaved file needs the names of its values.", where=file.name, expected="header: [q1, q2, …]"
+        )
+        return {}
+    single = find_layout(file, ("value",), part.delimiter or ",", part.decimal)
+    x = read_columns(file, Layout(single.delimiter, single.decimal, ("value",), False), ("value",), faults)["value"]
+    if len(x) % k:
+        faults.add(
+            f"its {len(x)} values are no whole number of samples of {k}.",
+            where=file.name,
+            hint="It was cut off, or its header has too many or too few names.",
+        )
+        return {}
+    return dict(zip(part.header, x.reshape(-1, k).T, strict=True))

@@ -1,0 +1,102 @@
+"""What a log file holds, before anybody has said what it means: names, units where the header has them, and numbers.
+
+survey("run.csv") reads text tables with or without a header row, Parquet, NPZ and MAT files. Columns of a table without a header row are
+called c1, c2, …; those of a matrix "positions" are positions.0, positions.1, …
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Faults, FileError
+from veridyn.files.csv_table import MISSING, find_layout, read_columns
+from veridyn.files.table import PARQUET, existing_file, read_parquet, split_header, unreadable
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """`columns`: name → numbers; `units`: name → unit, where the file names one; `has_header`: whether the names are the file's own."""
+
+    file: Path
+    columns: Mapping[str, Array]
+    units: Mapping[str, str]
+    has_header: bool = True
+
+
+def survey(path: str | os.PathLike[str]) -> Survey:
+    """All columns of numbers in a file."""
+    file = existing_file(path)
+    suffix = file.suffix.lower()
+    try:
+        if suffix == ".npz" or suffix == ".mat":
+            return _of_arrays(file, suffix)
+        if suffix in PARQUET:
+            faults = Faults()
+            found = read_parquet(file, None, faults)
+            return _named(file, found, True)
+        return _of_text(file)
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise FileError(unreadable(error), str(file)) from error
+
+
+def _of_text(file: Path) -> Survey:
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        first = stream.readline()
+    cells = next(csv.reader([first.replace(";", ",").replace("\t", ",")]), [])
+    plain = bool(cells) and all(_is_number(c.strip()) for c in cells)
+    layout = find_layout(file, tuple(f"c{k}" for k in range(1, len(cells) + 1)) if plain else None, None)
+    faults = Faults()
+    found = read_columns(file, layout, [h for h in dict.fromkeys(layout.headers) if h], faults)
+    if faults:
+        numeric = {
+            f.where.removeprefix("column '").removesuffix("'") for f in faults.found if f.where.startswith("column")
+        }
+        if any(not f.where.startswith("column") for f in faults.found):
+            faults.raise_if_any(FileError, str(file))
+        found = {h: x for h, x in found.items() if h not in numeric}
+    return _named(file, found, not plain)
+
+
+def _is_number(cell: str) -> bool:
+    if cell in MISSING:
+        return False
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _named(file: Path, found: Mapping[str, Array], has_header: bool) -> Survey:
+    named = {split_header(h)[0]: (split_header(h)[1], x) for h, x in found.items()}
+    return Survey(
+        file, {n: x for n, (_, x) in named.items()}, {n: unit for n, (unit, _) in named.items() if unit}, has_header
+    )
+
+
+def _of_arrays(file: Path, suffix: str) -> Survey:
+    from veridyn.files.mat import named_arrays
+
+    if suffix == ".mat":
+        arrays = named_arrays(file)
+    else:
+        with np.load(file, allow_pickle=False) as archive:
+            arrays = {key: archive[key] for key in archive.files if archive[key].dtype.kind in "biuf"}
+    out: dict[str, Array] = {}
+    for key, value in arrays.items():
+        array = np.asarray(value)
+        if array.dtype.kind not in "biuf" or array.size < 2 or array.ndim > 2:
+            continue
+        table = array.reshape(len(array), -1) if array.shape[0] >= array.shape[-1] else array.T
+        for k in range(table.shape[1]):
+            out[key if table.shape[1] == 1 else f"{key}.{k}"] = table[:, k].astype(np.float64)
+    return Survey(file, out, {})

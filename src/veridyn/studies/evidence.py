@@ -1,0 +1,168 @@
+"""Some hundred samples of a training log, to ask quickly: how well would the data fit if something about them were otherwise?
+
+error = √(mean over rows of ‖r_j‖²/‖y_j‖²) after least squares over the asked parameters, rows scaled by their own size. It is asked
+of the data as they are and of the data with two columns swapped, one turned round, and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.identify.sampling import Sampling
+from veridyn.mechanics.inverse import external_rows
+from veridyn.mechanics.regressor import regressor
+from veridyn.model.motion import Motion, joined
+from veridyn.model.tree import Tree
+from veridyn.signals.butterworth import Butterworth, zero_phase
+from veridyn.signals.resample import uniform_rate
+
+Array = NDArray[np.float64]
+SAMPLES = 400  # more than the columns of any row, few enough to ask a hundred questions
+FEWEST = 100  # samples that must be left of a motion before some are left out
+LEAST = 1e-9  # of the largest singular value: smaller ones are not looked at
+
+
+@dataclass(frozen=True, eq=False)
+class Equations:
+    """W φ = y of some samples, row by row: `W` (rows, N, asked), `y` (rows, N), both divided by ‖y_j‖."""
+
+    W: Array
+    y: Array
+    sizes: Array
+
+    def solved(self, extra: Array | None = None) -> tuple[Array, Array]:
+        """Least squares over the parameters and `extra` columns (rows, N, k): the values of the latter, and the residual (rows, N)."""
+        A = self.W if extra is None else np.concatenate([self.W, extra], axis=2)
+        flat = A.reshape(-1, A.shape[2])
+        x = _least_squares(flat, self.y.ravel())
+        return x[self.W.shape[2] :], self.y - (flat @ x).reshape(self.y.shape)
+
+    def parameters(self) -> Array:
+        """The values that least squares gives the asked parameters."""
+        return _least_squares(self.W.reshape(-1, self.W.shape[2]), self.y.ravel())
+
+
+def _least_squares(A: Array, y: Array) -> Array:
+    norms = np.linalg.norm(A, axis=0)
+    scale = np.where(norms > 0.0, norms, 1.0)
+    return np.linalg.lstsq(A / scale, y, rcond=LEAST)[0] / scale
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """`motion`: samples of all training motions, forces through the filter of the fit; `force_rates` (N, n): how fast these change.
+
+    `rows`: names of those that measure something.
+    """
+
+    tree: Tree
+    motion: Motion
+    rows: tuple[str, ...]
+    force_rates: Array
+
+    def equations(self, tree: Tree | None = None, motion: Motion | None = None) -> Equations:
+        """Those of the rows, with known parameters on the measured side."""
+        machine, m = tree or self.tree, motion or self.motion
+        p = machine.parameters
+        D = regressor(machine, replace(m, wrenches={}), list(self.rows), engine="numpy").transpose(1, 0, 2)
+        y = np.zeros((len(m), len(machine.rows)))
+        if m.forces is not None:
+            y[:, len(machine.rows) - machine.n :] = np.where(np.isfinite(m.forces), m.forces, 0.0)
+        if m.wrenches:
+            y -= external_rows(machine, m)
+        known = p.tie_matrix() @ np.where(np.array(p.states) == "known", p.values, 0.0)
+        measured = y[:, list(machine.select_rows(list(self.rows)))].T - D @ known
+        T = p.asked_matrix()
+        sizes = np.linalg.norm(measured, axis=1)
+        sizes = np.where(sizes > 0.0, sizes, 1.0)
+        return Equations((D @ T[:, T.any(axis=0)]) / sizes[:, None, None], measured / sizes[:, None], sizes)
+
+    def error(self, tree: Tree | None = None, motion: Motion | None = None) -> float:
+        """What least squares leaves, as a share."""
+        return share(self.equations(tree, motion).solved()[1])
+
+    def with_coordinates(self, T: Array) -> Motion:
+        """The motion with coordinates T q: swapped, turned round or scaled."""
+        m = self.motion
+        return replace(m, q=m.q @ T.T, qd=m.qd @ T.T, qdd=m.qdd @ T.T)
+
+    def with_forces(self, T: Array) -> Motion:
+        """The motion with forces T Γ; signals that drive gains multiply are taken along."""
+        m, names = self.motion, self.tree.coordinates
+        forces = m.forces
+        if forces is not None:
+            blank = np.isnan(forces).all(axis=0)
+            forces = np.where(np.isfinite(forces), forces, 0.0) @ T.T
+            forces[:, blank] = np.nan
+        drives = drives_of(self.tree)
+        signals = dict(m.signals)
+        for c, own in drives.items():
+            row = T[names.index(c)]
+            parts = [a * m.signals[drives[o]] for o, a in zip(names, row, strict=True) if a != 0.0 and o in drives]
+            signals[own] = np.sum(parts, axis=0) if parts else m.signals[own]
+        return replace(m, forces=forces, signals=signals)
+
+    def with_joints(self, T: Array) -> Motion:
+        """The motion with coordinates and forces both changed by T."""
+        forced = self.with_forces(T)
+        return replace(self.with_coordinates(T), forces=forced.forces, signals=forced.signals)
+
+
+def share(residual: Array) -> float:
+    """√(mean over rows of ‖r_j‖²) of residuals (rows, N) that are relative already."""
+    return float(np.sqrt(np.mean(np.sum(residual**2, axis=1))))
+
+
+def drives_of(tree: Tree) -> dict[str, str]:
+    """Coordinate → the signal that drives it, where one does."""
+    return {next(iter(e.on)): e.signal for e in tree.elements if e.kind == "drive_gain" and len(e.on) == 1}
+
+
+def measured_coordinates(tree: Tree, motion: Motion) -> tuple[str, ...]:
+    """Coordinates whose force, or whose drive, is measured."""
+    forces = np.full((1, tree.n), np.nan) if motion.forces is None else motion.forces
+    seen = [bool(np.isfinite(column).any()) for column in forces.T]
+    return tuple(c for c, finite in zip(tree.coordinates, seen, strict=True) if finite or c in drives_of(tree))
+
+
+def evidence(tree: Tree, motions: Sequence[Motion], rows: Sequence[str], sampling: Sampling) -> Evidence:
+    """Samples spread over all motions, those that every row uses where there are enough of them."""
+    total = sum(len(m) for m in motions)
+    parts, rates, before = [], [], 0
+    for m in motions:
+        low, forces = sampling.filter, m.forces
+        if low is not None and forces is not None and len(m) > low.padding:
+            whole = np.isfinite(forces).all(axis=0)
+            forces = forces.copy()
+            forces[:, whole] = zero_phase(forces[:, whole], uniform_rate(m.t), low)
+        numbers = np.arange(len(m))
+        used = np.all([sampling.uses(tree, row, m.qd, numbers, len(m), before) for row in rows], axis=0)
+        before += len(m)
+        calm = used & ~_reversing(tree, m, low)
+        chosen = next((np.flatnonzero(mask) for mask in (calm, used) if mask.sum() >= FEWEST), numbers)
+        count = max(2, min(len(chosen), round(SAMPLES * len(m) / total)))
+        picked = chosen[np.unique(np.linspace(0, len(chosen) - 1, count).astype(int))]
+        parts.append(replace(m, forces=forces)[picked])
+        given = np.full((len(m), tree.n), np.nan) if forces is None else forces
+        rates.append(np.gradient(given, m.t, axis=0)[picked])
+    whole = joined(parts)
+    own = measured_coordinates(tree, whole)
+    return Evidence(tree, whole, tuple(r for r in rows if r in own), np.concatenate(rates))
+
+
+def _reversing(tree: Tree, m: Motion, low: Butterworth | None) -> NDArray[np.bool_]:
+    """Samples within half a period of the cut-off of a reversal of dry friction: its step is filtered in the forces, not in the columns."""
+    near = np.zeros(len(m), dtype=bool)
+    if low is None or len(m) < 3:
+        return near
+    reach = max(1, round(0.5 / (float(np.min(low.cutoff)) * float(np.median(np.diff(m.t))))))
+    for e in tree.elements:
+        if e.kind.startswith(("coulomb", "stribeck")):
+            speed = m.qd @ np.array([e.on.get(c, 0.0) for c in tree.coordinates])
+            for k in np.flatnonzero(np.diff(np.sign(speed)) != 0.0):
+                near[max(0, k - reach) : k + reach + 2] = True
+    return near

@@ -1,0 +1,207 @@
+"""The logs of a study: files read, columns turned into channels in SI, shares taken.
+
+One file is read once, however many shares of it are asked for. Gears stay with the machine (channels q_motor.M and force_motor.M
+through its transmission); torque constants stand with the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from veridyn.errors import DataError, Fault, FileError
+from veridyn.files.blocks import LogFile, open_log
+from veridyn.files.spread import Part, load_spread
+from veridyn.files.table import load_log, split_header
+from veridyn.files.units import to_si
+from veridyn.files.yaml_plain import Place
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.motion import Motion
+from veridyn.studies.config import Loaded, quantity
+from veridyn.studies.config_identify import ColumnSettings, IdentifyFile, RecordingSettings
+from veridyn.studies.result import fingerprint
+
+ARRAYS = (".mat", ".npz")
+HELD_OUT = 0.3  # of each training log, where the study names no validation logs
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a study takes of one log: its number among the logs of the study, and the settings that say how much.
+
+    Of a log that is read in blocks, `rows` are taken, and the log of that number is its first block.
+    """
+
+    log: int
+    settings: RecordingSettings
+    rows: tuple[int, int] | None = None
+
+
+@dataclass
+class Recordings:
+    """The logs of one study file, each read once. `hashes`: file → SHA-256 of its bytes."""
+
+    loaded: Loaded[IdentifyFile]
+    logs: list[Experiment] = field(default_factory=list)
+    training: list[Taken] = field(default_factory=list)
+    validation: list[Taken] = field(default_factory=list)
+    hashes: dict[str, str] = field(default_factory=dict)
+    files: dict[int, LogFile] = field(default_factory=dict)
+    _numbers: dict[tuple[Path, ...], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Read them. Without validation logs, the last 30 % of each training log are kept for that."""
+        study = self.loaded.study
+        training, validation = study.training, study.validation
+        if not validation:
+            middle = [a + (1.0 - HELD_OUT) * (b - a) for a, b in (r.share for r in training)]
+            validation = tuple(r.model_copy(update={"share": (m, r.share[1])}) for r, m in zip(training, middle))
+            training = tuple(r.model_copy(update={"share": (r.share[0], m)}) for r, m in zip(training, middle))
+        named = "validation" if study.validation else "training"
+        self.training = [self._taken(r, ("training", k)) for k, r in enumerate(training)]
+        self.validation = [self._taken(r, (named, k)) for k, r in enumerate(validation)]
+
+    def scaled(self, channels: dict[str, Channel]) -> dict[str, Channel]:
+        """Channels as read, times what the study says of their columns."""
+        return _scaled(self.loaded, channels, self.loaded.study.log.columns)
+
+    def _taken(self, item: RecordingSettings, at: Place) -> Taken:
+        number = self._number(item, at)
+        if number not in self.files:
+            return Taken(number, item)
+        if item.start is not None or item.end is not None or item.drop:
+            fault = self.loaded.fault(
+                at, "of a log that is read in blocks only a share can be taken.", hint="Use share."
+            )
+            raise self.loaded.error(fault)
+        low, high = (round(share * self.files[number].rows) for share in item.share)
+        return Taken(number, item.model_copy(update={"share": (0.0, 1.0)}), (low, high))
+
+    def _number(self, item: RecordingSettings, at: Place) -> int:
+        named = item.files or {"": item.file}
+        keys = {p: (*at, "files", p) if item.files else (*at, "file") for p in named}
+        files = {p: self.loaded.path(text, keys[p]) for p, text in named.items()}
+        for p, file in files.items():
+            if not file.is_file():
+                hint = "Paths are relative to the study file; ${NAME} stands for a variable."
+                raise self.loaded.error(self.loaded.fault(keys[p], "there is no such log.", found=str(file), hint=hint))
+        key = tuple(files.values())
+        if key not in self._numbers:
+            self._numbers[key] = len(self.logs)
+            block = self.loaded.study.log.block
+            if block is not None and not item.files:
+                opened = _opened(self.loaded, files[""])
+                self.files[self._numbers[key]] = opened
+                window = next(opened.windows(block, 0)).log
+                self.logs.append(Experiment(self.scaled(dict(window.channels)), window.name))
+            else:
+                self.logs.append(_spread(self.loaded, files, at) if item.files else _single(self.loaded, files[""]))
+            self.hashes |= {str(named[p]): fingerprint(file) for p, file in files.items()}
+        return self._numbers[key]
+
+
+def taken(motions: Sequence[Motion], item: RecordingSettings) -> list[Motion]:
+    """The share of a log that is asked for, of its pieces in order; shares are of the time recorded, without the gaps."""
+    lengths = [len(m) / _rate(m) for m in motions]
+    whole = sum(lengths)
+    low, high = (share * whole for share in item.share)
+    out, passed = [], 0.0
+    for m, length in zip(motions, lengths):
+        at = passed + np.arange(len(m)) / _rate(m)
+        passed += length
+        inside = (at >= low) & (at < high)
+        inside &= m.t >= (-np.inf if item.start is None else item.start)
+        inside &= m.t <= (np.inf if item.end is None else item.end)
+        numbers = np.flatnonzero(inside)
+        if len(numbers):
+            out.append(m[int(numbers[0]) : int(numbers[-1]) + 1])
+    return out
+
+
+def _rate(m: Motion) -> float:
+    return 1.0 / float(np.median(np.diff(m.t)))
+
+
+def _opened(loaded: Loaded[IdentifyFile], file: Path) -> LogFile:
+    """A log that is read in blocks."""
+    log = loaded.study.log
+    time, unit = split_header(log.time)
+    units = {time: unit} if unit else {}
+    if log.header:
+        fault = loaded.fault(("log", "header"), "a log that is read in blocks needs a header row of its own.")
+        raise loaded.error(fault)
+    wanted = {channel: c.column for channel, c in log.columns.items()}
+    given = {channel: c.unit for channel, c in log.columns.items() if c.unit}
+    return open_log(file, {time: time} | wanted, units | given, time, log.delimiter, log.decimal)
+
+
+def _single(loaded: Loaded[IdentifyFile], file: Path) -> Experiment:
+    log = loaded.study.log
+    time, unit = split_header(log.time)
+    units = {time: unit} if unit else {}
+    wanted = {channel: c.column for channel, c in log.columns.items()}
+    given = {channel: c.unit for channel, c in log.columns.items() if c.unit}
+    if log.header and file.suffix.lower() not in ARRAYS:
+        by_header = {c.column: c.unit for c in log.columns.values() if c.unit}
+        missing = [c for c in (time, *wanted.values()) if c not in log.header]
+        if missing:
+            at: Place = ("log", "time") if missing[0] == time else ("log", "columns")
+            raise loaded.error(loaded.fault(at, f"'{missing[0]}' is not in the header.", ", ".join(log.header)))
+        names = [h if h == time or h in wanted.values() else "" for h in log.header]
+        read = load_log(
+            file, names, units | by_header, time, delimiter=log.delimiter, decimal=log.decimal, name=file.name
+        )
+        channels = {channel: replace(read[column], name=channel) for channel, column in wanted.items()}
+    else:
+        read = load_log(
+            file,
+            {time: time} | wanted,
+            units | given,
+            time,
+            delimiter=log.delimiter,
+            decimal=log.decimal,
+            name=file.name,
+        )
+        channels = dict(read.channels)
+    return Experiment(_scaled(loaded, channels, log.columns), file.name, read.notes)
+
+
+def _spread(loaded: Loaded[IdentifyFile], files: Mapping[str, Path], at: Place) -> Experiment:
+    log = loaded.study.log
+    odd = [p for p in files if p not in log.parts]
+    if odd:
+        known = ", ".join(log.parts) or "none"
+        fault = loaded.fault((*at, "files", odd[0]), f"log.parts does not say how '{odd[0]}' is read.", found=known)
+        raise loaded.error(fault)
+    parts = {
+        p: Part(file, s.header, s.interleaved, s.time, s.delimiter, s.decimal)
+        for p, file in files.items()
+        for s in (log.parts[p],)
+    }
+    columns = {channel: (c.column, c.unit or "1") for channel, c in log.columns.items()}
+    name = " + ".join(file.name for file in files.values())
+    read = load_spread(parts, columns, name)
+    return Experiment(_scaled(loaded, dict(read.channels), log.columns), name)
+
+
+def _scaled(
+    loaded: Loaded[IdentifyFile], channels: dict[str, Channel], columns: Mapping[str, ColumnSettings]
+) -> dict[str, Channel]:
+    """Channels times what the study says: signs, and torque constants with their units."""
+    out, faults = {}, []
+    for name, c in channels.items():
+        how = columns[name].times
+        try:
+            factor, unit = quantity(how) if isinstance(how, str) else (float(how), "1")
+            factor, unit = to_si(factor, unit)
+            _, product = to_si(1.0, c.unit if unit == "1" else f"{c.unit}*({unit})")
+            out[name] = c if (factor, unit) == (1.0, "1") else Channel(name, c.t, factor * c.values, product)
+        except DataError as error:
+            found: list[Fault] = list(error.faults)
+            faults += [loaded.fault(("log", "columns", name), f.what, f.expected, f.found, f.hint) for f in found]
+    if faults:
+        raise FileError(faults, loaded.file.name)
+    return out

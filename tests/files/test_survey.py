@@ -1,0 +1,45 @@
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy.io import savemat
+
+from veridyn.errors import FileError
+from veridyn.files.survey import survey
+
+
+def test_a_header_gives_names_and_units(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("t [ms],q1 [deg],note\n0,1,x\n10,2,y\n")
+    seen = survey(tmp_path / "a.csv")
+    assert seen.has_header
+    assert list(seen.columns) == ["t", "q1"]  # words are no numbers
+    assert seen.units == {"t": "ms", "q1": "deg"}
+    assert seen.columns["q1"].tolist() == [1.0, 2.0]
+
+
+def test_a_table_without_a_header_has_columns_by_number(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("0;1.5;2\n1;2.5;3\n")
+    seen = survey(tmp_path / "a.txt")
+    assert not seen.has_header
+    assert list(seen.columns) == ["c1", "c2", "c3"]
+
+
+def test_arrays_and_parquet(tmp_path: Path) -> None:
+    t, q = np.arange(5.0), np.arange(10.0).reshape(5, 2)
+    np.savez(tmp_path / "a.npz", t=t, positions=q, rate=100.0)
+    assert list(survey(tmp_path / "a.npz").columns) == ["t", "positions.0", "positions.1"]
+    savemat(tmp_path / "a.mat", {"t": t, "q": q})
+    seen = survey(tmp_path / "a.mat")
+    np.testing.assert_array_equal(seen.columns["q.1"], q[:, 1])
+    pq.write_table(pa.table({"t [s]": t, "v [m/s]": t}), tmp_path / "a.parquet")
+    assert survey(tmp_path / "a.parquet").units == {"t": "s", "v": "m/s"}
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="does not exist"):
+        survey(tmp_path / "b.csv")
+    (tmp_path / "b.npz").write_bytes(b"no archive")
+    with pytest.raises(FileError, match="cannot be read"):
+        survey(tmp_path / "b.npz")
