@@ -1,82 +1,90 @@
-"""The car, driven by a simulator that shares no equations with the model, identified through sensors."""
+"""The car, driven by a simulator that shares no equations with the model: exact motion, white noise, and a day with all instruments."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from veridyn.identify.estimate import identify
 from veridyn.identify.result import Fit
-from veridyn.identify.validate import validate
+from veridyn.identify.sampling import Sampling
 from veridyn.machines.car import TEN_ROWS, asked_33, car_20
-from veridyn.machines.car_drive import CarDemo, demonstration
+from veridyn.machines.car_drive import Acceptance, acceptance_drive, campaign, drives_2006, joined, shifted
 from veridyn.mechanics.road_rough import rough_road
 from veridyn.signals.motion import motion
 from veridyn.simulate.vehicle import Vehicle
-from veridyn.simulate.vehicle_manoeuvre import speed_variation
+from veridyn.simulate.vehicle_manoeuvre import speed_variation, standstill, straight
 from veridyn.simulate.vehicle_run import drive, to_motion
+from veridyn.simulate.vehicle_truth import truth
 
-CHASSIS = ("XX_c", "YY_c", "ZZ_c")
+# Twice the rms errors, in percent, that an independent calculation of the same set-up had over ten seeds: 20 s, class C, speed and
+# steering varied.
+LIMITS = {"M_c": 0.2, "MX_c": 0.2, "XX_c": 3.0, "YY_c": 3.0, "ZZ_c": 3.0, "Cx": 0.2, "k_arf": 0.2, "k_arr": 0.2}
+LIMITS |= {f"{name}{i}": x for name, x in (("M", 4.0), ("k_", 0.2), ("h_", 1.0)) for i in range(1, 5)}
 
 
-def fitted(demo: CarDemo) -> Fit:
-    seen = motion(demo.model, demo.training, demo.signals)
-    return identify(demo.model, seen, rows=demo.rows, sampling=demo.sampling)
+def fitted(made: Acceptance) -> Fit:
+    return identify(made.model, motion(made.model, made.training, made.signals), rows=made.rows, sampling=made.sampling)
 
 
-def errors(demo: CarDemo, fit: Fit) -> dict[str, float]:
+def errors(made: Acceptance, fit: Fit) -> dict[str, float]:
     """Percent of the truth, of every parameter whose truth is not zero."""
-    truth = fit.base.reduce(demo.truth.parameters.values)
-    return {n: 100 * (v / t - 1) for n, v, t in zip(fit.names, fit.values, truth, strict=True) if t != 0.0}
+    true = fit.base.reduce(made.truth.parameters.values)
+    return {n: 100 * (v / t - 1) for n, v, t in zip(fit.names, fit.values, true, strict=True) if t != 0.0}
 
 
-def test_without_noise_the_chassis_is_found_exactly() -> None:
-    """Two derivations of the same car: what remains of the suspension is dry friction, rounded off in the simulator only."""
-    run = drive(
-        Vehicle().simplified(),
-        speed_variation(),
-        rough_road("C", np.random.default_rng(0), length=500.0, track=1.5),
-        6.0,
-    )
+def test_without_noise_all_thirty_three_are_exact() -> None:
+    """Two derivations of the same car. Dry friction is rounded off in the simulator over 1 mm/s: below 12 mm/s a row drops its samples."""
+    road = rough_road("C", np.random.default_rng(0), length=500.0, track=1.5)
+    car = Vehicle().simplified()
+    run = drive(car, speed_variation(), road, 8.0)
     tree = asked_33(car_20())
-    fit = identify(tree, to_motion(run, tree), rows=TEN_ROWS)
+    tree = tree.with_parameters({f"off_{i + 1}": off for i, off in enumerate(car.suspension.offset)})
+    fit = identify(
+        tree, to_motion(run, tree), rows=TEN_ROWS, sampling=Sampling(dead_zone={f"z{i}": 0.012 for i in range(1, 5)})
+    )
     found = dict(zip(fit.names, fit.values, strict=True))
     assert len(found) == 33
-    for name in (*CHASSIS, "XY_c", "XZ_c", "YZ_c", "MX_c", "MZ_c", "M_c", "M1", "M2", "M3", "M4", "Cx"):
-        assert found[name] == pytest.approx(tree.parameters[name], rel=1e-8), name
-    for name in ("k_1", "k_3", "k_arf", "k_arr", "off_1", "off_3"):
-        assert found[name] == pytest.approx(tree.parameters[name], rel=2e-3), name
+    worst = max(abs(found[n] / tree.parameters[n] - 1.0) for n in found if tree.parameters[n] != 0.0)
+    print(f"largest relative error of 33 parameters: {worst:.1e}")
+    assert worst < 1e-8 and abs(found["MY_c"]) < 1e-8 * tree.parameters["MX_c"]
 
 
-def test_through_sensors_the_simplified_car_is_found() -> None:
-    """Noise of good instruments, parallel filtering at 20 Hz. Limits in percent: twice what was measured once, over ten seeds, in an
-    independent calculation of the same set-up (20 s, class C, speed and steering varied); here the root mean square of three seeds."""
-    limits = {"M_c": 0.2, "MX_c": 0.2, "XX_c": 3.0, "YY_c": 3.0, "ZZ_c": 3.0, "Cx": 0.2}
-    limits |= (
-        {f"M{i}": 4.0 for i in range(1, 5)}
-        | {f"k_{i}": 0.2 for i in range(1, 5)}
-        | {f"h_{i}": 1.0 for i in range(1, 5)}
+def rms_errors(seeds: range) -> dict[str, float]:
+    found = [errors(made, fitted(made)) for made in (acceptance_drive(np.random.default_rng(s)) for s in seeds)]
+    rms = {name: float(np.sqrt(np.mean([f[name] ** 2 for f in found]))) for name in found[0]}
+    print(", ".join(f"{n} {x:.2g}" for n, x in rms.items()))
+    return rms
+
+
+def test_through_white_noise_the_simplified_car_is_found() -> None:
+    """Noise of good instruments, parallel filtering at 20 Hz; here three seeds."""
+    rms = rms_errors(range(3))
+    assert {n: x for n, x in rms.items() if n in LIMITS and x > LIMITS[n]} == {}
+
+
+@pytest.mark.slow
+def test_over_ten_seeds() -> None:
+    rms = rms_errors(range(10))
+    assert {n: x for n, x in rms.items() if n in LIMITS and x > LIMITS[n]} == {}
+
+
+def test_zeros_are_those_of_all_drives_and_the_truth_is_of_all_together() -> None:
+    rng = np.random.default_rng(2)
+    made = campaign(
+        rng, {"rest": (standstill(), "A", 1.0), "again": (standstill(), "A", 1.0), "on": (straight(), "C", 1.0)}
     )
-    limits |= {"k_arf": 0.2, "k_arr": 0.2}
-    found = []
-    for seed in range(3):
-        demo = demonstration(np.random.default_rng(seed), vehicle=Vehicle().simplified())
-        found.append(errors(demo, fitted(demo)))
-    for name, limit in limits.items():
-        rms = float(np.sqrt(np.mean([f[name] ** 2 for f in found])))
-        assert rms <= limit, (name, rms)
+    assert made.real_time_factor > 0.0
+    at_rest = [made.drives[n].log["inertial.omega.z"].values.mean() for n in ("rest", "again")]
+    assert at_rest[0] == pytest.approx(at_rest[1], abs=5e-4) and made.kinematics.tables == made.vehicle.tables
+    whole = joined([made.drives["rest"].run, made.drives["on"].run])
+    assert len(whole) == sum(len(made.drives[n].run) for n in ("rest", "on"))
+    assert made.truth(("rest", "on")) == truth(whole)
+    log = made.drives["on"].log
+    moved = shifted(log, dict.fromkeys(log.names, 2.0))
+    assert moved["clearance.1"].values == pytest.approx(log["clearance.1"].values + 2.0)
 
 
-def test_the_detailed_car_is_found_within_the_error_of_the_model() -> None:
-    demo = demonstration(np.random.default_rng(1))
-    fit = fitted(demo)
-    off = errors(demo, fit)
-    assert abs(off["M_c"]) < 1.0 and abs(off["MX_c"]) < 1.0
-    assert all(abs(off[name]) < 5.0 for name in CHASSIS)
-    unseen = motion(demo.model, demo.validation, demo.signals)
-    check = validate(fit, unseen, sampling=demo.sampling)
-    before = validate(replace(fit, values=fit.priors), unseen, sampling=demo.sampling)
-    assert check.relative_error < 0.03 and check.relative_error < before.relative_error
-    assert all(check[row].relative_error < 0.06 for row in TEN_ROWS if row != "fx")
+def test_drives_of_a_quick_day_are_shorter() -> None:
+    long, short = (drives_2006(np.random.default_rng(0), quick) for quick in (False, True))
+    assert list(long) == list(short) and all(short[n][2] < long[n][2] for n in long)

@@ -5,7 +5,7 @@ import pytest
 
 from veridyn.errors import ModelError
 from veridyn.mechanics.tyre_parameters import TyreParameters
-from veridyn.simulate.vehicle import CHASSIS, Carrier, Vehicle, Wheel, passenger_tyre
+from veridyn.simulate.vehicle import CHASSIS, DETAILS, Carrier, Vehicle, Wheel, passenger_tyre
 from veridyn.simulate.vehicle_contact import LinearTyre
 
 
@@ -30,6 +30,21 @@ def test_simplified_keeps_the_parameters_and_drops_the_details():
     assert P.driveline[0] == 0.0 and P.steering[3] == 0.0
     assert (P.air.coefficient != 0.0).sum() == 1
     assert car.simplified().suspension == car.suspension
+
+
+def test_each_detail_can_be_left_out_or_kept_alone():
+    car = Vehicle()
+    assert replace(car.simplified(keep=DETAILS), name="") == replace(car, name="")
+    bare = car.simplified()
+    for detail in DETAILS:
+        alone, rest = car.simplified(keep=[detail]), car.without(detail)
+        assert detail in alone.name and detail in rest.name
+        assert replace(alone, name="") != replace(bare, name=""), detail
+        assert replace(rest, name="") != replace(car, name=""), detail
+        # What is taken from the whole is what the bare car lacks.
+        assert replace(alone.without(detail), name="") == replace(bare, name="")
+    with pytest.raises(ModelError, match="no detail 'paht'"):
+        car.without("paht")
 
 
 def test_a_right_carrier_is_the_mirror_image_of_the_left_one():

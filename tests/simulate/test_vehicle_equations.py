@@ -5,15 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from strangers import mujoco_car
 from strangers.cars import HALF_TRACK, TEN_ROWS, WHEELBASE, car_20, car_38
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.road import Bump
 from veridyn.mechanics.road_rough import rough_road
-from veridyn.simulate import vehicle_equations as eq
+from veridyn.simulate import vehicle_state as eq
 from veridyn.simulate.aerodynamics import Aerodynamics
 from veridyn.simulate.vehicle import Carrier, Steering, Vehicle
 from veridyn.simulate.vehicle_contact import LinearTyre
 from veridyn.simulate.vehicle_manoeuvre import VehicleManoeuvre, speed_variation, straight_braking
+from veridyn.simulate.vehicle_march import instant
 from veridyn.simulate.vehicle_run import drive, settle, to_motion
 from veridyn.simulate.vehicle_tables import WheelTables
 from veridyn.spatial.inertia import INERTIAL
@@ -87,10 +89,10 @@ def test_tables_and_carriers_are_the_tree_of_38_degrees_of_freedom(road):
     motion = to_motion(run, tree)
     assert imbalance(tree, motion, "base").max() < 1e-12
     P = vehicle.packed()
-    work, dx, out = eq.workspace(), np.zeros(eq.STATES), np.zeros(eq.OUTPUTS)
+    work = eq.workspace()
     slopes = []
     for x, u in zip(run.states, run.inputs, strict=True):
-        eq.rates(x, u, P, road.packed, dx, out, work)
+        instant(x, u, P, road.packed, work)
         slopes.append(work.kin[:, 1].copy())
     slope = np.array(slopes)  # (N, wheel, quantity)
     assert np.abs(slope[:, :, (0, 2, 3, 4)]).max(axis=0).min() > 1e-3
@@ -166,6 +168,30 @@ def conservative(vehicle):
         aerodynamics=Aerodynamics.none(),
         steering=Steering(compliance=0.0),
     )
+
+
+@pytest.mark.parametrize("braking", [False, True])
+def test_accelerations_are_those_of_mujoco(road, braking):
+    """The whole multibody part with tables, bushes and unequal sides, in an engine that shares nothing with it; the engine block held."""
+    vehicle = replace(CAR, driveline=CAR.driveline.rigid())
+    manoeuvre = straight_braking(30.0, 6.0, start=0.2) if braking else speed_variation(angle=0.9)
+    run = drive(vehicle, manoeuvre, road, 3.0, every=50)
+    stranger, P, work = mujoco_car.model(vehicle), vehicle.packed(), eq.workspace()
+    s = vehicle.suspension
+    worst = dict.fromkeys(("a", "omega_dot", "zdd", "spin_dot"), 0.0)
+    for x, u in zip(run.states, run.inputs, strict=True):
+        _, out = instant(x, u, P, road.packed, work)
+        z, zd = x[eq.Z : eq.Z + 4], x[eq.ZD : eq.ZD + 4]
+        d = z[[0, 2]] - z[[1, 3]]
+        bar = np.array(s.bar) * d + np.array(s.bar_cube) * d**3
+        resists = np.array([float(s.spring(i, z[i]) + s.damper(i, zd[i])) for i in range(4)])
+        resists += np.array([bar[0], -bar[0], bar[1], -bar[1]])
+        found = mujoco_car.accelerations(stranger, x, out, work.kin[:, 1], work.tyre, resists)
+        ours = {"a": out[:3], "omega_dot": out[3:6], "zdd": out[6:10], "spin_dot": out[10:14]}
+        for name, value in ours.items():
+            worst[name] = max(worst[name], float(np.abs(value - found[name]).max() / (1.0 + np.abs(value).max())))
+    assert np.abs(run.wheel_place[0][:, :, 2]).max() > (0.002 if braking else 0.03)
+    assert max(worst.values()) < 1e-9, worst
 
 
 def test_a_car_thrown_into_the_air_keeps_energy_and_momentum():

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from veridyn.simulate import vehicle_equations as eq
+from veridyn.simulate import vehicle_state as eq
 from veridyn.simulate.vehicle import Vehicle
 from veridyn.simulate.vehicle_manoeuvre import VehicleManoeuvre, restless, straight
 from veridyn.simulate.vehicle_modes import hop_frequencies, linearised, modes

@@ -10,7 +10,7 @@ z runs from the chassis origin to the wheel centre along z_c, upwards, so it is 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -70,16 +70,22 @@ class Suspension:
 
     def linear(self) -> Suspension:
         """The suspension of the identification model: k, off, h, fs and k_ar alone; tanh keeps the corner of dry friction."""
-        return replace(
-            self,
-            square=(0.0,) * 4,
-            cube=(0.0,) * 4,
-            stop_stiffness=0.0,
-            rebound_share=0.0,
-            damper_knee=0.0,
-            bar_cube=(0.0, 0.0),
-            friction_speed=1e-3,
-        )
+        return self.without("springs", "stops", "dampers", "bars", "friction")
+
+    def without(self, *details: str) -> Suspension:
+        """Without bends of "springs", "dampers" or "bars", without "stops", with "friction" that is sharp."""
+        gone: dict[str, Any] = {}
+        if "springs" in details:
+            gone |= {"square": (0.0,) * 4, "cube": (0.0,) * 4}
+        if "stops" in details:
+            gone |= {"stop_stiffness": 0.0}
+        if "dampers" in details:
+            gone |= {"rebound_share": 0.0, "damper_knee": 0.0}
+        if "bars" in details:
+            gone |= {"bar_cube": (0.0, 0.0)}
+        if "friction" in details:
+            gone |= {"friction_speed": 1e-3}
+        return replace(self, **gone)
 
     def packed(self) -> SuspensionNumbers:
         def row(value: float) -> tuple[float, ...]:

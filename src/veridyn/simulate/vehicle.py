@@ -8,18 +8,19 @@ front right, rear left, rear right. SI units and radians.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Faults, ModelError
+from veridyn.errors import Fault, Faults, ModelError, did_you_mean
 from veridyn.mechanics.tyre_parameters import TyreParameters
 from veridyn.simulate.aerodynamics import NOTHING, Aerodynamics, Six
 from veridyn.simulate.driveline import Brakes, Driveline
 from veridyn.simulate.suspension import Four, Suspension
 from veridyn.simulate.vehicle_contact import LinearTyre, packed_tyres
-from veridyn.simulate.vehicle_equations import CarNumbers
+from veridyn.simulate.vehicle_state import CarNumbers
 from veridyn.simulate.vehicle_tables import WheelTables
 
 Array = NDArray[np.float64]
@@ -47,6 +48,34 @@ def passenger_tyre(vertical_stiffness: float = 231e3) -> TyreParameters:
         QDZ3=0.007, QDZ4=13.05, QDZ6=-0.008, QDZ8=-0.296, QDZ9=-0.009, QEZ1=-1.609, QEZ2=-0.359, QEZ4=0.174, QEZ5=-0.896,
         QHZ1=0.007, QHZ2=-0.002, QHZ3=0.147, QHZ4=0.004, SSZ1=0.043, SSZ2=0.001, SSZ3=0.731, SSZ4=-0.238,
     )  # fmt: skip
+
+
+# What the simulator knows beyond the identification model, each to be left out by itself: carriers that are no points; springs that are not
+# straight and their stops; dampers that are not straight; dry friction rounded off over 5 mm/s instead of 1; bars that are not straight;
+# wheel centres that do not go straight up; wheels that turn as they travel; bushes that yield; a rack that yields; an engine on soft shafts
+# and mounts; air that does more than drag.
+DETAILS = (
+    "carriers",
+    "springs",
+    "stops",
+    "dampers",
+    "friction",
+    "bars",
+    "paths",
+    "angles",
+    "bushes",
+    "rack",
+    "driveline",
+    "air",
+)
+
+
+def _known(details: Iterable[str]) -> frozenset[str]:
+    named = tuple(details)
+    for name in named:
+        if name not in DETAILS:
+            raise ModelError(Fault(f"there is no detail '{name}'.", "vehicle", hint=did_you_mean(name, DETAILS)))
+    return frozenset(named)
 
 
 @dataclass(frozen=True)
@@ -136,21 +165,29 @@ class Vehicle:
             faults.add("its lengths are not usable.", where=self.name, expected="above zero")
         faults.raise_if_any(ModelError)
 
-    def simplified(self) -> Vehicle:
+    def simplified(self, keep: Iterable[str] = ()) -> Vehicle:
         """The same car with the details of the identification model only, so that this simulator IS the car of 20 degrees of freedom.
 
         Linear springs, dampers and bars, no tables and no compliance, carriers that are point masses, a rigid driveline, drag alone.
-        Wheels still spin and tyres still slip: of these the model sees the wrench at the wheel centre.
+        Wheels still spin and tyres still slip: of these the model sees the wrench at the wheel centre. `keep` names details (DETAILS) that
+        stay, to see what each does by itself.
         """
+        kept = tuple(keep)
+        name = f"{self.name}, simplified" + (f" but for {', '.join(kept)}" if kept else "")
+        return replace(self.without(*(d for d in DETAILS if d not in _known(kept))), name=name)
+
+    def without(self, *details: str) -> Vehicle:
+        """The same car without some of its DETAILS."""
+        gone = _known(details)
         return replace(
             self,
-            name=f"{self.name}, simplified",
-            carriers=(self.carriers[0].point(), self.carriers[1].point()),
-            suspension=self.suspension.linear(),
-            tables=WheelTables.none(),
-            steering=replace(self.steering, compliance=0.0),
-            driveline=self.driveline.rigid(),
-            aerodynamics=self.aerodynamics.drag_only(),
+            name=f"{self.name} without {', '.join(details)}" if details else self.name,
+            carriers=(self.carriers[0].point(), self.carriers[1].point()) if "carriers" in gone else self.carriers,
+            suspension=self.suspension.without(*gone),
+            tables=self.tables.without(*gone),
+            steering=replace(self.steering, compliance=0.0) if "rack" in gone else self.steering,
+            driveline=self.driveline.rigid() if "driveline" in gone else self.driveline,
+            aerodynamics=self.aerodynamics.drag_only() if "air" in gone else self.aerodynamics,
         )
 
     @property

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.road import Flat
-from veridyn.simulate import vehicle_equations as eq
+from veridyn.simulate import vehicle_state as eq
 from veridyn.simulate.vehicle import Vehicle
 from veridyn.simulate.vehicle_manoeuvre import straight
+from veridyn.simulate.vehicle_march import instant
 from veridyn.simulate.vehicle_run import drive, settle
 
 Array = NDArray[np.float64]
@@ -51,17 +52,15 @@ def linearised(vehicle: Vehicle, speed: float = 0.0) -> Array:
     else:
         state = settle(vehicle)
     P, road, work = vehicle.packed(), Flat().packed, eq.workspace()
-    rest, out = np.zeros(eq.INPUTS), np.zeros(eq.OUTPUTS)
+    rest = np.zeros(eq.INPUTS)
     A = np.empty((eq.STATES, eq.STATES))
-    plus, minus = np.zeros(eq.STATES), np.zeros(eq.STATES)
     for k in range(eq.STATES):
         h = 1e-6
         x = state.copy()
         x[k] += h
-        eq.rates(x, rest, P, road, plus, out, work)
+        plus = instant(x, rest, P, road, work)[0].copy()
         x[k] -= 2.0 * h
-        eq.rates(x, rest, P, road, minus, out, work)
-        A[:, k] = (plus - minus) / (2.0 * h)
+        A[:, k] = (plus - instant(x, rest, P, road, work)[0]) / (2.0 * h)
     return A
 
 

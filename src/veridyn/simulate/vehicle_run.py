@@ -18,9 +18,11 @@ from veridyn.errors import DataError, Fault, ModelError
 from veridyn.mechanics.road import Flat, Road
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.tree import Tree
-from veridyn.simulate import vehicle_equations as eq
+from veridyn.simulate import vehicle_state as eq
 from veridyn.simulate.vehicle import Vehicle
 from veridyn.simulate.vehicle_manoeuvre import VehicleManoeuvre
+from veridyn.simulate.vehicle_march import instant, march
+from veridyn.spatial.rotations import matrix_of
 
 Array = NDArray[np.float64]
 FLAT = Flat()
@@ -59,6 +61,11 @@ class VehicleRun:
     def quaternion(self) -> Array:
         """Attitude, from chassis to ground, scalar first (N, 4)."""
         return self._state(eq.QUATERNION, 4)
+
+    @property
+    def attitude(self) -> Array:
+        """Rotations from the chassis frame to the ground's (N, 3, 3)."""
+        return matrix_of(self.quaternion)
 
     @property
     def base(self) -> BaseMotion:
@@ -126,8 +133,8 @@ def settle(vehicle: Vehicle, road: Road = FLAT, x: float = 0.0, speed: float = 0
     its share, as if braked, so that all push straight up. At speed it is where driving begins, not yet the balance of driving.
     """
     P, packed, work = vehicle.packed(), road.packed, eq.workspace()
-    state, dx, out = np.zeros(eq.STATES), np.zeros(eq.STATES), np.zeros(eq.OUTPUTS)
-    rest = np.zeros(eq.INPUTS)
+    state, rest = np.zeros(eq.STATES), np.zeros(eq.INPUTS)
+    dx, out = work.rate, work.out
     slopes = np.stack(road.slope(x + vehicle.places()[:, 0], vehicle.places()[:, 1]), axis=1)
     state[0] = x
 
@@ -137,7 +144,7 @@ def settle(vehicle: Vehicle, road: Road = FLAT, x: float = 0.0, speed: float = 0
         state[3:7] /= np.linalg.norm(state[3:7])
         state[eq.Z : eq.Z + 4] = unknown[3:7]
         state[eq.SLIP_X : eq.SLIP_X + 8] = unknown[7:] / 100.0  # of the size of the others' effects
-        eq.rates(state, rest, P, packed, dx, out, work)
+        instant(state, rest, P, packed, work)
         tyre = out[eq.TYRE : eq.TYRE + 28].reshape(4, 7)
         missing = (tyre[:, 5:] - slopes * tyre[:, :1]) / 1e3
         return np.concatenate([dx[[9, 10, 11]], dx[eq.ZD : eq.ZD + 4], missing.ravel()])
@@ -258,7 +265,7 @@ def _march(
     inputs = manoeuvre.inputs(halves)
     samples = (last - first) // every + 1
     states, outputs = np.zeros((samples, eq.STATES)), np.zeros((samples, eq.OUTPUTS))
-    kept = eq.march(x, inputs, step, every, P, road.packed, states, outputs, work)
+    kept = march(x, inputs, step, every, P, road.packed, states, outputs, work)
     t = halves[:: 2 * every]
     if kept < samples:
         raise DataError(

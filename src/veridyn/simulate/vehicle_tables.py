@@ -117,6 +117,19 @@ class WheelTables:
     rear: AxleTables = field(default_factory=rear_axle)
     lag: tuple[float, float] = (40.0, 1.0)
 
+    def without(self, *details: str) -> WheelTables:
+        """Without "paths" (half track, wheelbase) or "angles" (toe, camber, kingpin), by clearance and rack, or without "bushes"."""
+        gone = [q for name, qs in (("paths", (0, 1)), ("angles", (2, 3, 4))) if name in details for q in qs]
+
+        def rows(table: Rows) -> Rows:
+            return tuple((0.0,) * len(row) if q in gone else row for q, row in enumerate(table))
+
+        def axle(given: AxleTables) -> AxleTables:
+            compliance = ((0.0, 0.0, 0.0),) * 5 if "bushes" in details else given.compliance
+            return AxleTables(given.clearance, rows(given.by_clearance), given.rack, rows(given.by_rack), compliance)
+
+        return WheelTables(axle(self.front), axle(self.rear), self.lag)
+
     @classmethod
     def none(cls) -> WheelTables:
         """Wheels that go straight up and down and only steer."""

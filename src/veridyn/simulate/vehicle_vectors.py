@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.compiled import compiled
+from veridyn.mechanics.compiled import compiled, inner
 
 Array: TypeAlias = NDArray[np.float64]
 V3: TypeAlias = tuple[float, float, float]
@@ -51,15 +51,16 @@ def turned_back(R: M3, a: V3) -> V3:
     return add(add(scale(a[0], R[0]), scale(a[1], R[1])), scale(a[2], R[2]))
 
 
-@compiled
-def third(a: Array, k: int) -> V3:
-    """Three numbers of an array, from place k."""
-    return (a[k], a[k + 1], a[k + 2])
+@inner
+def third(a: Array) -> V3:
+    """The first three numbers of an array."""
+    return (a[0], a[1], a[2])
 
 
-@compiled
-def put(a: Array, k: int, v: V3) -> None:
-    a[k], a[k + 1], a[k + 2] = v[0], v[1], v[2]
+@inner
+def put(a: Array, v: V3) -> None:
+    """v in the place of the first three numbers of an array."""
+    a[0], a[1], a[2] = v[0], v[1], v[2]
 
 
 @compiled

@@ -1,0 +1,117 @@
+"""From the instruments to the joints of the car of 2002, sensor by joint as paper 001, 5.1 derives them.
+
+======================= ====================================================================================================
+joints                  from
+======================= ====================================================================================================
+1, 2 (−y, x)            Correvit speeds, turned into the ground's axes; positions by integration
+3 (z)                   four lasers, geometrically
+4, 5 (yaw, −pitch)      camera: rates; angles by integration
+6 (roll)                inertial unit: rate; angle by integration
+7, 10, 13, 17           clearances, from the design position
+9, 12, 16, 20           dynamometric wheels
+14, 18                  autocollimators: steering
+======================= ====================================================================================================
+
+Accelerations, and rates where none is measured, are derivatives and are left to :func:`veridyn.signals.motion.motion`. Integrated
+angles drift with the biases of the rates; of pitch and roll the straight line by which they leave the lasers' angles is taken away, since
+weight acts through them. The chassis frame has its origin on the line of the rear axle and x to the right, y down, z forward; the
+dynamometers' frames have z to the left. In mixed form the base's motion is the inertial unit's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.machines.car_log import CarKinematics, Record, attitude_over_road, chassis_motion, wrench_channels
+from veridyn.machines.car_sensors import WHEELS, CarSensors
+from veridyn.model.tree import Tree
+from veridyn.signals.derivative import derivative
+from veridyn.signals.integral import trapezoid
+
+Array = NDArray[np.float64]
+
+FRAME_6 = np.array([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]])  # from frame 6 to x forward, y left, z up
+DYNAMOMETER = np.array(
+    [[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]
+)  # from the carrier's axes to frames 8, 11, 15, 19
+# By wheel: front left, front right, rear left, rear right.
+CLEARANCE, WHEEL = ("q13", "q17", "q7", "q10"), ("q16", "q20", "q9", "q12")
+
+
+def channels_2002(
+    tree: Tree, known: Record, kinematics: CarKinematics, sensors: CarSensors
+) -> dict[str, tuple[Array, str]]:
+    """Name of a channel → its values and unit, for the tree of 2002 in Lagrange or in mixed form."""
+    origin = np.array([0.0, 0.0, np.mean(kinematics.design[2:])])
+    made = _joints(tree, known, kinematics)
+    if tree.base == "free":
+        omega = known.three("inertial.omega")
+        velocity, acceleration = chassis_motion(known, sensors, omega, origin)
+        turned = {"omega": (omega, "rad/s"), "acceleration": (acceleration, "m/s^2"), "velocity": (velocity, "m/s")}
+        for name, (x, unit) in turned.items():
+            for k, axis in enumerate("xyz"):
+                made[f"base.{name}.{axis}"] = ((x @ FRAME_6)[:, k], unit)
+    else:
+        made |= _chassis(known, sensors, origin)
+    carriers = {b.coordinate_name: b.antecedent for b in tree.bodies}
+    for i in range(4):
+        f, m = known.wrench[:, i, :3], known.wrench[:, i, 3:]
+        made |= wrench_channels(f"{carriers[WHEEL[i]]}", np.hstack([f @ DYNAMOMETER.T, m @ DYNAMOMETER.T]))
+    return made
+
+
+def _joints(tree: Tree, known: Record, kinematics: CarKinematics) -> dict[str, tuple[Array, str]]:
+    made = {}
+    for i, n in enumerate(WHEELS):
+        made[f"q.{CLEARANCE[i]}"] = (known[f"clearance.{n}"] - kinematics.design[i], "m")
+        made[f"q.{WHEEL[i]}"] = (known[f"wheel.{n}"], "rad")
+    left, right = known["steering.1"], known["steering.2"]
+    if "beta" in tree.coordinates:
+        return made | {"q.beta": (0.5 * (left + right), "rad")}
+    return made | {"q.q14": (left, "rad"), "q.q18": (right, "rad")}
+
+
+def _chassis(known: Record, sensors: CarSensors, origin: Array) -> dict[str, tuple[Array, str]]:
+    rate = known.rate
+    height, lying, leaning = attitude_over_road(known, sensors)
+    yaw_rate, pitch_rate = known["camera.yaw_rate"], known["camera.pitch_rate"]
+    yaw = trapezoid(yaw_rate, rate)
+    pitch = _held(trapezoid(pitch_rate, rate), lying)
+    roll_rate = known["inertial.omega.x"] + yaw_rate * np.sin(pitch)
+    roll = _held(trapezoid(roll_rate, rate), leaning)
+    cp, sp, cr, sr = np.cos(pitch), np.sin(pitch), np.cos(roll), np.sin(roll)
+    omega = np.column_stack(
+        [
+            known["inertial.omega.x"],
+            cr * pitch_rate + sr * cp * yaw_rate,
+            cr * cp * yaw_rate - sr * pitch_rate,
+        ]
+    )
+    up = np.column_stack([-sp, cp * sr, cp * cr])  # the vertical in the chassis' axes
+    z = height + up @ origin
+    velocity, _ = chassis_motion(known, sensors, omega, origin)
+    velocity[:, 2] = (derivative(z, rate, 1) - (velocity * up).sum(axis=1)) / up[:, 2]
+    along = cp * velocity[:, 0] + sp * sr * velocity[:, 1] + sp * cr * velocity[:, 2]
+    across = cr * velocity[:, 1] - sr * velocity[:, 2]
+    xd, yd = np.cos(yaw) * along - np.sin(yaw) * across, np.sin(yaw) * along + np.cos(yaw) * across
+    return {
+        "q.q1": (-trapezoid(yd, rate), "m"),
+        "qd.q1": (-yd, "m/s"),
+        "q.q2": (trapezoid(xd, rate), "m"),
+        "qd.q2": (xd, "m/s"),
+        "q.q3": (z, "m"),
+        "q.q4": (yaw, "rad"),
+        "qd.q4": (yaw_rate, "rad/s"),
+        "q.q5": (-pitch, "rad"),
+        "qd.q5": (-pitch_rate, "rad/s"),
+        "q.q6": (roll, "rad"),
+        "qd.q6": (roll_rate, "rad/s"),
+    }
+
+
+def _held(angle: Array, seen: Array) -> Array:
+    """An integrated angle without the straight line by which it leaves the one that is seen."""
+    t = np.linspace(-1.0, 1.0, len(angle))
+    columns = np.stack([np.ones_like(t), t], axis=1)
+    return angle - columns @ np.linalg.lstsq(columns, angle - seen)[0]

@@ -1,0 +1,167 @@
+"""The humanoid in the engine: its joints are servoed to a plan, its soft soles touch the ground, and nothing holds it up.
+
+MuJoCo integrates the free robot with contact; the plan was made for the drawing, the robot is 1.3 kg heavier. A small stabiliser
+tilts the ankles against the torso's own tilt, as an inertial unit would tell it. Rotor inertia and joint damping are in the engine
+and in no base row. All gains are chosen. What is recorded is the engine's own state, acceleration and contact force at the same
+instant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Fault, SimulationError
+from veridyn.machines.humanoid import FEET, FOOT, SIDES, SOLE
+from veridyn.machines.humanoid_gait import STEP, Plan
+from veridyn.machines.mujoco_engine import Prescribed, engine_motion, mjcf, mujoco, quaternion
+from veridyn.model.motion import Motion
+from veridyn.model.pose import Pose
+from veridyn.model.tree import Tree
+from veridyn.progress import Progress, silent
+from veridyn.spatial.rotations import matrix_of
+
+Array = NDArray[np.float64]
+THICK = 0.004  # m, half the thickness of a sole
+SOLE_AXES = np.array([[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])  # forward, left, up in a foot's frame
+SETTLE = 0.6  # s on its feet before the recording begins
+FALLEN = 0.15  # m: a torso lower than this has fallen
+
+
+@dataclass(frozen=True)
+class Servo:
+    """Stiffness (N m/rad) and damping (N m s/rad) of the joints, rotor inertia (kg m²), and the stabiliser's gains on tilt and its rate.
+
+    `softness` (s) is the time constant of the contact: how long a sole takes to come to rest on the ground.
+    """
+
+    stiffness: float = 200.0
+    damping: float = 6.0
+    rotor: float = 0.002
+    tilt: float = 0.6
+    tilt_rate: float = 0.04
+    softness: float = 0.02
+    step: float = 5e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Performed:
+    """What happened: poses of the torso, angles, the ground's wrench (N, 6) about the world's origin, and the engine's exact `motion`.
+
+    `how` says whether the robot moved freely or was moved. `feet` (N, 2, 6): the part of each foot, where contact was simulated.
+    """
+
+    name: str
+    how: str
+    pose: Pose
+    q: Array
+    wrench: Array
+    motion: Motion
+    feet: Array | None = None
+
+
+def prescribed(tree: Tree, plan: Plan) -> Performed:
+    """The plan exactly as planned; the engine says what the ground must have done."""
+    wrench = Prescribed(tree).ground_wrench(plan.pose, plan.velocity, plan.acceleration, plan.q, plan.qd, plan.qdd)
+    motion = engine_motion(tree, plan.pose, plan.velocity, plan.acceleration, plan.q, plan.qd, plan.qdd, wrench)
+    return Performed(
+        plan.name, "prescribed motion, wrench by the engine's inverse dynamics", plan.pose, plan.q, wrench, motion
+    )
+
+
+def performed(tree: Tree, plan: Plan, servo: Servo | None = None, progress: Progress = silent) -> Performed:
+    """The robot itself, servoed to the plan, free to fall; where it does, a SimulationError says when."""
+    how = servo or Servo()
+    engine = mujoco()
+    model = engine.MjModel.from_xml_string(_world(tree, how))
+    data = engine.MjData(model)
+    at, dof = _addresses(engine, model, tree)
+    ankles = np.array([[tree.coordinates.index(f"{s}_{part}") for s in SIDES] for part in ("ankle", "foot")])
+    data.qpos[:3], data.qpos[3:7] = plan.pose.position[0], quaternion(plan.pose.rotation[0])
+    data.qpos[at] = plan.q[0]
+    N, substeps, settle = len(plan), round(STEP / how.step), round(SETTLE / STEP)
+    qpos, qvel, qacc = (np.empty((N, k)) for k in (model.nq, model.nv, model.nv))
+    feet = np.zeros((N, 2, 6))
+    for sample in range(-settle, N):
+        k = max(sample, 0)
+        for s in range(substeps):
+            after = min(max(sample + 1, 0), N - 1)
+            # All that is planned is interpolated: a target that steps once in a sample makes the sampled forces unlike the mean ones.
+            part = s / substeps
+            target = plan.q[k] + (plan.q[after] - plan.q[k]) * part
+            turning = plan.velocity[k, 3:] + (plan.velocity[after, 3:] - plan.velocity[k, 3:]) * part
+            tilt = plan.pose.rotation[k].T @ matrix_of(data.qpos[3:7])
+            lean = 0.5 * np.array([tilt[0, 2] - tilt[2, 0], tilt[2, 1] - tilt[1, 2]])  # about y, about x
+            lean -= 0.5 * (plan.velocity[k, 3:] + turning)[[1, 0]] * part * STEP * (after > k)
+            rate = (data.qvel[3:6] - turning)[[1, 0]]
+            target[ankles] += (how.tilt * lean + how.tilt_rate * rate)[:, None]
+            data.ctrl[:] = target
+            if sample >= 0 and s == 0:
+                engine.mj_forward(model, data)
+                qpos[k], qvel[k] = data.qpos, data.qvel
+                # The contact solver iterates; the acceleration that belongs to its forces to the last digit is M⁻¹ f.
+                engine.mj_solveM(model, data, qacc[k : k + 1], (data.qfrc_smooth + data.qfrc_constraint)[None])
+                feet[k] = _ground_forces(engine, model, data)
+            engine.mj_step(model, data)
+        if data.qpos[2] < FALLEN:
+            raise SimulationError(
+                Fault(
+                    "the robot fell.",
+                    where=plan.name,
+                    found=f"the torso at {data.qpos[2]:.3f} m after {k * STEP:.2f} s of {N * STEP:.2f} s",
+                    hint="Shorter steps, or other gains of the servo.",
+                )
+            )
+        if k % 100 == 0:
+            progress(plan.name, float(k), float(N))
+    R = matrix_of(qpos[:, 3:7] / np.linalg.norm(qpos[:, 3:7], axis=1, keepdims=True))
+    pose = Pose(plan.pose.t, R, qpos[:, :3])
+    wrench = feet.sum(axis=1)
+    motion = engine_motion(tree, pose, qvel[:, :6], qacc[:, :6], qpos[:, at], qvel[:, dof], qacc[:, dof], wrench)
+    return Performed(
+        plan.name, "free motion in the engine, joints servoed, soft soles", pose, qpos[:, at], wrench, motion, feet
+    )
+
+
+def _world(tree: Tree, how: Servo) -> str:
+    (back, front), (inner, outer) = FOOT
+    half = ((front - back) / 2, (outer - inner) / 2, THICK)
+    centre = (SOLE - THICK, (inner + outer) / 2, (front + back) / 2)
+    root = mjcf(tree, dict.fromkeys(FEET, (centre, SOLE_AXES, half)), how.step)
+    root.find("option").attrib.update(integrator="implicitfast", tolerance="1e-14", iterations="200")
+    for geom in root.iter("geom"):
+        geom.set("solref", f"{how.softness} 1")
+        geom.set("friction", "0.9 0.02 0.001")
+        geom.set("condim", "6")
+        ground = geom.get("name") == "ground"  # soles touch the ground and not each other
+        geom.attrib.update(contype="1" if ground else "2", conaffinity="2" if ground else "1")
+    for joint in root.iter("joint"):
+        joint.set("armature", repr(how.rotor))
+    actuators = ElementTree.SubElement(root, "actuator")
+    for c in tree.coordinates:
+        ElementTree.SubElement(actuators, "position", joint=c, kp=repr(how.stiffness), kv=repr(how.damping))
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _addresses(engine, model, tree: Tree) -> tuple[NDArray[np.intp], NDArray[np.intp]]:  # pyright: ignore[reportMissingParameterType]
+    ids = [engine.mj_name2id(model, engine.mjtObj.mjOBJ_JOINT, c) for c in tree.coordinates]
+    return np.array([model.jnt_qposadr[k] for k in ids]), np.array([model.jnt_dofadr[k] for k in ids])
+
+
+def _ground_forces(engine, model, data) -> Array:  # pyright: ignore[reportMissingParameterType]
+    """(2, 6): what the ground does to each foot, about the world's origin."""
+    out, six = np.zeros((2, 6)), np.zeros(6)
+    for k in range(data.ncon):
+        contact = data.contact[k]
+        engine.mj_contactForce(model, data, k, six)
+        first_is_ground = model.geom_bodyid[contact.geom1] == 0
+        sign = 1.0 if first_is_ground else -1.0
+        foot = model.geom_bodyid[contact.geom2 if first_is_ground else contact.geom1]
+        axes = contact.frame.reshape(3, 3).T
+        force, moment = sign * axes @ six[:3], sign * axes @ six[3:]
+        which = FEET.index(engine.mj_id2name(model, engine.mjtObj.mjOBJ_BODY, foot))
+        out[which] += np.concatenate([force, moment + np.cross(contact.pos, force)])
+    return out

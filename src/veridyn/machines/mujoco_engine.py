@@ -1,0 +1,170 @@
+"""MuJoCo as the world: any tree rebuilt in an engine that shares no equations with veridyn.
+
+Two uses. :class:`Prescribed` lets the engine compute, by its own inverse dynamics, the wrench that the ground must apply to a free
+tree that moves in a given way. :func:`mjcf` writes the model for simulations with contact. Only data are read from the tree. MuJoCo
+comes with the extra `mujoco`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import Fault, ModelError
+from veridyn.model.motion import BaseMotion, Motion
+from veridyn.model.pose import Pose
+from veridyn.model.tree import Tree
+from veridyn.spatial.inertia import inertia_matrix
+
+Array = NDArray[np.float64]
+
+
+def mujoco() -> Any:
+    """The engine, or a refusal that names what to install."""
+    try:
+        import mujoco as engine
+    except ImportError as error:
+        raise ModelError(
+            Fault(
+                "this simulation needs MuJoCo, which is not installed.",
+                where="mujoco",
+                found=str(error),
+                hint="pip install 'veridyn[mujoco]'",
+            )
+        ) from error
+    return engine
+
+
+def mjcf(
+    tree: Tree, soles: Mapping[str, tuple[ArrayLike, ArrayLike, ArrayLike]] | None = None, step: float = 1e-3
+) -> Any:
+    """The model of a free tree as an XML element `mujoco`; joints are called as their coordinates, bodies as bodies.
+
+    `soles`: body → (centre, rotation, half edges) of a box that may touch the ground, in the body's frame. Where there are none,
+    contact is off. Centre of mass and inertia about it are exact to rounding; joints have neither friction nor armature.
+    """
+    if tree.base != "free" or tree.shares_coordinates or tree.elements:
+        raise ModelError(
+            Fault("only a free tree without elements and shared coordinates goes into the engine.", where=tree.name)
+        )
+    root = ElementTree.Element("mujoco", model=tree.name)
+    ElementTree.SubElement(root, "compiler", angle="radian", inertiafromgeom="false", autolimits="false")
+    gravity = _text(tree.gravity)
+    option = ElementTree.SubElement(root, "option", timestep=repr(step), gravity=gravity, cone="elliptic")
+    if not soles:
+        ElementTree.SubElement(option, "flag", contact="disable", constraint="disable")
+    world = ElementTree.SubElement(root, "worldbody")
+    if soles:
+        ElementTree.SubElement(world, "geom", name="ground", type="plane", size="5 5 1")
+    elements: list[ElementTree.Element] = []
+    columns = {body: k for k, (body, number) in enumerate(tree.columns) if body >= 0 and number == 0}
+    for j, b in enumerate(tree.bodies):
+        i = tree.antecedent[j]
+        here = ElementTree.SubElement(world if i < 0 else elements[i], "body", name=b.name)
+        elements.append(here)
+        if i >= 0:
+            here.set("pos", _text(b.placement.position))
+            here.set("quat", _text(quaternion(b.placement.rotation)))
+        _inertial(here, tree.parameters.values[columns[j] : columns[j] + 10] if j in columns else None, b.name)
+        if i < 0:
+            ElementTree.SubElement(here, "freejoint", name="free")
+        elif b.joint != "fixed":
+            kind = "hinge" if b.joint == "turning" else "slide"
+            ElementTree.SubElement(here, "joint", name=b.coordinate_name, type=kind, axis="0 0 1")
+        if soles and b.name in soles:
+            centre, rotation, half = soles[b.name]
+            ElementTree.SubElement(
+                here,
+                "geom",
+                name=f"sole {b.name}",
+                type="box",
+                pos=_text(centre),
+                quat=_text(quaternion(np.asarray(rotation, dtype=np.float64))),
+                size=_text(half),
+                mass="0",
+            )
+    return root
+
+
+class Prescribed:
+    """The engine's answer to prescribed motion: what the ground must do to a free tree so that it moves so."""
+
+    def __init__(self, tree: Tree) -> None:
+        engine = mujoco()
+        self.tree = tree
+        self._engine = engine
+        self.model = engine.MjModel.from_xml_string(ElementTree.tostring(mjcf(tree), encoding="unicode"))
+        self.data = engine.MjData(self.model)
+        ids = [engine.mj_name2id(self.model, engine.mjtObj.mjOBJ_JOINT, c) for c in tree.coordinates]
+        self.at = np.array([self.model.jnt_qposadr[k] for k in ids], dtype=int)
+        self.dof = np.array([self.model.jnt_dofadr[k] for k in ids], dtype=int)
+
+    def ground_wrench(self, pose: Pose, velocity: Array, acceleration: Array, q: Array, qd: Array, qdd: Array) -> Array:
+        """(N, 6) force and moment about the world's origin, in the world's axes, that act on the tree from outside.
+
+        `velocity` and `acceleration` (N, 6) of the base: of its origin in the world's axes, then angular in its own frame.
+        """
+        out = np.empty((len(pose), 6))
+        for k in range(len(pose)):
+            d = self.data
+            d.qpos[:3], d.qpos[3:7], d.qpos[self.at] = pose.position[k], quaternion(pose.rotation[k]), q[k]
+            d.qvel[:6], d.qvel[self.dof] = velocity[k], qd[k]
+            d.qacc[:6], d.qacc[self.dof] = acceleration[k], qdd[k]
+            self._engine.mj_inverse(self.model, d)
+            force, moment = d.qfrc_inverse[:3], pose.rotation[k] @ d.qfrc_inverse[3:6]
+            out[k] = np.concatenate([force, moment + np.cross(pose.position[k], force)])
+        return out
+
+
+def base_motion(tree: Tree, pose: Pose, velocity: Array, acceleration: Array) -> BaseMotion:
+    """What an ideal inertial unit at the base's origin feels, from the engine's own velocities and accelerations."""
+    back = np.swapaxes(pose.rotation, 1, 2)
+    specific = np.einsum("nij,nj->ni", back, acceleration[:, :3] - tree.gravity)
+    return BaseMotion(velocity[:, 3:], acceleration[:, 3:], specific, np.einsum("nij,nj->ni", back, velocity[:, :3]))
+
+
+def engine_motion(
+    tree: Tree, pose: Pose, velocity: Array, acceleration: Array, q: Array, qd: Array, qdd: Array, wrench: Array
+) -> Motion:
+    """Exact data of the engine as a motion: the ground's `wrench` about the world's origin acts on the base."""
+    base = tree.bodies[0].name
+    back = np.swapaxes(pose.rotation, 1, 2)
+    about = wrench[:, 3:] - np.cross(pose.position, wrench[:, :3])
+    felt = np.concatenate([np.einsum("nij,nj->ni", back, x) for x in (wrench[:, :3], about)], axis=1)
+    return Motion(pose.t, q, qd, qdd, base_motion(tree, pose, velocity, acceleration), wrenches={base: felt})
+
+
+def _inertial(here: ElementTree.Element, X: Array | None, name: str) -> None:
+    if X is None:
+        return
+    if not np.isfinite(X).all() or X[9] <= 0.0:
+        raise ModelError(Fault("the engine needs its mass and inertia.", where=f"body '{name}'"))
+    centre = X[6:9] / X[9]
+    J = np.array(inertia_matrix(X)) - X[9] * (centre @ centre * np.eye(3) - np.outer(centre, centre))
+    full = (J[0, 0], J[1, 1], J[2, 2], J[0, 1], J[0, 2], J[1, 2])
+    ElementTree.SubElement(here, "inertial", pos=_text(centre), mass=repr(float(X[9])), fullinertia=_text(full))
+
+
+def _text(values: ArrayLike) -> str:
+    return " ".join(repr(float(v)) for v in np.asarray(values, dtype=np.float64))
+
+
+def quaternion(R: Array) -> Array:
+    """(w, x, y, z) of a rotation matrix, by the largest of the four (Shepperd 1978)."""
+    m = np.asarray(R, dtype=np.float64)
+    d = np.array([m[0, 0] + m[1, 1] + m[2, 2], m[0, 0], m[1, 1], m[2, 2]])
+    k = int(np.argmax(d))
+    if k == 0:
+        q = np.array([1.0 + d[0], m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]])
+    else:
+        i, j, n = k - 1, k % 3, (k + 1) % 3
+        q = np.empty(4)
+        q[0] = m[n, j] - m[j, n]
+        q[1 + i] = 1.0 + m[i, i] - m[j, j] - m[n, n]
+        q[1 + j] = m[j, i] + m[i, j]
+        q[1 + n] = m[n, i] + m[i, n]
+    return q / np.linalg.norm(q)

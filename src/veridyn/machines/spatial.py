@@ -1,0 +1,100 @@
+"""Two mechanisms more: a closed one in space with three degrees of freedom, and a crane, each from its file, with logs to observe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import resources
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.files.natural import parse_mechanism
+from veridyn.mechanics.measurement import exact_readings
+from veridyn.mechanics.natural_dynamics import NaturalState, solve_accelerations
+from veridyn.mechanics.natural_integrate import NaturalMethod, NaturalMotion, integrate_natural
+from veridyn.mechanics.natural_minimal import minimal, start_of
+from veridyn.mechanics.natural_system import NaturalSystem
+from veridyn.model.experiment import Experiment
+from veridyn.model.natural import Mechanism
+from veridyn.observe.mechanism import Unsure
+from veridyn.observe.observer import Settings
+from veridyn.simulate.imperfection import Sensor, Sensors
+
+Array = NDArray[np.float64]
+
+
+def spatial() -> Mechanism:
+    """Two arms that hold a rod between them, as its file describes it: independent coordinates `shoulder`, `elbow` and `base_b`."""
+    return _from_file("spatial.yaml")
+
+
+def crane() -> Mechanism:
+    """A trolley and a swinging load: independent coordinates `x` and `swing`."""
+    return _from_file("crane.yaml")
+
+
+def _from_file(name: str) -> Mechanism:
+    return parse_mechanism(resources.files("veridyn.machines").joinpath(name).read_text(encoding="utf-8"), name)
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A mechanism whose motors push with forces that walk at random: exactly what a filter that estimates these forces supposes.
+
+    `unsure`: densities of the walk, and how far the start may be off; the true start is drawn from that.
+    """
+
+    unsure: Unsure
+    motors: tuple[str, ...]
+    independents: tuple[str, ...]
+    samples: int
+    step: float
+
+    def settings(self, filter: str) -> Settings:
+        return Settings(filter, self.unsure, independents=self.independents, unknown=self.motors)
+
+
+SPATIAL = Walk(
+    Unsure(force=4.0, start=0.05, start_rate=0.1, start_force=2.0),
+    ("shoulder_motor", "elbow_motor", "base_motor"),
+    ("shoulder", "elbow", "base_b"),
+    300,
+    0.01,
+)
+CRANE = Walk(Unsure(force=400.0, start=0.05, start_rate=0.05, start_force=20.0), ("motor",), ("x", "swing"), 500, 0.02)
+
+
+def walked(machine: NaturalSystem, walk: Walk, rng: np.random.Generator) -> tuple[NaturalMotion, Experiment]:
+    """A true motion under such forces, by the index-3 form, and the log of its sensors with their noise and biases."""
+    q, _ = start_of(machine)
+    model = minimal(machine, q, walk.independents, walk.motors)
+    f, k = model.f, len(walk.motors)
+    z = q[model.z] + float(np.asarray(walk.unsure.start)) * rng.standard_normal(f)
+    zd = float(np.asarray(walk.unsure.start_rate)) * rng.standard_normal(f)
+    at = model.instant(q, z, zd, np.zeros(k), model.loads(), derivative=False)
+    first = float(np.asarray(walk.unsure.start_force)) * rng.standard_normal(k)
+    steps = np.sqrt(float(np.asarray(walk.unsure.force)) * walk.step) * rng.standard_normal((walk.samples, k))
+    forces = first + np.cumsum(steps, axis=0)
+    clock = walk.step * np.arange(walk.samples)
+    values = machine.forces.load_values(dict(zip(walk.motors, forces[0])))
+    qdd, multipliers = solve_accelerations(machine, at.q, at.qd, values)
+
+    def loads(time: float) -> dict[str, ArrayLike]:
+        k = min(int(np.ceil(time / walk.step - 1e-9)), walk.samples - 1)
+        return dict(zip(walk.motors, forces[k]))
+
+    motion = integrate_natural(
+        machine,
+        clock,
+        NaturalState(0.0, at.q, at.qd, qdd, multipliers),
+        loads,
+        method=NaturalMethod(step=walk.step, engine="compiled"),
+    )
+    ideal = exact_readings(machine, motion)
+    dimension = machine.mechanism.dimension
+    sensors = {
+        channel: Sensor(noise=i.sigma, bias=float(i.bias_sigma * rng.standard_normal()), quantum=i.quantum)
+        for i in machine.mechanism.sensors
+        for channel in i.channels(dimension)
+    }
+    return motion, Sensors(sensors).read(ideal, rng)

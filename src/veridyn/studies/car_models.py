@@ -1,0 +1,115 @@
+"""The models that a study of the car compares, and the ways in which its signals become equations.
+
+Three ways. `as_printed` is that of paper 000, VI.B: everything through 3.125 Hz except the clearances, central differences, signals as the
+instruments give them. `one_filter` passes columns and measurements of all rows through the same 3.125 Hz, in parallel. `corrected` has
+one filter for each row: 3.125 Hz for the chassis, which the driveline's modes at 3.9 to 5.5 Hz disturb, and 20 Hz for the suspensions,
+which need the wheel's hop at 12.7 Hz; and it projects the suspensions' rows on the wheels' paths.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataWarning
+from veridyn.identify.sampling import Sampling
+from veridyn.machines.car import TEN_ROWS, asked_33
+from veridyn.machines.car_drive import ENDS, Campaign
+from veridyn.machines.car_paths import paths
+from veridyn.model.elements import drag, offset
+from veridyn.model.motion import BaseMotion, Motion
+from veridyn.model.tree import Tree
+from veridyn.signals.butterworth import Butterworth, zero_phase
+from veridyn.signals.derivative import derivative
+from veridyn.signals.motion import Signals
+from veridyn.spatial.inertia import INERTIAL
+
+Array = NDArray[np.float64]
+ZERO = "zero_fx"
+CHASSIS = TEN_ROWS[:6]
+SLOW, FAST = (
+    Butterworth(3.125),
+    Butterworth(20.0),
+)  # paper 000, VI.B; above the wheel's hop, V.A's band of the clearances
+KEPT = 5  # of so many samples at 500 Hz, one
+TRIM = 100  # samples at each end
+OTHER_AIR = {"Cy": "fy", "Cz": "fz", "Cl": "mx", "Cm": "my", "Cn": "mz"}
+
+
+def thirty_three(tree: Tree) -> Tree:
+    """The 33 of Table II, and the zero of the force along x: without it a zero of the instruments would be taken for drag."""
+    return asked_33(tree).with_elements([offset("chassis.fx", 0.0, ZERO)])
+
+
+def asking(tree: Tree, names: Iterable[str]) -> Tree:
+    """The same tree with these parameters asked as well."""
+    p = tree.parameters
+    wanted = set(names)
+    states = tuple("asked" if n in wanted else s for n, s in zip(p.names, p.states, strict=True))
+    return tree.with_parameters(replace(p, states=states))
+
+
+def with_unsprung(tree: Tree) -> Tree:
+    """The 33 and the nine other inertial parameters of each unsprung body."""
+    return asking(thirty_three(tree), (f"{s}{i}" for s in INERTIAL for i in range(1, 5)))
+
+
+def every_standard(tree: Tree) -> Tree:
+    """All of VI: 50 inertial parameters, suspensions, bars, and six components of the air; and the zero along x."""
+    six = [drag(f"chassis.{row}", 0.0, name) for name, row in OTHER_AIR.items()]
+    return with_unsprung(tree).with_elements(replace(e, typical=0.1) for e in six)
+
+
+def corrected(tree: Tree) -> Sampling:
+    return Sampling(filter=FAST, filters=dict.fromkeys(CHASSIS, SLOW), along=paths(tree), decimate=KEPT, trim=TRIM)
+
+
+def plain_rows(tree: Tree) -> Sampling:
+    """The corrected filters with the rows of the clearances alone, as the paper has them."""
+    return replace(corrected(tree), along={})
+
+
+def one_filter(tree: Tree) -> Sampling:
+    return Sampling(filter=SLOW, decimate=KEPT, trim=TRIM)
+
+
+def as_printed(tree: Tree) -> Sampling:
+    """No filter of the equations: the signals of :func:`printed_motion` have passed theirs."""
+    return Sampling(decimate=KEPT, trim=TRIM)
+
+
+def printed_motion(made: Campaign, tree: Tree, name: str) -> Motion:
+    """A drive through the filters of VI.B: all but clearances at 3.125 Hz, and central differences, whose bias is part of the "
+    "comparison."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        m = made.motion(tree, name, common=None, signals=Signals(derivative="central", trim=ENDS))
+    rate = 1.0 / float(np.median(np.diff(m.t)))
+
+    def low(x: Array) -> Array:
+        return zero_phase(x, rate, SLOW)
+
+    assert m.base is not None and m.base.velocity is not None  # a car's
+    omega = low(m.base.omega)
+    turning = derivative(omega, rate, 1, "central")
+    base = BaseMotion(omega, turning, low(m.base.acceleration), low(m.base.velocity))
+    others = [k for k, c in enumerate(tree.coordinates) if not c.startswith("z") or c.startswith("zt")]
+    q, qd, qdd = m.q.copy(), m.qd.copy(), m.qdd.copy()
+    for x in (q, qd, qdd):
+        x[:, others] = low(x[:, others])
+    wrenches = {body: low(w) for body, w in m.wrenches.items()}
+    return replace(m, q=q, qd=qd, qdd=qdd, base=base, wrenches=wrenches)
+
+
+def held(m: Motion, tree: Tree, families: Iterable[str]) -> Motion:
+    """The motion with some of a wheel's coordinates held at zero: "dl" stands for dl1 to dl4. Steering is left as it is."""
+    wheels = ("3", "4") if "beta" in families else ("1", "2", "3", "4")
+    still = [tree.coordinates.index(f"{f}{i}") for f in families for i in wheels]
+    q, qd, qdd = m.q.copy(), m.qd.copy(), m.qdd.copy()
+    for x in (q, qd, qdd):
+        x[:, still] = 0.0
+    return replace(m, q=q, qd=qd, qdd=qdd)

@@ -1,0 +1,52 @@
+"""The machines with loops as files: what they are, and what they do at home."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from veridyn.identify.base import base_parameters
+from veridyn.machines.parallel import delta, linkage, palletizer
+from veridyn.mechanics.closure import closed_home
+from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.kinematics import body_pose
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+
+MACHINES = {"linkage": linkage, "delta": delta, "palletizer": palletizer}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_statics_is_the_slope_of_potential_energy(name: str) -> None:
+    """At rest the drives hold the weight: Γ = ∂V/∂q_a, by differences along closed positions."""
+    from veridyn.mechanics.closure import close
+    from veridyn.mechanics.energy import energy
+
+    tree: Tree = MACHINES[name]()
+    own = list(tree.independent)
+    home = closed_home(tree)
+
+    def at(q: np.ndarray) -> Motion:
+        return Motion(np.arange(float(len(q))), q, 0.0 * q, 0.0 * q)
+
+    held = inverse_dynamics(tree, at(home[None]))[0]
+    for k, c in enumerate(own):
+        h = 1e-5
+        given = np.tile(home[own], (2, 1))
+        given[:, k] += [h, -h]
+        V = energy(tree, at(close(tree, given, path=False).q)).gravity
+        assert held[k] == pytest.approx((V[0] - V[1]) / (2 * h), abs=1e-5 * max(1.0, np.abs(held).max())), c
+
+
+@pytest.mark.parametrize(("name", "count"), [("linkage", 12), ("delta", 40), ("palletizer", 25)])
+def test_base_parameters_with_friction(name: str, count: int) -> None:
+    base = base_parameters(MACHINES[name]())
+    assert base.count == count and base.gap > 1e6
+
+
+def test_delta_is_symmetrical_at_home() -> None:
+    tree = delta()
+    home = closed_home(tree)
+    angles = [home[tree.coordinates.index(f"q{k}")] for k in (1, 2, 3)]
+    assert np.ptp(angles) < 1e-9
+    assert body_pose(tree, home[None], "platform")[1][0] == pytest.approx([0, 0, -0.55])
