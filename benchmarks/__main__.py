@@ -16,9 +16,14 @@ import pinocchio as pin
 
 import veridyn
 from benchmarks.clock import best_of
+from benchmarks.excitation import excitation
+from benchmarks.excitation import line as designed
 from benchmarks.identification import SAMPLES, identification
 from benchmarks.kernels import Line, kernels, rates, threads
+from benchmarks.observers import observers
+from benchmarks.panda import lines as panda
 from benchmarks.startup import startup
+from benchmarks.vehicle import driving, said
 from veridyn.symbolic.host import this_host
 
 HERE = Path(__file__).resolve().parent
@@ -74,16 +79,20 @@ def report() -> str:
         text.append(
             f"- First call of the {machine}'s regressor: {first:.2f} s, and {1e3 * later:.0f} ms from the objects kept on disk."
         )
+    text.append(said(driving()))
     r = identification()
     text += [
         f"- Identification of the 20-dof car (150 parameters, 20 rows) from {SAMPLES:,} samples: {r.one:.1f} s on one thread, "
         f"{r.two:.1f} s on two, {r.extra_megabytes:.0f} MB of extra memory. A Pinocchio loop ({r.peer_regressor:.0f} s) and "
         f"numpy.linalg.qr ({r.peer_qr:.0f} s) of the stored matrix, extrapolated from what fits in memory: "
         f"{r.peer:.0f} s, {r.peer / r.one:.0f} times as long. Residuals agree to {r.difference:.0e}.",
+        *panda(),
+        designed(excitation()),
         f"- Matrix products run at {rate / 1e9:.0f} Gflop/s on this core and memory is filled at {filled / 1e9:.0f} GB/s; "
         + "; ".join(bounds)
         + ". The regressors of the cars are bounded by writing their entries (each entry costs about one operation), not by arithmetic.",
     ]
+    text += observers()
     return "\n".join(text) + "\n"
 
 

@@ -26,9 +26,15 @@ _HOMES = {
     "veridyn.spatial.inertia": ("from_centre",),
     "veridyn.model.joint": ("Body",),
     "veridyn.model.tree": ("Tree",),
+    "veridyn.model.loop": ("Assembly", "Attachment", "Loop"),
+    "veridyn.model.actuators": ("actuators",),
+    "veridyn.model.pose": ("Pose",),
+    "veridyn.model.rebase": ("rebased",),
+    "veridyn.model.weld": ("welded",),
     "veridyn.model.virtual_base": ("on_six_joints",),
     "veridyn.model.elements": (
         "Element",
+        "asymmetric",
         "coulomb",
         "damper",
         "drag",
@@ -36,6 +42,7 @@ _HOMES = {
         "motor_inertia",
         "offset",
         "spring",
+        "stribeck",
     ),
     "veridyn.model.parameters": ("ParameterSet", "Tie"),
     "veridyn.model.transmission": ("Transmission",),
@@ -45,6 +52,9 @@ _HOMES = {
     "veridyn.mechanics.regressor": ("regressor",),
     "veridyn.mechanics.forward": ("forward_dynamics", "mass_matrix"),
     "veridyn.mechanics.kinematics": ("body_motion", "body_pose", "jacobian"),
+    "veridyn.mechanics.closure": ("close", "closed_home", "closed_motion"),
+    "veridyn.mechanics.projection": ("loop_jacobian",),
+    "veridyn.mechanics.contact": ("plate_wrench", "pressure_wrench", "sensor_wrench", "with_contacts"),
     "veridyn.mechanics.codegen": ("c_source",),
     "veridyn.mechanics.derivatives": ("forward_derivatives", "inverse_derivatives"),
     "veridyn.mechanics.energy": ("energy",),
@@ -52,28 +62,58 @@ _HOMES = {
     "veridyn.mechanics.integrate": ("BaseState", "Inputs", "Method", "integrate"),
     "veridyn.signals.butterworth": ("Butterworth", "zero_phase"),
     "veridyn.signals.motion": ("Signals", "motion"),
+    "veridyn.signals.base_motion": ("moved_to_base", "pose_at", "smoothed_pose"),
+    "veridyn.signals.markers": ("fit_markers", "marker_cluster"),
+    "veridyn.signals.mend": ("Mending", "mended"),
     "veridyn.signals.quality": ("inspect",),
     "veridyn.signals.resample": ("resample",),
+    "veridyn.signals.frequency": ("averaged",),
+    "veridyn.signals.periodic_filters": ("dft_filter", "fourier_fit"),
+    "veridyn.signals.splines": ("SplineTrajectory",),
     "veridyn.signals.trajectory": ("FourierTrajectory", "JointLimits"),
     "veridyn.simulate.imperfection": ("Sensor", "Sensors"),
     "veridyn.simulate.manoeuvre": ("Driven", "Tracking"),
     "veridyn.identify.base": ("base_parameters",),
     "veridyn.identify.essential": ("essential",),
+    "veridyn.identify.excitation": ("design_excitation",),
+    "veridyn.identify.excitation_limits": ("Clearance", "Limits"),
+    "veridyn.identify.excitation_plan": ("ExcitationPlan", "Noise"),
+    "veridyn.identify.gauss_markov": ("GaussMarkov",),
+    "veridyn.identify.likelihood": ("Likelihood",),
+    "veridyn.identify.noise_model": ("NoiseModel",),
     "veridyn.identify.coloured": ("Hac",),
     "veridyn.identify.explain": ("explain",),
     "veridyn.identify.feasible": ("Consistent",),
     "veridyn.identify.observation": ("Sampling", "observation"),
     "veridyn.identify.prior": ("Prior",),
+    "veridyn.identify.encoders": ("encoder_offsets",),
+    "veridyn.identify.laboratory": ("Trial", "diagnose"),
+    "veridyn.identify.selection": ("remedies", "select_motions"),
     "veridyn.identify.result": ("Acceptance", "Fit"),
     "veridyn.identify.robust": ("Robust",),
+    "veridyn.identify.instrumental": ("Instrumental",),
+    "veridyn.identify.output_error": ("OutputError",),
+    "veridyn.identify.payload": ("carrying", "with_payload"),
+    "veridyn.identify.replay": ("replay",),
+    "veridyn.identify.stribeck": ("stribeck_speeds",),
+    "veridyn.identify.trust": ("slow_and_fast", "trust_prior"),
     "veridyn.identify.validate": ("validate",),
+    "veridyn.model.instrument": ("Instrument",),
+    "veridyn.model.natural": ("Marker", "Mechanism"),
+    "veridyn.files.natural": ("load_mechanism",),
+    "veridyn.observe.mechanism": ("Unsure",),
+    "veridyn.observe.observer": ("Observer",),
+    "veridyn.observe.virtual": ("Virtual",),
     "veridyn.files.archive": ("load", "save"),
     "veridyn.files.native": ("load_model", "save_model"),
     "veridyn.files.table": ("load_log", "save_log"),
+    "veridyn.files.osim": ("load_osim", "load_storage"),
     "veridyn.files.urdf": ("load_urdf", "urdf_limits"),
     "veridyn.files.urdf_write": ("save_urdf",),
+    "veridyn.studies.config": ("load_study",),
+    "veridyn.studies.identify_run": ("run_identify",),
 }
-_VERBS = ("identify", "simulate")  # folders that can be called
+_VERBS = ("identify", "observe", "simulate")  # folders that can be called
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [*sorted([*_HOME, *_VERBS]), "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
@@ -107,6 +147,9 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.files.archive import save as save
     from veridyn.files.native import load_model as load_model
     from veridyn.files.native import save_model as save_model
+    from veridyn.files.natural import load_mechanism as load_mechanism
+    from veridyn.files.osim import load_osim as load_osim
+    from veridyn.files.osim import load_storage as load_storage
     from veridyn.files.table import load_log as load_log
     from veridyn.files.table import save_log as save_log
     from veridyn.files.urdf import load_urdf as load_urdf
@@ -114,18 +157,46 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.files.urdf_write import save_urdf as save_urdf
     from veridyn.identify.base import base_parameters as base_parameters
     from veridyn.identify.coloured import Hac as Hac
+    from veridyn.identify.encoders import encoder_offsets as encoder_offsets
     from veridyn.identify.essential import essential as essential
     from veridyn.identify.estimate import identify as identify
+    from veridyn.identify.excitation import design_excitation as design_excitation
+    from veridyn.identify.excitation_limits import Clearance as Clearance
+    from veridyn.identify.excitation_limits import Limits as Limits
+    from veridyn.identify.excitation_plan import ExcitationPlan as ExcitationPlan
+    from veridyn.identify.excitation_plan import Noise as Noise
     from veridyn.identify.explain import explain as explain
     from veridyn.identify.feasible import Consistent as Consistent
+    from veridyn.identify.gauss_markov import GaussMarkov as GaussMarkov
+    from veridyn.identify.instrumental import Instrumental as Instrumental
+    from veridyn.identify.laboratory import Trial as Trial
+    from veridyn.identify.laboratory import diagnose as diagnose
+    from veridyn.identify.likelihood import Likelihood as Likelihood
+    from veridyn.identify.noise_model import NoiseModel as NoiseModel
     from veridyn.identify.observation import Sampling as Sampling
     from veridyn.identify.observation import observation as observation
+    from veridyn.identify.output_error import OutputError as OutputError
+    from veridyn.identify.payload import carrying as carrying
+    from veridyn.identify.payload import with_payload as with_payload
     from veridyn.identify.prior import Prior as Prior
+    from veridyn.identify.replay import replay as replay
     from veridyn.identify.result import Acceptance as Acceptance
     from veridyn.identify.result import Fit as Fit
     from veridyn.identify.robust import Robust as Robust
+    from veridyn.identify.selection import remedies as remedies
+    from veridyn.identify.selection import select_motions as select_motions
+    from veridyn.identify.stribeck import stribeck_speeds as stribeck_speeds
+    from veridyn.identify.trust import slow_and_fast as slow_and_fast
+    from veridyn.identify.trust import trust_prior as trust_prior
     from veridyn.identify.validate import validate as validate
+    from veridyn.mechanics.closure import close as close
+    from veridyn.mechanics.closure import closed_home as closed_home
+    from veridyn.mechanics.closure import closed_motion as closed_motion
     from veridyn.mechanics.codegen import c_source as c_source
+    from veridyn.mechanics.contact import plate_wrench as plate_wrench
+    from veridyn.mechanics.contact import pressure_wrench as pressure_wrench
+    from veridyn.mechanics.contact import sensor_wrench as sensor_wrench
+    from veridyn.mechanics.contact import with_contacts as with_contacts
     from veridyn.mechanics.derivatives import forward_derivatives as forward_derivatives
     from veridyn.mechanics.derivatives import inverse_derivatives as inverse_derivatives
     from veridyn.mechanics.energy import energy as energy
@@ -140,8 +211,11 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.mechanics.kinematics import body_motion as body_motion
     from veridyn.mechanics.kinematics import body_pose as body_pose
     from veridyn.mechanics.kinematics import jacobian as jacobian
+    from veridyn.mechanics.projection import loop_jacobian as loop_jacobian
     from veridyn.mechanics.regressor import regressor as regressor
+    from veridyn.model.actuators import actuators as actuators
     from veridyn.model.elements import Element as Element
+    from veridyn.model.elements import asymmetric as asymmetric
     from veridyn.model.elements import coulomb as coulomb
     from veridyn.model.elements import damper as damper
     from veridyn.model.elements import drag as drag
@@ -149,22 +223,47 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.model.elements import motor_inertia as motor_inertia
     from veridyn.model.elements import offset as offset
     from veridyn.model.elements import spring as spring
+    from veridyn.model.elements import stribeck as stribeck
     from veridyn.model.experiment import Channel as Channel
     from veridyn.model.experiment import Experiment as Experiment
+    from veridyn.model.instrument import Instrument as Instrument
     from veridyn.model.joint import Body as Body
+    from veridyn.model.loop import Assembly as Assembly
+    from veridyn.model.loop import Attachment as Attachment
+    from veridyn.model.loop import Loop as Loop
     from veridyn.model.motion import BaseMotion as BaseMotion
     from veridyn.model.motion import Motion as Motion
+    from veridyn.model.natural import Marker as Marker
+    from veridyn.model.natural import Mechanism as Mechanism
     from veridyn.model.parameters import ParameterSet as ParameterSet
     from veridyn.model.parameters import Tie as Tie
+    from veridyn.model.pose import Pose as Pose
+    from veridyn.model.rebase import rebased as rebased
     from veridyn.model.transmission import Transmission as Transmission
     from veridyn.model.tree import Tree as Tree
     from veridyn.model.virtual_base import on_six_joints as on_six_joints
+    from veridyn.model.weld import welded as welded
+    from veridyn.observe.mechanism import Unsure as Unsure
+    from veridyn.observe.observer import Observer as Observer
+    from veridyn.observe.observer import observe as observe
+    from veridyn.observe.virtual import Virtual as Virtual
+    from veridyn.signals.base_motion import moved_to_base as moved_to_base
+    from veridyn.signals.base_motion import pose_at as pose_at
+    from veridyn.signals.base_motion import smoothed_pose as smoothed_pose
     from veridyn.signals.butterworth import Butterworth as Butterworth
     from veridyn.signals.butterworth import zero_phase as zero_phase
+    from veridyn.signals.frequency import averaged as averaged
+    from veridyn.signals.markers import fit_markers as fit_markers
+    from veridyn.signals.markers import marker_cluster as marker_cluster
+    from veridyn.signals.mend import Mending as Mending
+    from veridyn.signals.mend import mended as mended
     from veridyn.signals.motion import Signals as Signals
     from veridyn.signals.motion import motion as motion
+    from veridyn.signals.periodic_filters import dft_filter as dft_filter
+    from veridyn.signals.periodic_filters import fourier_fit as fourier_fit
     from veridyn.signals.quality import inspect as inspect
     from veridyn.signals.resample import resample as resample
+    from veridyn.signals.splines import SplineTrajectory as SplineTrajectory
     from veridyn.signals.trajectory import FourierTrajectory as FourierTrajectory
     from veridyn.signals.trajectory import JointLimits as JointLimits
     from veridyn.simulate.imperfection import Sensor as Sensor
@@ -175,3 +274,5 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.spatial.inertia import from_centre as from_centre
     from veridyn.spatial.transforms import MDH as MDH
     from veridyn.spatial.transforms import Placement as Placement
+    from veridyn.studies.config import load_study as load_study
+    from veridyn.studies.identify_run import run_identify as run_identify

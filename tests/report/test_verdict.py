@@ -65,3 +65,13 @@ def test_deviations_that_promise_too_much_are_told() -> None:
     assert not any("promise" in s for s in verdict(study).findings)
     assert any("promise more than they hold" in s for s in verdict(far).findings)
     assert any("larger than stated" in s for s in verdict(far).may)
+
+
+def test_a_row_that_carries_little_does_not_decide_the_grade_but_is_told() -> None:
+    study = small_study()
+    big, small = study.check.rows
+    rows = (replace(big, rms=0.02 * big.measured_rms), replace(small, rms=0.3, measured_rms=0.01 * big.measured_rms))
+    said = verdict(replace(study, check=Validation(rows)))
+    assert said.grade == "good"
+    assert any("at worst by 2.0 % in row q1" in s for s in said.findings)
+    assert any("carry little force are off by more" in s and "q2" in s for s in said.findings)

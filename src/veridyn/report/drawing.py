@@ -170,8 +170,12 @@ def thinned(x: Array, y: Array, most: int = MOST) -> tuple[Array, Array]:
         return x, y
     edges = np.linspace(0, N, most // 2 + 1).astype(int)
     kept: list[int] = []
+    whole = not np.isnan(y).any()
     for a, b in pairwise(edges):
         part = y[a:b]
+        if whole:  # several times faster than looking past NaN
+            kept += sorted({a + int(part.argmin()), a + int(part.argmax())})
+            continue
         if np.isnan(part).all():
             kept.append(a)
             continue

@@ -18,6 +18,7 @@ from veridyn.studies.trace import Trace
 STRONG = 0.9  # a correlation above it is worth a line
 POINTS = 600  # of a picture of the motion
 FEWEST = 64  # samples for a spectrum
+DECADES = 5  # below its largest value that a spectrum shows
 PAIRS = 8  # of correlated parameters that are named
 
 
@@ -71,17 +72,22 @@ def _spectrum(t: Trace, k: int) -> Plot | None:
         return None
     rate = 1.0 / float(np.median(np.diff(t.t)))
     whole, left = (power_spectrum(x, rate) for x in (measured, rest))
-    above = whole.frequency > 0.0
+    top = float(np.sqrt(whole.values[1:].max()))
+    if top <= 0.0:  # a row on which nothing is measured but zero
+        return None
+    low = top / 10.0**DECADES
+    above = (whole.frequency > 0.0) & (whole.values > low**2)
     return curves(
         t.rows[k],
         [
             Series("measured", whole.frequency[above], np.sqrt(whole.values[above]), colour=5),
-            Series("left over", left.frequency[above], np.sqrt(left.values[above]), colour=1),
+            Series("left over", left.frequency[above], np.maximum(np.sqrt(left.values[above]), low), colour=1),
         ],
         "frequency, Hz",
         f"{unit_text(t.units[k])}/√Hz",
         log_x=True,
         log_y=True,
+        y_range=(low, 1.5 * top),
     )
 
 
@@ -146,8 +152,8 @@ def _possible(study: IdentificationStudy) -> Section:
         lead = f"The estimator kept every body possible, at the cost of {number(fit.feasibility.cost_percent, 2)} % more residual."
     elif broken:
         lead = (
-            f"Not as they stand: {'body' if len(broken) == 1 else 'bodies'} {listed(broken)}. Export is refused unless asked for; the estimator “consistent” finds the nearest "
-            "possible set."
+            f"Not as they stand: {'body' if len(broken) == 1 else 'bodies'} {listed(broken)}. Export is refused unless asked for; "
+            "the estimator “consistent” finds the nearest possible set."
         )
     else:
         lead = "Yes: every body has a positive mass and a pseudo-inertia that is positive definite."

@@ -108,7 +108,7 @@ def powers(axis: Axis, upwards: bool = False) -> tuple[Tick, ...]:
             at = p + math.log10(m)
             if p % step == 0 and axis.low - 1e-9 <= at <= axis.high + 1e-9:
                 share = float(axis.share(at))
-                text = f"{m * 10.0**p:g}" if -4 < p < 5 else f"{m:g}·10{superscript(p)}"
+                text = f"{m * 10.0**p:g}" if -4 < p < 5 else ("" if m == 1.0 else f"{m:g}·") + f"10{superscript(p)}"
                 out.append(Tick(100.0 * (1.0 - share if upwards else share), text))
     return tuple(out)
 

@@ -101,7 +101,7 @@ def key_figures(study: IdentificationStudy) -> tuple[Key, ...]:
     f = study.figures
     out = [
         Key(f"{int(f['well_identified'])} / {study.fit.base.count}", "base parameters with σ below 10 %"),
-        Key(f"{percent(f['worst_cross_validation_percent'])} %", "worst force error on the other motion"),
+        Key(f"{percent(f['cross_validation_percent'])} %", "force error on the other motion, in all"),
         Key(number(f["condition_scaled"], 3), "condition, columns scaled by typical sizes"),
     ]
     if "share_inside_two_sigma" in f:

@@ -6,11 +6,13 @@ import math
 
 import numpy as np
 
+from veridyn.identify.result import RowReport
 from veridyn.report.blocks import Verdict
 from veridyn.report.words import count, listed, number, percent
 from veridyn.studies.identification import IdentificationStudy
 
 CLOSE, USEFUL = 5.0, 15.0  # percent of the measured force on motion not seen: below them "closely", "usefully"
+CARRIES = 0.05  # of the largest row of its unit: what a row must carry for its error to decide the grade (chosen)
 WORSE = 1.5  # times the rms error on its own motion: more than this is not noise
 WITHIN_TWO = 0.9545  # of normal errors are within two standard deviations
 DISAGREE = 1.1  # σ of (26) above which the rows contradict each other
@@ -18,7 +20,7 @@ DISAGREE = 1.1  # σ of (26) above which the rows contradict each other
 
 def verdict(study: IdentificationStudy) -> Verdict:
     """Judge a study by its own figures."""
-    error = study.figures["worst_cross_validation_percent"]
+    error = 100.0 * max((r.relative_error for r in carrying(study)), default=math.nan)
     grade = "good" if error < CLOSE else "fair" if error < USEFUL else "poor"
     if not math.isfinite(error):
         grade = "poor"
@@ -31,6 +33,15 @@ def verdict(study: IdentificationStudy) -> Verdict:
     return Verdict(grade, headline, tuple(_findings(study)), tuple(_may(study, grade)), tuple(_may_not(study)))
 
 
+def carrying(study: IdentificationStudy) -> tuple[RowReport, ...]:
+    """Rows of the other motion that carry force worth the name: at least CARRIES of what the largest row of the same unit does."""
+    units = dict(zip(study.traces["validation"].rows, study.traces["validation"].units, strict=True))
+    most: dict[str, float] = {}
+    for r in study.check.rows:
+        most[units[r.row]] = max(most.get(units[r.row], 0.0), r.measured_rms)
+    return tuple(r for r in study.check.rows if r.measured_rms > CARRIES * most[units[r.row]])
+
+
 def _findings(study: IdentificationStudy) -> list[str]:
     f, fit = study.figures, study.fit
     well = int(f["well_identified"])
@@ -40,12 +51,16 @@ def _findings(study: IdentificationStudy) -> list[str]:
         + ("this motion excites all of them. " if total == study.structure.count else f"this motion excites {total}. ")
         + f"{well} of {total} are known to better than 10 % (one standard deviation)."
     ]
-    worst = study.check.worst
+    worst = max(carrying(study), key=lambda r: r.relative_error, default=study.check.worst)
     said = f"On the other motion the predicted forces are off by {percent(f['cross_validation_percent'])} % in all"
     said += f", at worst by {percent(100 * worst.relative_error)} % in row {worst.row}"
     if study.before is not None:
         said += f"; with the values believed before, the worst row was off by {percent(f['worst_cross_validation_before_percent'])} %"
     out.append(said + ".")
+    idle = [r for r in study.check.rows if r not in carrying(study) and 100.0 * r.relative_error > CLOSE]
+    if idle:
+        told = listed([f"{r.row} ({percent(100 * r.relative_error)} % of {number(r.measured_rms, 2)})" for r in idle])
+        out.append(f"Rows that carry little force are off by more, which is little in force: {told}.")
     if "share_inside_two_sigma" in f:
         out.append(
             f"The log is simulated, so the truth is known: {100 * f['share_inside_two_sigma']:.0f} % of the parameters lie within two "

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 
 from veridyn import __version__
 from veridyn.errors import VeridynWarning
@@ -76,8 +77,11 @@ def _cell(value: str | float) -> str:
     return repr(float(value)) if math.isfinite(value) else ""
 
 
-def fingerprint(content: bytes | str | Experiment) -> str:
-    """SHA-256 of a file's bytes, of a text, or of everything measured in an experiment."""
+def fingerprint(content: bytes | str | Path | Experiment) -> str:
+    """SHA-256 of bytes, of a text, of a file, which need not fit the memory, or of everything measured in an experiment."""
+    if isinstance(content, Path):
+        with content.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
     digest = hashlib.sha256()
     if isinstance(content, str):
         digest.update(content.encode("utf-8"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from veridyn.identify.observation import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.validate import predicted
 from veridyn.mechanics.samples import blocks
-from veridyn.model.motion import Motion
+from veridyn.model.motion import Motion, joined_clock
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import zero_phase
@@ -42,25 +43,37 @@ class Trace:
         return self.measured - self.predicted
 
 
-def trace(fit: Fit, along: Motion, sampling: Sampling, progress: Progress = silent) -> Trace:
-    """What was measured and what the fit predicts, block by block, then through the filter of the fit."""
+def trace(fit: Fit, along: Motion, sampling: Sampling, progress: Progress = silent, before: int = 0) -> Trace:
+    """What was measured and what the fit predicts, block by block, then through the filter of the fit.
+
+    `before`: samples of the motions before this one, which masks count as well.
+    """
     measured, model = [], []
     names: tuple[str, ...] = ()
     for part in blocks(len(along)):
-        names, y, predicted_y = predicted(fit, along[part])
+        names, y, predicted_y = predicted(fit, along[part], sampling=sampling)
         measured.append(y)
         model.append(predicted_y)
         progress("forces", float(part.stop), float(len(along)))
     y, p = np.concatenate(measured), np.concatenate(model)
-    if sampling.filter is not None:
-        rate = uniform_rate(along.t, where="motion.t")
-        whole = np.isfinite(y).all(axis=0)  # a filter would smear gaps; such rows are shown as measured
-        y[:, whole] = zero_phase(y[:, whole], rate, sampling.filter)
-        p[:, whole] = zero_phase(p[:, whole], rate, sampling.filter)
+    for k, name in enumerate(names):
+        low = sampling.filter_of(name)
+        if low is not None and np.isfinite(y[:, k]).all():  # a filter would smear gaps; such rows are shown as measured
+            rate = uniform_rate(along.t, where="motion.t")
+            y[:, k], p[:, k] = zero_phase(np.column_stack([y[:, k], p[:, k]]), rate, low).T
     units = tuple(row_unit(fit.tree, name) for name in names)
     numbers = np.arange(len(along))
-    used = [sampling.uses(fit.tree, name, along.qd, numbers, len(along)) for name in names]
+    used = [sampling.uses(fit.tree, name, along.qd, numbers, len(along), before) for name in names]
     return Trace(along.t, names, units, y, p, np.column_stack(used) & np.isfinite(y))
+
+
+def joined_traces(parts: Sequence[Trace]) -> Trace:
+    """Traces of several motions one after the other, on the clock of :func:`~veridyn.model.motion.joined`."""
+    if len(parts) == 1:
+        return parts[0]
+    t = joined_clock([part.t for part in parts])
+    stacked = (np.concatenate([getattr(part, name) for part in parts]) for name in ("measured", "predicted", "used"))
+    return Trace(t, parts[0].rows, parts[0].units, *stacked)
 
 
 def row_unit(tree: Tree, row: str) -> str:

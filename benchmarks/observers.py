@@ -1,0 +1,221 @@
+"""A step of the four-bar linkage beside MuJoCo, Exudyn and Pinocchio, at the accuracy each reaches, and a step of an observer.
+
+The accuracy is that of the crank's angle after 4 s (2.53083926 rad: two independent calculations agree to 1e-10). What is not installed is
+said, not guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import numpy as np
+
+from benchmarks.clock import best_of
+from veridyn.machines.fourbar import MODEL_START, TUNED, fourbar, wrong_fourbar
+from veridyn.mechanics.natural_dynamics import Stabilisation, initial_state
+from veridyn.mechanics.natural_index3 import index3_step
+from veridyn.mechanics.natural_minimal import minimal, start_of
+from veridyn.mechanics.natural_system import system_of
+from veridyn.observe.observer import Observer
+
+PHI, END = 2.53083926, 4.0
+XML = """<mujoco><option timestep="{h}" gravity="0 0 -9.806" integrator="{rule}" tolerance="1e-12" iterations="100"/>
+<worldbody><body name="crank" euler="0 -60 0"><joint name="phi" axis="0 -1 0" damping="0"/>
+<inertial pos="1 0 0" mass="2" diaginertia="1e-6 {c} {c}"/>
+<body name="rod" pos="2 0 0" euler="0 {rod} 0"><joint axis="0 -1 0"/><inertial pos="4 0 0" mass="8" diaginertia="1e-6 {r} {r}"/>
+</body></body>
+<body name="rocker" pos="10 0 0" euler="0 {rocker} 0"><joint axis="0 -1 0"/><inertial pos="2.5 0 0" mass="5" diaginertia="1e-6 {k} {k}"/>
+</body></worldbody>
+<equality><connect body1="rod" body2="rocker" anchor="8 0 0" solref="{ref} 1" solimp="0.9999 0.9999 0.001"/></equality>
+<actuator><motor joint="phi"/></actuator></mujoco>"""
+
+
+def observers() -> Iterator[str]:
+    """Lines of the report."""
+    system = system_of(fourbar())
+    for h in (5e-3, 1e-3):
+        for name, step, phi in _ours(system, h):
+            yield f"- Four-bar, veridyn {name} at {1e3 * h:g} ms: {1e6 * step:.1f} µs a step, {abs(phi - PHI):.1e} rad off."
+    yield from _mujoco()
+    yield from _pinocchio()
+    yield from _exudyn()
+    yield _observer()
+
+
+def _ours(system, h: float) -> Iterator[tuple[str, float, float]]:
+    start, how, values = initial_state(system, {"phi": np.pi / 3}, {"phi": 1.0}), Stabilisation(), system.forces.values
+    state = start
+    for _ in range(round(END / h)):
+        state = index3_step(system, state, h, values, how, "compiled")
+    seconds = best_of(lambda: index3_step(system, state, h, values, how, "compiled")).cpu
+    yield "index-3", seconds, float(state.q[system.mechanism.index("phi")])
+    q, qd = start_of(system, {"phi": np.pi / 3}, {"phi": 1.0})
+    model, none = minimal(system, q), np.zeros(0)
+    loads, z, zd = model.loads(), q[model.z], qd[model.z]
+    at = None
+    for _ in range(round(END / h)):
+        at = model.step(q, z, zd, none, h, loads, derivative=False)
+        q, z, zd = at.q, at.q[model.z], at.qd[model.z]
+    seconds = best_of(lambda: model.step(q, z, zd, none, h, loads, derivative=False)).cpu
+    yield "independent coordinates", seconds, float(z[0])
+
+
+def _mujoco() -> Iterator[str]:
+    if find_spec("mujoco") is None:
+        yield "- MuJoCo is not installed here."
+        return
+    import mujoco
+
+    q, _ = start_of(system_of(fourbar()), {"phi": np.pi / 3})
+    rod = np.degrees(np.arctan2(q[3] - q[1], q[2] - q[0]))
+    rocker = np.degrees(np.arctan2(q[3], q[2] - 10.0))
+    for h, rule in ((5e-3, "Euler"), (1e-3, "Euler"), (1e-3, "RK4"), (2e-4, "RK4")):
+        inertia = {n: m * L**2 / 12.0 for n, m, L in (("c", 2, 2), ("r", 8, 8), ("k", 5, 5))}
+        xml = XML.format(h=h, rule=rule, rod=60.0 - rod, rocker=-rocker, ref=2.0 * h, **inertia)
+        model = mujoco.MjModel.from_xml_string(xml)
+        data = mujoco.MjData(model)
+        # angles count from the start; all turn about −y, so that they are positive from x to z
+        R = _rates(q)
+        data.qvel[:] = R
+        data.ctrl[:] = -10.0
+        for _ in range(round(END / h)):
+            mujoco.mj_step(model, data)
+        off = abs(np.pi / 3 + float(data.qpos[0]) - PHI)
+        seconds = best_of(lambda model=model, data=data: mujoco.mj_step(model, data)).cpu
+        yield f"- Four-bar, MuJoCo {mujoco.__version__} {rule} at {1e3 * h:g} ms: {1e6 * seconds:.1f} µs a step, {off:.1e} rad off."
+
+
+def _rates(q: np.ndarray) -> list[float]:
+    """Rates of crank, rod against crank, and rocker for a crank at 1 rad/s, from the velocity problem."""
+    system = system_of(fourbar())
+    _, qd = start_of(system, {"phi": np.pi / 3}, {"phi": 1.0})
+    d, v = q[2:4] - q[0:2], qd[2:4] - qd[0:2]
+    rod = (d[0] * v[1] - d[1] * v[0]) / (d @ d)
+    r, w = q[2:4] - np.array([10.0, 0.0]), qd[2:4]
+    return [1.0, rod - 1.0, (r[0] * w[1] - r[1] * w[0]) / (r @ r)]
+
+
+def _pinocchio() -> Iterator[str]:
+    """Accelerations of the same loop by Pinocchio's terms and a small solve, called from Python: one evaluation of a step's two or more."""
+    if find_spec("pinocchio") is None:
+        yield "- Pinocchio is not installed here."
+        return
+    import pinocchio as pin
+
+    model = pin.Model()
+    crank = model.addJoint(0, pin.JointModelRZ(), pin.SE3.Identity(), "crank")
+    rod = model.addJoint(crank, pin.JointModelRZ(), pin.SE3(np.eye(3), np.array([2.0, 0, 0])), "rod")
+    rocker = model.addJoint(0, pin.JointModelRZ(), pin.SE3(np.eye(3), np.array([10.0, 0, 0])), "rocker")
+    for j, m, L in ((crank, 2.0, 2.0), (rod, 8.0, 8.0), (rocker, 5.0, 5.0)):
+        about = np.diag([0.0, m * L**2 / 12.0, m * L**2 / 12.0])
+        model.appendBodyToJoint(j, pin.Inertia(m, np.array([L / 2, 0, 0]), about), pin.SE3.Identity())
+    model.gravity.linear = np.array([0.0, -9.806, 0.0])
+    data, tip = model.createData(), {rod: np.array([8.0, 0, 0]), rocker: np.array([5.0, 0, 0])}
+    q, v, tau = np.array([1.0, -0.8, 2.2]), np.array([1.0, -1.2, 0.4]), np.array([-10.0, 0.0, 0.0])
+
+    def accelerate() -> np.ndarray:
+        M = pin.crba(model, data, q)
+        b = pin.nonLinearEffects(model, data, q, v)
+        pin.forwardKinematics(model, data, q, v, 0.0 * v)
+        rows, drift = [], []
+        for j, p in tip.items():
+            R, V, A = data.oMi[j].rotation, data.v[j], data.a[j]
+            local = pin.computeJointJacobian(model, data, q, j)
+            rows.append((R @ (local[:3] - pin.skew(p) @ local[3:]))[:2])
+            drift.append(
+                (R @ (A.linear + np.cross(A.angular, p) + np.cross(V.angular, V.linear + np.cross(V.angular, p))))[:2]
+            )
+        J = rows[0] - rows[1]
+        K = np.zeros((5, 5))
+        K[:3, :3], K[3:, :3], K[:3, 3:] = np.triu(M) + np.triu(M, 1).T, J, J.T
+        return np.linalg.solve(K, np.concatenate([tau - b, drift[1] - drift[0]]))[:3]
+
+    yield f"- Four-bar, Pinocchio {pin.__version__} from Python: {1e6 * best_of(accelerate).cpu:.1f} µs for one evaluation."
+
+
+def _exudyn() -> Iterator[str]:
+    if find_spec("exudyn") is None:
+        yield "- Exudyn is not installed here."
+        return
+    import exudyn as exu
+    from exudyn import itemInterface as item
+
+    q, _ = start_of(system_of(fourbar()), {"phi": np.pi / 3})
+    container = exu.SystemContainer()
+    mbs = container.AddSystem()
+    ground = mbs.AddObject(item.ObjectGround())
+    bars = (
+        ("crank", 2.0, 2.0, (0.0, 0.0), q[:2]),
+        ("rod", 8.0, 8.0, q[:2], q[2:4]),
+        ("rocker", 5.0, 5.0, (10.0, 0.0), q[2:4]),
+    )
+    _, qd = start_of(system_of(fourbar()), {"phi": np.pi / 3}, {"phi": 1.0})
+    speeds = {"crank": (np.zeros(2), qd[:2]), "rod": (qd[:2], qd[2:4]), "rocker": (np.zeros(2), qd[2:4])}
+    ends = {}
+    for name, mass, length, a, b in bars:
+        a, b = np.asarray(a), np.asarray(b)
+        d, (va, vb) = b - a, speeds[name]
+        middle, speed = 0.5 * (a + b), 0.5 * (va + vb)
+        spin = (d[0] * (vb - va)[1] - d[1] * (vb - va)[0]) / (d @ d)
+        node = mbs.AddNode(
+            item.NodeRigidBody2D(
+                referenceCoordinates=[*middle, np.arctan2(d[1], d[0])], initialVelocities=[*speed, spin]
+            )
+        )
+        body = mbs.AddObject(
+            item.ObjectRigidBody2D(physicsMass=mass, physicsInertia=mass * length**2 / 12.0, nodeNumber=node)
+        )
+        ends[name] = [
+            mbs.AddMarker(item.MarkerBodyPosition(bodyNumber=body, localPosition=[s * length / 2, 0, 0]))
+            for s in (-1, 1)
+        ]
+        centre = mbs.AddMarker(item.MarkerBodyMass(bodyNumber=body))
+        mbs.AddLoad(item.LoadMassProportional(markerNumber=centre, loadVector=[0, -9.806, 0]))
+        if name == "crank":
+            turn = mbs.AddMarker(item.MarkerBodyRigid(bodyNumber=body, localPosition=[0, 0, 0]))
+            mbs.AddLoad(item.LoadTorqueVector(markerNumber=turn, loadVector=[0, 0, -10.0]))
+            first = node
+    fixed = [mbs.AddMarker(item.MarkerBodyPosition(bodyNumber=ground, localPosition=[x, 0, 0])) for x in (0.0, 10.0)]
+    for pair in (
+        (fixed[0], ends["crank"][0]),
+        (ends["crank"][1], ends["rod"][0]),
+        (ends["rod"][1], ends["rocker"][1]),
+        (fixed[1], ends["rocker"][0]),
+    ):
+        mbs.AddObject(item.ObjectJointRevolute2D(markerNumbers=list(pair)))
+    mbs.Assemble()
+    settings = exu.SimulationSettings()
+    settings.solutionSettings.writeSolutionToFile = False
+    settings.timeIntegration.verboseMode = 0
+    settings.timeIntegration.numberOfSteps, settings.timeIntegration.endTime = 800, END
+    settings.timeIntegration.generalizedAlpha.computeInitialAccelerations = True
+    start = mbs.systemData.GetSystemState()
+
+    def run() -> None:
+        mbs.systemData.SetSystemState(start, configuration=exu.ConfigurationType.Initial)
+        mbs.SolveDynamic(settings)
+
+    seconds = best_of(run, repeat=3).cpu / 800
+    phi = np.pi / 3 + float(mbs.GetNodeOutput(first, exu.OutputVariableType.Coordinates)[2])
+    yield f"- Four-bar, Exudyn {exu.__version__} at 5 ms: {1e6 * seconds:.1f} µs a step, {abs(phi - PHI):.1e} rad off."
+
+
+def _observer() -> str:
+    """`observer.step` of the EKF on the wrong four-bar, encoder readings of a steady crank."""
+    observer = Observer(wrong_fourbar(), "ekf", unsure=TUNED, start=MODEL_START[0], rates={"phi": 0.0})
+    clock = [0.0]
+
+    def step() -> None:
+        clock[0] += 5e-3
+        observer.step(clock[0], {"encoder": np.pi / 2 + 1e-3 * np.sin(clock[0])})
+
+    seconds = best_of(step)
+    return (
+        f"- `observer.step`, EKF on the four-bar: {1e6 * seconds.cpu:.0f} µs, {1e6 * seconds.wall:.0f} µs by the wall."
+    )
+
+
+if __name__ == "__main__":
+    for line in observers():
+        print(line)

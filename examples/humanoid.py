@@ -1,0 +1,47 @@
+"""Whole-body parameters of a humanoid from base-link equations: the heart of ``veridyn demo humanoid`` through the public names.
+
+Needs the extras mujoco (the robot walks in an engine of its own) and consistent.
+"""
+
+import numpy as np
+
+import veridyn as vd
+from veridyn.machines.humanoid import BASE, cad, machine, total_mass
+from veridyn.machines.humanoid_gait import bend, walk
+from veridyn.machines.humanoid_log import MARKERS, SIGMA, recorded, sampling
+from veridyn.machines.humanoid_walk import performed
+
+rng = np.random.default_rng(0)
+drawing, robot = cad(), machine()  # 6.7 kg in the drawing, 8.0 kg on the scales
+signals = vd.Signals(lowpass=6.0, trim=0.2)
+
+
+def laboratory(log: vd.Experiment) -> vd.Motion:
+    """Markers to a pose, encoders and pose to a motion, plate to a wrench on the torso."""
+    clock = log["plate.fz"].t
+    seen = np.stack([np.column_stack([log[f"marker.{m}.{a}"].values for a in "xyz"]) for m in MARKERS], axis=1)
+    fit = vd.fit_markers(clock, seen, np.array(list(MARKERS.values())), list(MARKERS), body=BASE)
+    angles = vd.Experiment({n: c for n, c in log.channels.items() if n.startswith("q.")}, log.name)
+    motion = vd.motion(drawing, angles, signals, pose=fit.pose)
+    pose = vd.pose_at(vd.smoothed_pose(fit.pose, signals.filter), motion.t)
+    plate = np.column_stack([np.interp(motion.t, clock, log[f"plate.{r}"].values) for r in SIGMA])
+    return vd.with_contacts(drawing, motion, pose, {BASE: vd.plate_wrench(plate[:, :3], plate[:, 3:])})
+
+
+walking = laboratory(recorded(drawing, performed(robot, walk(drawing, steps=4)), rng))
+print(f"walking excites {vd.base_parameters(drawing, walking, rows='base').count} base parameters")
+
+fit = vd.identify(
+    drawing,
+    walking,
+    rows="base",
+    estimator="consistent",
+    settings=vd.Consistent(prior=vd.Prior()),
+    sampling=sampling(),
+    sigma=SIGMA,
+)
+mass = fit.values[fit.names.index("M0R")]
+print(f"total mass {mass:.3f} kg: {total_mass(robot):g} kg is true, the drawing says {total_mass(drawing):g} kg")
+
+bending = laboratory(recorded(drawing, performed(robot, bend(drawing)), rng))  # motion the fit has not seen
+print(vd.validate(fit, bending, sampling=sampling()).summary())

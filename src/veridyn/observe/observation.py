@@ -1,0 +1,182 @@
+"""What observing a mechanism found: its states with bands, virtual sensors, what became of the sensors, and how far to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError, Fault, did_you_mean
+from veridyn.mechanics.measurement import readout
+from veridyn.mechanics.natural_dynamics import natural_energy
+from veridyn.model.instrument import Instrument
+from veridyn.observe.consistency import Consistency, innovation_whiteness, nees, nis
+from veridyn.observe.health import Episode, episodes
+from veridyn.observe.mechanism import MechanismSystem, Unsure
+from veridyn.observe.observability import ExtraSensor, Observability, observability
+from veridyn.observe.result import Estimates, Track
+from veridyn.observe.stability import ClosedLoop, closed_loop
+from veridyn.observe.tuning import Tuning
+from veridyn.observe.virtual import Reading, Virtual, virtual
+from veridyn.signals.whiteness import Whiteness
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """The `track` of states, the `estimates` of the filter behind it (the same, but for a smoother), and what they were made with."""
+
+    filter: str
+    system: MechanismSystem
+    estimates: Estimates
+    track: Track
+    inputs: Array
+    unsure: Unsure
+    tuning: Tuning | None = None
+
+    def __len__(self) -> int:
+        return len(self.track)
+
+    @property
+    def t(self) -> Array:
+        return self.track.t
+
+    @property
+    def q(self) -> Array:
+        """All coordinates (N, n)."""
+        return self.track.x[:, : self.system.model.system.n]
+
+    @property
+    def qd(self) -> Array:
+        """Their rates (N, n)."""
+        n = self.system.model.system.n
+        return self.track.x[:, n : 2 * n]
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        return self.system.states
+
+    @cached_property
+    def reduced(self) -> Array:
+        """Independent coordinates, rates, unknown forces and biases (N, states)."""
+        return self.system.reduced(self.track.x)
+
+    @property
+    def sigma(self) -> Array:
+        """Standard deviations (N, states)."""
+        return self.track.sigma
+
+    def state(self, name: str) -> Array:
+        """The history (N,) of one state."""
+        if name not in self.states:
+            raise DataError(Fault(f"there is no state '{name}'.", self.filter, hint=did_you_mean(name, self.states)))
+        return self.reduced[:, self.states.index(name)]
+
+    def coordinate(self, name: str) -> tuple[Array, Array]:
+        """Any coordinate (N,) with its standard deviation."""
+        reading = self.virtual(Virtual(name, "coordinate", name))[name]
+        return reading.values[:, 0], reading.sigma[:, 0]
+
+    def virtual(self, *wanted: Virtual) -> dict[str, Reading]:
+        """Quantities that nobody measured, with bands."""
+        return virtual(self.system, self.track, wanted, self.inputs)
+
+    @cached_property
+    def qdd(self) -> Array:
+        """Accelerations (N, n) of all coordinates, from the acceleration problem with the estimated forces."""
+        return np.array([self.system.instant(x, u).qdd for x, u in zip(self.track.x, self.inputs, strict=True)])
+
+    def constraint_errors(self) -> Array:
+        """The largest |Φ|, |Φ_q q̇| and |Φ_q q̈ + Φ̇_q q̇| at each instant, (N, 3)."""
+        c = self.system.model.system.constraints
+        rows = []
+        for q, qd, qdd in zip(self.q, self.qd, self.qdd, strict=True):
+            phi, J = c.evaluate(q)
+            rows.append([np.abs(x).max(initial=0.0) for x in (phi, J @ qd, J @ qdd + c.jacobian_rate(q, qd) @ qd)])
+        return np.array(rows)
+
+    def energy(self) -> Array:
+        """Kinetic, gravity's and elastic energy (J) of the estimate, (N, 3)."""
+        system = self.system.model.system
+        found = [natural_energy(system, q, qd) for q, qd in zip(self.q, self.qd, strict=True)]
+        return np.array([[e.kinetic, e.gravity, e.elastic] for e in found])
+
+    def episodes(self, least: int = 3) -> tuple[Episode, ...]:
+        """What became of the sensors."""
+        return episodes(self.estimates, least)
+
+    def nis(self, skip: int = 0) -> Consistency:
+        return nis(self.estimates, skip=skip)
+
+    def nees(self, q: ArrayLike, qd: ArrayLike, skip: int = 0) -> Consistency:
+        """Of the independent coordinates and their rates, against the true coordinates and rates (N, n)."""
+        true = np.hstack([q, qd, np.zeros((len(self), self.track.x.shape[1] - 2 * np.shape(q)[1]))])
+        f = self.system.f
+        if not isinstance(self.track, Estimates):
+            return self._smoothed_nees(true, skip)
+        return nees(self.track, true, skip=skip, states=self.states[: 2 * f], subtract=self.system.subtract)
+
+    def _smoothed_nees(self, true: Array, skip: int) -> Consistency:
+        """As :func:`nees`; a smoother leaves no gains, so its samples count as the filter's do."""
+        f = 2 * self.system.f
+        error = self.system.subtract(self.track.x, true)[skip:, :f]
+        P = self.track.P[skip:, :f, :f]
+        values = (error * np.linalg.solve(P, error[..., None])[..., 0]).sum(axis=1)
+        filtered = nees(self.estimates, true, skip=skip, states=self.states[:f], subtract=self.system.subtract)
+        return Consistency(
+            "NEES", values, np.full(len(values), f, dtype=np.int64), filtered.independent, filtered.level
+        )
+
+    def whiteness(self, skip: int = 0) -> dict[str, Whiteness]:
+        return innovation_whiteness(self.estimates, skip=skip)
+
+    def stability(self, skip: int = 1) -> ClosedLoop:
+        """Whether errors die out under the gains that were used."""
+        return closed_loop(self.estimates, self.estimates.sigma[skip:].mean(axis=0), skip)
+
+    def observability(
+        self, scales: ArrayLike | None = None, part: slice = slice(None), extra: Sequence[Instrument] = ()
+    ) -> Observability:
+        """What the sensors can tell along a part of the estimated motion, and whether the sensors `extra` would tell more.
+
+        `scales`: typical sizes of the states, by default the largest they were.
+        """
+        sizes = np.maximum(np.abs(self.reduced).max(axis=0), 1e-6) if scales is None else np.asarray(scales)
+        further = [e for i in extra for e in self._extra(i)]
+        return observability(self.system, self.t[part], self.track.x[part], sizes, self.inputs[part], further)
+
+    def _extra(self, instrument: Instrument) -> list[ExtraSensor]:
+        table = readout(self.system.model.system, [instrument])
+        still = np.zeros(len(self.system.inputs))
+        none = np.zeros((1, len(self.system.model.system.constraints.names)))
+
+        def slope(x: Array, j: int) -> Array:
+            q, qd, _, _ = self.system.split(x)
+            at = self.system.instant(x, still)
+            by_q, by_qd, by_qdd = (d[j : j + 1] for d in table.derivatives(q, qd, at.qdd))
+            return self.system.chained(at, by_q, by_qd, by_qdd, none)
+
+        return [
+            ExtraSensor(name, lambda x, j=j: slope(x, j), float(np.sqrt(instrument.variance)))
+            for j, name in enumerate(table.names)
+        ]
+
+    def summary(self) -> str:
+        """States at the end, what became of the sensors, and the verdict on the innovations."""
+        lines = [
+            f"{self.filter} on {self.system.model.system.mechanism.name}: {len(self)} samples, "
+            f"{self.t[0]:.6g} s to {self.t[-1]:.6g} s"
+        ]
+        for name, value, sigma in zip(self.states, self.reduced[-1], self.sigma[-1]):
+            lines.append(f"  {name:<24}{value:14.6g} ± {sigma:.3g}")
+        if self.estimates.dof.sum():
+            lines.append("  " + self.nis().summary())
+        lines += [f"  innovations of '{name}' {w.summary()}" for name, w in self.whiteness().items()]
+        lines += [f"  {e}" for e in self.episodes()]
+        if self.tuning is not None:
+            lines.append(f"  noise chosen on this log: {self.tuning.summary()}")
+        return "\n".join(lines)

@@ -1,0 +1,331 @@
+"""The door to filters on mechanisms: a machine with sensors and a log in, states with bands and virtual sensors out.
+
+    states = observe(machine, log, filter="error_ekf")            a whole log
+    observer = Observer(machine, "ekf", unsure=…); observer.step(t, {"encoder": 0.31})      beside a running program
+
+========================= =========================================================================== ==============
+filter                    what carries the covariance                                                 forces
+========================= =========================================================================== ==============
+error_ekf                 an integrator (paper 003, equation 54): the thesis' errorEKF                taken as known
+error_ekf_force           the same with unknown forces, the thesis' future work                       estimated
+ekf                       the exact derivative of the mechanism's step                                estimated
+ukf                       2n + 1 mechanisms side by side                                              estimated
+smoother                  that of the ekf, then backwards (Rauch, Tung and Striebel)                  estimated
+========================= =========================================================================== ==============
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
+from veridyn.mechanics.natural_system import NaturalSystem
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.natural import Mechanism
+from veridyn.observe.ekf import EKF
+from veridyn.observe.filter import Filter, Late
+from veridyn.observe.health import Repeats
+from veridyn.observe.measurements import Measurements, Status, frozen
+from veridyn.observe.mechanism import ErrorModel, MechanismSystem, Unsure, mechanism_system
+from veridyn.observe.observation import Observation
+from veridyn.observe.result import Belief
+from veridyn.observe.run import run
+from veridyn.observe.smoother import smooth
+from veridyn.observe.stream import Stream
+from veridyn.observe.tuning import Tuning, tune
+from veridyn.observe.ukf import UKF
+from veridyn.observe.virtual import Quantity, Virtual
+from veridyn.progress import Progress, silent
+
+Array = NDArray[np.float64]
+KINDS: Mapping[str, tuple[type[Filter], ErrorModel, bool]] = {  # filter, error model, whether forces are estimated
+    "error_ekf": (EKF, "integrator", False),
+    "error_ekf_force": (EKF, "integrator", True),
+    "ekf": (EKF, "exact", True),
+    "ukf": (UKF, "exact", True),
+    "smoother": (EKF, "exact", True),
+}
+TUNED_ON = 1000  # samples of a log that choose the noise where none is given
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to observe; every field has the meaning that :func:`observe` gives it."""
+
+    filter: str = "error_ekf"
+    unsure: Unsure | None = None
+    start: Mapping[str, float] | None = None
+    rates: Mapping[str, float] | None = None
+    independents: tuple[str, ...] = ()
+    unknown: tuple[str, ...] | None = None
+    inputs: tuple[str, ...] = ()
+    gate: float | None = None
+    late: Late = "use"
+    horizon: float = np.inf
+    frozen_after: int | None = None
+    step: float = 0.01
+
+    def __post_init__(self) -> None:
+        if self.filter not in KINDS:
+            raise ModelError(
+                Fault(
+                    f"there is no filter '{self.filter}'.",
+                    "observe",
+                    ", ".join(KINDS),
+                    hint=did_you_mean(self.filter, list(KINDS)),
+                )
+            )
+
+    def method(self) -> Filter:
+        return KINDS[self.filter][0](gate=self.gate, late=self.late, horizon=self.horizon)
+
+    def system(self, machine: Mechanism | NaturalSystem, unsure: Unsure) -> tuple[MechanismSystem, Array, Array]:
+        _, error_model, forces = KINDS[self.filter]
+        return mechanism_system(
+            machine,
+            unsure,
+            error_model=error_model,
+            unknown=self.unknown if forces else (),
+            independents=self.independents,
+            inputs=self.inputs,
+            start=self.start,
+            rates=self.rates,
+            step=self.step,
+        )
+
+
+def observe(
+    machine: Mechanism | NaturalSystem,
+    log: Experiment | Measurements,
+    filter: str = "error_ekf",
+    *,
+    unsure: Unsure | None = None,
+    start: Mapping[str, float] | None = None,
+    rates: Mapping[str, float] | None = None,
+    independents: Sequence[str] = (),
+    unknown: Sequence[str] | None = None,
+    inputs: Sequence[str] = (),
+    gate: float | None = None,
+    late: Late = "use",
+    horizon: float = np.inf,
+    frozen_after: int | None = None,
+    step: float = 0.01,
+    progress: Progress = silent,
+) -> Observation:
+    """Estimate the states of a mechanism from a log of its sensors.
+
+    `unsure` says how far the model is trusted; without it the density of the unknown forces (or of white acceleration) is the one under
+    which the first thousand samples of the log are most likely. `start`, `rates`: where the model starts, by coordinate. `unknown`: the
+    forces that are estimated, by independent coordinate or load; by default one on each independent coordinate. `inputs`: loads whose
+    values are channels of the log. `gate`: the probability that an honest reading passes. `frozen_after`: so many repeats of one number
+    mean that a sensor hangs. `step`: the longest of the integration (s). `late`, `horizon`: see :class:`~veridyn.observe.filter.Filter`.
+    """
+    settings = Settings(
+        filter,
+        unsure,
+        start,
+        rates,
+        tuple(independents),
+        None if unknown is None else tuple(unknown),
+        tuple(inputs),
+        gate,
+        late,
+        horizon,
+        frozen_after,
+        step,
+    )
+    return observe_with(settings, machine, log, progress)
+
+
+def observe_with(
+    settings: Settings, machine: Mechanism | NaturalSystem, log: Experiment | Measurements, progress: Progress = silent
+) -> Observation:
+    """:func:`observe` with its settings in one object."""
+    tuning: Tuning | None = None
+    unsure = settings.unsure
+    system, q, qd = settings.system(machine, unsure or Unsure())
+    readings = log if isinstance(log, Measurements) else measurements_of(system, log)
+    if settings.frozen_after is not None:
+        readings = readings.flagged(frozen(readings.values, settings.frozen_after), Status.FROZEN)
+    if unsure is None:
+        unsure, tuning = tuned(settings, system.model.system, [readings], progress)
+        system, q, qd = settings.system(system.model.system, unsure)
+    estimates = run(settings.method(), system, readings, system.belief(q, qd), progress)
+    found = Observation(settings.filter, system, estimates, estimates, readings.inputs, unsure, tuning)
+    return smoothed(found) if settings.filter == "smoother" else found
+
+
+def smoothed(found: Observation) -> Observation:
+    """The same log in the light of all its readings: backwards over what a filter left behind."""
+    return replace(found, filter="smoother", track=smooth(found.estimates, found.system))
+
+
+def tuned(
+    settings: Settings,
+    machine: Mechanism | NaturalSystem,
+    logs: Sequence[Measurements],
+    progress: Progress = silent,
+    samples: int = TUNED_ON,
+) -> tuple[Unsure, Tuning]:
+    """The `unsure` under which the logs are most likely: one number scales the walk of all forces, or all white accelerations.
+
+    The scale is that of an acceleration of 1 rad/s² or 1 m/s²: a force density of θ (Rᵀ M R)² for θ in (unit/s²)²/s.
+    """
+    base = settings.unsure or Unsure()
+    system, q, qd = settings.system(machine, base)
+    start = system.belief(q, qd)
+    f, forces = system.f, system.model.unknown
+    at = system.instant(start.x, np.zeros(len(system.inputs)) if not logs else logs[0].inputs[0])
+
+    def described(values: Mapping[str, float]) -> Unsure:
+        theta = values["density"]
+        if not forces:
+            return replace(base, acceleration=theta)
+        push = np.abs(at.qdd_x[system.model.z][:, 2 * f :]).max(axis=0)
+        return replace(base, force={n: theta / max(float(p), 1e-12) ** 2 for n, p in zip(forces, push)})
+
+    def build(values: Mapping[str, float]) -> MechanismSystem:
+        return settings.system(system.model.system, described(values))[0]
+
+    parts = [(_first(log, samples), system.belief(q, qd)) for log in logs]
+    found = tune(settings.method(), build, {"density": 1.0}, parts, decades=5.0, progress=progress)
+    return described(found.values), found
+
+
+def _first(log: Measurements, count: int) -> Measurements:
+    if len(log) <= count:
+        return log
+    arrival = None if log.arrival is None else log.arrival[:count]
+    return Measurements(log.t[:count], log.values[:count], log.names, log.flags[:count], log.inputs[:count], arrival)
+
+
+def measurements_of(system: MechanismSystem, log: Experiment) -> Measurements:
+    """The channels of the system's sensors on the union of their clocks, each at the time it speaks of; inputs held from stamp to stamp."""
+    table, faults = system.table, Faults()
+    delays = np.array([table.instruments[k].delay for k in table.owner])
+    moved = {}
+    for name, unit, delay in zip(table.names, table.units, delays.tolist()):
+        channel = log[name]
+        if channel.unit != unit:
+            faults.add(
+                "its unit is not that of the sensor.",
+                where=f"{log.name}, channel '{name}'",
+                expected=unit,
+                found=channel.unit,
+                hint="Convert it where the log is loaded.",
+            )
+        moved[name] = Channel(name, channel.t - delay, channel.values, unit)
+    faults.raise_if_any(DataError)
+    readings = Measurements.from_experiment(Experiment(moved, log.name), table.names)
+    held = np.zeros((len(readings), len(system.inputs)))
+    for j, name in enumerate(system.inputs):
+        channel = log[name]
+        if len(channel) == 0 or channel.t[0] > readings.t[0]:
+            raise DataError(Fault("the input starts after the first reading.", where=f"{log.name}, channel '{name}'"))
+        held[:, j] = channel.values[np.searchsorted(channel.t, readings.t, side="right") - 1]
+    arrival = readings.t[:, None] + delays if delays.any() else None
+    return replace(readings, inputs=held, arrival=arrival)
+
+
+@dataclass(frozen=True, eq=False)
+class ObserverStep:
+    """What an observer knows after a step: the belief, its states by name with deviations, and what it has to say about its sensors.
+
+    `said` is empty while all is well; a sensor that fails is named when it fails and when it is back.
+    """
+
+    t: float
+    belief: Belief
+    values: Mapping[str, float]
+    sigma: Mapping[str, float]
+    status: Mapping[str, Status]
+    said: tuple[str, ...]
+
+
+class Observer:
+    """An observer beside a running program: :meth:`step` takes readings as they come and tells the state at once.
+
+    Settings are those of :func:`observe`; `unsure` must be given, because there is no log to choose it from. It changes with every step;
+    not for two threads at once. Sensors with a delay make it go back in time by itself.
+    """
+
+    def __init__(
+        self, machine: Mechanism | NaturalSystem, filter: str = "ekf", *, unsure: Unsure, **settings: Any
+    ) -> None:
+        chosen = Settings(filter, unsure, **settings)
+        if chosen.filter == "smoother":
+            raise ModelError(Fault("a smoother needs the whole log.", "observer", "another filter"))
+        self.system, q, qd = chosen.system(machine, unsure)
+        self._delays = np.array([self.system.table.instruments[k].delay for k in self.system.table.owner])
+        if self._delays.any() and chosen.late == "use":
+            chosen = replace(chosen, late="rewind", horizon=2.0 * float(self._delays.max()))
+        self._stream = Stream(chosen.method(), self.system, self.system.belief(q, qd))
+        self._repeats = Repeats(len(self.system.outputs), chosen.frozen_after)
+        self._bad: dict[str, Status] = {}
+
+    @property
+    def belief(self) -> Belief:
+        return self._stream.belief
+
+    def step(
+        self, t: float, measurements: ArrayLike | Mapping[str, float], inputs: ArrayLike | None = None
+    ) -> ObserverStep:
+        """Take in readings stamped `t` (s): by name, or an array with NaN where there is none; and the loads that act from now on."""
+        names = self.system.outputs
+        if isinstance(measurements, Mapping):
+            for name in measurements:
+                if name not in names:
+                    raise DataError(Fault(f"there is no output '{name}'.", "step", hint=did_you_mean(name, names)))
+            values = np.array([float(measurements.get(name, np.nan)) for name in names])
+            flags = np.array([Status.USED if n in measurements else Status.MISSING for n in names], dtype=np.int8)
+        else:
+            values = np.asarray(measurements, dtype=np.float64)
+            flags = np.zeros(len(names), dtype=np.int8)
+        if values.shape != (len(names),):
+            raise DataError(Fault("wrong shape.", "step", f"({len(names)},)", f"{values.shape}"))
+        flags = self._repeats.flags(values, flags)
+        status: dict[str, Status] = {}
+        for delay in sorted(set(self._delays.tolist()), reverse=True):
+            here = np.where(self._delays == delay, flags, np.int8(Status.MISSING)).astype(np.int8)
+            if delay > 0.0 and (here == Status.MISSING).all():
+                continue
+            step = self._stream.step(t - delay, values, inputs if delay == 0.0 else None, here)
+            status |= {n: step.status[n] for n, d in zip(names, self._delays) if d == delay}
+        belief = self._stream.belief
+        if belief.t is not None and belief.t < t:
+            belief = self._stream.predict(t)
+        reduced, sigma = self.system.reduced(belief.x), np.sqrt(np.diag(belief.P))
+        return ObserverStep(
+            t,
+            belief,
+            dict(zip(self.system.states, reduced.tolist())),
+            dict(zip(self.system.states, sigma.tolist())),
+            status,
+            self._said(t, status),
+        )
+
+    def virtual(self, wanted: Virtual) -> tuple[Array, Array]:
+        """The value (k,) of a virtual sensor now, and its standard deviation."""
+        belief = self._stream.belief
+        at = self.system.instant(belief.x, np.zeros(len(self.system.inputs)))
+        y, G = Quantity(self.system, wanted).at(belief.x, at)
+        return y, np.sqrt(np.maximum(((G @ belief.P) * G).sum(axis=1), 0.0))
+
+    def _said(self, t: float, status: Mapping[str, Status]) -> tuple[str, ...]:
+        told = []
+        for name, now in status.items():
+            before = self._bad.get(name, Status.USED)
+            if now in (Status.MISSING, before):
+                continue
+            if now == Status.USED:
+                del self._bad[name]
+                told.append(f"{t:.6g} s: '{name}' is used again.")
+            else:
+                self._bad[name] = now
+                told.append(f"{t:.6g} s: '{name}' is not used ({now.name.lower().replace('_', ' ')}); its band grows.")
+        return tuple(told)

@@ -1,0 +1,401 @@
+"""The report of observers on a mechanism: estimates beside the truth and the uncorrected model, errors, innovations, consistency."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.model.natural import Mechanism
+from veridyn.observe.virtual import Virtual
+from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
+from veridyn.report.page import page
+from veridyn.report.plots import Series, curves
+from veridyn.report.words import number
+from veridyn.studies.observation import ObservationStudy, Score
+from veridyn.studies.result import Result
+from veridyn.view.scene import Layer, scene
+
+Array = NDArray[np.float64]
+WORDS = {
+    "error_ekf": "errorEKF",
+    "error_ekf_force": "errorEKF with forces",
+    "ekf": "EKF, exact derivatives",
+    "ukf": "UKF",
+    "smoother": "smoother (RTS)",
+}
+MOST = 1500  # points of a curve
+SEEN = 200  # samples that observability looks at
+
+
+def observation_page(
+    study: ObservationStudy,
+    result: Result,
+    command: str,
+    title: str,
+    settings: Mapping[str, str] | None = None,
+    more: Sequence[Section] = (),
+) -> str:
+    """The whole page; `more` are sections that only this machine has."""
+    sections = [
+        Section(
+            "Motion",
+            [_animation(study), *_estimates(study)],
+            "What the observer believes, beside the true machine and the model left to itself. "
+            "Everything shown is of the first log; the shaded zone is the observer's own 95 % band.",
+        ),
+        Section(
+            "Errors",
+            [_errors(study), _filters(study)],
+            f"Mean over {study.logs} logs that differ by their noise, from sample {study.skip + 1} on.",
+        ),
+        Section("Innovations", _innovations(study), "What each reading told beyond what was expected of it."),
+        Section("Consistency", _consistency(study), "Whether the filters know how wrong they are."),
+        Section("What nobody measured", _virtual(study), "Virtual sensors of the chosen filter, with 95 % bands."),
+        Section("Can it be seen, does it hold", _trust(study), "Observability, stability, energy and constraints."),
+        *more,
+    ]
+    return page(title, observation_verdict(study), _keys(study), sections, result, command, settings or {})
+
+
+def observation_verdict(study: ObservationStudy) -> Verdict:
+    """Good when the chosen filter is white, consistent, and better than the model by itself."""
+    s = study.best
+    first = next(iter(study.labels))
+    k = study.column(first)
+    gain = study.plain_rms(first) / float(s.rms[k])
+    consistent = 0.75 <= s.nees <= 1.25
+    white = s.share_white >= 0.9
+    grade = "good" if consistent and white and gain > 1.0 else "fair" if gain > 1.0 else "poor"
+    name = WORDS.get(s.name, s.name)
+    findings = [
+        f"The model left to itself is wrong by {number(study.plain_rms(first), 3)} m rms in {first}; "
+        f"with the {name} it is wrong by {number(float(s.rms[k]), 3)} m.",
+        f"Innovations are white on {100 * s.share_white:.0f} % of the logs.",
+        f"Errors are {number(s.nees, 3)} times as large, squared, as the filter says they are (NEES per state, ideal 1).",
+    ]
+    may = ("Its bands may be taken as they stand.",) if consistent else ()
+    not_ = (
+        () if consistent else ("Its bands are " + ("too narrow." if s.nees > 1.25 else "wider than they need to be."),)
+    )
+    return Verdict(
+        grade,
+        f"{name}: the model follows the machine, and {'knows' if consistent else 'does not know'} how well.",
+        tuple(findings),
+        may,
+        not_,
+    )
+
+
+def _keys(study: ObservationStudy) -> list[Key]:
+    s = study.best
+    keys = [Key(f"{number(float(s.rms[study.column(l)]), 2)}", f"rms of {l}") for l in list(study.labels)[:2]]
+    return [
+        *keys,
+        Key(number(s.nees, 3), "NEES per state (ideal 1)"),
+        Key(f"{100 * s.share_white:.0f} %", "logs with white innovations"),
+        Key(f"{s.step_microseconds:.0f} µs", "a step of the observer"),
+    ]
+
+
+def _thin(x: Array) -> Array:
+    return x[:: max(1, len(x) // MOST)]
+
+
+def _estimates(study: ObservationStudy) -> list[Block]:
+    o, t = study.best.example, _thin(study.truth.t)
+    plots, errors = [], []
+    for label, name in study.labels.items():
+        k = study.column(label)
+        value, sigma = o.coordinate(name)
+        plots.append(
+            curves(
+                label,
+                [
+                    Series(
+                        "model alone", t, _inside(_thin(study.plain.q[:, k]), _range(study.truth.q[:, k])), colour=3
+                    ),
+                    Series("observer", t, _thin(value), style="thick", colour=0),
+                    Series("truth", t, _thin(study.truth.q[:, k]), style="dashed", colour=1),
+                ],
+                "time, s",
+                label,
+                y_range=_range(study.truth.q[:, k]),
+            )
+        )
+        off = value - study.truth.q[:, k]
+        band = (_thin(-1.96 * sigma), _thin(1.96 * sigma))
+        size = float(3.0 * np.quantile(np.abs(off[study.skip :]), 0.99))
+        errors.append(
+            curves(
+                f"error of {label}",
+                [Series("observer", t, _thin(off), band=band, colour=0)],
+                "time, s",
+                label,
+                y_range=(-size, size),
+                low=True,
+            )
+        )
+    return [
+        Figure(plots, "Estimates", "The model alone leaves the picture where it turns further than the machine."),
+        Figure(errors, "Errors of the estimate", "Shaded: what the filter says of itself, ±1.96 σ."),
+    ]
+
+
+def _inside(x: Array, bounds: tuple[float, float]) -> Array:
+    return np.where((x >= bounds[0]) & (x <= bounds[1]), x, np.nan)
+
+
+def _range(x: Array) -> tuple[float, float]:
+    half = max(0.75 * float(np.ptp(x)), 1e-6)
+    middle = 0.5 * float(x.max() + x.min())
+    return middle - half, middle + half
+
+
+def _errors(study: ObservationStudy) -> Table:
+    s, rows = study.best, []
+    for rate in (False, True):
+        rms, largest = (s.rms_rate, s.largest_rate) if rate else (s.rms, s.largest)
+        for label in study.labels:
+            k = study.column(label)
+            rows.append(
+                (
+                    f"{label}{' rate' if rate else ''}",
+                    number(float(largest[k]), 3),
+                    number(study.plain_largest(label, rate), 3),
+                    number(float(rms[k]), 3),
+                    number(study.plain_rms(label, rate), 3),
+                )
+            )
+    return Table(
+        ("coordinate", "largest, observer", "largest, model", "rms, observer", "rms, model"),
+        rows,
+        f"{WORDS.get(s.name, s.name)}, in the form of the thesis' Table 2 (whose own numbers are a copy of its Table 7). SI units.",
+        strong=(3,),
+    )
+
+
+def _filters(study: ObservationStudy) -> Table:
+    labels = list(study.labels)
+    rows = [
+        (
+            WORDS.get(s.name, s.name),
+            *(number(float(s.rms[study.column(l)]), 2) for l in labels),
+            number(float(s.rms_rate[study.column(labels[-1])]), 2),
+            number(s.nis, 3),
+            number(s.nees, 3),
+            f"{100 * s.share_white:.0f} %",
+            f"{s.step_microseconds:.0f}",
+        )
+        for s in study.scores.values()
+    ]
+    columns = ("filter", *(f"rms {l}" for l in labels), f"rms {labels[-1]} rate", "NIS", "NEES", "white", "µs a step")
+    return Table(
+        columns,
+        rows,
+        "All filters on the same logs. NIS and NEES per dimension: ideal 1; above, too sure; below, too cautious.",
+    )
+
+
+def _innovations(study: ObservationStudy) -> list[Block]:
+    blocks: list[Block] = []
+    plots = []
+    for s in study.scores.values():
+        if s.name == "smoother":
+            continue
+        for output, w in s.example.whiteness(study.skip).items():
+            plots.append(
+                curves(
+                    f"{WORDS.get(s.name, s.name)}: {output}",
+                    [
+                        Series("cumulative periodogram", w.frequency, w.cumulative, colour=0),
+                        Series(
+                            "white",
+                            w.frequency,
+                            w.expected,
+                            style="dashed",
+                            colour=1,
+                            band=(w.expected - w.band, w.expected + w.band),
+                        ),
+                    ],
+                    "frequency, Hz",
+                    "share of power",
+                    y_range=(-0.1, 1.1),
+                )
+            )
+    blocks.append(
+        Figure(
+            plots,
+            "Are they white?",
+            "Shaded: the band of Kolmogorov and Smirnov, 95 %. Outside, the model's errors have a colour.",
+        )
+    )
+    e, t = study.best.example.estimates, study.truth.t
+    drawn = []
+    for j, output in enumerate(e.outputs):
+        sigma = np.sqrt(e.innovation_variances[:, j])
+        drawn.append(
+            curves(
+                output,
+                [
+                    Series(
+                        "innovation",
+                        _thin(t),
+                        _thin(e.innovations[:, j]),
+                        style="dots",
+                        colour=0,
+                        band=(_thin(-1.96 * sigma), _thin(1.96 * sigma)),
+                    )
+                ],
+                "time, s",
+                output,
+                y_range=(-6.0 * float(np.nanmedian(sigma)), 6.0 * float(np.nanmedian(sigma))),
+            )
+        )
+    blocks.append(Figure(drawn, f"Innovations, {WORDS.get(study.chosen, study.chosen)}"))
+    return blocks
+
+
+def _consistency(study: ObservationStudy) -> list[Block]:
+    rows = [_consistent(s) for s in study.scores.values()]
+    table = Table(
+        ("filter", "NIS", "NEES", "logs inside their 95 % band", "NEES of the first log", "its band"),
+        rows,
+        "NEES of the independent coordinates and their rates.",
+    )
+    s = study.best
+    judged = s.example.nees(study.truth.q, study.truth.qd, study.skip)
+    t = _thin(study.truth.t[study.skip :])
+    plot = curves(
+        "NEES per state over time",
+        [Series("NEES", t, _thin(np.maximum(judged.values / judged.dof, 1e-4)), colour=0)],
+        "time, s",
+        "NEES",
+        log_y=True,
+        levels={"ideal": 1.0},
+    )
+    return [table, Figure([plot])]
+
+
+def _consistent(s: Score) -> tuple[str, ...]:
+    low, high = s.nees_bands[0]
+    return (
+        WORDS.get(s.name, s.name),
+        number(s.nis, 3),
+        number(s.nees, 3),
+        f"{100 * s.share_inside:.0f} %",
+        number(float(s.nees_logs[0]), 3),
+        f"{number(float(low), 3)} to {number(float(high), 3)}",
+    )
+
+
+def _virtual(study: ObservationStudy) -> list[Block]:
+    o, mechanism = study.best.example, study.machine.mechanism
+    point = next(p.name for p in mechanism.points if not p.fixed)
+    wanted = [Virtual(f"acceleration of {point}", "acceleration", point)]
+    wanted += [Virtual(s.name, "spring", s.name) for s in (*mechanism.springs, *mechanism.dampers)][:2]
+    wanted += _joint(mechanism)
+    t, plots = _thin(study.truth.t[study.skip :]), []
+    for reading in o.virtual(*wanted).values():
+        for j, component in enumerate(reading.components):
+            low, high = (_thin(b[study.skip :, j]) for b in reading.band())
+            plots.append(
+                curves(
+                    component,
+                    [Series("estimate", t, _thin(reading.values[study.skip :, j]), band=(low, high))],
+                    "time, s",
+                    reading.unit,
+                )
+            )
+    for name in o.states[2 * o.system.f :]:
+        j = o.states.index(name)
+        value, sigma = o.reduced[study.skip :, j], o.sigma[study.skip :, j]
+        band = (_thin(value - 1.96 * sigma), _thin(value + 1.96 * sigma))
+        plots.append(curves(name, [Series("estimate", t, _thin(value), band=band)], "time, s", "N or N·m"))
+    return [Figure(plots)]
+
+
+def _joint(mechanism: Mechanism) -> list[Virtual]:
+    """A pin between two bodies that nothing else is attached to, or a joint."""
+    if mechanism.joints:
+        return [Virtual(f"reaction of {mechanism.joints[0].name}", "reaction", mechanism.joints[0].name)]
+    fixed = {p.name for p in mechanism.points if p.fixed}
+    for b in mechanism.bodies:
+        for p in b.points:
+            if p not in fixed and not b.vectors and sum(p in other.points for other in mechanism.bodies) > 1:
+                return [Virtual(f"pin {p} on {b.name}", "reaction", (b.name, p))]
+    return []
+
+
+def _trust(study: ObservationStudy) -> list[Block]:
+    o = study.best.example
+    seen = o.observability(part=slice(study.skip, study.skip + SEEN))
+    loop = o.stability(study.skip)
+    energy = o.energy()
+    t = _thin(study.truth.t)
+    plots = [
+        curves(
+            "energy of the estimate",
+            [
+                Series("kinetic", t, _thin(energy[:, 0])),
+                Series("of gravity", t, _thin(energy[:, 1])),
+                Series("total", t, _thin(energy.sum(axis=1)), style="thick"),
+            ],
+            "time, s",
+            "J",
+        ),
+        curves(
+            "constraints of the estimate",
+            [
+                Series(n, t, _thin(np.maximum(c, 1e-18)))
+                for n, c in zip(("position", "velocity", "acceleration"), o.constraint_errors().T)
+            ],
+            "time, s",
+            "largest residual",
+            log_y=True,
+            levels={"1e-9": 1e-9},
+        ),
+        curves(
+            "largest pole of each step",
+            [Series("|eigenvalue|", t[: len(_thin(loop.radius))], _thin(loop.radius)[: len(t)])],
+            "time, s",
+            "1",
+            levels={"stable below": 1.0},
+        ),
+    ]
+    said = [str(e) for e in o.episodes()] or ["Every reading was used."]
+    return [
+        Listing(seen.summary().splitlines()),
+        Text(f"Closed loop of the {WORDS.get(study.chosen, study.chosen)}: {loop.summary()}."),
+        Listing(said),
+        Figure(plots),
+    ]
+
+
+def _animation(study: ObservationStudy) -> Animation:
+    o = study.best.example
+    layers = [
+        _layer("truth", study, study.truth.q, False),
+        _layer("observer", study, o.q, True),
+        _layer("model alone", study, study.plain.q, False),
+    ]
+    plane = study.machine.mechanism.dimension == 2
+    up, view = ("y", (0.0, 0.0)) if plane else ("z", (-60.0, 20.0))
+    return Animation(scene(study.truth.t, layers, study.machine.mechanism.name, up=up, view=view))
+
+
+def _layer(label: str, study: ObservationStudy, q: Array, dashed: bool) -> Layer:
+    """Every point of the mechanism, and lines between the points of each body."""
+    m, g = study.machine.mechanism, study.machine.geometry
+    y = np.concatenate([q, np.ones((len(q), 1))], axis=1)
+    names = [p.name for p in m.points]
+    points = np.zeros((len(q), len(names), 3))
+    for k, name in enumerate(names):
+        points[:, k, : m.dimension] = y @ g.elements[name].T
+    segments = []
+    for b in m.bodies:
+        own = [names.index(p) for p in b.points]
+        segments += list(itertools.pairwise(own)) + ([(own[-1], own[0])] if len(own) > 2 else [])
+    return Layer(label, points, segments, dashed=dashed)

@@ -1,0 +1,162 @@
+"""What a model of the hexapod is good for: feed-forward control at several speeds; and what control does to the estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.identify.estimate import identify
+from veridyn.identify.gauss_markov import GaussMarkov
+from veridyn.identify.periodic import force_noise
+from veridyn.identify.result import Fit
+from veridyn.identify.sampling import Sampling
+from veridyn.machines.hexapod import LEGS, POSE, hexapod, truth
+from veridyn.machines.hexapod_experiment import (
+    RATE,
+    Recording,
+    Reference,
+    SensorNoise,
+    controlled,
+    recorded,
+    task,
+    tracking_error,
+)
+from veridyn.mechanics.closure import close, closed_motion
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+from veridyn.progress import Progress, silent
+from veridyn.signals.frequency import Periods, averaged
+from veridyn.signals.periodic_filters import dft_filter, unfiltered
+
+Array = NDArray[np.float64]
+CIRCLES = (0.3, 0.6, 0.96, 1.2)  # turns a second of the validation circle (chosen; whole numbers of samples each)
+STANDSTILL = 0.03  # m/s: drives slower than this stick rather than slide
+MEMORY = 2  # samples that the noise of forces may remember
+
+
+@dataclass(frozen=True, eq=False)
+class Tracking:
+    """Tracking errors on the circle: for each model (columns) and number of turns a second (rows), the rms over drives and time, m.
+
+    `traces`: for each model, times and the error of the first drive over one turn at the highest speed.
+    """
+
+    models: tuple[str, ...]
+    frequencies: tuple[float, ...]
+    rms: Array
+    traces: dict[str, tuple[Array, Array]]
+
+    def at(self, model: str) -> float:
+        """Of one model at the highest speed."""
+        return float(self.rms[-1, self.models.index(model)])
+
+
+def tracking(
+    models: Mapping[str, Tree | None],
+    noise: SensorNoise,
+    rng: np.random.Generator,
+    frequencies: Sequence[float] = CIRCLES,
+    progress: Progress = silent,
+) -> Tracking:
+    """The circle with feed-forward by each model, at each speed, the same controller and the same kind of noise throughout."""
+    rms = np.zeros((len(frequencies), len(models)))
+    traces: dict[str, tuple[Array, Array]] = {}
+    total = float(rms.size)
+    for i, frequency in enumerate(frequencies):
+        for j, (name, model) in enumerate(models.items()):
+            error = tracking_error(model, frequency, noise, rng)
+            rms[i, j] = np.sqrt(np.mean(error**2))
+            turn = round(3.0 * RATE / frequency)
+            traces[name] = (np.arange(turn) / (3.0 * RATE), error[:turn, 0])
+            progress("circles with feed-forward", float(i * len(models) + j + 1), total)
+    return Tracking(tuple(models), tuple(frequencies), rms, traces)
+
+
+def periods_of(log: Recording, frequency: float) -> tuple[Periods, Periods]:
+    """Lengths and forces of a log of whole periods, averaged, with the covariance that the periods show."""
+    names = (*(f"length of {leg}" for leg in LEGS), *(f"force of {leg}" for leg in LEGS))
+    both = averaged(np.column_stack([log.lengths, log.forces]), RATE, frequency, names=names)
+    return both.part(names[:6]), both.part(names[6:])
+
+
+def posed(lengths: Periods) -> Array:
+    """The pose (N, 6) that averaged lengths have: direct kinematics."""
+    return close(hexapod(), lengths.mean).q[:, : len(POSE)]
+
+
+def one_period(lengths: Periods, forces: Periods, harmonics: int | None) -> Motion:
+    """One averaged period as a motion: the pose by the explicit DFT filter; None: no filter at all."""
+    pose = posed(lengths)
+    three = unfiltered(pose, RATE) if harmonics is None else dft_filter(pose, RATE, harmonics)
+    return closed_motion(hexapod(), lengths.t, *three, at=POSE, forces=forces.mean)
+
+
+def fitted(lengths: Periods, forces: Periods, pose: tuple[Array, Array, Array]) -> Fit:
+    """The hexapod by Gauss and Markov from one averaged period, noise across drives and in time as the periods show it.
+
+    `pose`: filtered, with its rates and accelerations. A drive that stands still sticks, and its friction is not that of (7): samples
+    slower than STANDSTILL are left out.
+    """
+    return identify(
+        hexapod(),
+        closed_motion(hexapod(), lengths.t, *pose, at=POSE, forces=forces.mean),
+        estimator="gauss_markov",
+        settings=GaussMarkov(force_noise(forces, MEMORY)),
+        sampling=Sampling(dead_zone=dict.fromkeys(LEGS, STANDSTILL)),
+    )
+
+
+def period_fit(log: Recording, frequency: float, harmonics: int | None) -> Fit:
+    """:func:`fitted` from a log, with the explicit DFT filter, or without any (None)."""
+    lengths, forces = periods_of(log, frequency)
+    pose = posed(lengths)
+    return fitted(lengths, forces, unfiltered(pose, RATE) if harmonics is None else dft_filter(pose, RATE, harmonics))
+
+
+@dataclass(frozen=True, eq=False)
+class LoopBias:
+    """Means of `trials` estimates less the truth, in their stated deviations: what is left of it is bias.
+
+    `fed_back`: the controller saw the noise of the sensors; `apart`: it did not, and only the log did. Then raw: fed back, and no filter.
+    """
+
+    names: tuple[str, ...]
+    fed_back: Array
+    apart: Array
+    raw: Array
+    trials: int
+
+
+def loop_bias(
+    reference: Reference,
+    frequency: float,
+    harmonics: int,
+    noise: SensorNoise,
+    rng: np.random.Generator,
+    model: Tree | None = None,
+    trials: int = 20,
+    periods: int = 2,
+    progress: Progress = silent,
+) -> LoopBias:
+    """The same experiment with the noise inside and outside the loop: does the controller, which answers to noise, bend the estimates?"""
+    period = 1.0 / frequency
+    asked = task(reference, period, model)
+    still = controlled(asked, periods + 1)[0]
+    found: dict[str, list[Fit]] = {"fed_back": [], "apart": [], "raw": []}
+    for k in range(trials):
+        moved = controlled(asked, periods + 1, noise, rng)[0]
+        log = recorded(moved, noise, rng, skip=period, fresh=False)
+        found["fed_back"].append(period_fit(log, frequency, harmonics))
+        found["raw"].append(period_fit(log, frequency, None))
+        found["apart"].append(period_fit(recorded(still, noise, rng, skip=period), frequency, harmonics))
+        progress("noise inside the control loop", k + 1.0, float(trials))
+    base = found["apart"][0].base
+    true = base.reduce(truth().parameters.values)
+    off = {}
+    for name, fits in found.items():
+        mean, stated = (np.mean([getattr(fit, x) for fit in fits], axis=0) for x in ("values", "sigma"))
+        off[name] = (mean - true) / stated
+    return LoopBias(base.names, off["fed_back"], off["apart"], off["raw"], trials)

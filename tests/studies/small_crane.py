@@ -1,0 +1,33 @@
+"""A small observation study: the crane, two logs of a hundred samples, three filters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from veridyn.machines.spatial import CRANE, crane, walked
+from veridyn.mechanics.measurement import exact_readings
+from veridyn.mechanics.natural_system import system_of
+from veridyn.model.experiment import Experiment
+from veridyn.simulate.imperfection import Sensor, Sensors
+from veridyn.studies.observation import ObservationStudy, observation
+
+SHORT = replace(CRANE, samples=100)
+
+
+def study_log(seed: int = 0) -> Experiment:
+    machine = system_of(crane())
+    truth, _ = walked(machine, SHORT, np.random.default_rng(2))
+    sensors = Sensors({"travel": Sensor(noise=0.002), "tilt": Sensor(noise=0.01)})
+    return sensors.read(exact_readings(machine, truth), np.random.default_rng(seed))
+
+
+@lru_cache(maxsize=1)
+def small_crane() -> ObservationStudy:
+    machine = system_of(crane())
+    truth, _ = walked(machine, SHORT, np.random.default_rng(2))
+    logs = [study_log(k) for k in range(2)]
+    settings = {name: SHORT.settings(name) for name in ("error_ekf_force", "ekf", "smoother")}
+    return observation(machine, truth, truth, logs, settings, {"x": "x", "swing": "swing"}, chosen="ekf", skip=10)
