@@ -21,8 +21,8 @@ help:  ## list these targets
 
 setup: $(VENV)/.ready-test  ## create .venv and install veridyn with its test tools
 
-demo: $(VENV)/.ready  ## simulate, identify and validate a 6-joint arm; writes a report into runs/
-	$(BIN)/veridyn demo arm --out $(OUT)
+demo: $(VENV)/.ready  ## drive, identify and validate a simulated car; writes a report into runs/
+	$(BIN)/veridyn demo car --out $(OUT)
 
 test: lint  ## lint, then all tests except the slow ones
 	$(call pytest,-m "not slow")

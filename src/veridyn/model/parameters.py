@@ -114,7 +114,8 @@ class ParameterSet:
         new = {name: tie if isinstance(tie, Tie) else Tie(tie) for name, tie in ties.items()}
         every = {**self.ties, **new}
         for name, tie in every.items():
-            self.index(name), self.index(tie.to)
+            for known in (name, tie.to):
+                self.index(known)  # refuses a name that is no parameter
             if tie.to in every or tie.to == name:
                 raise ModelError(
                     Fault(
