@@ -47,6 +47,13 @@ def test_every_derivative() -> None:
     )
 
 
+def test_the_unit_of_a_spring_is_that_of_what_it_is_on() -> None:
+    turning = mechanism_system(spatial(), Unsure(force=1.0))[0]
+    sliding = mechanism_system(crane(), Unsure(force=1.0))[0]
+    assert Quantity(turning, Virtual("s", "spring", "elbow_spring")).unit == "N*m"
+    assert Quantity(sliding, Virtual("s", "spring", "rail_friction")).unit == "N"
+
+
 def _check(system: MechanismSystem, x: np.ndarray, wanted: list[Virtual]) -> None:
     size = len(system.states)
     for w in wanted:

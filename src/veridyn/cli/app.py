@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from veridyn import __version__
-from veridyn.cli import codegen, compare, demo, excite, identify, model, new, schema
+from veridyn.cli import codegen, compare, demo, excite, identify, model, new, observe, schema
 from veridyn.errors import VeridynError
 
 BAD_INPUT = 2
@@ -38,6 +38,7 @@ app.add_typer(model.app, name="model")
 app.command()(codegen.codegen)
 app.command()(identify.identify)
 app.command()(excite.excite)
+app.command()(observe.observe)
 app.command()(new.new)
 app.command()(compare.compare)
 app.command()(schema.schema)

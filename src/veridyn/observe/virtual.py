@@ -22,7 +22,7 @@ from veridyn.mechanics.natural_mass import body_mass, centre_map
 from veridyn.mechanics.natural_minimal import Instant
 from veridyn.mechanics.natural_system import NaturalSystem
 from veridyn.model.instrument import KINDS, Instrument
-from veridyn.model.natural import AXES, Marker, PointRef
+from veridyn.model.natural import AXES, Angle, Marker, PointRef
 from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.result import Track
 
@@ -96,7 +96,9 @@ class Quantity:
             self.unit = "m/s^2"
         elif wanted.kind == "spring":
             self.force = _spring(natural, str(on))
-            self.unit = "N" if self.force[0] == "strut" else "N or N*m"
+            turns = {a.name for a in natural.mechanism.added if isinstance(a, Angle)}
+            own = self.force[0] == "own" and natural.mechanism.coordinates[self.force[1]] in turns
+            self.unit = "N*m" if own else "N"
         elif wanted.kind == "reaction":
             self.rows, self.M, self.weight, self.lines = _reaction(natural, on)
             self.components = tuple(f"{wanted.name}.{a}" for a in AXES[: len(self.lines)])

@@ -8,12 +8,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.mechanics.natural_system import NaturalSystem
 from veridyn.model.natural import Mechanism
+from veridyn.observe.result import Estimates
 from veridyn.observe.virtual import Virtual
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
+from veridyn.report.drawing import Plot
 from veridyn.report.page import page
 from veridyn.report.plots import Series, curves
 from veridyn.report.words import number
+from veridyn.signals.whiteness import Whiteness
 from veridyn.studies.observation import ObservationStudy, Score
 from veridyn.studies.result import Result
 from veridyn.view.scene import Layer, scene
@@ -100,12 +104,13 @@ def _keys(study: ObservationStudy) -> list[Key]:
     ]
 
 
-def _thin(x: Array) -> Array:
+def thin(x: Array) -> Array:
+    """At most about as many samples as a curve needs."""
     return x[:: max(1, len(x) // MOST)]
 
 
 def _estimates(study: ObservationStudy) -> list[Block]:
-    o, t = study.best.example, _thin(study.truth.t)
+    o, t = study.best.example, thin(study.truth.t)
     plots, errors = [], []
     for label, name in study.labels.items():
         k = study.column(label)
@@ -114,11 +119,9 @@ def _estimates(study: ObservationStudy) -> list[Block]:
             curves(
                 label,
                 [
-                    Series(
-                        "model alone", t, _inside(_thin(study.plain.q[:, k]), _range(study.truth.q[:, k])), colour=3
-                    ),
-                    Series("observer", t, _thin(value), style="thick", colour=0),
-                    Series("truth", t, _thin(study.truth.q[:, k]), style="dashed", colour=1),
+                    Series("model alone", t, _inside(thin(study.plain.q[:, k]), _range(study.truth.q[:, k])), colour=3),
+                    Series("observer", t, thin(value), style="thick", colour=0),
+                    Series("truth", t, thin(study.truth.q[:, k]), style="dashed", colour=1),
                 ],
                 "time, s",
                 label,
@@ -126,12 +129,12 @@ def _estimates(study: ObservationStudy) -> list[Block]:
             )
         )
         off = value - study.truth.q[:, k]
-        band = (_thin(-1.96 * sigma), _thin(1.96 * sigma))
+        band = (thin(-1.96 * sigma), thin(1.96 * sigma))
         size = float(3.0 * np.quantile(np.abs(off[study.skip :]), 0.99))
         errors.append(
             curves(
                 f"error of {label}",
-                [Series("observer", t, _thin(off), band=band, colour=0)],
+                [Series("observer", t, thin(off), band=band, colour=0)],
                 "time, s",
                 label,
                 y_range=(-size, size),
@@ -206,25 +209,7 @@ def _innovations(study: ObservationStudy) -> list[Block]:
         if s.name == "smoother":
             continue
         for output, w in s.example.whiteness(study.skip).items():
-            plots.append(
-                curves(
-                    f"{WORDS.get(s.name, s.name)}: {output}",
-                    [
-                        Series("cumulative periodogram", w.frequency, w.cumulative, colour=0),
-                        Series(
-                            "white",
-                            w.frequency,
-                            w.expected,
-                            style="dashed",
-                            colour=1,
-                            band=(w.expected - w.band, w.expected + w.band),
-                        ),
-                    ],
-                    "frequency, Hz",
-                    "share of power",
-                    y_range=(-0.1, 1.1),
-                )
-            )
+            plots.append(whiteness_plot(f"{WORDS.get(s.name, s.name)}: {output}", w))
     blocks.append(
         Figure(
             plots,
@@ -232,30 +217,38 @@ def _innovations(study: ObservationStudy) -> list[Block]:
             "Shaded: the band of Kolmogorov and Smirnov, 95 %. Outside, the model's errors have a colour.",
         )
     )
-    e, t = study.best.example.estimates, study.truth.t
+    drawn = innovation_plots(study.best.example.estimates)
+    blocks.append(Figure(drawn, f"Innovations, {WORDS.get(study.chosen, study.chosen)}"))
+    return blocks
+
+
+def whiteness_plot(title: str, w: Whiteness) -> Plot:
+    """The cumulative periodogram with the band that white noise stays in."""
+    zone = (w.expected - w.band, w.expected + w.band)
+    return curves(
+        title,
+        [
+            Series("cumulative periodogram", w.frequency, w.cumulative, colour=0),
+            Series("white", w.frequency, w.expected, style="dashed", colour=1, band=zone),
+        ],
+        "frequency, Hz",
+        "share of power",
+        y_range=(-0.1, 1.1),
+    )
+
+
+def innovation_plots(e: Estimates) -> list[Plot]:
+    """The innovations of each output that was heard, with the band that the filter expects of them."""
     drawn = []
     for j, output in enumerate(e.outputs):
         sigma = np.sqrt(e.innovation_variances[:, j])
-        drawn.append(
-            curves(
-                output,
-                [
-                    Series(
-                        "innovation",
-                        _thin(t),
-                        _thin(e.innovations[:, j]),
-                        style="dots",
-                        colour=0,
-                        band=(_thin(-1.96 * sigma), _thin(1.96 * sigma)),
-                    )
-                ],
-                "time, s",
-                output,
-                y_range=(-6.0 * float(np.nanmedian(sigma)), 6.0 * float(np.nanmedian(sigma))),
-            )
-        )
-    blocks.append(Figure(drawn, f"Innovations, {WORDS.get(study.chosen, study.chosen)}"))
-    return blocks
+        if not np.isfinite(sigma).any():
+            continue
+        band = (thin(-1.96 * sigma), thin(1.96 * sigma))
+        size = 6.0 * float(np.nanmedian(sigma))
+        seen = Series("innovation", thin(e.t), thin(e.innovations[:, j]), style="dots", colour=0, band=band)
+        drawn.append(curves(output, [seen], "time, s", output, y_range=(-size, size)))
+    return drawn
 
 
 def _consistency(study: ObservationStudy) -> list[Block]:
@@ -267,10 +260,10 @@ def _consistency(study: ObservationStudy) -> list[Block]:
     )
     s = study.best
     judged = s.example.nees(study.truth.q, study.truth.qd, study.skip)
-    t = _thin(study.truth.t[study.skip :])
+    t = thin(study.truth.t[study.skip :])
     plot = curves(
         "NEES per state over time",
-        [Series("NEES", t, _thin(np.maximum(judged.values / judged.dof, 1e-4)), colour=0)],
+        [Series("NEES", t, thin(np.maximum(judged.values / judged.dof, 1e-4)), colour=0)],
         "time, s",
         "NEES",
         log_y=True,
@@ -297,14 +290,14 @@ def _virtual(study: ObservationStudy) -> list[Block]:
     wanted = [Virtual(f"acceleration of {point}", "acceleration", point)]
     wanted += [Virtual(s.name, "spring", s.name) for s in (*mechanism.springs, *mechanism.dampers)][:2]
     wanted += _joint(mechanism)
-    t, plots = _thin(study.truth.t[study.skip :]), []
+    t, plots = thin(study.truth.t[study.skip :]), []
     for reading in o.virtual(*wanted).values():
         for j, component in enumerate(reading.components):
-            low, high = (_thin(b[study.skip :, j]) for b in reading.band())
+            low, high = (thin(b[study.skip :, j]) for b in reading.band())
             plots.append(
                 curves(
                     component,
-                    [Series("estimate", t, _thin(reading.values[study.skip :, j]), band=(low, high))],
+                    [Series("estimate", t, thin(reading.values[study.skip :, j]), band=(low, high))],
                     "time, s",
                     reading.unit,
                 )
@@ -312,8 +305,8 @@ def _virtual(study: ObservationStudy) -> list[Block]:
     for name in o.states[2 * o.system.f :]:
         j = o.states.index(name)
         value, sigma = o.reduced[study.skip :, j], o.sigma[study.skip :, j]
-        band = (_thin(value - 1.96 * sigma), _thin(value + 1.96 * sigma))
-        plots.append(curves(name, [Series("estimate", t, _thin(value), band=band)], "time, s", "N or N·m"))
+        band = (thin(value - 1.96 * sigma), thin(value + 1.96 * sigma))
+        plots.append(curves(name, [Series("estimate", t, thin(value), band=band)], "time, s", "N or N·m"))
     return [Figure(plots)]
 
 
@@ -334,14 +327,14 @@ def _trust(study: ObservationStudy) -> list[Block]:
     seen = o.observability(part=slice(study.skip, study.skip + SEEN))
     loop = o.stability(study.skip)
     energy = o.energy()
-    t = _thin(study.truth.t)
+    t = thin(study.truth.t)
     plots = [
         curves(
             "energy of the estimate",
             [
-                Series("kinetic", t, _thin(energy[:, 0])),
-                Series("of gravity", t, _thin(energy[:, 1])),
-                Series("total", t, _thin(energy.sum(axis=1)), style="thick"),
+                Series("kinetic", t, thin(energy[:, 0])),
+                Series("of gravity", t, thin(energy[:, 1])),
+                Series("total", t, thin(energy.sum(axis=1)), style="thick"),
             ],
             "time, s",
             "J",
@@ -349,7 +342,7 @@ def _trust(study: ObservationStudy) -> list[Block]:
         curves(
             "constraints of the estimate",
             [
-                Series(n, t, _thin(np.maximum(c, 1e-18)))
+                Series(n, t, thin(np.maximum(c, 1e-18)))
                 for n, c in zip(("position", "velocity", "acceleration"), o.constraint_errors().T)
             ],
             "time, s",
@@ -359,7 +352,7 @@ def _trust(study: ObservationStudy) -> list[Block]:
         ),
         curves(
             "largest pole of each step",
-            [Series("|eigenvalue|", t[: len(_thin(loop.radius))], _thin(loop.radius)[: len(t)])],
+            [Series("|eigenvalue|", t[: len(thin(loop.radius))], thin(loop.radius)[: len(t)])],
             "time, s",
             "1",
             levels={"stable below": 1.0},
@@ -377,18 +370,27 @@ def _trust(study: ObservationStudy) -> list[Block]:
 def _animation(study: ObservationStudy) -> Animation:
     o = study.best.example
     layers = [
-        _layer("truth", study, study.truth.q, False),
-        _layer("observer", study, o.q, True),
-        _layer("model alone", study, study.plain.q, False),
+        _layer("truth", study.machine, study.truth.q, False),
+        _layer("observer", study.machine, o.q, True),
+        _layer("model alone", study.machine, study.plain.q, False),
     ]
-    plane = study.machine.mechanism.dimension == 2
+    return _moving(study.machine, study.truth.t, layers)
+
+
+def mechanism_animation(machine: NaturalSystem, t: Array, q: Array, label: str) -> Animation:
+    """One motion of a mechanism."""
+    return _moving(machine, t, [_layer(label, machine, q, False)])
+
+
+def _moving(machine: NaturalSystem, t: Array, layers: Sequence[Layer]) -> Animation:
+    plane = machine.mechanism.dimension == 2
     up, view = ("y", (0.0, 0.0)) if plane else ("z", (-60.0, 20.0))
-    return Animation(scene(study.truth.t, layers, study.machine.mechanism.name, up=up, view=view))
+    return Animation(scene(t, layers, machine.mechanism.name, up=up, view=view))
 
 
-def _layer(label: str, study: ObservationStudy, q: Array, dashed: bool) -> Layer:
+def _layer(label: str, machine: NaturalSystem, q: Array, dashed: bool) -> Layer:
     """Every point of the mechanism, and lines between the points of each body."""
-    m, g = study.machine.mechanism, study.machine.geometry
+    m, g = machine.mechanism, machine.geometry
     y = np.concatenate([q, np.ones((len(q), 1))], axis=1)
     names = [p.name for p in m.points]
     points = np.zeros((len(q), len(names), 3))

@@ -26,6 +26,7 @@ FORMAT = 1
 KINDS: dict[str, tuple[str, str]] = {  # kind → module and class of its settings; imported when asked for
     "identify": ("veridyn.studies.config_identify", "IdentifyFile"),
     "excite": ("veridyn.studies.config_excite", "ExciteFile"),
+    "observe": ("veridyn.studies.config_observe", "ObserveFile"),
 }
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 

@@ -125,20 +125,27 @@ class PartSettings(Settings):
     """The decimal mark."""
 
 
-class LogSettings(Settings):
-    """What the files hold."""
+class TableSettings(Settings):
+    """How the columns of a file become channels."""
 
     time: str = "t [s]"
     """The column of times and its unit."""
     columns: dict[str, Column]
-    """Channel → column. Channels: q.C, qd.C, qdd.C and force.C of a coordinate C, q_motor.M and force_motor.M of a motor,
-    signal.S of what a drive gain multiplies, base.omega.x …, base.acceleration.x …, wrench.BODY.fx …"""
+    """Channel → column."""
     header: tuple[str, ...] = ()
     """Names of the columns of a text file that has no header row; "" skips one."""
     delimiter: str | None = None
     """What separates columns; found by itself if left out."""
     decimal: str = "."
     """The decimal mark."""
+
+
+class LogSettings(TableSettings):
+    """What the files hold."""
+
+    columns: dict[str, Column]
+    """Channel → column. Channels: q.C, qd.C, qdd.C and force.C of a coordinate C, q_motor.M and force_motor.M of a motor,
+    signal.S of what a drive gain multiplies, base.omega.x …, base.acceleration.x …, wrench.BODY.fx …"""
     parts: dict[str, PartSettings] = Field(default_factory=dict)
     """Where a log is spread over several files: part → how that file is read."""
     block: int | None = Field(default=None, ge=1000)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from veridyn.files.yaml_plain import Place
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.motion import Motion
 from veridyn.studies.config import Loaded, quantity
-from veridyn.studies.config_identify import ColumnSettings, IdentifyFile, RecordingSettings
+from veridyn.studies.config_identify import ColumnSettings, IdentifyFile, RecordingSettings, TableSettings
 from veridyn.studies.result import fingerprint
 
 ARRAYS = (".mat", ".npz")
@@ -98,9 +99,12 @@ class Recordings:
                 window = next(opened.windows(block, 0)).log
                 self.logs.append(Experiment(self.scaled(dict(window.channels)), window.name))
             else:
-                self.logs.append(_spread(self.loaded, files, at) if item.files else _single(self.loaded, files[""]))
+                self.logs.append(_spread(self.loaded, files, at) if item.files else self._whole(files[""]))
             self.hashes |= {str(named[p]): fingerprint(file) for p, file in files.items()}
         return self._numbers[key]
+
+    def _whole(self, file: Path) -> Experiment:
+        return single_log(self.loaded, self.loaded.study.log, file)
 
 
 def taken(motions: Sequence[Motion], item: RecordingSettings) -> list[Motion]:
@@ -138,8 +142,8 @@ def _opened(loaded: Loaded[IdentifyFile], file: Path) -> LogFile:
     return open_log(file, {time: time} | wanted, units | given, time, log.delimiter, log.decimal)
 
 
-def _single(loaded: Loaded[IdentifyFile], file: Path) -> Experiment:
-    log = loaded.study.log
+def single_log(loaded: Loaded[Any], log: TableSettings, file: Path) -> Experiment:
+    """One file as the section `log` of a study describes it: its channels in SI, times what the study says of their columns."""
     time, unit = split_header(log.time)
     units = {time: unit} if unit else {}
     wanted = {channel: c.column for channel, c in log.columns.items()}
@@ -188,7 +192,7 @@ def _spread(loaded: Loaded[IdentifyFile], files: Mapping[str, Path], at: Place) 
 
 
 def _scaled(
-    loaded: Loaded[IdentifyFile], channels: dict[str, Channel], columns: Mapping[str, ColumnSettings]
+    loaded: Loaded[Any], channels: dict[str, Channel], columns: Mapping[str, ColumnSettings]
 ) -> dict[str, Channel]:
     """Channels times what the study says: signs, and torque constants with their units."""
     out, faults = {}, []

@@ -1,0 +1,164 @@
+"""The report of ``veridyn observe``: estimates with bands, virtual sensors, innovations, consistency, and what became of the sensors."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.report.blocks import Block, Figure, Key, Listing, Section, Table, Text, Verdict
+from veridyn.report.drawing import Plot
+from veridyn.report.observer import WORDS, innovation_plots, mechanism_animation, thin, whiteness_plot
+from veridyn.report.page import page
+from veridyn.report.plots import Series, curves
+from veridyn.report.words import count, listed, measured, number, unit_text
+from veridyn.studies.observe_run import ObserveRun
+from veridyn.studies.result import Result
+
+Array = NDArray[np.float64]
+NEAR = (0.75, 1.25)  # of a NIS that is good enough to use the bands, though a long log may tell it from 1
+
+
+def observed_page(run: ObserveRun, result: Result, command: str) -> str:
+    """The whole page."""
+    o = run.observation
+    sections = [
+        *([Section("Limits that are missed", [Listing(run.missed)])] if run.missed else []),
+        Section(
+            "Estimates",
+            [mechanism_animation(o.system.model.system, o.t, o.q, "estimate"), Figure(_states(run)), _last(run)],
+            "What the observer believes. Shaded: its own 95 % band.",
+        ),
+        *(
+            [Section("Virtual sensors", [Figure(_virtual(run))], "What nobody measured. Shaded: the 95 % band.")]
+            if run.virtual
+            else []
+        ),
+        Section("Innovations", _innovations(run), "What each reading told beyond what was expected of it."),
+        Section("Consistency", _consistency(run), "Whether the filter knows how wrong it is."),
+        Section("Sensors", _sensors(run), "What became of the readings."),
+    ]
+    f = run.figures
+    white = sum(w.is_white for w in run.whiteness.values())
+    keys = [
+        Key(number(f["nis"], 3), "NIS per reading (ideal 1)"),
+        Key(f"{white} of {len(run.whiteness)}", "outputs with white innovations"),
+        Key(f"{f['rejected']:.0f}", "readings not used"),
+        Key(f"{f['samples']:.0f}", "samples"),
+        Key(f"{f['step_microseconds']:.0f} µs", "a step of the observer"),
+    ]
+    settings = {
+        "filter": WORDS.get(o.filter, o.filter),
+        "noise": "as the study says" if o.tuning is None else f"chosen on this log: {o.tuning.summary()}",
+        "judged from": f"sample {run.skip + 1} on",
+    }
+    return page(f"Observation of “{run.mechanism.name}”", judged(run), keys, sections, result, command, settings)
+
+
+def judged(run: ObserveRun) -> Verdict:
+    """Good where the innovations are white and as large as the filter says; poor where they are neither."""
+    o, nis = run.observation, run.nis.mean
+    near = NEAR[0] <= nis <= NEAR[1]
+    coloured = [name for name, w in run.whiteness.items() if not w.is_white]
+    white = bool(run.whiteness) and not coloured
+    findings = [
+        f"Innovations are {number(nis, 3)} times as large, squared, as the filter says they are (NIS per reading, ideal 1).",
+        "Innovations of every output are white."
+        if white
+        else f"Not white: {listed(coloured)}."
+        if coloured
+        else "Too few readings to tell whether they are white.",
+        *(
+            f"{count(n, 'reading')} of '{name}' {'was' if n == 1 else 'were'} not used."
+            for name, n in run.rejected.items()
+            if n
+        ),
+    ]
+    if near and white:
+        may, may_not = ("Its bands may be taken as they stand.",), ()
+    else:
+        reason = (
+            "too narrow" if nis > NEAR[1] else "wider than they need to be" if nis < NEAR[0] else "of the right size"
+        )
+        may = ()
+        may_not = (
+            f"Its bands may not be taken as they stand: they are {reason}{'' if white else ', and errors last longer than it thinks'}.",
+        )
+    name = WORDS.get(o.filter, o.filter)
+    return Verdict(
+        "good" if near and white else "fair" if near or white else "poor",
+        f"{name} on {run.mechanism.name}: the model follows the sensors, and {'knows' if near and white else 'does not know'} how well.",
+        tuple(findings),
+        may,
+        may_not,
+    )
+
+
+def _banded(title: str, unit: str, t: Array, value: Array, sigma: Array) -> Plot:
+    # A start that nobody knows has a band that would hide everything after it: the picture ends where it is wider than later.
+    settled = float(np.quantile(sigma, 0.9))
+    low, high = float((value - 3.0 * settled).min()), float((value + 3.0 * settled).max())
+    margin = max(0.05 * (high - low), 1e-12)
+    y_range = (low - margin, high + margin)
+    band = tuple(thin(np.clip(value + side * 1.96 * sigma, *y_range)) for side in (-1.0, 1.0))
+    shown = Series("estimate", thin(t), thin(value), band=(band[0], band[1]), colour=0)
+    return curves(title, [shown], "time, s", unit_text(unit), y_range=y_range)
+
+
+def _states(run: ObserveRun) -> list[Plot]:
+    o = run.observation
+    return [
+        _banded(name, unit, o.t, o.reduced[:, j], o.sigma[:, j])
+        for j, (name, unit) in enumerate(zip(o.states, run.units, strict=True))
+    ]
+
+
+def _virtual(run: ObserveRun) -> list[Plot]:
+    return [
+        _banded(component, reading.unit, reading.t, reading.values[:, j], reading.sigma[:, j])
+        for reading in run.virtual.values()
+        for j, component in enumerate(reading.components)
+    ]
+
+
+def _last(run: ObserveRun) -> Table:
+    rows = [(p.name, *measured(p.value, p.sigma), unit_text(p.unit)) for p in run.parameters]
+    return Table(("state", "value", "± σ", "unit"), rows, "At the end of the log.", left=(3,))
+
+
+def _innovations(run: ObserveRun) -> list[Block]:
+    plots = [whiteness_plot(name, w) for name, w in run.whiteness.items()]
+    blocks: list[Block] = [Figure(innovation_plots(run.observation.estimates), "Innovations", "Shaded: ±1.96 σ.")]
+    if plots:
+        caption = "Shaded: the band of Kolmogorov and Smirnov, 95 %. Outside, the model's errors have a colour."
+        blocks.append(Figure(plots, "Are they white?", caption))
+    blocks.append(Listing([f"'{name}': {w.summary()}" for name, w in run.whiteness.items()] or ["Too few readings."]))
+    return blocks
+
+
+def _consistency(run: ObserveRun) -> list[Block]:
+    judged, o = run.nis, run.observation
+    some = judged.dof > 0
+    plot = curves(
+        "NIS per reading over time",
+        [
+            Series(
+                "NIS",
+                thin(o.t[run.skip :][some]),
+                thin(np.maximum(judged.values[some] / judged.dof[some], 1e-4)),
+                colour=0,
+            )
+        ],
+        "time, s",
+        "NIS",
+        log_y=True,
+        levels={"ideal": 1.0},
+    )
+    return [Text(judged.summary() + "."), Figure([plot])]
+
+
+def _sensors(run: ObserveRun) -> list[Block]:
+    counts = run.observation.estimates.counts()
+    kinds = list(next(iter(counts.values())))
+    rows = [(name, *(str(found[k]) for k in kinds)) for name, found in counts.items()]
+    said = [f"{e}." for e in run.observation.episodes()] or ["No sensor failed for longer than two readings."]
+    return [Table(("output", *(k.replace("_", " ") for k in kinds)), rows), Listing(said)]

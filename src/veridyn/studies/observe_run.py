@@ -1,0 +1,432 @@
+"""One mechanism observed as a study file says: its states with deviations, its virtual sensors with bands, and how far to trust them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Fault, VeridynError, did_you_mean
+from veridyn.files.natural import load_mechanism
+from veridyn.mechanics.natural_system import NaturalSystem, system_of
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.natural import Angle, Drive, Force, Marker, Mechanism
+from veridyn.observe.consistency import Consistency
+from veridyn.observe.measurements import Measurements, Status, clock_faults, frozen
+from veridyn.observe.mechanism import MechanismSystem, Unsure
+from veridyn.observe.observation import Observation
+from veridyn.observe.observer import Settings, measurements_of, observe_with, tuned
+from veridyn.observe.virtual import Quantity, Reading, Virtual
+from veridyn.progress import Progress, silent
+from veridyn.signals.whiteness import Whiteness
+from veridyn.studies.config import Loaded
+from veridyn.studies.config_observe import AcceptSettings, ObserveFile, PlaceSettings
+from veridyn.studies.recordings import single_log
+from veridyn.studies.result import ParameterRow, Result, fingerprint
+
+Array = NDArray[np.float64]
+WARM = 4  # samples that are run first, so that the time of a step is not that of compiling
+UNUSED = (Status.NOT_FINITE, Status.FROZEN, Status.OUTLIER, Status.LATE)
+
+
+@dataclass(frozen=True, eq=False)
+class ObserveRun:
+    """An observation with its log and its virtual sensors. `skip` samples at the beginning do not count in the figures; `missed` are
+    sentences about limits of the study file that are not kept."""
+
+    observation: Observation
+    log: Experiment
+    virtual: Mapping[str, Reading]
+    skip: int
+    step_microseconds: float
+    inputs: Mapping[str, str]
+    accept: AcceptSettings
+
+    @property
+    def mechanism(self) -> Mechanism:
+        return self.observation.system.model.system.mechanism
+
+    @cached_property
+    def nis(self) -> Consistency:
+        return self.observation.nis(self.skip)
+
+    @cached_property
+    def whiteness(self) -> dict[str, Whiteness]:
+        return self.observation.whiteness(self.skip)
+
+    @cached_property
+    def rejected(self) -> dict[str, int]:
+        """Output → readings that were there and were not used."""
+        found = self.observation.estimates.counts()
+        return {name: sum(counts[s.name.lower()] for s in UNUSED) for name, counts in found.items()}
+
+    @cached_property
+    def figures(self) -> dict[str, float]:
+        """Numbers to judge the observer by, named as in `result.json`."""
+        o, (low, high) = self.observation, self.nis.band
+        white = [w.is_white for w in self.whiteness.values()]
+        return {
+            "samples": float(len(o)),
+            "duration": float(o.t[-1] - o.t[0]),
+            "states": float(len(o.states)),
+            "nis": self.nis.mean,
+            "nis_low": low,
+            "nis_high": high,
+            "consistent": float(self.nis.consistent),
+            "share_white": float(np.mean(white)) if white else float("nan"),
+            "white": float(bool(white) and all(white)),
+            "rejected": float(sum(self.rejected.values())),
+            **{f"rejected_{name}": float(count) for name, count in self.rejected.items()},
+            "step_microseconds": self.step_microseconds,
+        }
+
+    @cached_property
+    def missed(self) -> tuple[str, ...]:
+        """Sentences about limits that are not kept."""
+        f, a, out = self.figures, self.accept, []
+        if a.nis is not None and not a.nis[0] <= f["nis"] <= a.nis[1]:
+            out.append(f"NIS: {f['nis']:.4g}, and {a.nis[0]:g} to {a.nis[1]:g} is accepted (accept.nis).")
+        if a.share_white is not None and not f["share_white"] >= a.share_white:
+            coloured = ", ".join(f"'{n}'" for n, w in self.whiteness.items() if not w.is_white) or "too few readings"
+            out.append(
+                f"share of outputs with white innovations: {f['share_white']:.3g}, and at least {a.share_white:g} is accepted "
+                f"(accept.share_white); not white: {coloured}."
+            )
+        if a.rejected is not None and f["rejected"] > a.rejected:
+            out.append(
+                f"readings not used: {f['rejected']:.0f}, and at most {a.rejected} are accepted (accept.rejected)."
+            )
+        return tuple(out)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know of the sensors, and of noise that the log could not tell."""
+        o = self.observation
+        out = [f"{e}." for e in o.episodes()]
+        told = {e.output for e in o.episodes()}
+        out += [
+            f"{count} {'reading' if count == 1 else 'readings'} of '{n}' not used."
+            for n, count in self.rejected.items()
+            if count and n not in told
+        ]
+        if o.tuning is not None and not o.tuning.converged:
+            out.append(
+                f"the noise chosen on this log is doubtful: {o.tuning.message}. Give a density in the section unsure."
+            )
+        if not self.nis.consistent:
+            words = "too sure of itself" if self.nis.mean > 1.0 else "too cautious"
+            low, high = self.nis.band
+            out.append(
+                f"the filter is {words}: NIS {self.nis.mean:.3f}, and 95 % of honest ones lie in {low:.3f} to {high:.3f}."
+            )
+        return tuple(out)
+
+    @cached_property
+    def units(self) -> tuple[str, ...]:
+        """Of the states."""
+        system = self.observation.system
+        forces = tuple(_force_unit(self.mechanism, name) for name in system.model.unknown)
+        sizes = tuple(_unit(self.mechanism, name) for name in system.model.names)
+        biases = tuple(system.table.units[j] for j in system.drifting)
+        return (*sizes, *(f"{u}/s" if u != "1" else "1/s" for u in sizes), *forces, *biases)
+
+    @property
+    def parameters(self) -> tuple[ParameterRow, ...]:
+        """The states at the end."""
+        o = self.observation
+        return tuple(
+            ParameterRow(name, unit, float(x), float(s), float(100.0 * s / abs(x)) if x else float("nan"))
+            for name, unit, x, s in zip(o.states, self.units, o.reduced[-1], o.sigma[-1], strict=True)
+        )
+
+    def result(self, name: str, seed: int, warnings: tuple[str, ...] = ()) -> Result:
+        """The run as the record that its folder keeps; `validation` tells of each output its innovations and what became of readings."""
+        e, table = self.observation.estimates, {}
+        for j, output in enumerate(e.outputs):
+            used = e.status[self.skip :, j] == Status.USED
+            y = self.log[output].values
+            table[output] = {
+                "samples": float(used.sum()),
+                "rms": _rms(e.innovations[self.skip :, j][used]),
+                "measured_rms": _rms(y[np.isfinite(y)]),
+                **{what: float(count) for what, count in e.counts()[output].items()},
+            }
+        return Result(name, seed, False, self.inputs, self.figures, self.parameters, table, (*self.warnings, *warnings))
+
+    def summary(self) -> str:
+        """The states at the end, whether innovations are white, and how the noise was chosen."""
+        o = self.observation
+        lines = [f"{o.filter} on {self.mechanism.name}: {len(o)} samples, {o.t[0]:.6g} s to {o.t[-1]:.6g} s"]
+        lines += [f"  {p.name:<24}{p.value:14.6g} ± {p.sigma:<12.3g}{p.unit}" for p in self.parameters]
+        lines.append("  " + self.nis.summary())
+        lines += [f"  innovations of '{name}' {w.summary()}" for name, w in self.whiteness.items()]
+        if o.tuning is not None:
+            lines.append(f"  noise chosen on this log: {o.tuning.summary()}")
+        return "\n".join(lines)
+
+    def table(self) -> str:
+        """The estimates as CSV: time, each state and its deviation, each virtual sensor with deviation and 95 % band; SI."""
+        o = self.observation
+        head, columns = ["t [s]"], [o.t]
+        for name, unit, x, s in zip(o.states, self.units, o.reduced.T, o.sigma.T, strict=True):
+            head += [f"{name} [{unit}]", f"{name}.sigma [{unit}]"]
+            columns += [x, s]
+        for reading in self.virtual.values():
+            low, high = reading.band()
+            for j, component in enumerate(reading.components):
+                head += [f"{component}{part} [{reading.unit}]" for part in ("", ".sigma", ".low", ".high")]
+                columns += [reading.values[:, j], reading.sigma[:, j], low[:, j], high[:, j]]
+        text = io.StringIO()
+        out = csv.writer(text, lineterminator="\n")
+        out.writerow(head)
+        out.writerows([f"{value:.10g}" for value in row] for row in np.column_stack(columns))
+        return text.getvalue()
+
+
+def observe_study(
+    loaded: Loaded[ObserveFile], progress: Progress = silent, clock: Callable[[], float] = time.process_time
+) -> ObserveRun:
+    """Observe what a study file of kind observe names.
+
+    `step_microseconds` is processor time by `clock` over the samples; choosing the noise and compiling are left out.
+    """
+    s = loaded.study
+    machine = system_of(_mechanism(loaded))
+    log_file = _existing(loaded, s.log.file, ("log", "file"))
+    wanted = [Virtual(name, v.kind, _on(v.on)) for name, v in s.virtual.items()]
+    settings = _settings(loaded, machine.mechanism)
+    system = _checked(loaded, settings, machine, wanted)
+    log = _log(loaded, system, log_file)
+    readings = measurements_of(system, log)
+    if settings.frozen_after is not None:  # before the log chooses the noise: a sensor that hangs says nothing about it
+        readings = readings.flagged(frozen(readings.values, settings.frozen_after), Status.FROZEN)
+    tuning = None
+    if s.unsure.tuned:
+        unsure, tuning = tuned(settings, machine, [readings], progress)
+        settings = replace(settings, unsure=unsure)
+    observe_with(settings, machine, _beginning(readings))
+    begin = clock()
+    found = replace(observe_with(settings, machine, readings, progress), tuning=tuning)
+    spent = 1e6 * (clock() - begin) / len(found)
+    skip = int(np.searchsorted(found.t, found.t[0] + s.settle))
+    if not found.estimates.dof[skip:].any():
+        fault = loaded.fault(("settle",), "no reading is left to judge the filter by.", found=f"{s.settle:g} s")
+        raise loaded.error(fault)
+    inputs = {
+        "study": fingerprint(loaded.text),
+        "mechanism": fingerprint(loaded.path(s.mechanism, ("mechanism",))),
+        "log": fingerprint(log_file),
+    }
+    return ObserveRun(found, log, found.virtual(*wanted) if wanted else {}, skip, spent, inputs, s.accept)
+
+
+def _existing(loaded: Loaded[ObserveFile], text: str, at: tuple[str, ...]) -> Path:
+    file = loaded.path(text, at)
+    if not file.is_file():
+        hint = "Paths are relative to the study file; ${NAME} stands for a variable."
+        raise loaded.error(loaded.fault(at, "there is no such file.", found=str(file), hint=hint))
+    return file
+
+
+def _mechanism(loaded: Loaded[ObserveFile]) -> Mechanism:
+    """The mechanism with the sensors that the log has, and the noise the study gives them."""
+    s = loaded.study
+    whole = load_mechanism(_existing(loaded, s.mechanism, ("mechanism",)))
+    names = [i.name for i in whole.sensors]
+    faults = [
+        loaded.fault(at, f"'{name}' is no sensor of '{whole.name}'.", hint=did_you_mean(name, names))
+        for at, name in (
+            *((("without", k), name) for k, name in enumerate(s.without)),
+            *((("unsure", "sensors", name), name) for name in s.unsure.sensors),
+        )
+        if name not in names
+    ]
+    kept = [i for i in whole.sensors if i.name not in s.without]
+    if not kept:
+        at = ("without",) if s.without else ("mechanism",)
+        faults.append(loaded.fault(at, "no sensor is left, so there is nothing to observe it by."))
+    for i in kept:
+        sigma = s.unsure.sensors.get(i.name, i.sigma)
+        if sigma < 0.0 or (sigma == 0.0 and i.quantum == 0.0):
+            at = ("unsure", "sensors", i.name)
+            faults.append(loaded.fault(at, "this is no deviation.", "a positive number", f"{sigma:g}"))
+    if faults:
+        raise loaded.error(faults)
+    return replace(whole, sensors=tuple(replace(i, sigma=s.unsure.sensors.get(i.name, i.sigma)) for i in kept))
+
+
+def _settings(loaded: Loaded[ObserveFile], mechanism: Mechanism) -> Settings:
+    s, f, u = loaded.study, loaded.study.filter, loaded.study.unsure
+    loads = [load.name for load in mechanism.loads]
+    outputs = [c for i in mechanism.sensors for c in i.channels(mechanism.dimension)]
+    faults = [
+        loaded.fault(at, f"'{n}' is no coordinate of '{mechanism.name}'.", hint=did_you_mean(n, mechanism.coordinates))
+        for at, n in (
+            *((("start", "coordinates", n), n) for n in s.start.coordinates),
+            *((("start", "rates", n), n) for n in s.start.rates),
+            *((("filter", "independents", k), n) for k, n in enumerate(f.independents)),
+        )
+        if n not in mechanism.coordinates
+    ]
+    faults += [
+        loaded.fault(
+            ("filter", "unknown", k),
+            f"'{n}' is neither a coordinate nor a load of '{mechanism.name}'.",
+            hint=did_you_mean(n, [*mechanism.coordinates, *loads]),
+        )
+        for k, n in enumerate(f.unknown or ())
+        if n not in (*mechanism.coordinates, *loads)
+    ]
+    if f.unknown and f.name == "error_ekf":
+        what = "the error_ekf takes forces as known."
+        faults.append(loaded.fault(("filter", "unknown"), what, "error_ekf_force, ekf, ukf or smoother"))
+    faults += [
+        loaded.fault(
+            ("log", "columns", name),
+            f"'{name}' is neither a sensor's output nor a load of '{mechanism.name}'.",
+            hint=did_you_mean(name, [*outputs, *loads]),
+        )
+        for name in s.log.columns
+        if name not in outputs and name not in loads
+    ]
+    faults += [
+        loaded.fault(
+            ("log", "columns"),
+            f"no column is given for the sensor's output '{name}'.",
+            hint="Name its column, or list the sensor under without.",
+        )
+        for name in outputs
+        if name not in s.log.columns
+    ]
+    if faults:
+        raise loaded.error(faults)
+    unsure = Unsure(u.position or 0.0, u.acceleration or 0.0, u.force or 0.0, u.start, u.start_rate, u.start_force)
+    return Settings(
+        f.name,
+        unsure,
+        s.start.coordinates or None,
+        s.start.rates or None,
+        f.independents,
+        f.unknown,
+        tuple(name for name in s.log.columns if name not in outputs),
+        f.gate,
+        f.late,
+        np.inf if f.horizon is None else f.horizon,
+        f.frozen_after,
+        f.step,
+    )
+
+
+def _checked(
+    loaded: Loaded[ObserveFile], settings: Settings, machine: NaturalSystem, wanted: list[Virtual]
+) -> MechanismSystem:
+    """The system, once everything that the study says of it is known to be possible: before the log is read."""
+    try:
+        system, q, qd = settings.system(machine, settings.unsure or Unsure())
+        system.belief(q, qd)
+    except VeridynError as error:
+        raise loaded.error([_placed(loaded, fault) for fault in error.faults]) from error
+    faults, taken = [], {"t", *system.states}
+    for v in wanted:
+        try:
+            components = Quantity(system, v).components
+        except VeridynError as error:
+            faults += [loaded.fault(("virtual", v.name), f.what, f.expected, f.found, f.hint) for f in error.faults]
+            continue
+        faults += [
+            loaded.fault(
+                ("virtual", v.name), f"'{c}' is the name of another column.", hint="Give it a name of its own."
+            )
+            for c in components
+            if c in taken
+        ]
+        taken |= set(components)
+    if faults:
+        raise loaded.error(faults)
+    return system
+
+
+def _placed(loaded: Loaded[ObserveFile], fault: Fault) -> Fault:
+    """A fault of the section unsure with its line; others as they are."""
+    if fault.where not in type(loaded.study.unsure).model_fields:
+        return fault
+    return loaded.fault(("unsure", fault.where), fault.what, fault.expected, fault.found, fault.hint)
+
+
+def _log(loaded: Loaded[ObserveFile], system: MechanismSystem, file: Path) -> Experiment:
+    """The log from start to end, its clock and its units checked; gaps in a sensor's readings are left to the filter."""
+    s = loaded.study.log
+    read = single_log(loaded, s, file)
+    clock = next(iter(read.channels.values())).t
+    faults = [
+        loaded.fault(("log", "time"), f"{file.name}: {f.what}", f.expected, f.found) for f in clock_faults(clock, "")
+    ]
+    if faults:
+        raise loaded.error(faults)
+    units = dict(zip(system.table.names, system.table.units, strict=True))
+    units |= {name: _load_unit(system.model.system.mechanism, name) for name in system.inputs}
+    low, high = (-np.inf if s.start is None else s.start), (np.inf if s.end is None else s.end)
+    inside = (clock >= low) & (clock <= high)
+    if inside.sum() < 2:
+        found = f"{clock[0]:g} s to {clock[-1]:g} s in {file.name}"
+        raise loaded.error(loaded.fault(("log",), "no samples lie between start and end.", found=found))
+    channels = {}
+    for name, c in read.channels.items():
+        at, finite = ("log", "columns", name), np.isfinite(c.values[inside])
+        if c.unit != units[name]:
+            faults.append(loaded.fault(at, "its unit is not that of the mechanism.", units[name], c.unit))
+        if name in system.inputs and not finite.all():
+            first = float(clock[inside][int(np.argmin(finite))])
+            what = f"a known force has no gaps, and this one is not a number at {first:.6g} s."
+            faults.append(loaded.fault(at, what, found=f"{int((~finite).sum())} such samples in {file.name}"))
+        elif not finite.any():
+            faults.append(
+                loaded.fault(at, f"its column in {file.name} holds no number.", hint="List the sensor under without.")
+            )
+        channels[name] = Channel(name, clock[inside], c.values[inside], c.unit)
+    if faults:
+        raise loaded.error(faults)
+    return Experiment(channels, read.name)
+
+
+def _beginning(log: Measurements) -> Measurements:
+    arrival = None if log.arrival is None else log.arrival[:WARM]
+    return Measurements(log.t[:WARM], log.values[:WARM], log.names, log.flags[:WARM], log.inputs[:WARM], arrival)
+
+
+def _on(on: str | tuple[str, str] | PlaceSettings) -> str | tuple[str, str] | Marker:
+    return Marker(on.body, on.at, on.axis, on.side) if isinstance(on, PlaceSettings) else on
+
+
+def _unit(mechanism: Mechanism, coordinate: str) -> str:
+    """Of a coordinate: components of unit vectors have none."""
+    if any(a.name == coordinate for a in mechanism.added if isinstance(a, Angle)):
+        return "rad"
+    return "1" if coordinate.partition(".")[0] in {v.name for v in mechanism.vectors} else "m"
+
+
+def _force_unit(mechanism: Mechanism, name: str) -> str:
+    """Of a load, or of the force on a coordinate."""
+    return _load_unit(mechanism, name) if name not in mechanism.coordinates else _acting_on(mechanism, name)
+
+
+def _load_unit(mechanism: Mechanism, name: str) -> str:
+    load = next(load for load in mechanism.loads if load.name == name)
+    if isinstance(load, Drive):
+        return _acting_on(mechanism, load.coordinate)
+    return "N" if isinstance(load, Force) else "N*m"
+
+
+def _acting_on(mechanism: Mechanism, coordinate: str) -> str:
+    return "N" if _unit(mechanism, coordinate) == "m" else "N*m"
+
+
+def _rms(x: Array) -> float:
+    return float(np.sqrt((x**2).mean())) if len(x) else float("nan")

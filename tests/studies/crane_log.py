@@ -1,0 +1,40 @@
+"""The log of the example examples/studies/crane.yaml, simulated from the crane's own file, and the truth behind it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from veridyn.machines.spatial import CRANE, crane, walked
+from veridyn.mechanics.natural_integrate import NaturalMotion
+from veridyn.mechanics.natural_system import system_of
+
+REPOSITORY = Path(__file__).parents[2]
+EXAMPLE = REPOSITORY / "examples" / "studies" / "crane.yaml"
+MECHANISM = REPOSITORY / "src" / "veridyn" / "machines" / "crane.yaml"
+SEED = 4
+
+
+@lru_cache(maxsize=8)
+def crane_log(seed: int = SEED) -> tuple[NaturalMotion, np.ndarray]:
+    """The true motion, and time (s), travel (mm) and tilt (deg), one row a sample."""
+    truth, log = walked(system_of(crane()), CRANE, np.random.default_rng(seed))
+    return truth, np.column_stack([truth.t, 1e3 * log["travel"].values, np.rad2deg(log["tilt"].values)])
+
+
+def table(rows: np.ndarray) -> str:
+    """Rows as the text of the example's log."""
+    lines = [f"{t:.3f},{travel:.3f},{tilt:.4f}" for t, travel, tilt in rows]
+    return "\n".join(["time,trolley,angle", *lines]) + "\n"
+
+
+def written(folder: Path, text: str | None = None, rows: np.ndarray | None = None) -> Path:
+    """The study in a folder with its log, and its mechanism named by its whole path."""
+    own = EXAMPLE.read_text(encoding="utf-8") if text is None else text
+    own = own.replace("../../src/veridyn/machines/crane.yaml", str(MECHANISM))
+    study = folder / "study.yaml"
+    study.write_text(own, encoding="utf-8")
+    (folder / "crane.csv").write_text(table(crane_log()[1] if rows is None else rows), encoding="utf-8")
+    return study
