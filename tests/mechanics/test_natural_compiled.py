@@ -12,6 +12,7 @@ from veridyn.mechanics.natural_dynamics import NaturalState, Stabilisation, init
 from veridyn.mechanics.natural_index3 import index3_step
 from veridyn.mechanics.natural_integrate import NaturalMethod, constraint_errors, integrate_natural
 from veridyn.mechanics.natural_position import independent, position, velocity
+from veridyn.mechanics.natural_sparse import plan_of
 from veridyn.mechanics.natural_system import NaturalSystem, system_of
 
 HOW = Stabilisation()
@@ -56,6 +57,43 @@ def test_four_bar() -> None:
     motion = integrate_natural(system, t, start, method=NaturalMethod(step=1e-3, engine="compiled"))
     assert motion.column("phi")[-1] == pytest.approx(2.53083926, abs=5e-5)
     assert (constraint_errors(system, motion) < 1e-9).all()
+
+
+def test_many_steps_in_one_call_are_the_steps_one_by_one() -> None:
+    """Loads that change with time, intervals cut differently, and the time of a step that fails."""
+    system = system_of(fourbar())
+    (load,) = system.forces.loads
+    start = initial_state(system, {"phi": np.pi / 3}, {"phi": 1.0})
+    t = np.array([0.0, 0.01, 0.013, 0.1])
+
+    def push(time: float) -> dict[str, float]:
+        return {load: -10.0 + 50.0 * time}
+
+    slow, fast = (
+        integrate_natural(system, t, start, push, method=NaturalMethod(step=2e-3, engine=engine))
+        for engine in ("numpy", "compiled")
+    )
+    assert fast.q == pytest.approx(slow.q, abs=1e-9)
+    assert fast.qdd == pytest.approx(slow.qdd, abs=1e-5)
+    hasty = NaturalMethod(step=2e-3, engine="compiled", stabilisation=Stabilisation(iterations=1))
+    with pytest.raises(SimulationError, match=r"the step to 0.002 s does not converge"):
+        integrate_natural(system, t, start, push, method=hasty)
+
+
+def test_a_weak_pivot_falls_back_on_pivoting() -> None:
+    """The same motion where the order was planned on numbers that have nothing to do with the mechanism's."""
+    system = system_of(fourbar())
+    start = initial_state(system, {"phi": np.pi / 3}, {"phi": 1.0})
+    planned = integrate_natural(system, [0.0, 0.5], start, method=NaturalMethod(engine="compiled"))
+    e = system.elimination
+    N = e.plan.size
+    pattern = np.zeros((N, N), dtype=bool)
+    pattern[e.plan.row, e.plan.column] = True
+    blind = plan_of(np.eye(N), pattern)
+    system.__dict__["elimination"] = e._replace(plan=blind)
+    hard = integrate_natural(system, [0.0, 0.5], start, method=NaturalMethod(engine="compiled"))
+    assert hard.q == pytest.approx(planned.q, abs=1e-9)
+    assert (constraint_errors(system, hard) < 1e-9).all()
 
 
 def test_a_step_that_cannot_converge_says_when() -> None:

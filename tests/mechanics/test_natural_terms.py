@@ -31,7 +31,7 @@ def test_terms_are_those_of_the_tables() -> None:
         load = f.weight[:-1] + f.constant @ values
         turning = np.tensordot(values[f.active], f.turning[f.active], axes=1)
         Q, T = np.empty(n), np.empty((n, n))
-        acting(t, load, turning, q, qd, 0.3, 0.7, Q, T)
+        acting(t, load, turning, q, qd, 0.3, 0.7, Q, T, np.empty((5, 3)))
         stiff, damp = f.tangents(q, qd, values)
         assert np.abs(Q - f.forces(q, qd, values)).max() < 1e-9
         assert np.abs(T - system.mass - 0.3 * stiff - 0.7 * damp).max() < 1e-9

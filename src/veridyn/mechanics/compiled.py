@@ -25,6 +25,15 @@ def inner(function: Function) -> Function:
     return cast(Function, numba.njit(error_model="numpy", nogil=True, **options)(function))
 
 
+def lean(function: Function) -> Function:
+    """:func:`compiled`, for functions that make no arrays and call none that do: no references are counted.
+
+    Counting them costs more than the work itself where a small function is handed many tables.
+    """
+    options: dict[str, Any] = {"_nrt": False}
+    return cast(Function, numba.njit(error_model="numpy", nogil=True, **options)(function))
+
+
 def kept(function: Function) -> Function:
     """:func:`compiled`, with the machine code kept on disk for the next process; for functions that are called from Python.
 

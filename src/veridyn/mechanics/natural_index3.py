@@ -63,25 +63,33 @@ def index3_step(
     raise _not_converged(system, state.t + h, how, moved)
 
 
-def _compiled_step(
-    system: NaturalSystem, state: NaturalState, h: float, values: Array, how: Stabilisation
-) -> NaturalState:
+def index3_steps(system: NaturalSystem, state: NaturalState, steps: Array, values: Array, how: Stabilisation) -> Array:
+    """q, q̇, q̈ and λ after each of the `steps` (K,), as rows (K, 3n + m), in one call of machine code.
+
+    `values` (K or 1, loads) are those of each step, or of all.
+    """
     from veridyn.mechanics.natural_compiled import index3_kernel  # loads the compiler, which not everybody needs
 
     f = system.forces
-    load = f.weight[:-1] + f.constant @ values
-    turning = np.zeros((0, system.n + 1))
-    if len(f.active):
-        turning = np.tensordot(values[f.active], f.turning[f.active], axes=1)
+    loads = np.ascontiguousarray(f.weight[:-1] + values @ f.constant.T)
+    factors, turnings = np.ascontiguousarray(values[:, f.active]), np.ascontiguousarray(f.turning[f.active])
     # Copies have one layout and may be written to: one compiled version serves every caller.
-    q, qd, qdd, lam = (np.array(x, dtype=np.float64) for x in (state.q, state.qd, state.qdd, state.multipliers))
+    start = np.concatenate([state.q, state.qd, state.qdd, state.multipliers])
+    out = np.empty((len(steps), len(start)))
     alpha, limit = how.alpha(system), how.iterations
-    moved, q, qd, qdd, lam = index3_kernel(
-        system.tables, load, turning, q, qd, qdd, lam, float(h), alpha, how.tolerance, limit
-    )
+    tables, plan = system.tables, system.elimination
+    made, moved = index3_kernel(tables, plan, loads, factors, turnings, start, steps, alpha, how.tolerance, limit, out)
     if moved:
-        raise _not_converged(system, state.t + h, how, moved)
-    return NaturalState(state.t + h, q, qd, qdd, lam)
+        raise _not_converged(system, state.t + float(steps[: made + 1].sum()), how, moved)
+    return out
+
+
+def _compiled_step(
+    system: NaturalSystem, state: NaturalState, h: float, values: Array, how: Stabilisation
+) -> NaturalState:
+    found = index3_steps(system, state, np.array([h], dtype=np.float64), values[None], how)[0]
+    n = system.n
+    return NaturalState(state.t + h, found[:n], found[n : 2 * n], found[2 * n : 3 * n], found[3 * n :])
 
 
 def _not_converged(system: NaturalSystem, t: float, how: Stabilisation, moved: float) -> SimulationError:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, Faults, SimulationError
 from veridyn.mechanics.natural_dynamics import NaturalState, Stabilisation, accelerations, natural_energy
-from veridyn.mechanics.natural_index3 import index3_step
+from veridyn.mechanics.natural_index3 import index3_step, index3_steps
 from veridyn.mechanics.natural_position import independent, position, velocity
 from veridyn.mechanics.natural_system import NaturalSystem
 from veridyn.progress import Progress, silent
@@ -29,6 +29,7 @@ Formulation = Literal["index3", "penalty", "augmented", "r_matrix"]
 FORMULATIONS = ("index3", "penalty", "augmented", "r_matrix")
 RUNAWAY = 1e6  # a repetition that moves the state by this many times its size will not come back
 PAYS = 20_000  # steps from which on compiling is quicker than not
+AT_ONCE = 1000  # steps in one call of machine code, at the least, where there are as many
 Loads = Callable[[float], Mapping[str, ArrayLike]]
 
 
@@ -123,10 +124,11 @@ def integrate_natural(
     if how.engine == "auto" and (clock[-1] - clock[0]) / how.step > PAYS:
         how = replace(how, engine="compiled")
     state = NaturalState(float(clock[0]), start.q, start.qd, start.qdd, start.multipliers)
+    if how.formulation == "index3" and how.engine == "compiled":
+        return _compiled_motion(system, clock, state, loads, how, progress)
     states = [state]
     for begin, end in itertools.pairwise(clock.tolist()):
-        count = max(1, math.ceil((end - begin) / how.step - 1e-9))
-        h = (end - begin) / count
+        count, h = _cut(begin, end, how.step)
         for k in range(1, count + 1):
             time = begin + k * h
             state = natural_step(system, state, h, None if loads is None else loads(time), how)
@@ -140,6 +142,45 @@ def integrate_natural(
         np.array([s.qdd for s in states]),
         np.array([s.multipliers for s in states]),
     )
+
+
+def _cut(begin: float, end: float, longest: float) -> tuple[int, float]:
+    count = max(1, math.ceil((end - begin) / longest - 1e-9))
+    return count, (end - begin) / count
+
+
+def _compiled_motion(
+    system: NaturalSystem,
+    clock: Array,
+    state: NaturalState,
+    loads: Loads | None,
+    how: NaturalMethod,
+    progress: Progress,
+) -> NaturalMotion:
+    """The index-3 motion in few calls of machine code: loads depend on time alone and are asked for ahead."""
+    n, f = system.n, system.forces
+    rows = [np.concatenate([state.q, state.qd, state.qdd, state.multipliers])]
+    steps: list[float] = []
+    ends: list[int] = []
+    values: list[Array] = []
+    for begin, end in itertools.pairwise(clock.tolist()):
+        count, h = _cut(begin, end, how.step)
+        steps += [h] * count
+        ends.append(len(steps) - 1)
+        if loads is not None:
+            values += [f.load_values(loads(begin + k * h)) for k in range(1, count + 1)]
+        if len(steps) < AT_ONCE and end < clock[-1]:
+            continue
+        given = np.array(values) if values else f.values[None]
+        found = index3_steps(system, state, np.array(steps), given, how.stabilisation)
+        rows += list(found[ends])
+        x = found[-1]
+        state = NaturalState(end, x[:n], x[n : 2 * n], x[2 * n : 3 * n], x[3 * n :])
+        steps, ends, values = [], [], []
+        progress("simulating", end - clock[0], clock[-1] - clock[0])
+    all_ = np.array(rows)
+    q, qd, qdd, lam = (x.copy() for x in np.split(all_, [n, 2 * n, 3 * n], axis=1))
+    return NaturalMotion(system.coordinates, clock, q, qd, qdd, lam)
 
 
 def constraint_errors(system: NaturalSystem, motion: NaturalMotion) -> Array:

@@ -18,6 +18,7 @@ from veridyn.mechanics.natural_mass import mass_matrix_of
 from veridyn.model.natural import Mechanism
 
 if TYPE_CHECKING:
+    from veridyn.mechanics.natural_compiled import Elimination
     from veridyn.mechanics.natural_terms import Tables
 
 Array = NDArray[np.float64]
@@ -53,6 +54,13 @@ class NaturalSystem:
         from veridyn.mechanics.natural_terms import tables_of
 
         return tables_of(self.mass, self.constraints, self.forces)
+
+    @cached_property
+    def elimination(self) -> Elimination:
+        """The order in which the compiled step eliminates, planned when somebody asks."""
+        from veridyn.mechanics.natural_compiled import elimination_of
+
+        return elimination_of(self)
 
     def select(self, names: Iterable[str]) -> Indices:
         """Numbers of coordinates by name."""

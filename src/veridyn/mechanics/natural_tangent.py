@@ -213,7 +213,7 @@ def accelerate(
     """q̈ and λ at a closed pose; leaves M R and the factors of Rᵀ M R behind. False where no mass resists."""
     n, f, m = len(q), len(z), len(dep)
     Q, T, zdd = np.empty(n), np.empty((n, n)), np.zeros(f)
-    acting(t, load, turning, q, qd, 0.0, 0.0, Q, T)
+    acting(t, load, turning, q, qd, 0.0, 0.0, Q, T, np.empty((5, 3)))
     drift(t, q, qd, AB, slopes, lam)
     solve(A, pivot, lam)
     for i in range(f):
@@ -278,8 +278,8 @@ def differentiate(
     """∂q̇/∂z (n, f), ∂q̈/∂x (n, 2f + k) and ∂λ/∂x for x = (z, ż, u), where the forces B u act; after `accelerate`."""
     n, f, m = len(q), len(z), len(dep)
     K, C, scratch = np.empty((n, n)), np.empty((n, n)), np.empty(n)
-    acting(t, load, turning, q, qd, 1.0, 0.0, scratch, K)
-    acting(t, load, turning, q, qd, 0.0, 1.0, scratch, C)
+    acting(t, load, turning, q, qd, 1.0, 0.0, scratch, K, np.empty((5, 3)))
+    acting(t, load, turning, q, qd, 0.0, 1.0, scratch, C, np.empty((5, 3)))
     for i in range(n):
         for j in range(n):
             K[i, j] -= t.mass[i, j]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.compiled import compiled
+from veridyn.mechanics.compiled import lean
 from veridyn.mechanics.natural_constraints import Constraints, Table
 from veridyn.mechanics.natural_forces import ForceTable
 
@@ -79,7 +79,7 @@ def _forms(t: Table) -> _Forms:
     )
 
 
-@compiled
+@lean
 def gather(f: _Forms, y: Array, values: Array, slopes: Array) -> None:
     """Values and gradients of quadratic forms at y = (q, 1)."""
     n = slopes.shape[1]
@@ -94,7 +94,7 @@ def gather(f: _Forms, y: Array, values: Array, slopes: Array) -> None:
             slopes[f.row[k], f.column[k]] = s
 
 
-@compiled
+@lean
 def second(f: _Forms, qd: Array, out: Array) -> None:
     """q̇ᵀ ∂²Φ/∂q² q̇ of each form."""
     n = len(qd)
@@ -105,7 +105,7 @@ def second(f: _Forms, qd: Array, out: Array) -> None:
         out[f.bend_row[k]] += f.bend_value[k] * qd[p // n] * qd[p % n]
 
 
-@compiled
+@lean
 def constraints_at(t: Tables, q: Array, y: Array, phi: Array, J: Array, AB: Array, slopes: Array) -> None:
     """Φ and Φ_q; A, B and their gradients are left in `AB` and `slopes`."""
     n, a = len(q), len(t.places)
@@ -126,7 +126,7 @@ def constraints_at(t: Tables, q: Array, y: Array, phi: Array, J: Array, AB: Arra
         J[k + i, p] += c * AB[2 * i] + s * AB[2 * i + 1]
 
 
-@compiled
+@lean
 def drift(t: Tables, q: Array, qd: Array, AB: Array, slopes: Array, out: Array) -> None:
     """Φ̇_q q̇, after :func:`constraints_at` at the same q."""
     a = len(t.places)
@@ -134,8 +134,6 @@ def drift(t: Tables, q: Array, qd: Array, AB: Array, slopes: Array, out: Array) 
     second(t.quadratic, qd, out)
     if a == 0:
         return
-    bent = np.empty(2 * a)
-    second(t.angles, qd, bent)
     for i in range(a):
         p = t.places[i]
         s, c, w = np.sin(q[p]), np.cos(q[p]), qd[p]
@@ -143,10 +141,16 @@ def drift(t: Tables, q: Array, qd: Array, AB: Array, slopes: Array, out: Array) 
         for j in range(len(qd)):
             Ad += slopes[2 * i, j] * qd[j]
             Bd += slopes[2 * i + 1, j] * qd[j]
-        out[k + i] = s * bent[2 * i] - c * bent[2 * i + 1] + 2.0 * w * (c * Ad + s * Bd) + w * w * (c * B - s * A)
+        out[k + i] = 2.0 * w * (c * Ad + s * Bd) + w * w * (c * B - s * A)
+    f, n = t.angles, len(qd)
+    for j in range(len(f.bend_row)):
+        i, p = f.bend_row[j] // 2, f.bend_place[j]
+        x = q[t.places[i]]
+        weight = np.sin(x) if f.bend_row[j] % 2 == 0 else -np.cos(x)
+        out[k + i] += weight * f.bend_value[j] * qd[p // n] * qd[p % n]
 
 
-@compiled
+@lean
 def curvature(t: Tables, q: Array, lam: Array, AB: Array, slopes: Array, scale: float, out: Array) -> None:
     """Add scale ∂(Φ_qᵀ λ)/∂q, after :func:`constraints_at` at the same q."""
     n, a = len(q), len(t.places)
@@ -172,11 +176,11 @@ def curvature(t: Tables, q: Array, lam: Array, AB: Array, slopes: Array, scale: 
         out[p, p] += w * (c * AB[2 * i + 1] - s * AB[2 * i])
 
 
-@compiled
+@lean
 def acting(
-    t: Tables, load: Array, turning: Array, q: Array, qd: Array, wk: float, wc: float, Q: Array, T: Array
+    t: Tables, load: Array, turning: Array, q: Array, qd: Array, wk: float, wc: float, Q: Array, T: Array, way: Array
 ) -> None:
-    """Q, and T = M + wk K + wc C."""
+    """Q, and T = M + wk K + wc C; `way` (5, 3) is room for one strut."""
     n = len(q)
     for i in range(n):
         Q[i] = load[i]
@@ -192,8 +196,10 @@ def acting(
         p = t.own[i]
         Q[p] -= t.own_laws[0, i] * (q[p] - t.own_laws[1, i]) + t.own_laws[2, i] * qd[p]
         T[p, p] += wk * t.own_laws[0, i] + wc * t.own_laws[2, i]
+    if len(t.struts) == 0:
+        return
     dim = t.struts.shape[1]
-    u, v, inner = np.empty(dim), np.empty(dim), np.empty((dim, dim))
+    u, v, inner = way[0], way[1], way[2:]
     for e in range(len(t.struts)):
         k, rest, c = t.strut_laws[0, e], t.strut_laws[1, e], t.strut_laws[2, e]
         length, rate = 0.0, 0.0
@@ -224,7 +230,7 @@ def acting(
                             T[i, j] += d * inner[a, b] * t.struts[e, b, j]
 
 
-@compiled
+@lean
 def factor(B: Array, pivot: Numbers) -> bool:
     """LU with row pivoting, in place; False where a pivot is zero or not finite."""
     size = len(B)
@@ -249,7 +255,7 @@ def factor(B: Array, pivot: Numbers) -> bool:
     return True
 
 
-@compiled
+@lean
 def solve(B: Array, pivot: Numbers, x: Array) -> None:
     size = len(B)
     for k in range(size):
