@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from studies.car_day import day
+from veridyn.errors import DataError
 from veridyn.identify.estimate import identify
 from veridyn.identify.result import TWO_SIGMA_BELOW_TEN
 from veridyn.identify.validate import validate
 from veridyn.machines.car import TABLE_II, TEN_ROWS, car_38
 from veridyn.machines.car_drive import TRAINING, VALIDATION, campaign, drives_2006
-from veridyn.studies.car import ERRORS, NAMES
+from veridyn.studies.car import ERRORS, NAMES, car_study
 from veridyn.studies.car_bent import bent
 from veridyn.studies.car_budget import budget
 from veridyn.studies.car_models import corrected, thirty_three, with_unsprung
@@ -105,3 +108,15 @@ def test_ten_full_days() -> None:
     assert worst["mass_error_percent"] < 1.0 and worst["first_moment_error_percent"] < 1.0
     for g in ("inertia", "stiffness", "bar", "drag"):
         assert worst[f"{g}_error_percent"] < 5.0
+
+
+def test_a_dynamometer_wired_wrongly_is_refused_by_name() -> None:
+    """The study looks at its logs before it believes them."""
+    rng = np.random.default_rng(1)
+    made = campaign(rng, drives_2006(rng, quick=True))
+    first = made.drives[TRAINING[0]]
+    wrong = first.log.channels["dynamometer.2.fz"]
+    channels = {**first.log.channels, "dynamometer.2.fz": replace(wrong, values=-wrong.values)}
+    drives = {**made.drives, TRAINING[0]: replace(first, log=replace(first.log, channels=channels))}
+    with pytest.raises(DataError, match=r"dynamometer\.2"):
+        car_study(replace(made, drives=drives))

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.errors import DataWarning, warn
 from veridyn.identify.base import base_parameters, generic_motion
 from veridyn.identify.essential import Essential, essential
 from veridyn.identify.estimate import identify
@@ -25,6 +26,7 @@ from veridyn.identify.result import SIGMA_BELOW_TEN, TWO_SIGMA_BELOW_TEN, Accept
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import Validation, validate
 from veridyn.machines.car import TABLE_II, TEN_ROWS, car_20, car_38
+from veridyn.machines.car_check import checked
 from veridyn.machines.car_drive import TRAINING, VALIDATION, Campaign
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
@@ -207,6 +209,8 @@ def car_study(made: Campaign, truth: Mapping[str, float] | None = None, progress
         done += 1.0
 
     tell("reading the logs")
+    for name in (*TRAINING, VALIDATION):
+        _looked_at(made, name)
     seen, unseen = [made.motion(full, name) for name in TRAINING], made.motion(full, VALIDATION)
     tell("38 degrees of freedom")
     fit = identify(full, seen, rows=TEN_ROWS, sampling=how, covariance="hac")
@@ -279,6 +283,14 @@ def car_study(made: Campaign, truth: Mapping[str, float] | None = None, progress
 def _values(fit: Fit) -> dict[str, float]:
     found = dict(zip(fit.names, (float(v) for v in fit.values), strict=True))
     return {n: found.get(n, math.nan) for n in NAMES}
+
+
+def _looked_at(made: Campaign, name: str) -> None:
+    """Refuse a log with a fatal fault, and warn of the others: a missing channel, a wrong unit, a dynamometer that is wired wrongly."""
+    found = checked(made.drives[name].log, made.kinematics, made.sensors)
+    found.raise_if_fatal()
+    for finding in found:
+        warn(DataWarning, finding.fault)
 
 
 def _variant(
