@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
+
+from veridyn.cli.recording import Recorded, recorded
 
 if TYPE_CHECKING:
     from veridyn.identify.observation import Sampling
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from veridyn.model.tree import Rows, Tree
     from veridyn.progress import Progress
     from veridyn.signals.motion import Signals
-    from veridyn.studies.result import Result
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -93,7 +93,7 @@ def car(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None:
             lambda result: print_verdict(car_verdict(made), result),
         )
 
-    recorded("car", out, seed, quick, work)
+    _recorded("car", out, seed, quick, work)
 
 
 @app.command()
@@ -125,7 +125,7 @@ def humanoid(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> N
             lambda result: print_verdict(judged(study), result),
         )
 
-    recorded("humanoid", out, seed, quick, work)
+    _recorded("humanoid", out, seed, quick, work)
 
 
 @app.command()
@@ -156,7 +156,7 @@ def fourbar(
             lambda result: print_verdict(observation_verdict(study), result),
         )
 
-    recorded("fourbar", out, seed, quick, work)
+    _recorded("fourbar", out, seed, quick, work)
 
 
 @app.command()
@@ -184,7 +184,7 @@ def hexapod(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> No
             lambda result: print_verdict(judged(study), result),
         )
 
-    recorded("hexapod", out, seed, quick, work)
+    _recorded("hexapod", out, seed, quick, work)
 
 
 def _identify(name: str, demonstration: Callable[..., Demo], out: Path, seed: int, quick: bool) -> None:
@@ -220,39 +220,9 @@ def _identify(name: str, demonstration: Callable[..., Demo], out: Path, seed: in
             lambda result: print_study(study, result),
         )
 
-    recorded(name, out, seed, quick, work)
+    _recorded(name, out, seed, quick, work)
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """What a demonstration hands over to be kept: its result, its page made of (result, command), and what it prints."""
-
-    result: Result
-    page: Callable[[Result, str], str]
-    show: Callable[[Result], None]
-
-
-def recorded(name: str, out: Path, seed: int, quick: bool, work: Callable[[Progress], Recorded]) -> None:
-    """Do `work` with a progress bar, keep what came of it in a new run folder with its warnings, print it, and say where the report is."""
-    from veridyn.cli.bar import shown_progress
-    from veridyn.cli.shown import print_warnings
-    from veridyn.studies.result import collected_warnings
-    from veridyn.studies.run import new_run
-
-    run = new_run(out, name)
-    warned: list[str] = []
-    try:
-        with collected_warnings(warned), shown_progress() as progress:
-            done = work(progress)
-        result = replace(done.result, warnings=(*done.result.warnings, *warned))
-        command = f"veridyn demo {name} --seed {seed}" + (" --quick" if quick else "")
-        page = done.page(result, command)
-        run.write_result(result)
-        report = run.write_text("report.html", page)
-    except BaseException:
-        run.discard_if_empty()
-        print_warnings(warned)
-        raise
-    done.show(result)
-    print_warnings(warned)
-    typer.echo(str(report))
+def _recorded(name: str, out: Path, seed: int, quick: bool, work: Callable[[Progress], Recorded]) -> None:
+    command = f"veridyn demo {name} --seed {seed}" + (" --quick" if quick else "")
+    recorded(out, name, command, lambda _, progress: work(progress))

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-MISSED = 1
+from veridyn.cli.recording import Recorded, recorded_study
+
+if TYPE_CHECKING:
+    from veridyn.progress import Progress
+    from veridyn.studies.result import Result
+    from veridyn.studies.run import Run
 
 
 def observe(
@@ -27,42 +33,27 @@ def observe(
     Example:
       veridyn observe crane.yaml --out runs
     """
-    from veridyn.cli.bar import shown_progress
-    from veridyn.cli.shown import print_verdict, print_warnings
+    from veridyn.cli.shown import print_verdict
     from veridyn.report.observed import judged, observed_page
     from veridyn.studies.config import load_study
-    from veridyn.studies.config_text import study_text
     from veridyn.studies.observe_run import observe_study
-    from veridyn.studies.result import collected_warnings
-    from veridyn.studies.run import new_run
-    from veridyn.studies.versions import versions
 
     loaded = load_study(study, "observe")
-    if show:
-        typer.echo(study_text(loaded.study, comments=True), nl=False)
-        return
-    settings = loaded.study
-    run = new_run(study.parent / settings.out if out is None else out, settings.name)
-    warned: list[str] = []
-    try:
-        with collected_warnings(warned), shown_progress() as progress:
-            done = observe_study(loaded, progress)
-        result = done.result(settings.name, settings.seed, tuple(warned))
-        page = observed_page(done, result, f"veridyn observe {study.name}")
-        run.write_text("states.csv", done.table())
-        run.write_text("study.yaml", study_text(settings))
-        run.write_json("versions.json", versions())
-        run.write_result(result)
-        report = run.write_text("report.html", page)
-    except BaseException:
-        run.discard_if_empty()
-        print_warnings(warned)
-        raise
-    print_verdict(judged(done), result)
-    typer.echo("\n" + done.summary() + "\n")
-    print_warnings(result.warnings)
-    for sentence in done.missed:
-        typer.echo(f"missed: {sentence}", err=True)
-    typer.echo(str(report))
-    if done.missed:
-        raise typer.Exit(MISSED)
+
+    def work(_: Run, progress: Progress) -> Recorded:
+        done = observe_study(loaded, progress)
+
+        def told(result: Result) -> None:
+            print_verdict(judged(done), result)
+            typer.echo("\n" + done.summary() + "\n")
+
+        result = done.result(loaded.study.name, loaded.study.seed)
+        return Recorded(
+            result,
+            partial(observed_page, done),
+            told,
+            lambda run: run.write_text("states.csv", done.table()),
+            tuple(done.missed),
+        )
+
+    recorded_study(study, out, loaded, work, show)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.identify.base import BaseParameters, base_parameters
-from veridyn.identify.excitation_plant import Plant, TreePlant, point_of
+from veridyn.identify.excitation_plant import Plant, TreePlant, point_of, spread
 from veridyn.mechanics.adjoint import open_adjoint
 from veridyn.mechanics.assembly import CLOSED, Split, loop_values, splitting
 from veridyn.mechanics.closure import close
@@ -117,9 +117,7 @@ class ClosedPlant:
 
     @cached_property
     def _spread(self) -> tuple[tuple[int, ...], Array]:
-        T = self.tree.parameters.asked_matrix()[:, list(self.base.columns)]
-        used = tuple(int(c) for c in np.flatnonzero(T.any(axis=1)))
-        return used, T[list(used)]
+        return spread(self.base)
 
     def _closed(self, X: Array, slope: bool = False) -> _State:
         """The closed motion; goal and limits of one step of a search ask for the same one, so the last is kept."""

@@ -67,6 +67,13 @@ class Plant(Protocol):
         ...
 
 
+def spread(base: BaseParameters) -> tuple[tuple[int, ...], Array]:
+    """The standard columns that the base columns are made of, and how (ties add columns up)."""
+    T = base.parameters.asked_matrix()[:, list(base.columns)]
+    used = tuple(int(c) for c in np.flatnonzero(T.any(axis=1)))
+    return used, T[list(used)]
+
+
 @dataclass(frozen=True, eq=False)
 class TreePlant:
     """A tree on a fixed base, designed joint by joint."""
@@ -115,10 +122,7 @@ class TreePlant:
 
     @cached_property
     def _spread(self) -> tuple[tuple[int, ...], Array]:
-        """The standard columns that the base columns are made of, and how (ties add columns up)."""
-        T = self.tree.parameters.asked_matrix()[:, list(self.base.columns)]
-        used = tuple(int(c) for c in np.flatnonzero(T.any(axis=1)))
-        return used, T[list(used)]
+        return spread(self.base)
 
     def _motion(self, X: Array) -> Motion:
         return Motion(np.arange(X.shape[1], dtype=np.float64), X[0], X[1], X[2])

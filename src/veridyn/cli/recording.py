@@ -1,0 +1,91 @@
+"""What a command leaves behind: the one way from work to a run folder, for demonstrations and for studies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from veridyn.progress import Progress
+    from veridyn.studies.config import Loaded
+    from veridyn.studies.result import Result
+    from veridyn.studies.run import Run
+
+MISSED = 1
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What work hands over to be kept: its result, its page made of (result, command), and what it prints.
+
+    `keep` writes what else the run folder gets. `missed`: sentences about limits that are not kept; with any, the exit code is 1.
+    """
+
+    result: Result
+    page: Callable[[Result, str], str]
+    show: Callable[[Result], None]
+    keep: Callable[[Run], object] = lambda run: None
+    missed: tuple[str, ...] = ()
+
+
+def recorded(out: Path, name: str, command: str, work: Callable[[Run, Progress], Recorded]) -> None:
+    """Do `work` with a progress bar, keep what came of it in a new run folder with its warnings, print it, and say where the report is."""
+    from veridyn.cli.bar import shown_progress
+    from veridyn.cli.shown import print_warnings
+    from veridyn.studies.result import collected_warnings
+    from veridyn.studies.run import new_run
+
+    run = new_run(out, name)
+    warned: list[str] = []
+    try:
+        with collected_warnings(warned), shown_progress() as progress:
+            done = work(run, progress)
+        result = replace(done.result, warnings=(*done.result.warnings, *warned))
+        page = done.page(result, command)
+        done.keep(run)
+        run.write_result(result)
+        report = run.write_text("report.html", page)
+    except BaseException:
+        run.discard_if_empty()
+        print_warnings(warned)
+        raise
+    done.show(result)
+    print_warnings(result.warnings)
+    for sentence in done.missed:
+        typer.echo(f"missed: {sentence}", err=True)
+    typer.echo(str(report))
+    if done.missed:
+        raise typer.Exit(MISSED)
+
+
+def recorded_study(
+    study: Path, out: Path | None, loaded: Loaded[Any], work: Callable[[Run, Progress], Recorded], show: bool
+) -> None:
+    """:func:`recorded` for a study file, which goes into the run folder with its defaults and the versions used.
+
+    With `show` it is printed instead, and nothing is done.
+    """
+    from veridyn.studies.config_text import study_text
+    from veridyn.studies.versions import versions
+
+    settings = loaded.study
+    if show:
+        typer.echo(study_text(settings, comments=True), nl=False)
+        return
+
+    def with_settings(run: Run, progress: Progress) -> Recorded:
+        done = work(run, progress)
+
+        def keep(run: Run) -> None:
+            done.keep(run)
+            run.write_text("study.yaml", study_text(settings))
+            run.write_json("versions.json", versions())
+
+        return replace(done, keep=keep)
+
+    folder = study.parent / settings.out if out is None else out
+    recorded(folder, settings.name, f"veridyn {settings.kind} {study.name}", with_settings)

@@ -1,0 +1,37 @@
+"""From work to a run folder: what is kept, what is printed, and what a failure leaves behind."""
+
+from pathlib import Path
+
+import pytest
+import typer
+
+from veridyn.cli.recording import Recorded, recorded
+from veridyn.studies.result import Result
+
+RESULT = Result("a study", 1, False, {}, {"x": 1.0}, (), {}, ("its own",))
+
+
+def test_everything_is_kept_and_the_last_line_is_the_report(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    done = Recorded(RESULT, lambda result, command: command, lambda result: None, lambda run: run.write_text("a", "b"))
+    recorded(tmp_path, "x", "veridyn x", lambda run, progress: done)
+    assert {f.name for f in (tmp_path / "x-001").iterdir()} == {"a", "parameters.csv", "report.html", "result.json"}
+    said = capsys.readouterr()
+    assert said.out.splitlines()[-1] == str(tmp_path / "x-001" / "report.html")
+    assert "warning: its own" in said.err
+
+
+def test_a_missed_limit_is_told_and_ends_with_one(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    done = Recorded(RESULT, lambda result, command: "", lambda result: None, missed=("too large",))
+    with pytest.raises(typer.Exit) as ended:
+        recorded(tmp_path, "x", "veridyn x", lambda run, progress: done)
+    assert ended.value.exit_code == 1
+    assert "missed: too large" in capsys.readouterr().err
+
+
+def test_a_page_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
+    done = Recorded(
+        RESULT, lambda result, command: str(1 // 0), lambda result: None, lambda run: run.write_text("a", "b")
+    )
+    with pytest.raises(ZeroDivisionError):
+        recorded(tmp_path, "x", "veridyn x", lambda run, progress: done)
+    assert not list(tmp_path.iterdir())
