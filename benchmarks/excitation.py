@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.subjects import arm
-from veridyn.identify.excitation import design_excitation
-from veridyn.identify.excitation_plan import ExcitationPlan
-from veridyn.identify.excitation_problem import Problem
-from veridyn.identify.excitation_setup import problem_of
-from veridyn.identify.excitation_start import drawn
+from veridyn.identify.excitation.design import design_excitation
+from veridyn.identify.excitation.plan import ExcitationPlan
+from veridyn.identify.excitation.problem import Problem
+from veridyn.identify.excitation.setup import problem_of
+from veridyn.identify.excitation.start import drawn
 from veridyn.identify.interior import Barrier, minimise
 from veridyn.model.tree import Tree
 from veridyn.signals.trajectory import JointLimits

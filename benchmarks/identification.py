@@ -12,7 +12,7 @@ import pinocchio as pin
 
 from benchmarks.kernels import states
 from benchmarks.subjects import PinModel, car, motion
-from veridyn.identify.least_squares import solve
+from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.observation import observation
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion

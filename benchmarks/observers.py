@@ -15,10 +15,10 @@ import numpy as np
 
 from benchmarks.clock import best_of
 from veridyn.machines.fourbar import MODEL_START, TUNED, fourbar, wrong_fourbar
-from veridyn.mechanics.natural_dynamics import initial_state
-from veridyn.mechanics.natural_integrate import NaturalMethod, integrate_natural
-from veridyn.mechanics.natural_minimal import minimal, start_of
-from veridyn.mechanics.natural_system import system_of
+from veridyn.mechanics.natural.dynamics import initial_state
+from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
+from veridyn.mechanics.natural.minimal import minimal, start_of
+from veridyn.mechanics.natural.system import system_of
 from veridyn.observe.observer import Observer
 
 PHI, END = 2.53083926, 4.0

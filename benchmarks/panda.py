@@ -20,7 +20,7 @@ import veridyn as vd
 from benchmarks.clock import best_of
 from benchmarks.subjects import PinModel
 from strangers.random_trees import random_inertia
-from veridyn.identify.least_squares import Solution, solve
+from veridyn.identify.estimators.least_squares import Solution, solve
 from veridyn.identify.observation import observation
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
@@ -74,7 +74,7 @@ def study() -> tuple[dict[str, float], float, int]:
     """
     from veridyn.report.page import identification_page
     from veridyn.report.study import study_sections
-    from veridyn.studies.config import load_study
+    from veridyn.studies.config.study import load_study
     from veridyn.studies.identify_run import run_identify
 
     clock = _Stages()

@@ -11,18 +11,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.clock import best_of
-from veridyn.mechanics.road_rough import rough_road
-from veridyn.simulate.vehicle import Vehicle
-from veridyn.simulate.vehicle_manoeuvre import speed_variation
-from veridyn.simulate.vehicle_run import drive, settle
+from veridyn.mechanics.ground.road_rough import rough_road
+from veridyn.simulate.vehicle.description import Vehicle
+from veridyn.simulate.vehicle.manoeuvre import speed_variation
+from veridyn.simulate.vehicle.run import drive, settle
 
 DURATION, STEP = 20.0, 1e-3  # s
 
 FIRST = """
 import time
-from veridyn.simulate.vehicle import Vehicle
-from veridyn.simulate.vehicle_manoeuvre import straight
-from veridyn.simulate.vehicle_run import drive
+from veridyn.simulate.vehicle.description import Vehicle
+from veridyn.simulate.vehicle.manoeuvre import straight
+from veridyn.simulate.vehicle.run import drive
 start = time.perf_counter()
 drive(Vehicle(), straight(), duration=0.1)
 print(time.perf_counter() - start)

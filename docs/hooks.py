@@ -19,7 +19,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from veridyn.files.native_schema import model_schema
-from veridyn.studies.config_reference import reference
+from veridyn.studies.config.reference import reference
 
 sys.path.insert(0, str(Path(__file__).parent))
 from model_keys import model_page

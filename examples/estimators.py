@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 import veridyn as vd
-from veridyn.identify.gauss_markov import GaussMarkov
+from veridyn.identify.estimators.gauss_markov import GaussMarkov
 from veridyn.mechanics.control import Tracker
 from veridyn.mechanics.integrate import Method, Trajectory
 from veridyn.simulate.simulator import record

@@ -52,8 +52,8 @@ _HOMES = {
     "veridyn.mechanics.regressor": ("regressor",),
     "veridyn.mechanics.forward": ("forward_dynamics", "mass_matrix"),
     "veridyn.mechanics.kinematics": ("body_motion", "body_pose", "jacobian"),
-    "veridyn.mechanics.closure": ("close", "closed_home", "closed_motion"),
-    "veridyn.mechanics.projection": ("loop_jacobian",),
+    "veridyn.mechanics.loops.closure": ("close", "closed_home", "closed_motion"),
+    "veridyn.mechanics.loops.projection": ("loop_jacobian",),
     "veridyn.mechanics.contact": ("plate_wrench", "pressure_wrench", "sensor_wrench", "with_contacts"),
     "veridyn.mechanics.codegen": ("c_source",),
     "veridyn.mechanics.derivatives": ("forward_derivatives", "inverse_derivatives"),
@@ -75,28 +75,28 @@ _HOMES = {
     "veridyn.simulate.manoeuvre": ("Driven", "Tracking"),
     "veridyn.identify.base": ("base_parameters",),
     "veridyn.identify.essential": ("essential",),
-    "veridyn.identify.excitation": ("design_excitation",),
-    "veridyn.identify.excitation_limits": ("Clearance", "Limits"),
-    "veridyn.identify.excitation_plan": ("ExcitationPlan", "Noise"),
-    "veridyn.identify.gauss_markov": ("GaussMarkov",),
-    "veridyn.identify.likelihood": ("Likelihood",),
-    "veridyn.identify.noise_model": ("NoiseModel",),
-    "veridyn.identify.coloured": ("Hac",),
+    "veridyn.identify.excitation.design": ("design_excitation",),
+    "veridyn.identify.excitation.limits": ("Clearance", "Limits"),
+    "veridyn.identify.excitation.plan": ("ExcitationPlan", "Noise"),
+    "veridyn.identify.estimators.gauss_markov": ("GaussMarkov",),
+    "veridyn.identify.estimators.likelihood": ("Likelihood",),
+    "veridyn.identify.estimators.noise_model": ("NoiseModel",),
+    "veridyn.identify.estimators.coloured": ("Hac",),
     "veridyn.identify.explain": ("explain",),
-    "veridyn.identify.feasible": ("Consistent",),
+    "veridyn.identify.estimators.feasible": ("Consistent",),
     "veridyn.identify.observation": ("Sampling", "observation"),
-    "veridyn.identify.prior": ("Prior",),
+    "veridyn.identify.estimators.prior": ("Prior",),
     "veridyn.identify.encoders": ("encoder_offsets",),
     "veridyn.identify.laboratory": ("Trial", "diagnose"),
     "veridyn.identify.selection": ("remedies", "select_motions"),
     "veridyn.identify.result": ("Acceptance", "Fit"),
-    "veridyn.identify.robust": ("Robust",),
-    "veridyn.identify.instrumental": ("Instrumental",),
-    "veridyn.identify.output_error": ("OutputError",),
+    "veridyn.identify.estimators.robust": ("Robust",),
+    "veridyn.identify.estimators.instrumental": ("Instrumental",),
+    "veridyn.identify.estimators.output_error": ("OutputError",),
     "veridyn.identify.payload": ("carrying", "with_payload"),
     "veridyn.identify.replay": ("replay",),
     "veridyn.identify.stribeck": ("stribeck_speeds",),
-    "veridyn.identify.trust": ("slow_and_fast", "trust_prior"),
+    "veridyn.identify.estimators.trust": ("slow_and_fast", "trust_prior"),
     "veridyn.identify.validate": ("validate",),
     "veridyn.model.instrument": ("Instrument",),
     "veridyn.model.natural": ("Marker", "Mechanism"),
@@ -110,7 +110,7 @@ _HOMES = {
     "veridyn.files.osim": ("load_osim", "load_storage"),
     "veridyn.files.urdf": ("load_urdf", "urdf_limits"),
     "veridyn.files.urdf_write": ("save_urdf",),
-    "veridyn.studies.config": ("load_study",),
+    "veridyn.studies.config.study": ("load_study",),
     "veridyn.studies.identify_run": ("run_identify",),
 }
 _VERBS = ("identify", "observe", "simulate")  # folders that can be called
@@ -156,42 +156,39 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.files.urdf import urdf_limits as urdf_limits
     from veridyn.files.urdf_write import save_urdf as save_urdf
     from veridyn.identify.base import base_parameters as base_parameters
-    from veridyn.identify.coloured import Hac as Hac
     from veridyn.identify.encoders import encoder_offsets as encoder_offsets
     from veridyn.identify.essential import essential as essential
     from veridyn.identify.estimate import identify as identify
-    from veridyn.identify.excitation import design_excitation as design_excitation
-    from veridyn.identify.excitation_limits import Clearance as Clearance
-    from veridyn.identify.excitation_limits import Limits as Limits
-    from veridyn.identify.excitation_plan import ExcitationPlan as ExcitationPlan
-    from veridyn.identify.excitation_plan import Noise as Noise
+    from veridyn.identify.estimators.coloured import Hac as Hac
+    from veridyn.identify.estimators.feasible import Consistent as Consistent
+    from veridyn.identify.estimators.gauss_markov import GaussMarkov as GaussMarkov
+    from veridyn.identify.estimators.instrumental import Instrumental as Instrumental
+    from veridyn.identify.estimators.likelihood import Likelihood as Likelihood
+    from veridyn.identify.estimators.noise_model import NoiseModel as NoiseModel
+    from veridyn.identify.estimators.output_error import OutputError as OutputError
+    from veridyn.identify.estimators.prior import Prior as Prior
+    from veridyn.identify.estimators.robust import Robust as Robust
+    from veridyn.identify.estimators.trust import slow_and_fast as slow_and_fast
+    from veridyn.identify.estimators.trust import trust_prior as trust_prior
+    from veridyn.identify.excitation.design import design_excitation as design_excitation
+    from veridyn.identify.excitation.limits import Clearance as Clearance
+    from veridyn.identify.excitation.limits import Limits as Limits
+    from veridyn.identify.excitation.plan import ExcitationPlan as ExcitationPlan
+    from veridyn.identify.excitation.plan import Noise as Noise
     from veridyn.identify.explain import explain as explain
-    from veridyn.identify.feasible import Consistent as Consistent
-    from veridyn.identify.gauss_markov import GaussMarkov as GaussMarkov
-    from veridyn.identify.instrumental import Instrumental as Instrumental
     from veridyn.identify.laboratory import Trial as Trial
     from veridyn.identify.laboratory import diagnose as diagnose
-    from veridyn.identify.likelihood import Likelihood as Likelihood
-    from veridyn.identify.noise_model import NoiseModel as NoiseModel
     from veridyn.identify.observation import Sampling as Sampling
     from veridyn.identify.observation import observation as observation
-    from veridyn.identify.output_error import OutputError as OutputError
     from veridyn.identify.payload import carrying as carrying
     from veridyn.identify.payload import with_payload as with_payload
-    from veridyn.identify.prior import Prior as Prior
     from veridyn.identify.replay import replay as replay
     from veridyn.identify.result import Acceptance as Acceptance
     from veridyn.identify.result import Fit as Fit
-    from veridyn.identify.robust import Robust as Robust
     from veridyn.identify.selection import remedies as remedies
     from veridyn.identify.selection import select_motions as select_motions
     from veridyn.identify.stribeck import stribeck_speeds as stribeck_speeds
-    from veridyn.identify.trust import slow_and_fast as slow_and_fast
-    from veridyn.identify.trust import trust_prior as trust_prior
     from veridyn.identify.validate import validate as validate
-    from veridyn.mechanics.closure import close as close
-    from veridyn.mechanics.closure import closed_home as closed_home
-    from veridyn.mechanics.closure import closed_motion as closed_motion
     from veridyn.mechanics.codegen import c_source as c_source
     from veridyn.mechanics.contact import plate_wrench as plate_wrench
     from veridyn.mechanics.contact import pressure_wrench as pressure_wrench
@@ -211,7 +208,10 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.mechanics.kinematics import body_motion as body_motion
     from veridyn.mechanics.kinematics import body_pose as body_pose
     from veridyn.mechanics.kinematics import jacobian as jacobian
-    from veridyn.mechanics.projection import loop_jacobian as loop_jacobian
+    from veridyn.mechanics.loops.closure import close as close
+    from veridyn.mechanics.loops.closure import closed_home as closed_home
+    from veridyn.mechanics.loops.closure import closed_motion as closed_motion
+    from veridyn.mechanics.loops.projection import loop_jacobian as loop_jacobian
     from veridyn.mechanics.regressor import regressor as regressor
     from veridyn.model.actuators import actuators as actuators
     from veridyn.model.elements import Element as Element
@@ -274,5 +274,5 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.spatial.inertia import from_centre as from_centre
     from veridyn.spatial.transforms import MDH as MDH
     from veridyn.spatial.transforms import Placement as Placement
-    from veridyn.studies.config import load_study as load_study
+    from veridyn.studies.config.study import load_study as load_study
     from veridyn.studies.identify_run import run_identify as run_identify

@@ -9,7 +9,7 @@ from veridyn.cli.app import app
 from veridyn.files.archive import load
 from veridyn.files.native import load_model
 from veridyn.files.urdf import load_urdf
-from veridyn.studies.config import load_study
+from veridyn.studies.config.study import load_study
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from typer.testing import CliRunner
 
 from studies.bench_robot import Bench
 from veridyn.cli.app import app
-from veridyn.studies.config import load_study
+from veridyn.studies.config.study import load_study
 
 
 def test_a_study_is_written_and_never_over_another(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 from studies.crane_log import EXAMPLE, crane_log, written
 from veridyn.cli.app import app
 from veridyn.files.table import load_log
-from veridyn.studies.config import load_study
+from veridyn.studies.config.study import load_study
 
 TEXT = EXAMPLE.read_text(encoding="utf-8")
 

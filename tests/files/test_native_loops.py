@@ -9,7 +9,7 @@ from veridyn.errors import ModelError
 from veridyn.files.native import model_text, parse_model
 from veridyn.machines.hexapod import hexapod
 from veridyn.machines.parallel import delta, linkage, palletizer
-from veridyn.mechanics.closure import closed_home
+from veridyn.mechanics.loops.closure import closed_home
 from veridyn.model.loop import Loop
 
 HEAD = """veridyn: 1

@@ -8,8 +8,8 @@ import pytest
 
 from veridyn.errors import FileError, ModelError
 from veridyn.files.natural import load_mechanism, parse_mechanism
-from veridyn.mechanics.natural_rank import mobility
-from veridyn.mechanics.natural_system import system_of
+from veridyn.mechanics.natural.rank import mobility
+from veridyn.mechanics.natural.system import system_of
 from veridyn.model.natural import Marker
 
 CRANE = """

@@ -10,8 +10,8 @@ import pytest
 
 from veridyn.errors import DataWarning, FileError
 from veridyn.files.tir import SECTIONS, load_tir, parse_tir, tir_text
-from veridyn.mechanics.tyre import forces
-from veridyn.mechanics.tyre_parameters import NAMES, TyreParameters, mirrored
+from veridyn.mechanics.ground.tyre import forces
+from veridyn.mechanics.ground.tyre_parameters import NAMES, TyreParameters, mirrored
 
 FILE = """\
 $ a tyre that was never built

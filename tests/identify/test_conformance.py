@@ -18,15 +18,15 @@ from identify.smooth_arm import NOISE, clean, drawn, forces, noisy, path, shaken
 from strangers.random_trees import random_motion
 from veridyn.errors import IdentificationError
 from veridyn.identify.estimate import ESTIMATORS, identify
-from veridyn.identify.feasible import Consistent
-from veridyn.identify.gauss_markov import GaussMarkov
-from veridyn.identify.instrumental import Instrumental
-from veridyn.identify.likelihood import Likelihood
+from veridyn.identify.estimators.feasible import Consistent
+from veridyn.identify.estimators.gauss_markov import GaussMarkov
+from veridyn.identify.estimators.instrumental import Instrumental
+from veridyn.identify.estimators.likelihood import Likelihood
+from veridyn.identify.estimators.output_error import OutputError
+from veridyn.identify.estimators.prior import Prior
+from veridyn.identify.estimators.robust import Robust
 from veridyn.identify.observation import Sampling
-from veridyn.identify.output_error import OutputError
-from veridyn.identify.prior import Prior
 from veridyn.identify.result import Fit
-from veridyn.identify.robust import Robust
 from veridyn.identify.validate import validate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion

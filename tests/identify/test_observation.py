@@ -21,7 +21,7 @@ from strangers.cars import TEN_ROWS, asked_33, car_20
 from strangers.random_trees import random_inertia, random_motion
 from veridyn.errors import DataError, IdentificationError, ModelError
 from veridyn.identify.estimate import identify
-from veridyn.identify.least_squares import Solution, solve
+from veridyn.identify.estimators.least_squares import Solution, solve
 from veridyn.identify.observation import Observation, Sampling, driven, observation
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.regressor import regressor

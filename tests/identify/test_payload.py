@@ -11,7 +11,7 @@ import veridyn as vd
 from identify.smooth_arm import clean, noisy, truth
 from veridyn.errors import DataError, IdentificationWarning, ModelError
 from veridyn.identify.estimate import identify
-from veridyn.identify.instrumental import Instrumental
+from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.payload import carrying, with_payload
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.spatial.inertia import INERTIAL, from_centre

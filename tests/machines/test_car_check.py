@@ -10,17 +10,17 @@ from veridyn.machines.car import TABLE_II
 from veridyn.machines.car_check import checked
 from veridyn.machines.car_log import CarKinematics
 from veridyn.machines.car_sensors import sensed, sensors_2002
-from veridyn.mechanics.road_rough import rough_road
+from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.model.experiment import Experiment
-from veridyn.simulate.vehicle import Vehicle
-from veridyn.simulate.vehicle_manoeuvre import (
+from veridyn.simulate.vehicle.description import Vehicle
+from veridyn.simulate.vehicle.manoeuvre import (
     ramp_steer,
     sinusoidal_steering,
     speed_variation,
     straight,
     straight_braking,
 )
-from veridyn.simulate.vehicle_run import drive
+from veridyn.simulate.vehicle.run import drive
 
 KINEMATICS = CarKinematics.of(Vehicle())
 

@@ -10,12 +10,12 @@ from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.machines.car import TEN_ROWS, asked_33, car_20
 from veridyn.machines.car_drive import Acceptance, acceptance_drive, campaign, drives_2006, joined, shifted
-from veridyn.mechanics.road_rough import rough_road
+from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.signals.motion import motion
-from veridyn.simulate.vehicle import Vehicle
-from veridyn.simulate.vehicle_manoeuvre import speed_variation, standstill, straight
-from veridyn.simulate.vehicle_run import drive, to_motion
-from veridyn.simulate.vehicle_truth import truth
+from veridyn.simulate.vehicle.description import Vehicle
+from veridyn.simulate.vehicle.manoeuvre import speed_variation, standstill, straight
+from veridyn.simulate.vehicle.run import drive, to_motion
+from veridyn.simulate.vehicle.truth import truth
 
 # Twice the rms errors, in percent, that an independent calculation of the same set-up had over ten seeds: 20 s, class C, speed and
 # steering varied.

@@ -12,14 +12,14 @@ from veridyn.machines.arm import arm
 from veridyn.machines.car import TEN_ROWS, asked_33, car_20, car_38
 from veridyn.machines.car_log import CarKinematics, from_log, prepared, rack_angle
 from veridyn.machines.car_sensors import sensed, sensors_2006
-from veridyn.mechanics.road_rough import rough_road
+from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.model.experiment import Experiment
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.motion import Signals
-from veridyn.simulate.vehicle import Vehicle
-from veridyn.simulate.vehicle_manoeuvre import sinusoidal_steering, speed_variation
-from veridyn.simulate.vehicle_run import VehicleRun, drive, to_motion
-from veridyn.simulate.vehicle_truth import truth
+from veridyn.simulate.vehicle.description import Vehicle
+from veridyn.simulate.vehicle.manoeuvre import sinusoidal_steering, speed_variation
+from veridyn.simulate.vehicle.run import VehicleRun, drive, to_motion
+from veridyn.simulate.vehicle.truth import truth
 
 QUIET = sensors_2006().quiet()
 

@@ -11,9 +11,9 @@ from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals
-from veridyn.simulate.vehicle import Vehicle
-from veridyn.simulate.vehicle_manoeuvre import ramp_steer
-from veridyn.simulate.vehicle_run import VehicleRun, drive
+from veridyn.simulate.vehicle.description import Vehicle
+from veridyn.simulate.vehicle.manoeuvre import ramp_steer
+from veridyn.simulate.vehicle.run import VehicleRun, drive
 
 QUIET = sensors_2002().quiet()
 AXLE = np.array([0.0, 0.0, -0.295])  # the origin of 2002, on the line of the rear axle

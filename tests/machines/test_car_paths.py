@@ -11,11 +11,11 @@ import pytest
 from veridyn.machines.car import car_20, car_38
 from veridyn.machines.car_log import CarKinematics
 from veridyn.machines.car_paths import air, informed, paths, slopes
+from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.road_rough import rough_road
-from veridyn.simulate.vehicle import Vehicle
-from veridyn.simulate.vehicle_manoeuvre import speed_variation
-from veridyn.simulate.vehicle_run import VehicleRun, drive, to_motion
+from veridyn.simulate.vehicle.description import Vehicle
+from veridyn.simulate.vehicle.manoeuvre import speed_variation
+from veridyn.simulate.vehicle.run import VehicleRun, drive, to_motion
 
 
 @cache

@@ -7,10 +7,10 @@ import pytest
 
 from veridyn.errors import DataError
 from veridyn.machines.car_sensors import UNITS, kind_of, sensed, sensors_2002, sensors_2006, yaw_pitch_roll
-from veridyn.mechanics.road import Plane
-from veridyn.simulate.vehicle import Vehicle
-from veridyn.simulate.vehicle_manoeuvre import sinusoidal_steering
-from veridyn.simulate.vehicle_run import VehicleRun, drive
+from veridyn.mechanics.ground.road import Plane
+from veridyn.simulate.vehicle.description import Vehicle
+from veridyn.simulate.vehicle.manoeuvre import sinusoidal_steering
+from veridyn.simulate.vehicle.run import VehicleRun, drive
 from veridyn.spatial.rotations import rpy
 
 

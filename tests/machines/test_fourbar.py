@@ -15,10 +15,10 @@ from veridyn.machines.fourbar import (
     fourbar_settings,
     wrong_fourbar,
 )
-from veridyn.mechanics.natural_dynamics import initial_state
-from veridyn.mechanics.natural_integrate import constraint_errors
-from veridyn.mechanics.natural_rank import mobility
-from veridyn.mechanics.natural_system import system_of
+from veridyn.mechanics.natural.dynamics import initial_state
+from veridyn.mechanics.natural.integrate import constraint_errors
+from veridyn.mechanics.natural.rank import mobility
+from veridyn.mechanics.natural.system import system_of
 from veridyn.observe.mechanism import Unsure
 from veridyn.observe.observer import Settings, measurements_of, tuned
 

@@ -8,9 +8,9 @@ import pytest
 from veridyn.identify.base import base_parameters
 from veridyn.machines.hexapod import LEADS, LEGS, POSE, RIGID, TABLE_II, TABLE_NAMES, TRUTH, hexapod, limits, truth
 from veridyn.machines.hexapod_experiment import machine
-from veridyn.mechanics.closure import close, closed_home, closed_motion
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.projection import loop_jacobian
+from veridyn.mechanics.loops.closure import close, closed_home, closed_motion
+from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.spatial.inertia import INERTIAL, broken_law
 
 # FACTS of the geometry: chosen, scaled to the a-priori values of Table II.

@@ -7,12 +7,12 @@ import pinocchio as pin
 import pytest
 
 from veridyn.machines.spatial import CRANE, SPATIAL, crane, spatial, walked
-from veridyn.mechanics.natural_dynamics import initial_state
-from veridyn.mechanics.natural_integrate import NaturalMethod, integrate_natural
-from veridyn.mechanics.natural_minimal import minimal, start_of
-from veridyn.mechanics.natural_position import position
-from veridyn.mechanics.natural_rank import mobility
-from veridyn.mechanics.natural_system import system_of
+from veridyn.mechanics.natural.dynamics import initial_state
+from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
+from veridyn.mechanics.natural.minimal import minimal, start_of
+from veridyn.mechanics.natural.position import position
+from veridyn.mechanics.natural.rank import mobility
+from veridyn.mechanics.natural.system import system_of
 from veridyn.observe.observer import observe_with
 
 JOINTS = {  # body: parent, a place on its axis and the axis, in the reference pose; the wrist is two of them

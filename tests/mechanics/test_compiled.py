@@ -10,7 +10,7 @@ from veridyn.mechanics.compiled import compiled, kept
 from veridyn.symbolic import cache
 
 SCRIPT = """
-from veridyn.mechanics import road
+from veridyn.mechanics.ground import road
 print(road.Bump(at=0.0, length=2.0, rise=0.1).height(1.0), sum(road._over_arrays.stats.cache_hits.values()))
 """
 

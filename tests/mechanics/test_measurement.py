@@ -7,9 +7,9 @@ import numpy as np
 from strangers.natural_mechanisms import random_mechanism
 from strangers.pinocchio_natural import GRAVITY, Stranger, natural
 from veridyn.mechanics.measurement import exact_readings, readout
-from veridyn.mechanics.natural_integrate import NaturalMotion
-from veridyn.mechanics.natural_position import position
-from veridyn.mechanics.natural_system import system_of
+from veridyn.mechanics.natural.integrate import NaturalMotion
+from veridyn.mechanics.natural.position import position
+from veridyn.mechanics.natural.system import system_of
 from veridyn.model.instrument import Instrument
 from veridyn.model.natural import Marker
 from veridyn.observe.jacobian import check_jacobian

@@ -9,7 +9,7 @@ from veridyn.errors import DataError
 from veridyn.machines.hexapod import LEGS, hexapod
 from veridyn.machines.hexapod_experiment import circle, machine
 from veridyn.machines.parallel import palletizer
-from veridyn.mechanics.closure import closed_motion
+from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.model.actuators import actuators
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.motion import Signals, motion

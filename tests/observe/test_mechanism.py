@@ -10,7 +10,7 @@ import pytest
 from strangers.natural_mechanisms import fourbar
 from veridyn.errors import DataError, ModelError
 from veridyn.machines.spatial import spatial
-from veridyn.mechanics.natural_system import system_of
+from veridyn.mechanics.natural.system import system_of
 from veridyn.model.instrument import Instrument
 from veridyn.model.natural import Marker
 from veridyn.observe.jacobian import check_jacobian

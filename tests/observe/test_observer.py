@@ -10,7 +10,7 @@ import pytest
 import veridyn as vd
 from veridyn.errors import DataError, ModelError
 from veridyn.machines.spatial import CRANE, crane, walked
-from veridyn.mechanics.natural_system import NaturalSystem, system_of
+from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.instrument import Instrument
 from veridyn.model.natural import Marker

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 
 import veridyn as vd
 from real_logs import folder
-from veridyn.identify.output_error import OutputError
+from veridyn.identify.estimators.output_error import OutputError
 from veridyn.identify.replay import replay
 
 FITTED, UNSEEN = ("00", "01", "02", "03"), ("12", "13", "04", "11")

@@ -11,7 +11,7 @@ from scipy.interpolate import CubicSpline
 
 import veridyn as vd
 from real_logs import folder
-from veridyn.identify.instrumental import Instrumental
+from veridyn.identify.estimators.instrumental import Instrumental
 
 PUBLISHED = {"M1": (95.1089, 0.1085), "Fv": (203.5034, 1.1460), "Fc": (20.3935, 0.1012), "off": (-3.1648, 0.0444)}
 # The recipe says to decimate and not by which filter. Order 8 at 0.9 of the new Nyquist frequency comes nearest to the

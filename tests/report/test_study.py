@@ -5,7 +5,7 @@ import pytest
 from studies.bench_robot import Bench
 from veridyn.report.page import identification_page
 from veridyn.report.study import study_sections
-from veridyn.studies.config import load_study
+from veridyn.studies.config.study import load_study
 from veridyn.studies.identify_run import IdentifyRun, run_identify
 from veridyn.studies.result import collected_warnings
 

@@ -10,7 +10,7 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals, motion
-from veridyn.studies.evidence import Evidence, evidence
+from veridyn.studies.doubts.evidence import Evidence, evidence
 
 LOW = Butterworth(8.0)
 SAMPLING = Sampling(filter=LOW, decimate=5)

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from veridyn.machines.spatial import CRANE, crane, walked
-from veridyn.mechanics.natural_integrate import NaturalMotion
-from veridyn.mechanics.natural_system import system_of
+from veridyn.mechanics.natural.integrate import NaturalMotion
+from veridyn.mechanics.natural.system import system_of
 
 REPOSITORY = Path(__file__).parents[2]
 EXAMPLE = REPOSITORY / "examples" / "studies" / "crane.yaml"

@@ -9,7 +9,7 @@ import numpy as np
 
 from veridyn.machines.spatial import CRANE, crane, walked
 from veridyn.mechanics.measurement import exact_readings
-from veridyn.mechanics.natural_system import system_of
+from veridyn.mechanics.natural.system import system_of
 from veridyn.model.experiment import Experiment
 from veridyn.simulate.imperfection import Sensor, Sensors
 from veridyn.studies.observation import ObservationStudy, observation

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from identify.smooth_arm import path, truth
-from veridyn.identify.excitation_plant import TreePlant
-from veridyn.identify.noise_model import NoiseModel
+from veridyn.identify.estimators.noise_model import NoiseModel
+from veridyn.identify.excitation.plant import TreePlant
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion
 from veridyn.studies.trials import Periodic

@@ -4,10 +4,10 @@ import pytest
 
 from studies.bench_robot import STUDY
 from veridyn.errors import FileError
-from veridyn.identify.feasible import Consistent
-from veridyn.identify.prior import Prior
-from veridyn.identify.robust import Robust
-from veridyn.studies.config import load_study
+from veridyn.identify.estimators.feasible import Consistent
+from veridyn.identify.estimators.prior import Prior
+from veridyn.identify.estimators.robust import Robust
+from veridyn.studies.config.study import load_study
 from veridyn.studies.estimation import estimation_of
 from veridyn.studies.identification import Estimation
 

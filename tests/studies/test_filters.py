@@ -8,7 +8,7 @@ import numpy as np
 
 from identify.smooth_arm import path, truth
 from studies.small_experiment import experiment
-from veridyn.identify.noise_model import NoiseModel
+from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion
 from veridyn.report.excitation import filter_blocks

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from veridyn.cli.app import app
 from veridyn.errors import IdentificationWarning
 from veridyn.identify.estimate import identify
-from veridyn.identify.feasible import Consistent
-from veridyn.identify.prior import Prior
+from veridyn.identify.estimators.feasible import Consistent
+from veridyn.identify.estimators.prior import Prior
 from veridyn.machines.humanoid import cad, machine
 from veridyn.machines.humanoid_log import SIGMA, read, recorded
 from veridyn.report.humanoid import humanoid_page, judged, moving

@@ -5,7 +5,7 @@ import pytest
 
 from studies.bench_robot import Bench, robot
 from veridyn.errors import DataError, DataWarning, FileError
-from veridyn.studies.config import load_study
+from veridyn.studies.config.study import load_study
 from veridyn.studies.identify_run import IdentifyRun, run_identify
 
 

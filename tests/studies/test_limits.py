@@ -1,5 +1,5 @@
 from studies.small_arm import small_study
-from veridyn.studies.config_identify import AcceptSettings
+from veridyn.studies.config.identify import AcceptSettings
 from veridyn.studies.limits import missed
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from studies.bench_robot import Bench
 from veridyn.errors import FileError
-from veridyn.studies.config import load_study
+from veridyn.studies.config.study import load_study
 from veridyn.studies.machine import tree_of
 
 

@@ -12,7 +12,7 @@ from studies.crane_log import EXAMPLE, MECHANISM, crane_log, table, written
 from veridyn.errors import FileError
 from veridyn.files.table import load_log, save_log
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.studies.config import load_study
+from veridyn.studies.config.study import load_study
 from veridyn.studies.observe_run import ObserveRun, observe_study
 
 TEXT = EXAMPLE.read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ import pytest
 from studies.bench_robot import Bench
 from veridyn.errors import DataError
 from veridyn.progress import silent
-from veridyn.studies.config import load_study
+from veridyn.studies.config.study import load_study
 from veridyn.studies.machine import tree_of
 from veridyn.studies.masks import plain
 from veridyn.studies.preparing import Preparing

@@ -6,8 +6,8 @@ import pytest
 from studies.bench_robot import STUDY, Bench, table
 from veridyn.errors import DataError, FileError
 from veridyn.model.motion import Motion
-from veridyn.studies.config import load_study
-from veridyn.studies.config_identify import RecordingSettings
+from veridyn.studies.config.identify import RecordingSettings
+from veridyn.studies.config.study import load_study
 from veridyn.studies.recordings import Recordings, taken
 
 

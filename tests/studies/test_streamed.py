@@ -14,7 +14,7 @@ from veridyn.identify.sampling import Sampling
 from veridyn.model.experiment import Experiment
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals, motion
-from veridyn.studies.config import load_study
+from veridyn.studies.config.study import load_study
 from veridyn.studies.identify_run import run_identify
 from veridyn.studies.streamed import Chained, Streamed, margin_of, with_margin
 

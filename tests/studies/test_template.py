@@ -8,7 +8,7 @@ from veridyn.errors import FileError
 from veridyn.files.yaml_plain import plain_yaml
 from veridyn.model.joint import Body
 from veridyn.model.tree import Tree
-from veridyn.studies.config import load_study, parse_study
+from veridyn.studies.config.study import load_study, parse_study
 from veridyn.studies.identify_run import run_identify
 from veridyn.studies.template import template
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from veridyn.simulate.vehicle import Vehicle
-from veridyn.simulate.vehicle_manoeuvre import straight
-from veridyn.simulate.vehicle_run import drive
+from veridyn.simulate.vehicle.description import Vehicle
+from veridyn.simulate.vehicle.manoeuvre import straight
+from veridyn.simulate.vehicle.run import drive
 from veridyn.view.car import RING, car_scene
 
 

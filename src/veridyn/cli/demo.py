@@ -83,7 +83,7 @@ def car(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None:
 
     from veridyn.cli.shown import print_verdict
     from veridyn.report.car import car_page, car_verdict
-    from veridyn.studies.car_demo import car_demonstration
+    from veridyn.studies.car.demo import car_demonstration
 
     def work(progress: Progress) -> Recorded:
         made = car_demonstration(np.random.default_rng(seed), quick, progress)

@@ -35,7 +35,7 @@ def excite(
     """
     from veridyn.cli.shown import print_verdict
     from veridyn.report.excitation import excitation_page, judged
-    from veridyn.studies.config import load_study
+    from veridyn.studies.config.study import load_study
     from veridyn.studies.excitation import excitation
 
     loaded = load_study(study, "excite")

@@ -40,7 +40,7 @@ def identify(
     from veridyn.files.archive import save
     from veridyn.report.page import identification_page
     from veridyn.report.study import study_sections
-    from veridyn.studies.config import load_study
+    from veridyn.studies.config.study import load_study
     from veridyn.studies.export import export
     from veridyn.studies.identify_run import run_identify
 

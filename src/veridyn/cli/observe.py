@@ -35,7 +35,7 @@ def observe(
     """
     from veridyn.cli.shown import print_verdict
     from veridyn.report.observed import judged, observed_page
-    from veridyn.studies.config import load_study
+    from veridyn.studies.config.study import load_study
     from veridyn.studies.observe_run import observe_study
 
     loaded = load_study(study, "observe")

@@ -11,7 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from veridyn.progress import Progress
-    from veridyn.studies.config import Loaded
+    from veridyn.studies.config.study import Loaded
     from veridyn.studies.result import Result
     from veridyn.studies.run import Run
 
@@ -69,7 +69,7 @@ def recorded_study(
 
     With `show` it is printed instead, and nothing is done.
     """
-    from veridyn.studies.config_text import study_text
+    from veridyn.studies.config.text import study_text
     from veridyn.studies.versions import versions
 
     settings = loaded.study

@@ -26,5 +26,5 @@ def schema(of: Annotated[FileKind, typer.Argument(help="Which files.", show_defa
     if of is FileKind.model:
         from veridyn.files.native_schema import model_schema as made
     else:
-        from veridyn.studies.config import json_schema as made
+        from veridyn.studies.config.study import json_schema as made
     typer.echo(json.dumps(made(), indent=2, ensure_ascii=False))

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from veridyn.errors import DataWarning, Fault, Faults, FileError, ModelError, at_line, did_you_mean, warn
 from veridyn.files.units import convert, si_unit
-from veridyn.mechanics.tyre_parameters import ESSENTIAL, NAMES, RANGES, TyreParameters, mirrored
+from veridyn.mechanics.ground.tyre_parameters import ESSENTIAL, NAMES, RANGES, TyreParameters, mirrored
 
 Entry = tuple[str, str, str]  # section, key ("" for a row of a table), text
 

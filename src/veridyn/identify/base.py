@@ -16,7 +16,7 @@ from veridyn.errors import DataError, Fault
 from veridyn.identify.factor import triangle_of
 from veridyn.identify.grouping import RANK_TOLERANCE, Groups, group
 from veridyn.identify.rules import combinations
-from veridyn.mechanics.closure import closed_motion, closed_positions
+from veridyn.mechanics.loops.closure import closed_motion, closed_positions
 from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.samples import blocks
 from veridyn.model.motion import BaseMotion, Motion

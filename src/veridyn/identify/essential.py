@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from scipy.stats import f as f_distribution
 
 from veridyn.errors import Fault, IdentificationError
+from veridyn.identify.estimators.least_squares import Solution, solved
 from veridyn.identify.fitting import fit_of
 from veridyn.identify.grouping import Groups
-from veridyn.identify.least_squares import Solution, solved
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.threads import one_blas_thread
 from veridyn.model.tree import Tree

@@ -7,23 +7,23 @@ from concurrent.futures import Executor
 from dataclasses import replace
 
 from veridyn.errors import Fault, Faults, IdentificationError, did_you_mean
-from veridyn.identify.believed import believed
-from veridyn.identify.coloured import Hac, sandwich
-from veridyn.identify.feasible import Consistent, check
+from veridyn.identify.estimators.believed import believed
+from veridyn.identify.estimators.coloured import Hac, sandwich
+from veridyn.identify.estimators.feasible import Consistent, check
+from veridyn.identify.estimators.gauss_markov import GaussMarkov, gauss_markov
+from veridyn.identify.estimators.instrumental import Instrumental
+from veridyn.identify.estimators.iterated import all_joints, instrumental_fit, output_error_fit, robust_fit
+from veridyn.identify.estimators.least_squares import solve
+from veridyn.identify.estimators.likelihood import Likelihood
+from veridyn.identify.estimators.output_error import OutputError
+from veridyn.identify.estimators.periodic import likeliest
+from veridyn.identify.estimators.prior import Prior, belief
+from veridyn.identify.estimators.robust import Robust
 from veridyn.identify.fitting import ESTIMATORS, coloured, fit_of
 from veridyn.identify.gains import check_gains, check_load
-from veridyn.identify.gauss_markov import GaussMarkov, gauss_markov
 from veridyn.identify.grouping import RANK_TOLERANCE
-from veridyn.identify.instrumental import Instrumental
-from veridyn.identify.iterated import all_joints, instrumental_fit, output_error_fit, robust_fit
-from veridyn.identify.least_squares import solve
-from veridyn.identify.likelihood import Likelihood
 from veridyn.identify.observation import Sampling, stream
-from veridyn.identify.output_error import OutputError
-from veridyn.identify.periodic import likeliest
-from veridyn.identify.prior import Prior, belief
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
-from veridyn.identify.robust import Robust
 from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.engine import Engine
 from veridyn.model.motion import Motion
@@ -54,14 +54,15 @@ def identify(
     """The asked parameters of a tree from one motion or several, with standard deviations.
 
     `rows`: "all", "joints", "base", "actuated", or names. `estimator`: "wls" (rows weighted by 1/σ_j, from `sigma` or from the data by
-    (24)), "ols", or one that takes `settings`: "robust" (:class:`~veridyn.identify.robust.Robust`), "map"
-    (:class:`~veridyn.identify.prior.Prior`), "consistent" (:class:`~veridyn.identify.feasible.Consistent`), "iv"
-    (:class:`~veridyn.identify.instrumental.Instrumental`), "oe" (:class:`~veridyn.identify.output_error.OutputError`), "gauss_markov"
-    (:class:`~veridyn.identify.gauss_markov.GaussMarkov`) or "likelihood" (:class:`~veridyn.identify.likelihood.Likelihood`).
-    `covariance`: "white" takes every equation for news; "hac", or a :class:`~veridyn.identify.coloured.Hac`, allows for residuals that
-    remember ("ols", "wls", "robust", "iv" and "oe"). `engine` and `executor` as
-    for :func:`~veridyn.identify.observation.observation`. Parameters the data cannot separate are grouped and named; nothing is
-    silently fixed.
+    (24)), "ols", or one that takes `settings`: "robust" (:class:`~veridyn.identify.estimators.robust.Robust`), "map"
+    (:class:`~veridyn.identify.estimators.prior.Prior`), "consistent" (:class:`~veridyn.identify.estimators.feasible.Consistent`), "iv"
+    (:class:`~veridyn.identify.estimators.instrumental.Instrumental`), "oe"
+    (:class:`~veridyn.identify.estimators.output_error.OutputError`), "gauss_markov"
+    (:class:`~veridyn.identify.estimators.gauss_markov.GaussMarkov`) or "likelihood"
+    (:class:`~veridyn.identify.estimators.likelihood.Likelihood`). `covariance`: "white" takes every equation for news; "hac", or a
+    :class:`~veridyn.identify.estimators.coloured.Hac`, allows for residuals that remember ("ols", "wls", "robust", "iv" and "oe").
+    `engine` and `executor` as for :func:`~veridyn.identify.observation.observation`. Parameters the data cannot separate are grouped and
+    named; nothing is silently fixed.
     """
     hac = _checked(estimator, settings, covariance)
     # What cannot be is refused before the samples are streamed.

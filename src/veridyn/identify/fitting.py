@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.base import BaseParameters
-from veridyn.identify.coloured import Sandwich
-from veridyn.identify.least_squares import Solution
+from veridyn.identify.estimators.coloured import Sandwich
+from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit, RowReport
 from veridyn.model.tree import Tree
 

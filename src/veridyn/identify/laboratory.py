@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from veridyn.errors import Faults, IdentificationError
-from veridyn.identify.prior import Prior, belief
+from veridyn.identify.estimators.prior import Prior, belief
 from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.elements import WRENCH_ROWS

@@ -22,7 +22,7 @@ from veridyn.identify.tables import Tables, equations
 from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.columns import structure
 from veridyn.mechanics.engine import Engine, wants_compiled
-from veridyn.mechanics.projection import open_rows, projection
+from veridyn.mechanics.loops.projection import open_rows, projection
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.tree import Rows, Tree

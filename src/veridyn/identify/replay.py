@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.identify.estimators.shooting import Hold, Law, Shooting, check_motions, cut
 from veridyn.identify.result import RowReport
-from veridyn.identify.shooting import Hold, Law, Shooting, check_motions, cut
 from veridyn.identify.validate import Validation
 from veridyn.mechanics.samples import complete_values
 from veridyn.model.motion import Motion

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, IdentificationError, did_you_mean
+from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.factor import triangle_of
-from veridyn.identify.least_squares import solve
 from veridyn.identify.observation import Sampling, observation
 from veridyn.mechanics.engine import Engine
 from veridyn.model.elements import Element, stribeck

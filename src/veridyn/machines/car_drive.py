@@ -17,8 +17,8 @@ from veridyn.machines.car import TEN_ROWS, asked_33, car_20
 from veridyn.machines.car_log import CarKinematics, from_log
 from veridyn.machines.car_paths import informed
 from veridyn.machines.car_sensors import CarSensors, kind_of, sensed, sensors_2002, sensors_2006
+from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.mechanics.integrate import Trajectory
-from veridyn.mechanics.road_rough import rough_road
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
@@ -27,8 +27,8 @@ from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals
 from veridyn.simulate.imperfection import Sensor, Sensors
 from veridyn.simulate.simulator import record
-from veridyn.simulate.vehicle import Vehicle
-from veridyn.simulate.vehicle_manoeuvre import (
+from veridyn.simulate.vehicle.description import Vehicle
+from veridyn.simulate.vehicle.manoeuvre import (
     KMH,
     VehicleManoeuvre,
     ramp_steer,
@@ -38,8 +38,8 @@ from veridyn.simulate.vehicle_manoeuvre import (
     standstill,
     straight_braking,
 )
-from veridyn.simulate.vehicle_run import VehicleRun, drive, to_motion
-from veridyn.simulate.vehicle_truth import truth
+from veridyn.simulate.vehicle.run import VehicleRun, drive, to_motion
+from veridyn.simulate.vehicle.truth import truth
 
 STEP = 1e-3  # s, of the simulation
 EVERY = 2  # steps from one recorded sample to the next: 500 Hz

@@ -34,9 +34,9 @@ from veridyn.signals.motion import Signals, motion
 from veridyn.signals.naming import unit_faults
 from veridyn.signals.quality import inspect
 from veridyn.signals.resample import resample, uniform_rate
-from veridyn.simulate.suspension import Four
-from veridyn.simulate.vehicle import Vehicle
-from veridyn.simulate.vehicle_tables import WheelTables
+from veridyn.simulate.vehicle.description import Vehicle
+from veridyn.simulate.vehicle.suspension import Four
+from veridyn.simulate.vehicle.tables import WheelTables
 
 Array = NDArray[np.float64]
 # What remains of every signal: wide enough for dry friction and wheel hop, narrow enough that the inertial unit's 10 Hz can be undone.

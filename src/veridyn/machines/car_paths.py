@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from veridyn.machines.car_log import CarKinematics
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
-from veridyn.simulate.aerodynamics import Aerodynamics
+from veridyn.simulate.vehicle.aerodynamics import Aerodynamics
 
 Array = NDArray[np.float64]
 FOLLOWERS = ("dl", "dL", "beta", "camber", "kingpin")  # in the order of the tables

@@ -37,7 +37,7 @@ from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.band import Band
 from veridyn.simulate.imperfection import Sensor
-from veridyn.simulate.vehicle_run import VehicleRun
+from veridyn.simulate.vehicle.run import VehicleRun
 
 Array = NDArray[np.float64]
 Place = tuple[float, float, float]

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.files.natural import parse_mechanism
 from veridyn.mechanics.measurement import exact_readings
-from veridyn.mechanics.natural_dynamics import initial_state
-from veridyn.mechanics.natural_integrate import NaturalMethod, NaturalMotion, integrate_natural
-from veridyn.mechanics.natural_system import system_of
+from veridyn.mechanics.natural.dynamics import initial_state
+from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural
+from veridyn.mechanics.natural.system import system_of
 from veridyn.model.experiment import Experiment
 from veridyn.model.natural import Drive, Mechanism, uniform_bar
 from veridyn.observe.mechanism import Unsure

@@ -16,8 +16,8 @@ from scipy.signal import lfilter
 
 from veridyn.errors import DataError, Fault
 from veridyn.machines.hexapod import LEGS, POSE, TRUTH, hexapod
-from veridyn.mechanics.closure import closed_motion
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.simulate.platform import CONTROL, Control, Platform, Run, run

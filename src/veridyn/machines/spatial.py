@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.files.natural import parse_mechanism
 from veridyn.mechanics.measurement import exact_readings
-from veridyn.mechanics.natural_dynamics import NaturalState, solve_accelerations
-from veridyn.mechanics.natural_integrate import NaturalMethod, NaturalMotion, integrate_natural
-from veridyn.mechanics.natural_minimal import minimal, start_of
-from veridyn.mechanics.natural_system import NaturalSystem
+from veridyn.mechanics.natural.dynamics import NaturalState, solve_accelerations
+from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural
+from veridyn.mechanics.natural.minimal import minimal, start_of
+from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.experiment import Experiment
 from veridyn.model.natural import Mechanism
 from veridyn.observe.mechanism import Unsure

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Literal
 
 import numpy as np
@@ -218,10 +219,17 @@ def source_digest() -> str:
     """A digest of the code that makes kernels, so that a change of it never meets an old object."""
     digest = hashlib.sha256(veridyn.__version__.encode())
     for room in ("spatial", "symbolic", "mechanics"):
-        for file in sorted(resources.files(f"veridyn.{room}").iterdir(), key=lambda f: f.name):
-            if file.name.endswith(".py"):
-                digest.update(file.read_bytes())
+        for file in _sources(resources.files(f"veridyn.{room}")):
+            digest.update(file.read_bytes())
     return digest.hexdigest()
+
+
+def _sources(folder: Traversable) -> Iterator[Traversable]:
+    for inside in sorted(folder.iterdir(), key=lambda f: f.name):
+        if inside.is_dir():
+            yield from _sources(inside)
+        elif inside.name.endswith(".py"):
+            yield inside
 
 
 def sample_arrays(tree: Tree, motion: Motion, names: Sequence[str]) -> list[Array]:

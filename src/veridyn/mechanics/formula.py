@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from veridyn.mechanics.columns import columns
 from veridyn.mechanics.factorise import solve_and_measure
 from veridyn.mechanics.forces import all_rows, needs_velocity
-from veridyn.mechanics.loops import equations as loop_equations
+from veridyn.mechanics.loops.equations import equations as loop_equations
 from veridyn.mechanics.mass import equations_of_motion, mass_entries
 from veridyn.mechanics.newton_euler import Outward, State, Wrench, jacobian_entries, outward, rigid_rows
 from veridyn.mechanics.samples import minus_gravity

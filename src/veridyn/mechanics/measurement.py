@@ -21,9 +21,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.natural_geometry import QUARTER_TURN, Geometry, frame
-from veridyn.mechanics.natural_integrate import NaturalMotion
-from veridyn.mechanics.natural_system import NaturalSystem
+from veridyn.mechanics.natural.geometry import QUARTER_TURN, Geometry, frame
+from veridyn.mechanics.natural.integrate import NaturalMotion
+from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.instrument import Instrument
 from veridyn.model.natural import Angle, Marker

@@ -12,8 +12,8 @@ from veridyn.mechanics.columns import columns
 from veridyn.mechanics.engine import Buffer, Engine, compiled, filled, wants_compiled
 from veridyn.mechanics.forces import needs_velocity
 from veridyn.mechanics.formula import Request
+from veridyn.mechanics.loops.projection import open_rows, projected, projection
 from veridyn.mechanics.newton_euler import outward
-from veridyn.mechanics.projection import open_rows, projected, projection
 from veridyn.mechanics.samples import blocks, state_of
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree

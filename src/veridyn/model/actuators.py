@@ -10,7 +10,7 @@ def actuators(tree: Tree) -> Tree:
     """A tree of virtual bodies, one for each coordinate that has an equation of its own, with its name, kind and motor.
 
     A log of a closed machine has channels of these alone: ``motion(actuators(tree), log, signals)`` makes them a motion, from which
-    :func:`~veridyn.mechanics.closure.closed_motion` makes that of all joints.
+    :func:`~veridyn.mechanics.loops.closure.closed_motion` makes that of all joints.
     """
     bodies = [
         Body(

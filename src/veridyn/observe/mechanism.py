@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
 from veridyn.mechanics.measurement import Readout, readout
-from veridyn.mechanics.natural_minimal import Instant, Minimal, minimal, start_of
-from veridyn.mechanics.natural_system import NaturalSystem, system_of
+from veridyn.mechanics.natural.minimal import Instant, Minimal, minimal, start_of
+from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.natural import Mechanism
 from veridyn.observe.noise import as_covariance
 from veridyn.observe.result import Belief

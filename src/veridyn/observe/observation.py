@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.mechanics.measurement import readout
-from veridyn.mechanics.natural_dynamics import natural_energy
+from veridyn.mechanics.natural.dynamics import natural_energy
 from veridyn.model.instrument import Instrument
 from veridyn.observe.consistency import Consistency, innovation_whiteness, nees, nis
 from veridyn.observe.health import Episode, episodes

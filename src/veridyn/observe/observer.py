@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
-from veridyn.mechanics.natural_system import NaturalSystem
+from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.natural import Mechanism
 from veridyn.observe.ekf import EKF

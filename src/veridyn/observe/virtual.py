@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.mechanics.measurement import Readout, readout
-from veridyn.mechanics.natural_mass import body_mass, centre_map
-from veridyn.mechanics.natural_minimal import Instant
-from veridyn.mechanics.natural_system import NaturalSystem
+from veridyn.mechanics.natural.mass import body_mass, centre_map
+from veridyn.mechanics.natural.minimal import Instant
+from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.instrument import KINDS, Instrument
 from veridyn.model.natural import AXES, Angle, Marker, PointRef
 from veridyn.observe.mechanism import MechanismSystem

@@ -20,8 +20,8 @@ from veridyn.report.car_sections import (
 from veridyn.report.page import page
 from veridyn.report.plots import Series, curves
 from veridyn.report.words import like, listed, measured, number, percent, unit_text
-from veridyn.studies.car import NAMES, CarStudy
-from veridyn.studies.car_demo import CarDemonstration
+from veridyn.studies.car.demo import CarDemonstration
+from veridyn.studies.car.study import NAMES, CarStudy
 from veridyn.studies.result import Result
 from veridyn.view.car import car_scene
 

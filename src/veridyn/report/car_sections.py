@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from veridyn.report.blocks import Block, Figure, Listing, Section, Table, Text
 from veridyn.report.plots import Series, curves
 from veridyn.report.words import like, listed, measured, number, percent, unit_text
-from veridyn.studies.car import ERRORS, CarStudy
-from veridyn.studies.car_2002 import SIXTEEN, Study2002, carrying
-from veridyn.studies.car_excitation import Excitation
-from veridyn.studies.car_spectra import Spectra
+from veridyn.studies.car.excitation import Excitation
+from veridyn.studies.car.spectra import Spectra
+from veridyn.studies.car.study import ERRORS, CarStudy
+from veridyn.studies.car.study_2002 import SIXTEEN, Study2002, carrying
 
 
 def signed(x: float, digits: int = 1) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.natural_system import NaturalSystem
+from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.natural import Mechanism
 from veridyn.observe.result import Estimates
 from veridyn.observe.virtual import Virtual

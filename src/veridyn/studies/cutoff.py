@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from veridyn.errors import DataError, Fault
+from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.fitting import fit_of
-from veridyn.identify.least_squares import solve
 from veridyn.identify.observation import observation
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import validation_of

@@ -10,8 +10,8 @@ from veridyn.errors import Fault, did_you_mean
 from veridyn.files.yaml_plain import Place
 from veridyn.identify.estimate import SETTINGS
 from veridyn.identify.fitting import ESTIMATORS
-from veridyn.studies.config import Loaded
-from veridyn.studies.config_identify import EstimatorSettings
+from veridyn.studies.config.identify import EstimatorSettings
+from veridyn.studies.config.study import Loaded
 from veridyn.studies.identification import Estimation
 
 

@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, did_you_mean
 from veridyn.files.urdf import UrdfLimits, urdf_limits
 from veridyn.files.yaml_plain import Place
-from veridyn.identify.excitation import design_excitation
-from veridyn.identify.excitation_closed import closed_samples, plant_of
-from veridyn.identify.excitation_limits import Clearance, Limits
-from veridyn.identify.excitation_plan import ExcitationPlan, Noise
-from veridyn.identify.excitation_plant import Plant
+from veridyn.identify.excitation.closed import closed_samples, plant_of
+from veridyn.identify.excitation.design import design_excitation
+from veridyn.identify.excitation.limits import Clearance, Limits
+from veridyn.identify.excitation.plan import ExcitationPlan, Noise
+from veridyn.identify.excitation.plant import Plant
 from veridyn.identify.interior import Barrier
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.trajectory import JointLimits
-from veridyn.studies.config import Loaded
-from veridyn.studies.config_excite import ExciteFile, RangeSettings
+from veridyn.studies.config.excite import ExciteFile, RangeSettings
+from veridyn.studies.config.study import Loaded
 from veridyn.studies.machine import tree_of
 from veridyn.studies.result import ParameterRow, Result, fingerprint
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.gauss_markov import estimated
+from veridyn.identify.estimators.gauss_markov import estimated
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.periodic_filters import Three, amplitudes, dft_filter, fourier_fit, unfiltered, zero_phase_periodic

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.files.native import model_text
-from veridyn.identify.excitation_closed import plant_of
-from veridyn.identify.excitation_plan import ExcitationPlan
-from veridyn.identify.likelihood import Likelihood, Scan, periodic_data, scan
-from veridyn.identify.periodic import force_noise
+from veridyn.identify.estimators.likelihood import Likelihood, Scan, periodic_data, scan
+from veridyn.identify.estimators.periodic import force_noise
+from veridyn.identify.excitation.closed import plant_of
+from veridyn.identify.excitation.plan import ExcitationPlan
 from veridyn.identify.result import Fit
 from veridyn.identify.validate import Validation, validate
 from veridyn.machines.hexapod import FRICTION, LEGS, POSE, RIGID, TABLE_II, TABLE_NAMES, hexapod, prior, truth

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.estimate import identify
-from veridyn.identify.gauss_markov import GaussMarkov
-from veridyn.identify.periodic import force_noise
+from veridyn.identify.estimators.gauss_markov import GaussMarkov
+from veridyn.identify.estimators.periodic import force_noise
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.machines.hexapod import LEGS, POSE, hexapod, truth
@@ -24,7 +24,7 @@ from veridyn.machines.hexapod_experiment import (
     task,
     tracking_error,
 )
-from veridyn.mechanics.closure import close, closed_motion
+from veridyn.mechanics.loops.closure import close, closed_motion
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.correlation import Growth, growing
-from veridyn.identify.excitation import design_excitation
-from veridyn.identify.excitation_closed import ClosedPlant
-from veridyn.identify.excitation_criteria import Criterion
-from veridyn.identify.excitation_limits import Limits
-from veridyn.identify.excitation_plan import ExcitationPlan, Noise
+from veridyn.identify.estimators.likelihood import Likelihood, PeriodicData, Scan, scan
+from veridyn.identify.estimators.noise_model import NoiseModel
+from veridyn.identify.excitation.closed import ClosedPlant
+from veridyn.identify.excitation.criteria import Criterion
+from veridyn.identify.excitation.design import design_excitation
+from veridyn.identify.excitation.limits import Limits
+from veridyn.identify.excitation.plan import ExcitationPlan, Noise
 from veridyn.identify.interior import Barrier
-from veridyn.identify.likelihood import Likelihood, PeriodicData, Scan, scan
-from veridyn.identify.noise_model import NoiseModel
 from veridyn.machines.hexapod import LEADS, POSE, RIGID, hexapod, limits, truth
 from veridyn.machines.hexapod_experiment import CENTRE, SensorNoise, circle, machine
 from veridyn.progress import Progress, silent

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, IdentificationWarning, warn
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.estimate import identify
-from veridyn.identify.feasible import Consistent
-from veridyn.identify.prior import Prior
+from veridyn.identify.estimators.feasible import Consistent
+from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.result import Fit
 from veridyn.identify.selection import KNOWN, Remedy, Selection, remedies, select_motions
 from veridyn.identify.validate import Validation, validate

@@ -14,8 +14,8 @@ from veridyn.errors import Fault, IdentificationWarning, ModelError, warn
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.essential import Essential, essential
 from veridyn.identify.estimate import identify
+from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.fitting import fit_of
-from veridyn.identify.least_squares import solve
 from veridyn.identify.observation import Sampling, observation
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.validate import Validation, validation_of

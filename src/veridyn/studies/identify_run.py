@@ -11,32 +11,32 @@ import numpy as np
 
 from veridyn.errors import DataWarning, Fault, IdentificationWarning, warn
 from veridyn.files.urdf import urdf_limits
-from veridyn.identify.feasible import Consistent
-from veridyn.identify.prior import Prior
+from veridyn.identify.estimators.feasible import Consistent
+from veridyn.identify.estimators.prior import Prior
+from veridyn.identify.estimators.trust import Trust, trust_prior
 from veridyn.identify.sampling import Sampling
-from veridyn.identify.trust import Trust, trust_prior
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
-from veridyn.studies.config import Loaded
-from veridyn.studies.config_identify import IdentifyFile
+from veridyn.studies.config.identify import IdentifyFile
+from veridyn.studies.config.study import Loaded
 from veridyn.studies.cutoff import Cutoff
-from veridyn.studies.delays import Delays, delays
-from veridyn.studies.estimation import estimation_of
-from veridyn.studies.evidence import Evidence, evidence
-from veridyn.studies.identification import Estimation, IdentificationStudy, judged
-from veridyn.studies.limits import missed
-from veridyn.studies.machine import tree_of
-from veridyn.studies.masks import Part, plain, warn_of_rest, wrong_speed
-from veridyn.studies.plausible import (
+from veridyn.studies.doubts.delays import Delays, delays
+from veridyn.studies.doubts.evidence import Evidence, evidence
+from veridyn.studies.doubts.plausible import (
     absurd_signs,
     odd_clocks,
     odd_motion,
     prior_scales,
 )
+from veridyn.studies.doubts.suspicion import Suspicion, suspicions
+from veridyn.studies.estimation import estimation_of
+from veridyn.studies.identification import Estimation, IdentificationStudy, judged
+from veridyn.studies.limits import missed
+from veridyn.studies.machine import tree_of
+from veridyn.studies.masks import Part, plain, warn_of_rest, wrong_speed
 from veridyn.studies.preparing import Preparing
 from veridyn.studies.recordings import Recordings
 from veridyn.studies.result import Result, fingerprint
-from veridyn.studies.suspicion import Suspicion, suspicions
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from veridyn.studies.config_identify import AcceptSettings
+from veridyn.studies.config.identify import AcceptSettings
 from veridyn.studies.identification import IdentificationStudy
 
 

@@ -13,8 +13,8 @@ from veridyn.files.yaml_plain import Place
 from veridyn.model.elements import NAN, Element
 from veridyn.model.transmission import Transmission
 from veridyn.model.tree import GRAVITY, Tree
-from veridyn.studies.config import Loaded
-from veridyn.studies.config_identify import ElementSettings, ModelSettings, TransmissionSettings
+from veridyn.studies.config.identify import ElementSettings, ModelSettings, TransmissionSettings
+from veridyn.studies.config.study import Loaded
 
 
 def tree_of(loaded: Loaded, at: Place, model: ModelSettings) -> Tree:

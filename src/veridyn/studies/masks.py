@@ -12,7 +12,7 @@ from veridyn.errors import DataError, DataWarning, Fault, warn
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.signals.outliers import runs
-from veridyn.studies.config_identify import RecordingSettings
+from veridyn.studies.config.identify import RecordingSettings
 
 Mask = NDArray[np.bool_]
 STILL = 1.0  # s: a joint that moves less for longer stands still (chosen)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, did_you_mean
-from veridyn.mechanics.natural_integrate import NaturalMotion
-from veridyn.mechanics.natural_system import NaturalSystem
+from veridyn.mechanics.natural.integrate import NaturalMotion
+from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.experiment import Experiment
 from veridyn.observe.observation import Observation
 from veridyn.observe.observer import Settings, observe_with, smoothed

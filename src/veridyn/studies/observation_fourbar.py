@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from veridyn.machines.fourbar import LABELS, SKIP, fourbar_run, fourbar_settings, wrong_fourbar
-from veridyn.mechanics.natural_system import system_of
+from veridyn.mechanics.natural.system import system_of
 from veridyn.progress import Progress, silent
 from veridyn.studies.observation import ObservationStudy, observation
 from veridyn.studies.result import fingerprint

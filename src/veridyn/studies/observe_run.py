@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, VeridynError, did_you_mean
 from veridyn.files.natural import load_mechanism
-from veridyn.mechanics.natural_system import NaturalSystem, system_of
+from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.natural import Angle, Drive, Force, Marker, Mechanism
 from veridyn.observe.consistency import Consistency
@@ -26,8 +26,8 @@ from veridyn.observe.observer import Settings, measurements_of, observe_with, tu
 from veridyn.observe.virtual import Quantity, Reading, Virtual
 from veridyn.progress import Progress, silent
 from veridyn.signals.whiteness import Whiteness
-from veridyn.studies.config import Loaded
-from veridyn.studies.config_observe import AcceptSettings, ObserveFile, PlaceSettings
+from veridyn.studies.config.observe import AcceptSettings, ObserveFile, PlaceSettings
+from veridyn.studies.config.study import Loaded
 from veridyn.studies.recordings import single_log
 from veridyn.studies.result import ParameterRow, Result, fingerprint
 

@@ -17,15 +17,15 @@ from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.mend import Mended, Mending, mended
 from veridyn.signals.motion import Signals, motion
 from veridyn.signals.resample import uniform_rate
-from veridyn.studies.config import Loaded
-from veridyn.studies.config_identify import IdentifyFile
+from veridyn.studies.config.identify import IdentifyFile
+from veridyn.studies.config.study import Loaded
 from veridyn.studies.cutoff import Cutoff, candidates, propose
-from veridyn.studies.delays import Delays, without_delays
+from veridyn.studies.doubts.delays import Delays, without_delays
+from veridyn.studies.doubts.plausible import measured_rates
+from veridyn.studies.doubts.suspicion import Suspicion
 from veridyn.studies.masks import Part, dropped, plain, resting
-from veridyn.studies.plausible import measured_rates
 from veridyn.studies.recordings import Recordings, Taken, taken
 from veridyn.studies.streamed import Chained, Streamed, margin_of, with_margin
-from veridyn.studies.suspicion import Suspicion
 
 NEWS = 2.5  # equations per period of the cut-off: what a low-pass leaves is close to white at this rate
 ENOUGH = 2  # equations of each row per parameter that decimation leaves at least

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, FileError
 from veridyn.files.survey import Survey, survey
 from veridyn.model.tree import Tree
-from veridyn.studies.config_text import flow
+from veridyn.studies.config.text import flow
 
 Array = NDArray[np.float64]
 TIMES = ("t", "time", "times", "timestamp", "timestamps", "stamp", "sec", "seconds", "time_s", "t_s", "clock")

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.excitation_plant import Plant
-from veridyn.identify.gauss_markov import estimated
-from veridyn.identify.noise_model import NoiseModel
+from veridyn.identify.estimators.gauss_markov import estimated
+from veridyn.identify.estimators.noise_model import NoiseModel
+from veridyn.identify.excitation.plant import Plant
 from veridyn.progress import Progress, silent
 from veridyn.signals.periodic_filters import Three, dft_filter
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.simulate.vehicle_run import VehicleRun
+from veridyn.simulate.vehicle.run import VehicleRun
 from veridyn.view.scene import Layer, Scene, scene
 
 Array = NDArray[np.float64]

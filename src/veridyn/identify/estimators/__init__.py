@@ -1,0 +1,1 @@
+"""Ways from equations to parameters, each with the deviations that belong to it."""

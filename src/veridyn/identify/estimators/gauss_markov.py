@@ -1,0 +1,213 @@
+"""Gauss-Markov: the best linear unbiased estimate (9), with noise correlated across rows and, where it remembers, in time.
+
+    p̂ = (ΨᵀΣ⁻¹Ψ)⁻¹ ΨᵀΣ⁻¹Γ,   P = (ΨᵀΣ⁻¹Ψ)⁻¹ (10)
+
+Σ is never written down: each block of samples is whitened by a :class:`~veridyn.identify.estimators.noise_model.NoiseModel` and taken
+into one small triangle. Where the noise is not given (from the differences of periods, :mod:`veridyn.signals.frequency`), it is estimated
+from the residuals of weighted least squares in one more pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import Fault, IdentificationError
+from veridyn.identify.estimators.least_squares import Solution, solved
+from veridyn.identify.estimators.noise_model import NoiseModel
+from veridyn.identify.factor import triangle_of
+from veridyn.identify.observation import Job, Plan, Stream
+from veridyn.identify.threads import one_blas_thread
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class GaussMarkov:
+    """Settings of the estimator.
+
+    `noise`: a covariance (rows, rows) of one equation's noise in the order of the rows, or a NoiseModel; None: from the residuals.
+    `order`: samples that noise from residuals may remember, chosen by BIC up to here; 0 for noise that is white in time.
+    `periodic`: the motion is one whole period, so its last sample comes before its first.
+    """
+
+    noise: NoiseModel | ArrayLike | None = None
+    order: int = 0
+    periodic: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Products of residuals at lags 0 … p, and how many samples entered each."""
+
+    products: Array
+    counts: Array
+
+    def __add__(self, o: _Sums) -> _Sums:
+        return _Sums(self.products + o.products, self.counts + o.counts)
+
+
+def _whole(plan: Plan, job: Job, place: dict[int, int]) -> tuple[Array, NDArray[np.intp], Mask]:
+    """All equations of a job's samples as (N, rows, columns + 1), their numbers, and which samples every row uses."""
+    parts, numbers, used = [], [], []
+    for block in plan.blocks(job):
+        dense = np.zeros((len(block.numbers), len(plan.rows), len(place) + 1))
+        good = np.ones(len(block.numbers), dtype=bool)
+        for k, (A, mask) in enumerate(zip(block.equations, block.used, strict=True)):
+            dense[np.ix_(np.flatnonzero(mask).tolist(), [k], [place[c] for c in plan.columns[k]])] = A[:, None, :-1]
+            dense[mask, k, -1] = A[:, -1]
+            good &= mask
+        parts.append(dense)
+        numbers.append(block.numbers)
+        used.append(good)
+    return np.concatenate(parts), np.concatenate(numbers), np.concatenate(used)
+
+
+@dataclass(frozen=True, eq=False)
+class _Residuals:
+    """One pass that sums products of residuals."""
+
+    values: Array
+    place: dict[int, int]
+    order: int
+
+    def __call__(self, plan: Plan, job: Job) -> _Sums:
+        A, numbers, used = _whole(plan, job, self.place)
+        e = A[:, :, -1] - A[:, :, :-1] @ self.values
+        products = np.zeros((self.order + 1, len(plan.rows), len(plan.rows)))
+        counts = np.zeros(self.order + 1)
+        own = used & (numbers >= job.start)
+        for lag in range(self.order + 1):
+            both = own[lag:] & used[: len(used) - lag]
+            products[lag] = e[lag:][both].T @ e[: len(e) - lag][both]
+            counts[lag] = both.sum()
+        return _Sums(products, counts)
+
+
+@dataclass(frozen=True, eq=False)
+class _Whitened:
+    """One pass that takes whitened equations into a triangle."""
+
+    noise: NoiseModel
+    place: dict[int, int]
+    periodic: bool
+
+    def __call__(self, plan: Plan, job: Job) -> tuple[Array, int]:
+        A, numbers, used = _whole(plan, job, self.place)
+        p = self.noise.order
+        if self.periodic:
+            if not (job.start == 0 and job.stop == job.total and used.all()):
+                raise IdentificationError(
+                    Fault(
+                        "a periodic motion must be one short stretch with no sample left out.",
+                        where="gauss_markov.periodic",
+                        hint="Average the periods first (veridyn.signals.frequency), and leave out dead zones and masks.",
+                    )
+                )
+            white = self.noise.whitened(A)
+        else:
+            white = self.noise.whitened(A, periodic=False)
+            good = np.array(used)
+            for lag in range(1, p + 1):
+                good[lag:] &= used[: len(used) - lag]
+            white = white[(good & (numbers >= job.start))[p:]]
+        with one_blas_thread():
+            flat = white.reshape(-1, A.shape[2])
+            return (triangle_of(flat) if len(flat) >= A.shape[2] else flat), len(flat)
+
+
+def gauss_markov(stream: Stream, start: Solution, how: GaussMarkov) -> tuple[Solution, NoiseModel]:
+    """The Gauss-Markov solution over the groups of a weighted one, and the noise it was weighted by."""
+    observed = start.observation
+    place = {c: k for k, c in enumerate(observed.columns)}
+    noise = _given(stream, how)
+    if noise is None:
+        noise = _from_residuals(stream, start, how, place)
+    R, equations = np.zeros((0, len(place) + 1)), 0
+    with one_blas_thread():
+        work = _Whitened(noise, place, how.periodic)
+        for part, count in stream.each(work, noise.order, "whitening samples"):
+            R = np.vstack([R, part])
+            R = triangle_of(R) if len(R) > R.shape[1] else R
+            equations += count
+        found = solved(observed, R, start.groups, start.row_sigma, start.tolerance)
+        freedom = equations - len(found.values)
+        if freedom <= 0:
+            raise IdentificationError(
+                Fault("there are fewer equations than parameters.", "gauss_markov", found=f"{equations} equations")
+            )
+        sigma = found.sigma * np.sqrt(found.freedom / freedom)
+    return replace(
+        found, sigma=float(sigma), freedom=freedom, row_sigma=np.sqrt(np.diag(noise.autocovariances(0)[0]))
+    ), noise
+
+
+def _given(stream: Stream, how: GaussMarkov) -> NoiseModel | None:
+    if how.order < 0:
+        raise IdentificationError(
+            Fault("an order cannot be below 0.", where="gauss_markov.order", found=f"{how.order}")
+        )
+    if how.noise is None:
+        return None
+    noise = how.noise if isinstance(how.noise, NoiseModel) else NoiseModel.white(how.noise)
+    rows = [stream.plan.tree.rows[r] for r in stream.plan.rows]
+    if noise.news.shape != (len(rows), len(rows)):
+        raise IdentificationError(
+            Fault(
+                "the noise is not that of these rows.",
+                where="gauss_markov.noise",
+                expected=f"({len(rows)}, {len(rows)}) for {', '.join(rows)}",
+                found=f"{noise.news.shape}",
+            )
+        )
+    return noise
+
+
+def _from_residuals(stream: Stream, start: Solution, how: GaussMarkov, place: dict[int, int]) -> NoiseModel:
+    values = np.zeros(len(place))
+    values[[place[c] for c in start.columns]] = start.values
+    total: _Sums | None = None
+    for part in stream.each(_Residuals(values, place, how.order), how.order, "residuals of all rows"):
+        total = part if total is None else total + part
+    assert total is not None
+    samples = float(total.counts[0])
+    lost = samples / max(samples - len(start.values) / len(stream.plan.rows), 1.0)
+    R = lost * total.products / np.maximum(total.counts, 1.0)[:, None, None]
+    return NoiseModel.chosen(R, int(samples))
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Estimates of arrays of equations: `values` (…, p) and their `covariance` (…, p, p)."""
+
+    values: Array
+    covariance: Array
+
+    @property
+    def sigma(self) -> Array:
+        return np.sqrt(np.einsum("...ii->...i", self.covariance))
+
+
+def estimated(A: Array, y: Array, noise: NoiseModel, weights: NoiseModel | None = None) -> Estimate:
+    """Estimates from equations of whole periods A (…, N, r, p), y (…, N, r), with deviations for the noise there is.
+
+    Without `weights` by Gauss and Markov, P = (ΨᵀΣ⁻¹Ψ)⁻¹. With `weights`, least squares that believes in another noise: the values are
+    its own, the deviations those of the noise there is, (ΨᵀVΨ)⁻¹ ΨᵀVΣVΨ (ΨᵀVΨ)⁻¹. Many trials at once by the leading axes.
+    """
+    believed = noise if weights is None else weights
+    both = np.concatenate([A, y[..., None]], axis=-1)
+    W = believed.whitened(both)
+    flat = W.reshape(*W.shape[:-3], -1, W.shape[-1])
+    Q, R = np.linalg.qr(flat[..., :-1])
+    inverse = np.linalg.inv(R)
+    values = (inverse @ (np.swapaxes(Q, -1, -2) @ flat[..., -1:]))[..., 0]
+    if weights is None:
+        return Estimate(values, inverse @ np.swapaxes(inverse, -1, -2))
+    # VΨ, sample by sample, with the believed noise; then how much the real noise moves (VΨ)ᵀe
+    V = believed.unwhitened(W[..., :-1])
+    S = noise.spread(V)
+    bread = inverse @ np.swapaxes(inverse, -1, -2)
+    return Estimate(values, bread @ S @ bread)

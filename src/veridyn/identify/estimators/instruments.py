@@ -1,0 +1,136 @@
+"""Products of instruments with the equations of a log, both streamed side by side: Zᵀ P W, Zᵀ P Y, Zᵀ P Z and the scatter of Zᵀ P r.
+
+Columns and instruments are taken in coordinates in which the weighted columns W are orthonormal, so that the products of order one
+are summed and nothing is lost by squaring. Jobs and blocks of the instruments' motion are those of the log; what the log drops is
+dropped from both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from veridyn.identify.estimators.least_squares import Solution
+from veridyn.identify.observation import Job, Plan, Stream
+from veridyn.identify.threads import one_blas_thread
+from veridyn.model.motion import Motion
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Products of orthonormalised instruments with columns, measurements and themselves; of scores, with and without lags."""
+
+    columns: Array
+    measured: Array
+    own: Array
+    meat: Array
+    square: Array
+    product: Array
+    samples: int
+
+    def __add__(self, o: Sums) -> Sums:
+        return Sums(
+            self.columns + o.columns,
+            self.measured + o.measured,
+            self.own + o.own,
+            self.meat + o.meat,
+            self.square + o.square,
+            self.product + o.product,
+            self.samples + o.samples,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """One pass over a job of the log and the same samples of the instruments.
+
+    Scores are h_t = Σ_j Z_jtᵀ r_jt/σ_j² over the rows of a sample, so that rows may be correlated; `lags` as of a sandwich.
+    """
+
+    leads: tuple[int, ...]
+    values: Array  # of all parameters: the leads of groups, zero elsewhere
+    inverse: Array
+    weights: Array  # 1/σ_j of the rows
+    lags: int
+
+    def __call__(self, plan: Plan, twin: Plan, jobs: tuple[Job, Job]) -> Sums:
+        p = len(self.leads)
+        ZW, Zy, ZZ, scores, before = np.zeros((p, p)), np.zeros(p), np.zeros((p, p)), [], 0
+        with one_blas_thread():
+            for block, other in zip(plan.blocks(jobs[0]), twin.blocks(jobs[1]), strict=True):
+                h = np.zeros((len(block.numbers), p))
+                for k, (A, used, B) in enumerate(zip(block.equations, block.used, other.equations, strict=True)):
+                    at = {c: i for i, c in enumerate(plan.columns[k])}
+                    felt = [i for i, c in enumerate(self.leads) if c in at]
+                    own = [at[self.leads[i]] for i in felt]
+                    turn = self.inverse[felt] * self.weights[k]
+                    W, Z = A[:, own] @ turn, B[used][:, own] @ turn
+                    y = self.weights[k] * A[:, -1]
+                    r = y - self.weights[k] * (A[:, :-1] @ self.values[list(plan.columns[k])])
+                    h[used] += Z * r[:, None]
+                    mine = (block.numbers >= jobs[0].start)[used]
+                    Z = Z[mine]
+                    ZW += Z.T @ W[mine]
+                    Zy += Z.T @ y[mine]
+                    ZZ += Z.T @ Z
+                scores.append(h)
+                before += int((block.numbers < jobs[0].start).sum())
+        # Windows that end at the job's own samples, and behind its last sample where the log ends.
+        h = np.concatenate(scores)
+        own = h[before:]
+        line = np.vstack([np.zeros((self.lead, p)), h])[before:]
+        last = np.zeros((self.lags if jobs[0].stop == jobs[0].total else 0, p))
+        summed = np.cumsum(np.vstack([np.zeros((1, p)), line, last]), axis=0)
+        G = summed[self.lead + 1 :] - summed[self.lead - self.lags : len(summed) - self.lags - 1]
+        product = (own * line[self.lead - 1 : -1]).sum(axis=0)
+        return Sums(ZW, Zy, ZZ, G.T @ G / (self.lags + 1.0), (own**2).sum(axis=0), product, len(own))
+
+    @property
+    def lead(self) -> int:
+        return max(self.lags, 1)
+
+
+def summed(stream: Stream, motions: list[Motion], s: Solution, lags: int) -> Sums:
+    """All samples, in the same jobs and blocks for the log and for the instruments, which drop nothing by themselves."""
+    plan = stream.plan
+    twin = replace(plan, how=replace(plan.how, dead_zone={}, drop={}, trim=0))
+    full = np.zeros(len(s.observation.parameters))
+    full[list(s.columns)] = s.values
+    inverse = solve_triangular(s.triangle, np.eye(len(s.values)))
+    work = Pass(s.columns, full, inverse, 1.0 / s.row_sigma, lags)
+    total: Sums | None = None
+    for part in _each(stream, plan, twin, motions, work):
+        total = part if total is None else total + part
+    assert total is not None
+    return total
+
+
+def _each(stream: Stream, plan: Plan, twin: Plan, motions: list[Motion], work: Pass) -> Iterator[Sums]:
+    pairs, before = [], 0
+    for motion, other in zip(stream.motions, motions, strict=True):
+        pairs += list(zip(plan.jobs(motion, work.lead, before), twin.jobs(other, work.lead, before), strict=True))
+        before += len(motion)
+    count = len(pairs)
+    found = (
+        (work(plan, twin, pair) for pair in pairs)
+        if stream.executor is None
+        else stream.executor.map(work, [plan] * count, [twin] * count, pairs)
+    )
+    for k, part in enumerate(found, 1):
+        yield part
+        stream.progress("instruments", float(k), float(count))
+
+
+def weakest_of(sums: Sums) -> float:
+    """The least correlation of any combination of columns with the instruments; W is orthonormal, so its norm is 1."""
+    values, V = np.linalg.eigh(sums.own)
+    if values[0] <= 0.0:
+        return 0.0
+    whitened = (V / np.sqrt(values)) @ V.T @ sums.columns
+    return float(np.linalg.svd(whitened, compute_uv=False)[-1])

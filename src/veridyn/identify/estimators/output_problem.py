@@ -1,0 +1,109 @@
+"""One step of output error: residuals and sensitivities of runs, with their initial states eliminated run by run.
+
+Each run has its own initial state and shares the parameters. The R factor of a run's [J₀ | J_χ | r] holds both: its upper rows say
+which state goes with given parameters, its lower ones what is left for the parameters, whose factors of all runs merge into one small
+triangle.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import ModelError, SimulationError
+from veridyn.identify.estimators.shooting import Runs, Shooting, chunks
+from veridyn.identify.factor import triangle_of
+from veridyn.mechanics.runs import Simulated
+
+Array = NDArray[np.float64]
+Values = Callable[[Array], Array]  # base parameters → all parameters
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Runs with the simulation that is to reproduce them."""
+
+    shooting: Shooting
+    free: int  # components of the state that each run estimates
+    groups: list[Runs]
+    values_of: Values
+    spread: Array
+
+    def measured(self, runs: Runs) -> Array:
+        return runs.q if self.shooting.law is None else runs.forces
+
+    def output(self, found: Simulated) -> Array:
+        return found.q if self.shooting.law is None else found.forces
+
+    def residuals(self, x: Array, initial: list[Array]) -> list[Array] | None:
+        """y − ŷ of each group, or None where the simulation fails."""
+        try:
+            return [
+                self.measured(runs) - self.output(self.shooting.simulate(runs, state, self.values_of(x)))
+                for runs, state in zip(self.groups, initial, strict=True)
+            ]
+        except (SimulationError, ModelError):
+            return None
+
+    def columns(self, runs: Runs, state: Array, x: Array) -> tuple[Array, Array]:
+        """Residuals (R, K, n) and sensitivities (R, K, n, p + 2n) of the outputs of some runs."""
+        values = self.values_of(x)
+        found, S_q, S_v, slopes = self.shooting.sensitivities(runs, state, values, self.spread)
+        r = self.measured(runs) - self.output(found)
+        if slopes is None:
+            return r, S_q
+        F_q, F_v = slopes
+        return r, F_q @ S_q + F_v @ S_v
+
+    def factors(self, x: Array, initial: list[Array], sigma: Array) -> list[Array]:
+        """For each group the triangles (R, q, q) of its runs: initial state, parameters and, last, the residual."""
+        p, free = len(x), self.free
+        found = []
+        for runs, state in zip(self.groups, initial, strict=True):
+            tops = []
+            for part in chunks(runs, self.shooting.substeps * (p + 2 * self.shooting.tree.n)):
+                r, J = self.columns(runs[part], state[part], x)
+                rows = np.concatenate([J[..., p : p + free], J[..., :p], r[..., None]], axis=-1) / sigma[:, None]
+                tops.append(triangles(rows.reshape(len(r), -1, free + p + 1)))
+            found.append(np.concatenate(tops))
+        return found
+
+    def reduced(self, factors: list[Array], damping: float = 0.0) -> tuple[Array, list[Array]]:
+        """The triangle of the parameters and the residual, with initial states eliminated, and what these follow from."""
+        free, heads = self.free, []
+        size = factors[0].shape[-1] - free
+        total = np.zeros((size, size))
+        for T in factors:
+            if damping and free:
+                extra = np.zeros((len(T), free, T.shape[-1]))
+                extra[:, range(free), range(free)] = math.sqrt(damping) * np.linalg.norm(T[:, :, :free], axis=1)
+                T = triangles(np.concatenate([T, extra], axis=1))
+            heads.append(T[:, :free])
+            total = triangle_of(np.vstack([total, T[:, free:, free:].reshape(-1, size)]))
+        return total, heads
+
+    def stepped(self, factors: list[Array], initial: list[Array], damping: float) -> tuple[Array, list[Array]]:
+        """The step of the parameters, and the initial states after it; each damped by so much of its column's length."""
+        T, heads = self.reduced(factors, damping)
+        p, free = len(T) - 1, self.free
+        A, b = T[:p, :p], T[:p, -1]
+        if damping:
+            A = np.vstack([A, np.diag(math.sqrt(damping) * np.linalg.norm(A, axis=0))])
+            b = np.concatenate([b, np.zeros(p)])
+        step = np.asarray(np.linalg.lstsq(A, b, rcond=1e-13)[0], dtype=np.float64)
+        moved = []
+        for state, H in zip(initial, heads, strict=True):
+            right = H[:, :, -1] - H[:, :, free:-1] @ step
+            change = [np.linalg.lstsq(h[:, :free], c, rcond=1e-12)[0] for h, c in zip(H, right, strict=True)]
+            moved.append(state + np.array(change) if free else state)
+        return step, moved
+
+
+def triangles(rows: Array) -> Array:
+    """R factors of (R, m, q), square whatever m."""
+    short = max(0, rows.shape[2] - rows.shape[1])
+    return np.asarray(np.linalg.qr(np.pad(rows, ((0, 0), (0, short), (0, 0))), mode="r"))

@@ -1,0 +1,206 @@
+"""The search for an excitation as a problem of numbers: unknowns u in, goal and limits out, with exact slopes.
+
+A periodic motion is x(φ) = B(φ) C with phases φ, a basis B (Fourier series or splines) and coefficients C (basis, n); at the frequency f
+its rate is f B'C and its acceleration f² B''C. So positions on a grid of phases do not depend on f, and everything is linear in C.
+The unknowns u are C over the reach of each coordinate and, where f is free, ln f last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import VeridynError
+from veridyn.identify.excitation.criteria import Criterion, criterion
+from veridyn.identify.excitation.limits import Bounds
+from veridyn.identify.excitation.plant import Plant
+from veridyn.identify.interior import Limited
+from veridyn.signals.splines import SplineTrajectory, spline_basis
+from veridyn.signals.trajectory import FourierTrajectory, fourier_basis
+
+Array = NDArray[np.float64]
+Trajectory = FourierTrajectory | SplineTrajectory
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A family of periodic motions: `size` harmonics of a Fourier series, or `size` control points of splines of a `degree`."""
+
+    kind: str
+    size: int
+    degree: int = 5
+
+    @property
+    def count(self) -> int:
+        """Coefficients of one coordinate."""
+        return 2 * self.size + 1 if self.kind == "fourier" else self.size
+
+    @property
+    def fastest(self) -> float:
+        """How many of its shortest waves fit into a period."""
+        return float(self.size if self.kind == "fourier" else self.size / 4.0)
+
+    def basis(self, phase: Array) -> Array:
+        """(3, N, count)."""
+        if self.kind == "fourier":
+            return fourier_basis(phase, self.size)
+        return spline_basis(phase, self.size, self.degree)
+
+    def still(self, centre: Array) -> Array:
+        """The coefficients (count, n) of standing at a place."""
+        C = np.zeros((self.count, len(centre)))
+        C[0 if self.kind == "fourier" else slice(None)] = centre
+        return C
+
+    def drawn(self, rng: np.random.Generator, n: int) -> Array:
+        """Random coefficients (count, n) about zero."""
+        if self.kind == "fourier":
+            C = rng.standard_normal((self.count, n))
+            C[0] *= 0.0
+            return C
+        return rng.uniform(-1.0, 1.0, (self.count, n))
+
+    def trajectory(self, C: Array, frequency: float, start: float = 0.0) -> Trajectory:
+        if self.kind == "spline":
+            return SplineTrajectory(C, frequency, self.degree, start)
+        H = self.size
+        k = np.arange(1, H + 1)[:, None]
+        return FourierTrajectory(C[0], (C[1 : H + 1] / k).T, (C[H + 1 :] / k).T, frequency, start)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The goal and the limits on `phases` of one period, over unknowns u.
+
+    `reach` (n,): by what each coordinate's coefficients are divided. `whitener` L⁻¹ with Σ = L Lᵀ. `frequency`: fixed, or its two ends.
+    `margin`: the share of each limit that is kept free, for what lies between the phases.
+    """
+
+    plant: Plant
+    shape: Shape
+    bounds: Bounds
+    goal: Criterion
+    phases: Array
+    reach: Array
+    whitener: Array
+    frequency: tuple[float, float]
+    friction_speed: float
+    margin: float = 0.0
+
+    @cached_property
+    def basis(self) -> Array:
+        return self.shape.basis(self.phases)
+
+    @property
+    def free_frequency(self) -> bool:
+        return self.frequency[1] > self.frequency[0]
+
+    def unknowns(self, C: Array, frequency: float) -> Array:
+        u = (C / self.reach).ravel()
+        return np.append(u, np.log(frequency)) if self.free_frequency else u
+
+    def motion_of(self, u: Array) -> tuple[Array, float]:
+        """Coefficients C and frequency."""
+        f = float(np.exp(u[-1])) if self.free_frequency else self.frequency[0]
+        flat = u[:-1] if self.free_frequency else u
+        return flat.reshape(self.shape.count, -1) * self.reach, f
+
+    def samples(self, u: Array, basis: Array | None = None) -> Array:
+        """X (3, N, n) on the phases."""
+        C, f = self.motion_of(u)
+        X = (self.basis if basis is None else basis) @ C
+        return X * np.array([1.0, f, f * f])[:, None, None]
+
+    def information(self, X: Array, friction_speed: float | None = None) -> tuple[Array, Array]:
+        """M over one sample on average, and the whitened regressor (N, rows, p)."""
+        A = self.plant.regressor(X, self.friction_speed if friction_speed is None else friction_speed)
+        Aw = np.ascontiguousarray(self.whitener @ A) if self.goal != "condition" else np.ascontiguousarray(A)
+        flat = Aw.reshape(-1, A.shape[2])
+        return flat.T @ flat / X.shape[1], Aw
+
+    def value(self, u: Array) -> tuple[float, Array]:
+        """The criterion and its gradient."""
+        X = self.samples(u)
+        M, Aw = self.information(X)
+        value, Q = criterion(self.goal, M, self.typical)
+        G = (2.0 / X.shape[1]) * (Aw @ Q)
+        if self.goal != "condition":
+            G = self.whitener.T @ G
+        by_X = self.plant.adjoint(X, G, self.friction_speed)
+        return value, self._pulled(X, by_X, u)
+
+    def goal_alone(self, u: Array) -> float:
+        """The criterion without its gradient."""
+        return criterion(self.goal, self.information(self.samples(u))[0], self.typical)[0]
+
+    @cached_property
+    def typical(self) -> Array:
+        base = self.plant.base
+        return base.parameters.typical[list(base.columns)]
+
+    def _pulled(self, X: Array, by_X: Array, u: Array) -> Array:
+        """From the gradient by samples to that by unknowns."""
+        f = self.motion_of(u)[1]
+        scale = np.array([1.0, f, f * f])[:, None, None]
+        by_C = (np.swapaxes(self.basis, 1, 2) @ (scale * by_X)).sum(axis=0) * self.reach
+        if not self.free_frequency:
+            return by_C.ravel()
+        return np.append(by_C.ravel(), (X[1] * by_X[1]).sum() + 2.0 * (X[2] * by_X[2]).sum())
+
+    def bounded(self, u: Array) -> Array:
+        """All g, one after the other, and the place of ln f between its ends last; NaN where the machine cannot go."""
+        try:
+            g = self.bounds(self.samples(u), slopes=False)[0].ravel()
+        except VeridynError:
+            g = np.full(len(self.phases) * len(self.bounds.names), np.nan)
+        return np.append(g, self._place(u)) if self.free_frequency else g
+
+    def _place(self, u: Array) -> float:
+        low, high = np.log(self.frequency)
+        return float((2.0 * u[-1] - low - high) / (high - low))
+
+    def slopes(self, u: Array) -> Array:
+        """J (limits, unknowns)."""
+        X = self.samples(u)
+        dg = self.bounds(X)[1]
+        assert dg is not None
+        f = self.motion_of(u)[1]
+        scaled = self.basis * np.array([1.0, f, f * f])[:, None, None]
+        N, k = dg.shape[:2]
+        J = np.zeros((N, k, self.shape.count, dg.shape[3]))
+        for order in range(3):
+            if dg[:, :, order].any():
+                J += scaled[order][:, None, :, None] * dg[:, :, order][:, :, None, :]
+        J = (J * self.reach).reshape(N * k, -1)
+        if not self.free_frequency:
+            return J
+        by_f = np.einsum("nki,ni->nk", dg[:, :, 1], X[1]) + 2.0 * np.einsum("nki,ni->nk", dg[:, :, 2], X[2])
+        low, high = np.log(self.frequency)
+        last = np.zeros((1, J.shape[1] + 1))
+        last[0, -1] = 2.0 / (high - low)
+        return np.vstack([np.column_stack([J, by_f.ravel()]), last])
+
+    def sides(self) -> tuple[Array, Array]:
+        """The two sides of every limit in :meth:`bounded`."""
+        low, high = self.bounds.sides
+        low, high = np.where(low < 0.0, low * (1.0 - self.margin), self.margin), high * (1.0 - self.margin)
+        low, high = np.tile(low, len(self.phases)), np.tile(high, len(self.phases))
+        return (np.append(low, -1.0), np.append(high, 1.0)) if self.free_frequency else (low, high)
+
+    def limited(self, goal: Callable[[Array], tuple[float, Array]] | None = None) -> Limited:
+        """For :func:`~veridyn.identify.interior.minimise`; `goal`: another than the exact one."""
+        linear = (
+            self.bounds.limits.force is None and not self.bounds.limits.workspace and not self.bounds.limits.clearances
+        )
+        fixed = linear and not self.free_frequency and self.plant.bounded == self.plant.coordinates
+        constant = self.slopes(np.zeros(self.shape.count * len(self.reach))) if fixed else None
+        return Limited(
+            goal or self.value,
+            self.bounded,
+            self.slopes if constant is None else lambda u: constant,
+            *self.sides(),
+        )

@@ -1,0 +1,147 @@
+"""From a machine, its limits and what is asked to the problem a search solves: everything checked, faults by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError, Fault, IdentificationError
+from veridyn.identify.excitation.closed import plant_of
+from veridyn.identify.excitation.criteria import Criterion, check_criterion
+from veridyn.identify.excitation.limits import Bounds, Limits, check_limits
+from veridyn.identify.excitation.plan import Noise, noise_of
+from veridyn.identify.excitation.plant import Plant
+from veridyn.identify.excitation.problem import Problem, Shape
+from veridyn.identify.excitation.start import reach_of, standing
+from veridyn.model.tree import Rows, Tree
+from veridyn.signals.trajectory import JointLimits
+
+Array = NDArray[np.float64]
+
+GRID = 24  # phases per shortest wave in the search; between two of them a peak is missed by at most 0.9 %
+ROUNDED = 0.02  # of the speed limit, below which the search rounds dry friction off
+
+
+def problem_of(
+    tree: Tree | Plant,
+    limits: Limits | JointLimits,
+    *,
+    rng: np.random.Generator,
+    at: Sequence[str] | None = None,
+    rows: Rows = "all",
+    kind: Literal["fourier", "spline"] = "fourier",
+    harmonics: int = 5,
+    points: int = 16,
+    frequency: float | tuple[float, float] = 0.1,
+    criterion: Criterion = "d",
+    noise: Noise | Mapping[str, float] | ArrayLike | None = None,
+    rate: float = 100.0,
+    centre: ArrayLike | None = None,
+) -> tuple[Problem, Array, Noise]:
+    """The problem, a place (n,) about which to start, and the noise; words as for `design_excitation`."""
+    check_criterion(criterion)
+    plant = plant_of(tree, rows, at) if isinstance(tree, Tree) else tree
+    whole = Limits(actuators=limits) if isinstance(limits, JointLimits) else limits
+    check_limits(plant, whole)
+    shape = _shape(kind, harmonics, points)
+    ends = _frequencies(frequency, rate, shape)
+    noisy = noise_of(plant, noise)
+    actuators, own = whole.actuators, whole.coordinates
+    if own is None and plant.bounded == plant.coordinates:
+        own = actuators
+    speeds = [x.speed[np.isfinite(x.speed)] for x in (actuators, own) if x is not None]
+    slow = ROUNDED * float(min((s.min(initial=np.inf) for s in speeds), default=np.inf))
+    values = _values(plant) if whole.force is not None else np.zeros(plant.base.count)
+    bounds = Bounds(plant, whole, values, slow if np.isfinite(slow) else 1e-3)
+    box = None if own is None or not np.isfinite(own.high - own.low).all() else own
+    middle = _centre(plant, centre, box)
+    reach = reach_of(bounds, middle) if box is None else (box.high - box.low) / 2.0
+    place = standing(bounds, middle, reach, rng)
+    phases = np.arange(count := int(np.ceil(GRID * shape.fastest))) / count
+    whitener = np.asarray(np.linalg.inv(np.linalg.cholesky(noisy.covariance)), dtype=np.float64)
+    problem = Problem(plant, shape, bounds, criterion, phases, reach, whitener, ends, bounds.friction_speed)
+    return problem, place, noisy
+
+
+def _centre(plant: Plant, centre: ArrayLike | None, box: JointLimits | None) -> Array:
+    """What is given, the middle of the ranges, or home."""
+    if centre is None:
+        return plant.home if box is None else (box.low + box.high) / 2.0
+    middle = np.array(centre, dtype=np.float64)
+    if middle.shape != (len(plant.coordinates),):
+        raise DataError(
+            Fault(
+                "the centre is not a place of this machine.",
+                where="design_excitation, centre",
+                expected=f"{len(plant.coordinates)} numbers ({', '.join(plant.coordinates)})",
+                found=f"shape {middle.shape}",
+            )
+        )
+    return middle
+
+
+def _shape(kind: str, harmonics: int, points: int) -> Shape:
+    if kind not in ("fourier", "spline"):
+        raise DataError(
+            Fault(f"there is no kind '{kind}'.", where="design_excitation", expected="'fourier' or 'spline'")
+        )
+    size, least = (harmonics, 1) if kind == "fourier" else (points, 6)
+    if size < least:
+        what = "harmonics" if kind == "fourier" else "points"
+        raise DataError(
+            Fault(f"too few {what}.", where="design_excitation", expected=f"at least {least}", found=f"{size}")
+        )
+    return Shape(kind, size)
+
+
+def _frequencies(frequency: float | tuple[float, float], rate: float, shape: Shape) -> tuple[float, float]:
+    """The ends of the frequency; a fixed one must fit the sampling."""
+    low, high = (frequency, frequency) if isinstance(frequency, int | float) else frequency
+    if not 0.0 < low <= high < np.inf:
+        raise DataError(
+            Fault(
+                "the frequency is not usable.",
+                where="design_excitation",
+                expected="one above zero, or the lower and the upper end",
+                found=f"{frequency}",
+            )
+        )
+    if not rate > 4.0 * shape.fastest * high:
+        raise DataError(
+            Fault(
+                "the sampling is too slow for this motion.",
+                where="design_excitation, rate",
+                expected=f"more than {4.0 * shape.fastest * high:g} Hz, four samples for its shortest wave",
+                found=f"{rate:g} Hz",
+            )
+        )
+    count = rate / low
+    if low == high and abs(count - round(count)) > 1e-6 * count:
+        below, above = rate / np.ceil(count), rate / np.floor(count)
+        raise DataError(
+            Fault(
+                "the period does not fit the sampling, so periods could not be averaged.",
+                where="design_excitation, frequency",
+                expected=f"a whole number of samples at {rate:g} Hz",
+                found=f"{count:.6g} at {low:g} Hz",
+                hint=f"The nearest frequencies that fit are {below:.9g} and {above:.9g} Hz.",
+            )
+        )
+    return float(low), float(high)
+
+
+def _values(plant: Plant) -> Array:
+    values = plant.base.reduce(plant.base.parameters.values)
+    if not np.isfinite(values).all():
+        raise IdentificationError(
+            Fault(
+                "limits on forces need a model whose parameters all have a value.",
+                where="limits.force",
+                hint="Give prior values in the model file, or leave the force out of the limits.",
+            ),
+            plant.name,
+        )
+    return values

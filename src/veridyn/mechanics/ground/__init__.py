@@ -1,0 +1,1 @@
+"""What a wheel stands on, and what its tyre makes of it."""

@@ -1,0 +1,247 @@
+"""Positions, rates and accelerations of machines with closed loops: some coordinates given, the others follow.
+
+Given the actuated coordinates this is direct kinematics, given the pose of a platform it is inverse kinematics: one solver, Newton's,
+for all samples at once. Φ(q) = 0, so with q_g given and q_s solved for: q̇_s = −Φ_s⁻¹ Φ_g q̇_g and q̈_s = −Φ_s⁻¹ (Φ_g q̈_g + bias).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError, Fault, Faults, did_you_mean
+from veridyn.mechanics.engine import Engine
+from veridyn.mechanics.loops.assembly import CLOSED, Split, assembled, loop_values, splitting
+from veridyn.mechanics.loops.path import approached, followed, smooth
+from veridyn.mechanics.loops.solver import (
+    Counts,
+    check_regular,
+    inverse,
+    newton,
+    refuse_unreachable,
+    side_of,
+    slopes,
+    times,
+)
+from veridyn.model.motion import BaseMotion, Motion
+from veridyn.model.tree import Tree
+
+Array = NDArray[np.float64]
+Given = Mapping[str, ArrayLike] | ArrayLike
+WELL = 5.0  # times the condition at home: far from singular
+SHARP = 1e-13  # m: closed to rounding, where relations are read from numbers
+ROUGHEST = 1e-6  # m: looser tolerances leave errors of the pose beyond those of sensors
+
+
+@dataclass(frozen=True, eq=False)
+class Closed:
+    """Closed positions `q` (N, n), the Newton `iterations` (N,) each took, what stays open of them, and their condition.
+
+    `residual` (N,) is in m and in products of unit axes. `condition` (N,) is that of Φ_q over what was solved for, with sliding
+    coordinates in units of the machine's reach.
+    """
+
+    q: Array
+    iterations: Counts
+    residual: Array
+    condition: Array
+
+
+def closed_home(tree: Tree) -> Array:
+    """All coordinates (n,) of the closed machine where 'assembly' puts it."""
+    return assembled(tree).home.copy()
+
+
+def close(
+    tree: Tree,
+    given: Given,
+    *,
+    at: str | Sequence[str] = "actuated",
+    start: ArrayLike | None = None,
+    path: bool = True,
+    tolerance: float = CLOSED,
+    engine: Engine = "auto",
+) -> Closed:
+    """All coordinates from those given: a mapping name → (N,), or (N, n_given) in the order of `at`.
+
+    `at`: "actuated", which stands for the actuated coordinates and those outside every loop, or the names of any coordinates that
+    determine the machine. `start`: (n,), by default the home position, or one of its own for each sample (N, n). Samples of a `path`
+    follow each other, and the branch of the start is kept; otherwise each is solved for itself. A position that cannot be reached, a
+    singular one, and a path that leads through one are refused.
+    """
+    return _closing(splitting(tree, at), given, start, path, tolerance, engine).closed
+
+
+@dataclass(frozen=True, eq=False)
+class _Closing:
+    """Closed positions, and Φ_s⁻¹ and ∂q_s/∂q_g there."""
+
+    closed: Closed
+    inverted: Array
+    slope: Array
+
+
+def _closing(
+    split: Split, given: Given, start: ArrayLike | None, path: bool, tolerance: float, engine: Engine
+) -> _Closing:
+    tree, values = split.tree, as_given(split, given)
+    begin = _start(split, start, len(values), tolerance)
+    q = begin.copy()
+    q[:, split.given] = values
+    side = split.sign if start is None else side_of(split, begin[0])
+    count, residual = newton(split, q, tolerance, engine)
+    T = loop_values(tree, q, engine=engine)
+    B, condition, sign = inverse(split, T)
+    slope = slopes(split, T, B)
+    lost = ~((residual <= tolerance) & (sign == side))
+    on_path = path and len(values) > 1
+    if start is not None and np.ndim(start) == 2:  # every sample has a start of its own, and its side is what was meant
+        on_path, lost = False, ~(residual <= tolerance)
+    if lost.any() or (on_path and not smooth(split, q, slope)):
+        if on_path:
+            q, steps = followed(split, values, _closed_start(split, begin[0]), engine)
+        else:
+            q[lost], steps = approached(split, values[lost], begin[lost], engine)
+        more, residual = newton(split, q, tolerance, engine)
+        count = more + (-(-steps // len(values)) if on_path else count)
+        T = loop_values(tree, q, engine=engine)
+        B, condition, sign = inverse(split, T)
+        slope = slopes(split, T, B)
+    if not (residual <= tolerance).all():
+        k = int(np.argmin(residual <= tolerance))
+        refuse_unreachable(split, q[k], k)
+    check_regular(split, q, condition, sign, side)
+    q[:, split.solved] -= times(
+        B, T[:, split.rows, tree.n]
+    )  # one step more, which costs nothing here: closed to rounding
+    return _Closing(Closed(q, count, residual, condition), B, slope)
+
+
+def closed_motion(
+    tree: Tree,
+    t: ArrayLike,
+    q: Given,
+    qd: Given,
+    qdd: Given,
+    *,
+    at: str | Sequence[str] = "actuated",
+    forces: Given | None = None,
+    base: BaseMotion | None = None,
+    start: ArrayLike | None = None,
+    path: bool = True,
+    engine: Engine = "auto",
+) -> Motion:
+    """The motion of all coordinates from positions, rates and accelerations of the coordinates `at`, as for :func:`close`.
+
+    `forces`: those of the actuated coordinates, in their order or by name; passive ones have NaN.
+    """
+    split = splitting(tree, at)
+    times_, rates, accelerations = np.asarray(t, dtype=np.float64), as_given(split, qd), as_given(split, qdd)
+    measured = None if forces is None else _columns(tree, tree.actuated_coordinates, forces)
+    found = _closing(split, q, start, path, CLOSED, engine)
+    whole, B, slope = found.closed.q, found.inverted, found.slope
+    faults = Faults()
+    for name, x in (("t", times_), ("qd", rates), ("qdd", accelerations), ("forces", measured)):
+        if x is not None and len(x) != len(whole):
+            faults.add(
+                f"{name} has another number of samples than the positions.",
+                where=tree.name,
+                expected=f"{len(whole)}",
+                found=f"{len(x)}",
+            )
+    faults.raise_if_any(DataError)
+    speed, acceleration = np.zeros_like(whole), np.zeros_like(whole)
+    speed[:, split.given], acceleration[:, split.given] = rates, accelerations
+    speed[:, split.solved] = times(slope, rates)
+    bias = loop_values(tree, whole, speed, engine)[:, split.rows, tree.n + 1]
+    acceleration[:, split.solved] = times(slope, accelerations) - times(B, bias)
+    force = None
+    if measured is not None:
+        force = np.full(whole.shape, np.nan)
+        force[:, tree.actuated] = measured
+    return Motion(times_, whole, speed, acceleration, base, force)
+
+
+def closed_positions(tree: Tree, samples: int, rng: np.random.Generator, spread: float = 0.3) -> Array:
+    """Closed positions (N, n) about home: independent coordinates within ± `spread`, in rad and of the machine's reach.
+
+    Where fewer than half of those drawn can be reached, or are nearly singular, the spread is halved.
+    """
+    split = splitting(tree)
+    given = list(split.given)
+    found = np.zeros((0, tree.n))
+    most = WELL * float(inverse(split, loop_values(tree, split.home[None]))[1][0])
+    while len(found) < samples:
+        q = np.broadcast_to(split.home, (samples, tree.n)).copy()
+        q[:, given] += spread * split.unit[given] * rng.uniform(-1.0, 1.0, (samples, len(given)))
+        residual = newton(split, q, SHARP)[1]
+        _, condition, sign = inverse(split, loop_values(tree, q))
+        good = (residual <= SHARP) & (condition < most) & (sign == split.sign)
+        if good.mean() < 0.5:
+            spread *= 0.5
+            continue
+        found = np.concatenate([found, q[good]])
+    return found[:samples]
+
+
+def as_given(split: Split, values: Given) -> Array:
+    """(N, n_given) of the given coordinates; lengths and names that do not fit are refused by name."""
+    return _columns(split.tree, [split.tree.coordinates[k] for k in split.given], values)
+
+
+def _columns(tree: Tree, names: Sequence[str], values: Given) -> Array:
+    faults = Faults()
+    if not isinstance(values, Mapping):
+        found = np.asarray(values, dtype=np.float64)
+        if found.ndim != 2 or found.shape[1] != len(names):
+            expected = f"(N, {len(names)}): {', '.join(names)}"
+            raise DataError(Fault("wrong shape.", where=tree.name, expected=expected, found=f"{found.shape}"))
+    else:
+        for name in values:
+            if name not in names:
+                faults.add(f"'{name}' is not one of the coordinates asked for.", hint=did_you_mean(name, list(names)))
+        missing = [name for name in names if name not in values]
+        if missing:
+            faults.add(f"nothing is given for {', '.join(missing)}.", where=tree.name)
+        faults.raise_if_any(DataError, tree.name)
+        columns = {name: np.asarray(values[name], dtype=np.float64).ravel() for name in names}
+        most = max(len(x) for x in columns.values())
+        for name, x in columns.items():
+            if len(x) < most:
+                faults.add(
+                    f"the log of '{name}' is shorter than the others.",
+                    where=tree.name,
+                    expected=f"{most} samples",
+                    found=f"{len(x)}",
+                    hint="Cut the others to its length, or bring all to one clock (resample).",
+                )
+        faults.raise_if_any(DataError)
+        found = np.column_stack(list(columns.values()))
+    wrong = [name for name, x in zip(names, found.T, strict=True) if not np.isfinite(x).all()]
+    if wrong:
+        raise DataError(Fault(f"{', '.join(wrong)} holds NaN or infinite values.", where=tree.name))
+    return found
+
+
+def _start(split: Split, start: ArrayLike | None, samples: int, tolerance: float) -> Array:
+    n = split.tree.n
+    begin = np.asarray(split.home if start is None else start, dtype=np.float64)
+    faults = Faults()
+    if begin.shape not in ((n,), (samples, n)):
+        faults.add("the start has the wrong shape.", expected=f"({n},) or ({samples}, {n})", found=f"{begin.shape}")
+    if not 0.0 < tolerance <= ROUGHEST:
+        faults.add("no tolerance to close loops to.", expected=f"above 0, at most {ROUGHEST:g}", found=f"{tolerance:g}")
+    faults.raise_if_any(DataError, split.tree.name)
+    return np.broadcast_to(begin, (samples, n)).copy()
+
+
+def _closed_start(split: Split, begin: Array) -> Array:
+    """A start for a path must itself be closed."""
+    q = begin[None].copy()
+    residual = newton(split, q, CLOSED)[1]
+    if not residual[0] <= CLOSED:
+        refuse_unreachable(split, q[0], 0)
+    return q[0]

@@ -1,0 +1,196 @@
+"""Generalised forces of a mechanism in natural coordinates, by virtual power (paper 003, equations 28 and 29).
+
+Q(q, q̇) holds gravity, springs, dampers and loads; K = −∂Q/∂q and C = −∂Q/∂q̇ are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError, Fault, ModelError, did_you_mean
+from veridyn.mechanics.natural.geometry import Geometry
+from veridyn.mechanics.natural.mass import weight_of
+from veridyn.model.natural import GROUND, Drive, Force, Torque
+from veridyn.spatial.inertia import cross_matrix
+
+Array = NDArray[np.float64]
+NO_LENGTH = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class ForceTable:
+    """Everything that acts, as constant arrays. `loads` names the loads and where their numbers lie in one vector of values."""
+
+    name: str
+    weight: Array  # (n+1,)
+    struts: Array  # (s, dim, n+1): maps of the way from end to end
+    strut_names: tuple[str, ...]
+    strut_laws: Array  # (3, s): stiffness, rest length, damping
+    own: NDArray[np.intp]  # added coordinates with springs or dampers
+    own_laws: Array  # (3, …)
+    loads: Mapping[str, slice]
+    values: Array  # of the loads, as the model gives them
+    constant: Array  # (n, values): generalised force of each number that does not depend on q
+    turning: Array  # (values, n, n+1): and of each that does, linear in q
+    active: NDArray[np.intp]  # the values with a turning part
+
+    def load_values(self, given: Mapping[str, ArrayLike] | None = None) -> Array:
+        """The vector of values: the model's, but for the loads given here by name."""
+        if not given:
+            return self.values
+        out = self.values.copy()
+        for name, value in given.items():
+            if name not in self.loads:
+                raise DataError(
+                    Fault(f"there is no load '{name}'.", where=self.name, hint=did_you_mean(name, list(self.loads)))
+                )
+            x = np.asarray(value, dtype=np.float64).reshape(-1)
+            at = self.loads[name]
+            if x.shape != (at.stop - at.start,) or not np.isfinite(x).all():
+                raise DataError(
+                    Fault(
+                        "this is no value of this load.",
+                        where=f"{self.name}, load '{name}'",
+                        expected=f"{at.stop - at.start} finite number(s)",
+                        found=f"{x.tolist()}",
+                    )
+                )
+            out[at] = x
+        return out
+
+    def forces(self, q: Array, qd: Array, values: Array) -> Array:
+        """Q (n,)."""
+        Q = self.weight[:-1] + self.constant @ values
+        y = np.append(q, 1.0)
+        if len(self.active):
+            Q = Q + np.einsum("a,aij,j->i", values[self.active], self.turning[self.active], y)
+        if len(self.struts):
+            _, u, f, *_ = self._strut_state(y, qd)
+            Q = Q - np.einsum("sij,si,s->j", self.struts[:, :, :-1], u, f)
+        if len(self.own):
+            k, rest, c = self.own_laws
+            Q = Q - np.bincount(self.own, k * (q[self.own] - rest) + c * qd[self.own], minlength=len(q))
+        return Q
+
+    def tangents(self, q: Array, qd: Array, values: Array) -> tuple[Array, Array]:
+        """K = −∂Q/∂q and C = −∂Q/∂q̇, (n, n) each."""
+        n = len(q)
+        K, C = np.zeros((n, n)), np.zeros((n, n))
+        y = np.append(q, 1.0)
+        if len(self.active):
+            K -= np.tensordot(values[self.active], self.turning[self.active, :, :-1], axes=1)
+        if len(self.struts):
+            length, u, f, v, rate = self._strut_state(y, qd)
+            k, _, c = self.strut_laws
+            D = self.struts[:, :, :-1]
+            uu = u[:, :, None] * u[:, None, :]
+            bend = (v - rate[:, None] * u) / length[:, None]  # ∂(rate)/∂r
+            inner = (k - f / length)[:, None, None] * uu + (f / length)[:, None, None] * np.eye(D.shape[1])
+            inner = inner + c[:, None, None] * u[:, :, None] * bend[:, None, :]
+            K += np.einsum("sij,sik,skl->jl", D, inner, D)
+            C += np.einsum("sij,sik,skl->jl", D, c[:, None, None] * uu, D)
+        if len(self.own):
+            k, _, c = self.own_laws
+            np.add.at(K, (self.own, self.own), k)
+            np.add.at(C, (self.own, self.own), c)
+        return K, C
+
+    def potential(self, q: Array) -> tuple[float, float]:
+        """Energy in gravity's field and in the springs (J)."""
+        y = np.append(q, 1.0)
+        elastic = 0.0
+        if len(self.struts):
+            k, rest, _ = self.strut_laws
+            elastic += float(0.5 * k @ (np.linalg.norm(self.struts @ y, axis=1) - rest) ** 2)
+        if len(self.own):
+            k, rest, _ = self.own_laws
+            elastic += float(0.5 * k @ (q[self.own] - rest) ** 2)
+        return -float(self.weight @ y), elastic
+
+    def _strut_state(self, y: Array, qd: Array) -> tuple[Array, Array, Array, Array, Array]:
+        """Length, direction, tension, relative velocity and rate of length of every strut."""
+        r, v = self.struts @ y, self.struts[:, :, :-1] @ qd
+        length = np.linalg.norm(r, axis=1)
+        if length.min() < NO_LENGTH:
+            name = self.strut_names[int(np.argmin(length))]
+            raise DataError(
+                Fault("its two ends are at one place, so it has no direction.", where=f"{self.name}, force '{name}'")
+            )
+        u = r / length[:, None]
+        rate = (u * v).sum(axis=1)
+        k, rest, c = self.strut_laws
+        return length, u, k * (length - rest) + c * rate, v, rate
+
+
+def forces_of(geometry: Geometry) -> ForceTable:
+    """The table of everything that acts on a mechanism."""
+    m = geometry.mechanism
+    laws = [(s.name, s.on, (s.stiffness, s.rest, 0.0)) for s in m.springs]
+    laws += [(d.name, d.on, (0.0, 0.0, d.coefficient)) for d in m.dampers]
+    ends = [(name, on, law) for name, on, law in laws if not isinstance(on, str)]
+    own = [(m.index(on), law) for _, on, law in laws if isinstance(on, str)]
+    loads: dict[str, slice] = {}
+    values: list[float] = []
+    constant: list[Array] = []
+    turning: list[Array] = []
+    for load in m.loads:
+        number = (load.value,) if isinstance(load, Drive) else np.atleast_1d(np.asarray(load.value)).tolist()
+        loads[load.name] = slice(len(values), len(values) + len(number))
+        values += [float(x) for x in number]
+        for axis in range(len(number)):
+            line, turn = np.zeros(m.n), np.zeros((m.n, m.n + 1))
+            if isinstance(load, Drive):
+                line[m.index(load.coordinate)] = 1.0
+            elif isinstance(load, Force):
+                line = geometry.point(load.at)[axis, :-1]
+            else:
+                turn = _torque(geometry, load, axis)
+            constant.append(line)
+            turning.append(turn)
+    twist = np.array(turning).reshape(-1, m.n, m.n + 1)
+    return ForceTable(
+        m.name,
+        weight_of(geometry),
+        np.array([geometry.point(on[1]) - geometry.point(on[0]) for _, on, _ in ends]).reshape(
+            -1, m.dimension, m.n + 1
+        ),
+        tuple(name for name, _, _ in ends),
+        np.array([law for _, _, law in ends]).reshape(-1, 3).T,
+        np.array([k for k, _ in own], dtype=np.intp),
+        np.array([law for _, law in own]).reshape(-1, 3).T,
+        loads,
+        np.array(values),
+        np.array(constant).reshape(-1, m.n).T,
+        twist,
+        np.flatnonzero(twist.any(axis=(1, 2))),
+    )
+
+
+def _torque(geometry: Geometry, load: Torque, axis: int) -> Array:
+    """B (n, n+1) with Q = B y of a unit torque about one axis: its power is τ·ω = Σ ½ (τ × dⁱ)·ḋᵢ, the reciprocal dⁱ = Σ Gⁱʲ dⱼ."""
+    B = np.zeros((geometry.mechanism.n, geometry.mechanism.n + 1))
+    for body, sign in ((load.body, 1.0), (load.against, -1.0)):
+        if body == GROUND:
+            continue
+        basis = geometry.bases[body]
+        if not basis.complete:
+            raise ModelError(
+                Fault(
+                    "its points and vectors do not fix its orientation, so a torque has no power there.",
+                    where=f"force '{load.name}', body '{body}'",
+                    hint="Give the body more points or vectors.",
+                ),
+                geometry.mechanism.name,
+            )
+        maps = basis.maps
+        if geometry.mechanism.dimension == 2:
+            B += sign * maps[0, :, :-1].T @ maps[1] / (basis.local[:, 0] @ basis.local[:, 0])
+        else:
+            G = np.linalg.inv(basis.local.T @ basis.local)
+            E = cross_matrix(np.eye(3)[axis])
+            B += 0.5 * sign * np.einsum("ipk,pr,ij,jrl->kl", maps[:, :, :-1], E, G, maps)
+    return B

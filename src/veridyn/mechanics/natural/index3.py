@@ -1,0 +1,135 @@
+"""One step of the index-3 augmented Lagrangian form with the trapezoidal rule and projections of velocities and accelerations.
+
+Positions at the end of the step solve M q̈ + Φ_qᵀ (λ + α Φ) = Q(q, q̇) with the trapezoidal rule (paper 003, equations 39 to 41, with
+the factor Δt²/4 of the correction); λ grows by α Φ after each solve and starts warm. Velocities and accelerations are then projected
+onto Φ_q q̇ = 0 and Φ_q q̈ = −Φ̇_q q̇ in the metric M + Δt/2 C + Δt²/4 K (42, corrected), repeated with multipliers of their own until
+nothing of size 1/α is left.
+
+Reference: Cuadrado, Dopico, Naya and González, 2004, Multibody System Dynamics 12; García de Jalón and Bayo, 1994.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Fault, SimulationError
+from veridyn.mechanics.natural.bordered import Bordered
+from veridyn.mechanics.natural.dynamics import NaturalState, Stabilisation
+from veridyn.mechanics.natural.system import NaturalSystem
+
+Array = NDArray[np.float64]
+Engine = Literal["numpy", "compiled"]
+PROJECTIONS = 12
+CLOSED = 1e-12  # of a projected constraint, relative to what is projected
+
+
+def index3_step(
+    system: NaturalSystem, state: NaturalState, h: float, values: Array, how: Stabilisation, engine: Engine = "numpy"
+) -> NaturalState:
+    """The state a time h later, under loads of constant `values` (see :meth:`ForceTable.load_values`).
+
+    The compiled engine solves the same equations as machine code; the first call in a process compiles it, in a few seconds.
+    """
+    if engine == "compiled":
+        return _compiled_step(system, state, h, values, how)
+    M, constraints, forces = system.mass, system.constraints, system.forces
+    alpha, w = how.alpha(system), 0.25 * h * h
+    qd_hat = -(2.0 / h * state.q + state.qd)
+    qdd_hat = -(4.0 / h**2 * state.q + 4.0 / h * state.qd + state.qdd)
+    q = state.q + h * state.qd + 0.5 * h * h * state.qdd  # (18)
+    lam = state.multipliers
+    size = max(1.0, float(np.abs(q).max(initial=0.0)))
+    phi, J = constraints.evaluate(q)
+    moved = np.inf
+    for _ in range(how.iterations):
+        qd = 2.0 / h * q + qd_hat  # (40)
+        qdd = 4.0 / h**2 * q + qdd_hat
+        residual = w * (M @ qdd + J.T @ lam - forces.forces(q, qd, values))  # (41)
+        K, C = forces.tangents(q, qd, values)
+        tangent = M + 0.5 * h * C + w * (K + constraints.curvature(q, lam))
+        step, growth = Bordered(tangent, J, w * alpha).solve(-residual, phi)
+        q = q + step
+        lam = lam + growth / w  # (39), after the solve: α (Φ + Φ_q Δq), the α Φ of the new pose
+        phi, J = constraints.evaluate(q)
+        moved = float(np.abs(step).max(initial=0.0))
+        if not np.isfinite(moved):
+            break
+        if moved <= how.tolerance * size and np.abs(phi).max(initial=0.0) <= how.tolerance * size * size:
+            qd, qdd = 2.0 / h * q + qd_hat, 4.0 / h**2 * q + qdd_hat
+            return _projected(system, state.t + h, q, qd, qdd, lam, J, h, values, alpha)
+    raise _not_converged(system, state.t + h, how, moved)
+
+
+def index3_steps(system: NaturalSystem, state: NaturalState, steps: Array, values: Array, how: Stabilisation) -> Array:
+    """q, q̇, q̈ and λ after each of the `steps` (K,), as rows (K, 3n + m), in one call of machine code.
+
+    `values` (K or 1, loads) are those of each step, or of all.
+    """
+    from veridyn.mechanics.natural.index3_kernel import index3_kernel  # loads the compiler, which not everybody needs
+
+    f = system.forces
+    loads = np.ascontiguousarray(f.weight[:-1] + values @ f.constant.T)
+    factors, turnings = np.ascontiguousarray(values[:, f.active]), np.ascontiguousarray(f.turning[f.active])
+    # Copies have one layout and may be written to: one compiled version serves every caller.
+    start = np.concatenate([state.q, state.qd, state.qdd, state.multipliers])
+    out = np.empty((len(steps), len(start)))
+    alpha, limit = how.alpha(system), how.iterations
+    tables, plan = system.tables, system.elimination
+    made, moved = index3_kernel(tables, plan, loads, factors, turnings, start, steps, alpha, how.tolerance, limit, out)
+    if moved:
+        raise _not_converged(system, state.t + float(steps[: made + 1].sum()), how, moved)
+    return out
+
+
+def _compiled_step(
+    system: NaturalSystem, state: NaturalState, h: float, values: Array, how: Stabilisation
+) -> NaturalState:
+    found = index3_steps(system, state, np.array([h], dtype=np.float64), values[None], how)[0]
+    n = system.n
+    return NaturalState(state.t + h, found[:n], found[n : 2 * n], found[2 * n : 3 * n], found[3 * n :])
+
+
+def _not_converged(system: NaturalSystem, t: float, how: Stabilisation, moved: float) -> SimulationError:
+    return SimulationError(
+        Fault(
+            f"the step to {t:.6g} s does not converge in {how.iterations} iterations.",
+            where=system.mechanism.name,
+            expected=f"a last change below {how.tolerance:.3g} of the mechanism's size",
+            found=f"{moved:.3g}",
+            hint="Try a smaller step, or look for a pose where the mechanism locks.",
+        )
+    )
+
+
+def _projected(
+    system: NaturalSystem,
+    t: float,
+    q: Array,
+    qd: Array,
+    qdd: Array,
+    lam: Array,
+    J: Array,
+    h: float,
+    values: Array,
+    alpha: float,
+) -> NaturalState:
+    K, C = system.forces.tangents(q, qd, values)
+    metric = system.mass + 0.5 * h * C + 0.25 * h * h * K
+    system_matrix = Bordered(metric, J, 0.25 * h * h * alpha)
+
+    def project(x: Array, target: Array) -> Array:
+        right, sigma, before = metric @ x, np.zeros(len(target)), np.inf
+        for _ in range(PROJECTIONS):
+            x, growth = system_matrix.solve(right - J.T @ sigma, -target)
+            open_by = float(np.abs(J @ x - target).max(initial=0.0))
+            if open_by <= CLOSED * max(1.0, float(np.abs(target).max(initial=0.0))) or open_by > 0.5 * before:
+                break
+            sigma, before = sigma + growth, open_by
+        return x
+
+    qd = project(qd, np.zeros(len(lam)))
+    qdd = project(qdd, -system.constraints.jacobian_rate(q, qd) @ qd)
+    return NaturalState(t, q, qd, qdd, lam)

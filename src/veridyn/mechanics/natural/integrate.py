@@ -1,0 +1,238 @@
+"""Motion of a mechanism in natural coordinates over time, by the trapezoidal rule, in any of four formulations.
+
+index3      positions from the index-3 augmented Lagrangian, velocities and accelerations projected; the default
+penalty     index-1 penalty; constraint errors of the order of 1/α stay
+augmented   index-1 augmented Lagrangian; what the integrator leaves open dies out with ω
+r_matrix    independent coordinates; positions and velocities of all others solved at every step
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError, Fault, Faults, SimulationError
+from veridyn.mechanics.natural.dynamics import NaturalState, Stabilisation, accelerations, natural_energy
+from veridyn.mechanics.natural.index3 import index3_step, index3_steps
+from veridyn.mechanics.natural.position import independent, position, velocity
+from veridyn.mechanics.natural.system import NaturalSystem
+from veridyn.progress import Progress, silent
+
+Array = NDArray[np.float64]
+Formulation = Literal["index3", "penalty", "augmented", "r_matrix"]
+FORMULATIONS = ("index3", "penalty", "augmented", "r_matrix")
+RUNAWAY = 1e6  # a repetition that moves the state by this many times its size will not come back
+PAYS = 20_000  # steps from which on compiling is quicker than not
+AT_ONCE = 1000  # steps in one call of machine code, at the least, where there are as many
+Loads = Callable[[float], Mapping[str, ArrayLike]]
+
+
+@dataclass(frozen=True)
+class NaturalMethod:
+    """How to integrate: the formulation, the longest step (s), how constraints are held, and the engine of the index-3 step.
+
+    "auto" compiles the step where a motion is long enough to pay for the few seconds that takes, and stays with NumPy for a single
+    :func:`natural_step`.
+    """
+
+    formulation: Formulation = "index3"
+    step: float = 1e-3
+    stabilisation: Stabilisation = field(default_factory=Stabilisation)
+    engine: Literal["auto", "numpy", "compiled"] = "auto"
+
+
+@dataclass(frozen=True, eq=False)
+class NaturalMotion:
+    """A simulated motion: (N, n) positions, velocities and accelerations in the order of `coordinates`, and (N, m) multipliers."""
+
+    coordinates: tuple[str, ...]
+    t: Array
+    q: Array
+    qd: Array
+    qdd: Array
+    multipliers: Array
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def state(self, k: int) -> NaturalState:
+        """One of its instants."""
+        return NaturalState(float(self.t[k]), self.q[k], self.qd[k], self.qdd[k], self.multipliers[k])
+
+    def column(self, coordinate: str) -> Array:
+        """The history (N,) of one coordinate."""
+        try:
+            return self.q[:, self.coordinates.index(coordinate)]
+        except ValueError:
+            raise DataError(
+                Fault(f"there is no coordinate '{coordinate}'.", expected="one of " + ", ".join(self.coordinates))
+            ) from None
+
+
+def natural_step(
+    system: NaturalSystem,
+    state: NaturalState,
+    h: float,
+    loads: Mapping[str, ArrayLike] | None = None,
+    method: NaturalMethod | None = None,
+) -> NaturalState:
+    """The state one step h later; `loads` are those at the end of the step. The primitive of every observer."""
+    how = method or NaturalMethod()
+    values = system.forces.load_values(loads)
+    if how.formulation == "index3":
+        engine = "compiled" if how.engine == "compiled" else "numpy"
+        return index3_step(system, state, h, values, how.stabilisation, engine)
+    return _fixed_point(system, state, h, values, how)
+
+
+def integrate_natural(
+    system: NaturalSystem,
+    t: ArrayLike,
+    start: NaturalState,
+    loads: Loads | None = None,
+    *,
+    method: NaturalMethod | None = None,
+    progress: Progress = silent,
+) -> NaturalMotion:
+    """The motion from a consistent state (:func:`~veridyn.mechanics.natural.dynamics.initial_state`), sampled at the times t.
+
+    Each interval of t is cut into equal steps no longer than the method's. `loads` gives the loads by name at a time; those it does
+    not name keep the model's value. A step that does not converge raises :class:`~veridyn.errors.SimulationError` with its time.
+    """
+    how = method or NaturalMethod()
+    clock = np.asarray(t, dtype=np.float64)
+    faults = Faults()
+    if clock.ndim != 1 or len(clock) < 2 or not (np.diff(clock) > 0).all():
+        faults.add("the times do not increase.", where="t", expected="at least two increasing times")
+    if how.formulation not in FORMULATIONS:
+        faults.add(
+            f"there is no formulation '{how.formulation}'.",
+            where="method",
+            expected="one of " + ", ".join(FORMULATIONS),
+        )
+    if not 0.0 < how.step < math.inf:
+        faults.add("a step needs its length.", where="method.step", expected="a positive time", found=f"{how.step}")
+    faults.raise_if_any(DataError, system.mechanism.name)
+    for part in ("q", "qd", "qdd"):
+        system.vector(getattr(start, part), part)
+    if how.engine == "auto" and (clock[-1] - clock[0]) / how.step > PAYS:
+        how = replace(how, engine="compiled")
+    state = NaturalState(float(clock[0]), start.q, start.qd, start.qdd, start.multipliers)
+    if how.formulation == "index3" and how.engine == "compiled":
+        return _compiled_motion(system, clock, state, loads, how, progress)
+    states = [state]
+    for begin, end in itertools.pairwise(clock.tolist()):
+        count, h = _cut(begin, end, how.step)
+        for k in range(1, count + 1):
+            time = begin + k * h
+            state = natural_step(system, state, h, None if loads is None else loads(time), how)
+        states.append(state)
+        progress("simulating", end - clock[0], clock[-1] - clock[0])
+    return NaturalMotion(
+        system.coordinates,
+        clock,
+        np.array([s.q for s in states]),
+        np.array([s.qd for s in states]),
+        np.array([s.qdd for s in states]),
+        np.array([s.multipliers for s in states]),
+    )
+
+
+def _cut(begin: float, end: float, longest: float) -> tuple[int, float]:
+    count = max(1, math.ceil((end - begin) / longest - 1e-9))
+    return count, (end - begin) / count
+
+
+def _compiled_motion(
+    system: NaturalSystem,
+    clock: Array,
+    state: NaturalState,
+    loads: Loads | None,
+    how: NaturalMethod,
+    progress: Progress,
+) -> NaturalMotion:
+    """The index-3 motion in few calls of machine code: loads depend on time alone and are asked for ahead."""
+    n, f = system.n, system.forces
+    rows = [np.concatenate([state.q, state.qd, state.qdd, state.multipliers])]
+    steps: list[float] = []
+    ends: list[int] = []
+    values: list[Array] = []
+    for begin, end in itertools.pairwise(clock.tolist()):
+        count, h = _cut(begin, end, how.step)
+        steps += [h] * count
+        ends.append(len(steps) - 1)
+        if loads is not None:
+            values += [f.load_values(loads(begin + k * h)) for k in range(1, count + 1)]
+        if len(steps) < AT_ONCE and end < clock[-1]:
+            continue
+        given = np.array(values) if values else f.values[None]
+        found = index3_steps(system, state, np.array(steps), given, how.stabilisation)
+        rows += list(found[ends])
+        x = found[-1]
+        state = NaturalState(end, x[:n], x[n : 2 * n], x[2 * n : 3 * n], x[3 * n :])
+        steps, ends, values = [], [], []
+        progress("simulating", end - clock[0], clock[-1] - clock[0])
+    all_ = np.array(rows)
+    q, qd, qdd, lam = (x.copy() for x in np.split(all_, [n, 2 * n, 3 * n], axis=1))
+    return NaturalMotion(system.coordinates, clock, q, qd, qdd, lam)
+
+
+def constraint_errors(system: NaturalSystem, motion: NaturalMotion) -> Array:
+    """The largest |Φ|, |Φ_q q̇| and |Φ_q q̈ + Φ̇_q q̇| at each instant, (N, 3)."""
+    rows = []
+    for q, qd, qdd in zip(motion.q, motion.qd, motion.qdd, strict=True):
+        phi, J = system.constraints.evaluate(q)
+        bend = system.constraints.jacobian_rate(q, qd) @ qd
+        rows.append([np.abs(x).max(initial=0.0) for x in (phi, J @ qd, J @ qdd + bend)])
+    return np.array(rows)
+
+
+def energy_history(system: NaturalSystem, motion: NaturalMotion) -> Array:
+    """Kinetic, gravity's and elastic energy at each instant (J), (N, 3)."""
+    found = [natural_energy(system, q, qd) for q, qd in zip(motion.q, motion.qd, strict=True)]
+    return np.array([[e.kinetic, e.gravity, e.elastic] for e in found])
+
+
+def _fixed_point(
+    system: NaturalSystem, state: NaturalState, h: float, values: Array, how: NaturalMethod
+) -> NaturalState:
+    """The trapezoidal rule (19, corrected) on accelerations, repeated until positions and velocities rest."""
+    stab, form = how.stabilisation, how.formulation
+    assert form != "index3"
+    names = independent(system, state.q) if form == "r_matrix" else ()
+    z = system.select(names)
+    q, qd = state.q + h * state.qd + 0.5 * h * h * state.qdd, state.qd + h * state.qdd
+    qdd, lam = state.qdd, state.multipliers
+    size = max(1.0, float(np.abs(q).max(initial=0.0)), float(np.abs(qd).max(initial=0.0)))
+    moved = np.inf
+    for _ in range(stab.iterations):
+        if form == "r_matrix":
+            q = position(system, dict(zip(names, q[z].tolist(), strict=True)), q)
+            qd = velocity(system, q, dict(zip(names, qd[z].tolist(), strict=True)))
+        qdd, lam = accelerations(system, q, qd, values, form, stabilisation=stab, multipliers=lam, independents=names)
+        new_qd = state.qd + 0.5 * h * (state.qdd + qdd)
+        new_q = state.q + h * state.qd + 0.25 * h * h * (state.qdd + qdd)
+        watched = z if form == "r_matrix" else np.arange(system.n)
+        moved = max(
+            float(np.abs(new_q - q)[watched].max(initial=0.0)), float(np.abs(new_qd - qd)[watched].max(initial=0.0))
+        )
+        if moved <= stab.tolerance * size:
+            return NaturalState(state.t + h, q, qd, qdd, lam)
+        if not moved < RUNAWAY * size:
+            break
+        q, qd = new_q, new_qd
+    raise SimulationError(
+        Fault(
+            f"the step to {state.t + h:.6g} s does not converge in {stab.iterations} iterations.",
+            where=system.mechanism.name,
+            expected=f"a last change below {stab.tolerance * size:.3g}",
+            found=f"{moved:.3g}",
+            hint="Try a smaller step, or the index3 formulation, which takes stiff springs.",
+        )
+    )

@@ -1,0 +1,399 @@
+"""A mechanism over independent coordinates: its state from a few numbers, the trapezoidal step, and exact derivatives of both.
+
+    z₁ = z₀ + h ż₀ + h²/4 (z̈₀ + z̈₁),    ż₁ = ż₀ + h/2 (z̈₀ + z̈₁),    z̈ = z̈(z, ż, u)
+
+solved by Newton's method with the exact ∂z̈/∂(z, ż), so that stiff springs do no harm. The derivative of the step is that of these
+equations, not of an approximation. All other coordinates follow from the position, then the velocity, then the acceleration problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError, Fault, Faults, ModelError, SimulationError, did_you_mean
+from veridyn.mechanics.compiled import compiled, kept
+from veridyn.mechanics.natural.position import independent, position, r_matrix
+from veridyn.mechanics.natural.rank import refuse_redundant
+from veridyn.mechanics.natural.system import NaturalSystem
+from veridyn.mechanics.natural.tangent import accelerate, close, differentiate
+from veridyn.mechanics.natural.terms import Tables, factor, solve
+
+Array = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+SETTLED = 1e-11  # of a step's last change, relative to the mechanism's size
+ITERATIONS = 30
+
+
+@dataclass(frozen=True, eq=False)
+class Instant:
+    """A pose with its rates, accelerations and multipliers, and the derivatives of all of them with respect to x = (z, ż, u).
+
+    `R` (n, f) = ∂q/∂z = ∂q̇/∂ż, `qd_z` (n, f) = ∂q̇/∂z, `qdd_x` (n, 2f + k), `multipliers_x` (m, 2f + k). `F` (2f, 2f + k): after a step, the
+    derivative of (z, ż) with respect to x before it.
+    """
+
+    q: Array
+    qd: Array
+    qdd: Array
+    multipliers: Array
+    R: Array
+    qd_z: Array
+    qdd_x: Array
+    multipliers_x: Array
+    F: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Minimal:
+    """A mechanism over the independent coordinates `names`; made by :func:`minimal`.
+
+    `unknown` names k forces whose values u come with the state: generalised forces on independent coordinates, or loads of the mechanism.
+    """
+
+    system: NaturalSystem
+    names: tuple[str, ...]
+    unknown: tuple[str, ...]
+    B: Array
+
+    @property
+    def f(self) -> int:
+        """The number of degrees of freedom."""
+        return len(self.names)
+
+    @cached_property
+    def z(self) -> Numbers:
+        return self.system.select(self.names).astype(np.int64)
+
+    @cached_property
+    def dependent(self) -> Numbers:
+        keep = np.ones(self.system.n, dtype=np.bool_)
+        keep[self.z] = False
+        return np.flatnonzero(keep).astype(np.int64)
+
+    def loads(self, given: Mapping[str, ArrayLike] | None = None) -> tuple[Array, Array]:
+        """Constant and turning generalised forces (n,), (n, n+1) of the known loads, for the calls below."""
+        forces = self.system.forces
+        values = forces.load_values(given)
+        turning = np.zeros((0, self.system.n + 1))
+        if len(forces.active):
+            turning = np.tensordot(values[forces.active], forces.turning[forces.active], axes=1)
+        return forces.weight[:-1] + forces.constant @ values, turning
+
+    def instant(
+        self, q: Array, z: Array, zd: Array, u: Array, loads: tuple[Array, Array], derivative: bool = True
+    ) -> Instant:
+        """The pose with these z and ż on the assembly of the pose q: position, then velocity, then acceleration problem.
+
+        Here and below, arrays of many states (N, …) make an instant of arrays (N, …).
+        """
+        return self._run(q, z, zd, u, 0.0, loads, derivative)
+
+    def step(
+        self, q: Array, z: Array, zd: Array, u: Array, h: float, loads: tuple[Array, Array], derivative: bool = True
+    ) -> Instant:
+        """The instant a time h later; `F` is the derivative of its (z, ż) with respect to (z, ż, u) here."""
+        return self._run(q, z, zd, u, float(h), loads, derivative)
+
+    def _run(
+        self, q: Array, z: Array, zd: Array, u: Array, h: float, loads: tuple[Array, Array], derivative: bool
+    ) -> Instant:
+        one = q.ndim == 1
+        load = loads[0] + u @ self.B.T if self.B.shape[1] else np.broadcast_to(loads[0], q.shape)
+        # The pose is written to, and one layout means that one compiled version serves every caller: copies, row by row.
+        state, *found = trapezoid(
+            self.system.tables,
+            self.z,
+            self.dependent,
+            _rows(load, one),
+            loads[1],
+            self.B,
+            _rows(q, one),
+            _rows(z, one),
+            _rows(zd, one),
+            h,
+            derivative,
+        )
+        if state == 0:
+            return Instant(*(x[0] for x in found)) if one else Instant(*found)
+        if state == 2:
+            raise SimulationError(
+                Fault(
+                    f"a step of {h:.6g} s does not converge in {ITERATIONS} iterations.",
+                    where=self.system.mechanism.name,
+                    hint="Try a smaller step, or look for a pose where the mechanism locks.",
+                )
+            )
+        raise self._singular(q) if h else self._unreachable(np.atleast_2d(q)[0], np.atleast_2d(z)[0])
+
+    def _singular(self, q: Array) -> SimulationError:
+        return SimulationError(
+            Fault(
+                "the independent coordinates do not determine the others here.",
+                where=self.system.mechanism.name,
+                expected=f"a pose away from where {', '.join(self.names)} lose their hold",
+                found="a singular pose" if np.isfinite(q).all() else "a pose that is not finite",
+                hint="Choose other independent coordinates.",
+            )
+        )
+
+    def _unreachable(self, q: Array, z: Array) -> DataError | SimulationError:
+        if not (np.isfinite(q).all() and np.isfinite(z).all()):
+            return self._singular(q)
+        wanted = ", ".join(f"{n} = {v:.6g}" for n, v in zip(self.names, z.tolist()))
+        here = ", ".join(f"{n} = {v:.6g}" for n, v in zip(self.names, q[self.z].tolist()))
+        return DataError(
+            Fault(
+                "the mechanism cannot reach this pose.",
+                where=self.system.mechanism.name,
+                expected="all constraints closed with " + wanted,
+                found="no closed pose on the way from " + here,
+                hint="Look at the correction that asks for it: a wild reading without a gate, or a start far from the truth.",
+            )
+        )
+
+
+def minimal(
+    system: NaturalSystem, q: Array, independents: Iterable[str] = (), unknown: Iterable[str] | None = ()
+) -> Minimal:
+    """`system` over independent coordinates that do at the pose q: those asked for, then added ones, then others.
+
+    `unknown`: names of independent coordinates or of loads whose force belongs to the state; None for one on every independent coordinate.
+    Redundant constraints are refused by name, and so is a set of coordinates that does not determine the others.
+    """
+    refuse_redundant(system, q)
+    asked = tuple(independents)
+    names = independent(system, q, asked)
+    if asked and set(names) != set(asked):
+        if len(asked) <= len(names):
+            r_matrix(system, q, asked)  # refuses those that do not determine the others, by name
+        raise ModelError(
+            Fault(
+                "these are not the independent coordinates.",
+                where=system.mechanism.name,
+                expected=f"{len(names)}, such as {', '.join(names)}",
+                found=", ".join(asked),
+            )
+        )
+    names = asked or names
+    forces = names if unknown is None else tuple(unknown)
+    table, columns, faults = system.forces, [], Faults()
+    for name in forces:
+        if name in names:
+            columns.append(np.eye(system.n)[system.mechanism.index(name)])
+        elif name in table.loads and table.loads[name].stop - table.loads[name].start == 1:
+            at = table.loads[name].start
+            if table.turning[at].any():
+                faults.add("a torque that turns with its body cannot be unknown.", where=f"load '{name}'")
+            columns.append(table.constant[:, at])
+        else:
+            faults.add(
+                f"'{name}' is neither an independent coordinate nor a load of one number.",
+                where=system.mechanism.name,
+                hint=did_you_mean(name, [*names, *table.loads]),
+            )
+    faults.raise_if_any(ModelError)
+    return Minimal(system, names, forces, np.ascontiguousarray(np.array(columns).reshape(-1, system.n).T))
+
+
+def start_of(
+    system: NaturalSystem, given: Mapping[str, float] | None = None, rates_: Mapping[str, float] | None = None
+) -> tuple[Array, Array]:
+    """A consistent pose and velocity from coordinates and rates by name; rates that are left out are zero."""
+    q = position(system, given)
+    names = independent(system, q, tuple(rates_ or ()))
+    R = r_matrix(system, q, names)
+    unknown = [n for n in rates_ or () if n not in names]
+    if unknown:
+        system.select(unknown)  # refuses a name that does not exist
+        raise DataError(
+            Fault(
+                f"the rate of '{unknown[0]}' follows from the others.",
+                where=system.mechanism.name,
+                expected=f"rates of at most {len(names)} independent coordinates, such as {', '.join(names)}",
+            )
+        )
+    return q, R @ np.array([float((rates_ or {}).get(n, 0.0)) for n in names])
+
+
+def _rows(x: Array, one: bool) -> Array:
+    return np.array(x[None] if one else x, dtype=np.float64, order="C")
+
+
+@compiled
+def _advance(
+    t: Tables,
+    z: Numbers,
+    dep: Numbers,
+    load: Array,
+    turning: Array,
+    B: Array,
+    target: Array,
+    rate: Array,
+    h: float,
+    derivative: bool,
+    q: Array,
+    qd: Array,
+    qdd: Array,
+    lam: Array,
+    R: Array,
+    qd_z: Array,
+    qdd_x: Array,
+    lam_x: Array,
+    F: Array,
+) -> int:
+    """One motion of :func:`trapezoid`, into the arrays from `q` on."""
+    n, m, f, u, a = len(q), len(dep), len(z), B.shape[1], len(t.places)
+    w = 0.25 * h * h
+    before, N, L = np.zeros((f, 2 * f + u)), np.empty((f, f)), np.zeros((2 * f, 2 * f))
+    J, AB, slopes, A = np.zeros((m, n)), np.empty(2 * a), np.zeros((2 * a, n)), np.empty((m, m))
+    MR, mass, x = np.empty((n, f)), np.empty((f, f)), np.empty(2 * f)
+    pivot, mass_pivot, L_pivot = (
+        np.empty(m, dtype=np.int64),
+        np.empty(f, dtype=np.int64),
+        np.empty(2 * f, dtype=np.int64),
+    )
+    N_pivot, a0, a1 = np.empty(f, dtype=np.int64), np.zeros(f), np.zeros(f)
+    aim, speed, change, size = np.empty(f), np.empty(f), np.empty(f), 1.0
+    for i in range(n):
+        size = max(size, abs(q[i]))
+    for pass_ in range(ITERATIONS + 1):  # the first is the instant itself
+        for c in range(f):
+            aim[c], speed[c] = target[c], rate[c]
+            if pass_ > 0:
+                aim[c] += h * rate[c] + w * (a0[c] + a1[c])
+                speed[c] += 0.5 * h * (a0[c] + a1[c])
+        if not close(t, z, dep, q, aim, J, AB, slopes, A, pivot, R, pass_ > 0):
+            return 1
+        for i in range(n):
+            s = 0.0
+            for c in range(f):
+                s += R[i, c] * speed[c]
+            qd[i] = s
+        good = accelerate(t, z, dep, load, turning, q, qd, AB, slopes, A, pivot, R, qdd, lam, MR, mass, mass_pivot)
+        if not good:
+            return 1
+        settled = pass_ == 0
+        if pass_ > 0:
+            for c in range(f):
+                change[c] = qdd[z[c]] - a1[c]
+            solve(N, N_pivot, change)
+            moved = 0.0
+            for c in range(f):
+                a1[c] += change[c]
+                moved = max(moved, 0.5 * h * abs(change[c]), w * abs(change[c]))
+            if not np.isfinite(moved):
+                return 1
+            settled = moved <= SETTLED * size
+        if settled and (derivative or (pass_ == 0 and h > 0.0)):
+            differentiate(
+                t,
+                z,
+                dep,
+                load,
+                turning,
+                B,
+                q,
+                qd,
+                AB,
+                slopes,
+                A,
+                pivot,
+                R,
+                qdd,
+                lam,
+                MR,
+                mass,
+                mass_pivot,
+                qd_z,
+                qdd_x,
+                lam_x,
+            )
+        if settled and (pass_ > 0 or h == 0.0):
+            break
+        if pass_ > 0:
+            continue
+        for c in range(f):
+            jerk = 0.0
+            for d in range(2 * f + u):
+                before[c, d] = qdd_x[z[c], d]
+            for d in range(f):
+                N[c, d] = (1.0 if c == d else 0.0) - w * before[c, d] - 0.5 * h * before[c, f + d]
+                jerk += before[c, d] * rate[d] + before[c, f + d] * qdd[z[d]]
+            a0[c] = qdd[z[c]]
+            a1[c] = a0[c] + h * jerk  # where the acceleration will be, to first order
+        if not factor(N, N_pivot):
+            return 1
+    else:
+        return 2
+    if derivative and h > 0.0:
+        for c in range(f):
+            for d in range(2 * f):
+                L[c, d] = -w * qdd_x[z[c], d] + (1.0 if c == d else 0.0)
+                L[f + c, d] = -0.5 * h * qdd_x[z[c], d] + (1.0 if f + c == d else 0.0)
+        if not factor(L, L_pivot):
+            return 1
+        for j in range(2 * f + u):
+            for c in range(f):
+                s = before[c, j] + (qdd_x[z[c], j] if j >= 2 * f else 0.0)
+                x[c] = w * s + (1.0 if j == c else 0.0) + (h if j == f + c else 0.0)
+                x[f + c] = 0.5 * h * s + (1.0 if j == f + c else 0.0)
+            solve(L, L_pivot, x)
+            for i in range(2 * f):
+                F[i, j] = x[i]
+    return 0
+
+
+@kept
+def trapezoid(
+    t: Tables,
+    z: Numbers,
+    dep: Numbers,
+    load: Array,
+    turning: Array,
+    B: Array,
+    q: Array,
+    target: Array,
+    rate: Array,
+    h: float,
+    derivative: bool,
+) -> tuple[int, Array, Array, Array, Array, Array, Array, Array, Array, Array]:
+    """From each pose near q (N, n) with z = `target`, ż = `rate` one step h on, or for h = 0 that instant itself.
+
+    First 0, or 1 at a singular pose, or 2 where a step does not settle; then (N, …) of q, q̇, q̈, λ, R, ∂q̇/∂z, ∂q̈/∂x, ∂λ/∂x and
+    ∂(z, ż)/∂x. `load` (N, n); q is written to.
+    """
+    many, n = q.shape
+    m, f, x = len(dep), len(z), 2 * len(z) + B.shape[1]
+    qd, qdd, lam, R = np.empty((many, n)), np.empty((many, n)), np.empty((many, m)), np.zeros((many, n, f))
+    qd_z, qdd_x, lam_x = np.zeros((many, n, f)), np.zeros((many, n, x)), np.zeros((many, m, x))
+    F, state = np.zeros((many, 2 * f, x)), 0
+    for k in range(many):
+        state = _advance(
+            t,
+            z,
+            dep,
+            load[k],
+            turning,
+            B,
+            target[k],
+            rate[k],
+            h,
+            derivative,
+            q[k],
+            qd[k],
+            qdd[k],
+            lam[k],
+            R[k],
+            qd_z[k],
+            qdd_x[k],
+            lam_x[k],
+            F[k],
+        )
+        if state != 0:
+            break
+    return state, q, qd, qdd, lam, R, qd_z, qdd_x, lam_x, F

@@ -1,0 +1,274 @@
+"""The terms of a mechanism's equations as machine code: constraints, what acts, and a small dense factorisation.
+
+The same equations as ``constraints.py`` and ``forces.py`` over the same tables. Everything is planned when these are made:
+patterns, sizes and constants of a mechanism never change, so one function serves all mechanisms and is compiled once in a process.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.mechanics.compiled import lean
+from veridyn.mechanics.natural.constraints import Constraints, Table
+from veridyn.mechanics.natural.forces import ForceTable
+
+Array = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+class _Forms(NamedTuple):
+    """A :class:`Table`: a compressed gather by rows, and the second derivatives one by one."""
+
+    rows: int
+    start: Numbers
+    source: Numbers
+    value: Array
+    row: Numbers
+    column: Numbers
+    bend_row: Numbers
+    bend_place: Numbers
+    bend_value: Array
+
+
+class Tables(NamedTuple):
+    """All constants of a mechanism, as the compiled step reads them."""
+
+    mass: Array
+    quadratic: _Forms
+    angles: _Forms
+    places: Numbers
+    struts: Array
+    strut_laws: Array
+    own: Numbers
+    own_laws: Array
+
+
+def tables_of(mass: Array, c: Constraints, f: ForceTable) -> Tables:
+    """The constants of a mechanism for the kernels."""
+    return Tables(
+        np.ascontiguousarray(mass),
+        _forms(c.quadratic),
+        _forms(c.angles),
+        c.places.astype(np.int64),
+        np.ascontiguousarray(f.struts),
+        np.ascontiguousarray(f.strut_laws),
+        f.own.astype(np.int64),
+        np.ascontiguousarray(f.own_laws),
+    )
+
+
+def _forms(t: Table) -> _Forms:
+    g = t.gather
+
+    def whole(x: object) -> Numbers:
+        return np.array(x, dtype=np.int64)
+
+    return _Forms(
+        t.rows,
+        whole(g.indptr),
+        whole(g.indices),
+        np.array(g.data, dtype=np.float64),
+        whole(t.row),
+        whole(t.column),
+        whole(t.bend_row),
+        whole(t.bend_place),
+        np.array(t.bend_value, dtype=np.float64),
+    )
+
+
+@lean
+def gather(f: _Forms, y: Array, values: Array, slopes: Array) -> None:
+    """Values and gradients of quadratic forms at y = (q, 1)."""
+    n = slopes.shape[1]
+    for i in range(f.rows):
+        values[i] = 0.0
+    for k in range(len(f.row)):
+        s = 0.0
+        for p in range(f.start[k], f.start[k + 1]):
+            s += f.value[p] * y[f.source[p]]
+        values[f.row[k]] += 0.5 * s * y[f.column[k]]
+        if f.column[k] < n:
+            slopes[f.row[k], f.column[k]] = s
+
+
+@lean
+def second(f: _Forms, qd: Array, out: Array) -> None:
+    """q̇ᵀ ∂²Φ/∂q² q̇ of each form."""
+    n = len(qd)
+    for i in range(f.rows):
+        out[i] = 0.0
+    for k in range(len(f.bend_row)):
+        p = f.bend_place[k]
+        out[f.bend_row[k]] += f.bend_value[k] * qd[p // n] * qd[p % n]
+
+
+@lean
+def constraints_at(t: Tables, q: Array, y: Array, phi: Array, J: Array, AB: Array, slopes: Array) -> None:
+    """Φ and Φ_q; A, B and their gradients are left in `AB` and `slopes`."""
+    n, a = len(q), len(t.places)
+    k = len(phi) - a
+    for i in range(n):
+        y[i] = q[i]
+    y[n] = 1.0
+    gather(t.quadratic, y, phi, J)
+    if a == 0:
+        return
+    gather(t.angles, y, AB, slopes)
+    for i in range(a):
+        p = t.places[i]
+        s, c = np.sin(q[p]), np.cos(q[p])
+        phi[k + i] = s * AB[2 * i] - c * AB[2 * i + 1]
+        for j in range(n):
+            J[k + i, j] = s * slopes[2 * i, j] - c * slopes[2 * i + 1, j]
+        J[k + i, p] += c * AB[2 * i] + s * AB[2 * i + 1]
+
+
+@lean
+def drift(t: Tables, q: Array, qd: Array, AB: Array, slopes: Array, out: Array) -> None:
+    """Φ̇_q q̇, after :func:`constraints_at` at the same q."""
+    a = len(t.places)
+    k = len(out) - a
+    second(t.quadratic, qd, out)
+    if a == 0:
+        return
+    for i in range(a):
+        p = t.places[i]
+        s, c, w = np.sin(q[p]), np.cos(q[p]), qd[p]
+        A, B, Ad, Bd = AB[2 * i], AB[2 * i + 1], 0.0, 0.0
+        for j in range(len(qd)):
+            Ad += slopes[2 * i, j] * qd[j]
+            Bd += slopes[2 * i + 1, j] * qd[j]
+        out[k + i] = 2.0 * w * (c * Ad + s * Bd) + w * w * (c * B - s * A)
+    f, n = t.angles, len(qd)
+    for j in range(len(f.bend_row)):
+        i, p = f.bend_row[j] // 2, f.bend_place[j]
+        x = q[t.places[i]]
+        weight = np.sin(x) if f.bend_row[j] % 2 == 0 else -np.cos(x)
+        out[k + i] += weight * f.bend_value[j] * qd[p // n] * qd[p % n]
+
+
+@lean
+def curvature(t: Tables, q: Array, lam: Array, AB: Array, slopes: Array, scale: float, out: Array) -> None:
+    """Add scale ∂(Φ_qᵀ λ)/∂q, after :func:`constraints_at` at the same q."""
+    n, a = len(q), len(t.places)
+    k = len(lam) - a
+    f = t.quadratic
+    for j in range(len(f.bend_row)):
+        out[f.bend_place[j] // n, f.bend_place[j] % n] += scale * f.bend_value[j] * lam[f.bend_row[j]]
+    if a == 0:
+        return
+    f = t.angles
+    for j in range(len(f.bend_row)):
+        i = f.bend_row[j] // 2
+        x = q[t.places[i]]
+        weight = np.sin(x) if f.bend_row[j] % 2 == 0 else -np.cos(x)
+        out[f.bend_place[j] // n, f.bend_place[j] % n] += scale * f.bend_value[j] * lam[k + i] * weight
+    for i in range(a):
+        p = t.places[i]
+        s, c, w = np.sin(q[p]), np.cos(q[p]), scale * lam[k + i]
+        for j in range(n):
+            mixed = w * (c * slopes[2 * i, j] + s * slopes[2 * i + 1, j])
+            out[p, j] += mixed
+            out[j, p] += mixed
+        out[p, p] += w * (c * AB[2 * i + 1] - s * AB[2 * i])
+
+
+@lean
+def acting(
+    t: Tables, load: Array, turning: Array, q: Array, qd: Array, wk: float, wc: float, Q: Array, T: Array, way: Array
+) -> None:
+    """Q, and T = M + wk K + wc C; `way` (5, 3) is room for one strut."""
+    n = len(q)
+    for i in range(n):
+        Q[i] = load[i]
+        for j in range(n):
+            T[i, j] = t.mass[i, j]
+    if len(turning):
+        for i in range(n):
+            for j in range(n):
+                Q[i] += turning[i, j] * q[j]
+                T[i, j] -= wk * turning[i, j]
+            Q[i] += turning[i, n]
+    for i in range(len(t.own)):
+        p = t.own[i]
+        Q[p] -= t.own_laws[0, i] * (q[p] - t.own_laws[1, i]) + t.own_laws[2, i] * qd[p]
+        T[p, p] += wk * t.own_laws[0, i] + wc * t.own_laws[2, i]
+    if len(t.struts) == 0:
+        return
+    dim = t.struts.shape[1]
+    u, v, inner = way[0], way[1], way[2:]
+    for e in range(len(t.struts)):
+        k, rest, c = t.strut_laws[0, e], t.strut_laws[1, e], t.strut_laws[2, e]
+        length, rate = 0.0, 0.0
+        for a in range(dim):
+            u[a], v[a] = t.struts[e, a, n], 0.0
+            for j in range(n):
+                u[a] += t.struts[e, a, j] * q[j]
+                v[a] += t.struts[e, a, j] * qd[j]
+            length += u[a] * u[a]
+        length = np.sqrt(length)
+        for a in range(dim):
+            u[a] /= length
+            rate += u[a] * v[a]
+        f = k * (length - rest) + c * rate
+        for a in range(dim):
+            for b in range(dim):
+                inner[a, b] = (wk * (k - f / length) + wc * c) * u[a] * u[b] + wk * c * u[a] * (
+                    v[b] - rate * u[b]
+                ) / length
+            inner[a, a] += wk * f / length
+        for i in range(n):
+            for a in range(dim):
+                d = t.struts[e, a, i]
+                if d != 0.0:
+                    Q[i] -= d * u[a] * f
+                    for b in range(dim):
+                        for j in range(n):
+                            T[i, j] += d * inner[a, b] * t.struts[e, b, j]
+
+
+@lean
+def factor(B: Array, pivot: Numbers) -> bool:
+    """LU with row pivoting, in place; False where a pivot is zero or not finite."""
+    size = len(B)
+    for k in range(size):
+        best, p = abs(B[k, k]), k
+        for i in range(k + 1, size):
+            if abs(B[i, k]) > best:
+                best, p = abs(B[i, k]), i
+        if not (best > 0.0 and np.isfinite(best)):
+            return False
+        pivot[k] = p
+        if p != k:
+            for j in range(size):
+                B[k, j], B[p, j] = B[p, j], B[k, j]
+        inverse = 1.0 / B[k, k]
+        for i in range(k + 1, size):
+            if B[i, k] != 0.0:
+                B[i, k] *= inverse
+                s = B[i, k]
+                for j in range(k + 1, size):
+                    B[i, j] -= s * B[k, j]
+    return True
+
+
+@lean
+def solve(B: Array, pivot: Numbers, x: Array) -> None:
+    size = len(B)
+    for k in range(size):
+        p = pivot[k]
+        if p != k:
+            x[k], x[p] = x[p], x[k]
+    for i in range(size):
+        s = x[i]
+        for j in range(i):
+            s -= B[i, j] * x[j]
+        x[i] = s
+    for i in range(size - 1, -1, -1):
+        s = x[i]
+        for j in range(i + 1, size):
+            s -= B[i, j] * x[j]
+        x[i] = s / B[i, i]

@@ -1,0 +1,1 @@
+"""A car in all detail, driven along a road."""

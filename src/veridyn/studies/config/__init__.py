@@ -1,0 +1,1 @@
+"""Study files: their settings, their text and their reference."""

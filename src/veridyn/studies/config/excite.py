@@ -1,0 +1,130 @@
+"""The settings of ``kind: excite``: from a model and its limits to a motion that tells the most about its parameters."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from veridyn.studies.config.identify import ModelSettings
+from veridyn.studies.config.study import Number, Settings, StudyFile
+
+Ends = tuple[Number, Number]
+Three = tuple[Number, Number, Number]
+
+
+class RangeSettings(Settings):
+    """What one coordinate may do; what is left out has no limit."""
+
+    range: Ends | None = None
+    """Least and largest position, rad or m."""
+    speed: Number | None = Field(default=None, gt=0.0)
+    """Largest speed, rad/s or m/s."""
+    acceleration: Number | None = Field(default=None, gt=0.0)
+    """Largest acceleration, rad/s^2 or m/s^2."""
+
+
+class BoxSettings(Settings):
+    """A box in the frame of the ground."""
+
+    low: Three
+    """Least x, y and z, m."""
+    high: Three
+    """Largest x, y and z, m."""
+
+
+class ClearanceSettings(Settings):
+    """Two points that keep a distance."""
+
+    body: str
+    """One body."""
+    other: str
+    """The other body."""
+    distance: Number = Field(gt=0.0)
+    """Least distance, m."""
+    point: Three = (0.0, 0.0, 0.0)
+    """Point of the one body, in its frame, m."""
+    other_point: Three = (0.0, 0.0, 0.0)
+    """Point of the other body, in its frame, m."""
+
+
+class LimitSettings(Settings):
+    """What the machine may do."""
+
+    actuators: dict[str, RangeSettings] = Field(default_factory=dict)
+    """Actuated coordinate → its limits; from the limits of a URDF where it is left out."""
+    coordinates: dict[str, RangeSettings] = Field(default_factory=dict)
+    """Designed coordinate → its limits, where these are not the actuators (a platform's pose)."""
+    force: dict[str, Number] = Field(default_factory=dict)
+    """Actuated coordinate → largest force, N or N*m, by the model's own parameters; none, or one for each."""
+    workspace: dict[str, BoxSettings] = Field(default_factory=dict)
+    """Body → box that its origin stays in."""
+    clearances: tuple[ClearanceSettings, ...] = ()
+    """Distances within the machine."""
+
+
+class MotionSettings(Settings):
+    """The motion that is designed."""
+
+    kind: Literal["fourier", "spline"] = "fourier"
+    """A finite Fourier series, or periodic B-splines."""
+    harmonics: int = Field(default=5, ge=1)
+    """Of a Fourier series."""
+    points: int = Field(default=16, ge=6)
+    """Control points of a spline."""
+    frequency: Number | Ends = 0.1
+    """Of the motion, Hz; two numbers are the ends between which it is chosen."""
+    at: tuple[str, ...] = ()
+    """Coordinates that are designed, for a machine with loops; the actuated ones if left out."""
+    centre: dict[str, Number] = Field(default_factory=dict)
+    """Designed coordinate → where starts are made about; the middle of the ranges if left out."""
+
+
+class NoiseSettings(Settings):
+    """Noise of the measured forces, for the predicted deviations."""
+
+    sigma: dict[str, Number] = Field(default_factory=dict)
+    """Row → standard deviation, N or N*m; 1 where left out."""
+    correlation: Number = Field(default=0.0, gt=-1.0, lt=1.0)
+    """Between any two rows."""
+    memory: Number = Field(default=0.0, gt=-1.0, lt=1.0)
+    """From one sample to the next."""
+
+
+class SearchSettings(Settings):
+    """How hard to look."""
+
+    criterion: Literal["d", "a", "e", "condition"] = "d"
+    """D-, A- or E-optimal, or the condition number of the regressor."""
+    starts: int = Field(default=8, ge=1)
+    """Random motions to start from; the best result is kept."""
+    iterations: int = Field(default=200, ge=1)
+    """Steps of each search, at most."""
+
+
+class ExciteFile(StudyFile):
+    """A motion designed for identification: what to run, and how well each parameter will be known."""
+
+    kind: Literal["excite"] = "excite"  # pyright: ignore[reportIncompatibleVariableOverride]
+    """What is done."""
+    name: str = Field(default="excitation", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    """Name of the run folder, which gets a number."""
+    model: ModelSettings
+    rows: Literal["all"] | tuple[str, ...] = "all"
+    """Rows that are measured."""
+    limits: LimitSettings = LimitSettings()
+    motion: MotionSettings = MotionSettings()
+    noise: NoiseSettings = NoiseSettings()
+    search: SearchSettings = SearchSettings()
+    rate: Number = Field(default=100.0, gt=0.0)
+    """Of the controller and the log, Hz."""
+    periods: int = Field(default=10, ge=1)
+    """Periods to record."""
+    accept: dict[str, Number] = Field(default_factory=dict)
+    """Largest deviation that will do, by name of a base parameter: missed ones are told, exit code 1."""
+
+    @model_validator(mode="after")
+    def _possible(self) -> ExciteFile:
+        if isinstance(self.motion.frequency, tuple) and not self.motion.frequency[0] < self.motion.frequency[1]:
+            raise ValueError("two frequencies, the lower one first")
+        return self

@@ -1,0 +1,323 @@
+"""The settings of ``kind: identify``: from a model and logs to judged parameters."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from veridyn.errors import did_you_mean
+from veridyn.model.elements import KINDS
+from veridyn.studies.config.study import Number, Settings, StudyFile
+
+Ends = tuple[Number, Number]
+
+
+def _element_kind(kind: str) -> str:
+    if kind not in KINDS:
+        raise ValueError(f"'{kind}' is no kind of element. {did_you_mean(kind, list(KINDS))}.")
+    return kind
+
+
+class ElementSettings(Settings):
+    """One element to add to the model, or one for each coordinate."""
+
+    kind: Annotated[str, AfterValidator(_element_kind), Field(json_schema_extra={"enum": list(KINDS)})]
+    """What it is: damper, coulomb, offset, spring, inertia, drive_gain, … as in model files."""
+    on: str | dict[str, Number] = "each"
+    """A coordinate, a combination {q5: 1, q6: 1}, or each: one for every coordinate."""
+    value: Number | None = None
+    """What is believed of its parameter."""
+    name: str = ""
+    """Name of its parameter; made of kind and coordinate if left out."""
+    signal: str = ""
+    """The signal a drive gain multiplies: the column signal.NAME; with on: each, * stands for the coordinate."""
+    unit: str = ""
+    """If it is not the usual one."""
+    speed: Number | None = None
+    """Of a Stribeck curve: the speed at which half of it is left."""
+
+
+class TransmissionSettings(Settings):
+    """Motors that drive the joints: q = T q_motor, or ratios for motors that drive one joint each."""
+
+    ratios: dict[str, Number] = Field(default_factory=dict)
+    """Coordinate → turns of its motor for one of the joint; the motor is called as the coordinate."""
+    motors: tuple[str, ...] = ()
+    """Names of coupled motors."""
+    joints: tuple[str, ...] = ()
+    """Coordinates they drive, as many."""
+    matrix: tuple[tuple[Number, ...], ...] = ()
+    """Rows of T: coordinates from motor angles."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> TransmissionSettings:
+        if bool(self.ratios) == bool(self.matrix):
+            raise ValueError("either ratios, or motors, joints and matrix")
+        if 0.0 in self.ratios.values():
+            raise ValueError("ratios that are not zero")
+        return self
+
+
+def _named(value: Any) -> Any:
+    return dict.fromkeys(value) if isinstance(value, list | tuple) else value
+
+
+class ModelSettings(Settings):
+    """The machine."""
+
+    file: str
+    """Model file (.yaml) or URDF file, beside the study file; ${NAME} stands for a variable of the environment."""
+    gravity: tuple[Number, Number, Number] | None = None
+    """Acceleration in the frame of the ground, m/s^2, in place of the model's."""
+    base: Literal["fixed", "free"] = "fixed"
+    """Of a URDF: does the root stand on the ground, or move?"""
+    impossible: Literal["refuse", "warn"] = "refuse"
+    """Of a URDF: what to do about inertias that no body can have."""
+    priors: Literal["keep", "forget"] = "keep"
+    """Whether the inertias and friction of the file are believed, or nothing is."""
+    elements: tuple[ElementSettings, ...] = ()
+    """Friction and the like, added to what the model has."""
+    transmission: TransmissionSettings | None = None
+    """Gears and couplings, where motors are measured, in place of the model's."""
+    known: Annotated[dict[str, Number | None], BeforeValidator(_named)] = Field(default_factory=dict)
+    """Parameters that are known: a list of names, or {name: value}."""
+    asked: tuple[str, ...] = ()
+    """Parameters that are asked although the model says they are known."""
+
+
+def _column(value: Any) -> Any:
+    """ "speed [deg/s]" is short for {column: speed, unit: deg/s}."""
+    if isinstance(value, str):
+        head, bracket, rest = value.rpartition("[")
+        if bracket and rest.endswith("]"):
+            return {"column": head.strip(), "unit": rest[:-1].strip()}
+        return {"column": value}
+    return value
+
+
+class ColumnSettings(Settings):
+    """A column of the files; short: "name [unit]"."""
+
+    column: str
+    """Its name in the file."""
+    unit: str = ""
+    """Its unit; it may also stand in the file's header."""
+    times: str | Number = 1.0
+    """What turns it into the channel: a number, or a quantity such as "0.07 N*m/A" (a torque constant)."""
+
+
+Column = Annotated[ColumnSettings, BeforeValidator(_column)]
+
+
+class PartSettings(Settings):
+    """One file of a log that is spread over several."""
+
+    header: tuple[str, ...] = ()
+    """Names of the columns of a text file that has no header row; "" skips one."""
+    interleaved: bool = False
+    """The file has one column, and the values of a sample stand below each other in the order of header."""
+    time: str = ""
+    """Its own clock, "t [s]"; without one its rows belong to those of the part that has one."""
+    delimiter: str | None = None
+    """What separates columns; found by itself if left out."""
+    decimal: str = "."
+    """The decimal mark."""
+
+
+class TableSettings(Settings):
+    """How the columns of a file become channels."""
+
+    time: str = "t [s]"
+    """The column of times and its unit."""
+    columns: dict[str, Column]
+    """Channel → column."""
+    header: tuple[str, ...] = ()
+    """Names of the columns of a text file that has no header row; "" skips one."""
+    delimiter: str | None = None
+    """What separates columns; found by itself if left out."""
+    decimal: str = "."
+    """The decimal mark."""
+
+
+class LogSettings(TableSettings):
+    """What the files hold."""
+
+    columns: dict[str, Column]
+    """Channel → column. Channels: q.C, qd.C, qdd.C and force.C of a coordinate C, q_motor.M and force_motor.M of a motor,
+    signal.S of what a drive gain multiplies, base.omega.x …, base.acceleration.x …, wrench.BODY.fx …"""
+    parts: dict[str, PartSettings] = Field(default_factory=dict)
+    """Where a log is spread over several files: part → how that file is read."""
+    block: int | None = Field(default=None, ge=1000)
+    """Rows read at a time, for CSV and Parquet logs that do not fit the memory; checks, cut-off and pictures then rest on the first
+    block of each log, and gaps, resets and missing values are refused."""
+
+
+def _recording(value: Any) -> Any:
+    return {"file": value} if isinstance(value, str) else value
+
+
+class RecordingSettings(Settings):
+    """One log, or a share of one; short: the name of its file."""
+
+    file: str = ""
+    """Its file: .csv (or any text), .parquet, .mat, .npz."""
+    files: dict[str, str] = Field(default_factory=dict)
+    """Its files by part, where it is spread over several."""
+    share: Ends = (0.0, 1.0)
+    """What is taken of it, as shares of its time: [0, 0.7] is the first 70 %. Logs are filtered whole and then shared out."""
+    start: Number | None = None
+    """Time from which it is taken, s, on the log's clock."""
+    end: Number | None = None
+    """Time up to which it is taken, s."""
+    speeds: Ends = (0.0, 1.0)
+    """What is used of it by speed ‖q̇‖, as shares of its samples from the slowest to the fastest: [0, 0.5] is the slow half."""
+    drop: dict[str, tuple[Ends, ...]] = Field(default_factory=dict)
+    """Row → spans [from, to] in s, on the log's clock, that this row leaves out."""
+
+    @model_validator(mode="after")
+    def _one_of(self) -> RecordingSettings:
+        if bool(self.file) == bool(self.files):
+            raise ValueError("either file or files")
+        for name in ("share", "speeds"):
+            low, high = getattr(self, name)
+            if not 0.0 <= low < high <= 1.0:
+                raise ValueError(f"{name}: two numbers from 0 to 1, the second larger")
+        return self
+
+
+Recording = Annotated[RecordingSettings, BeforeValidator(_recording)]
+
+
+class ClockSettings(Settings):
+    """What is done about clocks that are not as they should be; what is found is always said."""
+
+    duplicates: Literal["refuse", "drop"] = "refuse"
+    """Stamps that repeat: refuse the log, or keep the first sample of each time."""
+    backwards: Literal["refuse", "cut"] = "refuse"
+    """A clock that was reset: refuse the log, or cut it into pieces there."""
+    gaps: Literal["cut", "bridge", "refuse"] = "cut"
+    """Spans without samples longer than max_gap: cut the log into pieces there, bridge them by interpolation, or refuse."""
+    max_gap: Number | None = None
+    """Longest span that interpolation may bridge in any case, s; five steps of the clock or 0.02 s, the longer, if left out."""
+    delays: Literal["report", "correct", "ignore"] = "report"
+    """Delays of force channels against the motion: say, also take them out, or do not look."""
+
+
+class ValueSettings(Settings):
+    """What is done about values that are not as they should be; what is found is always said."""
+
+    missing: Literal["refuse", "cut"] = "refuse"
+    """Empty cells and NaN: refuse the log, or cut it there."""
+    spikes: Literal["repair", "keep", "refuse"] = "repair"
+    """Samples that stand out alone: replace them by their neighbours, keep them, or refuse the log."""
+    standstill: Literal["keep", "drop"] = "keep"
+    """Spans of a second and more in which a joint rests: keep them, or leave them out of the row of that joint, where friction may be
+    anything."""
+    dead: Literal["refuse", "warn"] = "refuse"
+    """A channel that never changes: refuse the log, or only say so."""
+
+
+class SignalSettings(Settings):
+    """From the log to a motion."""
+
+    rate: Number | Literal["auto"] = "auto"
+    """Rate of the common clock, Hz; auto: that of the log."""
+    lowpass: Number | Literal["auto", "none"] = "auto"
+    """Cut-off of the zero-phase low-pass of positions, Hz; auto: the study proposes one from the training logs."""
+    order: int = Field(default=4, ge=1, le=12)
+    """Its order, for one pass."""
+    candidates: tuple[Number, ...] = ()
+    """Cut-offs that auto tries, Hz; from 1 to 40 % of the rate if left out."""
+    derivative: Literal["compensated", "central"] = "compensated"
+    """How rates are differentiated."""
+    measured_rates: bool = False
+    """Whether measured speeds and accelerations are used; otherwise they are only checked."""
+    trim: Number | Literal["auto"] = "auto"
+    """Seconds left out at both ends of each piece of a log, where filters know less; auto: two periods of the cut-off at ends
+    that are in motion, nothing at ends at rest."""
+    interpolation: Literal["cubic", "linear", "pchip"] = "cubic"
+    """How channels are brought to the common clock."""
+
+
+class SamplingSettings(Settings):
+    """From samples to equations."""
+
+    filter: Number | Literal["same", "none"] = "same"
+    """Low-pass of columns and measured forces, in parallel, Hz; same: that of the positions."""
+    order: int | None = None
+    """Its order; that of the positions if left out."""
+    decimate: int | Literal["auto"] = "auto"
+    """One equation in so many is kept; auto: as many as the filter leaves news in."""
+    dead_zone: Number | dict[str, Number] = 0.0
+    """Speed below which a row leaves out its samples, one for all or row → speed: dry friction is not sign(speed) there."""
+    trim: int = Field(default=0, ge=0)
+    """Samples left out at both ends of each piece."""
+
+
+class EstimatorSettings(Settings):
+    """How parameters are estimated."""
+
+    name: str = "wls"
+    """ols, wls, robust, map, consistent, …"""
+    covariance: Literal["white", "hac"] = "white"
+    """Deviations for residuals that are white, or that remember."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """Settings of that estimator."""
+    trust: bool = False
+    """Of an estimator with a prior: choose how far to trust it within the training logs, where their slower samples are fitted and
+    their faster ones tried; needs sampling: {filter: none}."""
+
+
+class AcceptSettings(Settings):
+    """Limits that the result must keep; the exit code is 1 where it misses one."""
+
+    training_percent: Number | None = None
+    """Largest relative error over all rows on the training logs."""
+    validation_percent: Number | None = None
+    """Largest relative error over all rows on the validation logs."""
+    row_percent: dict[str, Number] = Field(default_factory=dict)
+    """Row → largest relative error on the validation logs."""
+    base_parameters: int | None = None
+    """Number of base parameters that must be found."""
+    condition: Number | None = None
+    """Largest condition number."""
+    well_identified: int | None = None
+    """Least number of parameters with a deviation below 10 %."""
+    suspicions: int | None = None
+    """Most suspicions that the checks may raise."""
+
+
+class OutputSettings(Settings):
+    """What is written besides result and report."""
+
+    model: bool = True
+    """Write the identified model back: as a model file, and as URDF where the model was one."""
+    infeasible: Literal["refuse", "write"] = "refuse"
+    """Whether parameters that no body of matter can have may be exported."""
+    essential: bool = True
+    """Look for parameters that zero would serve as well."""
+
+
+class IdentifyFile(StudyFile):
+    """Parameters of a machine from logs, judged on data they have not seen."""
+
+    kind: Literal["identify"] = "identify"  # pyright: ignore[reportIncompatibleVariableOverride]
+    """What is done: veridyn identify runs it."""
+    model: ModelSettings
+    log: LogSettings
+    training: tuple[Recording, ...] = Field(min_length=1)
+    """Logs to learn from."""
+    validation: tuple[Recording, ...] = ()
+    """Logs to be judged by; without any, the last 30 % of each training log are kept for it."""
+    clock: ClockSettings = ClockSettings()
+    values: ValueSettings = ValueSettings()
+    signals: SignalSettings = SignalSettings()
+    sampling: SamplingSettings = SamplingSettings()
+    rows: str | tuple[str, ...] = "all"
+    """Equations that are used: all, joints, base, actuated, or a list of names."""
+    estimator: EstimatorSettings = EstimatorSettings()
+    checks: bool = True
+    """Look for swapped and turned columns, wrong units, wrong gravity and the like."""
+    accept: AcceptSettings = AcceptSettings()
+    output: OutputSettings = OutputSettings()

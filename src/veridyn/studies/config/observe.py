@@ -1,0 +1,143 @@
+"""The settings of ``kind: observe``: from a mechanism and a log of its sensors to states with bands and virtual sensors."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from veridyn.observe.filter import Late
+from veridyn.observe.virtual import Kind
+from veridyn.studies.config.identify import Column, Ends, TableSettings
+from veridyn.studies.config.study import Number, Settings, StudyFile
+
+Size = Number | dict[str, Number]
+
+
+class ObservedLogSettings(TableSettings):
+    """The log: its file, and what its columns hold."""
+
+    file: str
+    """Its file: .csv (or any text), .parquet, .mat, .npz; ${NAME} stands for a variable of the environment."""
+    columns: dict[str, Column]
+    """Output of a sensor → column "name [unit]"; a load of the mechanism → column of a force that is known."""
+    start: Number | None = None
+    """Time from which it is taken, s, on the log's clock."""
+    end: Number | None = None
+    """Time up to which it is taken, s."""
+
+
+class FilterSettings(Settings):
+    """What observes."""
+
+    name: Literal["error_ekf", "error_ekf_force", "ekf", "ukf", "smoother"] = "ekf"
+    """The filter; ekf first, smoother where the log is complete."""
+    unknown: tuple[str, ...] | None = None
+    """Independent coordinates or loads whose force is estimated; one on each independent coordinate if left out."""
+    independents: tuple[str, ...] = ()
+    """Coordinates that the states are made of; chosen by itself if left out."""
+    gate: Number | None = Field(default=None, gt=0.0, lt=1.0)
+    """Probability that an honest reading passes; every reading does if left out."""
+    frozen_after: int | None = Field(default=None, ge=1)
+    """So many repeats of one number mean that a sensor hangs; never, if left out."""
+    late: Late = "use"
+    """Readings of sensors with a delay: use them at their stamp, drop them, or rewind as a running program would."""
+    horizon: Number | None = Field(default=None, gt=0.0)
+    """How far rewind goes back, s; without end if left out."""
+    step: Number = Field(default=0.01, gt=0.0)
+    """Longest step of the integration, s."""
+
+
+class UnsureSettings(Settings):
+    """How far model and sensors are trusted; each one number for all, or a number by name. Without any density, the one under which the
+    first thousand samples are most likely is taken."""
+
+    force: Size | None = None
+    """Density of the walk of unknown forces, (N or N*m)^2/s."""
+    acceleration: Size | None = None
+    """Density of white acceleration, (unit/s^2)^2/Hz."""
+    position: Size | None = None
+    """Density of the walk of the coordinates, unit^2/s."""
+    start: Size = 1.0
+    """Deviation of the independent coordinates at the start, rad or m."""
+    start_rate: Size = 1.0
+    """Deviation of their rates at the start."""
+    start_force: Size = 0.0
+    """Deviation of the unknown forces at the start, N or N*m."""
+    sensors: dict[str, Number] = Field(default_factory=dict)
+    """Sensor → deviation of its noise, in place of the mechanism's."""
+
+    @property
+    def tuned(self) -> bool:
+        """Whether the log chooses the density."""
+        return self.force is None and self.acceleration is None and self.position is None
+
+
+class StartSettings(Settings):
+    """Where the model starts; what is left out is as the mechanism file has it, and at rest."""
+
+    coordinates: dict[str, Number] = Field(default_factory=dict)
+    """Coordinate → its value, rad or m."""
+    rates: dict[str, Number] = Field(default_factory=dict)
+    """Independent coordinate → its rate, rad/s or m/s."""
+
+
+class PlaceSettings(Settings):
+    """A place on a body."""
+
+    body: str
+    """The body."""
+    at: tuple[Number, ...]
+    """Where on it, in its frame, m."""
+    axis: tuple[Number, ...] = ()
+    """Direction of a sensor's first axis, in the body's frame."""
+    side: tuple[Number, ...] = ()
+    """Direction that fixes its second axis."""
+
+
+class VirtualSettings(Settings):
+    """A quantity that nobody measures."""
+
+    kind: Kind
+    """What it is."""
+    on: str | tuple[str, str] | PlaceSettings
+    """Coordinate, point, place {body, at}, spring or damper; of a reaction a joint, or [body, point]."""
+
+
+class AcceptSettings(Settings):
+    """What is accepted; a missed limit is told, exit code 1."""
+
+    nis: Ends | None = None
+    """Least and largest mean of the normalised innovations squared; 1 is ideal."""
+    share_white: Number | None = Field(default=None, ge=0.0, le=1.0)
+    """Least share of the sensors' outputs with white innovations."""
+    rejected: int | None = Field(default=None, ge=0)
+    """Most readings that are not used."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> AcceptSettings:
+        if self.nis is not None and not self.nis[0] < self.nis[1]:
+            raise ValueError("two limits of nis, the lower one first")
+        return self
+
+
+class ObserveFile(StudyFile):
+    """A mechanism observed: states with deviations, and sensors that nobody mounted, from a log."""
+
+    kind: Literal["observe"] = "observe"  # pyright: ignore[reportIncompatibleVariableOverride]
+    """What is done."""
+    name: str = Field(default="observation", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    """Name of the run folder, which gets a number."""
+    mechanism: str
+    """Mechanism file (.yaml) with its sensors, beside the study file."""
+    without: tuple[str, ...] = ()
+    """Sensors of the mechanism that this log does not have."""
+    log: ObservedLogSettings
+    filter: FilterSettings = FilterSettings()
+    unsure: UnsureSettings = UnsureSettings()
+    start: StartSettings = StartSettings()
+    virtual: dict[str, VirtualSettings] = Field(default_factory=dict)
+    """Name → a quantity to tell with its band."""
+    settle: Number = Field(default=0.0, ge=0.0)
+    """Time at the beginning, s, that the figures leave out."""
+    accept: AcceptSettings = AcceptSettings()

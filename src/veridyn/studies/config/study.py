@@ -1,0 +1,239 @@
+"""Study files: one YAML file says everything about one run, and nothing in it is taken on trust.
+
+A kind of study is a class of settings (pydantic) that derives from :class:`StudyFile`; `KINDS` names its home. Unknown keys,
+missing ones and values of the wrong kind are reported with file and line, all at once. The same classes give the defaults
+(:func:`study_text`), the comments of a new file and the JSON schema of the documentation (:func:`json_schema`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from veridyn.errors import DataError, Fault, FileError, ModelError, did_you_mean
+from veridyn.files.expressions import evaluate
+from veridyn.files.yaml_nodes import text_of
+from veridyn.files.yaml_plain import Place, PlainYaml, plain_yaml
+
+FORMAT = 1
+KINDS: dict[str, tuple[str, str]] = {  # kind → module and class of its settings; imported when asked for
+    "identify": ("veridyn.studies.config.identify", "IdentifyFile"),
+    "excite": ("veridyn.studies.config.excite", "ExciteFile"),
+    "observe": ("veridyn.studies.config.observe", "ObserveFile"),
+}
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+
+
+def _formula(value: Any) -> Any:
+    """A text where a number is expected may be a formula, as in model files: pi/2, radians(5), 1/101."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return evaluate(value)
+    except ModelError as error:
+        fault = error.faults[0]
+        raise ValueError(f"{fault.what} {fault.hint}".strip()) from None
+
+
+Number = Annotated[float, BeforeValidator(_formula)]
+
+
+class Settings(BaseModel):
+    """A section of a study file: every key is known, and values stay as they are."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+
+
+class StudyFile(Settings):
+    """What every study file has."""
+
+    veridyn: Literal[1] = FORMAT
+    """Version of the format."""
+    kind: str
+    """What is done: the command of that name runs it."""
+    name: str = Field(default="study", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    """Name of the run folder, which gets a number."""
+    seed: int = Field(default=0, ge=0)
+    """Seed of whatever is random."""
+    out: str = "runs"
+    """Folder that gets the run folder, beside the study file unless --out says otherwise."""
+
+
+S = TypeVar("S", bound=StudyFile)
+
+
+@dataclass(frozen=True)
+class Loaded(Generic[S]):
+    """A study file that has been read: its settings, and where in the file each of them stands."""
+
+    study: S
+    file: Path
+    yaml: PlainYaml
+    text: str
+    variables: Mapping[str, str]
+
+    def fault(self, at: Place, what: str, expected: str = "", found: str = "", hint: str = "") -> Fault:
+        """A fault of one place of the file, with its line."""
+        return Fault(what, dotted(at), expected, found, hint, self.yaml.line(at))
+
+    def error(self, faults: Fault | Iterable[Fault]) -> FileError:
+        """An error about this file."""
+        return FileError(faults, self.file.name)
+
+    def path(self, text: str, at: Place) -> Path:
+        """A path of the file: relative to its folder, with ${NAME} for a variable of the environment."""
+        unknown = [name for name in _VARIABLE.findall(text) if not self.variables.get(name)]
+        if unknown:
+            fault = self.fault(
+                at,
+                f"the variable {unknown[0]} is not set.",
+                found=text,
+                hint=f"Set it ({unknown[0]}=FOLDER veridyn …), or write the path out.",
+            )
+            raise self.error(fault)
+        return self.file.parent / Path(_VARIABLE.sub(lambda m: self.variables[m[1]], text)).expanduser()
+
+
+def load_study(
+    path: str | os.PathLike[str], kind: str | None = None, variables: Mapping[str, str] | None = None
+) -> Loaded[Any]:
+    """Read a study file. `kind`: the only one that will do. `variables`: stand before those of the environment in paths."""
+    file = Path(path)
+    text = text_of(file)
+    yaml = plain_yaml(text, file.name)
+    study = parse_study(yaml, kind)
+    return Loaded(study, file, yaml, text, {**os.environ, **(variables or {})})
+
+
+def parse_study(yaml: PlainYaml, kind: str | None = None) -> StudyFile:
+    """The settings that a document holds; a :class:`FileError` with all its faults."""
+    found = yaml.values.get("kind")
+    if found not in KINDS or (kind is not None and found != kind):
+        known = [kind] if kind in KINDS else sorted(KINDS)
+        what = "this is no study file." if found is None else f"'{found}' is not the kind of study wanted here."
+        hint = "" if found not in KINDS else f"Run it with: veridyn {found} {yaml.source}"
+        raise FileError(
+            Fault(what, "kind", " or ".join(f"kind: {k}" for k in known), hint=hint, line=yaml.line(("kind",))),
+            yaml.source,
+        )
+    try:
+        return settings_class(str(found)).model_validate(yaml.values)
+    except ValidationError as error:
+        raise FileError(_faults(error, settings_class(str(found)), yaml), yaml.source) from None
+
+
+def settings_class(kind: str) -> type[StudyFile]:
+    """The class of settings of a kind of study."""
+    module, name = KINDS[kind]
+    return getattr(importlib.import_module(module), name)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of study files of every kind, as editors and the documentation use it."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "veridyn study file",
+        "oneOf": [settings_class(kind).model_json_schema() for kind in KINDS],
+    }
+
+
+def dotted(place: Place) -> str:
+    """A place in words: training[2].file."""
+    out = ""
+    for part in place:
+        out += f"[{part + 1}]" if isinstance(part, int) else f"{'.' if out else ''}{part}"
+    return out
+
+
+def quantity(text: str) -> tuple[float, str]:
+    """A number with its unit, "0.07 N*m/A"; a DataError where it is none. Without a unit it is a pure number, "1"."""
+    match = re.fullmatch(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*?)\s*", text)
+    if match is None:
+        raise DataError(Fault("it is no quantity.", expected="a number and a unit, such as 0.07 N*m/A", found=text))
+    return float(match[1]), match[2].strip("[]").strip() or "1"
+
+
+def _faults(error: ValidationError, settings: type[BaseModel], yaml: PlainYaml) -> list[Fault]:
+    """pydantic's errors in the words of this house, one for each place, by line."""
+    by_place: dict[Place, list[Any]] = {}
+    for e in error.errors():
+        by_place.setdefault(_place(e["loc"], e["type"], yaml), []).append(e)
+    faults = [_fault(place, found, settings, yaml) for place, found in by_place.items()]
+    return sorted(faults, key=lambda fault: fault.line or 0)
+
+
+def _place(loc: tuple[str | int, ...], kind: str, yaml: PlainYaml) -> Place:
+    """Where an error stands: the parts of its location that are in the file (unions add words of their own)."""
+    place: Place = ()
+    for k, part in enumerate(loc):
+        last = k == len(loc) - 1
+        if (*place, part) in yaml.lines or (last and kind in ("missing", "extra_forbidden")):
+            place = (*place, part)
+    return place
+
+
+def _fault(place: Place, found: list[Any], settings: type[BaseModel], yaml: PlainYaml) -> Fault:
+    first = found[0]
+    line, holder = yaml.line(place), dotted(place[:-1])
+    if first["type"] == "extra_forbidden":
+        known = sorted({name for c in _classes_at(settings, place[:-1]) for name in c.model_fields})
+        return Fault(
+            f"there is no key '{place[-1]}' here.", holder, hint=did_you_mean(str(place[-1]), known), line=line
+        )
+    if first["type"] == "missing":
+        return Fault(f"the key '{place[-1]}' is missing.", holder, line=line)
+    reasons = [str(e["ctx"]["error"]) for e in found if e["type"] == "value_error"]
+    said = next((reason for reason in reasons if reason.endswith(".")), "this will not do.")
+    wanted = " or ".join(dict.fromkeys(w for w in (_expected(e) for e in found) if w != said))
+    value = first["input"]
+    shown = "nothing" if value is None else "keys and values" if isinstance(value, Mapping) else repr(value)[:60]
+    return Fault(said, dotted(place), wanted, shown, line=line)
+
+
+def _expected(e: Mapping[str, Any]) -> str:
+    words = {
+        "float_parsing": "a number",
+        "float_type": "a number",
+        "int_parsing": "a whole number",
+        "int_from_float": "a whole number",
+        "int_type": "a whole number",
+        "string_type": "text (in quotes, where it looks like a number)",
+        "bool_parsing": "true or false",
+        "bool_type": "true or false",
+        "list_type": "a list",
+        "tuple_type": "a list",
+        "dict_type": "keys and values",
+        "model_type": "keys and values",
+        "finite_number": "a finite number",
+        "too_short": "at least one entry",
+    }
+    if e["type"] == "literal_error":
+        return str(e["ctx"]["expected"])
+    if e["type"] == "value_error":
+        return str(e["ctx"]["error"])
+    text = str(e["msg"])
+    return words.get(e["type"], text[0].lower() + text[1:].removesuffix("."))
+
+
+def _classes_at(settings: type[BaseModel], place: Place) -> set[type[BaseModel]]:
+    """The classes of settings that may stand at a place."""
+    classes: set[type[BaseModel]] = {settings}
+    for part in place:
+        inner = {
+            c for own in classes if part in own.model_fields for c in _models_in(own.model_fields[part].annotation)
+        }
+        classes = inner or classes
+    return classes
+
+
+def _models_in(annotation: Any) -> set[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return {annotation}
+    return {model for part in get_args(annotation) for model in _models_in(part)}

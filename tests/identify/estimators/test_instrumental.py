@@ -1,0 +1,125 @@
+"""Instrumental variables: free of the bias that noise on the motion gives least squares; in closed loop; weak instruments refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import veridyn as vd
+from identify.hanging_arm import SOFT, STEP, drawn, truth
+from veridyn.errors import DataError, IdentificationError, IdentificationWarning
+from veridyn.identify.estimate import identify
+from veridyn.identify.estimators.instrumental import Instrumental
+from veridyn.mechanics.control import Tracker
+from veridyn.mechanics.integrate import Method, integrate
+from veridyn.signals.trajectory import FourierTrajectory, JointLimits
+
+
+def path():
+    limits = JointLimits(np.full(2, -2.0), np.full(2, 0.5), np.full(2, 6.0), np.full(2, 30.0))
+    return FourierTrajectory.random(np.random.default_rng(3), limits, harmonics=5, frequency=0.2, fill=0.95)
+
+
+LAW = Tracker(path(), np.array([20.0, 8.0]), np.array([2.0, 0.8]))
+
+
+@pytest.fixture(scope="module")
+def loop():
+    """10 s in closed loop, exact, with the friction of the simulation rounded off below SOFT."""
+    q, qd, _ = path().at(0.0)
+    method = Method("RK4", step=STEP / 4, friction_speed=SOFT)
+    return integrate(truth(), STEP * np.arange(1001), q, qd, LAW, method=method).motion
+
+
+def noisy(loop, rng, size=1.0):
+    """White noise on rates, accelerations and forces: what differences of positions leave, if without its colour."""
+    shape = loop.q.shape
+    return replace(
+        loop,
+        qd=loop.qd + size * 0.02 * rng.normal(size=shape),
+        qdd=loop.qdd + size * 4.0 * rng.normal(size=shape),
+        forces=loop.forces + size * 0.03 * rng.normal(size=shape),
+    )
+
+
+WHERE = vd.Sampling(dead_zone={"q1": 20 * SOFT / 4, "q2": 20 * SOFT / 4})
+HOW = Instrumental(law=LAW, start="tree", friction_speed=SOFT)
+
+
+def errors(fit):
+    return fit.values - fit.base.reduce(truth().parameters.values)
+
+
+def test_least_squares_is_biased_and_instruments_are_not(loop):
+    """Mean over 6 logs, in deviations of that mean: least squares loses inertia, instrumental variables do not."""
+    logs = [noisy(loop, np.random.default_rng(seed)) for seed in range(6)]
+    fits = [identify(drawn(), log, estimator="iv", settings=HOW, sampling=WHERE) for log in logs]
+    fit = fits[0]
+    found = {"wls": [errors(identify(drawn(), log, sampling=WHERE)) for log in logs], "iv": [errors(f) for f in fits]}
+    means = {name: np.mean(e, axis=0) / (np.std(e, axis=0, ddof=1) / np.sqrt(6)) for name, e in found.items()}
+    ZZ2 = fit.names.index("ZZ2")
+    print({name: np.round(m, 1) for name, m in means.items()})
+    assert means["wls"][ZZ2] < -20.0
+    assert np.mean(means["iv"] ** 2) < 2.5
+    scatter = np.std(found["iv"], axis=0, ddof=1)
+    assert np.median(fit.sigma / scatter) == pytest.approx(1.0, abs=0.3)
+    assert "simulated in closed loop" in fit.notes[-1]
+
+
+def test_exact_data_stay_exact_in_closed_loop(loop):
+    """Equations hold to the accuracy with which the simulation rounds friction off, which the dead zone leaves out."""
+    fit = identify(drawn(), loop, estimator="iv", settings=HOW, sampling=WHERE)
+    least = identify(drawn(), loop, sampling=WHERE)
+    assert np.abs(errors(fit)).max() < 3.0 * np.abs(errors(least)).max() + 1e-6
+
+
+def test_the_reference_as_instruments(loop):
+    log = noisy(loop, np.random.default_rng(0))
+    fit = identify(drawn(), log, estimator="iv", settings=Instrumental(reference=path()), sampling=WHERE)
+    assert np.sqrt(np.mean((errors(fit) / fit.sigma) ** 2)) < 2.0
+    assert "along the reference" in fit.notes[-1]
+
+
+def test_residuals_that_remember_widen_deviations(loop):
+    log = noisy(loop, np.random.default_rng(0))
+    wander = np.cumsum(np.random.default_rng(1).normal(size=log.q.shape), axis=0)
+    log = replace(log, forces=log.forces + 0.2 * (wander - wander.mean(axis=0)) / wander.std(axis=0))
+    how = {"estimator": "iv", "settings": Instrumental(reference=path()), "sampling": WHERE}
+    white, hac = (identify(drawn(), log, covariance=c, **how) for c in ("white", "hac"))
+    assert np.array_equal(white.values, hac.values)
+    assert np.median(hac.sigma / white.sigma) > 1.5
+    assert "residuals that remember" in hac.notes[-1]
+
+
+def test_instruments_of_another_motion_are_refused(loop):
+    limits = JointLimits(np.full(2, -2.0), np.full(2, 0.5), np.full(2, 6.0), np.full(2, 30.0))
+    other = FourierTrajectory.random(np.random.default_rng(8), limits, harmonics=5, frequency=0.31, fill=0.9)
+    with pytest.raises(IdentificationError, match="the instruments hardly resemble the motion"):
+        identify(drawn(), loop, estimator="iv", settings=Instrumental(reference=other), sampling=WHERE)
+
+
+def test_what_it_cannot_do_is_refused(loop):
+    with pytest.raises(IdentificationError, match=r"need a motion without noise[\s\S]*found neither"):
+        identify(truth(), loop, estimator="iv")
+    with pytest.raises(IdentificationError, match=r"found both"):
+        identify(truth(), loop, estimator="iv", settings=Instrumental(LAW, path()))
+    with pytest.raises(DataError, match="wrenches act during the motion"):
+        identify(truth(), replace(loop, wrenches={"2": np.zeros((1001, 6))}), estimator="iv", settings=HOW)
+    with pytest.warns(IdentificationWarning, match="have not settled after 1 iterations"):
+        fit = identify(
+            drawn(),
+            noisy(loop, np.random.default_rng(0)),
+            estimator="iv",
+            settings=replace(HOW, iterations=1),
+            sampling=WHERE,
+        )
+    with pytest.raises(
+        IdentificationError, match="cannot be simulated with the previous estimate: the motion has run away"
+    ):
+        identify(drawn(), noisy(loop, np.random.default_rng(0)), estimator="iv", settings=replace(HOW, start="data"))
+    empty = vd.Tree.build(truth().bodies, elements=truth().elements)
+    with pytest.raises(IdentificationError, match="the tree has no values to start from"):
+        identify(empty, loop, estimator="iv", settings=HOW)
+    assert "NOT CONVERGED" in fit.notes[-1]

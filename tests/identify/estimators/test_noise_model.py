@@ -1,0 +1,70 @@
+"""Noise with a memory: Yule-Walker, whitening and its transpose, against long simulations and dense matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from veridyn.errors import IdentificationError
+from veridyn.identify.estimators.noise_model import NoiseModel, autocovariances
+
+C = np.array([[1.0, 0.6, 0.1], [0.6, 4.0, -0.5], [0.1, -0.5, 2.0]])
+FULL = NoiseModel(C, np.array([[[0.5, 0.2, 0.0], [0.0, 0.4, -0.1], [0.1, 0.0, 0.3]], 0.1 * np.eye(3)]))
+COMMON = NoiseModel(C, 0.5 * np.eye(3)[None])
+
+
+def dense(noise: NoiseModel, N: int) -> np.ndarray:
+    """Σ of N consecutive samples that repeat for ever: block-circulant of the spectrum, from long autocovariances."""
+    R = noise.autocovariances(60 * N)
+    lags = np.zeros((N, 3, 3))
+    for lag, r in enumerate(R):
+        lags[lag % N] += r
+        if lag:
+            lags[-lag % N] += r.T
+    return np.block([[lags[(i - j) % N] for j in range(N)] for i in range(N)])
+
+
+@pytest.mark.parametrize("noise", [FULL, COMMON, NoiseModel.white(C)])
+def test_whitening_and_its_transpose_make_the_inverse(noise: NoiseModel) -> None:
+    N = 12
+    A = np.random.default_rng(0).normal(size=(N, 3, 4))
+    found = noise.unwhitened(noise.whitened(A)).reshape(3 * N, 4)
+    assert found == pytest.approx(np.linalg.solve(dense(noise, N), A.reshape(3 * N, 4)), rel=1e-9, abs=1e-9)
+    V = np.random.default_rng(1).normal(size=(N, 3, 2))
+    flat = V.reshape(3 * N, 2)
+    assert noise.spread(V) == pytest.approx(flat.T @ dense(noise, N) @ flat, rel=1e-9)
+
+
+def test_autocovariances_are_those_of_a_long_simulation() -> None:
+    e = FULL.drawn(60_000, np.random.default_rng(2))
+    assert autocovariances(e, 3) == pytest.approx(FULL.autocovariances(3), abs=0.15)  # four deviations of such a run
+
+
+@pytest.mark.parametrize("kind", ["common", "own", "full"])
+def test_yule_and_walker_find_the_model_again(kind: str) -> None:
+    diagonal = NoiseModel(C, np.stack([np.diag([0.5, 0.3, 0.7])]))
+    true = {"common": COMMON, "own": diagonal, "full": FULL}[kind]
+    found = NoiseModel.from_autocovariances(true.autocovariances(true.order), kind)
+    if kind == "own":  # rows that are correlated and forget at different rates are not exactly of this kind
+        assert np.diagonal(found.coefficients[0]) == pytest.approx([0.5, 0.3, 0.7])
+    else:
+        assert found.coefficients == pytest.approx(true.coefficients, abs=1e-9)
+    assert found.news == pytest.approx(C, abs=1e-8)
+
+
+def test_bic_takes_the_simplest_that_does() -> None:
+    rng = np.random.default_rng(3)
+    for true, order in ((NoiseModel.white(C), 0), (COMMON, 1)):
+        found = NoiseModel.from_runs(true.drawn(4000, rng), 4)
+        assert found.order == order
+    shared = NoiseModel.from_runs(COMMON.drawn(4000, rng), 4).coefficients[0]
+    assert shared == pytest.approx(shared[0, 0] * np.eye(3))
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(IdentificationError, match="not positive definite"):
+        NoiseModel.white(np.ones((2, 2))).whitened(np.zeros((4, 2, 1)))
+    with pytest.raises(IdentificationError, match="too little noise"):
+        NoiseModel.from_runs(np.zeros((1, 3, 3)), 0)
+    with pytest.raises(IdentificationError, match="does not forget"):
+        NoiseModel(C, 1.2 * np.eye(3)[None]).autocovariances(1)

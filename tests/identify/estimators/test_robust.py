@@ -1,0 +1,140 @@
+"""Robust regression: against SciPy's Huber, against its own definition, and against gross errors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import least_squares
+
+from identify.smooth_arm import NOISE, clean, forces, noisy, spoilt, truth
+from veridyn.errors import IdentificationError, IdentificationWarning
+from veridyn.identify.estimate import identify
+from veridyn.identify.estimators.least_squares import solve
+from veridyn.identify.estimators.robust import NORMAL, Robust, _median, reweighted
+from veridyn.identify.observation import stream
+from veridyn.mechanics.regressor import regressor
+from veridyn.model.motion import Motion
+
+SIGMA = dict(zip(truth().coordinates, NOISE, strict=True))
+
+
+def stored(motion: Motion, columns: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """W and Y of all rows in units of NOISE, held whole: (rows × N, p) and (rows × N,)."""
+    D = regressor(truth(), motion)[:, :, list(columns)] / NOISE[:, None]
+    return D.reshape(-1, len(columns)), (motion.forces / NOISE).reshape(-1)
+
+
+@pytest.mark.parametrize("loss", ["huber", "tukey"])
+def test_slopes_are_derivatives(loss: str) -> None:
+    how = Robust(loss)
+    u = np.linspace(-8.0, 8.0, 401)
+    u = u[np.abs(np.abs(u) - how.c) > 0.01]
+    numeric = (how.psi(u + 1e-6) - how.psi(u - 1e-6)) / 2e-6
+    assert how.slope(u) == pytest.approx(numeric, abs=1e-8)
+    assert how.psi(u) == pytest.approx(u * how.weight(u))
+    assert how.weight(np.zeros(1))[0] == 1.0 and how.weight(np.array([20.0]))[0] < 0.1
+
+
+def test_the_values_of_scipy() -> None:
+    """Huber's loss with the scale stated, minimised by SciPy's trust region on the stored matrix; to 1e-4 deviations."""
+    motion = spoilt(np.random.default_rng(0))
+    fit = identify(truth(), motion, estimator="robust", sigma=SIGMA)
+    W, y = stored(motion, fit.base.columns)
+    scale = 1.0 / np.linalg.norm(W, axis=0)
+    found = least_squares(
+        lambda z: W @ (scale * z) - y,
+        np.zeros(len(scale)),
+        lambda z: W * scale,
+        loss="huber",
+        f_scale=1.345,
+        xtol=1e-14,
+        ftol=1e-14,
+        gtol=1e-12,
+    )
+    assert np.abs((scale * found.x - fit.values) / fit.sigma).max() < 1e-4
+
+
+@pytest.mark.parametrize("loss", ["huber", "tukey"])
+def test_the_scores_cancel(loss: str) -> None:
+    """Σ Wᵀψ(r/σ) = 0 with the scales it reports, far below one equation's worth."""
+    motion = spoilt(np.random.default_rng(1))
+    how = Robust(loss, tolerance=1e-8, iterations=200)
+    fit = identify(truth(), motion, estimator="robust", settings=how)
+    scale = np.array([r.sigma for r in fit.rows])
+    D = regressor(truth(), motion)[:, :, list(fit.base.columns)]
+    u = (forces(motion) - D @ fit.values) / scale
+    score = np.einsum("njp,nj->p", D / scale[:, None], how.psi(u))
+    size = np.sqrt(np.einsum("njp->p", (D / scale[:, None]) ** 2))
+    assert np.abs(score / size).max() < 1e-6
+    half = NORMAL * np.median(np.abs(forces(motion) - D @ fit.values), axis=0)
+    assert scale == pytest.approx(half, rel=0.02)
+
+
+def test_gross_errors_do_little() -> None:
+    """5 % of the samples wrong by 30 deviations: the error of wls is at least four times that of either loss; 8 logs."""
+    errors: dict[str, list[np.ndarray]] = {"wls": [], "huber": [], "tukey": []}
+    for seed in range(8):
+        motion = spoilt(np.random.default_rng(seed))
+        for name, found in errors.items():
+            settings = None if name == "wls" else Robust(name)
+            fit = identify(truth(), motion, estimator="wls" if name == "wls" else "robust", settings=settings)
+            found.append(fit.values - fit.base.reduce(truth().parameters.values))
+    rms = {name: np.sqrt(np.mean(np.square(x), axis=0)) for name, x in errors.items()}
+    gain = {name: float(np.median(rms["wls"] / rms[name])) for name in ("huber", "tukey")}
+    print(f"error of wls over that of robust, median over the parameters: {gain}")
+    assert gain["huber"] > 4.0 and gain["tukey"] > 4.0
+    assert np.all(rms["huber"] < rms["wls"])
+
+
+def test_it_says_what_it_doubts() -> None:
+    motion = spoilt(np.random.default_rng(2))
+    samples = stream(truth(), motion)
+    found = reweighted(samples, solve(samples.observe()), Robust("tukey"))
+    assert found.converged and 3 < found.iterations < 40
+    for share in found.doubted.values():
+        assert 0.04 < share < 0.09  # 5 % gross errors, and the 1 % of Gaussian noise beyond 2.5 deviations
+    fit = identify(truth(), motion, estimator="robust", settings=Robust("tukey"))
+    assert any(note.startswith("tukey weights with c = 4.685") for note in fit.notes)
+    assert any("count less than half" in note for note in fit.notes)
+    assert fit.rows[0].rms > 4.0 * fit.rows[0].sigma  # the row reports the gross errors too
+
+
+def test_stated_scales_are_kept() -> None:
+    fit = identify(truth(), noisy(np.random.default_rng(0)), estimator="robust", sigma={"q2": 0.77})
+    assert fit.rows[1].sigma == 0.77 and fit.rows[0].sigma == pytest.approx(NOISE[0], rel=0.08)
+
+
+def test_medians_from_bins() -> None:
+    rng = np.random.default_rng(0)
+    u = np.abs(rng.normal(size=20001))
+    bins = ((np.log10(u) + 8) * 256 + 1).astype(int)
+    counts = np.bincount(bins, minlength=4098)
+    assert _median(counts) == pytest.approx(np.median(u), rel=2e-3)
+    assert _median(np.bincount([0] * 5, minlength=4098)) == 1e-8
+
+
+def test_no_convergence_is_said() -> None:
+    motion = spoilt(np.random.default_rng(0))
+    with pytest.warns(IdentificationWarning, match="the weights have not settled after 2 iterations"):
+        fit = identify(truth(), motion, estimator="robust", settings=Robust(iterations=2))
+    assert any("NOT CONVERGED" in note for note in fit.notes)
+
+
+def test_wrong_settings_are_refused() -> None:
+    for how, text in (
+        (Robust("cauchy"), "there is no loss 'cauchy'"),
+        (Robust(tuning=0.0), "the tuning must be positive"),
+        (Robust(iterations=0), "at least one iteration"),
+    ):
+        with pytest.raises(IdentificationError, match=text):
+            identify(truth(), clean(), estimator="robust", settings=how)
+
+
+def test_what_forgetting_leaves_must_fix_every_parameter() -> None:
+    """With c of a hundredth of a deviation Tukey's loss keeps next to nothing; that is refused, not answered."""
+    motion = noisy(np.random.default_rng(0))
+    motion = replace(motion, forces=forces(motion) + 40.0 * np.sign(np.sin(np.arange(len(motion))))[:, None] * NOISE)
+    with pytest.raises(IdentificationError, match="too many equations count as outliers"):
+        identify(truth(), motion, estimator="robust", settings=Robust("tukey", tuning=0.01))

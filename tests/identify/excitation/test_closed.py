@@ -1,0 +1,86 @@
+"""Machines with loops as plants: the same equations as everywhere else, and slopes through the loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from veridyn.errors import DataError
+from veridyn.identify.excitation.closed import ClosedPlant, closed_samples, plant_of
+from veridyn.identify.excitation.plant import TreePlant
+from veridyn.machines.arm import arm
+from veridyn.machines.hexapod import LEGS, POSE, truth
+from veridyn.machines.hexapod_experiment import machine
+from veridyn.mechanics.loops.closure import closed_motion
+from veridyn.mechanics.regressor import regressor
+
+rng = np.random.default_rng(0)
+SIZES = np.array([0.04] * 3 + [0.08] * 3)
+
+
+def motion(N: int = 12) -> np.ndarray:
+    plant = ClosedPlant(truth(), POSE)
+    return np.stack(
+        [plant.home + rng.normal(size=(N, 6)) * SIZES, 0.3 * rng.normal(size=(N, 6)), 2.0 * rng.normal(size=(N, 6))]
+    )
+
+
+def test_equations_are_those_of_the_machine_written_by_hand() -> None:
+    """Forces by A χ against the hexapod's equations derived separately (simulate/platform): 1e-7 N of 100."""
+    plant, X = ClosedPlant(truth(), POSE), motion(40)
+    chi = plant.base.reduce(truth().parameters.values)
+    by_hand = machine(1e-9)
+    assert plant.regressor(X) @ chi == pytest.approx(by_hand.forces(*X), abs=1e-6)
+    assert plant.actuators(X)[0][:, 0] == pytest.approx(by_hand.lengths(X[0]), abs=1e-9)
+    assert plant.located(by_hand.lengths(X[0])) == pytest.approx(X[0], abs=1e-8)
+    assert (plant.bounded, plant.rows, plant.base.count) == (LEGS, LEGS, 24)
+
+
+def test_the_regressor_is_that_of_the_tree() -> None:
+    tree, X = truth(), motion(6)
+    plant = ClosedPlant(tree, POSE)
+    m = closed_motion(tree, np.arange(6.0), X[0], X[1], X[2], at=POSE, path=False)
+    D = regressor(tree, m) @ tree.parameters.asked_matrix()[:, list(plant.base.columns)]
+    assert plant.regressor(X) == pytest.approx(D, rel=1e-8, abs=1e-8)
+    again = closed_samples(plant, np.arange(6.0), X)
+    assert again.qdd == pytest.approx(m.qdd, abs=1e-7)
+
+
+def test_slopes_of_equations_actuators_and_places() -> None:
+    plant, X = ClosedPlant(truth(), POSE), motion(5)
+    G = rng.normal(size=(5, 6, 24))
+    slope = plant.adjoint(X, G, 0.05)
+    _, by = plant.actuators(X)
+    _, at = plant.place(X, "rod3", np.array([0.0, 0.02, -0.1]))
+    h = 1e-6
+    for order in range(3):
+        for k in range(6):
+            d = np.zeros_like(X)
+            d[order, :, k] = h
+            found = ((plant.regressor(X + d, 0.05) - plant.regressor(X - d, 0.05)) * G).sum(axis=(1, 2)) / (2 * h)
+            assert slope[order, :, k] == pytest.approx(found, rel=1e-4, abs=1e-3)
+            moved = (plant.actuators(X + d)[0] - plant.actuators(X - d)[0]) / (2 * h)
+            assert by[:, :, :, order, k] == pytest.approx(moved, rel=1e-6, abs=1e-6)
+            if order == 0:
+                places = (
+                    plant.place(X + d, "rod3", np.array([0.0, 0.02, -0.1]))[0]
+                    - plant.place(X - d, "rod3", np.array([0.0, 0.02, -0.1]))[0]
+                ) / (2 * h)
+                assert at[:, :, k] == pytest.approx(places, abs=1e-6)
+
+
+def test_where_a_search_was_does_not_matter() -> None:
+    """Newton's steps begin at the last motion where it is near: the result is the same to the tolerance of closing."""
+    plant, X = ClosedPlant(truth(), POSE), motion(8)
+    first = plant.regressor(X)
+    plant.regressor(X + 1e-3)
+    assert plant.regressor(X.copy()) == pytest.approx(first, rel=1e-7, abs=1e-7)
+
+
+def test_out_of_reach_is_refused_by_name() -> None:
+    plant, X = ClosedPlant(truth(), POSE), motion(2)
+    X[0, 1, :3] = (3.0, 0.0, -0.5)
+    with pytest.raises(DataError, match=r"out of reach|singular"):
+        ClosedPlant(truth(), ("x", "y", "z", "psi", "theta", "l1")).regressor(X)
+    assert isinstance(plant_of(arm()), TreePlant) and isinstance(plant_of(truth(), at=POSE), ClosedPlant)
+    assert plant_of(truth()).coordinates == LEGS and plant.name == "hexapod"

@@ -1,0 +1,106 @@
+"""The compiled step against the NumPy one, on mechanisms with everything that can act, and on the four-bar of FACTS 6."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from strangers.natural_mechanisms import fourbar, random_mechanism
+from strangers.pinocchio_natural import natural
+from veridyn.errors import SimulationError
+from veridyn.mechanics.natural.dynamics import NaturalState, Stabilisation, initial_state, solve_accelerations
+from veridyn.mechanics.natural.index3 import index3_step
+from veridyn.mechanics.natural.integrate import NaturalMethod, constraint_errors, integrate_natural
+from veridyn.mechanics.natural.position import independent, position, velocity
+from veridyn.mechanics.natural.sparse import plan_of
+from veridyn.mechanics.natural.system import NaturalSystem, system_of
+
+HOW = Stabilisation()
+
+
+def same(system: NaturalSystem, start: NaturalState, h: float) -> None:
+    by_numpy, by_machine = start, start
+    for _ in range(5):
+        by_numpy = index3_step(system, by_numpy, h, system.forces.values, HOW)
+        by_machine = index3_step(system, by_machine, h, system.forces.values, HOW, "compiled")
+    # Both end their iterations at 1e-10 of the size; accelerations carry that over h².
+    for part, tolerance in (("q", 1e-9), ("qd", 1e-7), ("qdd", 1e-5)):
+        a, b = getattr(by_numpy, part), getattr(by_machine, part)
+        assert np.abs(a - b).max() <= tolerance * max(1.0, np.abs(a).max()), part
+    assert by_machine.t == by_numpy.t
+
+
+def test_equals_numpy_on_random_mechanisms() -> None:
+    """One test for all, so that one process compiles."""
+    for seed in range(12):
+        rng = np.random.default_rng(900 + seed)
+        system = system_of(random_mechanism(rng, 2 + seed % 2).mechanism)
+        q = position(system)
+        names = independent(system, q)
+        if not names:
+            continue
+        qd = velocity(system, q, dict(zip(names, 0.1 * rng.normal(size=len(names)), strict=True)))
+        qdd, lam = solve_accelerations(system, q, qd)
+        same(system, NaturalState(0.0, q, qd, qdd, lam), 1e-3)
+
+
+def test_equals_numpy_in_a_closed_loop_without_angles() -> None:
+    system = system_of(natural())
+    same(system, initial_state(system), 5e-3)
+
+
+def test_four_bar() -> None:
+    """FACTS 6 at 1 ms within 5e-5 rad, constraints below 1e-9 throughout."""
+    system = system_of(fourbar())
+    start = initial_state(system, {"phi": np.pi / 3}, {"phi": 1.0})
+    t = np.linspace(0.0, 4.0, 401)
+    motion = integrate_natural(system, t, start, method=NaturalMethod(step=1e-3, engine="compiled"))
+    assert motion.column("phi")[-1] == pytest.approx(2.53083926, abs=5e-5)
+    assert (constraint_errors(system, motion) < 1e-9).all()
+
+
+def test_many_steps_in_one_call_are_the_steps_one_by_one() -> None:
+    """Loads that change with time, intervals cut differently, and the time of a step that fails."""
+    system = system_of(fourbar())
+    (load,) = system.forces.loads
+    start = initial_state(system, {"phi": np.pi / 3}, {"phi": 1.0})
+    t = np.array([0.0, 0.01, 0.013, 0.1])
+
+    def push(time: float) -> dict[str, float]:
+        return {load: -10.0 + 50.0 * time}
+
+    slow, fast = (
+        integrate_natural(system, t, start, push, method=NaturalMethod(step=2e-3, engine=engine))
+        for engine in ("numpy", "compiled")
+    )
+    assert fast.q == pytest.approx(slow.q, abs=1e-9)
+    assert fast.qdd == pytest.approx(slow.qdd, abs=1e-5)
+    hasty = NaturalMethod(step=2e-3, engine="compiled", stabilisation=Stabilisation(iterations=1))
+    with pytest.raises(SimulationError, match=r"the step to 0.002 s does not converge"):
+        integrate_natural(system, t, start, push, method=hasty)
+
+
+def test_a_weak_pivot_falls_back_on_pivoting() -> None:
+    """The same motion where the order was planned on numbers that have nothing to do with the mechanism's."""
+    system = system_of(fourbar())
+    start = initial_state(system, {"phi": np.pi / 3}, {"phi": 1.0})
+    planned = integrate_natural(system, [0.0, 0.5], start, method=NaturalMethod(engine="compiled"))
+    e = system.elimination
+    N = e.plan.size
+    pattern = np.zeros((N, N), dtype=bool)
+    pattern[e.plan.row, e.plan.column] = True
+    blind = plan_of(np.eye(N), pattern)
+    system.__dict__["elimination"] = e._replace(plan=blind)
+    hard = integrate_natural(system, [0.0, 0.5], start, method=NaturalMethod(engine="compiled"))
+    assert hard.q == pytest.approx(planned.q, abs=1e-9)
+    assert (constraint_errors(system, hard) < 1e-9).all()
+
+
+def test_a_step_that_cannot_converge_says_when() -> None:
+    system = system_of(fourbar())
+    state = initial_state(system, {"phi": 1.0}, {"phi": 1.0})
+    with pytest.raises(SimulationError, match=r"the step to 0.005 s does not converge in 1 iterations"):
+        index3_step(system, state, 5e-3, system.forces.values, Stabilisation(iterations=1), "compiled")
+    wild = NaturalState(0.0, state.q, np.full(5, 1e200), state.qdd, state.multipliers)
+    with pytest.raises(SimulationError, match=r"(?s)does not converge.*found inf"):
+        index3_step(system, wild, 5e-3, system.forces.values, HOW, "compiled")

@@ -1,0 +1,39 @@
+"""Second and third derivatives of the constraints against differences of the first, and the transposed solve."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from strangers.natural_mechanisms import random_mechanism
+from veridyn.mechanics.natural.position import position
+from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.natural.tangent import add_third, bend, solve_transposed
+from veridyn.mechanics.natural.terms import constraints_at, factor
+
+
+def test_bends_of_the_constraints() -> None:
+    """Φ_qq[v, w] is Φ̇_q along v, times w; Φ_qqq[d, v, v] its change along d, by central differences (error h² ~ 1e-8)."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        system = system_of(random_mechanism(rng, 2 + seed % 2).mechanism)
+        c, n, m, a = system.constraints, system.n, system.constraints.m, len(system.constraints.places)
+        q, v, w, d = position(system), *rng.normal(size=(3, n))
+        J, AB, slopes, phi = np.zeros((m, n)), np.empty(2 * a), np.zeros((2 * a, n)), np.empty(m)
+        constraints_at(system.tables, q, np.empty(n + 1), phi, J, AB, slopes)
+        out = np.empty(m)
+        bend(system.tables, AB, slopes, q, v, w, out)
+        assert np.abs(out - c.jacobian_rate(q, v) @ w).max() < 1e-9
+        third = np.zeros(m)
+        add_third(system.tables, AB, slopes, q, d, v, third)
+        h = 1e-5
+        numeric = (c.jacobian_rate(q + h * d, v) @ v - c.jacobian_rate(q - h * d, v) @ v) / (2.0 * h)
+        assert np.abs(third - numeric).max() < 1e-5 * max(1.0, np.abs(numeric).max())
+
+
+def test_transposed_solve() -> None:
+    rng = np.random.default_rng(0)
+    A, x = rng.normal(size=(6, 6)), rng.normal(size=6)
+    B, pivot, y = A.copy(), np.empty(6, dtype=np.int64), A.T @ x
+    assert factor(B, pivot)
+    solve_transposed(B, pivot, y)
+    assert np.abs(y - x).max() < 1e-10
