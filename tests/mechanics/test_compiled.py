@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import veridyn
 from veridyn.mechanics.compiled import compiled, kept
 from veridyn.symbolic import cache
 
@@ -52,7 +54,11 @@ def test_other_sources_have_another_folder(tmp_path, monkeypatch) -> None:
     first = of()
     assert first == of() and first.parent == tmp_path / "objects"
     source.write_text("x = 2\n")
-    assert of() != first
+    second = of()
+    assert second != first
+    (package / "report").mkdir()
+    (package / "report" / "b.py").write_text("y = 1\n")
+    assert of() == second
     monkeypatch.setenv("VERIDYN_CACHE", "off")
     assert of() is None
 
@@ -60,3 +66,13 @@ def test_other_sources_have_another_folder(tmp_path, monkeypatch) -> None:
 def test_without_a_folder_a_function_is_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("veridyn.mechanics.compiled.folder_of_sources", lambda: None)
     assert kept(double)(3.0) == 6.0
+
+
+def test_compiled_functions_stand_only_where_their_digest_looks() -> None:
+    package = Path(veridyn.__file__).parent
+    users = {
+        p.relative_to(package).parts[0]
+        for p in package.rglob("*.py")
+        if "mechanics.compiled import" in p.read_text("utf-8")
+    }
+    assert users and not users & cache.NEVER_COMPILED

@@ -27,6 +27,7 @@ VARIABLE = "VERIDYN_CACHE"  # a folder, or "off"
 ABANDONED = 3600.0  # seconds after which a file under its temporary name belongs to nobody
 UNUSED = 30 * 86400.0  # seconds after which the folder of other sources goes
 LIMIT = 512 * 2**20  # bytes the folder may hold before the oldest files go
+NEVER_COMPILED = frozenset({"identify", "observe", "files", "machines", "studies", "view", "report", "cli"})  # rooms
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,10 @@ def folder() -> Path | None:
 
 @cache
 def folder_of_sources() -> Path | None:
-    """A folder for what depends on the whole package: named by the digest of its sources and of numba's version; None where it is "off".
+    """A folder for compiled functions, named by a digest of all sources they can depend on and of numba's version; None where it is "off".
 
-    Those of other sources that nobody has used for a month are removed.
+    They stand in `mechanics` and `simulate`, and imports go down the floors only: the rooms of `NEVER_COMPILED` cannot change them. Folders of
+    other sources that nobody has used for a month are removed.
     """
     place = folder()
     if place is None:
@@ -63,7 +65,9 @@ def folder_of_sources() -> Path | None:
     package = Path(__file__).resolve().parents[1]
     digest = hashlib.sha256(f"{version('numba')} {version('llvmlite')} {version('numpy')}".encode())
     for path in sorted(package.rglob("*.py")):
-        digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes())
+        inside = path.relative_to(package)
+        if inside.parts[0] not in NEVER_COMPILED:
+            digest.update(inside.as_posix().encode() + b"\0" + path.read_bytes())
     chosen = place / f"compiled-{digest.hexdigest()[:24]}"
     with suppress(OSError):
         for other in place.glob("compiled-*"):
