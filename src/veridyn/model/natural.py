@@ -1,4 +1,4 @@
-"""A mechanism in natural (fully Cartesian) coordinates: data only. What it does is told by ``mechanics/natural_*.py``.
+"""A mechanism in natural (fully Cartesian) coordinates: data only. What it does is told by ``mechanics/natural/``.
 
 The coordinates are the Cartesian components of points and unit vectors, and of added angles and distances where they are asked for.
 Bodies that share a point are joined by a spherical joint (a pin in the plane), bodies that share a point and a vector by a turning
@@ -336,6 +336,19 @@ class Mechanism:
                     hint=did_you_mean(coordinate, self.coordinates),
                 )
             ) from None
+
+    def unit_of(self, coordinate: str) -> str:
+        """The unit of a coordinate by name: components of unit vectors have none."""
+        if any(a.name == coordinate for a in self.added if isinstance(a, Angle)):
+            return "rad"
+        return "1" if coordinate.partition(".")[0] in {v.name for v in self.vectors} else "m"
+
+    def force_unit(self, name: str) -> str:
+        """The unit of a load by name, or of the force on a coordinate."""
+        load = next((load for load in self.loads if load.name == name), None)
+        if isinstance(load, Force | Torque):
+            return "N" if isinstance(load, Force) else "N*m"
+        return "N" if self.unit_of(name if load is None else load.coordinate) == "m" else "N*m"
 
     def body(self, name: str) -> RigidBody:
         """A body by name."""

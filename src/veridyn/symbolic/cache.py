@@ -56,8 +56,8 @@ def folder() -> Path | None:
 def folder_of_sources() -> Path | None:
     """A folder for compiled functions, named by a digest of all sources they can depend on and of numba's version; None where it is "off".
 
-    They stand in `mechanics` and `simulate`, and imports go down the floors only: the rooms of `NEVER_COMPILED` cannot change them. Folders of
-    other sources that nobody has used for a month are removed.
+    They stand in `mechanics` and `simulate`, and imports go down the floors only: the rooms of `NEVER_COMPILED` cannot change them.
+    Folders of other sources that nobody has used for a month are removed.
     """
     place = folder()
     if place is None:

@@ -10,7 +10,7 @@ from strangers.pinocchio_natural import natural
 from veridyn.errors import SimulationError
 from veridyn.mechanics.natural.dynamics import NaturalState, Stabilisation, initial_state, solve_accelerations
 from veridyn.mechanics.natural.index3 import index3_step
-from veridyn.mechanics.natural.integrate import NaturalMethod, constraint_errors, integrate_natural
+from veridyn.mechanics.natural.integrate import NaturalMethod, constraint_errors, integrate_natural, natural_step
 from veridyn.mechanics.natural.position import independent, position, velocity
 from veridyn.mechanics.natural.sparse import plan_of
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
@@ -22,7 +22,7 @@ def same(system: NaturalSystem, start: NaturalState, h: float) -> None:
     by_numpy, by_machine = start, start
     for _ in range(5):
         by_numpy = index3_step(system, by_numpy, h, system.forces.values, HOW)
-        by_machine = index3_step(system, by_machine, h, system.forces.values, HOW, "compiled")
+        by_machine = natural_step(system, by_machine, h, method=NaturalMethod(stabilisation=HOW, engine="compiled"))
     # Both end their iterations at 1e-10 of the size; accelerations carry that over h².
     for part, tolerance in (("q", 1e-9), ("qd", 1e-7), ("qdd", 1e-5)):
         a, b = getattr(by_numpy, part), getattr(by_machine, part)
@@ -100,7 +100,9 @@ def test_a_step_that_cannot_converge_says_when() -> None:
     system = system_of(fourbar())
     state = initial_state(system, {"phi": 1.0}, {"phi": 1.0})
     with pytest.raises(SimulationError, match=r"the step to 0.005 s does not converge in 1 iterations"):
-        index3_step(system, state, 5e-3, system.forces.values, Stabilisation(iterations=1), "compiled")
+        natural_step(
+            system, state, 5e-3, method=NaturalMethod(stabilisation=Stabilisation(iterations=1), engine="compiled")
+        )
     wild = NaturalState(0.0, state.q, np.full(5, 1e200), state.qdd, state.multipliers)
     with pytest.raises(SimulationError, match=r"(?s)does not converge.*found inf"):
-        index3_step(system, wild, 5e-3, system.forces.values, HOW, "compiled")
+        natural_step(system, wild, 5e-3, method=NaturalMethod(stabilisation=HOW, engine="compiled"))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from strangers.natural_mechanisms import fourbar
+from strangers.natural_mechanisms import fourbar, parallelogram
 from veridyn.errors import ModelError
 from veridyn.mechanics.natural.position import position
 from veridyn.mechanics.natural.rank import mobility, refuse_redundant
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.natural import Joint, Marker, Mechanism, Point, RigidBody, UnitVector, uniform_bar
+from veridyn.model.natural import Joint, Marker, Mechanism, Point, RigidBody, UnitVector
 
 
 def test_the_four_bar_has_one_degree_of_freedom() -> None:
@@ -18,15 +18,6 @@ def test_the_four_bar_has_one_degree_of_freedom() -> None:
     found = refuse_redundant(system, position(system))
     assert (found.rank, found.degrees_of_freedom, found.redundant) == (4, 1, ())
     assert found.gap[0] > 0.1
-
-
-def parallelogram() -> Mechanism:
-    """A double parallelogram: a coupler on three equal cranks moves, though a count of rows says that it is a structure."""
-    ground = [Point(k, (x, 0), True) for k, x in zip("ABC", (0.0, 1.0, 2.0), strict=True)]
-    moving = [Point(k, (x + 0.6, 0.8)) for k, x in zip("PQR", (0.0, 1.0, 2.0), strict=True)]
-    bars = [uniform_bar(f"crank{a}", a, p, 1.0, 1.0) for a, p in zip("ABC", "PQR", strict=True)]
-    coupler = RigidBody("coupler", {"P": (0, 0), "Q": (1, 0), "R": (2, 0)}, mass=1.0, centre=(1, 0), inertia=0.3)
-    return Mechanism.build([*ground, *moving], [*bars, coupler], gravity=(0, -9.81), name="parallelogram")
 
 
 def test_a_parallelogram_names_its_redundant_crank() -> None:

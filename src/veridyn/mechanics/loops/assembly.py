@@ -62,7 +62,10 @@ class Assembled:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Coordinates that are given and those that follow; `sign` of the determinant of Φ_q over the latter at home."""
+    """Coordinates that are given and those that follow; `sign` of the determinant of Φ_q over the latter at home.
+
+    `clock`: the times of the samples, for messages.
+    """
 
     tree: Tree
     given: Numbers
@@ -71,6 +74,12 @@ class Split:
     unit: Array
     home: Array
     sign: float
+    clock: Array | None = None
+
+    def sample(self, k: int) -> str:
+        """A sample in words."""
+        time = "" if self.clock is None or k >= len(self.clock) else f" (t = {self.clock[k]:.6g} s)"
+        return f"{self.tree.name}, sample {k}{time}"
 
     def block(self, values: Array) -> Array:
         """Φ_q over the coordinates that follow, (N, m, m), of :func:`loop_values`."""

@@ -7,7 +7,7 @@ for all samples at once. Φ(q) = 0, so with q_g given and q_s solved for: q̇_s 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -138,8 +138,9 @@ def closed_motion(
 
     `forces`: those of the actuated coordinates, in their order or by name; passive ones have NaN.
     """
-    split = splitting(tree, at)
-    times_, rates, accelerations = np.asarray(t, dtype=np.float64), as_given(split, qd), as_given(split, qdd)
+    times_ = np.asarray(t, dtype=np.float64)
+    split = replace(splitting(tree, at), clock=times_)
+    rates, accelerations = as_given(split, qd), as_given(split, qdd)
     measured = None if forces is None else _columns(tree, tree.actuated_coordinates, forces)
     found = _closing(split, q, start, path, CLOSED, engine)
     whole, B, slope = found.closed.q, found.inverted, found.slope

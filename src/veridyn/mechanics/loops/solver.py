@@ -79,7 +79,7 @@ def check_regular(
         raise DataError(
             Fault(
                 f"a singular position: there {names} do not decide how the machine moves.",
-                where=f"{tree.name}, sample {number[k]}",
+                where=split.sample(int(number[k])),
                 expected=f"a condition below {1.0 / SINGULAR:.0e}",
                 found=f"{condition[k]:.1e} at {place(split, q[k])}",
                 hint="Lead the motion around it.",
@@ -90,7 +90,7 @@ def check_regular(
         raise DataError(
             Fault(
                 "a singular position lies on the way here: behind it the machine is assembled the other way round.",
-                where=f"{tree.name}, sample {number[k]}",
+                where=split.sample(int(number[k])),
                 found=place(split, q[k]),
                 hint="Lead the motion around it, or give a start on this side of it.",
             )
@@ -106,7 +106,7 @@ def refuse_unreachable(split: Split, q: Array, sample: int) -> None:
     raise DataError(
         Fault(
             f"this position is out of reach: no closed position was found for it.{flat}",
-            where=f"{tree.name}, sample {sample}",
+            where=split.sample(sample),
             expected="all loops closed",
             found=f"{widest(tree, T[0, :, tree.n])} at {place(split, q)}",
             hint="Look at the units and the zero of these coordinates, or give a better start.",

@@ -10,8 +10,6 @@ Reference: Cuadrado, Dopico, Naya and González, 2004, Multibody System Dynamics
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,20 +19,14 @@ from veridyn.mechanics.natural.dynamics import NaturalState, Stabilisation
 from veridyn.mechanics.natural.system import NaturalSystem
 
 Array = NDArray[np.float64]
-Engine = Literal["numpy", "compiled"]
 PROJECTIONS = 12
 CLOSED = 1e-12  # of a projected constraint, relative to what is projected
 
 
 def index3_step(
-    system: NaturalSystem, state: NaturalState, h: float, values: Array, how: Stabilisation, engine: Engine = "numpy"
+    system: NaturalSystem, state: NaturalState, h: float, values: Array, how: Stabilisation
 ) -> NaturalState:
-    """The state a time h later, under loads of constant `values` (see :meth:`ForceTable.load_values`).
-
-    The compiled engine solves the same equations as machine code; the first call in a process compiles it, in a few seconds.
-    """
-    if engine == "compiled":
-        return _compiled_step(system, state, h, values, how)
+    """The state a time h later, under loads of constant `values` (see :meth:`ForceTable.load_values`)."""
     M, constraints, forces = system.mass, system.constraints, system.forces
     alpha, w = how.alpha(system), 0.25 * h * h
     qd_hat = -(2.0 / h * state.q + state.qd)
@@ -82,14 +74,6 @@ def index3_steps(system: NaturalSystem, state: NaturalState, steps: Array, value
     if moved:
         raise _not_converged(system, state.t + float(steps[: made + 1].sum()), how, moved)
     return out
-
-
-def _compiled_step(
-    system: NaturalSystem, state: NaturalState, h: float, values: Array, how: Stabilisation
-) -> NaturalState:
-    found = index3_steps(system, state, np.array([h], dtype=np.float64), values[None], how)[0]
-    n = system.n
-    return NaturalState(state.t + h, found[:n], found[n : 2 * n], found[2 * n : 3 * n], found[3 * n :])
 
 
 def _not_converged(system: NaturalSystem, t: float, how: Stabilisation, moved: float) -> SimulationError:

@@ -1,46 +1,19 @@
-"""The index-3 step of :mod:`veridyn.mechanics.natural.index3` as machine code: the same equations over the same tables, many steps a call.
-
-The bordered matrix is factorised by a plan made once per mechanism (:mod:`veridyn.mechanics.natural.sparse`); where its fixed order loses
-digits, the dense factorisation with pivoting takes that one solve.
-"""
+"""The index-3 step of :mod:`veridyn.mechanics.natural.index3` as machine code: the same equations and tables, many steps a call."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import ModelError
 from veridyn.mechanics.compiled import kept, lean
-from veridyn.mechanics.natural.dynamics import Stabilisation
-from veridyn.mechanics.natural.sparse import Plan, factor_planned, plan_of, solve_planned
-from veridyn.mechanics.natural.terms import Tables, acting, constraints_at, curvature, drift, factor, solve
-
-if TYPE_CHECKING:
-    from veridyn.mechanics.natural.system import NaturalSystem
+from veridyn.mechanics.natural.elimination import Elimination, Factors, factorised, factors_of, set_tangent, solved
+from veridyn.mechanics.natural.terms import Tables, acting, constraints_at, curvature, drift
 
 Array = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 PROJECTIONS = 12
 CLOSED = 1e-12
-POSES = 6  # at which the order of elimination is tried when it is planned
-USUAL_STEP = 1e-3  # s, for the weights of stiffness and penalty at those
-
-
-class Elimination(NamedTuple):
-    """The plan of a mechanism's bordered matrix, and where its numbers come from: cells of T, of Φ_q (twice), and of −1/α."""
-
-    plan: Plan
-    tangent_cell: Numbers
-    tangent_row: Numbers
-    tangent_column: Numbers
-    border_cell: Numbers
-    border_row: Numbers
-    border_column: Numbers
-    corner_cell: Numbers
-    slope_row: Numbers  # the pattern of Φ_q
-    slope_column: Numbers
 
 
 class _Room(NamedTuple):
@@ -54,155 +27,38 @@ class _Room(NamedTuple):
     Q: Array
     T: Array
     way: Array
-    given: Array
-    v: Array
-    b: Array
-    x: Array
-    z: Array
-    r: Array
-    size: Array
     right: Array
     sigma: Array
     target: Array
-    B: Array
-    pivot: Numbers
-    dense: Numbers  # (1,): whether the factors in hand are those of B
-
-
-def elimination_of(system: NaturalSystem) -> Elimination:
-    """Planned on the description's pose and on poses around it, so that no pivot leans on one of them."""
-    n, rng = system.n, np.random.default_rng(0)
-    q, c = np.asarray(system.guess, dtype=np.float64), system.constraints
-    h, alpha = USUAL_STEP, Stabilisation().alpha(system)
-    w, far = 0.25 * h * h, 0.3 * max(1.0, float(np.abs(q).max(initial=0.0)))
-    samples = []
-    for k in range(POSES):
-        pose = q if k == 0 else q + far * rng.normal(size=n)
-        J = c.jacobian(pose)
-        m = len(J)
-        K, C = system.forces.tangents(pose, np.zeros(n), system.forces.values)
-        T = system.mass + 0.5 * h * C + w * (K + c.curvature(pose, rng.normal(size=m)))
-        samples.append(np.block([[T, J.T], [J, -np.eye(m) / (w * alpha)]]))
-    pattern = _pattern(system, len(samples[0]) - n)
-    try:
-        plan = plan_of(samples, pattern)
-    except ModelError:  # the step tells what is wrong with the mechanism, where something is: with pivoting
-        plan = plan_of(np.eye(len(pattern)), pattern)
-    row, column = plan.row, plan.column
-    tangent = np.flatnonzero((row < n) & (column < n))
-    border = np.flatnonzero((row < n) != (column < n))
-    corner = np.flatnonzero((row >= n) & (row == column))
-    slope = np.flatnonzero((row >= n) & (column < n))
-    low, high = np.minimum(row, column)[border], np.maximum(row, column)[border]
-    return Elimination(
-        plan,
-        tangent,
-        row[tangent],
-        column[tangent],
-        border,
-        high - n,
-        low,
-        corner,
-        row[slope] - n,
-        column[slope],
-    )
-
-
-def _pattern(system: NaturalSystem, m: int) -> NDArray[np.bool_]:
-    """All cells of the bordered matrix that some pose, rate or load can fill."""
-    n, f, t = system.n, system.forces, system.tables
-    out = np.zeros((n + m, n + m), dtype=bool)
-    T, J = out[:n, :n], out[n:, :n]
-    T |= system.mass != 0.0
-    for forms in (t.quadratic, t.angles):
-        T[forms.bend_place // n, forms.bend_place % n] = True
-    inside = t.quadratic.column < n
-    J[t.quadratic.row[inside], t.quadratic.column[inside]] = True
-    inside = t.angles.column < n
-    a = t.angles.row[inside] // 2
-    J[m - len(t.places) + a, t.angles.column[inside]] = True
-    J[m - len(t.places) + np.arange(len(t.places)), t.places] = True
-    T[t.places[a], t.angles.column[inside]] = True
-    T[t.places, t.places] = True
-    T[t.own, t.own] = True
-    T |= (f.turning[:, :, :n] != 0.0).any(axis=0)
-    for strut in f.struts:
-        moved = np.flatnonzero((strut[:, :n] != 0.0).any(axis=0))
-        T[moved[:, None], moved] = True
-    return out
 
 
 @lean
-def _factorised(e: Elimination, w: _Room, alpha: float) -> bool:
-    """Factors of the bordered matrix of T and Φ_q in hand; False where it is singular."""
-    for k in range(len(e.tangent_cell)):
-        w.given[e.tangent_cell[k]] = w.T[e.tangent_row[k], e.tangent_column[k]]
-    for k in range(len(e.border_cell)):
-        w.given[e.border_cell[k]] = w.J[e.border_row[k], e.border_column[k]]
-    for k in range(len(e.corner_cell)):
-        w.given[e.corner_cell[k]] = -1.0 / alpha
-    for k in range(len(w.v)):
-        w.v[k] = 0.0
-    for k in range(len(w.given)):
-        w.v[e.plan.cell[k]] = w.given[k]
-    w.dense[0] = 0
-    if factor_planned(e.plan, w.v) < 0:
-        return True
-    return _pivoted(e, w)
-
-
-@lean
-def _pivoted(e: Elimination, w: _Room) -> bool:
-    w.dense[0] = 1
-    for i in range(len(w.B)):
-        for j in range(len(w.B)):
-            w.B[i, j] = 0.0
-    for k in range(len(w.given)):
-        w.B[e.plan.row[k], e.plan.column[k]] = w.given[k]
-    return factor(w.B, w.pivot)
-
-
-@lean
-def _solved(e: Elimination, w: _Room) -> bool:
-    """x from b."""
-    if w.dense[0] == 0:
-        if solve_planned(e.plan, w.given, w.v, w.b, w.x, w.z, w.r, w.size):
-            return True
-        if not _pivoted(e, w):
-            return False
-    for i in range(len(w.b)):
-        w.x[i] = w.b[i]
-    solve(w.B, w.pivot, w.x)
-    return True
-
-
-@lean
-def _projected(e: Elimination, w: _Room, x: Array) -> bool:
+def _projected(e: Elimination, f: Factors, w: _Room, x: Array) -> bool:
     """x onto J x = target in the metric T, repeated with multipliers until nothing of size 1/α is left."""
     n, m, before, size = len(x), len(w.target), np.inf, 1.0
     for i in range(n):
         w.right[i] = 0.0
     for k in range(len(e.tangent_cell)):
-        w.right[e.tangent_row[k]] += w.given[e.tangent_cell[k]] * x[e.tangent_column[k]]
+        w.right[e.tangent_row[k]] += f.given[e.tangent_cell[k]] * x[e.tangent_column[k]]
     for i in range(m):
         size = max(size, abs(w.target[i]))
         w.sigma[i] = 0.0
     for _ in range(PROJECTIONS):
         for j in range(n):
-            w.b[j] = w.right[j]
+            f.b[j] = w.right[j]
         for i in range(m):
-            w.b[n + i] = w.target[i]
+            f.b[n + i] = w.target[i]
         for k in range(len(e.slope_row)):
             i, j = e.slope_row[k], e.slope_column[k]
-            w.b[j] -= w.J[i, j] * w.sigma[i]
-        if not _solved(e, w):
+            f.b[j] -= w.J[i, j] * w.sigma[i]
+        if not solved(e, f):
             return False
         for j in range(n):
-            x[j] = w.x[j]
+            x[j] = f.x[j]
         open_by = 0.0
         for i in range(m):
             w.right[n + i] = -w.target[i]
-            w.sigma[i] += w.x[n + i]
+            w.sigma[i] += f.x[n + i]
         for k in range(len(e.slope_row)):
             i, j = e.slope_row[k], e.slope_column[k]
             w.right[n + i] += w.J[i, j] * x[j]
@@ -225,6 +81,7 @@ def _rates(h: float, q0: Array, qd0: Array, qdd0: Array, q: Array, qd: Array, qd
 def _step(
     t: Tables,
     e: Elimination,
+    f: Factors,
     w: _Room,
     load: Array,
     turning: Array,
@@ -256,19 +113,20 @@ def _step(
             s = -w.Q[i]
             for j in range(n):
                 s += t.mass[i, j] * qdd[j]
-            w.b[i] = -k * s
+            f.b[i] = -k * s
         for p in range(len(e.slope_row)):
-            w.b[e.slope_column[p]] -= k * w.J[e.slope_row[p], e.slope_column[p]] * lam[e.slope_row[p]]
+            f.b[e.slope_column[p]] -= k * w.J[e.slope_row[p], e.slope_column[p]] * lam[e.slope_row[p]]
         for i in range(m):
-            w.b[n + i] = -w.phi[i]
-        if not (_factorised(e, w, k * alpha) and _solved(e, w)):
+            f.b[n + i] = -w.phi[i]
+        set_tangent(e, f, w.T, k * alpha)
+        if not (factorised(e, f, w.J) and solved(e, f)):
             return np.inf
         moved, off = 0.0, 0.0
         for i in range(n):
-            q[i] += w.x[i]
-            moved = max(moved, abs(w.x[i]))
+            q[i] += f.x[i]
+            moved = max(moved, abs(f.x[i]))
         for i in range(m):
-            lam[i] += w.x[n + i] / k
+            lam[i] += f.x[n + i] / k
         constraints_at(t, q, w.y, w.phi, w.J, w.AB, w.slopes)
         for i in range(m):
             off = max(off, abs(w.phi[i]))
@@ -283,12 +141,13 @@ def _step(
     acting(t, load, turning, q, qd, k, 0.5 * h, w.Q, w.T, w.way)
     for i in range(m):
         w.target[i] = 0.0
-    if not (_factorised(e, w, k * alpha) and _projected(e, w, qd)):
+    set_tangent(e, f, w.T, k * alpha)
+    if not (factorised(e, f, w.J) and _projected(e, f, w, qd)):
         return np.inf
     drift(t, q, qd, w.AB, w.slopes, w.target)
     for i in range(m):
         w.target[i] = -w.target[i]
-    if not _projected(e, w, qdd):
+    if not _projected(e, f, w, qdd):
         return np.inf
     return 0.0
 
@@ -313,7 +172,8 @@ def index3_kernel(
     forces that are linear in q. The number of steps made, and zero, or by how much the last iteration of the next one moved.
     """
     n = loads.shape[1]
-    m, a, N = len(start) - 3 * n, len(t.places), len(e.plan.order)
+    m, a = len(start) - 3 * n, len(t.places)
+    f = factors_of(e)
     w = _Room(
         np.empty(n + 1),
         np.empty(m),
@@ -323,19 +183,9 @@ def index3_kernel(
         np.empty(n),
         np.empty((n, n)),
         np.empty((5, 3)),
-        np.zeros(len(e.plan.row)),
-        np.empty(e.plan.cells),
-        np.empty(N),
-        np.empty(N),
-        np.empty(N),
-        np.empty(N),
-        np.empty(N),
-        np.empty(N),
+        np.empty(n + m),
         np.empty(m),
         np.empty(m),
-        np.empty((N, N)),
-        np.empty(N, dtype=np.int64),
-        np.zeros(1, dtype=np.int64),
     )
     turning = np.zeros((n if len(turnings) else 0, n + 1))
     before = start
@@ -350,6 +200,7 @@ def index3_kernel(
         moved = _step(
             t,
             e,
+            f,
             w,
             loads[min(k, len(loads) - 1)],
             turning,

@@ -1,6 +1,7 @@
-"""Motion of a mechanism in natural coordinates over time, by the trapezoidal rule, in any of four formulations.
+"""Motion of a mechanism in natural coordinates over time, in five formulations: four by the trapezoidal rule, one by an explicit rule.
 
 index3      positions from the index-3 augmented Lagrangian, velocities and accelerations projected; the default
+explicit    a Runge-Kutta rule of order 4, 5 or 8 on exact accelerations, then back to the constraints; quickest where nothing is stiff
 penalty     index-1 penalty; constraint errors of the order of 1/α stay
 augmented   index-1 augmented Lagrangian; what the integrator leaves open dies out with ω
 r_matrix    independent coordinates; positions and velocities of all others solved at every step
@@ -19,14 +20,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, Faults, SimulationError
 from veridyn.mechanics.natural.dynamics import NaturalState, Stabilisation, accelerations, natural_energy
+from veridyn.mechanics.natural.explicit import RULES, explicit_step, explicit_steps, tableau
 from veridyn.mechanics.natural.index3 import index3_step, index3_steps
 from veridyn.mechanics.natural.position import independent, position, velocity
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
-Formulation = Literal["index3", "penalty", "augmented", "r_matrix"]
-FORMULATIONS = ("index3", "penalty", "augmented", "r_matrix")
+Formulation = Literal["index3", "explicit", "penalty", "augmented", "r_matrix"]
+FORMULATIONS = ("index3", "explicit", "penalty", "augmented", "r_matrix")
 RUNAWAY = 1e6  # a repetition that moves the state by this many times its size will not come back
 PAYS = 20_000  # steps from which on compiling is quicker than not
 AT_ONCE = 1000  # steps in one call of machine code, at the least, where there are as many
@@ -35,16 +37,27 @@ Loads = Callable[[float], Mapping[str, ArrayLike]]
 
 @dataclass(frozen=True)
 class NaturalMethod:
-    """How to integrate: the formulation, the longest step (s), how constraints are held, and the engine of the index-3 step.
+    """How to integrate: the formulation, the longest step (s), how constraints are held, the engine, and the `rule` of the explicit form.
 
-    "auto" compiles the step where a motion is long enough to pay for the few seconds that takes, and stays with NumPy for a single
-    :func:`natural_step`.
+    "auto" compiles index-3 and explicit steps where a motion is long enough to pay for the few seconds that takes, and stays with NumPy for
+    a single :func:`natural_step`; the other formulations are NumPy.
     """
 
     formulation: Formulation = "index3"
     step: float = 1e-3
     stabilisation: Stabilisation = field(default_factory=Stabilisation)
     engine: Literal["auto", "numpy", "compiled"] = "auto"
+    rule: Literal["RK4", "RK45", "DOP853"] = "RK4"
+
+    @property
+    def compiles(self) -> bool:
+        """Whether steps are machine code."""
+        return self.engine == "compiled" and self.formulation in ("index3", "explicit")
+
+    @property
+    def times(self) -> Array:
+        """When a step asks for loads, in steps from its beginning."""
+        return np.append(tableau(self.rule).c, 1.0) if self.formulation == "explicit" else np.ones(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +95,35 @@ def natural_step(
     loads: Mapping[str, ArrayLike] | None = None,
     method: NaturalMethod | None = None,
 ) -> NaturalState:
-    """The state one step h later; `loads` are those at the end of the step. The primitive of every observer."""
+    """The state one step h later under constant `loads`, of which the trapezoidal rule sees those at the end of the step."""
     how = method or NaturalMethod()
-    values = system.forces.load_values(loads)
+    return _step(system, state, h, system.forces.load_values(loads)[None], how)
+
+
+def _step(system: NaturalSystem, state: NaturalState, h: float, values: Array, how: NaturalMethod) -> NaturalState:
+    """One step; `values` (times or 1, loads) at the method's times."""
+    if how.compiles:
+        x = _compiled_steps(system, state, np.array([h], dtype=np.float64), values[None], how)[0]
+        return _unpacked(system, state.t + h, x)
     if how.formulation == "index3":
-        engine = "compiled" if how.engine == "compiled" else "numpy"
-        return index3_step(system, state, h, values, how.stabilisation, engine)
-    return _fixed_point(system, state, h, values, how)
+        return index3_step(system, state, h, values[-1], how.stabilisation)
+    if how.formulation == "explicit":
+        return explicit_step(system, state, h, values, how.rule, how.stabilisation)
+    return _fixed_point(system, state, h, values[-1], how)
+
+
+def _compiled_steps(
+    system: NaturalSystem, state: NaturalState, steps: Array, values: Array, how: NaturalMethod
+) -> Array:
+    """Rows q, q̇, q̈, λ after each step; `values` (steps or 1, times or 1, loads)."""
+    if how.formulation == "explicit":
+        return explicit_steps(system, state, steps, values, how.rule, how.stabilisation)
+    return index3_steps(system, state, steps, values[:, -1], how.stabilisation)
+
+
+def _unpacked(system: NaturalSystem, t: float, x: Array) -> NaturalState:
+    q, qd, qdd, lam = (part.copy() for part in np.split(x, [system.n, 2 * system.n, 3 * system.n]))
+    return NaturalState(t, q, qd, qdd, lam)
 
 
 def integrate_natural(
@@ -116,6 +151,8 @@ def integrate_natural(
             where="method",
             expected="one of " + ", ".join(FORMULATIONS),
         )
+    if how.rule not in RULES:
+        faults.add(f"there is no rule '{how.rule}'.", where="method.rule", expected="one of " + ", ".join(RULES))
     if not 0.0 < how.step < math.inf:
         faults.add("a step needs its length.", where="method.step", expected="a positive time", found=f"{how.step}")
     faults.raise_if_any(DataError, system.mechanism.name)
@@ -124,14 +161,13 @@ def integrate_natural(
     if how.engine == "auto" and (clock[-1] - clock[0]) / how.step > PAYS:
         how = replace(how, engine="compiled")
     state = NaturalState(float(clock[0]), start.q, start.qd, start.qdd, start.multipliers)
-    if how.formulation == "index3" and how.engine == "compiled":
+    if how.compiles:
         return _compiled_motion(system, clock, state, loads, how, progress)
     states = [state]
     for begin, end in itertools.pairwise(clock.tolist()):
         count, h = _cut(begin, end, how.step)
         for k in range(1, count + 1):
-            time = begin + k * h
-            state = natural_step(system, state, h, None if loads is None else loads(time), how)
+            state = _step(system, state, h, _acting(system, loads, begin + (k - 1) * h, h, how), how)
         states.append(state)
         progress("simulating", end - clock[0], clock[-1] - clock[0])
     return NaturalMotion(
@@ -149,6 +185,13 @@ def _cut(begin: float, end: float, longest: float) -> tuple[int, float]:
     return count, (end - begin) / count
 
 
+def _acting(system: NaturalSystem, loads: Loads | None, begin: float, h: float, how: NaturalMethod) -> Array:
+    """Loads at the method's times in the step from `begin`, (times, loads); one row where they are constant."""
+    if loads is None:
+        return system.forces.values[None]
+    return np.array([system.forces.load_values(loads(begin + c * h)) for c in how.times.tolist()])
+
+
 def _compiled_motion(
     system: NaturalSystem,
     clock: Array,
@@ -157,8 +200,8 @@ def _compiled_motion(
     how: NaturalMethod,
     progress: Progress,
 ) -> NaturalMotion:
-    """The index-3 motion in few calls of machine code: loads depend on time alone and are asked for ahead."""
-    n, f = system.n, system.forces
+    """The motion in few calls of machine code: loads depend on time alone and are asked for ahead."""
+    n = system.n
     rows = [np.concatenate([state.q, state.qd, state.qdd, state.multipliers])]
     steps: list[float] = []
     ends: list[int] = []
@@ -168,14 +211,13 @@ def _compiled_motion(
         steps += [h] * count
         ends.append(len(steps) - 1)
         if loads is not None:
-            values += [f.load_values(loads(begin + k * h)) for k in range(1, count + 1)]
+            values += [_acting(system, loads, begin + k * h, h, how) for k in range(count)]
         if len(steps) < AT_ONCE and end < clock[-1]:
             continue
-        given = np.array(values) if values else f.values[None]
-        found = index3_steps(system, state, np.array(steps), given, how.stabilisation)
+        given = np.array(values) if values else _acting(system, None, begin, 0.0, how)[None]
+        found = _compiled_steps(system, state, np.array(steps), given, how)
         rows += list(found[ends])
-        x = found[-1]
-        state = NaturalState(end, x[:n], x[n : 2 * n], x[2 * n : 3 * n], x[3 * n :])
+        state = _unpacked(system, end, found[-1])
         steps, ends, values = [], [], []
         progress("simulating", end - clock[0], clock[-1] - clock[0])
     all_ = np.array(rows)
@@ -204,7 +246,7 @@ def _fixed_point(
 ) -> NaturalState:
     """The trapezoidal rule (19, corrected) on accelerations, repeated until positions and velocities rest."""
     stab, form = how.stabilisation, how.formulation
-    assert form != "index3"
+    assert form not in ("index3", "explicit")
     names = independent(system, state.q) if form == "r_matrix" else ()
     z = system.select(names)
     q, qd = state.q + h * state.qd + 0.5 * h * h * state.qdd, state.qd + h * state.qdd

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.errors import DataError, Fault, Faults, ModelError, SimulationError, did_you_mean
 from veridyn.mechanics.compiled import compiled, kept
 from veridyn.mechanics.natural.position import independent, position, r_matrix
-from veridyn.mechanics.natural.rank import refuse_redundant
+from veridyn.mechanics.natural.redundant import Reduced, independent_rows
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.mechanics.natural.tangent import accelerate, close, differentiate
 from veridyn.mechanics.natural.terms import Tables, factor, solve
@@ -131,13 +131,17 @@ class Minimal:
         raise self._singular(q) if h else self._unreachable(np.atleast_2d(q)[0], np.atleast_2d(z)[0])
 
     def _singular(self, q: Array) -> SimulationError:
+        hint = "Choose other independent coordinates."
+        if isinstance(self.system, Reduced):
+            left = ", ".join(f"'{name}'" for name in self.system.left_out)
+            hint += f" Or the constraints kept at the start lose rank here and need one that was left out: {left}; start nearer to here."
         return SimulationError(
             Fault(
                 "the independent coordinates do not determine the others here.",
                 where=self.system.mechanism.name,
                 expected=f"a pose away from where {', '.join(self.names)} lose their hold",
                 found="a singular pose" if np.isfinite(q).all() else "a pose that is not finite",
-                hint="Choose other independent coordinates.",
+                hint=hint,
             )
         )
 
@@ -163,9 +167,10 @@ def minimal(
     """`system` over independent coordinates that do at the pose q: those asked for, then added ones, then others.
 
     `unknown`: names of independent coordinates or of loads whose force belongs to the state; None for one on every independent coordinate.
-    Redundant constraints are refused by name, and so is a set of coordinates that does not determine the others.
+    Redundant constraints are left out, with a warning that names them; refused by name are a singular pose, and a set of coordinates that
+    does not determine the others.
     """
-    refuse_redundant(system, q)
+    system = independent_rows(system, q)
     asked = tuple(independents)
     names = independent(system, q, asked)
     if asked and set(names) != set(asked):

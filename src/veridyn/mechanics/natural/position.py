@@ -71,6 +71,11 @@ def position(system: NaturalSystem, given: Mapping[str, float] | None = None, gu
     )
 
 
+def nearest_closed(system: NaturalSystem, guess: Array) -> tuple[Array, float]:
+    """The closed pose nearest a guess, and the largest residual it is left with: the caller judges it."""
+    return _closed(system, guess.copy(), np.arange(system.n))
+
+
 def velocity(system: NaturalSystem, q: Array, given: Mapping[str, float] | None = None) -> Array:
     """All rates q̇ from those `given` by name (10), which must be independent and complete."""
     return _linear(system, q, dict(given or {}), np.zeros(system.constraints.m))

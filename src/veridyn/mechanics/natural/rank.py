@@ -31,10 +31,8 @@ class Mobility:
 
 def mobility(system: NaturalSystem, q: Array) -> Mobility:
     """Rank and redundancy of the constraints at a pose that satisfies them; a singular pose counts as redundant while it lasts."""
-    J = system.constraints.jacobian(q)
+    J = unit_rows(system.constraints.jacobian(q))
     m, n = J.shape
-    length = np.linalg.norm(J, axis=1)
-    J = J / np.where(length > 0.0, length, 1.0)[:, None]
     s = np.linalg.svd(J, compute_uv=False) if m else np.zeros(0)
     rank = int((s > RANK * max(s.max(initial=0.0), 1e-300)).sum())
     gap = (float(s[rank - 1]) if rank else 0.0, float(s[rank]) if rank < len(s) else 0.0)
@@ -53,6 +51,12 @@ def mobility(system: NaturalSystem, q: Array) -> Mobility:
             redundant.append(names[i])
             among.append(tuple(names[k] for k, w in zip(kept_rows, weights, strict=True) if abs(w) > 1e-6))
     return Mobility(rank, n - rank, gap, tuple(redundant), tuple(among))
+
+
+def unit_rows(J: Array) -> Array:
+    """Φ_q with rows of length one, so that a rank does not hang on units and sizes; rows of zeros stay."""
+    length = np.linalg.norm(J, axis=1)
+    return J / np.where(length > 0.0, length, 1.0)[:, None]
 
 
 def refuse_redundant(system: NaturalSystem, q: Array) -> Mobility:

@@ -18,7 +18,7 @@ from veridyn.mechanics.natural.mass import mass_matrix_of
 from veridyn.model.natural import Mechanism
 
 if TYPE_CHECKING:
-    from veridyn.mechanics.natural.index3_kernel import Elimination
+    from veridyn.mechanics.natural.elimination import Elimination
     from veridyn.mechanics.natural.terms import Tables
 
 Array = NDArray[np.float64]
@@ -58,9 +58,9 @@ class NaturalSystem:
     @cached_property
     def elimination(self) -> Elimination:
         """The order in which the compiled step eliminates, planned when somebody asks."""
-        from veridyn.mechanics.natural.index3_kernel import elimination_of
+        from veridyn.mechanics.natural.elimination import elimination_of
 
-        return elimination_of(self)
+        return elimination_of(self.mass, self.constraints, self.forces, self.tables, self.guess)
 
     def select(self, names: Iterable[str]) -> Indices:
         """Numbers of coordinates by name."""

@@ -180,22 +180,26 @@ def curvature(t: Tables, q: Array, lam: Array, AB: Array, slopes: Array, scale: 
 def acting(
     t: Tables, load: Array, turning: Array, q: Array, qd: Array, wk: float, wc: float, Q: Array, T: Array, way: Array
 ) -> None:
-    """Q, and T = M + wk K + wc C; `way` (5, 3) is room for one strut."""
-    n = len(q)
+    """Q, and T = M + wk K + wc C unless T is empty; `way` (5, 3) is room for one strut."""
+    n, tangent = len(q), len(T) > 0
     for i in range(n):
         Q[i] = load[i]
-        for j in range(n):
-            T[i, j] = t.mass[i, j]
+    if tangent:
+        for i in range(n):
+            for j in range(n):
+                T[i, j] = t.mass[i, j]
     if len(turning):
         for i in range(n):
             for j in range(n):
                 Q[i] += turning[i, j] * q[j]
-                T[i, j] -= wk * turning[i, j]
+                if tangent:
+                    T[i, j] -= wk * turning[i, j]
             Q[i] += turning[i, n]
     for i in range(len(t.own)):
         p = t.own[i]
         Q[p] -= t.own_laws[0, i] * (q[p] - t.own_laws[1, i]) + t.own_laws[2, i] * qd[p]
-        T[p, p] += wk * t.own_laws[0, i] + wc * t.own_laws[2, i]
+        if tangent:
+            T[p, p] += wk * t.own_laws[0, i] + wc * t.own_laws[2, i]
     if len(t.struts) == 0:
         return
     dim = t.struts.shape[1]
@@ -225,6 +229,8 @@ def acting(
                 d = t.struts[e, a, i]
                 if d != 0.0:
                     Q[i] -= d * u[a] * f
+                    if not tangent:
+                        continue
                     for b in range(dim):
                         for j in range(n):
                             T[i, j] += d * inner[a, b] * t.struts[e, b, j]

@@ -1,0 +1,129 @@
+"""Explicit Runge-Kutta steps on exact accelerations, brought back to the constraints after each step.
+
+    M q̈ + Φ_qᵀ λ = Q,   Φ_q q̈ = −Φ̇_q q̇                at each stage
+    Φ(q) = 0,   Φ_q q̇ = 0,   in the metric M            at the end
+
+What the constraints have drifted is a part of the step's own error, so the way back costs no order (Hairer, Lubich and Wanner, 2006,
+Geometric Numerical Integration, IV.4). An explicit rule of high order takes long steps where nothing is stiff; the index-3 form is for the
+rest. The rules are SciPy's: RK45 is Dormand and Prince's of order 5, DOP853 that of order 8 (Hairer, Nørsett and Wanner, 1993, II.5).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.integrate import DOP853, RK45
+
+from veridyn.errors import DataError, Fault, SimulationError
+from veridyn.mechanics.natural.bordered import Bordered
+from veridyn.mechanics.natural.dynamics import NaturalState, Stabilisation, solve_accelerations
+from veridyn.mechanics.natural.system import NaturalSystem
+
+Array = NDArray[np.float64]
+RULES = ("RK4", "RK45", "DOP853")
+CORRECTIONS = 12  # of positions, after which a step counts as too long
+STRAY = 0.05  # of the mechanism's size: a correction that is longer belongs to a step that is too long
+CLOSED = 1e-12  # of the constraints, relative to the square of the mechanism's size
+
+
+class Tableau(NamedTuple):
+    """An explicit rule: stage i starts from A[i], the step ends with b; c are the times of the stages in steps."""
+
+    A: Array
+    b: Array
+    c: Array
+
+
+@cache
+def tableau(rule: str) -> Tableau:
+    """Kutta's classic rule of order 4, or one of SciPy's."""
+    if rule == "RK4":
+        A = np.zeros((4, 4))
+        A[1, 0] = A[2, 1] = 0.5
+        A[3, 2] = 1.0
+        return Tableau(A, np.array([1.0, 2.0, 2.0, 1.0]) / 6.0, np.array([0.0, 0.5, 0.5, 1.0]))
+    if rule not in RULES:
+        raise DataError(
+            Fault(f"there is no rule '{rule}'.", where="method.rule", expected="one of " + ", ".join(RULES))
+        )
+    found = {"RK45": RK45, "DOP853": DOP853}[rule]
+    s = found.n_stages
+    A = np.zeros((s, s))
+    A[:, : found.A.shape[1]] = found.A[:s]
+    return Tableau(A, np.array(found.B[:s]), np.array(found.C[:s]))
+
+
+def explicit_step(
+    system: NaturalSystem, state: NaturalState, h: float, values: Array, rule: str, how: Stabilisation
+) -> NaturalState:
+    """The state a time h later; `values` (stages + 1, loads) act at the stages and at the end, or (1, loads) throughout."""
+    A, b, _ = tableau(rule)
+    M, alpha = system.mass, how.alpha(system)
+    v, a = np.empty((len(b), system.n)), np.empty((len(b), system.n))
+    for i in range(len(b)):
+        v[i] = state.qd + h * A[i, :i] @ a[:i]
+        a[i] = solve_accelerations(system, state.q + h * A[i, :i] @ v[:i], v[i], values[min(i, len(values) - 1)])[0]
+    q, qd = state.q + h * b @ v, state.qd + h * b @ a
+    size = max(1.0, float(np.abs(state.q).max(initial=0.0)))
+    nothing = np.zeros(system.n)
+    for _ in range(CORRECTIONS):
+        phi, J = system.constraints.evaluate(q)
+        if not np.isfinite(phi).all():
+            break
+        if np.abs(phi).max(initial=0.0) <= CLOSED * size * size:
+            qd = qd + Bordered(M, J, alpha).solve(nothing, J @ qd)[0]
+            qdd, lam = solve_accelerations(system, q, qd, values[-1])
+            return NaturalState(state.t + h, q, qd, qdd, lam)
+        way = Bordered(M, J, alpha).solve(nothing, phi)[0]
+        if not np.abs(way).max(initial=0.0) <= STRAY * size:
+            break
+        q = q + way
+    raise _too_long(system, state.t + h, h)
+
+
+def explicit_steps(
+    system: NaturalSystem, state: NaturalState, steps: Array, values: Array, rule: str, how: Stabilisation
+) -> Array:
+    """q, q̇, q̈ and λ after each of the `steps` (K,), as rows (K, 3n + m), in one call of machine code.
+
+    `values` (K or 1, stages + 1, loads) are those at the stages and at the end of each step, or (1, 1, loads) those of all.
+    """
+    from veridyn.mechanics.natural.explicit_kernel import (
+        explicit_kernel,  # loads the compiler, which not everybody needs
+    )
+
+    f = system.forces
+    loads = np.ascontiguousarray(f.weight[:-1] + values @ f.constant.T)
+    factors, turnings = np.ascontiguousarray(values[..., f.active]), np.ascontiguousarray(f.turning[f.active])
+    start = np.concatenate([state.q, state.qd, state.qdd, state.multipliers])
+    out = np.empty((len(steps), len(start)))
+    made = explicit_kernel(
+        system.tables,
+        system.elimination,
+        tableau(rule),
+        loads,
+        factors,
+        turnings,
+        start,
+        steps,
+        how.alpha(system),
+        out,
+    )
+    if made < len(steps):
+        raise _too_long(system, state.t + float(steps[: made + 1].sum()), float(steps[made]))
+    return out
+
+
+def _too_long(system: NaturalSystem, t: float, h: float) -> SimulationError:
+    return SimulationError(
+        Fault(
+            f"the step to {t:.6g} s is too long: it leaves the constraints too far behind.",
+            where=system.mechanism.name,
+            expected=f"corrections below {STRAY:g} of the mechanism's size, at most {CORRECTIONS}",
+            found=f"a step of {h:.3g} s",
+            hint="Try a smaller step; the index3 formulation for stiff springs; or look for a pose where the mechanism locks.",
+        )
+    )

@@ -1,0 +1,231 @@
+"""The steps of :mod:`veridyn.mechanics.natural.explicit` as machine code: the same equations over the same tables, many steps a call."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.mechanics.compiled import kept, lean
+from veridyn.mechanics.natural.elimination import Elimination, Factors, factorised, factors_of, set_tangent, solved
+from veridyn.mechanics.natural.explicit import CLOSED, CORRECTIONS, STRAY, Tableau
+from veridyn.mechanics.natural.terms import Tables, acting, constraints_at, drift
+
+Array = NDArray[np.float64]
+REFACTOR = 3  # corrections with one factorisation
+
+
+class _Room(NamedTuple):
+    """What a step writes to, made once for many."""
+
+    y: Array
+    phi: Array
+    J: Array
+    AB: Array
+    slopes: Array
+    Q: Array
+    none: Array  # (0, 0): no tangent is asked for
+    way: Array
+    drift: Array
+    q: Array
+    v: Array  # (stages, n)
+    a: Array
+    turning: Array
+
+
+@lean
+def _accelerated(
+    t: Tables, e: Elimination, f: Factors, w: _Room, load: Array, q: Array, qd: Array, known: bool
+) -> bool:
+    """q̈ and λ into f.x; `known`: Φ_q and its factors are those of q already."""
+    n, m = len(q), len(w.phi)
+    if not known:
+        constraints_at(t, q, w.y, w.phi, w.J, w.AB, w.slopes)
+        if not factorised(e, f, w.J):
+            return False
+    acting(t, load, w.turning, q, qd, 0.0, 0.0, w.Q, w.none, w.way)
+    drift(t, q, qd, w.AB, w.slopes, w.drift)
+    for i in range(n):
+        f.b[i] = w.Q[i]
+    for i in range(m):
+        f.b[n + i] = -w.drift[i]
+    return solved(e, f)
+
+
+@lean
+def _closed(t: Tables, e: Elimination, f: Factors, w: _Room, before: Array, q: Array) -> bool:
+    """q onto Φ = 0 in the metric M; leaves Φ_q and its factors of the new pose behind."""
+    n, m, size = len(q), len(w.phi), 1.0
+    for i in range(n):
+        size = max(size, abs(before[i]))
+    for k in range(CORRECTIONS):
+        constraints_at(t, q, w.y, w.phi, w.J, w.AB, w.slopes)
+        off = 0.0
+        for i in range(m):
+            off = max(off, abs(w.phi[i]))
+        if not np.isfinite(off):
+            return False
+        done = off <= CLOSED * size * size
+        if (done or k % REFACTOR == 0) and not factorised(e, f, w.J):
+            return False
+        if done:
+            return True
+        for i in range(n):
+            f.b[i] = 0.0
+        for i in range(m):
+            f.b[n + i] = -w.phi[i]
+        if not solved(e, f):
+            return False
+        for i in range(n):
+            if not abs(f.x[i]) <= STRAY * size:
+                return False
+            q[i] += f.x[i]
+    return False
+
+
+@lean
+def _sharpened(e: Elimination, f: Factors, w: _Room, x: Array, lam: Array) -> bool:
+    """Add to x and λ what −1/α has left open of Φ_q x = −drift."""
+    n, m = len(x), len(lam)
+    for i in range(n):
+        f.b[i] = 0.0
+    for i in range(m):
+        f.b[n + i] = -w.drift[i]
+    for k in range(len(e.slope_row)):
+        f.b[n + e.slope_row[k]] -= w.J[e.slope_row[k], e.slope_column[k]] * x[e.slope_column[k]]
+    if not solved(e, f):
+        return False
+    for i in range(n):
+        x[i] += f.x[i]
+    for i in range(m):
+        lam[i] += f.x[n + i]
+    return True
+
+
+@lean
+def _turn(w: _Room, turnings: Array, values: Array) -> None:
+    for i in range(w.turning.shape[0]):
+        for j in range(w.turning.shape[1]):
+            s = 0.0
+            for k in range(len(turnings)):
+                s += values[k] * turnings[k, i, j]
+            w.turning[i, j] = s
+
+
+@lean
+def _same(a: Array, b: Array) -> bool:
+    same = True
+    for i in range(len(a)):
+        same = same and a[i] == b[i]
+    return same
+
+
+@lean
+def _step(
+    t: Tables,
+    e: Elimination,
+    f: Factors,
+    w: _Room,
+    rule: Tableau,
+    loads: Array,
+    values: Array,
+    turnings: Array,
+    before: Array,
+    x: Array,
+    h: float,
+    known: bool,
+) -> bool:
+    """One step from `before` to x, both (3n + m,); `known`: the accelerations before are those of the first stage."""
+    n, m, s = len(w.q), len(w.phi), len(rule.b)
+    last = len(loads) - 1
+    for i in range(s):
+        for j in range(n):
+            position, speed = 0.0, 0.0
+            for k in range(i):
+                if rule.A[i, k] != 0.0:
+                    position += rule.A[i, k] * w.v[k, j]
+                    speed += rule.A[i, k] * w.a[k, j]
+            w.q[j] = before[j] + h * position
+            w.v[i, j] = before[n + j] + h * speed
+        if i == 0 and known:
+            for j in range(n):
+                w.a[0, j] = before[2 * n + j]
+            continue
+        if len(turnings):
+            _turn(w, turnings, values[min(i, last)])
+        if not _accelerated(t, e, f, w, loads[min(i, last)], w.q, w.v[i], False):
+            return False
+        for j in range(n):
+            w.a[i, j] = f.x[j]
+    q, qd, qdd, lam = x[:n], x[n : 2 * n], x[2 * n : 3 * n], x[3 * n :]
+    for j in range(n):
+        position, speed = 0.0, 0.0
+        for k in range(s):
+            position += rule.b[k] * w.v[k, j]
+            speed += rule.b[k] * w.a[k, j]
+        q[j] = before[j] + h * position
+        qd[j] = before[n + j] + h * speed
+    if not _closed(t, e, f, w, before, q):
+        return False
+    for i in range(m):
+        w.drift[i] = 0.0
+        lam[i] = 0.0
+    if not _sharpened(e, f, w, qd, lam):
+        return False
+    if len(turnings):
+        _turn(w, turnings, values[last])
+    if not _accelerated(t, e, f, w, loads[last], q, qd, True):
+        return False
+    for j in range(n):
+        qdd[j] = f.x[j]
+    for i in range(m):
+        lam[i] = f.x[n + i]
+    return _sharpened(e, f, w, qdd, lam)
+
+
+@kept
+def explicit_kernel(
+    t: Tables,
+    e: Elimination,
+    rule: Tableau,
+    loads: Array,
+    values: Array,
+    turnings: Array,
+    start: Array,
+    steps: Array,
+    alpha: float,
+    out: Array,
+) -> int:
+    """Steps of lengths `steps` (K,) from `start` (3n + m,): q, q̇, q̈ and λ after each, in the rows of `out` (K, 3n + m).
+
+    `loads` (K or 1, stages + 1 or 1, n) holds all constant generalised forces, `values` (K or 1, stages + 1 or 1, a) the factors of
+    `turnings` (a, n, n+1), the forces that are linear in q. The number of steps made: fewer than K where one fails.
+    """
+    n = loads.shape[2]
+    m, a, s = len(start) - 3 * n, len(t.places), len(rule.b)
+    f = factors_of(e)
+    w = _Room(
+        np.empty(n + 1),
+        np.empty(m),
+        np.zeros((m, n)),
+        np.empty(2 * a),
+        np.zeros((2 * a, n)),
+        np.empty(n),
+        np.empty((0, 0)),
+        np.empty((5, 3)),
+        np.empty(m),
+        np.empty(n),
+        np.empty((s, n)),
+        np.empty((s, n)),
+        np.zeros((n if len(turnings) else 0, n + 1)),
+    )
+    set_tangent(e, f, t.mass, alpha)
+    before, many = start, len(loads) - 1
+    for k in range(len(steps)):
+        now, past = min(k, many), min(max(k - 1, 0), many)
+        known = k > 0 and _same(loads[now, 0], loads[past, -1]) and _same(values[now, 0], values[past, -1])
+        if not _step(t, e, f, w, rule, loads[now], values[now], turnings, before, out[k], steps[k], known):
+            return k
+        before = out[k]
+    return len(steps)

@@ -1,0 +1,142 @@
+"""Constraints that follow from others: an independent set of rows to compute with, the rest told by name.
+
+A row that follows from others at one pose only marks a singular pose, and is needed everywhere else. One that follows from them all around
+is redundant: where the rank of Φ_q is constant, the rows left out stay satisfied wherever the others are. Which rows are kept is a choice;
+positions, velocities and accelerations do not depend on it, the multipliers do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import qr
+from scipy.sparse import csr_array
+
+from veridyn.errors import Fault, ModelWarning, warn
+from veridyn.mechanics.natural.constraints import Constraints, Table
+from veridyn.mechanics.natural.position import TOLERANCE, nearest_closed
+from veridyn.mechanics.natural.rank import RANK, mobility, refuse_redundant, unit_rows
+from veridyn.mechanics.natural.system import NaturalSystem
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+ASIDE = 0.02  # of the mechanism's size: how far aside the rank is looked at again
+PREFERRED = 10.0  # rows of bodies and coordinates are kept rather than those of joints
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced(NaturalSystem):
+    """A mechanism over an independent set `rows` of the constraints of `whole`, chosen at `pose`; made by :func:`independent_rows`."""
+
+    whole: NaturalSystem
+    rows: Indices
+    pose: Array
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Names of the constraints that follow from the others."""
+        kept = set(self.rows.tolist())
+        return tuple(name for i, name in enumerate(self.whole.constraints.names) if i not in kept)
+
+    def spread(self, of_rows: Array) -> Array:
+        """Values (…, rows) of the kept rows as ones of all of them (…, m), zero for the rest."""
+        out = np.zeros((*of_rows.shape[:-1], self.whole.constraints.m))
+        out[..., self.rows] = of_rows
+        return out
+
+    def undetermined(self) -> Array:
+        """Columns (m, d) of multipliers of all rows that make no force at the pose: what no equation tells."""
+        J = self.whole.constraints.jacobian(self.pose)
+        U, s, _ = np.linalg.svd(unit_rows(J))
+        rank = int((s > RANK * max(s.max(initial=0.0), 1e-300)).sum())
+        length = np.linalg.norm(J, axis=1)
+        return U[:, rank:] / np.where(length > 0.0, length, 1.0)[:, None]
+
+
+def independent_rows(system: NaturalSystem, q: Array) -> NaturalSystem:
+    """`system`, or with redundant constraints a :class:`Reduced` one, after a warning that names those that are left out.
+
+    The pose satisfies all constraints. At a singular pose, where a constraint follows from others only while it lasts, it is refused by
+    name. Among the sets tried, the one kept is farthest from losing rank at the pose and around it.
+    """
+    if not mobility(system, q).redundant:
+        return system
+    whole = system.whole if isinstance(system, Reduced) else system
+    found = mobility(whole, q)
+    poses = [q, *_around(whole, q, found.rank)]
+    matrices = [unit_rows(whole.constraints.jacobian(p)) for p in poses]
+    if any(_values(J)[found.rank :].max(initial=0.0) > RANK for J in matrices):
+        refuse_redundant(whole, q)  # more rank aside: the pose is singular
+    weight = np.array([1.0 if owner.startswith("joint ") else PREFERRED for owner in whole.constraints.owners])
+    choices = [_pivoted(J * weight[:, None], found.rank) for J in matrices]
+    rows = max(choices, key=lambda rows: min(_values(J[rows]).min(initial=np.inf) for J in matrices))
+    kept = replace(whole, constraints=subset(whole.constraints, rows))
+    reduced = Reduced(*(getattr(kept, f.name) for f in fields(kept)), whole, rows, q.copy())
+    owners = dict(zip(whole.constraints.names, whole.constraints.owners, strict=True))
+    warn(
+        ModelWarning,
+        Fault(
+            "some constraints say nothing new, and the observer goes on without them.",
+            where=whole.mechanism.name,
+            found=", ".join(f"'{name}' ({owners[name]})" for name in reduced.left_out)
+            + f" besides {found.rank} others that imply them",
+            hint="Motions do not depend on which are left out; forces in joints may not be determined.",
+        ),
+    )
+    return reduced
+
+
+def subset(constraints: Constraints, rows: Indices) -> Constraints:
+    """The constraints of these rows, in the order they had."""
+    rows, plain = np.sort(rows), constraints.quadratic.rows
+    angles = rows[rows >= plain] - plain
+    return Constraints(
+        constraints.n,
+        tuple(constraints.names[i] for i in rows),
+        tuple(constraints.owners[i] for i in rows),
+        _chosen(constraints.quadratic, rows[rows < plain]),
+        _chosen(constraints.angles, np.column_stack([2 * angles, 2 * angles + 1]).reshape(-1)),
+        constraints.places[angles],
+    )
+
+
+def _chosen(table: Table, rows: Indices) -> Table:
+    number = np.full(table.rows, -1, dtype=np.intp)
+    number[rows] = np.arange(len(rows))
+    entries, bends = np.flatnonzero(number[table.row] >= 0), np.flatnonzero(number[table.bend_row] >= 0)
+    column = table.column[entries]
+    return Table(
+        len(rows),
+        table.n,
+        number[table.row[entries]],
+        column,
+        csr_array(table.gather[entries]),
+        np.flatnonzero(column < table.n),
+        number[table.bend_row[bends]],
+        table.bend_place[bends],
+        table.bend_value[bends],
+    )
+
+
+def _around(system: NaturalSystem, q: Array, rank: int) -> list[Array]:
+    """Closed poses on both sides of q along each direction of motion."""
+    free = np.linalg.svd(unit_rows(system.constraints.jacobian(q)))[2][rank:]
+    size, found = max(1.0, float(np.abs(q).max(initial=0.0))), []
+    for direction in free:
+        for sign in (1.0, -1.0):
+            pose, residual = nearest_closed(system, q + sign * ASIDE * size * direction)
+            if residual <= TOLERANCE * size**2:
+                found.append(pose)
+    return found
+
+
+def _pivoted(J: Array, rank: int) -> Indices:
+    _, pivots = cast(tuple[Array, Indices], qr(J.T, mode="r", pivoting=True))
+    return np.sort(pivots[:rank])
+
+
+def _values(J: Array) -> Array:
+    return np.asarray(np.linalg.svd(J, compute_uv=False), dtype=np.float64)
