@@ -18,7 +18,7 @@ from veridyn.errors import ModelError
 from veridyn.mechanics.compiled import inner, lean
 from veridyn.mechanics.natural.constraints import Constraints
 from veridyn.mechanics.natural.forces import ForceTable
-from veridyn.mechanics.natural.sparse import Plan, factor_planned, plan_of, solve_planned
+from veridyn.mechanics.natural.sparse import Places, Plan, factor_planned, plan_of, solve_planned
 from veridyn.mechanics.natural.terms import Tables, factor, solve
 
 Array = NDArray[np.float64]
@@ -32,15 +32,15 @@ class Elimination(NamedTuple):
     """The plan of a mechanism's bordered matrix, and where its numbers come from: cells of T, of Φ_q (twice), and of −1/α."""
 
     plan: Plan
-    tangent_cell: Numbers
-    tangent_row: Numbers
-    tangent_column: Numbers
-    border_cell: Numbers
-    border_row: Numbers
-    border_column: Numbers
-    corner_cell: Numbers
-    slope_row: Numbers  # the pattern of Φ_q
-    slope_column: Numbers
+    tangent_cell: Places
+    tangent_row: Places
+    tangent_column: Places
+    border_cell: Places
+    border_row: Places
+    border_column: Places
+    corner_cell: Places
+    slope_row: Places  # the pattern of Φ_q
+    slope_column: Places
 
 
 class Factors(NamedTuple):
@@ -77,24 +77,14 @@ def elimination_of(mass: Array, c: Constraints, f: ForceTable, tables: Tables, g
         plan = plan_of(samples, pattern)
     except ModelError:  # the step tells what is wrong with the mechanism, where something is: with pivoting
         plan = plan_of(np.eye(len(pattern)), pattern)
-    row, column = plan.row, plan.column
+    row, column = plan.row.astype(np.int64), plan.column.astype(np.int64)
     tangent = np.flatnonzero((row < n) & (column < n))
     border = np.flatnonzero((row < n) != (column < n))
     corner = np.flatnonzero((row >= n) & (row == column))
     slope = np.flatnonzero((row >= n) & (column < n))
     low, high = np.minimum(row, column)[border], np.maximum(row, column)[border]
-    return Elimination(
-        plan,
-        tangent,
-        row[tangent],
-        column[tangent],
-        border,
-        high - n,
-        low,
-        corner,
-        row[slope] - n,
-        column[slope],
-    )
+    numbers = (tangent, row[tangent], column[tangent], border, high - n, low, corner, row[slope] - n, column[slope])
+    return Elimination(plan, *(x.astype(np.uint64) for x in numbers))
 
 
 def _pattern(mass: Array, f: ForceTable, t: Tables, m: int) -> NDArray[np.bool_]:

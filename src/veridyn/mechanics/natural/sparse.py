@@ -23,6 +23,7 @@ from veridyn.mechanics.compiled import lean
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+Places = NDArray[np.uint64]  # numba reads a signed index as one that may count from the end, and asks each time
 LARGE_ENOUGH = 1e-3  # of a pivot, relative to the largest number in its row and column
 NOTHING = 1e-13  # of a pivot, relative to the largest number of the matrix it is left of
 EXACT = 1e-14  # backward error that needs no refinement
@@ -36,15 +37,15 @@ class Plan(NamedTuple):
     Pivot k lies in cell k; its column of L and its row of U take the cells `lower` and `upper` from `start[k]` to `start[k + 1]`.
     """
 
-    order: Numbers  # (N,) the row and column of B that pivot k is
-    row: Numbers  # (z,) of the numbers that B may have
-    column: Numbers
-    cell: Numbers
-    start: Numbers  # (N+1,)
-    lower: Numbers
-    upper: Numbers
-    at: Numbers  # the pivot whose row (of L) or column (of U) the cell stands in
-    target: Numbers  # for each pivot, for each cell of its L, for each of its U: the cell that changes
+    order: Places  # (N,) the row and column of B that pivot k is
+    row: Places  # (z,) of the numbers that B may have
+    column: Places
+    cell: Places
+    start: Places  # (N+1,)
+    lower: Places
+    upper: Places
+    at: Places  # the pivot whose row (of L) or column (of U) the cell stands in
+    target: Places  # for each pivot, for each cell of its L, for each of its U: the cell that changes
     cells: int
 
     @property
@@ -129,7 +130,8 @@ def _symbolic(order: Numbers, place: Numbers, row: Numbers, column: Numbers) -> 
         cells += 2 * len(below)
     target = np.concatenate([*(cell[b[:, None], b].ravel() for b in after), np.zeros(0)]).astype(np.int64)
     filled = cell[place[row], place[column]]
-    return Plan(order, row, column, filled, start, lower, upper, at, target, cells)
+    numbers = (order, row, column, filled, start, lower, upper, at, target)
+    return Plan(*(x.astype(np.uint64) for x in numbers), cells=cells)
 
 
 @lean
