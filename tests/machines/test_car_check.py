@@ -8,7 +8,7 @@ import pytest
 from veridyn.errors import DataError
 from veridyn.machines.car import TABLE_II
 from veridyn.machines.car_check import checked
-from veridyn.machines.car_log import CarKinematics
+from veridyn.machines.car_record import CarKinematics
 from veridyn.machines.car_sensors import sensed, sensors_2002
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.model.experiment import Experiment

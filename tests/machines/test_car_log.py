@@ -10,7 +10,8 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.observation import Sampling
 from veridyn.machines.arm import arm
 from veridyn.machines.car import TEN_ROWS, asked_33, car_20, car_38
-from veridyn.machines.car_log import CarKinematics, from_log, prepared, rack_angle
+from veridyn.machines.car_log import from_log, prepared, rack_angle
+from veridyn.machines.car_record import CarKinematics
 from veridyn.machines.car_sensors import sensed, sensors_2006
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.model.experiment import Experiment

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from veridyn.machines.car import car_2002
-from veridyn.machines.car_log import CarKinematics, from_log
+from veridyn.machines.car_log import from_log
 from veridyn.machines.car_log_2002 import FRAME_6
+from veridyn.machines.car_record import CarKinematics
 from veridyn.machines.car_sensors import sensed, sensors_2002
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from veridyn.machines.car import car_20, car_38
-from veridyn.machines.car_log import CarKinematics
 from veridyn.machines.car_paths import air, informed, paths, slopes
+from veridyn.machines.car_record import CarKinematics
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.simulate.vehicle.description import Vehicle

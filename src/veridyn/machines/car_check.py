@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, did_you_mean
 from veridyn.machines.car import TABLE_II, asked_33, car_20
-from veridyn.machines.car_log import CarKinematics, from_log, needed
+from veridyn.machines.car_log import from_log
+from veridyn.machines.car_record import CarKinematics, needed
 from veridyn.machines.car_sensors import UNITS, CarSensors, kind_of, sensors_2006
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.regressor import regressor

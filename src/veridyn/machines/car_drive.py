@@ -14,8 +14,9 @@ import numpy as np
 
 from veridyn.identify.sampling import Sampling
 from veridyn.machines.car import TEN_ROWS, asked_33, car_20
-from veridyn.machines.car_log import CarKinematics, from_log
+from veridyn.machines.car_log import from_log
 from veridyn.machines.car_paths import informed
+from veridyn.machines.car_record import CarKinematics
 from veridyn.machines.car_sensors import CarSensors, kind_of, sensed, sensors_2002, sensors_2006
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.mechanics.integrate import Trajectory

@@ -23,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.machines.car_log import CarKinematics, Record, attitude_over_road, chassis_motion, wrench_channels
+from veridyn.machines.car_record import CarKinematics, Record, attitude_over_road, chassis_motion, wrench_channels
 from veridyn.machines.car_sensors import WHEELS, CarSensors
 from veridyn.model.tree import Tree
 from veridyn.signals.derivative import derivative

@@ -21,7 +21,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.machines.car_log import CarKinematics
+from veridyn.machines.car_record import CarKinematics
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.simulate.vehicle.aerodynamics import Aerodynamics

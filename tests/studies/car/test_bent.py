@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from veridyn.machines.car import TEN_ROWS, asked_33, car_38
-from veridyn.machines.car_log import CarKinematics
 from veridyn.machines.car_paths import informed
+from veridyn.machines.car_record import CarKinematics
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.simulate.vehicle.description import Vehicle
 from veridyn.simulate.vehicle.manoeuvre import speed_variation

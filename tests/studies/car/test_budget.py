@@ -12,8 +12,8 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.result import Fit
 from veridyn.machines.car import TEN_ROWS, car_38
-from veridyn.machines.car_log import CarKinematics
 from veridyn.machines.car_paths import informed
+from veridyn.machines.car_record import CarKinematics
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.simulate.vehicle.description import Vehicle

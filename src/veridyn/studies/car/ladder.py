@@ -17,8 +17,8 @@ from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import validate
 from veridyn.machines.car import TEN_ROWS, asked_33, car_38
 from veridyn.machines.car_drive import EVERY, STEP
-from veridyn.machines.car_log import CarKinematics
 from veridyn.machines.car_paths import informed
+from veridyn.machines.car_record import CarKinematics
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
