@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults, FileError
 from veridyn.files.csv_table import MISSING, Layout, find_layout
-from veridyn.files.table import PARQUET, Column, choose, existing_file
+from veridyn.files.table import PARQUET, Column, choose, clocked_format, existing_log
 from veridyn.files.units import to_si
 from veridyn.model.experiment import Channel, Experiment
 
@@ -109,13 +109,13 @@ def open_log(
     decimal: str = ".",
 ) -> LogFile:
     """A CSV or Parquet file ready to be read in windows; arguments as of :func:`~veridyn.files.table.load_log`."""
-    file = existing_file(path)
+    file = existing_log(path)
     layout = None
     if file.suffix.lower() in PARQUET:
         schema = pq.read_schema(file)
         headers = tuple(schema.names)
         rows = pq.read_metadata(file).num_rows
-    elif file.suffix.lower() in (".mat", ".npz"):
+    elif file.suffix.lower() in (".mat", ".npz") or clocked_format(file):
         fault = Fault("it cannot be read in blocks.", expected="CSV or Parquet", hint="Leave log.block out.")
         raise FileError(fault, str(file))
     else:

@@ -1,7 +1,7 @@
 """What a log file holds, before anybody has said what it means: names, units where the header has them, and numbers.
 
-survey("run.csv") reads text tables with or without a header row, Parquet, NPZ and MAT files. Columns of a table without a header row are
-called c1, c2, …; those of a matrix "positions" are positions.0, positions.1, …
+survey("run.csv") reads text tables with or without a header row, Parquet, NPZ, MAT and MDF files and bags. Columns of a table without a
+header row are called c1, c2, …; those of a matrix "positions" are positions.0, positions.1, …
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -17,25 +17,31 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Faults, FileError
 from veridyn.files.csv_table import MISSING, find_layout, read_columns
-from veridyn.files.table import PARQUET, existing_file, read_parquet, split_header, unreadable
+from veridyn.files.table import PARQUET, clocked_format, existing_log, read_parquet, split_header, unreadable
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """`columns`: name → numbers; `units`: name → unit, where the file names one; `has_header`: whether the names are the file's own."""
+    """`columns`: name → numbers; `units`: name → unit, where the file names one; `has_header`: whether the names are the file's own.
+
+    `clocks`: name → times in s, in formats whose channels have clocks of their own; there no column is the time.
+    """
 
     file: Path
     columns: Mapping[str, Array]
     units: Mapping[str, str]
     has_header: bool = True
+    clocks: Mapping[str, Array] = field(default_factory=dict)
 
 
 def survey(path: str | os.PathLike[str]) -> Survey:
     """All columns of numbers in a file."""
-    file = existing_file(path)
+    file = existing_log(path)
     suffix = file.suffix.lower()
+    if kind := clocked_format(file):
+        return _of_clocked(file, kind)
     try:
         if suffix == ".npz" or suffix == ".mat":
             return _of_arrays(file, suffix)
@@ -46,6 +52,19 @@ def survey(path: str | os.PathLike[str]) -> Survey:
         return _of_text(file)
     except (OSError, UnicodeDecodeError, ValueError) as error:
         raise FileError(unreadable(error), str(file)) from error
+
+
+def _of_clocked(file: Path, kind: str) -> Survey:
+    from veridyn.files.bag import bag_source
+    from veridyn.files.clocked import survey_of_source
+    from veridyn.files.mdf import mdf_source
+
+    if kind == "bag":
+        columns, units, clocks = survey_of_source(bag_source(file))
+    else:
+        with mdf_source(file) as source:
+            columns, units, clocks = survey_of_source(source)
+    return Survey(file, columns, units, clocks=clocks)
 
 
 def _of_text(file: Path) -> Survey:

@@ -2,8 +2,8 @@
 
     load_log(save_log(experiment, path)) == experiment        for channels in SI that share a clock, to the last bit
 
-A CSV file has a header row, or none and its names in `columns`; Parquet, MAT and NPZ files (by their suffix) have names
-of their own.
+A CSV file has a header row, or none and its names in `columns`; Parquet, MAT, NPZ and MDF files and bags (by their suffix) have
+names of their own.
 Every column used needs a unit, from `units` or from a header of the form ``name [unit]``, the time included, because a
 clock in milliseconds looks like any other. Empty cells and "nan" become NaN, which
 :func:`veridyn.signals.quality.inspect` finds. All that is wrong with a file is reported at once, by line and column.
@@ -33,6 +33,10 @@ from veridyn.model.experiment import Channel, Experiment
 Array = NDArray[np.float64]
 
 PARQUET = (".parquet", ".pq")
+MDF = (".mf4", ".mdf")
+UNFINISHED = b"UnFinMF "
+MDF_WORDS = (b"MDF     ", UNFINISHED)  # how such a file begins
+BAGS = (".bag", ".db3", ".mcap")
 
 
 @dataclass(frozen=True)
@@ -58,10 +62,11 @@ def load_log(
     `columns`: None takes every column that has a header; a list names the columns of a CSV file without header row, in
     order ("" skips one); a mapping {channel: header} picks and renames columns. `units`: {channel or header: unit}.
     `delimiter` is found from the first line unless given; `decimal` is the decimal mark. Both matter to CSV files only.
-    ``.mat`` and ``.npz`` files are read by :func:`~veridyn.files.mat.load_mat` and :func:`~veridyn.files.npz.load_npz`.
+    ``.mat`` and ``.npz`` files are read by :func:`~veridyn.files.mat.load_mat` and :func:`~veridyn.files.npz.load_npz`. MDF files
+    (:func:`~veridyn.files.mdf.load_mdf`) and bags (:func:`~veridyn.files.bag.load_bag`) have a clock for each channel, and need no `time`.
     """
-    file = existing_file(path)
-    reader = _reader_of_arrays(file.suffix.lower())
+    file = existing_log(path)
+    reader = _reader_by_format(file)
     if reader is not None:
         return reader(file, columns, units, time, name)
     if isinstance(columns, str):
@@ -74,8 +79,9 @@ def load_log(
         raise FileError(unreadable(error), str(file)) from error
 
 
-def _reader_of_arrays(suffix: str) -> Callable[..., Experiment] | None:
-    """The reader of a format that holds named arrays; imported here, because those readers choose columns as tables do."""
+def _reader_by_format(file: Path) -> Callable[..., Experiment] | None:
+    """The reader of a format that names its channels; imported here, because those readers choose columns as tables do."""
+    suffix = file.suffix.lower()
     if suffix == ".mat":
         from veridyn.files.mat import load_mat
 
@@ -84,7 +90,30 @@ def _reader_of_arrays(suffix: str) -> Callable[..., Experiment] | None:
         from veridyn.files.npz import load_npz
 
         return load_npz
+    kind = clocked_format(file)
+    if kind == "mdf":
+        from veridyn.files.mdf import load_mdf
+
+        return load_mdf
+    if kind == "bag":
+        from veridyn.files.bag import load_bag
+
+        return load_bag
     return None
+
+
+def clocked_format(file: Path) -> str:
+    """ "mdf" or "bag" where the channels of a log have clocks of their own; "" for tables and arrays, which have one for all.
+
+    A .dat file is MDF by its first bytes, because tables of text are called so too.
+    """
+    suffix = file.suffix.lower()
+    if suffix in BAGS or file.is_dir():
+        return "bag"
+    if suffix == ".dat" and file.is_file():
+        with file.open("rb") as stream:
+            return "mdf" if stream.read(8) in MDF_WORDS else ""
+    return "mdf" if suffix in MDF else ""
 
 
 def _load(
@@ -162,6 +191,11 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
     return file
 
 
+def existing_log(path: str | os.PathLike[str]) -> Path:
+    """The path of a log that is there: a file, or the folder of a ROS 2 bag."""
+    return Path(path) if (Path(path) / "metadata.yaml").is_file() else existing_file(path)
+
+
 def _near(file: Path) -> str:
     """Names beside a file that does not exist."""
     if not file.parent.is_dir():
@@ -231,7 +265,7 @@ def choose(
             )
             continue
         known = [units[key] for key in (channel, header, split_header(header)[0]) if key in units]
-        unit = _unit(channel, known[0] if known else split_header(header)[1], channel == time, meaning)
+        unit = known_unit(channel, known[0] if known else split_header(header)[1], channel == time, meaning)
         column = Column(header, channel, unit)
         if channel == time:
             clock = column
@@ -240,7 +274,7 @@ def choose(
     return wanted, clock
 
 
-def _unit(channel: str, unit: str, is_time: bool, meaning: Faults) -> str:
+def known_unit(channel: str, unit: str, is_time: bool, meaning: Faults) -> str:
     """`unit`, once it is known to be one; what is wrong with it goes to `meaning`."""
     where = f"column '{channel}'"
     if not unit:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults, did_you_mean
 from veridyn.identify.factor import RowFactor, accumulate, empty, triangle_of
+from veridyn.identify.handing import handed
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.tables import Tables, equations
 from veridyn.identify.threads import one_blas_thread
@@ -157,7 +158,7 @@ class Stream:
         self.progress(task, done, total)
         bound = partial(_counted, work, plan)
         jobs = self._jobs(lead)
-        for part, count in map(bound, jobs) if self.executor is None else self.executor.map(bound, jobs):
+        for part, count in map(bound, jobs) if self.executor is None else handed(self.executor, bound, jobs):
             yield part
             done += count
             self.progress(task, done, total)

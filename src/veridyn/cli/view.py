@@ -1,0 +1,68 @@
+"""``veridyn view``: a machine in a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def view(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            help="A model file or mechanism (YAML), or a URDF; veridyn:NAME is one that comes with veridyn.",
+            show_default=False,
+        ),
+    ],
+    log: Annotated[
+        Path | None, typer.Argument(help="A log to play, with the positions of the joints.", show_default=False)
+    ] = None,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, help="Where the page is served; the next free one if taken.")
+    ] = 8080,
+    host: Annotated[str, typer.Option(help="Address that may ask for it; 0.0.0.0 is everybody.")] = "127.0.0.1",
+    seconds: Annotated[
+        float | None, typer.Option(help="Stop by itself after so long; Ctrl-C does so at any time.", show_default=False)
+    ] = None,
+) -> None:
+    """Show a machine in a browser, posed by sliders, or moving as a log says. Needs the extra 'view'.
+
+    \b
+    Example:
+      veridyn view robot.urdf
+      veridyn view robot.urdf run.bag --port 8090
+    """
+    import threading
+
+    from veridyn.files.native import load_model
+    from veridyn.files.natural import load_mechanism
+    from veridyn.files.urdf import urdf_limits
+    from veridyn.machines.shipped import is_shipped, shipped
+    from veridyn.mechanics.natural.system import system_of
+    from veridyn.studies.observe_template import describes_mechanism
+    from veridyn.view.live import LiveView, posable_mechanism, posable_tree
+    from veridyn.view.playing import recorded
+
+    file = shipped(str(model)) if is_shipped(str(model)) else model
+    if describes_mechanism(file):
+        machine_model = system_of(load_mechanism(file))
+        machine = posable_mechanism(machine_model)
+    else:
+        machine_model = load_model(file)
+        said = urdf_limits(file) if file.suffix.lower() == ".urdf" else {}
+        machine = posable_tree(machine_model, {name: (limit.lower, limit.upper) for name, limit in said.items()})
+    recording = None
+    if log is not None:
+        recording, used = recorded(machine, machine_model, shipped(str(log)) if is_shipped(str(log)) else log)
+        for guess in used:
+            typer.echo(f"{guess.channel}: {guess.column} [{guess.unit}]" + (f"  ({guess.why})" if guess.why else ""))
+    live = LiveView(machine, port, host, recording)
+    try:
+        typer.echo(f"{machine.name}: {live.address} (Ctrl-C stops)")
+        live.run(threading.Event(), seconds)
+    except KeyboardInterrupt:
+        typer.echo("")
+    finally:
+        live.stop()

@@ -1,0 +1,146 @@
+"""Places on the Earth as positions in a plane: latitude, longitude and height ↔ metres east, north and up of an origin (WGS 84).
+
+    local_position(load_log("drive.bag", {"fix": "/fix"}))        # adds position.east, position.north, position.up
+
+Angles are in radians, as everywhere inside; heights are above the ellipsoid, as satellites give them, not above the sea. The plane touches
+the Earth at the origin: what lies on the ground at a distance d is d²/2R below it, 0.8 m at 3.2 km. pymap3d, of the extra ``geodesy``,
+does the sums. (The thesis, 003, prints its matrix (82) with a wrong entry.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import degrees, pi, radians
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
+from veridyn.files.units import convert
+from veridyn.model.experiment import Channel, Experiment
+
+Array = NDArray[np.float64]
+DEEPEST, HIGHEST = -12e3, 100e3  # m: what is below the sea, or above the air, was not measured by a receiver
+FAR = 100e3  # m from the origin, where a plane is no map any more
+
+
+@dataclass(frozen=True)
+class GeoOrigin:
+    """Where the plane touches the Earth: latitude and longitude in rad, height in m."""
+
+    latitude: float
+    longitude: float
+    height: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_place(self.latitude, self.longitude, self.height, "origin")
+        if not np.isfinite([self.latitude, self.longitude, self.height]).all():
+            raise DataError(Fault("it is not a number.", "origin", "a place on the Earth", f"{self}"))
+
+    @classmethod
+    def in_degrees(cls, latitude: float, longitude: float, height: float = 0.0) -> GeoOrigin:
+        """The same from degrees."""
+        if 0.0 < abs(latitude) < pi / 2 and abs(longitude) < pi:
+            fault = Fault(
+                "these degrees look like radians.",
+                "origin",
+                found=f"latitude {latitude:.6g}, longitude {longitude:.6g}, which is at sea off the Gulf of Guinea",
+            )
+            warn(DataWarning, fault)
+        return cls(radians(latitude), radians(longitude), height)
+
+    def __str__(self) -> str:
+        return f"{degrees(self.latitude):.9f} deg, {degrees(self.longitude):.9f} deg, {self.height:.4f} m"
+
+
+def enu_of(latitude: ArrayLike, longitude: ArrayLike, height: ArrayLike, origin: GeoOrigin) -> Array:
+    """Metres east, north and up of the origin, (…, 3); NaN where a place is."""
+    lat, lon, h = (np.asarray(x, dtype=np.float64) for x in (latitude, longitude, height))
+    check_place(lat, lon, h, "place")
+    found = _pymap3d().geodetic2enu(lat, lon, h, origin.latitude, origin.longitude, origin.height, deg=False)
+    return np.stack(np.broadcast_arrays(*found), axis=-1).astype(np.float64)
+
+
+def geodetic_of(enu: ArrayLike, origin: GeoOrigin) -> tuple[Array, Array, Array]:
+    """Latitude, longitude (rad, −π to π) and height (m) of places given in metres east, north and up, (…, 3)."""
+    x = np.asarray(enu, dtype=np.float64)
+    if x.ndim == 0 or x.shape[-1] != 3:
+        raise DataError(Fault("positions have the wrong shape.", "enu", "(…, 3): east, north, up", f"{x.shape}"))
+    found = _pymap3d().enu2geodetic(
+        x[..., 0], x[..., 1], x[..., 2], origin.latitude, origin.longitude, origin.height, deg=False
+    )
+    lat, lon, h = (np.asarray(f, dtype=np.float64) for f in found)
+    return lat, (lon + pi) % (2.0 * pi) - pi, h
+
+
+def local_position(
+    log: Experiment, fix: str = "fix", name: str = "position", origin: GeoOrigin | None = None
+) -> Experiment:
+    """The log with channels name.east, name.north and name.up, in m, from fix.latitude, fix.longitude and fix.altitude (or fix.height).
+
+    Without an origin the first whole fix is one, and the notes say where it is. A fix that is not a number gives positions that are none.
+    """
+    tall = f"{fix}.height" if f"{fix}.height" in log else f"{fix}.altitude"
+    lat, lon, h = log[f"{fix}.latitude"], log[f"{fix}.longitude"], log[tall]
+    faults = Faults()
+    for c in (lat, lon, h):
+        if not np.array_equal(c.t, lat.t):
+            faults.add("it has another clock.", where=f"channel '{c.name}'", expected=f"the clock of '{lat.name}'")
+    faults.raise_if_any(DataError, log.name)
+    places = [
+        convert(c.values, c.unit, unit, f"channel '{c.name}'") for c, unit in ((lat, "rad"), (lon, "rad"), (h, "m"))
+    ]
+    whole = np.flatnonzero(np.isfinite(np.stack(places)).all(axis=0))
+    if len(whole) == 0:
+        raise DataError(Fault("no fix is whole.", f"channels '{fix}.…'", "a latitude, longitude and height"), log.name)
+    centre = origin or GeoOrigin(*(float(p[whole[0]]) for p in places))
+    enu = enu_of(places[0], places[1], places[2], centre)
+    furthest = float(np.nanmax(np.hypot(enu[:, 0], enu[:, 1])))
+    if furthest > FAR:
+        fault = Fault(
+            f"the log goes {furthest / 1e3:.0f} km from its origin, too far for a plane.",
+            f"channels '{fix}.…'",
+            found=f"the origin {centre}",
+            hint="A fix at 0 deg, 0 deg is a receiver without satellites; an origin in degrees is GeoOrigin.in_degrees(…).",
+        )
+        warn(DataWarning, fault)
+    made = [Channel(f"{name}.{axis}", lat.t, enu[:, k], "m") for k, axis in enumerate(("east", "north", "up"))]
+    out = log.replacing(*made)
+    return Experiment(out.channels, out.name, {**out.notes, f"origin of {name}": str(centre)})
+
+
+def check_place(latitude: ArrayLike, longitude: ArrayLike, height: ArrayLike, where: str) -> None:
+    """Refuse what is nowhere on the Earth; NaN is let through."""
+    faults = Faults()
+    for word, x, low, high in (
+        ("latitude", latitude, -pi / 2, pi / 2),
+        ("longitude", longitude, -2.0 * pi, 2.0 * pi),
+        ("height", height, DEEPEST, HIGHEST),
+    ):
+        values = np.atleast_1d(np.asarray(x, dtype=np.float64))
+        out = np.flatnonzero((values < low - 1e-12) | (values > high + 1e-12))
+        if len(out):
+            value, place = float(values.ravel()[out[0]]), "" if values.size == 1 else f", first at sample {out[0]}"
+            angle = word != "height"
+            faults.add(
+                f"a {word} is out of range{place}.",
+                where=where,
+                expected=f"{low:.6g} to {high:.6g} {'rad' if angle else 'm'}",
+                found=f"{value:.6g}",
+                hint="These may be degrees: np.radians turns them, and GeoOrigin.in_degrees takes them."
+                if angle
+                else "",
+            )
+    faults.raise_if_any(DataError)
+
+
+def _pymap3d() -> Any:
+    try:
+        import pymap3d
+    except ImportError as error:
+        fault = Fault(
+            "positions on the Earth need pymap3d, which is not installed.", hint="pip install 'veridyn[geodesy]'"
+        )
+        raise DataError(fault) from error
+    return pymap3d

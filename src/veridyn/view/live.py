@@ -1,0 +1,215 @@
+"""A machine in a browser: posed by sliders, or moved as a log says; viser, of the extra ``view``, serves the page.
+
+    view = LiveView(posable_tree(tree))
+    view.show({"q1": 0.5}); view.stop()
+
+The page is served to this computer alone unless `host` says otherwise. A pose that the loops of a machine do not allow is told on the page,
+and the last one stays.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from math import inf, pi
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, Fault, VeridynError
+from veridyn.mechanics.loops.closure import close, closed_home
+from veridyn.mechanics.natural.position import independent, position
+from veridyn.mechanics.natural.system import NaturalSystem
+from veridyn.model.tree import Tree
+from veridyn.view.machine import tree_layer
+from veridyn.view.mechanism import mechanism_layer
+from veridyn.view.scene import Layer
+
+Array = NDArray[np.float64]
+LINE, POINT = (70, 110, 160), (40, 60, 90)  # colours
+FEW = 8  # bodies whose names do not hide the machine
+FRAME = 1.0 / 30.0  # s between pictures
+
+
+@dataclass(frozen=True, eq=False)
+class Posable:
+    """A machine and the coordinates that pose it, with their ranges; `layer` draws poses (N, k), and `places` names points of it."""
+
+    name: str
+    coordinates: tuple[str, ...]
+    home: Array
+    ranges: Mapping[str, tuple[float, float]]
+    places: Mapping[str, int]
+    layer: Callable[[Array], Layer]
+    up: str = "+z"
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """Poses (N, k) of a machine over time (N,), in s."""
+
+    t: Array
+    poses: Array
+
+
+def posable_tree(tree: Tree, ranges: Mapping[str, tuple[float, float]] | None = None) -> Posable:
+    """A tree, open or with loops; of a free base, as seen from it. Ranges that are not finite become a turn, or a metre, to each side."""
+    names = tuple(tree.coordinates[k] for k in tree.independent)
+    turning = {c: kind == "turning" for c, kind in zip(tree.coordinates, tree.coordinate_kinds, strict=True)}
+    full = closed_home(tree) if tree.loops else np.zeros(tree.n)
+    home = full[list(tree.independent)]
+
+    def layer(poses: Array) -> Layer:
+        q = close(tree, poses, at=names, start=full).q if tree.loops else poses
+        return tree_layer(tree, q, tree.name)
+
+    reach = {c: _range((ranges or {}).get(c, (-inf, inf)), h, pi if turning[c] else 1.0) for c, h in zip(names, home)}
+    return Posable(tree.name, names, home, reach, {b.name: k + 1 for k, b in enumerate(tree.bodies)}, layer)
+
+
+def posable_mechanism(system: NaturalSystem) -> Posable:
+    """A mechanism in natural coordinates, posed by coordinates that determine the others near its own guess."""
+    m, q0 = system.mechanism, position(system)
+    names = independent(system, q0)
+    home = q0[system.select(names)]
+
+    def layer(poses: Array) -> Layer:
+        out, q = [], q0
+        for pose in poses:
+            q = position(system, dict(zip(names, pose, strict=True)), q)
+            out.append(q)
+        return mechanism_layer(m.name, system, np.array(out))
+
+    size = float(np.ptp(mechanism_layer("", system, q0[None]).points.reshape(-1, 3), axis=0).max())
+    reach = {c: _range((-inf, inf), h, pi if m.unit_of(c) == "rad" else size) for c, h in zip(names, home)}
+    places = {p.name: k for k, p in enumerate(m.points)}
+    return Posable(m.name, names, home, reach, places, layer, "+y" if m.dimension == 2 else "+z")
+
+
+def _range(given: tuple[float, float], home: float, wide: float) -> tuple[float, float]:
+    low, high = given
+    return (low if low > -inf else home - wide), (high if high < inf else home + wide)
+
+
+def _lines(machine: Posable, pose: Array) -> Layer:
+    """The machine at a pose and, where it gets there, at one beside it: a line that has no length in the first may have one there."""
+    beside = pose + np.array([0.02 * (high - low) for low, high in machine.ranges.values()])
+    try:
+        return machine.layer(np.stack([pose, beside]))
+    except VeridynError:
+        return machine.layer(pose[None])
+
+
+class LiveView:
+    """A page that shows a machine. It is served from the moment of construction until :meth:`stop`; `address` is where."""
+
+    def __init__(
+        self, machine: Posable, port: int = 8080, host: str = "127.0.0.1", recording: Recording | None = None
+    ) -> None:
+        try:
+            import viser  # pyright: ignore[reportMissingImports]
+        except ImportError as error:
+            fault = Fault("a live view needs viser, which is not installed.", hint="pip install 'veridyn[view]'")
+            raise DataError(fault) from error
+        self.machine, self.recording = machine, recording
+        self.pose = machine.home.copy()
+        frames = _lines(machine, machine.home if recording is None else recording.poses[0])
+        with redirect_stdout(StringIO()):  # it prints its address by itself
+            self.server: Any = viser.ViserServer(host=host, port=port, label=machine.name, verbose=False)
+        self.address = f"http://{host}:{self.server.get_port()}"
+        self._lock = threading.Lock()
+        self._draw(frames)
+        self._controls()
+        if recording is not None:
+            self.show(recording.poses[0])
+
+    def show(self, pose: Array | Mapping[str, float]) -> bool:
+        """Move the machine, all coordinates or some by name; False where its loops do not allow that."""
+        with self._lock:
+            wanted = self.pose.copy()
+            if isinstance(pose, Mapping):
+                for name, value in pose.items():
+                    wanted[self.machine.coordinates.index(name)] = value
+            else:
+                wanted[:] = pose
+            try:
+                points = self.machine.layer(wanted[None]).points[0]
+            except VeridynError as error:
+                self._said.content = f"This pose cannot be shown: {str(error).splitlines()[0]}"
+                return False
+            self._said.content = ""
+            self.pose = wanted
+            with self.server.atomic():
+                self._lines.points = self._pairs(points)
+                for name, k in self.machine.places.items():
+                    self._places[name].position = points[k]
+            return True
+
+    def at(self, time: float) -> None:
+        """Show the recording at a time, by the sample before it."""
+        if self.recording is not None:
+            k = int(np.searchsorted(self.recording.t, time, side="right")) - 1
+            self.show(self.recording.poses[max(k, 0)])
+
+    def run(self, stop: threading.Event, seconds: float | None = None) -> None:
+        """Play until stopped, or for some seconds; the sliders answer meanwhile."""
+        passed = 0.0
+        while not stop.wait(FRAME) and (seconds is None or passed < seconds):
+            passed += FRAME
+            if self.recording is not None and self._play.value:
+                t = self.recording.t
+                self._time.value = float(t[0] + (self._time.value - t[0] + FRAME) % max(t[-1] - t[0], FRAME))
+
+    def stop(self) -> None:
+        """Close the page and free the port."""
+        with redirect_stdout(StringIO()):
+            self.server.stop()
+
+    def _pairs(self, points: Array) -> Array:
+        return points[np.array(self._segments, dtype=int).reshape(-1, 2)]
+
+    def _draw(self, frames: Layer) -> None:
+        scene, points = self.server.scene, frames.points[0]
+        self._segments = list(frames.segments)
+        size = float(np.ptp(points, axis=0).max()) or 1.0
+        scene.set_up_direction(self.machine.up)
+        flat = self.machine.up == "+y"  # a mechanism in a plane is looked at from the front
+        low, middle = points.min(axis=0), (points.min(axis=0) + points.max(axis=0)) / 2.0
+        floor = (0.0, low[1], 0.0) if flat else (0.0, 0.0, low[2])
+        wide = {"plane": "xz" if flat else "xy", "cell_size": size / 4.0, "section_size": size}
+        scene.add_grid("/ground", 4.0 * size, 4.0 * size, position=floor, **wide)
+        self.server.initial_camera.look_at = middle
+        self.server.initial_camera.position = middle + size * np.array([0.0, 0.0, 1.8] if flat else [1.2, -1.2, 0.8])
+        self._lines = scene.add_line_segments("/machine/lines", self._pairs(points), LINE, thickness=0.012 * size)
+        self._places, self._labels = {}, []
+        for name, k in self.machine.places.items():
+            node = f"/machine/{name.replace('/', '_')}"
+            self._places[name] = scene.add_icosphere(node, 0.02 * size, POINT, subdivisions=2, position=points[k])
+            self._labels.append(scene.add_label(f"{node}/label", name, visible=len(self.machine.places) <= FEW))
+
+    def _controls(self) -> None:
+        gui = self.server.gui
+        self._said = gui.add_markdown("")
+        named = gui.add_checkbox("names", len(self.machine.places) <= FEW)
+
+        @named.on_update
+        def _(_: object) -> None:
+            for label in self._labels:
+                label.visible = named.value
+
+        if self.recording is not None:
+            t = self.recording.t
+            self._play = gui.add_checkbox("play", True)
+            self._time = gui.add_slider("time, s", float(t[0]), float(max(t[-1], t[0] + FRAME)), FRAME, float(t[0]))
+            self._time.on_update(lambda _: self.at(self._time.value))
+            return
+        self.sliders: dict[str, Any] = {}
+        for name, value in zip(self.machine.coordinates, self.machine.home, strict=True):
+            low, high = self.machine.ranges[name]
+            slider = gui.add_slider(name, low, high, (high - low) / 1000.0, float(np.clip(value, low, high)))
+            slider.on_update(lambda _, name=name, slider=slider: self.show({name: slider.value}))
+            self.sliders[name] = slider

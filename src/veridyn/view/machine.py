@@ -1,0 +1,74 @@
+"""Any tree of bodies as lines: joints joined to the joints before them, ends of loops, and the centre of mass of what comes last."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.mechanics.kinematics import body_pose
+from veridyn.model.joint import GROUND
+from veridyn.model.tree import Tree
+from veridyn.view.scene import Layer
+
+Array = NDArray[np.float64]
+SMALL = 1e-9  # m: shorter lines are left out
+
+
+def tree_layer(
+    tree: Tree, q: Array, label: str, position: Array | None = None, rotation: Array | None = None, dashed: bool = False
+) -> Layer:
+    """The machine at coordinates (N, n); `position` (N, 3) and `rotation` (N, 3, 3) place a free base in the ground's frame.
+
+    A body from which nothing goes on ends at its centre of mass, where that is known. The last of these ends leaves a line behind.
+    """
+    N = len(q)
+    R0 = np.broadcast_to(np.eye(3), (N, 3, 3)) if rotation is None else rotation
+    p0 = np.zeros((N, 3)) if position is None else position
+
+    def world(x: Array) -> Array:
+        return p0 + np.einsum("nij,nj->ni", R0, x)
+
+    poses = {b.name: body_pose(tree, q, b.name) for b in tree.bodies}
+    points, lines = [world(np.zeros((N, 3)))], []
+    at = {GROUND: 0}
+    for b in tree.bodies:
+        at[b.name] = len(points)
+        points.append(world(poses[b.name][1]))
+        if b.antecedent is not None:
+            lines.append((at[b.antecedent], at[b.name]))
+
+    def on(body: str, place: Array) -> int:
+        """A place on a body, joined to the body's origin."""
+        where = np.broadcast_to(place, (N, 3))
+        if body != GROUND:
+            A, p = poses[body]
+            where = p + A @ place
+        points.append(world(where))
+        lines.append((at[body], len(points) - 1))
+        return len(points) - 1
+
+    for loop in tree.loops:
+        ends = [on(end.body, np.asarray(end.placement.position)) for end in (loop.first, loop.second)]
+        if loop.joint == "distance":
+            lines.append((ends[0], ends[1]))
+    carried = {b.antecedent for b in tree.bodies} | {e.body for loop in tree.loops for e in (loop.first, loop.second)}
+    tips = [
+        on(b.name, centre)
+        for b in tree.bodies
+        if b.name not in carried and (centre := _centre(tree, b.name)) is not None
+    ]
+    placed = np.stack(points, axis=1)
+    long = [(a, b) for a, b in lines if np.linalg.norm(placed[:, a] - placed[:, b], axis=1).max() > SMALL]
+    return Layer(label, placed, long, trails=tips[-1:], dashed=dashed)
+
+
+def _centre(tree: Tree, body: str) -> Array | None:
+    """The centre of mass of a body in its frame, where it has one."""
+    b = tree.bodies[tree.index(body)]
+    if not b.real:
+        return None
+    p = tree.parameters
+    mass, moments = p[b.parameter("M")], np.array([p[b.parameter(f"M{a}")] for a in "XYZ"])
+    if not (np.isfinite(mass) and mass > 0.0 and np.isfinite(moments).all()):
+        return None
+    return moments / mass

@@ -1,0 +1,81 @@
+"""The poses that a log holds, for a live view: columns matched to coordinates by name, brought to one clock.
+
+For the eye only: values are interpolated linearly, also across gaps, and nothing is filtered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Fault, FileError
+from veridyn.files.survey import Survey, survey
+from veridyn.files.units import convert
+from veridyn.mechanics.natural.system import NaturalSystem
+from veridyn.model.tree import Tree
+from veridyn.studies.template import Guess, position_guesses, time_column, time_unit
+from veridyn.view.live import Posable, Recording
+
+Array = NDArray[np.float64]
+RATE = 60.0  # poses a second
+
+
+def recorded(machine: Posable, model: Tree | NaturalSystem, file: Path) -> tuple[Recording, tuple[Guess, ...]]:
+    """The poses of a machine in a log, and which columns they were taken from."""
+    seen = survey(file)
+    guesses = position_guesses(model, seen) if isinstance(model, Tree) else _by_name(machine, model, seen)
+    found = {g.channel.removeprefix("q."): g for g in guesses}
+    missing = [c for c in machine.coordinates if c not in found]
+    if missing:
+        fault = Fault(
+            "these coordinates have no column.",
+            f"machine '{machine.name}'",
+            found=", ".join(missing),
+            hint=f"Call it q.{missing[0]}, or {missing[0]}. Columns: {', '.join(list(seen.columns)[:20])}.",
+        )
+        raise FileError(fault, str(file))
+    used = [found[c] for c in machine.coordinates]
+    clocks = [_clock(seen, g.column) for g in used]
+    values = [convert(seen.columns[g.column], g.unit, _unit(model, c)) for c, g in zip(machine.coordinates, used)]
+    return _together(file, machine.coordinates, clocks, values), tuple(used)
+
+
+def _by_name(machine: Posable, system: NaturalSystem, seen: Survey) -> list[Guess]:
+    named = {c: n for c in machine.coordinates for n in (f"q.{c}", c) if n in seen.columns}
+    return [Guess(f"q.{c}", n, seen.units.get(n) or _unit(system, c), "") for c, n in named.items()]
+
+
+def _unit(model: Tree | NaturalSystem, coordinate: str) -> str:
+    if isinstance(model, Tree):
+        return "rad" if model.coordinate_kinds[model.coordinates.index(coordinate)] == "turning" else "m"
+    return model.mechanism.unit_of(coordinate)
+
+
+def _clock(seen: Survey, column: str) -> Array:
+    """Times of a column in s."""
+    if seen.clocks:
+        return seen.clocks[column]
+    time = time_column(seen.columns)
+    if time not in seen.columns:
+        raise FileError(
+            Fault("it has no column of times.", hint=f"Columns: {', '.join(seen.columns)}."), str(seen.file)
+        )
+    return convert(seen.columns[time], time_unit(time, seen.columns, seen.units)[0], "s")
+
+
+def _together(file: Path, names: Sequence[str], clocks: Sequence[Array], values: Sequence[Array]) -> Recording:
+    kept = []
+    for name, t, x in zip(names, clocks, values):
+        whole = np.isfinite(t) & np.isfinite(x)
+        if whole.sum() < 2:
+            raise FileError(Fault("it holds less than two samples.", f"coordinate '{name}'"), str(file))
+        order = np.argsort(t[whole], kind="stable")
+        kept.append((t[whole][order], x[whole][order]))
+    start, end = max(t[0] for t, _ in kept), min(t[-1] for t, _ in kept)
+    if end <= start:
+        raise FileError(Fault("its channels have no time in common.", found=f"{start:.6g} s to {end:.6g} s"), str(file))
+    clock = np.linspace(start, end, max(2, round((end - start) * RATE) + 1))
+    return Recording(clock, np.column_stack([np.interp(clock, t, x) for t, x in kept]))

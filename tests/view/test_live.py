@@ -1,0 +1,116 @@
+"""A machine in a browser: the page is there, its scene has the bodies where kinematics puts them, and it goes away again."""
+
+import socket
+import sys
+import threading
+import urllib.request
+
+import numpy as np
+import pytest
+
+from studies.small_arm import small_arm
+from veridyn.errors import DataError
+from veridyn.files.native import load_model
+from veridyn.files.natural import load_mechanism
+from veridyn.machines.shipped import shipped
+from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.natural.system import system_of
+from veridyn.model.joint import Body
+from veridyn.model.tree import Tree
+from veridyn.spatial.transforms import MDH
+from veridyn.view.live import LiveView, Recording, posable_mechanism, posable_tree
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def shown():
+    """Views that are stopped at the end of the test, whatever happens."""
+    pytest.importorskip("viser", reason="viser (the extra 'view') serves live views")
+    views = []
+
+    def show(machine, recording=None):
+        views.append(LiveView(machine, free_port(), recording=recording))
+        return views[-1]
+
+    yield show
+    for view in views:
+        view.stop()
+
+
+def place(view, name):
+    return np.array(view.server.scene.get_handle_by_name(f"/machine/{name}").position)
+
+
+def test_the_scene_has_the_bodies_and_the_sliders_move_them(shown):
+    tree = small_arm()
+    view = shown(posable_tree(tree, {"q1": (-1.0, 2.0)}))
+    with urllib.request.urlopen(view.address, timeout=10) as page:
+        assert page.status == 200
+    assert view.address.startswith("http://127.0.0.1:")
+    assert (view.sliders["q1"].min, view.sliders["q1"].max) == (-1.0, 2.0)
+    for pose in ({"q1": 0.4}, {"q2": -0.9}):
+        assert view.show(pose)
+        for body in ("1", "2"):
+            expected = body_pose(tree, view.pose[None], body)[1][0]
+            assert place(view, body) == pytest.approx(expected, abs=1e-9)
+    assert view.pose.tolist() == [0.4, -0.9]
+
+
+def test_a_slide_that_is_drawn_in_has_its_line_when_it_is_drawn_out(shown):
+    tree = Tree.build([Body("1", placement=MDH(r=0.3)), Body("2", "1", joint="sliding")])
+    view = shown(posable_tree(tree))
+    assert len(view._lines.points) == 2
+    view.show({tree.coordinates[1]: 0.4})
+    assert np.ptp(np.asarray(view._lines.points)[1], axis=0).max() == pytest.approx(0.4)
+
+
+def test_a_machine_with_loops_follows_and_says_what_it_cannot_do(shown):
+    tree = load_model(shipped("veridyn:linkage.yaml"))
+    view = shown(posable_tree(tree))
+    crank = view.machine.coordinates[0]
+    before = {body.name: place(view, body.name) for body in tree.bodies}
+    assert view.show({crank: view.pose[0] + 0.3})
+    moved = [b for b, p in before.items() if np.abs(place(view, b) - p).max() > 1e-3]
+    assert moved
+    kept = view.pose.copy()
+    mechanism = shown(posable_mechanism(system_of(load_mechanism(shipped("veridyn:fourbar.yaml")))))
+    names = mechanism.machine.coordinates
+    assert mechanism.show({names[0]: mechanism.pose[0] + 0.1})
+    assert not mechanism.show({names[0]: np.nan})
+    assert "cannot be shown" in mechanism._said.content
+    assert np.array_equal(view.pose, kept)
+
+
+def test_a_recording_is_played(shown):
+    t = np.linspace(0.0, 1.0, 11)
+    poses = np.column_stack([np.sin(t), t])
+    view = shown(posable_tree(small_arm()), Recording(t, poses))
+    assert np.array_equal(view.pose, poses[0])
+    view.at(0.55)
+    assert np.array_equal(view.pose, poses[5])
+    view.run(threading.Event(), 0.1)
+    assert view._time.value > 0.0
+    stopped = threading.Event()
+    stopped.set()
+    view.run(stopped)  # returns at once
+
+
+def test_stopping_frees_the_port(capsys):
+    pytest.importorskip("viser", reason="viser (the extra 'view') serves live views")
+    port = free_port()
+    LiveView(posable_tree(small_arm()), port).stop()
+    with socket.socket() as again:
+        again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        again.bind(("127.0.0.1", port))
+    assert capsys.readouterr().out == ""  # the command line alone prints
+
+
+def test_without_its_library_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "viser", None)
+    with pytest.raises(DataError, match=r"needs viser, which is not installed.\npip install 'veridyn\[view\]'"):
+        LiveView(posable_tree(small_arm()))

@@ -1,0 +1,45 @@
+"""Trees as lines: where the points are, against Pinocchio and the machine's own loops."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from strangers.pinocchio_oracle import PinModel
+from studies.arm_simulation import ARM
+from veridyn.files.native import load_model
+from veridyn.machines.parallel import linkage
+from veridyn.mechanics.loops.closure import closed_positions
+from veridyn.model.joint import Body
+from veridyn.model.tree import Tree
+from veridyn.view.machine import tree_layer
+
+
+def test_the_points_are_those_of_pinocchio() -> None:
+    tree = load_model(ARM)
+    q = np.random.default_rng(0).standard_normal((4, 3))
+    layer = tree_layer(tree, q, "arm")
+    oracle = PinModel(tree)
+    for k, x in enumerate(q):
+        pin.forwardKinematics(oracle.model, oracle.data, x)
+        for j in (1, 2, 3):
+            assert layer.points[k, j] == pytest.approx(oracle.data.oMi[j].translation, abs=1e-12)
+        tip = oracle.data.oMi[3].act(np.array([0.16, 0.0, 0.01]))
+        assert layer.points[k, layer.trails[0]] == pytest.approx(tip, abs=1e-12)
+    assert (0, 1) in layer.segments and (2, 3) in layer.segments
+    assert (1, 2) not in layer.segments  # the two first joints meet in a point
+
+
+def test_loops_are_closed_in_the_picture() -> None:
+    tree = linkage()
+    q = closed_positions(tree, 5, np.random.default_rng(1))
+    layer = tree_layer(tree, q, "linkage")
+    first, second = layer.points.shape[1] - 2, layer.points.shape[1] - 1
+    assert layer.points[:, first] == pytest.approx(layer.points[:, second], abs=1e-9)
+    assert not layer.trails
+
+
+def test_a_free_base_goes_where_it_is_put() -> None:
+    tree = Tree.build([Body("hull", None, "fixed"), Body("mast", "hull", "turning")], base="free", name="ship")
+    p, R = np.array([[1.0, 2.0, 3.0]]), np.eye(3)[None]
+    layer = tree_layer(tree, np.zeros((1, 1)), "ship", p, R)
+    assert layer.points[0] == pytest.approx(np.tile(p, (3, 1))) and not layer.segments

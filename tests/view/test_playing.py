@@ -1,0 +1,52 @@
+"""Poses for a live view: columns matched to coordinates, on one clock, in the units of the machine."""
+
+import numpy as np
+import pytest
+
+from studies.small_arm import small_arm
+from veridyn.errors import FileError
+from veridyn.files.natural import load_mechanism
+from veridyn.machines.shipped import shipped
+from veridyn.mechanics.natural.system import system_of
+from veridyn.view.live import posable_mechanism, posable_tree
+from veridyn.view.playing import recorded
+
+
+def write(tmp_path, text):
+    path = tmp_path / "run.csv"
+    path.write_text(text)
+    return path
+
+
+def test_positions_are_found_converted_and_brought_to_one_clock(tmp_path):
+    tree = small_arm()
+    path = write(tmp_path, "t [ms],q1 [deg],q2 [deg],tau1 [Nm]\n0,0,90,1\n500,45,nan,1\n1000,90,0,1\n")
+    found, used = recorded(posable_tree(tree), tree, path)
+    assert [g.column for g in used] == ["q1", "q2"]
+    assert (found.t[0], found.t[-1], len(found.t)) == (0.0, 1.0, 61)
+    assert found.poses[30] == pytest.approx(np.radians([45.0, 45.0]))  # a missing value is bridged
+
+
+def test_a_mechanism_is_played_by_the_names_of_its_coordinates(tmp_path):
+    system = system_of(load_mechanism(shipped("veridyn:crane.yaml")))
+    machine = posable_mechanism(system)
+    head = ",".join(
+        ["t [s]", *(f"{c} [{'deg' if system.mechanism.unit_of(c) == 'rad' else 'm'}]" for c in machine.coordinates)]
+    )
+    path = write(tmp_path, head + "\n0,9,0.1\n1,18,0.2\n2,0,0.3\n")
+    found, _ = recorded(machine, system, path)
+    swing = machine.coordinates.index("swing")
+    assert found.poses[0, swing] == pytest.approx(np.radians(9.0) if swing == 0 else np.radians(0.1))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("t [s],q1 [rad]\n0,1\n1,2\n", r"these coordinates have no column.\nFound q2. Call it q.q2"),
+        ("t [s],q1 [rad],q2 [rad]\n0,1,nan\n1,2,3\n", r"coordinate 'q2': it holds less than two samples"),
+    ],
+)
+def test_what_cannot_be_played_is_named(tmp_path, text, said):
+    tree = small_arm()
+    with pytest.raises(FileError, match=said):
+        recorded(posable_tree(tree), tree, write(tmp_path, text))
