@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 from veridyn.errors import ModelError
-from veridyn.files.expressions import FUNCTIONS, MAX_LENGTH, evaluate, is_constant_name
+from veridyn.files.expressions import FUNCTIONS, MAX_LENGTH, evaluate, function_of, is_constant_name
 
 L = {"L": 0.225, "r4": 2.0}
 
@@ -141,3 +141,28 @@ def test_names_of_constants() -> None:
     assert is_constant_name("longueur_é")
     for name in ("pi", "lambda", "3d", "a b", "", "a-b", *FUNCTIONS):
         assert not is_constant_name(name)
+
+
+def test_formulas_in_a_variable() -> None:
+    f = function_of("2*exp(-t) + step(t - 1)*tanh(t) + pi")
+    for t in (-1.0, 0.5, 1.0, 2.0):
+        wanted = 2.0 * math.exp(-t) + (math.tanh(t) if t >= 1.0 else 0.0) + math.pi
+        assert f(t) == pytest.approx(wanted, rel=1e-15)
+    assert function_of("x**2", "x")(3) == 9.0
+
+
+def test_a_bad_formula_is_refused_at_once_and_a_bad_value_when_it_comes() -> None:
+    for text, words in (
+        ("2*x", "uses 'x'"),
+        ("open(t)", "it calls 'open'"),
+        ("t.real", "reaches for"),
+        ("exp", "without"),
+    ):
+        with pytest.raises(ModelError, match=words):
+            function_of(text)
+    f = function_of("1/t")
+    assert f(2.0) == 0.5
+    with pytest.raises(ModelError, match="divides by zero"):
+        f(0.0)
+    with pytest.raises(ModelError, match="it calls 'exp'"):
+        evaluate("exp(1)")  # model files have no such function

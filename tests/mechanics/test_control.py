@@ -2,13 +2,17 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError
+from veridyn.machines.hexapod import POSE, truth
+from veridyn.machines.hexapod_experiment import machine
 from veridyn.mechanics.control import Tracker, feedforward
 from veridyn.mechanics.integrate import Method, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.loops.closure import closed_home, closed_motion
 from veridyn.model.elements import coulomb, damper
 from veridyn.model.joint import Body
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
+from veridyn.signals.trajectory import FourierTrajectory
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
 
@@ -83,3 +87,18 @@ def test_gains_and_tables_that_do_not_fit_are_refused():
         Tracker(Swing(), np.ones(2), np.ones(2), lambda t: np.zeros(3))
     with pytest.raises(DataError, match="an end after the start"):
         feedforward(arm(), Swing(), 1.0, 1.0)
+
+
+def test_the_feedforward_of_a_closed_machine_is_what_its_drives_must_do():
+    """A hexapod with friction in passive joints, some of it tied: against equations of the platform that share nothing with the tree's."""
+    tree, by_hand = truth(), machine(friction_speed=1e-9)
+    legs = closed_home(tree)[list(tree.independent)]
+    k = np.arange(1.0, 7.0)
+    swing = FourierTrajectory(legs, 0.02 * np.cos(k)[:, None], 0.02 * np.sin(k)[:, None], 1.0)
+    t = np.array([0.1, 0.2, 0.3])  # knots of the table
+    whole = closed_motion(tree, t, *swing.at(t))
+    pose = [tree.coordinates.index(c) for c in POSE]
+    assert np.abs(np.delete(whole.qd, pose, axis=1)).min() > 20 * 1e-4  # where rounding friction off changes nothing
+    wanted = by_hand.forces(whole.q[:, pose], whole.qd[:, pose], whole.qdd[:, pose])
+    found = feedforward(tree, swing, 0.0, 0.4, friction_speed=1e-4)
+    assert np.allclose([found(time) for time in t], wanted, atol=1e-6)

@@ -87,3 +87,16 @@ def test_a_band_passes_what_is_inside_and_halves_the_power_at_its_edge() -> None
         assert np.abs(seen).max() == pytest.approx(gain, rel=0.02)
     with pytest.raises(DataError, match="cutoff is not usable"):
         Sensor(cutoff=-1.0)
+
+
+def test_a_bias_walks_as_far_as_its_density_says():
+    """Variance walk · t, over 400 sensors: a mean of squares of that many normals is within 3·√(2/400) of theirs."""
+    t = np.arange(0.0, 1.0, 0.01)
+    truth = Channel("q.a", t, np.zeros(len(t)), "rad")
+    rng = np.random.default_rng(3)
+    read = np.array([Sensor(walk=0.25).read(truth, rng).values for _ in range(400)])
+    assert not read[:, 0].any()
+    for k in (25, 50, 99):
+        assert (read[:, k] ** 2).mean() == pytest.approx(0.25 * t[k], rel=3.0 * np.sqrt(2.0 / 400))
+    with pytest.raises(DataError, match="needs random numbers"):
+        Sensor(walk=1.0).read(truth, None)

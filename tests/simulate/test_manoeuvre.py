@@ -8,7 +8,7 @@ from veridyn.model.elements import coulomb, damper, spring
 from veridyn.model.joint import Body
 from veridyn.model.tree import Tree
 from veridyn.signals.trajectory import FourierTrajectory
-from veridyn.simulate.manoeuvre import Driven, Tracking, clock
+from veridyn.simulate.manoeuvre import Driven, Prescribed, Tracking, clock
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
 
@@ -83,3 +83,25 @@ def test_the_clock_ends_with_the_duration():
     for duration, rate in ((0.0, 10.0), (1.0, 0.0), (1.0, np.inf), (np.nan, 1.0)):
         with pytest.raises(DataError, match="nothing to sample"):
             clock(duration, rate)
+
+
+def test_a_prescribed_motion_is_made_and_its_forces_are_those_it_takes():
+    """2 kg on a rail with a spring, a damper, dry friction and a push from outside: F = m a + k x + h v + f sign(v) − push."""
+    machine = slider(elements=[spring("q1", 5.0), damper("q1", 0.5), coulomb("q1", 0.7)])
+    reference = FourierTrajectory([0.1], [[0.2, 0.1]], [[0.0, 0.05]], 0.5)
+    push = Inputs(wrenches=lambda t, q, qd: {"1": [0, 0, 3.0 * t, 0, 0, 0]})
+    found = Prescribed(reference, 2.0, 100.0, push).run(machine).motion
+    x, v, a = (y[:, 0] for y in reference.at(found.t))
+    wanted = 2.0 * a + 5.0 * x + 0.5 * v + 0.7 * np.sign(v) - 3.0 * found.t
+    assert np.allclose(found.q[:, 0], x) and np.allclose(found.forces[:, 0], wanted, atol=1e-12)
+    with pytest.raises(DataError, match="a base that is held"):
+        Prescribed(reference, 1.0, 10.0).run(Tree.build([Body("1", None, "fixed")], base="free"))
+
+
+def test_tracking_against_a_wrench_from_outside():
+    """A constant push that the controller does not know of leaves an error of push/kp."""
+    still = FourierTrajectory([0.1], [[0.0]], [[0.0]], 1.0)
+    push = Inputs(wrenches=lambda t, q, qd: {"1": [0, 0, 8.0, 0, 0, 0]})
+    found = Tracking(still, 3.0, 20.0, [400.0], [60.0], slider(), PRECISE, push).run(slider()).motion
+    assert found.q[-1, 0] == pytest.approx(0.1 + 8.0 / 400.0, abs=1e-5)
+    assert found.forces[-1, 0] == pytest.approx(-8.0, abs=1e-2)

@@ -38,6 +38,9 @@ FUNCTIONS: Mapping[str, Callable[..., float]] = MappingProxyType(
         "degrees": math.degrees,
     }
 )
+OF_TIME: Mapping[str, Callable[..., float]] = MappingProxyType(
+    {"exp": math.exp, "tanh": math.tanh, "step": lambda x: float(x >= 0.0)}
+)
 ALLOWED = f"numbers, earlier constants, pi, + - * / ** ( ) and {' '.join(FUNCTIONS)}"
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
@@ -57,13 +60,36 @@ _PLAIN = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Load, *_OPERATORS)
 
 def evaluate(expression: str, constants: Mapping[str, float] = PI) -> float:
     """The value of a formula in `constants` and pi: a finite real number, or a :class:`ModelError` that says why not."""
-    text = expression.strip()
     names = {**PI, **{name: float(value) for name, value in constants.items()}}
+    return _computed(*_prepared(expression.strip(), names, FUNCTIONS))
+
+
+def function_of(expression: str, variable: str = "t") -> Callable[[float], float]:
+    """A formula in one variable, checked once; what cannot be computed for some value is refused when that value comes.
+
+    Besides the functions of model files: exp, tanh, and step(x), which is 1 from x = 0 on.
+    """
+    machine, tree, text = _prepared(expression.strip(), {**PI, variable: 0.0}, {**FUNCTIONS, **OF_TIME})
+
+    def value(at: float) -> float:
+        machine.names[variable] = float(at)
+        return _computed(machine, tree, text)
+
+    return value
+
+
+def _prepared(
+    text: str, names: dict[str, float], functions: Mapping[str, Callable[..., float]]
+) -> tuple[SimpleEval, ast.Expression, str]:
+    """What computes a formula that has passed both fences."""
     tree = _parsed(text)
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
-        _check_node(node, text, names, called)
-    machine = SimpleEval(operators=dict(_OPERATORS), functions=dict(FUNCTIONS), names=names)
+        _check_node(node, text, names, called, functions)
+    return SimpleEval(operators=dict(_OPERATORS), functions=dict(functions), names=names), tree, text
+
+
+def _computed(machine: SimpleEval, tree: ast.Expression, text: str) -> float:
     try:
         value = machine.eval(text, previously_parsed=tree.body)
     except ZeroDivisionError:
@@ -133,23 +159,25 @@ def _refuse_unparsed(text: str) -> NoReturn:
     _refuse(f"'{text}' tries to run code.", f"Allowed: {ALLOWED}.")  # it parses as statements: an import, an assignment
 
 
-def _check_node(node: ast.AST, text: str, names: Mapping[str, float], called: set[int]) -> None:
+def _check_node(
+    node: ast.AST, text: str, names: Mapping[str, float], called: set[int], functions: Mapping[str, object]
+) -> None:
     if isinstance(node, _PLAIN):
         return
     match node:
         case ast.Constant(value=float()):
             return
         case ast.Name(id=name):
-            if name in FUNCTIONS and id(node) not in called:
+            if name in functions and id(node) not in called:
                 _refuse(f"'{text}' names the function {name} without its ( ).")
-            if name not in names and name not in FUNCTIONS:
+            if name not in names and name not in functions:
                 _refuse(
                     f"'{text}' uses '{name}', which is no constant defined above it.", did_you_mean(name, list(names))
                 )
-        case ast.Call(func=ast.Name(id=name), keywords=[]) if name in FUNCTIONS:
+        case ast.Call(func=ast.Name(id=name), keywords=[]) if name in functions:
             return
-        case ast.Call(func=ast.Name(id=name)) if name not in FUNCTIONS:
-            _refuse(f"'{text}' tries to run code: it calls '{name}'.", did_you_mean(name, list(FUNCTIONS)))
+        case ast.Call(func=ast.Name(id=name)) if name not in functions:
+            _refuse(f"'{text}' tries to run code: it calls '{name}'.", did_you_mean(name, list(functions)))
         case ast.Attribute(attr=name):
             _refuse(f"'{text}' tries to run code: it reaches for '.{name}'.", f"Allowed: {ALLOWED}.")
         case ast.Tuple():

@@ -10,7 +10,7 @@ Units: N*m or N for Γ, per rad or m for the gains.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -20,7 +20,9 @@ from scipy.interpolate import CubicSpline
 from veridyn.errors import DataError, Fault, Faults
 from veridyn.mechanics.forces import basis
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.samples import state_of
+from veridyn.mechanics.loops.closure import closed_motion
+from veridyn.mechanics.loops.projection import loop_jacobian
+from veridyn.mechanics.samples import complete_values, state_of
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import ARRAYS, ArrayAlgebra, rounded_sign
@@ -73,6 +75,8 @@ def feedforward(
 ) -> Callable[[float], Array]:
     """Γ_ff(t) = Γ(q_r, q̇_r, q̈_r) of a model on a fixed base: a cubic spline through one value every `step` seconds.
 
+    Of a machine with loops, reference and forces are those of its independent coordinates. Drive gains have no signal.
+
     `friction_speed`: the controller takes dry friction as rounded off below it where given, so that it switches gently;
     with 0 it is sign(v), which the spline rounds within a step.
     """
@@ -86,23 +90,28 @@ def feedforward(
             )
         )
     t = start + step * np.arange(int(np.ceil((end - start) / step)) + 1, dtype=np.float64)
-    motion = Motion(t, *reference.at(t))
+    motion = closed_motion(model, t, *reference.at(t)) if model.loops else Motion(t, *reference.at(t))
+    idle = {e.signal: np.zeros(len(t)) for e in model.elements if e.kind == "drive_gain"}
+    motion = replace(motion, signals=idle)
     forces = inverse_dynamics(model, motion, "joints")
     if friction_speed > 0.0:
-        forces += _softer(model, motion, friction_speed)
+        change = _softer(model, motion, friction_speed)
+        forces += np.einsum("nij,ni->nj", loop_jacobian(model, motion.q), change) if model.loops else change
     table = CubicSpline(t, forces)
     return lambda time: table(min(max(time, t[0]), t[-1]))
 
 
 def _softer(model: Tree, motion: Motion, speed: float) -> Array:
     """What dry friction changes by when sign(v) is rounded off below a speed."""
-    change = np.zeros_like(motion.qd)
+    change, values = np.zeros_like(motion.qd), complete_values(model)
     state = state_of(model, motion)
     for e in model.elements:
         if e.kind.startswith(("coulomb", "damper_", "stribeck")):
             soft, sharp = (basis(model, e, state, motion.signals, a) for a in (_Rounded(speed), ARRAYS))
             for c, a in e.on.items():
-                change[:, model.coordinates.index(c)] += a * model.parameters[e.parameter_name] * (soft - sharp)
+                change[:, model.coordinates.index(c)] += (
+                    a * values[model.parameters.index(e.parameter_name)] * (soft - sharp)
+                )
     return change
 
 

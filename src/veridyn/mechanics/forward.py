@@ -12,6 +12,8 @@ from veridyn.errors import DataError, Fault, ModelError
 from veridyn.mechanics.engine import Engine, compiled, filled, wants_compiled
 from veridyn.mechanics.formula import Request
 from veridyn.mechanics.kinematics import at_rest, posed
+from veridyn.mechanics.loops.assembly import loop_values
+from veridyn.mechanics.loops.dynamics import check_closed_state, solve_closed
 from veridyn.mechanics.mass import equations_of_motion, mass_entries
 from veridyn.mechanics.samples import acting_of, blocks, complete_values, loaded_bodies, split, state_of
 from veridyn.model.motion import BaseMotion, Motion
@@ -29,9 +31,9 @@ def forward_dynamics(
     """The same motion with the accelerations that its forces cause: inverse dynamics of the result gives the forces back.
 
     Uses ``motion.forces``, q, q̇, wrenches, signals and, for a free base, its ω and velocity; accelerations in the argument are not
-    looked at. A free base's result is the specific acceleration v̇ − g, so no attitude is needed.
+    looked at. A free base's result is the specific acceleration v̇ − g, so no attitude is needed. A machine with loops must be closed,
+    in positions and rates; forces of passive joints are zero (:mod:`veridyn.mechanics.loops.dynamics`).
     """
-    tree.check_open("forward dynamics")
     tree.check_motion(motion)
     if motion.forces is None or not np.isfinite(motion.forces).all():
         raise DataError(
@@ -45,6 +47,9 @@ def forward_dynamics(
     values = complete_values(tree, parameters)
     first = len(tree.rows) - tree.n
     bodies = loaded_bodies(tree, motion.wrenches)
+    if tree.loops:
+        solved = _closed(tree, motion, values, engine, threads)
+        return replace(motion, qdd=solved[:, first:], base=_accelerated(motion.base, solved))
     request = Request("forward_checked", tuple(range(len(tree.rows))), bodies=bodies)
     if wants_compiled(engine, tree, request, len(motion)):
         check_mass(tree, mass_matrix(tree, motion.q[:1], values, engine="numpy"))
@@ -56,26 +61,49 @@ def forward_dynamics(
         solved = solved[:, :-1]
     else:
         solved = _solved(tree, motion, values)
-    base = motion.base
-    if base is not None:
-        base = BaseMotion(base.omega, solved[:, 3:6], solved[:, :3], base.velocity)
-    return replace(motion, qdd=solved[:, first:], base=base)
+    return replace(motion, qdd=solved[:, first:], base=_accelerated(motion.base, solved))
+
+
+def _accelerated(base: BaseMotion | None, solved: Array) -> BaseMotion | None:
+    return None if base is None else BaseMotion(base.omega, solved[:, 3:6], solved[:, :3], base.velocity)
+
+
+def _closed(tree: Tree, motion: Motion, values: Array, engine: Engine, threads: int) -> Array:
+    """Accelerations of a machine with loops, block by block."""
+    out = np.empty((len(motion), len(tree.rows)))
+    for block in blocks(len(motion)):
+        part = motion[block]
+        loops = loop_values(tree, part.q, part.qd, engine)
+        check_closed_state(tree, loops, part.qd)
+        M, load = _equations(tree, part, values, engine, threads)
+        out[block] = solve_closed(tree, M, load, loops, part.qd)
+    return out
+
+
+def _equations(tree: Tree, motion: Motion, values: Array, engine: Engine, threads: int) -> tuple[Array, Array]:
+    """M and Γ − h of the open tree, by machine code where that pays."""
+    rows, first = len(tree.rows), len(tree.rows) - tree.n
+    load = np.zeros((len(motion), rows))
+    load[:, first:] = motion.forces
+    request = Request("inverse", tuple(range(rows)), bodies=loaded_bodies(tree, motion.wrenches))
+    if wants_compiled(engine, tree, request, len(motion)):
+        zero = np.zeros((len(motion), 3))
+        base = None if motion.base is None else BaseMotion(motion.base.omega, zero, zero, motion.base.velocity)
+        still = replace(motion, qdd=np.zeros_like(motion.qdd), base=base)
+        load -= filled(compiled(tree, request), tree, still, (rows,), values=values, threads=threads)
+        return open_mass_matrix(tree, motion.q, values, engine=engine, threads=threads), load
+    X, gains = split(tree, values)
+    state, acting = state_of(tree, motion), acting_of(tree, motion)
+    entries, bias = equations_of_motion(tree, state, X, gains, acting, motion.signals, ARRAYS)
+    for r, value in enumerate(bias):
+        load[:, r] -= value
+    return _dense(tree, entries, len(motion)), load
 
 
 def _solved(tree: Tree, motion: Motion, values: Array) -> Array:
-    X, gains = split(tree, values)
-    first = len(tree.rows) - tree.n
     solved = np.empty((len(motion), len(tree.rows)))
     for block in blocks(len(motion)):
-        part = motion[block]
-        entries, bias = equations_of_motion(
-            tree, state_of(tree, part), X, gains, acting_of(tree, part), part.signals, ARRAYS
-        )
-        load = np.zeros((len(part), len(tree.rows)))
-        load[:, first:] = part.forces
-        for r, value in enumerate(bias):
-            load[:, r] -= value
-        solved[block] = solve_mass(tree, _dense(tree, entries, len(part)), load)
+        solved[block] = solve_mass(tree, *_equations(tree, motion[block], values, "numpy", 1))
     return solved
 
 
@@ -84,6 +112,13 @@ def mass_matrix(
 ) -> Array:
     """M (N, rows, rows) with Γ = M q̈ + …; for a free base its rows and columns are [v̇; ω̇; q̈]. Motor inertias included."""
     tree.check_open("a mass matrix")
+    return open_mass_matrix(tree, q, parameters, engine=engine, threads=threads)
+
+
+def open_mass_matrix(
+    tree: Tree, q: ArrayLike, parameters: Array | None = None, *, engine: Engine = "auto", threads: int = 1
+) -> Array:
+    """The same of the open tree, whatever loops there are."""
     values = complete_values(tree, parameters)
     request = Request("mass")
     if wants_compiled(engine, tree, request, len(np.asarray(q))):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 from veridyn.mechanics.engine import Engine, check_angles, check_engine, compiled
 from veridyn.mechanics.formula import Request
 from veridyn.mechanics.forward import NEAR, check_mass, mass_matrix, solve_mass
+from veridyn.mechanics.loops.assembly import Assembled, assembled, loop_values
+from veridyn.mechanics.loops.dynamics import solve_closed
+from veridyn.mechanics.loops.equations import COUNTS
 from veridyn.mechanics.mass import equations_of_motion
 from veridyn.mechanics.newton_euler import State, Wrench
 from veridyn.mechanics.samples import loaded_bodies, minus_gravity, split
@@ -19,6 +23,7 @@ from veridyn.spatial.algebra import FLOATS, Algebra, FloatAlgebra, rounded_sign
 from veridyn.symbolic.kernel import Single
 
 Array = NDArray[np.float64]
+ZERO = np.zeros(1)
 
 
 @dataclass(frozen=True)
@@ -31,21 +36,43 @@ class _Smooth(FloatAlgebra):
         return rounded_sign(x, self.speed)
 
 
+@dataclass(frozen=True, eq=False)
+class _Prepared:
+    """A kernel with its buffers: where its inputs stand among what is given, and the places its outputs belong to."""
+
+    single: Single
+    take: NDArray[np.intp]
+    places: tuple[NDArray[np.intp], ...]
+
+    def fill(self, given: Array, out: Array) -> Array:
+        np.take(given, self.take, out=self.single.inputs)
+        self.single.call()
+        out[self.places] = self.single.outputs
+        return out
+
+
 class Instant:
     """Accelerations of one state: rows [v̇ − g; ω̇; q̈] for a free base, q̈ for a fixed one.
 
-    The bodies on which wrenches act may change from call to call; each set of them is compiled once.
+    The bodies on which wrenches act may change from call to call; each set of them is compiled once. `omega` (rad/s): how fast openings of
+    loops die out, for integrators (:mod:`veridyn.mechanics.loops.dynamics`).
     """
 
-    def __init__(self, tree: Tree, values: Array, friction_speed: float = 0.0, engine: Engine = "compiled") -> None:
-        tree.check_open("integration")
-        self.tree, self.values, self.friction_speed = tree, values, friction_speed
+    def __init__(
+        self,
+        tree: Tree,
+        values: Array,
+        friction_speed: float = 0.0,
+        engine: Engine = "compiled",
+        omega: float = 0.0,
+    ) -> None:
+        self.tree, self.values, self.friction_speed, self.omega = tree, values, friction_speed, omega
         check_engine(engine)
         self.compile = engine != "numpy"
         self.algebra: Algebra = _Smooth(friction_speed) if friction_speed > 0 else FLOATS
         self.X, self.gains = split(tree, values)
         self._signals = list(dict.fromkeys(e.signal for e in tree.elements if e.kind == "drive_gain"))
-        self._singles: dict[tuple[int, ...], tuple[Single, NDArray[np.intp], NDArray[np.intp]]] = {}
+        self._prepared: dict[tuple[int, ...], tuple[_Prepared, ...]] = {}
 
     def __call__(
         self,
@@ -58,30 +85,55 @@ class Instant:
         signals: Mapping[str, float],
     ) -> Array:
         if not self.compile:
-            return self._by_recursion(q, qd, forces, w, v, wrenches, signals)
+            M, load = self._by_recursion(q, qd, forces, w, v, wrenches, signals)
+            if not self.tree.loops:
+                return solve_mass(self.tree, M, load)
+            return self._closed(M, load, loop_values(self.tree, q[None], qd[None], "numpy")[0], qd)
         bodies = loaded_bodies(self.tree, wrenches)
-        if bodies not in self._singles:
-            check_mass(self.tree, mass_matrix(self.tree, q[None], self.values, engine="numpy"))
-            self._singles[bodies] = self._prepare(bodies)
-        single, take, rows = self._singles[bodies]
+        if bodies not in self._prepared:
+            self._prepared[bodies] = self._prepare(bodies, q)
         given = [q, qd, forces, w, v]
         given += [wrenches[self.tree.bodies[j].name] for j in bodies]
         given += [np.array([signals[name] for name in self._signals])] if self._signals else []
+        together = np.concatenate([*given, ZERO])
         check_angles(self.tree, q)
-        np.take(np.concatenate(given), take, out=single.inputs)
-        single.call()
-        out = np.zeros(len(self.tree.rows) + 1)
-        out[rows] = single.outputs
+        rows = len(self.tree.rows)
+        if self.tree.loops:
+            mass, asked, loops = self._prepared[bodies]
+            load = -asked.fill(together, np.zeros(rows))
+            load[rows - self.tree.n :] += forces
+            equations = loops.fill(together, np.zeros((self._equations, self.tree.n + 2)))
+            return self._closed(mass.fill(together, np.zeros((rows, rows))), load, equations, qd)
+        out = self._prepared[bodies][0].fill(together, np.zeros(rows + 1))
         if not out[-1] < NEAR:
             check_mass(self.tree, mass_matrix(self.tree, q[None], self.values, engine="numpy"))
         return out[:-1]
 
-    def _prepare(self, bodies: tuple[int, ...]) -> tuple[Single, NDArray[np.intp], NDArray[np.intp]]:
-        """The kernel with its buffers, where its inputs stand among what is given, and the rows its outputs belong to."""
-        tree, n = self.tree, self.tree.n
-        rows = tuple(range(len(tree.rows)))
+    def _closed(self, M: Array, load: Array, loops: Array, qd: Array) -> Array:
+        one = (M[None], load[None], loops[None], qd[None])
+        return solve_closed(self.tree, *one, self.omega, self._home)[0]
+
+    @cached_property
+    def _home(self) -> Assembled:
+        return assembled(self.tree)
+
+    @cached_property
+    def _equations(self) -> int:
+        return sum(COUNTS[loop.joint] for loop in self.tree.loops)
+
+    def _prepare(self, bodies: tuple[int, ...], q: Array) -> tuple[_Prepared, ...]:
+        """Of an open tree the kernel of its accelerations; of a closed one those of M, of h, and of its loops."""
+        rows = tuple(range(len(self.tree.rows)))
+        if self.tree.loops:
+            asked = Request("inverse", rows, bodies=bodies, friction_speed=self.friction_speed)
+            return tuple(self._kernel(r, bodies) for r in (Request("mass"), asked, Request("loop_motion")))
+        check_mass(self.tree, mass_matrix(self.tree, q[None], self.values, engine="numpy"))
         request = Request("forward_checked", rows, bodies=bodies, friction_speed=self.friction_speed)
-        made = compiled(tree, request, single=True)
+        return (self._kernel(request, bodies),)
+
+    def _kernel(self, request: Request, bodies: tuple[int, ...]) -> _Prepared:
+        n = self.tree.n
+        made = compiled(self.tree, request, single=True)
         start = {"q": 0, "qd": n, "t": 2 * n, "w": 3 * n, "v": 3 * n + 3}
         start |= {f"f.{j}": 3 * n + 6 + 6 * k for k, j in enumerate(bodies)}
         start |= {f"m.{j}": 3 * n + 9 + 6 * k for k, j in enumerate(bodies)}
@@ -89,9 +141,15 @@ class Instant:
         take = []
         for name in made.kernel.inputs:
             kind, _, at = name.rpartition(".")
-            take.append(after + self._signals.index(name[2:]) if name.startswith("s.") else start[kind] + int(at))
+            if name.startswith("s."):
+                take.append(after + self._signals.index(name[2:]))
+            elif kind in ("qdd", "wd", "vd"):  # nothing accelerates: the kernel of h
+                take.append(after + len(self._signals))
+            else:
+                take.append(start[kind] + int(at))
         single = Single(made.kernel, self.values[[int(p[2:]) for p in made.kernel.parameters]])
-        return single, np.array(take, dtype=np.intp), np.array([label[0] for label in made.labels], dtype=np.intp)
+        places = tuple(np.array(made.labels, dtype=np.intp).T)
+        return _Prepared(single, np.array(take, dtype=np.intp), places)
 
     def _by_recursion(
         self,
@@ -102,7 +160,8 @@ class Instant:
         v: Array,
         wrenches: Mapping[str, Array],
         signals: Mapping[str, float],
-    ) -> Array:
+    ) -> tuple[Array, Array]:
+        """M and Γ − h of the open tree."""
         tree, still = self.tree, [0.0] * self.tree.n
         acting: dict[int, Wrench] = {}
         for body, six in wrenches.items():
@@ -119,4 +178,4 @@ class Instant:
             M[place] = value
         load = -np.array(bias)
         load[len(tree.rows) - tree.n :] += forces
-        return solve_mass(tree, M, load)
+        return M, load

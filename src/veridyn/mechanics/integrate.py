@@ -18,6 +18,8 @@ from scipy.integrate import solve_ivp
 from veridyn.errors import DataError, Fault, Faults, SimulationError
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.instant import Instant
+from veridyn.mechanics.loops.assembly import loop_values
+from veridyn.mechanics.loops.dynamics import check_closed_state, first_crossing, onto_closure
 from veridyn.mechanics.samples import complete_values
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.tree import Tree
@@ -26,6 +28,7 @@ from veridyn.spatial.rotations import matrix_of, quaternion_rate, rotation_of
 
 Array = NDArray[np.float64]
 Forces = Callable[[float, Array, Array], ArrayLike]
+CLOSING = 10.0  # rad/s, with which openings of loops die out like a damped spring
 SCIPY = ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")
 
 
@@ -97,6 +100,13 @@ class _System:
             v, w = rotation_of(y[3:7]).T @ y[7 + n : 10 + n], y[10 + n : 13 + n]
         return self.instant(q, qd, forces, w, v, wrenches, signals), forces, wrenches, signals
 
+    def closed(self, y: Array) -> Array:
+        """States (N, …) of a machine with loops, back at the nearest that keeps them closed."""
+        n, at = self.tree.n, 7 if self.free else 0
+        out = y.copy()
+        out[:, at : at + n], out[:, -n:] = onto_closure(self.tree, y[:, at : at + n], y[:, -n:])
+        return out
+
     def rate(self, t: float, y: Array) -> Array:
         n = self.tree.n
         a = self.accelerations(t, y)[0]
@@ -126,10 +136,15 @@ def integrate(
 
     The equations are Γ = D φ of :func:`~veridyn.mechanics.inverse.inverse_dynamics` solved for the accelerations, elements included.
     An integration that does not reach its end raises :class:`~veridyn.errors.SimulationError` with the time it reached.
+
+    A machine with loops starts closed, in positions and rates, and forces on passive joints are zero. While it moves, openings die out with
+    `CLOSING`, and the state goes back to closure after every step of RK4 and at every sample (:mod:`veridyn.mechanics.loops.dynamics`).
     """
     how = method or Method()
     clock, y0 = np.asarray(t, dtype=np.float64), _initial(tree, t, q, qd, base, how)
-    instant = Instant(tree, complete_values(tree, parameters), how.friction_speed, engine)
+    instant = Instant(
+        tree, complete_values(tree, parameters), how.friction_speed, engine, CLOSING if tree.loops else 0.0
+    )
     system = _System(tree, inputs if isinstance(inputs, Inputs) else Inputs(inputs), instant)
 
     def rate(time: float, y: Array) -> Array:
@@ -143,15 +158,16 @@ def integrate(
         except DataError as error:
             raise SimulationError(
                 Fault(
-                    f"the motion has run away at {time:.6g} s: {error.faults[0].what}",
+                    f"the motion {'cannot go on' if tree.loops else 'has run away'} at {time:.6g} s: {error.faults[0].what}",
                     where=tree.name,
                     found=error.faults[0].found,
-                    hint="Try a smaller step, or look for a force that feeds on itself.",
+                    hint=(error.faults[0].hint if tree.loops else "")
+                    or "Try a smaller step, or look for a force that feeds on itself.",
                 )
             ) from error
 
     if how.name == "RK4":
-        states = _runge_kutta(rate, clock, y0, how.step)
+        states = _runge_kutta(rate, clock, y0, how.step, system.closed if tree.loops else None)
     else:
         solution = solve_ivp(
             rate, (clock[0], clock[-1]), y0, how.name, clock, rtol=how.rtol, atol=how.atol, max_step=how.step
@@ -166,7 +182,24 @@ def integrate(
                     hint="Look for a stiff spring, dry friction at standstill (friction_speed=), or a force that runs away.",
                 )
             )
+    if tree.loops:
+        states = system.closed(states)
+        _refuse_crossing(system, clock, states)
     return _trajectory(system, clock, states)
+
+
+def _refuse_crossing(system: _System, clock: Array, y: Array) -> None:
+    """A fixed step may leap over a singular position; what comes behind it is one of several motions, and nobody knows which."""
+    n, at = system.tree.n, 7 if system.free else 0
+    k = first_crossing(system.tree, y[:, at : at + n])
+    if k is not None:
+        raise SimulationError(
+            Fault(
+                f"the motion goes through a singular position between {clock[k]:.6g} s and {clock[k + 1]:.6g} s.",
+                where=system.tree.name,
+                hint="Behind it the machine may go on in more than one way. End before it, or lead the motion around it.",
+            )
+        )
 
 
 def _initial(tree: Tree, t: ArrayLike, q: ArrayLike, qd: ArrayLike, base: BaseState | None, how: Method) -> Array:
@@ -191,14 +224,23 @@ def _initial(tree: Tree, t: ArrayLike, q: ArrayLike, qd: ArrayLike, base: BaseSt
     if tree.base == "fixed" and base is not None:
         faults.add("the base is fixed and has no state.", where="base")
     faults.raise_if_any(DataError, tree.name)
+    if tree.loops:
+        q0, qd0 = start[0][None], start[1][None]
+        check_closed_state(tree, loop_values(tree, q0, qd0), qd0)
     if base is None:
         return np.concatenate(start)
     p, e, v, w = (np.asarray(x, dtype=np.float64) for x in (base.position, base.quaternion, base.velocity, base.omega))
     return np.concatenate([p, e / np.linalg.norm(e), start[0], v, w, start[1]])
 
 
-def _runge_kutta(rate: Callable[[float, Array], Array], clock: Array, y: Array, step: float) -> Array:
-    """The classical scheme of order four; each interval of the clock is cut into equal steps no longer than `step`."""
+def _runge_kutta(
+    rate: Callable[[float, Array], Array],
+    clock: Array,
+    y: Array,
+    step: float,
+    back: Callable[[Array], Array] | None = None,
+) -> Array:
+    """The classical scheme of order four; each interval of the clock is cut into equal steps no longer than `step`; `back` mends each."""
     states = [y]
     for start, end in itertools.pairwise(clock.tolist()):
         count = max(1, math.ceil((end - start) / step - 1e-9))
@@ -210,6 +252,7 @@ def _runge_kutta(rate: Callable[[float, Array], Array], clock: Array, y: Array, 
             k3 = rate(t + h / 2, y + h / 2 * k2)
             k4 = rate(t + h, y + h * k3)
             y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+            y = y if back is None else back(y[None])[0]
         states.append(y)
     return np.array(states)
 

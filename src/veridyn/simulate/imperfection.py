@@ -1,4 +1,4 @@
-"""What sensors make of the truth: y_k = quantised( lowpassed x(t_k − delay) + bias + noise_k ), on a clock of their own.
+"""What sensors make of the truth: y_k = quantised( lowpassed x(t_k − delay) + bias_k + noise_k ), on a clock of their own.
 
 The truth is read, never changed. What no sensor is named for is not measured. Noise is white and normal from the `rng`
 that is passed in, channel by channel in the order of the truth, so one seed gives one log.
@@ -28,9 +28,9 @@ Array = NDArray[np.float64]
 class Sensor:
     """Settings of one sensor, in the unit of what it measures.
 
-    `noise` is a standard deviation, `bias` is added, `quantum` is the step between two readings (0: none). `rate` in Hz is
-    its own clock (None: that of the truth). A reading stamped t is the truth at t − `delay` (s). `cutoff` in Hz is the band of the
-    sensor and its conditioning (0: all that the truth holds): a Butterworth low-pass of `order`, its own delay compensated, or, with
+    `noise` is a standard deviation, `bias` is added and walks by √(`walk` · t), `quantum` is the step between two readings (0: none).
+    `rate` in Hz is its own clock (None: that of the truth). A reading stamped t is the truth at t − `delay` (s). `cutoff` in Hz is the band
+    of the sensor and its conditioning (0: all that the truth holds): a Butterworth low-pass of `order`, its own delay compensated, or, with
     `causal`, coming late as it does where nobody compensates (:class:`veridyn.signals.band.Band`).
     """
 
@@ -42,10 +42,11 @@ class Sensor:
     cutoff: float = 0.0
     order: int = 2
     causal: bool = False
+    walk: float = 0.0
 
     def __post_init__(self) -> None:
         faults = Faults()
-        for name in ("noise", "quantum", "delay", "cutoff"):
+        for name in ("noise", "quantum", "delay", "cutoff", "walk"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value >= 0.0):
                 faults.add(f"its {name} is not usable.", where="sensor", expected="zero or more", found=f"{value}")
@@ -59,7 +60,7 @@ class Sensor:
         """The channel that this sensor records."""
         t, x = self._clocked(self._within_band(truth))
         x = x + self.bias
-        if self.noise > 0.0:
+        if self.noise > 0.0 or self.walk > 0.0:
             if rng is None:
                 raise DataError(
                     Fault(
@@ -69,6 +70,9 @@ class Sensor:
                         "none",
                     )
                 )
+            if self.walk > 0.0:
+                steps = np.sqrt(self.walk * np.diff(t)) * rng.standard_normal(len(x) - 1)
+                x = x + np.concatenate([[0.0], np.cumsum(steps)])
             x = x + self.noise * rng.standard_normal(len(x))
         if self.quantum > 0.0:
             x = self.quantum * np.round(x / self.quantum)

@@ -1,14 +1,15 @@
 """What a machine is made to do: a manoeuvre turns a machine into a motion, with everything known exactly.
 
-Forward dynamics only: the forces come from a law, the motion from integrating the machine's own equations, so nothing of
-the motion is assumed. Dry friction is rounded off below ``Method.friction_speed``, see
+:class:`Tracking` and :class:`Driven` are forward dynamics: the forces come from a law, the motion from integrating the machine's own
+equations, so nothing of the motion is assumed. Dry friction is rounded off below ``Method.friction_speed``, see
 :class:`~veridyn.mechanics.integrate.Method`: a machine simulated so creeps where a real one sticks, and at low speed its
 friction is not yet sign(v). An identification leaves out speeds below some twenty times that (``Sampling.dead_zone``).
+:class:`Prescribed` is inverse dynamics: the motion is as it is said to be, and the forces are those it takes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.errors import DataError, Fault, Faults
 from veridyn.mechanics.control import Reference, Tracker, feedforward
 from veridyn.mechanics.integrate import BaseState, Inputs, Method, Trajectory, integrate
+from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.loops.closure import closed_motion
+from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 
@@ -37,7 +41,8 @@ class Tracking:
     """Joints follow `reference` for `duration` seconds, sampled at `rate` Hz, from its own state at t = 0.
 
     `kp` and `kd` (n,) are the feedback's gains. `feedforward` is the model that the controller believes in, right or wrong;
-    without one the feedback carries everything, gravity too. `method` integrates.
+    without one the feedback carries everything, gravity too. `method` integrates. Of a machine with loops, reference and gains are those
+    of its independent coordinates. `inputs`: wrenches and signals that act besides.
     """
 
     reference: Reference
@@ -47,35 +52,62 @@ class Tracking:
     kd: ArrayLike
     feedforward: Tree | None = None
     method: Method = STIFF
+    inputs: Inputs | None = None
 
     def run(self, machine: Tree, progress: Progress = silent, /) -> Trajectory:
-        q, qd, _ = self.reference.at(0.0)
-        faults = Faults()
-        if machine.base == "free":
-            faults.add("tracking needs a base that is held.", where=machine.name, found="a free base")
-        if len(q) != machine.n:
-            faults.add(
-                "the reference is not one of this machine.",
-                where=machine.name,
-                expected=f"{machine.n} coordinates",
-                found=f"{len(q)}",
-            )
-        passive = [c for c, on in zip(machine.coordinates, machine.actuated, strict=True) if not on]
-        if passive:
-            faults.add(
-                "a passive joint cannot be made to follow.",
-                where=machine.name,
-                found=", ".join(passive),
-                hint="Use Driven with forces of your own.",
-            )
-        faults.raise_if_any(DataError)
+        q, qd, qdd = self.reference.at(0.0)
+        check_led(machine, len(q), "Use Driven with forces of your own.")
+        own = list(machine.independent)
         t = clock(self.duration, self.rate)
         believed = None
         if self.feedforward is not None:
             soft = self.method.friction_speed
             believed = feedforward(self.feedforward, self.reference, 0.0, self.duration, friction_speed=soft)
         law = Tracker(self.reference, np.asarray(self.kp), np.asarray(self.kd), believed)
-        return integrate(machine, t, q, qd, law, method=self.method, progress=progress)
+
+        def forces(time: float, q: Array, qd: Array) -> Array:
+            out = np.zeros(machine.n)
+            out[own] = law(time, q[own], qd[own])
+            return out
+
+        if machine.loops:
+            first = closed_motion(machine, [0.0], q[None], qd[None], qdd[None])
+            q, qd = first.q[0], first.qd[0]
+        acting = replace(self.inputs or Inputs(), forces=forces)
+        return integrate(machine, t, q, qd, acting, method=self.method, progress=progress)
+
+
+@dataclass(frozen=True, eq=False)
+class Prescribed:
+    """Joints move exactly as `reference` says, for `duration` seconds, sampled at `rate` Hz; the forces are those that takes.
+
+    Dry friction is sign(v) in full, at any speed. Of a machine with loops, the reference is that of its independent coordinates.
+    `inputs`: wrenches and signals that act besides, as functions of time.
+    """
+
+    reference: Reference
+    duration: float
+    rate: float
+    inputs: Inputs | None = None
+
+    def run(self, machine: Tree, progress: Progress = silent, /) -> Trajectory:
+        t = clock(self.duration, self.rate)
+        q, qd, qdd = self.reference.at(t)
+        check_led(machine, q.shape[1], "Drive the others, and let it move as it will.")
+        motion = closed_motion(machine, t, q, qd, qdd) if machine.loops else Motion(t, q, qd, qdd)
+        acting = self.inputs or Inputs()
+        wrenches, signals = {}, {}
+        if acting.wrenches is not None:
+            at = [acting.wrenches(*x) for x in zip(t.tolist(), motion.q, motion.qd)]
+            wrenches = {body: np.array([w[body] for w in at]) for body in at[0]}
+        if acting.signals is not None:
+            read = [acting.signals(*x) for x in zip(t.tolist(), motion.q, motion.qd)]
+            signals = {name: np.array([s[name] for s in read]) for name in read[0]}
+        motion = replace(motion, wrenches=wrenches, signals=signals)
+        forces = np.full((len(t), machine.n), np.nan)
+        forces[:, list(machine.independent)] = inverse_dynamics(machine, motion, "joints")
+        progress("simulating", 1.0, 1.0)
+        return Trajectory(replace(motion, forces=forces))
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +133,24 @@ class Driven:
             method=self.method,
             progress=progress,
         )
+
+
+def check_led(machine: Tree, given: int, hint: str) -> None:
+    """Refuse a machine that cannot be led along a motion of so many coordinates."""
+    faults = Faults()
+    if machine.base == "free":
+        faults.add("tracking needs a base that is held.", where=machine.name, found="a free base")
+    if given != len(machine.independent):
+        faults.add(
+            "the reference is not one of this machine.",
+            where=machine.name,
+            expected=f"{len(machine.independent)} coordinates",
+            found=f"{given}",
+        )
+    passive = [machine.coordinates[k] for k in machine.independent if not machine.actuated[k]]
+    if passive:
+        faults.add("a passive joint cannot be made to follow.", where=machine.name, found=", ".join(passive), hint=hint)
+    faults.raise_if_any(DataError)
 
 
 def clock(duration: float, rate: float) -> Array:

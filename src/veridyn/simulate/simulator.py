@@ -90,10 +90,10 @@ def _truth(machine: Tree, trajectory: Trajectory) -> Iterator[tuple[str, Array, 
         for k, component in enumerate(WRENCH_ROWS):
             yield f"wrench.{body}.{component}", w[:, k], "N" if k < 3 else "N*m"
     for name, values in m.signals.items():
-        yield f"signal.{name}", values, _signal_unit(machine, name)
+        yield f"signal.{name}", values, signal_unit(machine, name)
 
 
-def _signal_unit(machine: Tree, signal: str) -> str:
+def signal_unit(machine: Tree, signal: str) -> str:
     """What a signal is measured in: the unit under the gain that multiplies it, as A in N*m/A; "1" where none says."""
     gains = (e.parameter_name for e in machine.elements if e.kind == "drive_gain" and e.signal == signal)
     units = (machine.parameters.units[machine.parameters.index(name)] for name in gains)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -174,3 +176,24 @@ def test_loops_that_cannot_be_closed() -> None:
         closed_home(stuck)
     with pytest.raises(ModelError, match="has no loops to close"):
         closed_home(Tree.build(tree.bodies))
+
+
+def test_what_is_not_found_at_once_is_refused_without_patience() -> None:
+    """A turn and a half of the crank away Newton's method alone loses its way, or its side; in steps it does not."""
+    tree = linkage()
+    far = np.linspace(1.0, 7.0, 40)[:, None]
+    assert len(close(tree, far, path=False).q) == 40
+    with pytest.raises(DataError):
+        close(tree, far, path=False, patient=False)
+
+
+def test_the_time_of_a_sample_is_named() -> None:
+    tree = palletizer()
+    t = 10.0 + np.arange(40.0)
+    q = np.column_stack(
+        [0.0 * t, 0.0 * t - 1.2, np.linspace(2.8, -1.2 + np.pi - 0.3, 40)]
+    )  # behind the flat parallelogram
+    with pytest.raises(DataError, match=r"sample (\d+) \(t = \d+ s\)") as raised:
+        closed_motion(tree, t, q, 0.0 * q, 0.0 * q)
+    sample, time = (float(x) for x in re.findall(r"sample (\d+) \(t = (\d+) s\)", str(raised.value))[0])
+    assert time == 10.0 + sample

@@ -62,6 +62,7 @@ def close(
     at: str | Sequence[str] = "actuated",
     start: ArrayLike | None = None,
     path: bool = True,
+    patient: bool = True,
     tolerance: float = CLOSED,
     engine: Engine = "auto",
 ) -> Closed:
@@ -69,10 +70,11 @@ def close(
 
     `at`: "actuated", which stands for the actuated coordinates and those outside every loop, or the names of any coordinates that
     determine the machine. `start`: (n,), by default the home position, or one of its own for each sample (N, n). Samples of a `path`
-    follow each other, and the branch of the start is kept; otherwise each is solved for itself. A position that cannot be reached, a
-    singular one, and a path that leads through one are refused.
+    follow each other, and the branch of the start is kept; otherwise each is solved for itself. What Newton's method does not find from
+    the start is looked for in small steps, unless not `patient`. A position that cannot be reached, a singular one, and a path that
+    leads through one are refused.
     """
-    return _closing(splitting(tree, at), given, start, path, tolerance, engine).closed
+    return _closing(splitting(tree, at), given, start, path, patient, tolerance, engine).closed
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +87,7 @@ class _Closing:
 
 
 def _closing(
-    split: Split, given: Given, start: ArrayLike | None, path: bool, tolerance: float, engine: Engine
+    split: Split, given: Given, start: ArrayLike | None, path: bool, patient: bool, tolerance: float, engine: Engine
 ) -> _Closing:
     tree, values = split.tree, as_given(split, given)
     begin = _start(split, start, len(values), tolerance)
@@ -100,7 +102,7 @@ def _closing(
     on_path = path and len(values) > 1
     if start is not None and np.ndim(start) == 2:  # every sample has a start of its own, and its side is what was meant
         on_path, lost = False, ~(residual <= tolerance)
-    if lost.any() or (on_path and not smooth(split, q, slope)):
+    if patient and (lost.any() or (on_path and not smooth(split, q, slope))):
         if on_path:
             q, steps = followed(split, values, _closed_start(split, begin[0]), engine)
         else:
@@ -132,6 +134,7 @@ def closed_motion(
     base: BaseMotion | None = None,
     start: ArrayLike | None = None,
     path: bool = True,
+    patient: bool = True,
     engine: Engine = "auto",
 ) -> Motion:
     """The motion of all coordinates from positions, rates and accelerations of the coordinates `at`, as for :func:`close`.
@@ -142,7 +145,7 @@ def closed_motion(
     split = replace(splitting(tree, at), clock=times_)
     rates, accelerations = as_given(split, qd), as_given(split, qdd)
     measured = None if forces is None else _columns(tree, tree.actuated_coordinates, forces)
-    found = _closing(split, q, start, path, CLOSED, engine)
+    found = _closing(split, q, start, path, patient, CLOSED, engine)
     whole, B, slope = found.closed.q, found.inverted, found.slope
     faults = Faults()
     for name, x in (("t", times_), ("qd", rates), ("qdd", accelerations), ("forces", measured)):

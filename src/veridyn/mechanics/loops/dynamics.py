@@ -1,0 +1,166 @@
+"""Forward dynamics of closed machines: the accelerations that forces cause while loops stay closed.
+
+    M a + Φ_qᵀ λ = Γ − h,    Φ_q a = −bias − 2 ω Φ̇ − ω² Φ
+
+M and h are those of the open tree; λ are the forces of the cut joints. a is found in the null space of Φ_q: with N its basis and a₀ the
+shortest a that meets the second equation, a = a₀ + N z and (Nᵀ M N) z = Nᵀ (Γ − h − M a₀). So M may be singular (a virtual joint moves
+no mass) where the closed machine does not care, and no coordinate is special: a linkage goes through its dead points. ω is zero but for
+integrators, whose errors it lets die out.
+
+Reference: Featherstone, Rigid Body Dynamics Algorithms, 2008, chapter 8; Baumgarte 1972 for ω.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, Fault, ModelError
+from veridyn.mechanics.engine import Engine
+from veridyn.mechanics.loops.assembly import CLOSED, Assembled, assembled, loop_values, widest
+from veridyn.mechanics.loops.solver import times
+from veridyn.model.tree import Tree
+
+Array = NDArray[np.float64]
+OPEN = 1e-6  # m, and of rates relative: what a state may open a loop by
+SINGULAR = 1e-8  # of a singular value of Φ_q against the largest, sliding coordinates in units of the machine's reach
+LIGHT = 1e-13  # of a pivot of the mass that is free to move, against the largest
+STEPS = 20  # of Newton back to a closed position
+
+
+def solve_closed(
+    tree: Tree, M: Array, load: Array, loops: Array, qd: Array, omega: float = 0.0, home: Assembled | None = None
+) -> Array:
+    """a (N, rows) from M (N, rows, rows), load Γ − h (N, rows) and :func:`loop_values` with rates, (N, equations, n + 2).
+
+    A singular position, where loops lose a constraint, is refused, and so is a machine of which some motion moves no mass. `home`: that of
+    :func:`~veridyn.mechanics.loops.assembly.assembled`, for callers that have it at hand.
+    """
+    home, n, rows = home or assembled(tree), tree.n, len(tree.rows)
+    first = rows - n
+    unit = np.concatenate([np.ones(first), home.unit])
+    J = np.zeros((*loops.shape[:2], rows))
+    J[:, :, first:] = loops[:, :, :n]
+    right = -loops[:, :, n + 1]
+    if omega > 0.0:
+        right = right - 2.0 * omega * times(loops[:, :, :n], qd) - omega**2 * loops[:, :, n]
+    held = _Held.of(tree, J * unit, len(home.rows))
+    start, N = held.shortest(right), held.free
+    scaled = M * unit[:, None] * unit
+    back = np.swapaxes(N, 1, 2)
+    reduced = back @ scaled @ N
+    _check_mass(tree, reduced)
+    asked = times(back, load * unit - times(scaled, start))
+    z = np.asarray(np.linalg.solve(reduced, asked[..., None])[..., 0], dtype=np.float64)
+    return (start + times(N, z)) * unit
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """Φ_q of N samples, taken apart: what it holds, and a basis of what it leaves free (N, n, freedom)."""
+
+    left: Array
+    sizes: Array
+    right: Array
+    free: Array
+
+    @classmethod
+    def of(cls, tree: Tree, J: Array, rank: int) -> _Held:
+        """All equations, those too that say a thing twice: which of them do may change along a motion, how many do not."""
+        U, s, Vt = np.linalg.svd(J)
+        bad = ~(s[:, rank - 1] > SINGULAR * s[:, 0])
+        if bad.any():
+            k = int(np.argmax(bad))
+            raise DataError(
+                Fault(
+                    "a singular position: there its loops hold it by one equation less, and what it does next is not decided.",
+                    where=f"{tree.name}, sample {k}",
+                    expected=f"a smallest singular value above {SINGULAR:g} of the largest",
+                    found=f"{s[k, rank - 1] / s[k, 0]:.1e}",
+                    hint="Lead the motion around it.",
+                )
+            )
+        V = np.swapaxes(Vt, 1, 2)
+        return cls(U[:, :, :rank], s[:, :rank], V[:, :, :rank], V[:, :, rank:])
+
+    def shortest(self, b: Array) -> Array:
+        """The shortest x (N, n) with Φ_q x = b."""
+        return times(self.right, times(np.swapaxes(self.left, 1, 2), b) / self.sizes)
+
+
+def onto_closure(tree: Tree, q: Array, qd: Array, engine: Engine = "auto") -> tuple[Array, Array]:
+    """The nearest closed positions, and rates (N, n) that keep them so: steps of least norm, sliding coordinates in units of the reach."""
+    home, n = assembled(tree), tree.n
+    unit, rank = home.unit, len(home.rows)
+    at = q.copy()
+    T = loop_values(tree, at, engine=engine)
+    for _ in range(STEPS):
+        if np.abs(T[:, :, n]).max(initial=0.0) <= 1e-3 * CLOSED:
+            break
+        at -= _Held.of(tree, T[:, :, :n] * unit, rank).shortest(T[:, :, n]) * unit
+        T = loop_values(tree, at, engine=engine)
+    check_closed(tree, T[:, :, n])
+    return at, qd - _Held.of(tree, T[:, :, :n] * unit, rank).shortest(times(T[:, :, :n], qd)) * unit
+
+
+def first_crossing(tree: Tree, q: Array, engine: Engine = "auto") -> int | None:
+    """The first sample after which a path of closed positions (N, n) goes through a singular one; None where it does not.
+
+    Φ_q = U S Vᵀ keeps, as a map from what it holds to its equations, its orientation while no singular value passes zero: the determinants
+    of U_kᵀ U_{k+1} and V_kᵀ V_{k+1} have one sign. Samples must be close enough for the two spaces to turn by less than a right angle.
+    """
+    home, T = assembled(tree), loop_values(tree, q, engine=engine)
+    held = _Held.of(tree, T[:, :, : tree.n] * home.unit, len(home.rows))
+    turned = [np.linalg.det(np.swapaxes(x[:-1], 1, 2) @ x[1:]) for x in (held.left, held.right)]
+    crossed = np.flatnonzero(turned[0] * turned[1] < 0.0)
+    return int(crossed[0]) if len(crossed) else None
+
+
+def check_closed_state(tree: Tree, loops: Array, qd: Array) -> None:
+    """Refuse positions that open loops, and rates that are about to; `loops` as of :func:`loop_values`."""
+    n = tree.n
+    check_closed(tree, loops[:, :, n])
+    terms = loops[:, :, :n] * qd[:, None, :]
+    off = np.abs(terms.sum(axis=-1))
+    size = np.abs(terms).sum(axis=-1) + 1.0
+    if (off > OPEN * size).any():
+        k = int(np.argmax((off / size).max(axis=1)))
+        raise DataError(
+            Fault(
+                "these rates open its loops.",
+                where=f"{tree.name}, sample {k}",
+                found=widest(tree, off[k]) + " a second",
+                hint="Rates of passive joints follow from the others: loop_jacobian, or closed_motion.",
+            )
+        )
+
+
+def check_closed(tree: Tree, opening: Array) -> None:
+    """Refuse positions whose loops are open; `opening` (N, equations)."""
+    wide = np.abs(opening).max(axis=1, initial=0.0)
+    if not (wide <= OPEN).all():
+        k = int(np.argmax(~(wide <= OPEN)))
+        raise DataError(
+            Fault(
+                "its loops are open here.",
+                where=f"{tree.name}, sample {k}",
+                found=widest(tree, opening[k]),
+                hint="Positions of passive joints follow from the others: close, or closed_motion.",
+            )
+        )
+
+
+def _check_mass(tree: Tree, reduced: Array) -> None:
+    if not reduced.size:
+        return
+    values = np.linalg.eigvalsh(reduced)
+    if not (values[:, 0] > LIGHT * values[:, -1]).all():
+        raise ModelError(
+            Fault(
+                "some motion that its loops allow moves no mass, or a negative one, so no force gives it a finite acceleration.",
+                where=tree.name,
+                hint="Look for bodies without a mass, or for parameters no body can have.",
+            )
+        )

@@ -1,0 +1,217 @@
+"""The report of ``veridyn simulate``: the motion, what drove it, what sensors made of it, and how far to trust the integration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.model.tree import Tree
+from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
+from veridyn.report.drawing import Plot
+from veridyn.report.observer import mechanism_animation
+from veridyn.report.page import page
+from veridyn.report.plots import COLOURS, Series, curves
+from veridyn.report.words import count, listed, number, percent, unit_text
+from veridyn.simulate.mechanism import MechanismRun
+from veridyn.studies.result import Result
+from veridyn.studies.simulate_run import OPEN, ROUGH, SimulateRun
+from veridyn.view.machine import tree_layer
+from veridyn.view.scene import scene
+
+Array = NDArray[np.float64]
+T = TypeVar("T")
+SHOWN = 24  # channels of each kind that a page shows at most
+DRIFT = 0.1  # % of a conserved energy that is small beside anything a sensor sees
+
+
+def simulated_page(run: SimulateRun, result: Result, command: str) -> str:
+    """The whole page."""
+    f = run.figures
+    sections = [
+        *([Section("Limits that are missed", [Listing(run.missed)])] if run.missed else []),
+        Section("Motion", [_animation(run), *_motion(run)], "The truth: what the machine did."),
+        *_acting(run),
+        Section("Sensors", _sensors(run), "What is in the log, over the truth behind it."),
+        Section("Energy", _energy(run), _energy_lead(run)),
+        *_errors(run),
+    ]
+    keys = [
+        Key(f"{number(f['duration'], 4)} s", "simulated"),
+        Key(f"{f['samples']:.0f}", "samples of the truth"),
+        Key(f"{f['channels']:.0f}", "channels in the log"),
+        Key(f"{number(f['real_time_factor'], 3)} ×", "real time, on one processor"),
+    ]
+    if "energy_drift_percent" in f:
+        keys.append(Key(f"{number(f['energy_drift_percent'], 2)} %", "drift of the energy"))
+    if "constraint_error" in f:
+        keys.append(Key(f"{number(f['constraint_error'], 2)} m", "largest opening of a constraint"))
+    if "tracking_error" in f:
+        keys.append(Key(number(f["tracking_error"], 2), "largest tracking error, rad or m"))
+    return page(f"Simulation of “{run.machine.name}”", judged(run), keys, sections, result, command, dict(run.settings))
+
+
+def judged(run: SimulateRun) -> Verdict:
+    """Good where what can be checked of the integration is in order."""
+    f = run.figures
+    drifts = f.get("energy_drift_percent", 0.0) > DRIFT
+    opens = f.get("constraint_error", 0.0) > OPEN
+    rough = f.get("coarser_difference", 0.0) > ROUGH
+    findings = []
+    if "coarser_difference" in f:
+        findings.append(
+            f"Integrated once more, coarser, it differs by at most {number(f['coarser_difference'], 2)} rad or m."
+        )
+    if "energy_drift_percent" in f:
+        findings.append(
+            f"Nothing feeds or brakes it, and its energy stays within {percent(f['energy_drift_percent'])} %."
+        )
+    if "constraint_error" in f:
+        findings.append(f"Its loops or constraints stay closed to {number(f['constraint_error'], 2)} m.")
+    if "tracking_error" in f:
+        findings.append(
+            f"Under its controller it stays within {number(f['tracking_error'], 2)} rad or m of the motion asked."
+        )
+    noisy = [n for n, r in run.readings.items() if r["rms"] > 0.0]
+    findings.append(f"{count(len(run.log), 'channel')} recorded, {len(noisy)} of them off the truth as the study says.")
+    made = run.settings["drive"] in ("motion made exactly", "led exactly")
+    doubt = [
+        w
+        for w, bad in (
+            ("its energy drifts", drifts),
+            ("its constraints open", opens),
+            ("a coarser integration is far from it", rough),
+        )
+        if bad
+    ]
+    may = ("Trying identification and observers where the truth is known.",)
+    may_not = ("As evidence about a real machine: simulation and identification share their equations.",)
+    if doubt:
+        may_not = (f"As a truth: {listed(doubt)}. A smaller step, or tighter tolerances, will mend it.", *may_not)
+    head = "not to be trusted yet" if doubt else "as it was asked to be" if made else "sound"
+    return Verdict(
+        "fair" if doubt else "good",
+        f"{run.machine.name}, {number(f['duration'], 4)} s: the motion is {head}.",
+        tuple(findings),
+        () if doubt else may,
+        may_not,
+    )
+
+
+def _animation(run: SimulateRun) -> Animation:
+    if isinstance(run.motion, MechanismRun):
+        m = run.motion.motion
+        return mechanism_animation(run.motion.system, m.t, m.q, "truth")
+    m, tree = run.motion.motion, run.machine
+    assert isinstance(tree, Tree)
+    kept = np.unique(np.linspace(0, len(m) - 1, min(240, len(m))).astype(int))
+    p, R = run.motion.base_position, run.motion.base_rotation
+    layer = tree_layer(tree, m.q[kept], "truth", None if p is None else p[kept], None if R is None else R[kept])
+    return Animation(scene(m.t[kept], [layer], tree.name), "Origins of the joints, joined; drag to turn.")
+
+
+def _plots(run: SimulateRun, names: Sequence[str], title: str) -> list[Plot]:
+    """Curves of channels of the truth, those of one unit together, as many as there are colours."""
+    units: dict[str, list[str]] = {}
+    for name in names[:SHOWN]:
+        units.setdefault(run.truth[name].unit, []).append(name)
+    out = []
+    for unit, own in units.items():
+        for part in _by_colours(own):
+            series = [
+                Series(n.partition(".")[2], run.truth[n].t, run.truth[n].values, colour=k) for k, n in enumerate(part)
+            ]
+            out.append(curves(f"{title}, {unit_text(unit)}", series, "time, s", unit_text(unit)))
+    return out
+
+
+def _by_colours(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """As many at a time as there are colours."""
+    for k in range(0, len(items), COLOURS):
+        yield items[k : k + COLOURS]
+
+
+def _motion(run: SimulateRun) -> list[Block]:
+    blocks: list[Block] = []
+    for prefix, title in (("q.", "position"), ("qd.", "speed"), ("base.position.", "base")):
+        names = [n for n in run.truth if n.startswith(prefix) and np.ptp(run.truth[n].values) > 0.0]
+        plots = _plots(run, names, title)
+        if len(names) <= COLOURS:
+            blocks += [Figure(plots)] if plots else []
+        else:  # colours come again from picture to picture, so each has a legend of its own
+            blocks += [Figure([plot], plot.title) for plot in plots]
+        if len(names) > SHOWN:
+            blocks.append(Text(f"The first {SHOWN} of {len(names)}; truth.csv has all."))
+    return blocks
+
+
+def _acting(run: SimulateRun) -> list[Section]:
+    prefixes = ("force.", "load.", "signal.", "wrench.")
+    names = [n for n in run.truth if n.startswith(prefixes) and run.truth[n].values.any()]
+    if not names:
+        return []
+    plots = [p for prefix in prefixes for p in _plots(run, [n for n in names if n.startswith(prefix)], prefix[:-1])]
+    return [Section("Inputs", [Figure(plots)], "What acted on the machine.")]
+
+
+def _sensors(run: SimulateRun) -> list[Block]:
+    plots, off = [], []
+    for name, c in list(run.log.channels.items())[:SHOWN]:
+        true = run.truth[name]
+        series = [
+            Series("reading", c.t, c.values, colour=1),
+            Series("truth", true.t, true.values, colour=0),
+        ]
+        plots.append(curves(name, series, "time, s", unit_text(c.unit), low=True))
+        if run.readings[name]["rms"] > 0.0:
+            error = Series("reading less truth", c.t, c.values - run.true_at(name, c.t), colour=1)
+            off.append(curves(name, [error], "time, s", unit_text(c.unit), low=True))
+    rows = [
+        (
+            name,
+            unit_text(run.log[name].unit),
+            f"{r['samples']:.0f}",
+            number(run.log[name].rate, 4),
+            number(r["measured_rms"], 4),
+            number(r["rms"], 3),
+            number(r["mean_error"], 2),
+        )
+        for name, r in run.readings.items()
+    ]
+    head = ("channel", "unit", "readings", "Hz", "rms", "off by, rms", "off by, mean")
+    table = Table(head, rows, left=(1,), strong=(5,))
+    return [Figure(plots), *([Figure(off, "What they are off by")] if off else []), table]
+
+
+def _energy_lead(run: SimulateRun) -> str:
+    if run.conservative:
+        return "Nothing feeds or brakes this machine: the sum should not change, and what it changes by is the integrator's error."
+    return "The sum changes with what drives and brakes the machine."
+
+
+def _energy(run: SimulateRun) -> list[Block]:
+    kinetic, gravity, elastic = (run.energies - [0.0, run.energies[0, 1], 0.0]).T  # heights count from the start
+    total = kinetic + gravity + elastic
+    parts = [("kinetic", kinetic), ("in gravity", gravity), ("elastic", elastic)]
+    series = [Series(label, run.t, x, colour=k) for k, (label, x) in enumerate(parts) if np.ptp(x) > 0.0 or k == 0]
+    plots = [curves("energy", [*series, Series("sum", run.t, total, style="thick", colour=3)], "time, s", "J")]
+    if run.conservative:
+        plots.append(curves("change of the sum", [Series("sum", run.t, total - total[0], colour=3)], "time, s", "J"))
+    return [Figure(plots)]
+
+
+def _errors(run: SimulateRun) -> list[Section]:
+    out = []
+    if run.openings is not None and run.openings.max(initial=0.0) > 0.0:
+        plot = curves("opening", [Series("largest", run.t, run.openings)], "time, s", "m", log_y=True)
+        out.append(Section("Constraints", [Figure([plot])], "How far loops and constraints are open."))
+    if run.errors is not None and isinstance(run.machine, Tree):
+        names = [run.machine.coordinates[k] for k in run.machine.independent]
+        series = [Series(n, run.t, run.errors[:, k], colour=k) for k, n in enumerate(names)]
+        plots = [curves("tracking error", list(part), "time, s", "rad, m") for part in _by_colours(series)]
+        out.append(
+            Section("Tracking", [Figure(plots)], "How far the machine is from the motion its controller follows.")
+        )
+    return out

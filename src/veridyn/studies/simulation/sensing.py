@@ -1,0 +1,49 @@
+"""What measures a simulated machine: the sensors of a study, or perfect ones, and the log they record."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from veridyn.errors import DataError, did_you_mean
+from veridyn.files.yaml_plain import Place
+from veridyn.model.experiment import Experiment
+from veridyn.model.tree import Tree
+from veridyn.simulate.imperfection import Sensor, Sensors
+from veridyn.simulate.simulator import MEASURED
+from veridyn.studies.config.simulate import SimulateFile
+from veridyn.studies.config.study import Loaded
+
+
+def named_sensors(loaded: Loaded[SimulateFile]) -> dict[str, Sensor]:
+    """The sensors that a study names, by pattern of channels."""
+    return {pattern: Sensor(**s.model_dump()) for pattern, s in loaded.study.sensors.items()}
+
+
+def perfect_sensors(tree: Tree) -> dict[str, Sensor]:
+    """Positions and forces as they are; of a machine with loops, positions of those joints alone that its log would have."""
+    positions = [f"q.{tree.coordinates[k]}" for k in tree.independent] if tree.loops else ["q.*"]
+    wanted = [*positions, *MEASURED[1:]]
+    return {pattern: Sensor() for pattern in wanted}
+
+
+def read_log(
+    loaded: Loaded[SimulateFile], sensors: dict[str, Sensor], truth: Experiment, rng: np.random.Generator
+) -> Experiment:
+    """The log; a pattern of the study that fits nothing is refused with its line, one of the default's is left out."""
+    own = loaded.study.sensors
+    faults, kept = [], {}
+    for pattern, sensor in sensors.items():
+        fits = any(Sensors({pattern: sensor}).of(name) for name in truth)
+        if fits:
+            kept[pattern] = sensor
+        elif pattern in own:
+            at: Place = ("sensors", pattern)
+            hint = did_you_mean(pattern, truth.names)
+            faults.append(loaded.fault(at, f"'{pattern}' is no channel of this simulation.", hint=hint))
+    if faults:
+        raise loaded.error(faults)
+    try:
+        return Sensors(kept).read(truth, rng)
+    except DataError as error:
+        found = [loaded.fault(("sensors",), f"{f.where}: {f.what}", f.expected, f.found, f.hint) for f in error.faults]
+        raise loaded.error(found) from error
