@@ -8,6 +8,8 @@ import pytest
 from veridyn.errors import ModelError
 from veridyn.identify.base import base_parameters
 from veridyn.identify.explain import enriched, explain, null_vectors
+from veridyn.machines.parallel import palletizer
+from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.elements import drag, offset, spring
 from veridyn.model.joint import Body
@@ -169,3 +171,14 @@ def test_everything_that_could_move_is_tried() -> None:
 def test_an_unknown_parameter_is_refused() -> None:
     with pytest.raises(ModelError, match=r"there is no parameter 'XX9'[\s\S]*Did you mean 'XX"):
         explain(arm(), "XX9")
+
+
+def test_a_closed_machine_moves_only_as_its_loops_let_it() -> None:
+    """With the crank still, what it carries is hidden, and moving it is the way out."""
+    tree = palletizer()
+    t = np.arange(200) / 50.0
+    q = np.column_stack([np.sin(t), -1.3 + 0.3 * np.sin(2.1 * t), np.full(200, 2.9)])
+    qd = np.column_stack([np.cos(t), 0.63 * np.cos(2.1 * t), np.zeros(200)])
+    qdd = np.column_stack([-np.sin(t), -1.323 * np.sin(2.1 * t), np.zeros(200)])
+    said = explain(tree, "MY4", closed_motion(tree, t, q, qd, qdd))
+    assert said.verdict == "grouped" and "q4 moves by itself" in said.motions

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from identify.test_payload import IV, LOAD, driven, unknown
-from veridyn.errors import IdentificationError
+from identify.test_payload import GAINS, IV, LOAD, driven, unknown
+from veridyn.errors import IdentificationError, IdentificationWarning
 from veridyn.identify.estimate import identify
+from veridyn.identify.gains import attenuation
 from veridyn.identify.payload import carrying
+
+NAMES = ("K1", "K2", "K3", "K4")
 
 
 def test_gains_without_a_load_are_refused_by_name():
@@ -30,3 +33,34 @@ def test_gains_that_do_not_feel_what_is_known_are_refused_by_name():
         IdentificationError, match=r"drive gain K1: it cannot be told from zero[\s\S]*more than 3 deviations"
     ):
         identify(tree, runs)
+
+
+def test_exact_currents_bias_nothing_and_nothing_is_said():
+    """Warnings are errors here."""
+    tree = unknown()
+    fit = identify(tree, [driven(), carrying(tree, driven(loaded=True), "4", LOAD)])
+    at = [fit.names.index(name) for name in NAMES]
+    assert fit.values[at] == pytest.approx(GAINS, rel=1e-7)
+    assert (attenuation(fit, NAMES) < fit.sigma[at]).all()
+
+
+def test_noise_that_biases_less_than_the_deviations_is_not_told():
+    tree, rng = unknown(), np.random.default_rng(1)
+    fit = identify(tree, [driven(rng, size=0.003), carrying(tree, driven(rng, loaded=True, size=0.003), "4", LOAD)])
+    at = [fit.names.index(name) for name in NAMES]
+    assert (np.abs(fit.values[at] - GAINS) < 4.0 * fit.sigma[at]).all()
+
+
+def test_what_noise_of_currents_takes_off_is_told_about_right():
+    """All that is left over is noise of the currents here, so what is told is what is missing, but for chance and first order."""
+    tree, lost, told = unknown(), [], []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        runs = [driven(rng), carrying(tree, driven(rng, loaded=True), "4", LOAD)]
+        with pytest.warns(IdentificationWarning, match=r"drive gains K1, K2, K3, K4: [\s\S]*found up to 7[.\d]*, "):
+            fit = identify(tree, runs)
+        at = [fit.names.index(name) for name in NAMES]
+        lost.append(GAINS - fit.values[at])
+        told.append(attenuation(fit, NAMES))
+    print(np.mean(lost, axis=0), np.mean(told, axis=0))
+    assert np.mean(told, axis=0) == pytest.approx(np.mean(lost, axis=0), rel=0.3)

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from identify.smooth_arm import clean, noisy, truth
+from identify.test_observation_closed import measured as closed_measured
 from veridyn.identify.estimate import identify
 from veridyn.identify.recording import candidates, what_next
+from veridyn.machines.parallel import palletizer
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion
 
@@ -57,3 +59,14 @@ def test_a_coordinate_alone_keeps_to_what_it_has_done() -> None:
             assert (np.abs(other.qd).max(axis=0) <= np.abs(m.qd).max(axis=0) * (1 + 1e-9)).all()
             assert (np.abs(other.qdd).max(axis=0) <= np.abs(m.qdd).max(axis=0) * (1 + 1e-9)).all()
             assert np.count_nonzero(np.ptp(other.q, axis=0) > 1e-9) == 1
+
+
+def test_candidates_of_a_closed_machine_keep_its_loops_closed() -> None:
+    tree = palletizer()
+    fit = identify(tree, closed_measured(tree, 300, 1.0))
+    m = closed_measured(tree, 300, 1.0)
+    found = dict(candidates(tree, m))
+    assert {label.split(" ")[0] for label in found} >= {"the"}
+    for moved in found.values():
+        assert np.isfinite(inverse_dynamics(tree, moved)).all()  # refuses open loops
+    assert all(a.gain > 0.0 for a in what_next(fit, m))

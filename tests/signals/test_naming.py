@@ -1,12 +1,15 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from veridyn.errors import DataError, DataWarning
+from veridyn.machines.parallel import palletizer
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.joint import Body
 from veridyn.model.transmission import Transmission
 from veridyn.model.tree import Tree
-from veridyn.signals.naming import Naming, unit_faults
+from veridyn.signals.naming import Naming, measured_positions, unit_faults
 
 T = np.arange(50) / 100.0
 
@@ -106,3 +109,17 @@ def test_a_free_base_needs_its_rates():
     free = Tree.build([Body("1", None, "fixed")], base="free")
     text = refused(free, named(base__omega__x="rad/s", base__velocity__x="m/s"))
     assert "7 faults" in text and "'base.velocity.z'" in text and "'base.acceleration.x'" in text
+
+
+def test_only_some_positions_may_be_asked_for() -> None:
+    tree = palletizer()
+    made = log(**{"q.q1": "rad", "q.q4": "rad", "qd.q3": "rad/s", "force.q2": "N*m"})
+    assert measured_positions(tree, made) == ("q1", "q4")
+    naming = Naming(tree, made, positions=("q1", "q4"))
+    naming.check()
+    assert set(naming.used) == {"q.q1", "q.q4", "force.q2"}
+    with pytest.raises(DataError, match=r"no channel 'q\.q2'"):
+        Naming(tree, made, positions=("q1", "q2")).check()
+    geared = replace(tree, transmission=Transmission(("m",), ("q2",), np.array([[0.01]])))
+    turned = Experiment({**made.channels, "q_motor.m": replace(made["q.q1"], name="q_motor.m")}, "run")
+    assert measured_positions(geared, turned) == ("q1", "q2", "q4")

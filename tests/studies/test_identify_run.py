@@ -176,9 +176,9 @@ def test_estimators_and_limits_are_the_studys(tmp_path: Path) -> None:
 
 
 def test_the_cut_off_is_proposed_from_the_training_logs(tmp_path: Path) -> None:
-    found = run(tmp_path, ("{lowpass: 8}", "{candidates: [2, 6, 18, 54]}"))
+    found = run(tmp_path, ("{lowpass: 8}", "{candidates: [1, 3, 9, 27]}"))
     assert found.cutoff is not None and found.lowpass == found.cutoff.proposed
-    assert [t.cutoff for t in found.cutoff.trials] == [2.0, 6.0, 18.0, 54.0]
+    assert [t.cutoff for t in found.cutoff.trials] == [1.0, 3.0, 9.0, 27.0]
     assert found.figures["lowpass"] == found.lowpass
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from studies.bench_robot import Bench
+from studies.closed_bench import ClosedBench
 from veridyn.errors import FileError
 from veridyn.studies.config.study import load_study
 from veridyn.studies.machine import tree_of
@@ -25,6 +26,16 @@ def test_elements_are_added_for_each_coordinate_or_for_one(tmp_path: Path) -> No
     assert made.parameters["K2"] == 3.0
     known = [made.parameters.names[k] for k in made.parameters.select("known")]
     assert known == ["M1", "K2"]
+
+
+def test_elements_for_each_motor(tmp_path: Path) -> None:
+    bench = ClosedBench(tmp_path)
+    bench.study = bench.study.replace(
+        "{file: model.yaml}", "{file: model.yaml, elements: [{kind: offset, on: actuated}]}"
+    )
+    loaded = load_study(bench.write())
+    made = tree_of(loaded, ("model",), loaded.study.model)
+    assert made.parameters.names[-3:] == ("off_q1", "off_q2", "off_q4")
 
 
 def test_kinds_are_those_of_model_files(tmp_path: Path) -> None:

@@ -34,6 +34,14 @@ def test_ends_in_motion_lose_two_periods_of_the_cut_off_and_ends_at_rest_nothing
     assert work.motions(8.0)[0][0].motion is training[0].motion  # made once for a cut-off
 
 
+def test_an_end_that_turns_round_is_in_motion(tmp_path: Path) -> None:
+    """A log that ends at the very moment in which all joints turn round still loses what the filter does not know."""
+    bench = Bench(tmp_path)
+    for k in (1, 2, 3):
+        bench.training[f"q{k}"] = np.cos(np.pi * (bench.training["t"] - bench.training["t"][-1]))
+    assert len(prepared(tmp_path, bench=bench).motions(8.0)[0][0].motion) == 2000 - 2 * 50
+
+
 def test_a_stated_trim_holds_at_both_ends(tmp_path: Path) -> None:
     work = prepared(tmp_path, ("{lowpass: 8}", "{lowpass: 8, trim: 1}"))
     assert len(plain(work.motions(8.0)[0])[0]) == 1600

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from studies.bench_robot import Bench, robot, table
+from studies.closed_bench import ClosedBench
 from veridyn.errors import FileError
 from veridyn.files.yaml_plain import plain_yaml
+from veridyn.machines.parallel import palletizer
 from veridyn.model.joint import Body
 from veridyn.model.tree import Tree
 from veridyn.studies.config.study import load_study, parse_study
@@ -97,3 +99,40 @@ def test_a_table_without_header_lists_its_columns(tmp_path: Path) -> None:
     )
     assert study.log.header == tuple(f"c{k}" for k in range(1, 11))
     assert study.log.time == "c1 [s]"
+
+
+@pytest.mark.parametrize(
+    ("header", "columns"),
+    [
+        ("t,q1,q2,q4,tau_q1,tau_q2,tau_q4", ("q1", "q2", "q4", "tau_q1")),  # numbers of the model
+        (
+            "t,pos.0,pos.1,pos.2,torque_0,torque_1,torque_2",
+            ("pos.0", "pos.1", "pos.2", "torque_0"),
+        ),  # drives counted alone
+    ],
+)
+def test_of_a_machine_with_loops_the_drives_are_looked_for(
+    tmp_path: Path, header: str, columns: tuple[str, ...]
+) -> None:
+    bench = ClosedBench(tmp_path)
+    bench.write()
+    log = tmp_path / "training.csv"
+    log.write_text(header + "\n" + log.read_text().split("\n", 1)[1])
+    text = template(tmp_path / "model.yaml", palletizer(), [log], tmp_path / "new.yaml")
+    study = parse_study(plain_yaml(text, "new.yaml"))
+    found = {channel: c.column for channel, c in study.log.columns.items()}
+    assert tuple(found[channel] for channel in ("q.q1", "q.q2", "q.q4", "force.q1")) == columns
+    assert set(found) == {f"{kind}.{c}" for kind in ("q", "force") for c in ("q1", "q2", "q4")}
+    assert study.rows == "actuated" and "need no column (any that is measured is compared): q3, q5" in text
+
+
+def test_encoders_of_passive_joints_and_friction_of_motors(tmp_path: Path) -> None:
+    bench = ClosedBench(tmp_path)
+    bench.training["q.q3"] = bench.training["q4"]
+    bench.write()
+    own = palletizer()
+    bare = Tree.build(own.bodies, loops=own.loops, assembly=own.assembly)
+    text = template(tmp_path / "model.yaml", bare, [tmp_path / "training.csv"], tmp_path / "new.yaml")
+    study = parse_study(plain_yaml(text, "new.yaml"))
+    assert study.log.columns["q.q3"].column == "q.q3"
+    assert [e.on for e in study.model.elements] == ["actuated"] * 3

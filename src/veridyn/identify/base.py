@@ -24,6 +24,8 @@ from veridyn.model.parameters import ParameterSet
 from veridyn.model.tree import Rows, Tree
 
 Array = NDArray[np.float64]
+MOTION = "numerically"  # how the source of base parameters begins that a motion told
+DIGITS = 8  # that are shown of a coefficient that a motion told, which holds ten or so
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +81,8 @@ class BaseParameters:
         for name, c, row in zip(self.names, self.columns, self.matrix, strict=True):
             if np.count_nonzero(row) > 1:
                 others = [(own[k], row[k]) for k in np.flatnonzero(row) if k != c]
-                lines.append(f"{name} = {own[c]}" + "".join(_term(n, a) for n, a in others))
+                digits = DIGITS if self.source.startswith(MOTION) else 12
+                lines.append(f"{name} = {own[c]}" + "".join(_term(n, a, digits) for n, a in others))
         return lines
 
     def fate(self, name: str) -> str:
@@ -127,7 +130,7 @@ def base_parameters(
         for part in several:
             tree.check_motion(part)
             R = _absorb(R, tree, part, rows)
-        source = f"numerically, on {sum(len(m) for m in several)} samples"
+        source = f"{MOTION}, on {sum(len(m) for m in several)} samples"
         return named(group(R @ p.asked_matrix(), p.typical, tolerance), p, source)
     B = structural(tree)
     if not tree.elements and not tree.shares_coordinates and not tree.loops and rows == "all":
@@ -180,7 +183,7 @@ def _absorb(R: Array, tree: Tree, motion: Motion, rows: Rows) -> Array:
     return R
 
 
-def _term(name: str, a: float) -> str:
+def _term(name: str, a: float, digits: int) -> str:
     sign = " + " if a > 0 else " - "
-    size = abs(a)
-    return sign + (name if size == 1.0 else f"{size:.12g}*{name}")
+    size = f"{abs(a):.{digits}g}"
+    return sign + (name if size == "1" else f"{size}*{name}")

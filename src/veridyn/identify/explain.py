@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.base import BaseParameters, base_parameters
+from veridyn.identify.reach import closed_or_none
 from veridyn.identify.rules import freedoms
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.motion import BaseMotion, Motion
@@ -95,20 +96,23 @@ def null_vectors(base: BaseParameters, k: int) -> Array:
 
 
 def enriched(tree: Tree, motion: Motion) -> list[tuple[str, Motion]]:
-    """The motion, thinned, with one thing more moving in each: every coordinate by itself, and the base about and along its axes."""
+    """The motion, thinned, with one thing more moving in each: every coordinate by itself, and the base about and along its axes.
+
+    Loops are closed again, with smaller steps where larger ones are out of reach.
+    """
     rng = np.random.default_rng(0)  # any values unrelated to the motion serve
     part = motion[:: max(1, len(motion) // SAMPLES)][:SAMPLES]
     N = len(part)
     out: list[tuple[str, Motion]] = []
-    for c, name in enumerate(tree.coordinates):
+    for c in tree.independent:
         extra = np.zeros((3, N, tree.n))
         extra[:, :, c] = rng.normal(size=(3, N))
-        out.append(
-            (
-                f"{name} moves by itself",
-                replace(part, q=part.q + extra[0], qd=part.qd + extra[1], qdd=part.qdd + extra[2]),
-            )
-        )
+        for size in (1.0, 0.1, 0.01) if tree.loops else (1.0,):
+            moved = replace(part, q=part.q + size * extra[0], qd=part.qd + extra[1], qdd=part.qdd + extra[2])
+            closed = closed_again(tree, moved)
+            if closed is not None:
+                out.append((f"{tree.coordinates[c]} moves by itself", closed))
+                break
     if part.base is None:
         return out
     b = part.base
@@ -129,6 +133,15 @@ def enriched(tree: Tree, motion: Motion) -> list[tuple[str, Motion]]:
         fast = BaseMotion(b.omega, b.omega_dot, b.acceleration, b.velocity * (1.0 + 0.3 * rng.normal(size=(N, 1))))
         out.append(("the speed varies", replace(part, base=fast)))
     return out
+
+
+def closed_again(tree: Tree, m: Motion) -> Motion | None:
+    """A motion whose independent coordinates have been changed, with its loops closed; None where they cannot be."""
+    if not tree.loops:
+        return m
+    own, names = list(tree.independent), [tree.coordinates[k] for k in tree.independent]
+    whole = closed_or_none(tree, names, Motion(m.t, m.q[:, own], m.qd[:, own], m.qdd[:, own], m.base), m.q)
+    return None if whole is None else replace(m, q=whole.q, qd=whole.qd, qdd=whole.qdd)
 
 
 def _all_felt(tree: Tree, motion: Motion, hidden: Array, rows: Rows) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.base import BaseParameters
+from veridyn.identify.base import MOTION, BaseParameters
 from veridyn.identify.estimators.coloured import Sandwich
 from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit, RowReport
@@ -65,7 +65,7 @@ def base_of(s: Solution) -> BaseParameters:
     matrix[:, list(own)] = s.groups.matrix
     felt = set(own)
     dead = {own[k] for k in s.groups.dead} | {c for c in p.select("asked") if c not in felt}
-    source = f"numerically, on {s.observation.samples} equations"
+    source = f"{MOTION}, on {s.observation.samples} equations"
     return BaseParameters(p, s.columns, matrix, tuple(sorted(dead)), s.groups.gap, s.groups.singular_values, source)
 
 

@@ -4,18 +4,23 @@ A gain stands on the same side as the parameters, so a machine whose every param
 same currents. Something known must carry the scale: a payload of known inertia, a wrench that is measured, a body that is known.
 Where nothing is, gains are refused by name; where something is but a gain does not feel it, it comes out as zero within its deviation
 and is refused too. Currents are noisy, and they are columns: least squares makes gains too small, the more so the less of the current
-the known load explains.
+the known load explains. How much too small they can be follows from the fit itself, and where that is less than their deviations,
+nothing is said.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, IdentificationError, IdentificationWarning, warn
 from veridyn.identify.observation import Observation
 from veridyn.identify.result import Fit
 from veridyn.model.tree import Tree
 
+Array = NDArray[np.float64]
 LEAST = 3.0  # deviations from zero that a gain must have to be one
 
 LOAD = (
@@ -64,12 +69,33 @@ def check_gains(fit: Fit, estimator: str) -> None:
                 hint=LOAD,
             )
     faults.raise_if_any(IdentificationError, fit.tree.name)
-    if names and estimator != "iv":
+    if not names or estimator == "iv":
+        return
+    at = [found[name] for name in names]
+    lost, sigma = attenuation(fit, names), fit.sigma[at]
+    biased = {name: x / abs(v) for name, x, s, v in zip(names, lost, sigma, fit.values[at], strict=True) if not x <= s}
+    if biased:
         warn(
             IdentificationWarning,
             Fault(
                 "the currents that they multiply are columns, and noise in columns makes estimates of this kind too small.",
-                where=f"drive gains {', '.join(names)}",
+                where=f"drive gains {', '.join(biased)}",
+                expected="less of that than their deviations",
+                found=f"up to {', '.join(f'{100 * x:.2g}' for x in biased.values())} %, if all that is left over is noise of the currents",
                 hint="Use estimator='iv', settings=Instrumental(reference='measured').",
             ),
         )
+
+
+def attenuation(fit: Fit, names: Sequence[str]) -> Array:
+    """By how much noise of currents makes each of these gains too small at most, to first order.
+
+    Noise of deviation s in the column of a gain K in row r takes C N_r s²/σ_r² K off the estimates, C their covariance, N_r the equations
+    of the row and σ_r what is left over in it. At most all of that is the noise, K s = σ_r, so that it takes off C_jr N_r/K_r at most.
+    """
+    p = fit.tree.parameters
+    at = [fit.base.columns.index(p.index(name)) for name in names]
+    samples = {r.row: r.samples for r in fit.rows}
+    on = {e.parameter_name: e.on for e in fit.tree.elements}
+    equations = np.array([sum(samples.get(c, 0) for c in on[name]) for name in names], dtype=np.float64)
+    return np.abs(fit.covariance[np.ix_(at, at)] @ (equations / fit.values[at]))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.explain import enriched
+from veridyn.identify.explain import closed_again, enriched
 from veridyn.identify.result import Fit
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.motion import Motion
@@ -75,7 +75,8 @@ def candidates(tree: Tree, motion: Motion) -> list[tuple[str, Motion]]:
     """Motions to consider, with words for them.
 
     A machine on a fixed base: the same motion faster and slower, and each coordinate alone over its range, as fast as it has been. On a
-    free base: the recorded motion with one thing more moving.
+    free base: the recorded motion with one thing more moving. Of a machine with loops, each coordinate with an equation of its own,
+    where the loops let it go its way alone.
     """
     part = motion[np.unique(np.linspace(0, len(motion) - 1, SAMPLES).astype(int))]
     if part.base is not None:
@@ -84,7 +85,11 @@ def candidates(tree: Tree, motion: Motion) -> list[tuple[str, Motion]]:
         ("the same motion runs 1.5 times as fast", _at_speed(part, 1.5)),
         ("the same motion runs at half the speed", _at_speed(part, 0.5)),
     ]
-    return out + [(f"{name} moves alone over its range", _alone(part, c)) for c, name in enumerate(tree.coordinates)]
+    alone = (
+        (f"{tree.coordinates[c]} moves alone over its range", closed_again(tree, _alone(part, c)))
+        for c in tree.independent
+    )
+    return out + [(label, moved) for label, moved in alone if moved is not None]
 
 
 def _at_speed(m: Motion, s: float) -> Motion:

@@ -99,7 +99,7 @@ def _excitation(study: IdentificationStudy) -> Section:
     phase = [
         curves(name, [Series("", m.q[thin, c], m.qd[thin, c])], f"position, {units[kinds[c]][0]}", units[kinds[c]][1])
         for c, name in enumerate(study.model.coordinates)
-        if np.ptp(m.q[:, c]) > 0.0
+        if np.ptp(m.q[:, c]) > 0.0 and c in study.model.independent
     ]
     share = np.clip(fit.relative_sigma, 1e-3, 1e3)
     r = fit.correlation
@@ -124,7 +124,13 @@ def _excitation(study: IdentificationStudy) -> Section:
             )
         )
         blocks.append(Listing(best, code=True))
-    blocks.append(Figure(phase, "Where the motion has been", "Speed over position of each coordinate."))
+    blocks.append(
+        Figure(
+            phase,
+            "Where the motion has been",
+            "Speed over position of each coordinate that has an equation of its own.",
+        )
+    )
     return Section("What the motion shows of each parameter", blocks)
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from veridyn.report.blocks import Figure, Listing, Section, Table, Text
+from veridyn.report.blocks import Block, Figure, Listing, Section, Table, Text
 from veridyn.report.plots import Series, curves
-from veridyn.report.words import number
+from veridyn.report.words import count, listed, number
+from veridyn.studies.closing import Closing
 from veridyn.studies.cutoff import TOLERANCE, Cutoff
 from veridyn.studies.identify_run import IdentifyRun
+
+STILL = 1e-9  # rad or m: what moves less stands still
 
 
 def study_sections(run: IdentifyRun) -> list[Section]:
@@ -32,7 +35,54 @@ def study_sections(run: IdentifyRun) -> list[Section]:
             "too, most of all in joints that carry little."
         )
         out.append(Section("Delays", [Table(("coordinate", "delay, ms"), rows)], lead))
+    if run.closing is not None:
+        out.append(_loops(run.closing, run))
+    if run.omitted:
+        out.append(
+            Section(
+                "What was not looked for",
+                [Listing(run.omitted)],
+                "Mistakes in model and log are looked for. Not among them:",
+            )
+        )
     return out
+
+
+def _loops(c: Closing, run: IdentifyRun) -> Section:
+    units = {"turning": "rad", "sliding": "m"}
+    rows = [
+        (
+            name,
+            units[kind],
+            "measured" if name in c.given else "measured, and follows" if name in c.spare else "follows",
+            number(c.spans[name][0], 3) if np.ptp(c.spans[name]) > STILL else "–",
+            number(c.spans[name][1], 3) if np.ptp(c.spans[name]) > STILL else "stands still",
+        )
+        for name, kind in zip(run.tree.coordinates, run.tree.coordinate_kinds, strict=True)
+    ]
+    lead = (
+        f"{count(len(c.given), 'coordinate')} were measured ({listed(c.given)}), low-passed and differentiated; the other "
+        f"{len(rows) - len(c.given)} follow at every sample from {count(len(run.tree.loops), 'closed loop')}. "
+        "The equations are those of the drives."
+    )
+    told = (
+        f"The condition of what was solved for is {number(c.home, 2)} where the machine is assembled and at most {number(c.worst, 2)} "
+        f"in these logs, at t = {number(c.at, 4)} s; at a singular position it is infinite."
+    )
+    blocks: list[Block] = [
+        Text(told),
+        Table(("coordinate", "unit", "how it is known", "from", "to"), rows, left=(1, 2)),
+    ]
+    if c.spare:
+        off = [(name, number(s.mean, 3), number(s.rms, 3), number(s.span, 3)) for name, s in c.spare.items()]
+        blocks.append(
+            Table(
+                ("measured besides", "mean difference", "rms difference", "span"),
+                off,
+                "Measured less what follows from the others: zeros of encoders and lengths of the model that are wrong show here.",
+            )
+        )
+    return Section("How its loops were closed", blocks, lead)
 
 
 def _cutoff(c: Cutoff) -> Section:

@@ -96,12 +96,10 @@ def _cautions(study: IdentificationStudy) -> list[str]:
 def _may(study: IdentificationStudy, grade: str) -> list[str]:
     if grade == "poor":
         return ["Finding out what the model lacks: see where the difference between measured and predicted is largest."]
-    speed = np.abs(study.training.qd).max(axis=0)
+    tree, speed = study.model, np.abs(study.training.qd).max(axis=0)
     units = {"turning": "rad/s", "sliding": "m/s"}
-    kinds = study.model.coordinate_kinds
-    reach = listed(
-        [f"{c} {number(v, 2)} {units[k]}" for c, v, k in zip(study.model.coordinates, speed, kinds, strict=True)], 8
-    )
+    own = [f"{tree.coordinates[k]} {number(speed[k], 2)} {units[tree.coordinate_kinds[k]]}" for k in tree.independent]
+    reach = listed(own, 8)
     out = [
         "Computing the forces of motions like those recorded (feed-forward control, sizing of drives, noticing contact), "
         f"up to the speeds seen: {reach}."

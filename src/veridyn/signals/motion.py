@@ -21,7 +21,7 @@ equations alike is the business of the identification (parallel filtering).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -81,13 +81,22 @@ class Signals:
         return None if self.lowpass is None else Butterworth(self.lowpass, self.order)
 
 
-def motion(tree: Tree, log: Experiment, signals: Signals | None = None, *, pose: Pose | None = None) -> Motion:
+def motion(
+    tree: Tree,
+    log: Experiment,
+    signals: Signals | None = None,
+    *,
+    pose: Pose | None = None,
+    positions: Collection[str] | None = None,
+) -> Motion:
     """The motion of `tree` that `log` recorded. Names, units and clocks are checked first, and all faults come at once.
 
     q̇ is measured or the derivative of q; q̈ is measured, else the derivative of a measured q̇, else the second derivative of q. A
     coordinate without a force channel has NaN in its column of ``motion.forces``. With a `pose` of a free base, in a world whose
     gravity is the tree's, its motion comes from that and not from channels base.…: the pose passes the low-pass too. A DataWarning
-    names channels that look meant for this machine and are not used, and differences that bias the band kept.
+    names channels that look meant for this machine and are not used, and differences that bias the band kept. `positions`: the
+    coordinates whose positions are measured, where not all are; the others have zeros, for whoever knows more
+    (:func:`veridyn.identify.logged.motion` closes loops).
     """
     how = signals or Signals()
     if pose is not None and tree.base != "free":
@@ -96,7 +105,7 @@ def motion(tree: Tree, log: Experiment, signals: Signals | None = None, *, pose:
                 "a pose of the base says nothing about a machine whose base is fixed.", where=f"pose of '{tree.name}'"
             )
         )
-    naming = Naming(tree, log, how.measured_rates, pose is not None)
+    naming = Naming(tree, log, how.measured_rates, pose is not None, positions)
     naming.check(gaps=how.max_gap is None)
     used = naming.experiment if pose is None else naming.experiment.replacing(*pose_channels(pose))
     on_clock, rate = _one_clock(used, how)
@@ -129,9 +138,10 @@ class _Builder:
     def motion(self) -> Motion:
         tree = self.tree
         t = next(iter(self.log.channels.values())).t
-        q, forces = np.empty((len(t), tree.n)), np.full((len(t), tree.n), np.nan)
+        q, forces = np.zeros((len(t), tree.n)), np.full((len(t), tree.n), np.nan)
         for k, c in enumerate(tree.coordinates):
-            q[:, k] = self._of(c, "q")
+            if self._measured(c):
+                q[:, k] = self._of(c, "q")
             forces[:, k] = self._of(c, "force")
         q = self._smooth(q, "positions")
         wrenches = {b: self._stack(f"wrench.{b}.{r}" for r in WRENCH_ROWS) for b in self.naming.bodies}
@@ -143,8 +153,12 @@ class _Builder:
         """Say so where differences bias the band that the low-pass leaves; without a low-pass all of it is left."""
         if self.how.derivative == "central" or self.how.lowpass is not None:
             band = self.rate / 2.0 if self.how.lowpass is None else min(self.how.lowpass, self.rate / 2.0)
-            twice = any(f"qd.{c}" not in self.log and f"qdd.{c}" not in self.log for c in self.tree.coordinates)
+            own = [c for c in self.tree.coordinates if self._measured(c)]
+            twice = any(f"qd.{c}" not in self.log and f"qdd.{c}" not in self.log for c in own)
             warn_if_biased(band, self.rate, self.how.derivative, 2 if twice else 1, where=self.log.name)
+
+    def _measured(self, c: str) -> bool:
+        return self.naming.positions is None or c in self.naming.positions
 
     def _values(self, name: str) -> Array:
         return self.log.channels[name].values

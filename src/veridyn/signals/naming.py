@@ -7,7 +7,7 @@ raised at once. Floors below the files know no conversion of units: here an SI u
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,13 +35,15 @@ class Naming:
     """The channels of `log` that `tree` uses, by name, each with the units it may have (none: any will do).
 
     `rates` False leaves measured q̇, q̈ and ω̇ aside. `bodies` are those that wrenches act on. `posed`: the base's motion comes from a
-    pose and not from channels.
+    pose and not from channels. `positions`: the coordinates whose positions are measured, all unless they are named; of the others only
+    forces are looked for.
     """
 
     tree: Tree
     log: Experiment
     rates: bool = True
     posed: bool = False
+    positions: Collection[str] | None = None
 
     def __post_init__(self) -> None:
         self.used: dict[str, tuple[str, ...]] = {}
@@ -63,13 +65,8 @@ class Naming:
         return Experiment({n: self.log.channels[n] for n in self.used}, self.log.name, self.log.notes)
 
     def motors(self, c: str, quantity: str) -> dict[str, float]:
-        """Motor channel → its share in a coordinate: q = T q_m, Γ = T⁻ᵀ Γ_m; empty where no transmission drives it."""
-        t = self.tree.transmission
-        if t is None or c not in t.joints:
-            return {}
-        row = (t.matrix if quantity == "q" else np.linalg.inv(t.matrix).T)[t.joints.index(c)]
-        size = np.abs(row).max()
-        return {f"{quantity}_motor.{m}": float(a) for m, a in zip(t.motors, row, strict=True) if abs(a) > 1e-12 * size}
+        """Motor channel → its share in a coordinate."""
+        return motor_channels(self.tree, c, quantity)
 
     def check(self, gaps: bool = True) -> None:
         """Missing channels, wrong units, clocks and values that cannot be used, and gaps, all in one DataError."""
@@ -100,13 +97,14 @@ class Naming:
 
     def _coordinate(self, c: str, *, turning: bool) -> None:
         length, force = ("rad", "N*m") if turning else ("m", "N")
-        if not self._take(f"q.{c}", length):
+        here = self.positions is None or c in self.positions
+        if here and not self._take(f"q.{c}", length):
             motors = self.motors(c, "q")
             if any(name in self.log for name in motors):
                 self._together(dict.fromkeys(motors, ("rad", "m")), wanted=True)
             else:
                 self.missing.append(f"q.{c}" + (f" (or {' and '.join(motors)})" if motors else ""))
-        for prefix, per in RATES.items() if self.rates else ():
+        for prefix, per in RATES.items() if self.rates and here else ():
             self._take(f"{prefix}.{c}", length + per)
         if not self._take(f"force.{c}", force):
             self._together(dict.fromkeys(self.motors(c, "force"), ("N*m", "N")), wanted=False)
@@ -145,6 +143,23 @@ class Naming:
                 hint=did_you_mean(odd[0], sorted(own)),
             )
             warn(DataWarning, fault)
+
+
+def motor_channels(tree: Tree, c: str, quantity: str) -> dict[str, float]:
+    """Motor channel → its share in a coordinate: q = T q_m, Γ = T⁻ᵀ Γ_m; empty where no transmission drives it."""
+    t = tree.transmission
+    if t is None or c not in t.joints:
+        return {}
+    row = (t.matrix if quantity == "q" else np.linalg.inv(t.matrix).T)[t.joints.index(c)]
+    size = np.abs(row).max()
+    return {f"{quantity}_motor.{m}": float(a) for m, a in zip(t.motors, row, strict=True) if abs(a) > 1e-12 * size}
+
+
+def measured_positions(tree: Tree, log: Experiment) -> tuple[str, ...]:
+    """The coordinates whose position, or that of one of whose motors, is a channel of the log."""
+    return tuple(
+        c for c in tree.coordinates if f"q.{c}" in log or any(name in log for name in motor_channels(tree, c, "q"))
+    )
 
 
 def unit_faults(channel: Channel, wanted: Sequence[str]) -> list[Fault]:

@@ -104,7 +104,7 @@ def propose(
         held_out = np.concatenate([np.isin(np.arange(len(m)) * BLOCKS // len(m), HELD_OUT) for m in every])
         seen = replace(how, drop={row: held_out | how.dropped(row, len(held_out)) for row in names})
         rest = replace(how, drop={row: ~held_out | how.dropped(row, len(held_out)) for row in names})
-        plain = replace(rest, filter=None, filters={})
+        plain = replace(rest, filter=None, filters={}, decimate=1)  # the same samples at every cut-off
         fit = fit_of(tree, solve(observation(tree, every, rows, seen)), "wls")
         held, raw = (
             validation_of(observation(tree, every, rows, other), fit.standard).relative_error for other in (rest, plain)

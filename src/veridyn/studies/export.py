@@ -49,7 +49,9 @@ def export(run: Run, fit: Fit, like: Path, infeasible: bool) -> Exported:
     """Write ``identified.yaml``, and ``identified.urdf`` where `like` is a URDF file, or say why not."""
     broken = impossible(fit)
     if broken and not infeasible:
-        listed = "; ".join(str(f).splitlines()[0] for f in broken[:6]) + ("; …" if len(broken) > 6 else "")
+        listed = "; ".join(str(f).splitlines()[0].removesuffix(".") for f in broken[:6]) + (
+            "; …" if len(broken) > 6 else ""
+        )
         return Exported(
             refused=(
                 Fault(

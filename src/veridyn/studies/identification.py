@@ -16,6 +16,7 @@ from veridyn.identify.essential import Essential, essential
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.fitting import fit_of
+from veridyn.identify.logged import motion
 from veridyn.identify.observation import Sampling, observation
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.validate import Validation, validation_of
@@ -23,7 +24,7 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion, joined
 from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
-from veridyn.signals.motion import Signals, motion
+from veridyn.signals.motion import Signals
 from veridyn.signals.whiteness import Whiteness
 from veridyn.studies.result import ParameterRow, Result
 from veridyn.studies.trace import Trace, joined_traces, residual_whiteness, trace

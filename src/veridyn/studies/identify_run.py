@@ -17,11 +17,13 @@ from veridyn.identify.estimators.trust import Trust, trust_prior
 from veridyn.identify.sampling import Sampling
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
+from veridyn.studies.closing import Closing, closing
 from veridyn.studies.config.identify import IdentifyFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.cutoff import Cutoff
 from veridyn.studies.doubts.delays import Delays, delays
 from veridyn.studies.doubts.evidence import Evidence, evidence
+from veridyn.studies.doubts.omitted import omitted
 from veridyn.studies.doubts.plausible import (
     absurd_signs,
     odd_clocks,
@@ -41,7 +43,10 @@ from veridyn.studies.result import Result, fingerprint
 
 @dataclass(frozen=True, eq=False)
 class IdentifyRun:
-    """What a study found. `missed`: sentences about limits of the study file that are not kept; `cutoff`: what was tried, if anything."""
+    """What a study found. `missed`: sentences about limits of the study file that are not kept; `cutoff`: what was tried, if anything.
+
+    `closing`: how loops were closed, where there are any; `omitted`: what was not looked for, and why.
+    """
 
     study: IdentificationStudy
     tree: Tree
@@ -53,6 +58,8 @@ class IdentifyRun:
     missed: tuple[str, ...]
     inputs: dict[str, str]
     trust: Trust[Any] | None = None
+    closing: Closing | None = None
+    omitted: tuple[str, ...] = ()
 
     def result(self, name: str, seed: int, warnings: tuple[str, ...]) -> Result:
         """The record that the run folder keeps."""
@@ -101,7 +108,7 @@ def run_identify(loaded: Loaded[IdentifyFile], progress: Progress = silent) -> I
         how, later = work.samplings(training, validation, lowpass)
     elif study.checks:
         found += late.suspicions()
-    seen = evidence(tree, plain(training), rows, how)
+    seen = evidence(tree, plain(training), rows, how, work.given)
     trust = None
     if study.estimator.trust:
         trust = _trust(loaded, tree, training, estimation, how, progress)
@@ -120,13 +127,23 @@ def run_identify(loaded: Loaded[IdentifyFile], progress: Progress = silent) -> I
         signals=work.signals(lowpass),
         progress=progress,
     )
+    loops = closing(tree, work.closed)
     if study.checks:
+        found += [] if loops is None else loops.suspicions()
         found += _suspected(work, seen, result, lowpass, progress)
+        speeds = any(name.startswith("qd.") for log in recorded.logs for name in log)
+        asked_delays = study.clock.delays != "ignore"
+        left_out = omitted(seen, result.contradiction, asked_delays, speeds, bool(recorded.files))
+    else:
+        left_out = ("Everything: the study says checks: false.",)
     for suspicion in found[early:]:
         warn(IdentificationWarning, suspicion.fault)
     inputs = {"study": fingerprint(loaded.text), "model": fingerprint(work.model_file), **recorded.hashes}
     misses = missed(result, study.accept, len(found))
-    return IdentifyRun(result, tree, work.model_file, lowpass, cutoff, late, tuple(found), tuple(misses), inputs, trust)
+    suspected, missing = tuple(found), tuple(misses)
+    return IdentifyRun(
+        result, tree, work.model_file, lowpass, cutoff, late, suspected, missing, inputs, trust, loops, left_out
+    )
 
 
 def _trust(

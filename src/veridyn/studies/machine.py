@@ -63,10 +63,10 @@ def tree_of(loaded: Loaded, at: Place, model: ModelSettings) -> Tree:
 
 def _elements(tree: Tree, s: ElementSettings) -> list[Element]:
     value, speed = (NAN if x is None else x for x in (s.value, s.speed))
-    if s.on == "each":
+    if s.on in ("each", "actuated"):
         return [
             Element(s.kind, {c: 1.0}, value, "", s.signal.replace("*", c), unit=s.unit, speed=speed)
-            for c in tree.coordinates
+            for c in (tree.coordinates if s.on == "each" else tree.actuated_coordinates)
         ]
     on = {s.on: 1.0} if isinstance(s.on, str) else s.on
     return [Element(s.kind, on, value, s.name, s.signal, unit=s.unit, speed=speed)]

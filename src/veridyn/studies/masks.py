@@ -64,9 +64,9 @@ def wrong_speed(part: Part) -> Mask:
 
 
 def resting(tree: Tree, m: Motion) -> dict[str, Mask]:
-    """Coordinate → mask of the samples in which it has been at rest for a second or more, or will be."""
+    """Coordinate with an equation of its own → mask of the samples in which it has been at rest for a second or more, or will be."""
     rate, out = _rate_of(m), {}
-    for k, c in enumerate(tree.coordinates):
+    for k, c in ((k, tree.coordinates[k]) for k in tree.independent):
         still = np.abs(m.qd[:, k]) < RESTING * float(np.abs(m.qd[:, k]).max(initial=0.0))
         mask = np.zeros(len(m), dtype=bool)
         for a, b in runs(still, max(2, round(STILL * rate))):

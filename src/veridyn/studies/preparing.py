@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from veridyn.errors import DataError, Fault, IdentificationWarning, warn
+from veridyn.identify.logged import Logged, logged, motion
 from veridyn.identify.sampling import Sampling
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
@@ -15,7 +16,7 @@ from veridyn.model.tree import Tree
 from veridyn.progress import Progress
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.mend import Mended, Mending, mended
-from veridyn.signals.motion import Signals, motion
+from veridyn.signals.motion import Signals
 from veridyn.signals.resample import uniform_rate
 from veridyn.studies.config.identify import IdentifyFile
 from veridyn.studies.config.study import Loaded
@@ -30,12 +31,15 @@ from veridyn.studies.streamed import Chained, Streamed, margin_of, with_margin
 NEWS = 2.5  # equations per period of the cut-off: what a low-pass leaves is close to white at this rate
 ENOUGH = 2  # equations of each row per parameter that decimation leaves at least
 ENDS = 2.0  # periods of the cut-off that are cut off ends in motion
-AT_REST = 0.02  # of its largest speed: below it a joint counts as at rest at the end of a log
+AT_REST = 0.02  # of its largest speed: a joint that stays below it for that long is at rest at an end of a log
 
 
 @dataclass
 class Preparing:
-    """The logs of a study on their way to motions; `mended` are its logs, in the order they are numbered."""
+    """The logs of a study on their way to motions; `mended` are its logs, in the order they are numbered.
+
+    `closed`: the motion of each piece of them, at the cut-off asked for last, before ends are cut off.
+    """
 
     loaded: Loaded[IdentifyFile]
     tree: Tree
@@ -43,6 +47,7 @@ class Preparing:
     progress: Progress
     mended: list[Mended] = field(default_factory=list)
     rate: float = 0.0
+    closed: list[Logged] = field(default_factory=list)
     _last: tuple[float | None, tuple[list[Part], list[Part]]] | None = None
 
     def __post_init__(self) -> None:
@@ -98,13 +103,20 @@ class Preparing:
         if self._last is not None and self._last[0] == lowpass:
             return self._last[1]
         how = self.signals(lowpass)
-        whole = [[self._trimmed(motion(self.tree, p, how), lowpass) for p in log.pieces] for log in self.mended]
+        self.closed = [logged(self.tree, p, how) for log in self.mended for p in log.pieces]
+        pieces = iter(self.closed)
+        whole = [[self._trimmed(next(pieces).motion, lowpass) for _ in log.pieces] for log in self.mended]
         training, validation = (
             [Part(m, item.settings) for k, item in enumerate(items) for m in self._taken(whole, item, (name, k))]
             for name, items in (("training", self.recorded.training), ("validation", self.recorded.validation))
         )
         self._last = lowpass, (training, validation)
         return training, validation
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The coordinates that the motions were made from: all of an open tree."""
+        return self.closed[0].given
 
     def _taken(self, whole: Sequence[Sequence[Motion]], item: Taken, at: tuple[str, int]) -> list[Motion]:
         found = [m for m in taken(whole[item.log], item.settings) if len(m) > 20]
@@ -122,7 +134,8 @@ class Preparing:
         else:
             ends = 0 if lowpass is None else round(ENDS * self.rate / lowpass)
             top = np.abs(m.qd).max(axis=0, initial=0.0)
-            low, high = (ends if (np.abs(m.qd[k]) > AT_REST * top).any() else 0 for k in (0, -1))
+            moving = (np.abs(m.qd) > AT_REST * top).any(axis=1)
+            low, high = (ends if part.any() else 0 for part in (moving[:ends], moving[len(m) - ends :]))
         if low + high >= len(m):
             raise DataError(Fault("nothing is left of a piece after its ends are cut off.", "signals.trim"))
         return m[low : len(m) - high]

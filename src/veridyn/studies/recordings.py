@@ -86,7 +86,7 @@ class Recordings:
         keys = {p: (*at, "files", p) if item.files else (*at, "file") for p in named}
         files = {p: self.loaded.path(text, keys[p]) for p, text in named.items()}
         for p, file in files.items():
-            if not file.is_file():
+            if not file.is_file() and not (file / "metadata.yaml").is_file():
                 hint = "Paths are relative to the study file; ${NAME} stands for a variable."
                 raise self.loaded.error(self.loaded.fault(keys[p], "there is no such log.", found=str(file), hint=hint))
         key = tuple(files.values())
@@ -104,7 +104,7 @@ class Recordings:
         return self._numbers[key]
 
     def _whole(self, file: Path) -> Experiment:
-        return single_log(self.loaded, self.loaded.study.log, file)
+        return single_log(self.loaded, self.loaded.study.log, file, own_clocks=True)
 
 
 def taken(motions: Sequence[Motion], item: RecordingSettings) -> list[Motion]:
@@ -142,8 +142,13 @@ def _opened(loaded: Loaded[IdentifyFile], file: Path) -> LogFile:
     return open_log(file, {time: time} | wanted, units | given, time, log.delimiter, log.decimal)
 
 
-def single_log(loaded: Loaded[Any], log: TableSettings, file: Path) -> Experiment:
-    """One file as the section `log` of a study describes it: its channels in SI, times what the study says of their columns."""
+def single_log(
+    loaded: Loaded[Any], log: TableSettings, file: Path, place: Place = ("log",), own_clocks: bool = False
+) -> Experiment:
+    """One file as a section of a study describes it: its channels in SI, times what the study says of their columns.
+
+    Channels that do not share a clock are refused unless `own_clocks`.
+    """
     time, unit = split_header(log.time)
     units = {time: unit} if unit else {}
     wanted = {channel: c.column for channel, c in log.columns.items()}
@@ -152,7 +157,7 @@ def single_log(loaded: Loaded[Any], log: TableSettings, file: Path) -> Experimen
         by_header = {c.column: c.unit for c in log.columns.values() if c.unit}
         missing = [c for c in (time, *wanted.values()) if c not in log.header]
         if missing:
-            at: Place = ("log", "time") if missing[0] == time else ("log", "columns")
+            at: Place = (*place, "time") if missing[0] == time else (*place, "columns")
             raise loaded.error(loaded.fault(at, f"'{missing[0]}' is not in the header.", ", ".join(log.header)))
         names = [h if h == time or h in wanted.values() else "" for h in log.header]
         read = load_log(
@@ -170,7 +175,13 @@ def single_log(loaded: Loaded[Any], log: TableSettings, file: Path) -> Experimen
             name=file.name,
         )
         channels = dict(read.channels)
-    return Experiment(_scaled(loaded, channels, log.columns), file.name, read.notes)
+    clock = next(iter(channels.values())).t if channels else np.zeros(0)
+    other = [n for n, c in channels.items() if not np.array_equal(c.t, clock, equal_nan=True)]
+    if other and not own_clocks:
+        what = f"its channels have clocks of their own in {file.name}, and this study needs one for all."
+        hint = "Bring them to one with veridyn.signals.resample.resample, and save that as a table."
+        raise loaded.error(loaded.fault((*place, "columns", other[0]), what, hint=hint))
+    return Experiment(_scaled(loaded, channels, log.columns, place), file.name, read.notes)
 
 
 def _spread(loaded: Loaded[IdentifyFile], files: Mapping[str, Path], at: Place) -> Experiment:
@@ -192,12 +203,12 @@ def _spread(loaded: Loaded[IdentifyFile], files: Mapping[str, Path], at: Place) 
 
 
 def _scaled(
-    loaded: Loaded[Any], channels: dict[str, Channel], columns: Mapping[str, ColumnSettings]
+    loaded: Loaded[Any], channels: dict[str, Channel], columns: Mapping[str, ColumnSettings], place: Place = ("log",)
 ) -> dict[str, Channel]:
     """Channels times what the study says: signs, and torque constants with their units."""
     out, faults = {}, []
     for name, c in channels.items():
-        how = columns[name].times
+        how = columns[_settings_of(name, columns)].times
         try:
             factor, unit = quantity(how) if isinstance(how, str) else (float(how), "1")
             factor, unit = to_si(factor, unit)
@@ -205,7 +216,14 @@ def _scaled(
             out[name] = c if (factor, unit) == (1.0, "1") else Channel(name, c.t, factor * c.values, product)
         except DataError as error:
             found: list[Fault] = list(error.faults)
-            faults += [loaded.fault(("log", "columns", name), f.what, f.expected, f.found, f.hint) for f in found]
+            faults += [loaded.fault((*place, "columns", name), f.what, f.expected, f.found, f.hint) for f in found]
     if faults:
         raise FileError(faults, loaded.file.name)
     return out
+
+
+def _settings_of(channel: str, columns: Mapping[str, ColumnSettings]) -> str:
+    """The name under which the study has a channel: its own, or the beginning of it where one line means several."""
+    while channel not in columns and "." in channel:
+        channel = channel.rpartition(".")[0]
+    return channel

@@ -78,8 +78,14 @@ def _cell(value: str | float) -> str:
 
 
 def fingerprint(content: bytes | str | Path | Experiment) -> str:
-    """SHA-256 of bytes, of a text, of a file, which need not fit the memory, or of everything measured in an experiment."""
+    """SHA-256 of bytes, of a text, of a file, which need not fit the memory, or of everything measured in an experiment.
+
+    Of a folder, such as a bag: of the names and hashes of its files.
+    """
     if isinstance(content, Path):
+        if content.is_dir():
+            files = sorted(f for f in content.iterdir() if f.is_file())
+            return fingerprint("".join(f"{f.name}\0{fingerprint(f)}\0" for f in files))
         with content.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     digest = hashlib.sha256()

@@ -15,12 +15,13 @@ import numpy as np
 
 from veridyn.errors import DataError, Fault
 from veridyn.files.blocks import LogFile, Window
+from veridyn.identify.logged import motion
 from veridyn.identify.sampling import Sampling
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.signals.butterworth import overlap
-from veridyn.signals.motion import Signals, motion
+from veridyn.signals.motion import Signals
 
 SPARE = 64  # rows beyond the margin, for interpolation and derivatives
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, FileError
 from veridyn.files.survey import Survey, survey
+from veridyn.machines.shipped import shipped_name
 from veridyn.model.tree import Tree
 from veridyn.studies.config.text import flow
 
@@ -57,7 +58,7 @@ def template(model: Path, tree: Tree, files: Sequence[Path], study: Path) -> str
     spread = _spread(tree, parts) if parts else None
     columns = seen[0].columns if spread is None else spread.columns
     units = seen[0].units if spread is None else {}
-    time = _time(columns)
+    time = "" if seen[0].clocks else time_column(columns)
     guesses = _guesses(tree, {n: x for n, x in columns.items() if n != time}, units)
     taken = {g.column for g in guesses}
     left = [n for n in columns if n not in taken and n != time]
@@ -69,26 +70,34 @@ def template(model: Path, tree: Tree, files: Sequence[Path], study: Path) -> str
         f"name: {re.sub(r'[^A-Za-z0-9_.-]+', '-', tree.name).strip('-.') or 'study'}",
         "",
         "model:",
-        f"  file: {flow(_beside(model, study))}",
+        f"  file: {flow(beside(model, study))}",
         *_elements(tree),
         "",
         "log:",
         *_log_lines(time, columns, units, spread, seen[0]),
         "  columns: # channel: column [unit]" if guesses else "  columns: {} # channel: column [unit]",
-        *(f"    {flow(g.channel)}: {_column(g)}" + (f" # {g.why}" if g.why else "") for g in guesses),
+        *(f"    {flow(g.channel)}: {column_text(g)}" + (f" # {g.why}" if g.why else "") for g in guesses),
     ]
-    missing = [f"q.{c}" for c in tree.coordinates if not any(g.channel == f"q.{c}" for g in guesses)]
-    missing += [f"force.{c}" for c in tree.coordinates if not any(g.channel in (f"force.{c}",) for g in guesses)]
+    own, found = [tree.coordinates[k] for k in tree.independent], {g.channel for g in guesses}
+    driven = tree.actuated_coordinates if tree.loops else tree.coordinates
+    missing = [f"{kind}.{c}" for kind, names in (("q", own), ("force", driven)) for c in names]
+    missing = [channel for channel in missing if channel not in found]
     if missing:
-        lines += _wrapped("    # not found, and needed: ", missing)
+        lines += wrapped("    # not found, and needed: ", missing)
+    if tree.loops:
+        rest = [c for c in tree.coordinates if c not in own]
+        lines += wrapped(
+            "    # follow through closed loops, and need no column (any that is measured is compared): ", rest
+        )
     if left:
-        lines += _wrapped("    # columns not used: ", left)
+        lines += wrapped("    # columns not used: ", left)
     lines += ["", "training: # logs to learn from", *_recordings(seen, spread, study, "[0, 0.7]")]
     lines += ["validation: # logs to be judged by; another motion is a harder test than the rest of the same one"]
     lines += [*_recordings(seen, spread, study, "[0.7, 1]"), ""]
     lines += [
         "signals:",
         "  lowpass: auto # Hz; auto tries some on the training logs and proposes one",
+        *(["rows: actuated # a passive joint of a loop has no equation of its own"] if tree.loops else []),
         "sampling:",
         "  dead_zone: 0.0 # rad/s or m/s; below it dry friction is not sign(speed), try 0.05",
         "estimator:",
@@ -99,7 +108,8 @@ def template(model: Path, tree: Tree, files: Sequence[Path], study: Path) -> str
     return "\n".join(lines) + "\n"
 
 
-def _column(g: Guess) -> str:
+def column_text(g: Guess) -> str:
+    """Column and unit as a study file has them."""
     plain = re.fullmatch(r"[A-Za-z_][\w.]*", g.column)
     return f"{g.column} [{g.unit}]" if plain else flow(f"{g.column} [{g.unit}]")
 
@@ -155,7 +165,7 @@ def _kind(name: str) -> str | None:
     return None
 
 
-def _time(columns: Mapping[str, Array]) -> str:
+def time_column(columns: Mapping[str, Array]) -> str:
     """The column of times: by its name, or the first that only increases."""
     for name in columns:
         if name.lower() in TIMES:
@@ -169,15 +179,39 @@ def _time(columns: Mapping[str, Array]) -> str:
 def _guesses(tree: Tree, columns: Mapping[str, Array], units: Mapping[str, str]) -> list[Guess]:
     found: list[Guess] = []
     for kind in ("q", "qd", "qdd", "force"):
-        first = min((int(m[2]) for n in columns if (m := NUMBERED.fullmatch(n)) and _kind(m[1]) == kind), default=1)
-        for k, (c, turns) in enumerate(zip(tree.coordinates, tree.coordinate_kinds, strict=True)):
-            picked = _pick(kind, k + first, c, tree, [n for n in columns if n not in {g.column for g in found}])
+        numbers = _numbers(tree, {int(m[2]) for n in columns if (m := NUMBERED.fullmatch(n)) and _kind(m[1]) == kind})
+        for number, k in zip(numbers, tree.independent, strict=True):
+            c, turns = tree.coordinates[k], tree.coordinate_kinds[k]
+            picked = _pick(kind, number, c, tree, [n for n in columns if n not in {g.column for g in found}])
             if picked is None:
                 continue
             column, why = picked
             unit, because = _unit(kind, turns == "turning", columns[column], units.get(column, ""))
             found.append(Guess(f"{kind}.{c}", column, unit, "; ".join(w for w in (why, because) if w)))
+    for k in (
+        k for k in range(tree.n) if k not in tree.independent
+    ):  # joints that follow are taken by their full name alone
+        for name in (n for n in columns if n.lower() == f"q.{tree.coordinates[k].lower()}"):
+            turning = tree.coordinate_kinds[k] == "turning"
+            found.append(
+                Guess(f"q.{tree.coordinates[k]}", name, *_unit("q", turning, columns[name], units.get(name, "")))
+            )
     return found
+
+
+def position_guesses(tree: Tree, seen: Survey) -> list[Guess]:
+    """Which columns of a log hold positions of the tree's coordinates."""
+    time = "" if seen.clocks else time_column(seen.columns)
+    columns = {n: x for n, x in seen.columns.items() if n != time}
+    return [g for g in _guesses(tree, columns, seen.units) if g.channel.startswith("q.")]
+
+
+def _numbers(tree: Tree, seen: set[int]) -> list[int]:
+    """The number by which each coordinate with an equation of its own is called: that of the model, or, of a machine with loops whose
+    log counts its drives alone, that among the drives."""
+    first = min(seen, default=1)
+    by_model = [k + first for k in tree.independent]
+    return by_model if seen.issuperset(by_model) else [i + first for i in range(len(by_model))]
 
 
 def _pick(kind: str, number: int, c: str, tree: Tree, names: Sequence[str]) -> tuple[str, str] | None:
@@ -193,7 +227,7 @@ def _pick(kind: str, number: int, c: str, tree: Tree, names: Sequence[str]) -> t
         if m and _kind(m[1]) == kind and int(m[2]) == number:
             return name, "guessed by its number"
     alone = [n for n in names if _kind(n) == kind]
-    return (alone[0], "guessed by its name") if tree.n == 1 and len(alone) == 1 else None
+    return (alone[0], "guessed by its name") if len(tree.independent) == 1 and len(alone) == 1 else None
 
 
 def _unit(kind: str, turning: bool, x: Array, given: str) -> tuple[str, str]:
@@ -213,43 +247,59 @@ def _log_lines(
             "  parts: # files of one log: how each is read",
             *(f"    {flow(p)}: {how}" for p, how in spread.parts.items()),
         ]
+    return time_lines(time, columns, units, first.has_header)
+
+
+def time_lines(time: str, columns: Mapping[str, Array], units: Mapping[str, str], has_header: bool) -> list[str]:
+    """How the clock is read, and the names of columns where the file has none; nothing where channels have clocks of their own."""
+    if not time:
+        return []
+    unit, why = time_unit(time, columns, units)
+    lines = [f"  time: {flow(f'{time} [{unit}]')}{why}"]
+    if not has_header:
+        lines.append(f"  header: [{', '.join(columns)}] # the file has none; call the columns what they are")
+    return lines
+
+
+def time_unit(time: str, columns: Mapping[str, Array], units: Mapping[str, str]) -> tuple[str, str]:
+    """The clock's unit, by the header or by its step, and a comment that says so."""
     x = columns.get(time)
     step = float(np.median(np.diff(x))) if x is not None and len(x) > 2 else 0.0
     unit = units.get(time) or ("s" if step < 0.5 else "ms" if step < 500.0 else "us")
-    why = "" if units.get(time) else f" # unit guessed: a step of {step:.4g}"
-    lines = [f"  time: {flow(f'{time} [{unit}]')}{why}"]
-    if not first.has_header:
-        lines.append(f"  header: [{', '.join(first.columns)}] # the file has none; call the columns what they are")
-    return lines
+    return unit, "" if units.get(time) else f" # unit guessed: a step of {step:.4g}"
 
 
 def _elements(tree: Tree) -> list[str]:
     if tree.elements:
         listed = ", ".join(e.parameter_name for e in tree.elements[:8]) + (", …" if len(tree.elements) > 8 else "")
         return [f"  elements: [] # besides those of the model: {listed}"]
+    on = "actuated" if tree.loops else "each"
     return [
         "  elements: # the model has none; most joints rub, and torque sensors have an offset",
-        "    - {kind: damper, on: each}",
-        "    - {kind: coulomb, on: each}",
-        "    - {kind: offset, on: each}",
+        f"    - {{kind: damper, on: {on}}}",
+        f"    - {{kind: coulomb, on: {on}}}",
+        f"    - {{kind: offset, on: {on}}}",
     ]
 
 
 def _recordings(seen: Sequence[Survey], spread: _Spread | None, study: Path, share: str) -> list[str]:
     if spread is None:
-        return [f"  - {{file: {flow(_beside(seen[0].file, study))}, share: {share}}}"]
-    lines = ["  - files:", *(f"      {flow(s.file.stem)}: {flow(_beside(s.file, study))}" for s in seen)]
+        return [f"  - {{file: {flow(beside(seen[0].file, study))}, share: {share}}}"]
+    lines = ["  - files:", *(f"      {flow(s.file.stem)}: {flow(beside(s.file, study))}" for s in seen)]
     return [*lines, f"    share: {share}"]
 
 
-def _beside(file: Path, study: Path) -> str:
-    """The path as the study file may name it: relative to its folder where it lies in or below it."""
+def beside(file: Path, study: Path) -> str:
+    """The path as the study file may name it: relative to its folder where it lies in or below it, by name where it comes with veridyn."""
+    if own := shipped_name(file):
+        return own
     try:
         return file.resolve().relative_to(study.resolve().parent).as_posix()
     except ValueError:
         return str(file.resolve())
 
 
-def _wrapped(head: str, names: Sequence[str]) -> list[str]:
+def wrapped(head: str, names: Sequence[str]) -> list[str]:
+    """A comment with names, of which the first thirty are shown."""
     shown = ", ".join(names[:30]) + (", …" if len(names) > 30 else "")
     return [head + shown]

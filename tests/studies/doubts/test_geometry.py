@@ -5,7 +5,12 @@ import pytest
 
 from studies.bench_evidence import bench_evidence
 from studies.bench_robot import robot
+from studies.closed_bench import MACHINES
+from studies.closed_bench import moved as recorded
+from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.loops.closure import closed_motion
+from veridyn.studies.doubts.evidence import Evidence, evidence
 from veridyn.studies.doubts.geometry import best_place, moved
 
 
@@ -54,3 +59,29 @@ def test_a_body_is_moved_and_turned_as_said() -> None:
         turn = R0[0].T @ R2[0]
         np.testing.assert_allclose(turn @ np.eye(3)[axis], np.eye(3)[axis], atol=1e-15)
         assert np.trace(turn) == pytest.approx(1.0 + 2.0 * np.cos(0.4))
+
+
+def misread(b: int, k: int, amount: float) -> Evidence:
+    """The palletizer's log as a model reads it in which one thing sits elsewhere."""
+    tree, m = MACHINES["palletizer"](), recorded("palletizer", 1)
+    wrong, own = moved(tree, b, k, amount), list(tree.independent)
+    whole = closed_motion(wrong, m.t, m.q[:, own], m.qd[:, own], m.qdd[:, own])
+    return evidence(wrong, [replace(whole, forces=m.forces)], tree.actuated_coordinates, Sampling())
+
+
+def test_a_wrong_length_within_a_loop_is_found() -> None:
+    e = misread(2, 0, 0.02)  # the elbow sits 20 mm too far out, so the parallelogram is none
+    found = best_place(e)
+    assert found is not None and found.error < 0.01 * e.error()
+    assert (found.where, found.amount) == ("body 'forearm'", pytest.approx(-0.02, abs=1e-3))
+
+
+def test_an_end_of_a_cut_joint_is_one_of_the_places() -> None:
+    """A rod that is too long opens the parallelogram as an upper arm does that is too short: both leave nothing."""
+    e = misread(5, 0, 0.02)
+    found = best_place(e)
+    assert found is not None and found.error < 0.01 * e.error() and abs(found.amount) == pytest.approx(0.02, abs=1e-3)
+    back = moved(e.tree, 5, 0, -0.02)
+    assert np.allclose(
+        back.loops[0].first.placement.position, MACHINES["palletizer"]().loops[0].first.placement.position
+    )

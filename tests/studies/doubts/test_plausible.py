@@ -4,11 +4,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from strangers.pinocchio_loops import PinLoops
 from studies.bench_evidence import SAMPLING, bench_evidence, bench_motion
 from studies.bench_robot import JOINTS, robot
+from studies.closed_bench import MACHINES, moved
 from veridyn.identify.estimate import identify
+from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.forward import mass_matrix
 from veridyn.model.experiment import Experiment
+from veridyn.studies.doubts.evidence import evidence
 from veridyn.studies.doubts.plausible import (
     absurd_signs,
     least_inertia,
@@ -80,3 +84,34 @@ def test_measured_speeds_beside_the_positions(change, said: str) -> None:
     assert measured_rates(m, m, JOINTS) == []
     found = measured_rates(m, replace(m, qd=change(m.qd)), JOINTS)
     assert said in str(found[0]) and "'q1'" in found[0].fault.where
+
+
+def test_inertia_of_a_closed_machine_by_pinocchio() -> None:
+    """M of the drives is Gᵀ M G of the open tree, G from Pinocchio's constraints."""
+    tree, m = MACHINES["palletizer"](), moved("palletizer", 1)
+    found = least_inertia(identify(tree, m, sampling=Sampling(decimate=10)), m)
+    stranger, own = PinLoops(tree), list(tree.independent)
+    scale = np.sqrt(np.mean(m.qdd[:, own] ** 2, axis=0))
+    picked = m.q[np.unique(np.linspace(0, len(m) - 1, 40).astype(int))]
+    M = [stranger.projection(q).T @ stranger.open.mass_matrix(q) @ stranger.projection(q) for q in picked]
+    values = np.linalg.eigvalsh(np.array(M) * scale[:, None] * scale)
+    assert found == pytest.approx((values[:, 0].min(), values[int(np.argmin(values[:, 0])), -1]), rel=1e-5)
+
+
+def test_friction_of_a_passive_joint_that_drives_is_named() -> None:
+    tree, m = MACHINES["palletizer"](), moved("palletizer", 1)
+    e = evidence(tree, [m], tree.actuated_coordinates, Sampling())
+    fit = identify(tree, m, sampling=Sampling(decimate=10))
+    assert absurd_signs(fit, e) == []
+    values = fit.values.copy()
+    values[fit.names.index("fs3")] = -9.0
+    assert [s.kind for s in absurd_signs(replace(fit, values=values), e)] == ["friction drives"]
+
+
+def test_forces_that_go_against_the_model_are_named() -> None:
+    """A palletizer cannot tell gravity upside down from weights on the other side, but its priors can."""
+    tree, m = MACHINES["palletizer"](), moved("palletizer", 1)
+    wrong = replace(tree, gravity=-np.asarray(tree.gravity))
+    (said,) = prior_scales(evidence(wrong, [m], tree.actuated_coordinates, Sampling()))
+    assert said.kind == "forces against the model" and re.search(r"q2 -0\.\d+, q4 -0\.\d+", str(said))
+    assert prior_scales(evidence(tree, [m], tree.actuated_coordinates, Sampling())) == []

@@ -38,6 +38,8 @@ def likeliest(
                 expected="Likelihood(frequency=…)",
             )
         )
+    if not isinstance(motion, Motion) and len(motion) == 1:
+        motion = motion[0]
     if not isinstance(motion, Motion):
         raise DataError(Fault("maximum likelihood takes one periodic motion.", where="motion", found=f"{len(motion)}"))
     how.check()

@@ -20,18 +20,18 @@ def _element_kind(kind: str) -> str:
 
 
 class ElementSettings(Settings):
-    """One element to add to the model, or one for each coordinate."""
+    """One element to add to the model, or one for each coordinate, or for each with a motor."""
 
     kind: Annotated[str, AfterValidator(_element_kind), Field(json_schema_extra={"enum": list(KINDS)})]
     """What it is: damper, coulomb, offset, spring, inertia, drive_gain, … as in model files."""
     on: str | dict[str, Number] = "each"
-    """A coordinate, a combination {q5: 1, q6: 1}, or each: one for every coordinate."""
+    """A coordinate, a combination {q5: 1, q6: 1}, each: one for every coordinate, or actuated: one for every coordinate with a motor."""
     value: Number | None = None
     """What is believed of its parameter."""
     name: str = ""
     """Name of its parameter; made of kind and coordinate if left out."""
     signal: str = ""
-    """The signal a drive gain multiplies: the column signal.NAME; with on: each, * stands for the coordinate."""
+    """The signal a drive gain multiplies: the column signal.NAME; with on: each or actuated, * stands for the coordinate."""
     unit: str = ""
     """If it is not the usual one."""
     speed: Number | None = None
@@ -129,7 +129,7 @@ class TableSettings(Settings):
     """How the columns of a file become channels."""
 
     time: str = "t [s]"
-    """The column of times and its unit."""
+    """The column of times and its unit. MDF files and bags need none: there each channel has its own clock."""
     columns: dict[str, Column]
     """Channel → column."""
     header: tuple[str, ...] = ()
@@ -145,7 +145,8 @@ class LogSettings(TableSettings):
 
     columns: dict[str, Column]
     """Channel → column. Channels: q.C, qd.C, qdd.C and force.C of a coordinate C, q_motor.M and force_motor.M of a motor,
-    signal.S of what a drive gain multiplies, base.omega.x …, base.acceleration.x …, wrench.BODY.fx …"""
+    signal.S of what a drive gain multiplies, base.omega.x …, base.acceleration.x …, wrench.BODY.fx … Of a machine with closed loops,
+    q.C of any coordinates that determine it, as a rule the actuated ones, and force.C of those with a motor."""
     parts: dict[str, PartSettings] = Field(default_factory=dict)
     """Where a log is spread over several files: part → how that file is read."""
     block: int | None = Field(default=None, ge=1000)
@@ -161,7 +162,7 @@ class RecordingSettings(Settings):
     """One log, or a share of one; short: the name of its file."""
 
     file: str = ""
-    """Its file: .csv (or any text), .parquet, .mat, .npz."""
+    """Its file: .csv (or any text), .parquet, .mat, .npz, .mf4 (MDF), .bag, .db3, .mcap; or the folder of a ROS 2 bag."""
     files: dict[str, str] = Field(default_factory=dict)
     """Its files by part, where it is spread over several."""
     share: Ends = (0.0, 1.0)
@@ -315,7 +316,7 @@ class IdentifyFile(StudyFile):
     signals: SignalSettings = SignalSettings()
     sampling: SamplingSettings = SamplingSettings()
     rows: str | tuple[str, ...] = "all"
-    """Equations that are used: all, joints, base, actuated, or a list of names."""
+    """Equations that are used: all, joints, base, actuated, or a list of names. Passive joints of closed loops have none of their own."""
     estimator: EstimatorSettings = EstimatorSettings()
     checks: bool = True
     """Look for swapped and turned columns, wrong units, wrong gravity and the like."""

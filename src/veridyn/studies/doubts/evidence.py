@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.identify.reach import closed_or_none
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.inverse import external_rows
 from veridyn.mechanics.regressor import regressor
@@ -56,13 +57,15 @@ def _least_squares(A: Array, y: Array) -> Array:
 class Evidence:
     """`motion`: samples of all training motions, forces through the filter of the fit; `force_rates` (N, n): how fast these change.
 
-    `rows`: names of those that measure something.
+    `rows`: names of those that measure something. `given`: the coordinates that were measured, from which those of a machine with
+    loops follow.
     """
 
     tree: Tree
     motion: Motion
     rows: tuple[str, ...]
     force_rates: Array
+    given: tuple[str, ...]
 
     def equations(self, tree: Tree | None = None, motion: Motion | None = None) -> Equations:
         """Those of the rows, with known parameters on the measured side."""
@@ -85,10 +88,15 @@ class Evidence:
         """What least squares leaves, as a share."""
         return share(self.equations(tree, motion).solved()[1])
 
-    def with_coordinates(self, T: Array) -> Motion:
-        """The motion with coordinates T q: swapped, turned round or scaled."""
-        m = self.motion
-        return replace(m, q=m.q @ T.T, qd=m.qd @ T.T, qdd=m.qdd @ T.T)
+    def with_coordinates(self, T: Array) -> Motion | None:
+        """The motion with coordinates T q: swapped, turned round or scaled. None where loops cannot be closed like that."""
+        m, tree = self.motion, self.tree
+        if not tree.loops:
+            return replace(m, q=m.q @ T.T, qd=m.qd @ T.T, qdd=m.qdd @ T.T)
+        own = [tree.coordinates.index(c) for c in self.given]
+        q, qd, qdd = (x[:, own] @ T[np.ix_(own, own)].T for x in (m.q, m.qd, m.qdd))
+        whole = closed_or_none(tree, self.given, Motion(m.t, q, qd, qdd, m.base), m.q)
+        return None if whole is None else replace(m, q=whole.q, qd=whole.qd, qdd=whole.qdd)
 
     def with_forces(self, T: Array) -> Motion:
         """The motion with forces T Γ; signals that drive gains multiply are taken along."""
@@ -106,10 +114,10 @@ class Evidence:
             signals[own] = np.sum(parts, axis=0) if parts else m.signals[own]
         return replace(m, forces=forces, signals=signals)
 
-    def with_joints(self, T: Array) -> Motion:
+    def with_joints(self, T: Array) -> Motion | None:
         """The motion with coordinates and forces both changed by T."""
-        forced = self.with_forces(T)
-        return replace(self.with_coordinates(T), forces=forced.forces, signals=forced.signals)
+        moved, forced = self.with_coordinates(T), self.with_forces(T)
+        return None if moved is None else replace(moved, forces=forced.forces, signals=forced.signals)
 
 
 def share(residual: Array) -> float:
@@ -129,8 +137,17 @@ def measured_coordinates(tree: Tree, motion: Motion) -> tuple[str, ...]:
     return tuple(c for c, finite in zip(tree.coordinates, seen, strict=True) if finite or c in drives_of(tree))
 
 
-def evidence(tree: Tree, motions: Sequence[Motion], rows: Sequence[str], sampling: Sampling) -> Evidence:
-    """Samples spread over all motions, those that every row uses where there are enough of them."""
+def evidence(
+    tree: Tree,
+    motions: Sequence[Motion],
+    rows: Sequence[str],
+    sampling: Sampling,
+    positions: Sequence[str] | None = None,
+) -> Evidence:
+    """Samples spread over all motions, those that every row uses where there are enough of them.
+
+    `positions`: the coordinates that were measured; all with an equation of their own if left out.
+    """
     total = sum(len(m) for m in motions)
     parts, rates, before = [], [], 0
     for m in motions:
@@ -151,7 +168,8 @@ def evidence(tree: Tree, motions: Sequence[Motion], rows: Sequence[str], samplin
         rates.append(np.gradient(given, m.t, axis=0)[picked])
     whole = joined(parts)
     own = measured_coordinates(tree, whole)
-    return Evidence(tree, whole, tuple(r for r in rows if r in own), np.concatenate(rates))
+    measured = tuple(tree.coordinates[k] for k in tree.independent) if positions is None else tuple(positions)
+    return Evidence(tree, whole, tuple(r for r in rows if r in own), np.concatenate(rates), measured)
 
 
 def _reversing(tree: Tree, m: Motion, low: Butterworth | None) -> NDArray[np.bool_]:

@@ -7,7 +7,7 @@ must be positive definite whatever the data leave open.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault
 from veridyn.identify.result import Fit
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
@@ -28,6 +29,7 @@ FASTEST = 60.0  # rad/s of a joint with its links; 20 m/s of a sliding one (chos
 FASTEST_SLIDING = 20.0
 SLOWEST_CLOCK = 5.0  # Hz (chosen)
 ALIKE = 0.8  # correlation from which a measured and a predicted force are one and the same up to a factor
+AGAINST = -0.5  # correlation from which a measured force goes against the predicted one (chosen)
 SCALES = (0.4, 2.5)  # factors between measured and predicted forces that priors may be wrong by (chosen)
 MATTERS = 0.1  # share of its row's force that an element must make before its sign counts
 
@@ -44,13 +46,12 @@ def absurd_signs(fit: Fit, e: Evidence) -> list[Suspicion]:
         if (
             kind in ("damper", "coulomb", "inertia")
             and alone
+            and e.rows
             and value < -SURE * (sigma if np.isfinite(sigma) else 0.0)
         ):
-            on = tree.elements[number].on
-            speed = {"damper": m.qd, "inertia": m.qdd, "coulomb": np.sign(m.qd)}[kind]
-            share = abs(value) * max(float(np.sqrt(np.mean(speed[:, tree.coordinates.index(c)] ** 2))) for c in on)
-            size = max(_size(e, c) for c in on)
-            if share > MATTERS * size:
+            column_of = regressor(tree, m, list(e.rows), [column], engine="numpy")[:, :, 0]
+            made = abs(value) * np.sqrt(np.mean(column_of**2, axis=0))
+            if any(x > MATTERS * _size(e, row) for x, row in zip(made, e.rows, strict=True)):
                 negative.append(f"{name} = {value:.3g}")
     if negative:
         found.append(
@@ -96,16 +97,16 @@ def least_inertia(fit: Fit, m: Motion) -> tuple[float, float] | None:
     if tree.base != "fixed" or not tree.n:
         return None
     picked = m[np.unique(np.linspace(0, len(m) - 1, CONFIGURATIONS).astype(int))]
-    scale = np.sqrt(np.mean(m.qdd**2, axis=0))
+    scale = np.sqrt(np.mean(m.qdd[:, list(tree.independent)] ** 2, axis=0))
     if not (scale > 0.0).all():
         return None
-    phi, n = fit.standard, tree.n
+    phi, n = fit.standard, len(tree.independent)
+    # Accelerations that unit ones of the independent coordinates make without speed: those of a closed machine take others along.
+    G = loop_jacobian(tree, picked.q, engine="numpy") if tree.loops else np.broadcast_to(np.eye(n), (len(picked), n, n))
     columns = []
-    for k in range(n):  # column k of M: forces of unit acceleration less those of none, without speed
+    for k in range(n):  # column k of M: forces of unit acceleration less those of none
         for on in (1.0, 0.0):
-            qdd = np.zeros((len(picked), n))
-            qdd[:, k] = on
-            still = Motion(picked.t, picked.q, np.zeros_like(picked.q), qdd, signals=picked.signals)
+            still = Motion(picked.t, picked.q, np.zeros_like(picked.q), on * G[:, :, k], signals=picked.signals)
             forces = inverse_dynamics(tree, still, "joints", phi, engine="numpy")
             columns.append(forces)
     M = np.stack([columns[2 * k] - columns[2 * k + 1] for k in range(n)], axis=2)
@@ -116,7 +117,9 @@ def least_inertia(fit: Fit, m: Motion) -> tuple[float, float] | None:
 
 
 def prior_scales(e: Evidence) -> list[Suspicion]:
-    """Forces that are a steady factor beside what the model's own values predict: motor side, another unit, another constant."""
+    """Forces that are a steady factor beside what the model's own values predict: motor side, another unit, another constant; and forces
+    that go against them: a sign, or another gravity, which some machines cannot tell from other weights.
+    """
     tree, m = e.tree, e.motion
     if tree.parameters.missing() or m.forces is None:
         known = _known_part(e)
@@ -127,6 +130,7 @@ def prior_scales(e: Evidence) -> list[Suspicion]:
         believed = inverse_dynamics(tree, m, list(e.rows), engine="numpy") if e.rows else np.zeros((len(m), 0))
     forces = m.forces if m.forces is not None else np.zeros((len(m), tree.n))
     off: dict[str, float] = {}
+    against: dict[str, float] = {}
     for k, row in enumerate(e.rows):
         y, p = forces[:, tree.coordinates.index(row)], believed[:, k]
         if not np.isfinite(y).all() or not np.any(p) or not np.any(y):
@@ -135,10 +139,14 @@ def prior_scales(e: Evidence) -> list[Suspicion]:
         factor = float(np.linalg.norm(y) / np.linalg.norm(p)) * np.sign(alike)
         if abs(alike) > ALIKE and not SCALES[0] < factor < SCALES[1]:
             off[row] = factor
+        elif alike < AGAINST:
+            against[row] = alike
+    found = [_against(against)] if against else []
     if not off:
-        return []
+        return found
     listed = ", ".join(f"{row} {factor:.3g}" for row, factor in off.items())
     return [
+        *found,
         Suspicion(
             "force scale",
             Fault(
@@ -148,8 +156,22 @@ def prior_scales(e: Evidence) -> list[Suspicion]:
                 listed,
                 "Are they measured at the motor (a gear ratio), in another unit, or with another torque constant or sign?",
             ),
-        )
+        ),
     ]
+
+
+def _against(rows: Mapping[str, float]) -> Suspicion:
+    listed = ", ".join(f"{row} {alike:.2f}" for row, alike in rows.items())
+    return Suspicion(
+        "forces against the model",
+        Fault(
+            "measured forces go against those the model's own values predict.",
+            "forces",
+            f"correlations above {AGAINST:g}",
+            listed,
+            "Look at the signs of these forces and positions, and at the gravity of the model.",
+        ),
+    )
 
 
 def _known_part(e: Evidence) -> Array | None:
@@ -188,6 +210,8 @@ def odd_motion(e: Evidence, limits: dict[str, tuple[float, float]] | None = None
     """Speeds that no joint has, and positions outside the limits that the model states."""
     tree, m, found = e.tree, e.motion, []
     for k, (c, kind) in enumerate(zip(tree.coordinates, tree.coordinate_kinds, strict=True)):
+        if c not in e.given:
+            continue
         fastest = float(np.abs(m.qd[:, k]).max())
         most, unit = (FASTEST, "rad/s") if kind == "turning" else (FASTEST_SLIDING, "m/s")
         if fastest > most:

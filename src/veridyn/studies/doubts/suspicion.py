@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.studies.doubts.evidence import Equations, Evidence
 from veridyn.studies.doubts.geometry import best_place
@@ -55,8 +55,17 @@ class _Question:
     where: str
     what: str
     hint: str
-    tree: Tree | None = None
-    motion: Motion | None = None
+    motion: Motion | None
+
+
+def unreached(e: Evidence) -> list[str]:
+    """Questions about positions that cannot be asked, because the loops of the machine cannot be closed for them."""
+    return [f"{q.where} ({q.kind})" for q in _all_questions(e) if q.motion is None and not q.kind.startswith("joint")]
+
+
+@lru_cache(maxsize=1)
+def _all_questions(e: Evidence) -> tuple[_Question, ...]:
+    return tuple(_questions(e))
 
 
 def suspicions(e: Evidence, apart: float = 1.0, progress: Progress = silent) -> tuple[Suspicion, ...]:
@@ -70,11 +79,11 @@ def suspicions(e: Evidence, apart: float = 1.0, progress: Progress = silent) -> 
     as_given = e.error()
     if as_given <= WORTH and apart <= APART:
         return ()
-    questions = list(_questions(e))
+    questions = [q for q in _all_questions(e) if q.motion is not None]
     answers: list[tuple[float, _Question]] = []
     for k, question in enumerate(questions):
         progress("looking for mistakes", float(k), float(len(questions)))
-        answers.append((e.error(question.tree, question.motion), question))
+        answers.append((e.error(motion=question.motion), question))
     progress("looking for mistakes", float(len(questions)), float(len(questions)))
     best = min(answers, key=lambda a: a[0], default=None)
     found = _gravity(e, as_given, as_given if best is None else best[0])
@@ -84,15 +93,15 @@ def suspicions(e: Evidence, apart: float = 1.0, progress: Progress = silent) -> 
             if error < FAR_BETTER * as_given and error < 1.5 * best[0]:
                 said = f"{100 * as_given:.3g} % of the forces unexplained, {100 * error:.3g} % if it were otherwise"
                 found.append(Suspicion(q.kind, Fault(q.what, q.where, found=said, hint=q.hint)))
-    found = found or _geometry(e, as_given) or _unexplained(e)
+    found = found or _geometry(e, as_given, progress) or _unexplained(e)
     if not found and apart > APART:
         found = [_contradiction(apart)]
     return tuple(found)
 
 
-def _geometry(e: Evidence, as_given: float) -> list[Suspicion]:
+def _geometry(e: Evidence, as_given: float, progress: Progress) -> list[Suspicion]:
     """The one place of a body that would explain the data far better."""
-    place = best_place(e)
+    place = best_place(e, progress)
     if place is None or place.error > LESS * as_given:
         return []
     return [
@@ -100,7 +109,7 @@ def _geometry(e: Evidence, as_given: float) -> list[Suspicion]:
             "geometry",
             Fault(
                 "it seems to sit elsewhere than the model says.",
-                f"body '{place.body}'",
+                place.where,
                 f"the place in the model, which leaves {100 * as_given:.3g} % of the forces unexplained",
                 f"{place.words}, which leaves {100 * place.error:.3g} %",
                 "Look at the lengths, twists and zeros of the model, and whether it is that of this machine.",
@@ -146,67 +155,74 @@ def _unexplained(e: Evidence) -> list[Suspicion]:
 def _questions(e: Evidence) -> Iterator[_Question]:
     tree, n = e.tree, e.tree.n
     names, kinds = tree.coordinates, tree.coordinate_kinds
-    own = [names.index(r) for r in e.rows]
-    for i, j in combinations(range(n), 2):
+    given, own = [names.index(c) for c in e.given], [names.index(r) for r in e.rows]
+    for i, j in combinations(given, 2):
         T = np.eye(n)
         T[[i, j]] = T[[j, i]]
         pair = f"'{names[i]}' and '{names[j]}'"
         if kinds[i] == kinds[j]:
-            yield _Question(
+            yield from _asked(
                 "positions swapped",
                 f"positions of {pair}",
                 "these columns seem to be swapped.",
                 "Look at which column belongs to which joint.",
-                motion=e.with_coordinates(T),
+                e.with_coordinates(T),
             )
             if i in own and j in own:
-                yield _Question(
+                yield from _asked(
                     "forces swapped",
                     f"forces of {pair}",
                     "these columns seem to be swapped.",
                     "Look at which column belongs to which joint.",
-                    motion=e.with_forces(T),
+                    e.with_forces(T),
                 )
-                yield _Question(
+                yield from _asked(
                     "joints swapped",
                     f"coordinates {pair}",
                     "these joints seem to be swapped.",
                     "Look at the order of the joints in the model and in the log.",
-                    motion=e.with_joints(T),
+                    e.with_joints(T),
                 )
-    for i in range(n):
+    for i in sorted({*given, *own}):
         T = np.eye(n)
         T[i, i] = -1.0
-        yield _Question(
-            "position turned round",
-            f"position of '{names[i]}'",
-            "its sign seems to be wrong.",
-            "Write times: -1 at its column, or turn the axis of the joint in the model.",
-            motion=e.with_coordinates(T),
-        )
+        if i in given:
+            yield from _asked(
+                "position turned round",
+                f"position of '{names[i]}'",
+                "its sign seems to be wrong.",
+                "Write times: -1 at its column, or turn the axis of the joint in the model.",
+                e.with_coordinates(T),
+            )
         if i in own:
-            yield _Question(
+            yield from _asked(
                 "force turned round",
                 f"force of '{names[i]}'",
                 "its sign seems to be wrong.",
                 "Write times: -1 at its column.",
-                motion=e.with_forces(T),
+                e.with_forces(T),
             )
-            yield _Question(
-                "joint turned round",
-                f"coordinate '{names[i]}'",
-                "position and force seem to count the other way than the model's axis.",
-                "Turn the axis of the joint in the model, or write times: -1 at both columns.",
-                motion=e.with_joints(T),
-            )
+            if i in given:
+                yield from _asked(
+                    "joint turned round",
+                    f"coordinate '{names[i]}'",
+                    "position and force seem to count the other way than the model's axis.",
+                    "Turn the axis of the joint in the model, or write times: -1 at both columns.",
+                    e.with_joints(T),
+                )
             yield from _other_scale(e, i)
     yield from _degrees(e)
+
+
+def _asked(kind: str, where: str, what: str, hint: str, motion: Motion | None) -> Iterator[_Question]:
+    """The question; without a motion where the loops of the machine cannot be closed for it."""
+    yield _Question(kind, where, what, hint, motion)
 
 
 def _degrees(e: Evidence) -> Iterator[_Question]:
     """Angles that are degrees though the study says radians, or the reverse: of one joint, and of all."""
     names, kinds = e.tree.coordinates, e.tree.coordinate_kinds
-    turning = [k for k, kind in enumerate(kinds) if kind == "turning"]
+    turning = [k for k, kind in enumerate(kinds) if kind == "turning" and names[k] in e.given]
     groups = [[k] for k in turning] + ([turning] if len(turning) > 1 else [])
     for group in groups:
         for factor, what in (
@@ -217,7 +233,7 @@ def _degrees(e: Evidence) -> Iterator[_Question]:
             for k in group:
                 T[k, k] = factor
             where = f"position of '{names[group[0]]}'" if len(group) == 1 else "positions of all turning joints"
-            yield _Question("angle unit", where, what, "Correct the unit of the column.", motion=e.with_coordinates(T))
+            yield from _asked("angle unit", where, what, "Correct the unit of the column.", e.with_coordinates(T))
 
 
 def _other_scale(e: Evidence, i: int) -> Iterator[_Question]:
@@ -229,12 +245,12 @@ def _other_scale(e: Evidence, i: int) -> Iterator[_Question]:
         return
     T = np.eye(e.tree.n)
     T[i, i] = factor
-    yield _Question(
+    yield from _asked(
         "force scale",
         f"force of '{e.tree.coordinates[i]}'",
         f"it seems to be {1.0 / factor:.3g} times what it should be beside the others.",
         "Is it measured at the motor (a gear ratio), in another unit, or with another torque constant?",
-        motion=e.with_forces(T),
+        e.with_forces(T),
     )
 
 

@@ -1,0 +1,113 @@
+"""From a log to the motion of any machine: an open tree as it was measured, a closed one from the coordinates that were.
+
+A machine with loops is measured at its drives, as a rule, and sometimes elsewhere. The measured positions are filtered and differentiated
+as those of any tree; coordinates that determine the machine are taken from them, and all the others follow from closed loops. What is
+measured besides is compared with what follows: zeros of encoders and lengths of the model that are wrong show there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import qr
+
+from veridyn.errors import DataError, Fault
+from veridyn.identify.reach import readings_in_reach
+from veridyn.mechanics.loops.assembly import assembled, loop_values
+from veridyn.mechanics.loops.closure import closed_motion
+from veridyn.model.experiment import Experiment
+from veridyn.model.motion import Motion
+from veridyn.model.pose import Pose
+from veridyn.model.tree import Tree
+from veridyn.signals.motion import Signals
+from veridyn.signals.motion import motion as measured_motion
+from veridyn.signals.naming import measured_positions
+
+Array = NDArray[np.float64]
+PREFERRED = 10.0  # how much rather a coordinate with an equation of its own is taken than another (chosen)
+UNDETERMINED = 1e-6  # of the largest: coordinates that move the machine less do not determine it
+
+
+@dataclass(frozen=True, eq=False)
+class Logged:
+    """The `motion` of all coordinates; `given`: those it was made from. `spare`: measured besides → (N,), measured less what follows."""
+
+    motion: Motion
+    given: tuple[str, ...]
+    spare: Mapping[str, Array] = field(default_factory=dict)
+
+
+def motion(tree: Tree, log: Experiment, signals: Signals | None = None, *, pose: Pose | None = None) -> Motion:
+    """The motion of `tree` that `log` recorded, as :func:`veridyn.signals.motion.motion` makes it, loops closed where there are any.
+
+    Of a machine with loops any coordinates may be measured that determine it: the actuated ones, the pose of a platform, or more. A pose
+    out of reach, a singular one and one behind a singular one are refused with their time.
+    """
+    return logged(tree, log, signals, pose=pose).motion
+
+
+def logged(tree: Tree, log: Experiment, signals: Signals | None = None, *, pose: Pose | None = None) -> Logged:
+    """The same, and what it was made from."""
+    if not tree.loops:
+        return Logged(measured_motion(tree, log, signals, pose=pose), tree.coordinates)
+    measured = measured_positions(tree, log)
+    given = determining(tree, measured, log.name)
+    _check_forces(tree, log)
+    part = measured_motion(tree, log, signals, pose=pose, positions=measured)
+    own = [tree.coordinates.index(c) for c in given]
+    try:
+        whole = closed_motion(tree, part.t, part.q[:, own], part.qd[:, own], part.qdd[:, own], at=given, base=part.base)
+    except DataError as error:
+        other = readings_in_reach(tree, given, part.q[:, own])
+        hint = f" In reach would be: {'; '.join(other)}." if other else ""
+        faults = [replace(f, where=f"{log.name}, {f.where}", hint=f.hint + hint) for f in error.faults]
+        raise DataError(faults) from None
+    spare = {
+        c: part.q[:, k] - whole.q[:, k] for k, c in enumerate(tree.coordinates) if c in measured and c not in given
+    }
+    return Logged(replace(whole, forces=part.forces, wrenches=part.wrenches, signals=part.signals), given, spare)
+
+
+def determining(tree: Tree, measured: Sequence[str], where: str) -> tuple[str, ...]:
+    """As many of the measured coordinates of a closed machine as determine it, those with an equation of their own first."""
+    own = tuple(tree.coordinates[k] for k in tree.independent)
+    if set(own) <= set(measured):
+        return own
+    at = assembled(tree)
+    J = loop_values(tree, at.home[None], engine="numpy")[0, list(at.rows), : tree.n] * at.unit
+    free = np.linalg.svd(J)[2][len(at.rows) :]  # (freedom, n): ways in which the machine can move at home
+    places = [tree.coordinates.index(c) for c in measured]
+    weights = np.array([PREFERRED if c in own else 1.0 for c in measured])
+    if len(places) >= at.freedom:
+        factors = qr(free[:, places] * weights, mode="r", pivoting=True)
+        sizes, order = np.abs(np.diag(np.atleast_2d(factors[0]))), [int(k) for k in factors[-1]]
+        if sizes[at.freedom - 1] > UNDETERMINED * sizes[0]:
+            return tuple(measured[k] for k in sorted(order[: at.freedom]))
+    missing = [c for c in own if c not in measured]
+    raise DataError(
+        Fault(
+            f"the positions measured do not determine '{tree.name}', whose loops leave it {at.freedom} degrees of freedom.",
+            where,
+            f"channels {', '.join(f'q.{c}' for c in own)}, or others that do",
+            ", ".join(f"q.{c}" for c in measured) or "no position",
+            f"Missing of the former: {', '.join(f'q.{c}' for c in missing)}.",
+        )
+    )
+
+
+def _check_forces(tree: Tree, log: Experiment) -> None:
+    """A force on a joint that has no motor would be lost, because the joint has no equation of its own."""
+    driven = {tree.coordinates[k] for k in tree.independent}
+    odd = [c for c in tree.coordinates if f"force.{c}" in log and c not in driven]
+    if odd:
+        raise DataError(
+            Fault(
+                "a passive joint of a loop has no motor, and yet its force is a channel.",
+                f"{log.name}, force.{odd[0]}",
+                ", ".join(f"force.{c}" for c in tree.actuated_coordinates),
+                hint="Drop the column, or mark the joint actuated in the model.",
+            )
+        )

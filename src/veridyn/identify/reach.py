@@ -1,0 +1,74 @@
+"""Positions out of reach of a closed machine: which simple mistake in the log would explain that.
+
+A log in degrees, with two columns swapped or one turned round mostly leads where the loops cannot be closed. Each such mistake is undone on
+some samples, and those are named with which all of them can be reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError
+from veridyn.mechanics.loops.closure import closed_motion
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+
+Array = NDArray[np.float64]
+SAMPLES = 60
+DEGREES = np.pi / 180.0
+TOLD = 4  # readings that are named
+
+
+def readings_in_reach(tree: Tree, given: Sequence[str], q: Array) -> list[str]:
+    """What could be otherwise about positions q (N, given) that cannot all be reached, in words; empty where nothing simple helps."""
+    few = q[np.unique(np.linspace(0, len(q) - 1, SAMPLES).astype(int))]
+    return [words for words, T in _readings(tree, given) if _reached(tree, given, few @ T.T)][:TOLD]
+
+
+def _readings(tree: Tree, given: Sequence[str]) -> list[tuple[str, Array]]:
+    kinds = [tree.coordinate_kinds[tree.coordinates.index(c)] for c in given]
+    turning = [k for k, kind in enumerate(kinds) if kind == "turning"]
+    n, out = len(given), []
+    for group in ([turning] if len(turning) > 1 else []) + [[k] for k in turning]:
+        T = np.eye(n)
+        T[group, group] = DEGREES
+        out.append((f"{', '.join(given[k] for k in group)} in degrees, not radians", T))
+    for k in (k for k in range(n) if k not in turning):
+        T = np.eye(n)
+        T[k, k] = 1e-3
+        out.append((f"{given[k]} in mm, not m", T))
+    for i, j in combinations(range(n), 2):
+        if kinds[i] == kinds[j]:
+            T = np.eye(n)
+            T[[i, j]] = T[[j, i]]
+            out.append((f"{given[i]} and {given[j]} swapped", T))
+    for k in range(n):
+        T = np.eye(n)
+        T[k, k] = -1.0
+        out.append((f"{given[k]} with the other sign", T))
+    return out
+
+
+def _reached(tree: Tree, given: Sequence[str], q: Array) -> bool:
+    still = np.zeros_like(q)
+    return closed_or_none(tree, given, Motion(np.arange(float(len(q))), q, still, still)) is not None
+
+
+def closed_or_none(tree: Tree, given: Sequence[str], part: Motion, near: Array | None = None) -> Motion | None:
+    """The motion of all coordinates from one of those `given` alone, each sample for itself; None where some cannot be reached.
+
+    Newton's method starts at home, and failing that `near`, (N, n): many such questions are asked, so none is followed in small steps.
+    """
+    t, q, qd, qdd, base = part.t, part.q, part.qd, part.qdd, part.base
+    for start in (None,) if near is None else (None, near):
+        try:
+            return closed_motion(
+                tree, t, q, qd, qdd, at=given, base=base, start=start, path=False, patient=False, engine="numpy"
+            )
+        except DataError:
+            continue
+    return None

@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+
+from veridyn.identify.reach import closed_or_none, readings_in_reach
+from veridyn.machines.hexapod import hexapod
+from veridyn.machines.parallel import delta, palletizer
+from veridyn.mechanics.loops.closure import closed_home
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+
+DEGREES = 180.0 / np.pi
+
+
+def around_home(tree: Tree, size: float) -> tuple[tuple[str, ...], np.ndarray]:
+    own = list(tree.independent)
+    rng = np.random.default_rng(2)
+    return tuple(tree.coordinates[k] for k in own), closed_home(tree)[own] + size * rng.uniform(
+        -1.0, 1.0, (80, len(own))
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (np.diag([DEGREES] * 3), "q1, q2, q4 in degrees, not radians"),
+        (np.diag([1.0, DEGREES, 1.0]), "q2 in degrees, not radians"),
+        (np.array([[1.0, 0, 0], [0, 0, 1], [0, 1, 0]]), "q2 and q4 swapped"),
+        (np.diag([1.0, 1.0, -1.0]), "q4 with the other sign"),
+    ],
+)
+def test_the_mistake_is_among_what_is_named(change: np.ndarray, words: str) -> None:
+    given, q = around_home(palletizer(), 0.2)
+    assert words in readings_in_reach(palletizer(), given, q @ change.T)
+
+
+def test_lengths_in_millimetres() -> None:
+    given, q = around_home(hexapod(), 0.01)
+    scaled = q.copy()
+    scaled[:, 2] *= 1e3
+    assert readings_in_reach(hexapod(), given, scaled) == ["l3 in mm, not m"]
+
+
+def test_nothing_simple_helps() -> None:
+    """The platform metres away, where arms and rods of 0.9 m in all cannot follow."""
+    assert readings_in_reach(delta(), ("x", "y", "z"), np.tile([5.0, 5.0, -5.0], (10, 1))) == []
+
+
+def test_rates_follow_too() -> None:
+    tree = palletizer()
+    given, q = around_home(tree, 0.2)
+    whole = closed_or_none(tree, given, Motion(np.arange(80.0), q, np.ones_like(q), 0.0 * q))
+    assert whole is not None
+    # A parallelogram: the forearm keeps its direction while the upper arm swings, q3 = q4 − q2 but for a constant.
+    assert np.ptp(whole.q[:, 2] - (whole.q[:, 3] - whole.q[:, 1])) < 1e-9
+    assert np.abs(whole.qd[:, 2]).max() < 1e-9 and np.allclose(whole.qd[:, 0], 1.0)
+    still = np.zeros((1, 3))
+    assert (
+        closed_or_none(delta(), ("x", "y", "z"), Motion(np.zeros(1), np.array([[0.0, 0.0, -2.0]]), still, still))
+        is None
+    )
