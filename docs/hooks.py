@@ -27,7 +27,7 @@ from model_keys import model_page
 log = logging.getLogger("mkdocs.hooks.veridyn")
 NAME = re.compile(r"`(veridyn(?:\.\w+)+)`")
 PACKAGE = Path(__file__).parent.parent / "src" / "veridyn"
-ROOMS = (
+FLOORS = (
     "model",
     "mechanics",
     "signals",
@@ -45,6 +45,12 @@ ROOMS = (
     "progress",
     "errors",
 )
+# Each room, and behind it the rooms inside it: "mechanics", "mechanics.loops", …
+ROOMS = [
+    name
+    for room in FLOORS
+    for name in (room, *(f"{room}.{p.parent.name}" for p in sorted((PACKAGE / room).glob("*/__init__.py"))))
+]
 
 
 STUDY = """# The study file
@@ -77,7 +83,7 @@ def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
             continue
         lines.append(f"| [`veridyn.{room}`]({room}.md) | {_purpose(room)} |")
         content = [f"# veridyn.{room}", ""]
-        if (PACKAGE / room).is_dir():
+        if _place(room).is_dir():
             content += [_purpose(room), ""]
         content += [f"::: {name}\n" for name in modules]
         files.append(File.generated(config, f"reference/{room}.md", content="\n".join(content)))
@@ -98,7 +104,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 def _exists(parts: list[str]) -> bool:
     """True when the parts are a room, a module in it, or something that module defines."""
     place = PACKAGE
-    if (place / parts[0]).is_dir():
+    while parts and (place / parts[0]).is_dir():
         place, parts = place / parts[0], parts[1:]
     if not parts:
         return True
@@ -112,16 +118,20 @@ def _exists(parts: list[str]) -> bool:
     return len(parts) == 1 or parts[1] in names
 
 
+def _place(room: str) -> Path:
+    return PACKAGE.joinpath(*room.split("."))
+
+
 def _modules(room: str) -> list[str]:
-    if (PACKAGE / f"{room}.py").exists():
+    if _place(room).with_suffix(".py").exists():
         return [f"veridyn.{room}"]
-    public = sorted(p for p in (PACKAGE / room).glob("*.py") if not p.stem.startswith("_"))
+    public = sorted(p for p in _place(room).glob("*.py") if not p.stem.startswith("_"))
     return [f"veridyn.{room}.{p.stem}" for p in public]
 
 
 def _purpose(room: str) -> str:
     """The first sentence of the room's docstring."""
-    path = PACKAGE / f"{room}.py"
-    source = path if path.exists() else PACKAGE / room / "__init__.py"
+    path = _place(room).with_suffix(".py")
+    source = path if path.exists() else _place(room) / "__init__.py"
     docstring = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
     return docstring.split("\n\n")[0].replace("\n", " ")

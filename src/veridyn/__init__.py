@@ -19,6 +19,7 @@ _HOMES = {
         "IdentificationError",
         "IdentificationWarning",
         "ModelError",
+        "ModelWarning",
         "SimulationError",
         "VeridynError",
     ),
@@ -61,7 +62,7 @@ _HOMES = {
     "veridyn.mechanics.engine": ("Buffer",),
     "veridyn.mechanics.integrate": ("BaseState", "Inputs", "Method", "integrate"),
     "veridyn.signals.butterworth": ("Butterworth", "zero_phase"),
-    "veridyn.signals.motion": ("Signals", "motion"),
+    "veridyn.signals.motion": ("Signals",),
     "veridyn.signals.base_motion": ("moved_to_base", "pose_at", "smoothed_pose"),
     "veridyn.signals.markers": ("fit_markers", "marker_cluster"),
     "veridyn.signals.mend": ("Mending", "mended"),
@@ -69,10 +70,11 @@ _HOMES = {
     "veridyn.signals.resample": ("resample",),
     "veridyn.signals.frequency": ("averaged",),
     "veridyn.signals.periodic_filters": ("dft_filter", "fourier_fit"),
+    "veridyn.signals.sampled": ("SampledTrajectory",),
     "veridyn.signals.splines": ("SplineTrajectory",),
     "veridyn.signals.trajectory": ("FourierTrajectory", "JointLimits"),
     "veridyn.simulate.imperfection": ("Sensor", "Sensors"),
-    "veridyn.simulate.manoeuvre": ("Driven", "Tracking"),
+    "veridyn.simulate.manoeuvre": ("Driven", "Prescribed", "Tracking"),
     "veridyn.identify.base": ("base_parameters",),
     "veridyn.identify.essential": ("essential",),
     "veridyn.identify.excitation.design": ("design_excitation",),
@@ -87,6 +89,7 @@ _HOMES = {
     "veridyn.identify.observation": ("Sampling", "observation"),
     "veridyn.identify.estimators.prior": ("Prior",),
     "veridyn.identify.encoders": ("encoder_offsets",),
+    "veridyn.identify.logged": ("motion",),
     "veridyn.identify.laboratory": ("Trial", "diagnose"),
     "veridyn.identify.selection": ("remedies", "select_motions"),
     "veridyn.identify.result": ("Acceptance", "Fit"),
@@ -101,12 +104,13 @@ _HOMES = {
     "veridyn.model.instrument": ("Instrument",),
     "veridyn.model.natural": ("Marker", "Mechanism"),
     "veridyn.files.natural": ("load_mechanism",),
-    "veridyn.observe.mechanism": ("Unsure",),
+    "veridyn.observe.unsure": ("Unsure",),
     "veridyn.observe.observer": ("Observer",),
     "veridyn.observe.virtual": ("Virtual",),
     "veridyn.files.archive": ("load", "save"),
     "veridyn.files.native": ("load_model", "save_model"),
     "veridyn.files.table": ("load_log", "save_log"),
+    "veridyn.files.geodesy": ("GeoOrigin", "enu_of", "geodetic_of", "local_position"),
     "veridyn.files.osim": ("load_osim", "load_storage"),
     "veridyn.files.urdf": ("load_urdf", "urdf_limits"),
     "veridyn.files.urdf_write": ("save_urdf",),
@@ -141,10 +145,15 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.errors import IdentificationError as IdentificationError
     from veridyn.errors import IdentificationWarning as IdentificationWarning
     from veridyn.errors import ModelError as ModelError
+    from veridyn.errors import ModelWarning as ModelWarning
     from veridyn.errors import SimulationError as SimulationError
     from veridyn.errors import VeridynError as VeridynError
     from veridyn.files.archive import load as load
     from veridyn.files.archive import save as save
+    from veridyn.files.geodesy import GeoOrigin as GeoOrigin
+    from veridyn.files.geodesy import enu_of as enu_of
+    from veridyn.files.geodesy import geodetic_of as geodetic_of
+    from veridyn.files.geodesy import local_position as local_position
     from veridyn.files.native import load_model as load_model
     from veridyn.files.native import save_model as save_model
     from veridyn.files.natural import load_mechanism as load_mechanism
@@ -178,6 +187,7 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.identify.explain import explain as explain
     from veridyn.identify.laboratory import Trial as Trial
     from veridyn.identify.laboratory import diagnose as diagnose
+    from veridyn.identify.logged import motion as motion
     from veridyn.identify.observation import Sampling as Sampling
     from veridyn.identify.observation import observation as observation
     from veridyn.identify.payload import carrying as carrying
@@ -243,9 +253,9 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.model.tree import Tree as Tree
     from veridyn.model.virtual_base import on_six_joints as on_six_joints
     from veridyn.model.weld import welded as welded
-    from veridyn.observe.mechanism import Unsure as Unsure
     from veridyn.observe.observer import Observer as Observer
     from veridyn.observe.observer import observe as observe
+    from veridyn.observe.unsure import Unsure as Unsure
     from veridyn.observe.virtual import Virtual as Virtual
     from veridyn.signals.base_motion import moved_to_base as moved_to_base
     from veridyn.signals.base_motion import pose_at as pose_at
@@ -258,17 +268,18 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.signals.mend import Mending as Mending
     from veridyn.signals.mend import mended as mended
     from veridyn.signals.motion import Signals as Signals
-    from veridyn.signals.motion import motion as motion
     from veridyn.signals.periodic_filters import dft_filter as dft_filter
     from veridyn.signals.periodic_filters import fourier_fit as fourier_fit
     from veridyn.signals.quality import inspect as inspect
     from veridyn.signals.resample import resample as resample
+    from veridyn.signals.sampled import SampledTrajectory as SampledTrajectory
     from veridyn.signals.splines import SplineTrajectory as SplineTrajectory
     from veridyn.signals.trajectory import FourierTrajectory as FourierTrajectory
     from veridyn.signals.trajectory import JointLimits as JointLimits
     from veridyn.simulate.imperfection import Sensor as Sensor
     from veridyn.simulate.imperfection import Sensors as Sensors
     from veridyn.simulate.manoeuvre import Driven as Driven
+    from veridyn.simulate.manoeuvre import Prescribed as Prescribed
     from veridyn.simulate.manoeuvre import Tracking as Tracking
     from veridyn.simulate.simulator import simulate as simulate
     from veridyn.spatial.inertia import from_centre as from_centre

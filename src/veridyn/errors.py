@@ -87,6 +87,10 @@ class VeridynWarning(UserWarning):
     """Base of all warnings; the result stands, and the user should know this about it."""
 
 
+class ModelWarning(VeridynWarning):
+    """Something about a machine's description that was handled, or that limits what follows."""
+
+
 class DataWarning(VeridynWarning):
     """Something about a measurement that was handled, or that limits what follows."""
 

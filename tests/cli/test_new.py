@@ -25,3 +25,26 @@ def test_a_log_that_is_not_there(tmp_path: Path) -> None:
     )
     assert done.exit_code == 2 and "does not exist" in done.stderr
     assert not (tmp_path / "n.yaml").exists()
+
+
+def test_a_mechanism_gets_a_study_to_observe_it_by(tmp_path: Path) -> None:
+    """From nothing at all: mechanism and log come with veridyn."""
+    study = tmp_path / "study.yaml"
+    done = CliRunner().invoke(app, ["new", "veridyn:crane.yaml", "veridyn:crane.csv", "--out", str(study)])
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith(f"{study} (10 guesses")
+    read = load_study(study, "observe").study
+    assert (read.mechanism, read.log.file) == ("veridyn:crane.yaml", "veridyn:crane.csv")
+
+
+def test_bad_files_for_an_observer(tmp_path: Path) -> None:
+    out = ["--out", str(tmp_path / "n.yaml")]
+    for args, words in (
+        (["veridyn:crane.yaml", "veridyn:crane.csv", "veridyn:crane.csv"], "an observer reads one log"),
+        (["veridyn:kran.yaml", "veridyn:crane.csv"], "veridyn brings no file 'kran.yaml'"),
+        (["veridyn:crane.yaml", "veridyn:kran.csv"], "veridyn brings no file 'kran.csv'"),
+        (["veridyn:crane.yaml", str(tmp_path / "none.csv")], "does not exist"),
+    ):
+        done = CliRunner().invoke(app, ["new", *args, *out])
+        assert done.exit_code == 2 and words in done.stderr, done.output
+        assert not (tmp_path / "n.yaml").exists()

@@ -5,12 +5,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from studies.crane_log import EXAMPLE, crane_log, written
+from studies.crane_log import EXAMPLE, TEXT, crane_log, written
 from veridyn.cli.app import app
 from veridyn.files.table import load_log
 from veridyn.studies.config.study import load_study
-
-TEXT = EXAMPLE.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +80,14 @@ def test_bad_input_is_answered_with_code_2(tmp_path: Path, old: str, new: str, w
     found = CliRunner().invoke(app, ["observe", str(study), "--out", str(tmp_path / "out")])
     assert found.exit_code == 2 and words in found.output
     assert not list((tmp_path / "out").glob("*"))
+
+
+def test_the_example_runs_from_any_folder(tmp_path: Path) -> None:
+    """The one file, alone in a folder: mechanism and log come with veridyn."""
+    (tmp_path / "crane.yaml").write_text(EXAMPLE.read_text(encoding="utf-8"), encoding="utf-8")
+    found = CliRunner().invoke(app, ["observe", str(tmp_path / "crane.yaml")])
+    assert found.exit_code == 0, found.output
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["crane.yaml", "runs"]
 
 
 def test_show_and_help(folder: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -13,7 +15,8 @@ from veridyn.mechanics.natural.minimal import minimal, start_of
 from veridyn.mechanics.natural.position import position
 from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.system import system_of
-from veridyn.observe.observer import observe_with
+from veridyn.observe.consistency import pooled
+from veridyn.observe.observer import KINDS, measurements_of, observe_with, tuned
 
 JOINTS = {  # body: parent, a place on its axis and the axis, in the reference pose; the wrist is two of them
     "lower_a": ("universe", "OA", (0.0, 0.0, 1.0)),
@@ -156,22 +159,33 @@ def test_the_crane_accelerates_as_its_equations_say() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "filters"),
-    [("spatial", ("ekf", "ukf", "smoother", "error_ekf_force")), ("crane", ("ekf", "ukf", "smoother"))],
-)
-def test_filters_know_their_errors_on_twenty_seeds(name: str, filters: tuple[str, ...]) -> None:
-    """NEES inside its own 95 % band on at least 18 of 20 logs; smoother and the thesis' integrator (no stiffness) are printed."""
+@pytest.mark.parametrize("name", ["spatial", "crane"])
+def test_filters_know_their_errors_on_twenty_seeds(name: str) -> None:
+    """NEES inside its own 95 % band on at least 18 of 20 logs, and over all of them together; every filter, with `pytest -s`.
+
+    Two are not asked: the errorEKF takes forces as known that are not (its white acceleration is the most likely one on another log), and
+    the linear filter is for machines that move little, so not for the arms.
+    """
     machine, walk = (system_of(spatial()), SPATIAL) if name == "spatial" else (system_of(crane()), CRANE)
     logs = [walked(machine, walk, np.random.default_rng([11, k])) for k in range(20)]
-    for kind in filters:
-        judged = [observe_with(walk.settings(kind), machine, log).nees(motion.q, motion.qd, 10) for motion, log in logs]
-        inside = np.mean([j.consistent for j in judged])
+    not_asked = ("error_ekf", "linear") if name == "spatial" else ("error_ekf",)
+    failed = []
+    print(f"\n{name:<18} NEES   inside  band of one log   band of all 20   NIS")
+    for kind in KINDS:
+        how = walk.settings(kind)
+        if kind == "error_ekf":
+            other = measurements_of(
+                how.system(machine, walk.unsure)[0], walked(machine, walk, np.random.default_rng([7, 0]))[1]
+            )
+            how = replace(how, unsure=tuned(how, machine, [other])[0])
+        seen = [observe_with(how, machine, log) for _, log in logs]
+        judged = [o.nees(motion.q, motion.qd, 10) for o, (motion, _) in zip(seen, logs)]
+        inside, together = np.mean([j.consistent for j in judged]), pooled(judged)
+        low, high = np.mean([j.band for j in judged], axis=0)
         print(
-            f"\n{name} {kind}: NEES {np.mean([j.mean for j in judged]):.3f} per state, inside its band on {100 * inside:.0f} % of 20 logs"
+            f"{kind:<18}{together.mean:5.3f} {100 * inside:6.0f} %  {low:5.2f} to {high:5.2f}    {together.band[0]:5.3f} to "
+            f"{together.band[1]:5.3f}   {np.mean([o.nis(10).mean for o in seen]):5.3f}"
         )
-        if kind in (
-            "ekf",
-            "ukf",
-        ):  # the band of a smoother's mean is not known here; the filter's own is too narrow for it
-            assert inside >= 0.9
+        if kind not in not_asked and not (inside >= 0.9 and together.consistent):
+            failed.append(kind)
+    assert not failed

@@ -9,7 +9,18 @@ import pytest
 
 from strangers.natural_mechanisms import fourbar, random_mechanism
 from veridyn.errors import ModelError
-from veridyn.model.natural import Mechanism, Point, RigidBody, UnitVector, uniform_bar
+from veridyn.model.natural import (
+    Angle,
+    Distance,
+    Drive,
+    Force,
+    Mechanism,
+    Point,
+    RigidBody,
+    Torque,
+    UnitVector,
+    uniform_bar,
+)
 
 
 def test_coordinates_are_points_then_vectors_then_added() -> None:
@@ -47,3 +58,25 @@ def test_travels_to_another_process(dim: int) -> None:
     assert again.coordinates == mechanism.coordinates
     assert [(j.name, j.kind, j.a, j.b) for j in again.joints] == [(j.name, j.kind, j.a, j.b) for j in mechanism.joints]
     assert again.bodies[0].points == mechanism.bodies[0].points
+
+
+def test_units_of_coordinates_and_of_what_acts_on_them() -> None:
+    mechanism = Mechanism.build(
+        [Point("O", (0, 0, 0), fixed=True), Point("P", (1, 0, 0))],
+        [
+            RigidBody(
+                "b", {"O": (0, 0, 0), "P": (1, 0, 0)}, {"u": (0, 0, 1)}, mass=1.0, centre=(0, 0, 0), inertia=np.eye(3)
+            )
+        ],
+        vectors=[UnitVector("u", (0, 0, 1))],
+        added=[Distance("way", "O", "P"), Angle("turn", ("O", "P"), (1, 0, 0), (0, 1, 0))],
+        loads=[
+            Drive("push", "way"),
+            Drive("twist", "turn"),
+            Force("wind", "P", (1, 0, 0)),
+            Torque("wrench", "b", (0, 0, 1)),
+        ],
+    )
+    assert [mechanism.unit_of(c) for c in ("P.x", "u.y", "way", "turn")] == ["m", "1", "m", "rad"]
+    found = [mechanism.force_unit(c) for c in ("push", "twist", "wind", "wrench", "way", "turn")]
+    assert found == ["N", "N*m", "N", "N*m", "N", "N*m"]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from veridyn.errors import ModelError
+from veridyn.model.instrument import Instrument
 from veridyn.model.natural import (
     Angle,
     Damper,
@@ -50,6 +51,10 @@ def marker(*axis: float, side: tuple[float, ...] = ()) -> Marker:
 
 
 FAULTS = [
+    (
+        lambda: build(sensors=[Instrument("gyro", "gyroscope", "bar", 0.1, turns=True)]),
+        r"(?s)sensor 'gyro': only an angle is read modulo a full turn.*found kind gyroscope",
+    ),
     (lambda: build(points=[Point("A", (0, 0, 0, 0))]), "neither in the plane nor in space"),
     (lambda: Mechanism.build([], []), "neither in the plane nor in space"),
     (lambda: build(points=[Point("A", (0, 0)), Point("P", (1, 0, 0))]), r"(?s)point 'P'.*Expected 2 finite numbers"),

@@ -12,6 +12,7 @@ from veridyn.observe.linear import Kalman, Linear
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.result import Belief
 from veridyn.observe.run import run
+from veridyn.observe.smoother import smooth
 
 WALK = Linear(("x",), ("y",), [[1.0]], [[1.0]], [0.01], [1.0])  # forgets in about ten steps
 
@@ -58,6 +59,27 @@ def test_independent_samples_are_counted_as_a_brute_force_covariance_counts_them
     blocks = np.einsum("jab,jbkc,kdc->jakd", Z, C.reshape(N, n, N, n), Z)
     variance = 2 * (blocks**2).sum()  # of the sum of all NEES
     assert nees(e, truth).independent == pytest.approx(2 * (n * N) ** 2 / variance, rel=1e-3)
+
+
+def test_independent_samples_of_a_smoother_are_those_of_least_squares_over_the_whole_log():
+    """cov(e_j, e_k) of all pairs is the inverse information matrix of the log; nothing in it knows of gains."""
+    case = textbook.oscillator()
+    truth, y = case.simulate(60, np.random.default_rng(6))
+    s = smooth(run(Kalman(), system_of(Kalman, case), log_of(case, y), start_of(case)))
+    for skip, states in ((0, None), (7, ["s0", "s1"])):
+        C = textbook.whole_log(case, y)[1][skip:, :, skip:][:, : len(states or "abc"), :, : len(states or "abc")]
+        N, n = C.shape[:2]
+        Z = np.linalg.inv(np.linalg.cholesky(C[np.arange(N), :, np.arange(N)]))
+        variance = 2 * (np.einsum("jab,jbkc,kdc->jakd", Z, C, Z) ** 2).sum()
+        found = nees(s, truth, skip=skip, states=states)
+        assert found.independent == pytest.approx(2 * (n * N) ** 2 / variance, rel=1e-3)
+        assert found.values.shape == (N,)
+
+
+def test_the_band_of_a_smoothers_mean_holds_its_share_of_runs(many):
+    smoothed = [nees(smooth(e), x) for x, e in many]
+    assert np.mean([c.consistent for c in smoothed]) == pytest.approx(0.95, abs=4 * np.sqrt(0.05 * 0.95 / 100))
+    assert np.var([c.mean for c in smoothed]) == pytest.approx(2 / smoothed[0].independent, rel=0.5)
 
 
 def test_pooled_runs_are_judged_at_every_sample(many):

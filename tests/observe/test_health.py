@@ -1,4 +1,4 @@
-"""Episodes of sensors that fail, and repeats counted while a program runs."""
+"""Episodes of sensors that fail, and repeats and silence noticed while a program runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from observe import textbook
 from observe.builders import log_of, start_of, system_of
 from veridyn.errors import DataError
 from veridyn.observe.ekf import EKF
-from veridyn.observe.health import Repeats, episodes
+from veridyn.observe.health import Repeats, Silence, episodes
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.run import run
 
@@ -44,3 +44,13 @@ def test_repeats_are_counted_reading_by_reading() -> None:
     assert watch.flags(np.array([2.0, 9.0]), used).tolist() == [0, 0]
     with pytest.raises(DataError, match="number of repeats"):
         Repeats(1, 0)
+
+
+def test_silence_is_three_pauses_of_the_outputs_own_clock() -> None:
+    """A fast output and one that speaks every fifth time; both fall silent after 20, and the first is back at 40."""
+    watch, silent = Silence(2), {}
+    for k in range(60):
+        heard = np.array([k <= 20 or k >= 40, k % 5 == 0 and k <= 20])
+        silent[k] = watch.since(0.1 * k, np.where(heard, Status.USED, Status.MISSING).astype(np.int8)).tolist()
+    assert [k for k, s in silent.items() if s[0]] == list(range(24, 40))
+    assert [k for k, s in silent.items() if s[1]] == list(range(36, 60))

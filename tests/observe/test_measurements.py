@@ -64,6 +64,14 @@ def test_frozen_looks_backwards_only():
         frozen(v, 0)
 
 
+def test_a_slow_sensor_that_hangs_is_found_between_the_readings_of_others():
+    """On the union of all clocks a slow sensor has gaps, and they are no change of its reading."""
+    slow = np.full(9, np.nan)
+    slow[::2] = [1.0, 2.0, 2.0, 2.0, np.inf]
+    assert np.flatnonzero(frozen(slow, 2)).tolist() == [6]
+    assert np.flatnonzero(frozen(np.column_stack([np.arange(9.0), slow]), 1)[:, 1]).tolist() == [4, 6]
+
+
 def test_bad_tables_are_refused_with_all_their_faults():
     with pytest.raises(DataError, match=r"measurements.values: wrong shape(.|\n)*\(5, 2\), found \(5, 3\)"):
         Measurements(T, np.zeros((5, 3)), ("a", "b"))

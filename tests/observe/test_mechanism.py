@@ -14,7 +14,8 @@ from veridyn.mechanics.natural.system import system_of
 from veridyn.model.instrument import Instrument
 from veridyn.model.natural import Marker
 from veridyn.observe.jacobian import check_jacobian
-from veridyn.observe.mechanism import Unsure, mechanism_system
+from veridyn.observe.mechanism_setup import mechanism_system
+from veridyn.observe.unsure import Unsure
 
 ENCODER = Instrument("encoder", "coordinate", "phi", 0.02)
 IMU = Marker("rod", (4.0, 0.5))
@@ -90,6 +91,20 @@ def test_the_thesis_integrator_and_its_noise() -> None:
     assert F[:2, :2] == pytest.approx(np.array([[1.0, 0.01], [0.0, 1.0]]))  # (54)
     Q = system.noise(x, NO, 0.0, 0.01)
     assert Q[:2, :2] == pytest.approx(np.array([[0.02 + 1e-6, 1.5e-4], [1.5e-4, 0.03]]))
+
+
+def test_the_forward_error_model_is_the_derivative_of_the_step_to_first_order() -> None:
+    """Against the exact F, which central differences confirm: its error falls with Δt², that of the integrator with Δt."""
+    gaps = []
+    for dt in (4e-3, 2e-3):
+        F = {}
+        for model in ("exact", "forward", "integrator"):
+            system, q, qd = four(error_model=model, rates={"phi": 3.0})
+            F[model] = system.move_and_jacobian(system.belief(q, qd).x, NO, 0.0, dt)[1]
+        gaps.append([np.abs(F["exact"] - F[m]).max() for m in ("forward", "integrator")])
+    (forward, integrator), (finer, coarse) = gaps
+    assert forward / finer == pytest.approx(4.0, rel=0.1)
+    assert integrator / coarse == pytest.approx(2.0, rel=0.1) and coarse > 20.0 * finer
 
 
 def test_noise_of_walking_forces_is_a_covariance_and_adds_up_over_steps() -> None:

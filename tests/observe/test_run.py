@@ -10,7 +10,8 @@ from veridyn.observe.ekf import EKF
 from veridyn.observe.linear import Kalman, Linear, from_rates
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.result import Belief
-from veridyn.observe.run import run
+from veridyn.observe.run import in_order, run
+from veridyn.observe.smoother import smooth
 from veridyn.observe.system import Discrete
 
 
@@ -93,3 +94,21 @@ def test_rewinding_two_late_readings_of_one_stamp_keeps_their_correlation():
     on_time = run(EKF(), system_of(EKF, case), log_of(case, y), start_of(case))
     assert np.abs(e.x[8:] - on_time.x[8:]).max() < 1e-10 and (e.status == Status.USED).all()
     assert e.dof[4] == 2 and e.nis[4] == pytest.approx(on_time.nis[4])
+
+
+@pytest.mark.parametrize("horizon", [np.inf, 0.25, 0.05])
+def test_what_a_rewinding_filter_knows_in_the_end_is_one_chain_that_can_be_smoothed(horizon):
+    """The chain ends where the replay ends, reports the same readings as late, and its smoothed states are the least-squares solution."""
+    case = textbook.oscillator()
+    rng = np.random.default_rng(3)
+    _, y = case.simulate(50, rng)
+    arrival = case.step * np.arange(50)[:, None] + np.where(rng.random((50, 2)) < 0.4, rng.uniform(0, 0.6, (50, 2)), 0)
+    log, how = log_of(case, y, arrival=arrival), EKF(late="rewind", horizon=horizon)
+    replay = run(how, system_of(EKF, case), log, start_of(case))
+    chain = run(how, system_of(EKF, case), in_order(how, log), start_of(case))
+    assert replay.replayed and not chain.replayed
+    assert np.array_equal(chain.status, replay.status) and (chain.status == Status.LATE).any()
+    assert np.abs(chain.x[-1] - replay.x[-1]).max() < 1e-9 and np.abs(chain.P[-1] - replay.P[-1]).max() < 1e-9
+    x, _ = textbook.whole_log(case, y, chain.status == Status.USED)
+    assert np.abs(smooth(chain).x - x).max() < 1e-9
+    assert in_order(EKF(), log) is log

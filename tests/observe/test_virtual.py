@@ -7,20 +7,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from strangers.natural_mechanisms import fourbar
-from veridyn.errors import DataError
+from strangers.natural_mechanisms import fourbar, rotation, turning_fourbar
+from veridyn.errors import DataError, ModelWarning
 from veridyn.machines.spatial import crane, spatial
 from veridyn.model.instrument import Instrument
-from veridyn.model.natural import Angle, Joint, Marker, Mechanism, Point, RigidBody, Spring
+from veridyn.model.natural import Angle, Drive, Joint, Marker, Mechanism, Point, RigidBody, Spring, Torque
 from veridyn.observe.jacobian import check_jacobian
-from veridyn.observe.mechanism import MechanismSystem, Unsure, mechanism_system
+from veridyn.observe.mechanism import MechanismSystem
+from veridyn.observe.mechanism_setup import mechanism_system
+from veridyn.observe.unsure import Unsure
 from veridyn.observe.virtual import Quantity, Virtual
 
 NO = np.zeros(0)
 
 
 def value(system: MechanismSystem, x: np.ndarray, wanted: Virtual) -> np.ndarray:
-    return Quantity(system, wanted).at(x, system.instant(x, NO))[0]
+    return Quantity(system, wanted).at(x, system.instant(x, NO), NO)[0]
 
 
 def four() -> tuple[MechanismSystem, np.ndarray]:
@@ -42,16 +44,17 @@ def test_every_derivative() -> None:
     _check(system, x, wanted)
     given = {"shoulder": 0.7, "elbow": -1.3, "base_b": 0.1}, {"shoulder": 0.5, "elbow": -0.4, "base_b": 0.3}
     system, q, qd = mechanism_system(spatial(), Unsure(force=1.0), start=given[0], rates=given[1])
-    _check(
-        system, system.belief(q, qd).x, [Virtual("wrist", "reaction", "wrist"), Virtual("s", "spring", "elbow_spring")]
-    )
+    wanted = [Virtual("wrist", "reaction", "wrist"), Virtual("s", "spring", "elbow_spring")]
+    wanted += [Virtual(p, "reaction", (b, p)) for b, p in (("upper_a", "PA"), ("lower_b", "OB"), ("rod", "TB"))]
+    _check(system, system.belief(q, qd).x, wanted)
+    assert Quantity(system, wanted[0]).units == ("N",) * 3 + ("N*m",) * 3
 
 
 def test_the_unit_of_a_spring_is_that_of_what_it_is_on() -> None:
     turning = mechanism_system(spatial(), Unsure(force=1.0))[0]
     sliding = mechanism_system(crane(), Unsure(force=1.0))[0]
-    assert Quantity(turning, Virtual("s", "spring", "elbow_spring")).unit == "N*m"
-    assert Quantity(sliding, Virtual("s", "spring", "rail_friction")).unit == "N"
+    assert Quantity(turning, Virtual("s", "spring", "elbow_spring")).units == ("N*m",)
+    assert Quantity(sliding, Virtual("s", "spring", "rail_friction")).units == ("N",)
 
 
 def _check(system: MechanismSystem, x: np.ndarray, wanted: list[Virtual]) -> None:
@@ -61,7 +64,7 @@ def _check(system: MechanismSystem, x: np.ndarray, wanted: list[Virtual]) -> Non
 
         def at(d, quantity=quantity):
             moved = system.add(x, d)
-            return quantity.at(moved, system.instant(moved, NO))
+            return quantity.at(moved, system.instant(moved, NO), NO)
 
         found = check_jacobian(
             lambda d, at=at: at(d)[0], lambda d, at=at: at(d)[1], np.zeros(size), scales=np.full(size, 0.02)
@@ -94,10 +97,89 @@ def test_a_pendulum_on_a_joint_pulls_with_m_g_cos_and_m_l_omega_squared() -> Non
     system, q, qd = mechanism_system(machine, Unsure(force=1.0), start={"theta": 0.4}, rates={"theta": 2.0})
     x = system.belief(q, qd).x
     pull = value(system, x, Virtual("rope", "reaction", "rope"))
-    inwards = -np.array([np.sin(0.4), -np.cos(0.4)])
     # the spring carries 5 N of it
-    assert pull == pytest.approx((2.0 * (9.81 * np.cos(0.4) + 1.5 * 4.0) - 5.0) * inwards, abs=1e-9)
+    assert pull == pytest.approx([2.0 * (9.81 * np.cos(0.4) + 1.5 * 4.0) - 5.0], abs=1e-9)
     assert value(system, x, Virtual("s", "spring", "spring")) == pytest.approx([10.0 * 0.5])
+
+
+def test_the_crane_carries_its_load() -> None:
+    """Newton's law for rope and load, for all three, and for the trolley, on which the motor and the friction of its rail act."""
+    system, q, qd = mechanism_system(
+        crane(), Unsure(force=1.0), unknown=("motor",), start={"swing": 0.3}, rates={"x": 0.5, "swing": -0.4}
+    )
+    x = system.belief(q, qd, u=np.array([150.0])).x
+
+    def acceleration(on) -> np.ndarray:
+        return value(system, x, Virtual("a", "acceleration", on))
+
+    g = np.array([0.0, -9.81])
+    load, rope = 250.0 * (acceleration("L") - g), 3.0 * (acceleration(Marker("rope", (3.0, 0.0))) - g)
+    trolley = 80.0 * (acceleration("T") - g)
+    assert value(system, x, Virtual("r", "reaction", ("load", "L"))) == pytest.approx(load, abs=1e-8)
+    assert value(system, x, Virtual("r", "reaction", ("rope", "L"))) == pytest.approx(-load, abs=1e-8)
+    assert value(system, x, Virtual("r", "reaction", ("rope", "T"))) == pytest.approx(load + rope, abs=1e-8)
+    rail = value(system, x, Virtual("r", "reaction", "rail"))
+    assert rail == pytest.approx([0.0, (load + rope + trolley)[1]], abs=1e-8)
+    pushed = value(system, x, Virtual("r", "reaction", ("trolley", "T"))) + rail + np.array([150.0 - 40.0 * 0.5, 0.0])
+    assert pushed == pytest.approx(trolley, abs=1e-8)
+    _check(system, x, [Virtual("r", "reaction", on) for on in (("rope", "L"), ("trolley", "T"), "rail")])
+
+
+def test_a_known_force_on_a_body_counts() -> None:
+    """A torque on a body that comes with the readings: its pins carry the rest."""
+    machine = replace(
+        fourbar(),
+        sensors=(Instrument("encoder", "coordinate", "phi", 0.02),),
+        loads=(Drive("motor", "phi", -10.0), Torque("twist", "rod", 0.0)),
+    )
+    system, q, qd = mechanism_system(machine, Unsure(force=1.0), inputs=("twist",), start={"phi": 0.8})
+    x = system.belief(q, qd).x
+    for twist in (0.0, 40.0):
+        u = np.array([twist])
+        at = system.instant(x, u)
+        pins = {p: Quantity(system, Virtual("r", "reaction", ("rod", p))).at(x, at, u)[0] for p in ("1", "2")}
+        y = {n: Quantity(system, Virtual("p", "position", n)).at(x, at, u)[0] for n in ("1", "2")}
+        middle = 0.5 * (y["1"] + y["2"])
+        way = y["2"] - y["1"]
+        alpha = (way[0] * (at.qdd[3] - at.qdd[1]) - way[1] * (at.qdd[2] - at.qdd[0])) / 64.0  # way × its acceleration
+        turned = sum((y[n] - middle)[0] * pins[n][1] - (y[n] - middle)[1] * pins[n][0] for n in pins)
+        assert turned + twist == pytest.approx(8.0 * 64.0 / 12.0 * alpha, abs=1e-8)
+
+
+@pytest.fixture(scope="module")
+def spatial_four() -> tuple[MechanismSystem, np.ndarray]:
+    machine = replace(turning_fourbar(), sensors=(Instrument("encoder", "coordinate", "phi", 0.02),))
+    with pytest.warns(ModelWarning, match="say nothing new"):
+        system, q, qd = mechanism_system(
+            machine, Unsure(force=1.0), independents=("phi",), start={"phi": 0.8}, rates={"phi": 2.0}
+        )
+    return system, system.belief(q, qd).x
+
+
+def test_what_redundant_constraints_leave_open_is_said(spatial_four) -> None:
+    """In the plane of the four-bar the forces are those of the planar machine; across it nothing determines them."""
+    system, x = spatial_four
+    flat, there = four()
+    for joint, on in (("A", ("crank", "A")), ("pin1", ("rod", "1")), ("pin2", ("rocker", "2")), ("B", ("rocker", "B"))):
+        with pytest.warns(ModelWarning, match=r"(?s)'r.z', 'r.moment.x', 'r.moment.y' in a way that no motion tells"):
+            made = Quantity(system, Virtual("r", "reaction", joint))
+        assert made.components == ("r.x", "r.y", "r.moment.z") and made.units == ("N", "N", "N*m")
+        y, G = made.at(x, system.instant(x, NO), NO)
+        there_y, there_G = Quantity(flat, Virtual("r", "reaction", on)).at(there, flat.instant(there, NO), NO)
+        assert y == pytest.approx([*there_y, 0.0], abs=1e-8)
+        assert G[:2] == pytest.approx(there_G, abs=1e-7)
+
+
+def test_a_reaction_that_nothing_determines_is_refused() -> None:
+    """Tilted, every component has a part across the plane."""
+    machine = replace(
+        turning_fourbar(rotation(np.random.default_rng(0), 3)),
+        sensors=(Instrument("encoder", "coordinate", "phi", 0.02),),
+    )
+    with pytest.warns(ModelWarning, match="say nothing new"):
+        system = mechanism_system(machine, Unsure(force=1.0), independents=("phi",))[0]
+    with pytest.raises(DataError, match=r"(?s)'r.x', 'r.y'.* no motion tells.*redundant constraints 'pin"):
+        Quantity(system, Virtual("r", "reaction", "pin1"))
 
 
 def test_what_is_refused() -> None:
@@ -106,11 +188,12 @@ def test_what_is_refused() -> None:
         (Virtual("p", "position", "7"), "there is no point '7'"),
         (Virtual("s", "spring", "coil"), "there is no spring or damper 'coil'"),
         (Virtual("r", "reaction", "hinge"), "there is no joint 'hinge'"),
-        (Virtual("r", "reaction", ("rod", "A")), "'A' is no moving point of it"),
+        (Virtual("r", "reaction", ("rod", "A")), "'A' is no point of it"),
+        (Virtual("r", "reaction", Marker("rod", (1.0, 0.0))), "this is no place"),
         (Virtual("t", "temperature", "1"), "there is no virtual sensor of kind 'temperature'"),
         (Virtual("a", "acceleration", ("rod", "1")), "this is no place"),
     ):
         with pytest.raises(DataError, match=message):
             Quantity(system, wanted)
     lifted = mechanism_system(crane(), Unsure(force=1.0))[0]
-    assert Quantity(lifted, Virtual("rope", "reaction", ("rope", "L"))).unit == "N"
+    assert Quantity(lifted, Virtual("rope", "reaction", ("rope", "L"))).units == ("N", "N")

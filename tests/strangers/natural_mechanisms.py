@@ -196,3 +196,70 @@ def rack_and_pinion() -> Mechanism:
         springs=[Spring("k", "x", 50.0, 0.1)],
         name="rack",
     )
+
+
+def turning_fourbar(tilt: Array | None = None) -> Mechanism:
+    """The four-bar of FACTS 6 in space, each bar a body with its own points and vectors, all four joints turning.
+
+    Twenty rows on eighteen freedoms, and it moves: three rows are redundant. `tilt` (3, 3) turns the whole machine with its gravity.
+    """
+    turn = np.eye(3) if tilt is None else tilt
+    lengths, masses = {"crank": 2.0, "rod": 8.0, "rocker": 5.0}, {"crank": 2.0, "rod": 8.0, "rocker": 5.0}
+    starts = {"crank": (0.0, 0.0), "rod": (1.0, 3.0**0.5), "rocker": (10.0, 0.0)}
+    p1 = np.array(starts["rod"])
+    away = np.array(starts["rocker"]) - p1  # pin 2 is on two circles, above
+    d = float(np.linalg.norm(away))
+    along = (8.0**2 - 5.0**2 + d**2) / (2.0 * d)
+    p2 = p1 + (along * away + np.sqrt(8.0**2 - along**2) * np.array([-away[1], away[0]])) / d
+    ends = {"crank": p1, "rod": p2, "rocker": p2}
+    points: list[Point] = [Point("O", (0.0, 0.0, 0.0), True)]
+    vectors: list[UnitVector] = []
+    bodies: list[RigidBody] = []
+    for name, L in lengths.items():
+        a = np.array(starts[name])
+        u = (ends[name] - a) / L
+        u, n = np.array([*u, 0.0]), np.array([-u[1], u[0], 0.0])
+        points.append(Point(f"{name}0", turn @ np.array([*a, 0.0])))
+        vectors += [UnitVector(f"{name}{k}", turn @ x) for k, x in (("u", u), ("n", n), ("k", np.array([0, 0, 1.0])))]
+        about = masses[name] * L**2 / 12.0
+        bodies.append(
+            RigidBody(
+                name,
+                {f"{name}0": (0, 0, 0)},
+                {f"{name}u": (1, 0, 0), f"{name}n": (0, 1, 0), f"{name}k": (0, 0, 1)},
+                masses[name],
+                (L / 2.0, 0, 0),
+                np.diag([0.0, about, about]),
+            )
+        )
+
+    def pin(name: str, a: Marker, b: Marker) -> Joint:
+        return Joint(name, "turning", a, b)
+
+    k = (0.0, 0.0, 1.0)
+    return Mechanism.build(
+        points,
+        bodies,
+        vectors=vectors,
+        joints=[
+            pin("A", Marker("ground", (0, 0, 0), turn @ np.array(k)), Marker("crank", (0, 0, 0), k)),
+            pin("pin1", Marker("crank", (2, 0, 0), k), Marker("rod", (0, 0, 0), k)),
+            pin("pin2", Marker("rod", (8, 0, 0), k), Marker("rocker", (5, 0, 0), k)),
+            pin(
+                "B", Marker("ground", turn @ np.array([10.0, 0, 0]), turn @ np.array(k)), Marker("rocker", (0, 0, 0), k)
+            ),
+        ],
+        added=[Angle("phi", "cranku", turn[:, 0], turn[:, 1])],
+        loads=[Drive("motor", "phi", -10.0)],
+        gravity=turn @ np.array([0.0, -9.806, 0.0]),
+        name="four-bar in space",
+    )
+
+
+def parallelogram() -> Mechanism:
+    """A double parallelogram: a coupler on three equal cranks moves, though a count of rows says that it is a structure."""
+    ground = [Point(k, (x, 0), True) for k, x in zip("ABC", (0.0, 1.0, 2.0), strict=True)]
+    moving = [Point(k, (x + 0.6, 0.8)) for k, x in zip("PQR", (0.0, 1.0, 2.0), strict=True)]
+    bars = [uniform_bar(f"crank{a}", a, p, 1.0, 1.0) for a, p in zip("ABC", "PQR", strict=True)]
+    coupler = RigidBody("coupler", {"P": (0, 0), "Q": (1, 0), "R": (2, 0)}, mass=1.0, centre=(1, 0), inertia=0.3)
+    return Mechanism.build([*ground, *moving], [*bars, coupler], gravity=(0, -9.81), name="parallelogram")

@@ -14,7 +14,10 @@ from veridyn.mechanics.natural.system import system_of
 REPOSITORY = Path(__file__).parents[2]
 EXAMPLE = REPOSITORY / "examples" / "studies" / "crane.yaml"
 MECHANISM = REPOSITORY / "src" / "veridyn" / "machines" / "crane.yaml"
+LOG = MECHANISM.with_name("crane.csv")
 SEED = 4
+# The example as a user has it who brings a log of his own.
+TEXT = EXAMPLE.read_text(encoding="utf-8").replace("veridyn:crane.csv", "crane.csv")
 
 
 @lru_cache(maxsize=8)
@@ -31,10 +34,8 @@ def table(rows: np.ndarray) -> str:
 
 
 def written(folder: Path, text: str | None = None, rows: np.ndarray | None = None) -> Path:
-    """The study in a folder with its log, and its mechanism named by its whole path."""
-    own = EXAMPLE.read_text(encoding="utf-8") if text is None else text
-    own = own.replace("../../src/veridyn/machines/crane.yaml", str(MECHANISM))
+    """The study in a folder with its log."""
     study = folder / "study.yaml"
-    study.write_text(own, encoding="utf-8")
+    study.write_text(TEXT if text is None else text, encoding="utf-8")
     (folder / "crane.csv").write_text(table(crane_log()[1] if rows is None else rows), encoding="utf-8")
     return study

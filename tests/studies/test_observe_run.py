@@ -2,20 +2,21 @@
 
 import csv
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from studies.crane_log import EXAMPLE, MECHANISM, crane_log, table, written
-from veridyn.errors import FileError
+from studies.crane_log import LOG, MECHANISM, TEXT, crane_log, table, written
+from veridyn.errors import FileError, ModelWarning
+from veridyn.files.natural import parse_mechanism
 from veridyn.files.table import load_log, save_log
+from veridyn.mechanics.natural.system import system_of
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.studies.config.study import load_study
 from veridyn.studies.observe_run import ObserveRun, observe_study
-
-TEXT = EXAMPLE.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def short(folder: Path, text: str = TEXT, samples: int = 60, change: Callable[[n
 
 
 def test_the_example_has_the_log_that_the_simulation_gives() -> None:
-    kept = np.loadtxt(EXAMPLE.with_name("crane.csv"), delimiter=",", skiprows=1)
+    kept = np.loadtxt(LOG, delimiter=",", skiprows=1)
     made = np.loadtxt(table(crane_log()[1]).splitlines(), delimiter=",", skiprows=1)
     assert kept == pytest.approx(made, abs=0.01)  # another processor may round otherwise
 
@@ -126,10 +127,25 @@ def test_a_sensor_that_hangs_is_not_used(tmp_path: Path) -> None:
     assert run.result("c", 0).validation["tilt"]["frozen"] == 17.0 and "repeats itself" in run.warnings[0]
 
 
+def test_a_left_out_constraint_that_opens_is_told(tmp_path: Path) -> None:
+    """A rope written twice says nothing new; one that is shorter than the other would be open all the time."""
+    own = MECHANISM.read_text(encoding="utf-8")
+    twice = own.replace("joints:", "joints:\n  tie: {kind: distance, a: T, b: L, length: 6}")
+    (tmp_path / "twice.yaml").write_text(twice, encoding="utf-8")
+    with pytest.warns(ModelWarning, match="'tie' .joint 'tie'."):
+        run = short(tmp_path, TEXT.replace("veridyn:crane.yaml", "twice.yaml"))
+    assert run.nis.mean == pytest.approx(short(tmp_path).nis.mean, rel=1e-9)
+    assert not any("left out" in w for w in run.warnings)
+    other = system_of(parse_mechanism(twice.replace("b: L, length: 6", "b: L, length: 5.9")))
+    object.__setattr__(run.observation.system.model.system, "whole", other)
+    opened = replace(run)  # looks again
+    assert any("left out as redundant ('tie') open by up to 1.19" in w for w in opened.warnings)
+
+
 def test_late_readings_are_used_dropped_or_taken_in_turn(tmp_path: Path) -> None:
     own = MECHANISM.read_text(encoding="utf-8").replace("bias_sigma: 0.02}", "bias_sigma: 0.02, delay: 0.04}")
     (tmp_path / "late.yaml").write_text(own, encoding="utf-8")
-    text = TEXT.replace("../../src/veridyn/machines/crane.yaml", "late.yaml")
+    text = TEXT.replace("veridyn:crane.yaml", "late.yaml")
     runs = {how: short(tmp_path, text.replace("gate: 0.9999", f"late: {how}")) for how in ("use", "drop", "rewind")}
     assert runs["use"].rejected["tilt"] == 0 and runs["drop"].rejected["tilt"] == 60
     assert runs["rewind"].observation.estimates.replayed and np.isfinite(runs["rewind"].figures["nis"])
@@ -183,7 +199,7 @@ def test_a_known_force_is_an_input(tmp_path: Path) -> None:
         ("mechanism:", "without: [tilt, travel]\nmechanism:", "no sensor is left"),
         ("unsure:", "unsure:\n  sensors: {imu: 1}", "'imu' is no sensor of 'crane'"),
         ("unsure:", "unsure:\n  sensors: {tilt: 0}", r"unsure.sensors.tilt \(line 19\): this is no deviation"),
-        ("file: crane.csv", "file: crane.csv\n  start: 50", "no samples lie between start and end"),
+        ("file: crane.csv", "file: crane.csv\n  start: 50", "fewer than two samples lie between start and end"),
     ],
 )
 def test_what_does_not_fit_is_told_by_name(tmp_path: Path, old: str, new: str, words: str) -> None:
@@ -213,3 +229,15 @@ def test_the_noise_of_a_sensor_may_be_another(tmp_path: Path) -> None:
     run = short(tmp_path, TEXT.replace("unsure:", "unsure:\n  sensors: {travel: 0.02}"))
     assert run.observation.system.R[0, 0] == pytest.approx(4e-4)
     assert run.nis.mean < 0.75 and any("too cautious" in w for w in run.warnings)
+
+
+def test_sensors_on_clocks_of_their_own_share_a_table(tmp_path: Path) -> None:
+    def slower(rows: np.ndarray) -> None:
+        rows[1::2, 2] = np.nan
+
+    told = short(tmp_path, change=slower)
+    assert told.rejected["tilt"] == 30
+    text = TEXT.replace("  time: time [s]\n", "  time: time [s]\n  empty: none\n")
+    none = short(tmp_path, text, change=slower)
+    assert none.rejected["tilt"] == 0 and none.result("c", 0).validation["tilt"]["missing"] == 30.0
+    assert np.array_equal(none.observation.reduced, told.observation.reduced)

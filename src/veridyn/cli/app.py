@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from veridyn import __version__
-from veridyn.cli import codegen, compare, demo, excite, identify, model, new, observe, schema
+from veridyn.cli import codegen, compare, demo, excite, identify, model, new, observe, schema, simulate, view
 from veridyn.errors import VeridynError
 
 BAD_INPUT = 2
@@ -39,8 +39,10 @@ app.command()(codegen.codegen)
 app.command()(identify.identify)
 app.command()(excite.excite)
 app.command()(observe.observe)
+app.command()(simulate.simulate)
 app.command()(new.new)
 app.command()(compare.compare)
+app.command()(view.view)
 app.command()(schema.schema)
 
 

@@ -9,7 +9,13 @@ import typer
 
 
 def new(
-    model: Annotated[Path, typer.Argument(help="A model file (YAML) or a URDF.", show_default=False)],
+    model: Annotated[
+        Path,
+        typer.Argument(
+            help="A model file or mechanism (YAML), or a URDF; veridyn:NAME is one that comes with veridyn.",
+            show_default=False,
+        ),
+    ],
     log: Annotated[
         list[Path], typer.Argument(help="A log, or the files that one log is spread over.", show_default=False)
     ],
@@ -17,25 +23,46 @@ def new(
         "study.yaml"
     ),
 ) -> None:
-    """Write a commented study file from a model and a log: columns matched to joints by name, guesses marked as guesses.
+    """Write a commented study file from a model and a log: columns matched by name to joints, or to the sensors of a mechanism, guesses
+    marked as guesses.
+
+    From a model it is a study to identify it by, from a mechanism in natural coordinates one to observe it by.
 
     \b
     Example:
       veridyn new robot.urdf run.csv --out robot-study.yaml
       veridyn identify robot-study.yaml
+      veridyn new veridyn:crane.yaml veridyn:crane.csv --out crane-study.yaml
+      veridyn observe crane-study.yaml
     """
     from veridyn.cli.bar import shown_progress
     from veridyn.cli.shown import print_warnings
     from veridyn.files.atomic import refuse_to_replace, write_atomic
-    from veridyn.files.native import load_model
     from veridyn.studies.result import collected_warnings
-    from veridyn.studies.template import template
 
     refuse_to_replace(out, False)
     warned: list[str] = []
     with collected_warnings(warned), shown_progress() as progress:
         progress("looking at the log", 0.0, None)
-        text = template(model, load_model(model), log, out)
+        text = _written(model, log, out)
     print_warnings(warned)
     guessed = sum("guessed" in line for line in text.splitlines()[1:])
     typer.echo(f"{write_atomic(out, text.encode())} ({guessed} guesses to look at)")
+
+
+def _written(model: Path, log: list[Path], out: Path) -> str:
+    """The study file that fits the kind of model."""
+    from veridyn.errors import Fault, FileError
+    from veridyn.files.native import load_model
+    from veridyn.files.natural import load_mechanism
+    from veridyn.machines.shipped import resolved
+    from veridyn.studies.observe_template import describes_mechanism, observe_template
+    from veridyn.studies.template import template
+
+    file, logs = resolved(model), [resolved(part) for part in log]
+    if not describes_mechanism(file):
+        return template(file, load_model(file), logs, out)
+    if len(logs) > 1:
+        fault = Fault("an observer reads one log.", "logs", "one file", ", ".join(f.name for f in logs))
+        raise FileError(fault, model.name)
+    return observe_template(file, load_mechanism(file), logs[0], out)

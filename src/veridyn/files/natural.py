@@ -234,6 +234,12 @@ class _Draft:
             if others or len(ends) != 2 or "length" not in at:
                 self.read.fault(at["bar"], "a bar has two points, a length and a mass, and nothing else.", where)
                 return None
+            if not length > 0.0:
+                self.read.fault(at["length"], "a bar has a length.", where, "a positive number, m", f"{length:g}")
+                return None
+            if ends[0] == ends[1]:
+                self.read.fault(at["bar"], "its two ends are one point.", where, "two points", f"'{ends[0]}' twice")
+                return None
             return uniform_bar(name, ends[0], ends[1], length, mass, self.dimension)
         places = {
             key: {e: self.vector(v, where, e) for e, _, v in self.read.items(at[key], where)} if key in at else {}

@@ -16,8 +16,8 @@ from veridyn.mechanics.natural.minimal import minimal, start_of
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.experiment import Experiment
 from veridyn.model.natural import Mechanism
-from veridyn.observe.mechanism import Unsure
 from veridyn.observe.observer import Settings
+from veridyn.observe.unsure import Unsure
 from veridyn.simulate.imperfection import Sensor, Sensors
 
 Array = NDArray[np.float64]

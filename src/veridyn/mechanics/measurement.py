@@ -148,20 +148,21 @@ def _rows(g: Geometry, i: Instrument) -> list[tuple[Array, Array, Array]]:
     if i.kind in ("position", "velocity"):
         A = g.point(i.on)
         return [row(a=A[k]) if i.kind == "position" else row(G=last(A[k, :-1])) for k in axes]
-    directions = _directions(g, i.on)
     if i.kind == "gyroscope":
         turns = [(0, 1)] if dim == 2 else [(1, 2), (2, 0), (0, 1)]
         pairs = [turns[k] for k in axes] if axes else turns
+        directions = _directions(g, i.on, {k for pair in pairs for k in pair})
         return [
             row(G=0.5 * (directions[w].T @ directions[v][:, :-1] - directions[v].T @ directions[w][:, :-1]))
             for v, w in pairs
         ]
+    directions = _directions(g, i.on, set(axes))
     A, gravity = g.point(i.on), np.array(g.mechanism.gravity)
     return [row(a=-gravity @ directions[k], D=directions[k].T @ A[:, :-1]) for k in axes]
 
 
-def _directions(g: Geometry, on: str | Marker) -> list[Array]:
-    """Maps (dim, n+1) of the sensor's x, y and z, right-handed."""
+def _directions(g: Geometry, on: str | Marker, wanted: set[int]) -> dict[int, Array]:
+    """Maps (dim, n+1) of those of the sensor's x, y and z (0, 1, 2) that are wanted, right-handed: a plate need not tell its normal."""
     dim = g.mechanism.dimension
     body = on.body if isinstance(on, Marker) else on
     if isinstance(on, Marker) and on.axis:
@@ -169,4 +170,4 @@ def _directions(g: Geometry, on: str | Marker) -> list[Array]:
         local = [axis, side] if dim == 2 else [axis, side, third]
     else:
         local = list(np.eye(dim)) if dim == 3 else [np.array([1.0, 0.0]), QUARTER_TURN @ np.array([1.0, 0.0])]
-    return [g.along(body, x) for x in local]
+    return {k: g.along(body, local[k]) for k in sorted(wanted)}

@@ -10,9 +10,11 @@ import numpy as np
 from veridyn.errors import Fault, Faults, did_you_mean
 from veridyn.model.instrument import ON_COORDINATE, instrument_faults
 from veridyn.model.natural import GROUND, Angle, DirectionRef, Drive, Force, Marker, Mechanism, PointRef, RigidBody
+from veridyn.model.natural_held import held
 from veridyn.spatial.inertia import broken_law, from_centre
 
 UNIT = 1e-9  # by how much a unit vector may miss its length
+SQUARE = 1e-6  # the largest cosine of two directions that count as perpendicular
 KINDS = ("spherical", "turning", "sliding", "cylindrical", "universal", "distance")
 
 
@@ -148,6 +150,8 @@ class _Look:
         elif len(ref) == 2 and all(isinstance(r, str) for r in ref):
             for r in ref:
                 self.known(str(r), self.points, "point", where)
+            if ref[0] == ref[1]:
+                self.faults.add("a direction needs two points.", where=where, found=f"'{ref[0]}' twice")
         else:
             self.unit(ref, where)
 
@@ -212,11 +216,14 @@ class _Look:
                         where=where,
                         expected="towards=, perpendicular to reference= and to the axis",
                     )
+                elif a.towards is not None:
+                    self.square(a, where)
             else:
                 self.point(a.a, where)
                 self.point(a.b, where)
                 if a.along is not None:
                     self.direction(a.along, where)
+                    self.rigid(a.along, where)
         angles = [a.name for a in self.m.added if isinstance(a, Angle)]
         distances = [name for name in self.coordinates if name not in angles]
         for r in self.m.racks:
@@ -225,6 +232,41 @@ class _Look:
             self.known(r.angle, angles, "added angle", where)
             if not (math.isfinite(r.radius) and r.radius != 0.0 and math.isfinite(r.offset)):
                 self.faults.add("a rack needs the radius of its pinion.", where=where, found=f"radius {r.radius}")
+
+    def rigid(self, ref: DirectionRef, where: str) -> None:
+        """A direction from point to point needs a body that holds both: only then is its length constant."""
+        if isinstance(ref, str | Marker) or not all(isinstance(r, str) and r in self.points for r in ref):
+            return
+        found = held(self.m, ref)
+        if not found:
+            self.faults.add(
+                f"no body has both points of the direction {ref[0]}-{ref[1]}, so it has no constant length.",
+                where=where,
+                expected="two points of one body, or two fixed ones",
+                hint="Give a vector, or a marker with an axis.",
+            )
+        elif ref[0] != ref[1] and not any(np.linalg.norm(x) > 0.0 for x in found.values()):
+            self.faults.add(f"the direction {ref[0]}-{ref[1]} has no length.", where=where)
+
+    def square(self, a: Angle, where: str) -> None:
+        """An angle's references must be perpendicular: with others sin and cos do not belong together."""
+        assert a.towards is not None
+        for ref in (a.reference, a.towards):
+            self.rigid(ref, where)
+        if self.faults:
+            return
+        first, second = held(self.m, a.reference), held(self.m, a.towards)
+        for body in first.keys() & second.keys():
+            e, f = first[body], second[body]
+            cosine = float(e @ f) / float(np.linalg.norm(e) * np.linalg.norm(f))
+            if abs(cosine) > SQUARE:
+                self.faults.add(
+                    "the direction it is counted towards is not perpendicular to the one it is counted from.",
+                    where=where,
+                    expected="a right angle between them",
+                    found=f"{math.degrees(math.acos(max(-1.0, min(1.0, cosine)))):.6g} degrees",
+                )
+                return
 
     def acting(self) -> None:
         for s in (*self.m.springs, *self.m.dampers):
@@ -264,10 +306,18 @@ class _Look:
                     )
 
     def sensors(self) -> None:
+        angles = {a.name for a in self.m.added if isinstance(a, Angle)}
         for i in self.m.sensors:
             where = f"sensor '{i.name}'"
             self.faults.extend(instrument_faults(i, self.m.dimension))
             marked = isinstance(i.on, Marker)
+            if i.turns and (i.kind != "coordinate" or i.on not in angles):
+                self.faults.add(
+                    "only an angle is read modulo a full turn.",
+                    where=where,
+                    expected="turns on a sensor of kind coordinate, on an added angle",
+                    found=f"kind {i.kind}",
+                )
             if i.kind in ON_COORDINATE and marked:
                 self.faults.add("it reads a coordinate.", where=where, expected="the name of one", found="a marker")
             elif i.kind in ON_COORDINATE:

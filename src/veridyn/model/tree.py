@@ -292,7 +292,7 @@ class Tree:
                 Fault(
                     f"{what} is there for open trees, and this machine has {len(self.loops)} closed loops.",
                     where=self.name,
-                    hint="Inverse dynamics, regressors and identification know closed loops.",
+                    hint="Inverse and forward dynamics, simulation, regressors and identification know closed loops.",
                 )
             )
 

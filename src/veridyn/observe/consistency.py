@@ -5,7 +5,8 @@
 Innovations of a consistent filter are independent from step to step, so the band of their mean is χ² with all degrees of
 freedom. Errors of the state are not: they forget only as fast as e_{k+1} = (I − K H) F e_k does. The band of the mean
 NEES therefore counts the independent samples that the filter's own gains leave, cov(NEES_j, NEES_k) = 2 ‖C_jk‖² with
-C_jk the normalised covariance of e_j and e_k. Whiteness is tested by the cumulative periodogram (paper 003, equations 60
+C_jk the normalised covariance of e_j and e_k. Smoothed errors hang together backwards, by the smoother's gains; a log may
+hold far fewer independent ones of them. Whiteness is tested by the cumulative periodogram (paper 003, equations 60
 to 62) with the band of Kolmogorov and Smirnov.
 """
 
@@ -21,6 +22,7 @@ from scipy.stats import chi2
 from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.observe.measurements import Status
 from veridyn.observe.result import Estimates
+from veridyn.observe.smoother import Smoothed
 from veridyn.signals.whiteness import Whiteness, cumulative_periodogram
 
 Array = NDArray[np.float64]
@@ -81,28 +83,30 @@ def nis(estimates: Estimates, level: float = 0.95, skip: int = 0) -> Consistency
 
 
 def nees(
-    estimates: Estimates,
+    track: Estimates | Smoothed,
     truth: ArrayLike,
     level: float = 0.95,
     skip: int = 0,
     states: Sequence[str] | None = None,
     subtract: Callable[[Array, Array], Array] | None = None,
 ) -> Consistency:
-    """The normalised estimation errors squared against `truth` (N, n), of all states or of those named.
+    """The normalised errors squared of a filter or a smoother against `truth` (N, n), of all states or of those named.
 
     `subtract`: the system's own, where the state is not a plain vector.
     """
     true = np.asarray(truth, dtype=np.float64)
-    if true.shape != estimates.x.shape:
-        raise DataError(Fault("wrong shape.", "truth", f"{estimates.x.shape}", f"{true.shape}"))
-    unknown = [n for n in states or () if n not in estimates.states]
+    if true.shape != track.x.shape:
+        raise DataError(Fault("wrong shape.", "truth", f"{track.x.shape}", f"{true.shape}"))
+    unknown = [n for n in states or () if n not in track.states]
     if unknown:
         raise DataError(
-            Fault(f"there is no state '{unknown[0]}'.", "NEES", hint=did_you_mean(unknown[0], estimates.states))
+            Fault(f"there is no state '{unknown[0]}'.", "NEES", hint=did_you_mean(unknown[0], track.states))
         )
-    chosen = list(range(len(estimates.states))) if states is None else [estimates.states.index(n) for n in states]
-    error = estimates.x - true if subtract is None else subtract(estimates.x, true)
-    P = estimates.P[skip:][:, chosen][:, :, chosen]
+    chosen = list(range(len(track.states))) if states is None else [track.states.index(n) for n in states]
+    error = (
+        true - track.x if subtract is None else subtract(true, track.x)
+    )  # in the coordinates of P, those of the track
+    P = track.P[skip:][:, chosen][:, :, chosen]
     try:
         L: Array = np.asarray(np.linalg.cholesky(P), dtype=np.float64)
     except np.linalg.LinAlgError as fault:
@@ -116,7 +120,7 @@ def nees(
     scaled = np.linalg.solve(L, error[skip:, chosen, None])[..., 0]
     values = (scaled**2).sum(axis=1)
     dof = np.full(len(values), len(chosen), dtype=np.int64)
-    return Consistency("NEES", values, dof, _independent(estimates, chosen, L, skip), level)
+    return Consistency("NEES", values, dof, _independent(*_memory(track, L, skip), chosen), level)
 
 
 def pooled(runs: Sequence[Consistency]) -> Consistency:
@@ -149,14 +153,21 @@ def innovation_whiteness(estimates: Estimates, level: float = 0.05, skip: int = 
     return found
 
 
-def _independent(e: Estimates, chosen: list[int], L: Array, skip: int) -> float:
+def _memory(track: Estimates | Smoothed, L: Array, skip: int) -> tuple[Array, Array, Array]:
+    """What leads from one error to the next, (I − K H) F forwards or G backwards; their covariances, and the roots of these."""
+    if isinstance(track, Smoothed):
+        return track.gains[skip:][::-1], track.P[skip:][::-1], L[::-1]
+    track.chained("the band of NEES")
+    steps = (np.eye(track.P.shape[1]) - track.K[skip:] @ track.H[skip:]) @ track.F[skip:]
+    return steps, track.P[skip:], L
+
+
+def _independent(steps: Array, P: Array, L: Array, chosen: list[int]) -> float:
     """Degrees of freedom of the mean NEES: 2 (Σ dof)² / var(Σ NEES), with the variance that the filter itself implies."""
-    e.chained("the band of NEES")
     n, count = len(chosen), len(L)
-    steps = (np.eye(e.P.shape[1]) - e.K[skip:] @ e.H[skip:]) @ e.F[skip:]
     at = np.arange(0, count, max(1, count // STARTS))
     inverse = np.linalg.inv(L)
-    D = e.P[skip:][at]
+    D = P[at]
     total = float(n * len(at))
     for lag in range(1, count):
         inside = at + lag < count

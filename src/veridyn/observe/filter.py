@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, Faults, ModelError, SimulationError
+from veridyn.errors import DataError, Fault, Faults, ModelError, SimulationError, VeridynError
 from veridyn.observe.measurements import Codes
 from veridyn.observe.noise import as_covariance
 from veridyn.observe.result import Belief
@@ -140,5 +140,9 @@ def absorb(
             )
         )
     c = correct(p.P, expected, system.residual(values, expected.y), flags, how.gate)
-    x = system.add(p.x, c.dx) if c.dof else p.x
+    try:
+        x = system.add(p.x, c.dx) if c.dof else p.x
+    except VeridynError as error:
+        faults = [replace(fault, where=f"{fault.where} at {p.t:.6g} s") for fault in error.faults]
+        raise type(error)(faults, error.source) from error
     return Belief(x, c.P, p.t), c, expected.H

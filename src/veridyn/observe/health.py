@@ -1,4 +1,4 @@
-"""What became of each sensor over a run, in words, and sensors that freeze, while the program runs.
+"""What became of each sensor over a run, in words, and sensors that freeze or fall silent, while the program runs.
 
 A reading that is not used leaves the filter to its model, and its band grows until the sensor is back. A gate judges every reading by
 itself: a sensor that jumped is let in again as soon as it agrees with what the filter knows, or the filter knows so little that it agrees.
@@ -24,6 +24,7 @@ WORDS = {
     Status.LATE: "comes too late",
     Status.MISSING: "is silent",
 }
+PAUSES = 3.0  # times its longest pause so far, after which an output counts as silent
 
 
 @dataclass(frozen=True)
@@ -90,3 +91,22 @@ class Repeats:
         self._same = np.where(heard, np.where(values == self._last, self._same + 1, 0), self._same)
         self._last = np.where(heard, values, self._last)
         return np.where(heard & (self._same >= self.most), Status.FROZEN, flags).astype(np.int8)
+
+
+class Silence:
+    """Notices an output that has not been heard for three times its longest pause so far; three readings make its clock known."""
+
+    def __init__(self, outputs: int) -> None:
+        self._last: Array = np.full(outputs, np.nan)
+        self._pause: Array = np.zeros(outputs)
+        self._heard: NDArray[np.int64] = np.zeros(outputs, dtype=np.int64)
+
+    def since(self, t: float, flags: Codes) -> NDArray[np.bool_]:
+        """Which outputs are silent at the time t."""
+        heard = flags != Status.MISSING
+        gap = np.where(self._heard > 0, t - self._last, 0.0)
+        overdue = (self._heard > 2) & (gap > PAUSES * self._pause)
+        self._pause = np.where(heard & ~overdue, np.maximum(self._pause, gap), self._pause)
+        self._last = np.where(heard, t, self._last)
+        self._heard += heard
+        return overdue & ~heard

@@ -18,6 +18,7 @@ from veridyn.model.experiment import Experiment
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int8]
+SAME = 1e-9  # s: stamps of two channels that are closer are one, rounding is not a step
 
 
 class Status(IntEnum):
@@ -125,16 +126,22 @@ class Measurements:
         return replace(self, flags=np.where(mask & (self.flags == Status.USED), status, self.flags).astype(np.int8))
 
     @classmethod
-    def from_experiment(cls, experiment: Experiment, names: Sequence[str], same: float = 1e-9) -> Measurements:
+    def from_experiment(
+        cls, experiment: Experiment, names: Sequence[str], also: ArrayLike = (), same: float = SAME
+    ) -> Measurements:
         """Channels on the union of their clocks; a channel without a reading at a stamp is MISSING there.
 
-        Stamps of different channels that are at most `same` seconds apart are one: rounding is not a step.
+        Stamps of different channels that are at most `same` seconds apart are one. `also`: further times that get a row, where they are
+        between the first and the last reading.
         """
         channels = [experiment[n] for n in names]
         faults = [f for c in channels for f in clock_faults(c.t, f"{experiment.name}, channel '{c.name}'", same)]
         if faults:
             raise DataError(faults)
         t = np.unique(np.concatenate([c.t for c in channels])) if channels else np.zeros(0)
+        more = np.asarray(also, dtype=np.float64)
+        more = more[(more > t[0] + same) & (more < t[-1] - same)] if len(t) else t
+        t = np.unique(np.concatenate([t, more]))
         t = t[np.diff(t, prepend=-np.inf) > same]
         values = np.full((len(t), len(channels)), np.nan)
         flags = np.full(values.shape, Status.MISSING, dtype=np.int8)
@@ -164,7 +171,7 @@ def clock_faults(t: Array, where: str, least: float = 0.0) -> list[Fault]:
 
 
 def frozen(values: ArrayLike, repeats: int) -> NDArray[np.bool_]:
-    """Which readings (N, m) repeat the one before for the `repeats`-th time or more.
+    """Which readings (N, m) repeat the one before for the `repeats`-th time or more; NaN is no reading and is passed over.
 
     Looks backwards only, so a running program may use it. A coarse encoder at rest repeats itself honestly: choose
     `repeats` longer than its longest honest pause.
@@ -173,7 +180,10 @@ def frozen(values: ArrayLike, repeats: int) -> NDArray[np.bool_]:
     if repeats < 1:
         raise DataError(Fault("the number of repeats is not usable.", "frozen", "1 or more", f"{repeats}"))
     columns = v[:, None] if v.ndim == 1 else v
-    same = np.zeros(columns.shape, dtype=np.int64)
-    for k in range(1, len(columns)):
-        same[k] = np.where(columns[k] == columns[k - 1], same[k - 1] + 1, 0)
-    return (same >= repeats).reshape(v.shape)
+    hangs = np.zeros(columns.shape, dtype=np.bool_)
+    for j, column in enumerate(columns.T):
+        heard = np.flatnonzero(~np.isnan(column))
+        number, told = np.arange(len(heard)), column[heard]
+        changed = np.append(True, told[1:] != told[:-1])[: len(heard)]
+        hangs[heard, j] = number - np.maximum.accumulate(np.where(changed, number, 0)) >= repeats
+    return hangs.reshape(v.shape)

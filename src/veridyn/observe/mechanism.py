@@ -5,57 +5,46 @@ coordinates, their rates, the unknown forces and the biases:
 
     x = (q, q̇, u, b)       d = (dz, dż, du, db)       x ⊞ d: position problem, then velocity problem, then acceleration problem
 
-Two error models carry covariances: "exact", the derivative of the trapezoidal step with all couplings, and "integrator", the F of the
-thesis' errorEKF (paper 003, equation 54, with Δt I), which knows nothing of the mechanism but its reduced mass. Unknown forces walk at
-random: the torque pulse, the wrong mass and the wrong gravity of the thesis are such forces.
+The last number of x says which set of independent coordinates d is of: a body that turns round has no single one, so sets take over from
+each other (:mod:`veridyn.mechanics.natural.charts`). What is reported are always the coordinates of the first.
+
+Three error models carry covariances. "integrator" is the F of the thesis' errorEKF (paper 003, equation 54, with Δt I): an error of
+acceleration does not depend on the pose. "forward" adds the exact derivatives of the accelerations to it, in first order over a step
+(Sanjurjo, Dopico, Luaces and Naya, MSSP 106, 2018, 210-228). "exact" is the derivative of the trapezoidal step itself:
+
+    d⁺ = (dz + Δt dż + Δt²/2 a, dż + Δt a, du),    a = 0 + z̈_u du    or    a = z̈_z dz + z̈_ż dż + z̈_u du
+
+Unknown forces walk at random: the torque pulse, the wrong mass and the wrong gravity of the thesis are such forces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
-from veridyn.mechanics.measurement import Readout, readout
-from veridyn.mechanics.natural.minimal import Instant, Minimal, minimal, start_of
-from veridyn.mechanics.natural.system import NaturalSystem, system_of
-from veridyn.model.natural import Mechanism
-from veridyn.observe.noise import as_covariance
+from veridyn.errors import DataError, SimulationError
+from veridyn.mechanics.measurement import Readout
+from veridyn.mechanics.natural.charts import Charts
+from veridyn.mechanics.natural.minimal import Instant, Minimal
 from veridyn.observe.result import Belief
+from veridyn.observe.unsure import Unsure, sizes
 
 Array = NDArray[np.float64]
-ErrorModel = Literal["exact", "integrator"]
-Size = float | Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class Unsure:
-    """How far a model is trusted; each one number for all coordinates (or forces), or a number by name.
-
-    Densities, added while it moves: `position` (unit²/s), `acceleration`, white ((unit/s²)²/Hz), and `force`, the walk of the unknown
-    forces ((N or N*m)²/s). Deviations at the start: `start` of the coordinates, `start_rate`, `start_force`.
-    """
-
-    position: Size = 0.0
-    acceleration: Size = 0.0
-    force: Size = 0.0
-    start: Size = 1.0
-    start_rate: Size = 1.0
-    start_force: Size = 0.0
+ErrorModel = Literal["exact", "forward", "integrator"]
 
 
 @dataclass(frozen=True, eq=False)
 class MechanismSystem:
-    """The mechanism `model` with the sensors of `table`, as a :class:`~veridyn.observe.system.System`; made by :func:`mechanism_system`.
+    """A mechanism with the sensors of `table`, as a :class:`~veridyn.observe.system.System`.
 
-    `inputs` names the loads whose values come with the measurements.
+    Made by :func:`~veridyn.observe.mechanism_setup.mechanism_system`. `inputs` names the loads whose values come with the measurements.
+    `one_set`: keep to the first set of independent coordinates.
     """
 
-    model: Minimal
+    charts: Charts
     table: Readout
     unsure: Unsure
     error_model: ErrorModel
@@ -68,29 +57,62 @@ class MechanismSystem:
     selector: Array  # (m, p): which bias belongs to which output
     wraps: NDArray[np.bool_]
     longest: float  # step (s) of the integration
-    _known: list[tuple[bytes, Instant]] = field(default_factory=list, repr=False)
-    _loads: list[tuple[bytes, tuple[Array, Array]]] = field(default_factory=list, repr=False)
-    _same: dict[float, Array] = field(default_factory=dict, repr=False)
+    one_set: bool = False
+    _known: list[tuple[bytes, Instant]] = field(default_factory=list, init=False, repr=False)
+    _loads: list[tuple[bytes, tuple[Array, Array]]] = field(default_factory=list, init=False, repr=False)
+    _same: dict[tuple[float, int], Array] = field(default_factory=dict, init=False, repr=False)
     _carry: list[tuple[tuple[bytes, bytes, float], tuple[Array, Array, Array]]] = field(
-        default_factory=list, repr=False
+        default_factory=list, init=False, repr=False
     )
 
     @property
     def f(self) -> int:
         return self.model.f
 
+    @property
+    def model(self) -> Minimal:
+        """The mechanism over the first set."""
+        return self.charts.first
+
     def split(self, x: Array) -> tuple[Array, Array, Array, Array]:
         """q, q̇, unknown forces and biases of states (…, N)."""
         n, k = self.model.system.n, len(self.model.unknown)
-        return x[..., :n], x[..., n : 2 * n], x[..., 2 * n : 2 * n + k], x[..., 2 * n + k :]
+        return x[..., :n], x[..., n : 2 * n], x[..., 2 * n : 2 * n + k], x[..., 2 * n + k : -1]
 
-    def join(self, q: Array, qd: Array, u: Array, b: Array) -> Array:
-        return np.concatenate([q, qd, u, b], axis=-1)
+    def join(self, q: Array, qd: Array, u: Array, b: Array, number: int = 0) -> Array:
+        return np.concatenate([q, qd, u, b, np.full((*q.shape[:-1], 1), float(number))], axis=-1)
 
-    def reduced(self, x: Array) -> Array:
-        """(z, ż, u, b) of states (…, N): what changes are counted in."""
-        n, z = self.model.system.n, self.model.z
-        return np.concatenate([x[..., z], x[..., n + z], x[..., 2 * n :]], axis=-1)
+    def set_of(self, x: Array) -> int:
+        """The number of the set of independent coordinates that changes of a state, or of the first of many, are counted in."""
+        return int(x.reshape(-1, x.shape[-1])[0, -1])
+
+    def reduced(self, x: Array, number: int = 0) -> Array:
+        """(z, ż, u, b) of states (…, N), z of the first set or of another."""
+        n, z = self.model.system.n, self.charts[number].z
+        return np.concatenate([x[..., z], x[..., n + z], x[..., 2 * n : -1]], axis=-1)
+
+    def reported(self, x: Array, P: Array) -> Array:
+        """The covariance of (z, ż, u, b) of the first set, from that in the set of x."""
+        if self.set_of(x) == 0:
+            return P
+        T = self.between(x, self.named(x))
+        return T @ P @ T.T
+
+    def named(self, x: Array) -> Array:
+        """The same state with changes counted in the first set, the one that names the states."""
+        return np.append(x[:-1], 0.0)
+
+    def between(self, a: Array, b: Array) -> Array:
+        """How a change of the state a is written as one of b: different only where their sets are."""
+        if self.set_of(a) == self.set_of(b):
+            return np.eye(len(self.states))
+        return self._whole(self.charts.change(self.instant(a, np.zeros(0)), self.set_of(b)))
+
+    def _whole(self, change: Array) -> Array:
+        """A change of (z, ż) as one of all states: forces and biases stay."""
+        T = np.eye(len(self.states))
+        T[: 2 * self.f, : 2 * self.f] = change
+        return T
 
     def instant(self, x: Array, inputs: Array) -> Instant:
         """Accelerations, multipliers and all derivatives at a state."""
@@ -98,15 +120,15 @@ class MechanismSystem:
         if self._known and self._known[0][0] == key:
             return self._known[0][1]
         q, qd, u, _ = self.split(x)
-        z = self.model.z
-        found = self.model.instant(q, q[z], qd[z], u, self._acting(inputs))
+        model = self.charts[self.set_of(x)]
+        found = model.instant(q, q[model.z], qd[model.z], u, self._acting(inputs))
         self._remember(key, found)
         return found
 
     def move(self, x: Array, u: Array, t: float, dt: float) -> Array:
-        count = self._count(dt)
+        count = self.count(dt)
         for _ in range(count):
-            x = self._step(x, u, dt / count, derivative=False)[0]
+            x = self._step(x, u, dt / count, derivative=False).x
         return x
 
     def move_and_jacobian(self, x: Array, u: Array, t: float, dt: float) -> tuple[Array, Array]:
@@ -123,34 +145,45 @@ class MechanismSystem:
         for known, found in self._carry:
             if known == key:
                 return found
-        count = self._count(dt)
+        count = self.count(dt)
         h = dt / count
         at, F, Q = x, np.eye(len(self.states)), np.zeros((len(self.states), len(self.states)))
         for k in range(count):
-            at, found = self._step(at, u, h)
-            push = found.F[self.f :, 2 * self.f :] / h  # (Rᵀ M R)⁻¹ of the forces, over the step
-            G, added = self._transition(found.F, push, h), self._noise(push, h)
+            step = self._step(at, u, h)
+            push = step.found.F[self.f :, 2 * self.f :] / h  # (Rᵀ M R)⁻¹ of the forces, over the step
+            G, added = self._transition(step, push, h), self._noise(push, h, step.number)
+            if step.before is not None:
+                G = G @ self._whole(step.before)
+            if step.after is not None:
+                T = self._whole(step.after)
+                G, added = T @ G, T @ added @ T.T
+            at = step.x
             F, Q = (G, added) if k == 0 else (G @ F, G @ Q @ G.T + added)
         self._carry[:] = [(key, (at, F, Q))]
         return at, F, Q
 
-    def _count(self, dt: float) -> int:
+    def count(self, dt: float) -> int:
+        """Steps of the integration in dt seconds."""
         return max(1, int(np.ceil(dt / self.longest - 1e-9)))
 
-    def _transition(self, exact: Array, push: Array, h: float) -> Array:
-        f, k = self.f, len(self.model.unknown)
+    def _transition(self, step: _Step, push: Array, h: float) -> Array:
+        f, moved = self.f, 2 * self.f + len(self.model.unknown)
         F = np.eye(len(self.states))
         if self.error_model == "exact":
-            F[: 2 * f, : 2 * f + k] = exact
+            F[: 2 * f, :moved] = step.found.F
+            return F
+        if self.error_model == "forward":
+            a = step.found.qdd_x[self.charts[step.number].z]
         else:
-            i = np.arange(f)
-            F[i, f + i] = h  # (54)
-            F[:f, 2 * f : 2 * f + k] = 0.5 * h**2 * push
-            F[f : 2 * f, 2 * f : 2 * f + k] = h * push
+            a = np.hstack([np.zeros((f, 2 * f)), push])
+        i = np.arange(f)
+        F[i, f + i] = h  # (54)
+        F[:f, :moved] += 0.5 * h**2 * a
+        F[f : 2 * f, :moved] += h * a
         return F
 
-    def _noise(self, push: Array, dt: float) -> Array:
-        Q = self._quiet(dt)
+    def _noise(self, push: Array, dt: float, number: int) -> Array:
+        Q = self._quiet(dt, number)
         f, k = self.f, len(self.model.unknown)
         force = self.density[2 * f : 2 * f + k]
         if not force.any():
@@ -167,27 +200,30 @@ class MechanismSystem:
         Q[c, a], Q[c, b] = Q[a, c].T, Q[b, c].T
         return Q
 
-    def _quiet(self, dt: float) -> Array:
+    def _quiet(self, dt: float, number: int) -> Array:
         """The part of Q that does not depend on the pose; steps of one length share it."""
-        known = self._same.get(dt)
+        known = self._same.get((dt, number))
         if known is not None:
             return known
         f, k = self.f, len(self.model.unknown)
         position, white, force, bias = np.split(self.density, [f, 2 * f, 2 * f + k])
+        if number:
+            position, white = np.split(self.unsure.coordinate_densities(self.charts[number].names), 2)
         Q = np.diag(np.concatenate([position * dt + white * dt**3 / 3.0, white * dt, force * dt, bias * dt]))
         i = np.arange(f)
         Q[i, f + i] = Q[f + i, i] = white * dt**2 / 2.0
         if len(self._same) > 16:
             self._same.clear()
-        self._same[dt] = Q
+        self._same[dt, number] = Q
         return Q
 
     def sense(self, x: Array, u: Array, t: float) -> Array:
         q, qd, force, b = self.split(x)
         qdd = qd
         if self.table.accelerates:
-            z = self.model.z
-            qdd = self.model.instant(q, q[..., z], qd[..., z], force, self._acting(u), derivative=False).qdd
+            model = self.charts[self.set_of(x)]
+            z = model.z
+            qdd = model.instant(q, q[..., z], qd[..., z], force, self._acting(u), derivative=False).qdd
         return self.table.read(q, qd, qdd) + b @ self.selector.T
 
     def sense_and_jacobian(self, x: Array, u: Array, t: float) -> tuple[Array, Array]:
@@ -215,14 +251,38 @@ class MechanismSystem:
 
     def add(self, x: Array, d: Array) -> Array:
         q, qd, u, b = self.split(np.broadcast_to(x, (*d.shape[:-1], len(x))))
-        f, k, z = self.f, len(self.model.unknown), self.model.z
+        f, k, number = self.f, len(self.model.unknown), self.set_of(x)
         forces = u + d[..., 2 * f : 2 * f + k]
-        aim, speed = q[..., z] + d[..., :f], qd[..., z] + d[..., f : 2 * f]
-        at = self.model.instant(q, aim, speed, forces, self._still, derivative=False)
-        return self.join(at.q, at.qd, forces, b + d[..., 2 * f + k :])
+
+        def go(number: int, d: Array) -> Instant:
+            z = self.charts[number].z
+            aim, speed = q[..., z] + d[..., :f], qd[..., z] + d[..., f : 2 * f]
+            return self.charts[number].instant(q, aim, speed, forces, self._still, derivative=False)
+
+        try:
+            at = go(number, d)
+        except (
+            DataError,
+            SimulationError,
+        ):  # beyond the range of a coordinate, which is no end of the way in another set
+            other = number if self.one_set else self.charts.best(x[: self.model.system.n])
+            if other == number:
+                raise
+            at = go(other, d @ self._whole(self.charts.change(self.instant(x, np.zeros(0)), other)).T)
+        return self.join(at.q, at.qd, forces, b + d[..., 2 * f + k :], number)
 
     def subtract(self, a: Array, b: Array) -> Array:
-        return self.reduced(a) - self.reduced(b)
+        """The way from b to a, in the sets of b."""
+        a, b = np.broadcast_arrays(a, b)
+        sets = np.unique(b[..., -1])
+        if len(sets) == 1:
+            number = int(sets[0])
+            return self.reduced(a, number) - self.reduced(b, number)
+        out = np.empty((*b.shape[:-1], len(self.states)))
+        for number in sets.astype(int).tolist():
+            here = b[..., -1] == number
+            out[here] = self.reduced(a[here], number) - self.reduced(b[here], number)
+        return out
 
     def residual(self, y: Array, expected: Array) -> Array:
         e = y - expected
@@ -242,14 +302,34 @@ class MechanismSystem:
         x = self.join(q, qd, np.zeros(len(forces)) if u is None else u, np.zeros(len(self.drifting)))
         return Belief(x, deviations**2, t)
 
-    def _step(self, x: Array, inputs: Array, dt: float, derivative: bool = True) -> tuple[Array, Instant]:
+    def _step(self, x: Array, inputs: Array, dt: float, derivative: bool = True) -> _Step:
+        number, before = self.set_of(x), None
         q, qd, u, b = self.split(x)
-        z = self.model.z
-        found = self.model.step(q, q[..., z], qd[..., z], u, dt, self._acting(inputs), derivative)
-        moved = self.join(found.q, found.qd, u, b)
+
+        def go(number: int) -> Instant:
+            z = self.charts[number].z
+            return self.charts[number].step(q, q[..., z], qd[..., z], u, dt, self._acting(inputs), derivative)
+
+        try:
+            found = go(number)
+        except SimulationError:
+            other = number if self.one_set else self.charts.best(_first(q))
+            if other == number:
+                raise
+            if derivative:
+                before = self.charts.change(self.instant(x, inputs), other)
+            number = other
+            found = go(number)
+        moved = self.join(found.q, found.qd, u, b, number)
         if derivative:
             self._remember(moved.tobytes() + inputs.tobytes(), found)
-        return moved, found
+        if self.one_set:
+            return _Step(moved, found, number, before, None)
+        better = self.charts.better(number, _first(found.q), found.R.reshape(-1, *found.R.shape[-2:])[0])
+        if better is None:
+            return _Step(moved, found, number, before, None)
+        moved[..., -1] = better
+        return _Step(moved, found, number, before, self.charts.change(found, better) if derivative else None)
 
     def _remember(self, key: bytes, found: Instant) -> None:
         self._known[:] = [(key, found)]
@@ -269,101 +349,15 @@ class MechanismSystem:
         return loads
 
 
-def sizes(given: Size, names: tuple[str, ...], what: str) -> Array:
-    """One number per name, from one for all or a mapping; refused by name where one is negative or belongs to nothing."""
-    faults = Faults()
-    if isinstance(given, Mapping):
-        for name in given:
-            if name not in names:
-                faults.add(f"there is no '{name}' here.", where=what, hint=did_you_mean(name, names))
-        values = [float(given.get(name, 0.0)) for name in names]
-    else:
-        values = [float(given)] * len(names)
-    for name, value in zip(names, values):
-        if not (np.isfinite(value) and value >= 0.0):
-            faults.add(f"that of '{name}' is not usable.", where=what, expected="zero or more", found=f"{value:g}")
-    faults.raise_if_any(ModelError)
-    return np.array(values, dtype=np.float64)
+class _Step(NamedTuple):
+    """A state moved by a step, and the instant there over the set `number`; changes to that set before, and to the state's own after."""
+
+    x: Array
+    found: Instant
+    number: int
+    before: Array | None
+    after: Array | None
 
 
-def mechanism_system(
-    machine: Mechanism | NaturalSystem,
-    unsure: Unsure,
-    *,
-    error_model: ErrorModel = "exact",
-    unknown: tuple[str, ...] | None = None,
-    independents: tuple[str, ...] = (),
-    sensors: Readout | None = None,
-    inputs: tuple[str, ...] = (),
-    start: Mapping[str, float] | None = None,
-    rates: Mapping[str, float] | None = None,
-    step: float = 0.01,
-) -> tuple[MechanismSystem, Array, Array]:
-    """The system, and the pose and velocity it starts from.
-
-    `unknown`: names of independent coordinates or loads whose force is estimated, None for one on every independent coordinate. `start` and
-    `rates`: coordinates and rates by name; what is not given is as the description has it, and at rest. `step`: the longest of the
-    integration (s); longer pauses between readings are gone in several.
-    """
-    if not 0.0 < step < np.inf:
-        raise ModelError(Fault("the longest step is not usable.", "observe", "a positive time", f"{step:g} s"))
-    system = machine if isinstance(machine, NaturalSystem) else system_of(machine)
-    table = readout(system) if sensors is None else sensors
-    if not table.names:
-        raise ModelError(
-            Fault(
-                "it has no sensors, so there is nothing to observe it by.",
-                where=system.mechanism.name,
-                hint="Give it some: a section `sensors` in its file, or sensors=.",
-            )
-        )
-    q, qd = start_of(system, start, rates)
-    model = minimal(system, q, independents, unknown)
-    if model.f == 0:
-        raise ModelError(Fault("it cannot move.", where=system.mechanism.name, found="no degree of freedom"))
-    for name in inputs:
-        system.forces.load_values({name: _value(system, name)})
-    drifting = tuple(j for j, k in enumerate(table.owner) if table.instruments[k].drifts)
-    states = (
-        *model.names,
-        *(f"{name}_dot" for name in model.names),
-        *(f"force.{name}" for name in model.unknown),
-        *(f"bias.{table.names[j]}" for j in drifting),
-    )
-    density = np.concatenate(
-        [
-            sizes(unsure.position, model.names, "position"),
-            sizes(unsure.acceleration, model.names, "acceleration"),
-            sizes(unsure.force, model.unknown, "force"),
-            [table.instruments[table.owner[j]].bias_walk for j in drifting],
-        ]
-    )
-    wraps = np.array([table.instruments[k].turns for k in table.owner], dtype=np.bool_)
-    found = MechanismSystem(
-        model,
-        table,
-        unsure,
-        error_model,
-        tuple(inputs),
-        states,
-        table.names,
-        drifting,
-        as_covariance(table.variances, table.names, "measurement noise", definite=True),
-        density,
-        np.eye(len(table.names))[:, list(drifting)],
-        wraps,
-        step,
-    )
-    return found, q, qd
-
-
-def _value(system: NaturalSystem, name: str) -> Array:
-    """The present value of a load, so that a name that is none is refused where it is given."""
-    loads = system.forces.loads
-    if name not in loads:
-        raise DataError(
-            Fault(f"there is no load '{name}'.", where=system.mechanism.name, hint=did_you_mean(name, list(loads)))
-        )
-    if loads[name].stop - loads[name].start != 1:
-        raise DataError(Fault("an input is one number.", where=f"load '{name}'", found="several"))
-    return system.forces.values[loads[name]]
+def _first(of_many: Array) -> Array:
+    return of_many.reshape(-1, of_many.shape[-1])[0]

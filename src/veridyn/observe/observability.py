@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
 from veridyn.errors import DataError, Fault, Faults, SimulationError
+from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.system import System
 
 Array = NDArray[np.float64]
@@ -156,12 +157,15 @@ def _checked(
 
 
 def _along(system: System, t: Array, x: Array, u: Array) -> Iterator[tuple[int, Array, Array]]:
-    Phi = np.eye(len(system.states))
+    changing = (
+        system if isinstance(system, MechanismSystem) else None
+    )  # its sets of coordinates take over from each other
+    Phi = np.eye(len(system.states)) if changing is None else changing.between(changing.named(x[0]), x[0])
     for k in range(len(t)):
         if k:
-            F = system.move_and_jacobian(x[k - 1], u[k - 1], float(t[k - 1]), float(t[k] - t[k - 1]))[1]
+            moved, F = system.move_and_jacobian(x[k - 1], u[k - 1], float(t[k - 1]), float(t[k] - t[k - 1]))
             with np.errstate(over="ignore", invalid="ignore"):
-                Phi = F @ Phi
+                Phi = F @ Phi if changing is None else changing.between(moved, x[k]) @ F @ Phi
         if not np.isfinite(Phi).all():
             raise SimulationError(
                 Fault(

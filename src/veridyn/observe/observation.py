@@ -12,14 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.dynamics import natural_energy
+from veridyn.mechanics.natural.redundant import Reduced
 from veridyn.model.instrument import Instrument
 from veridyn.observe.consistency import Consistency, innovation_whiteness, nees, nis
 from veridyn.observe.health import Episode, episodes
-from veridyn.observe.mechanism import MechanismSystem, Unsure
+from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.observability import ExtraSensor, Observability, observability
-from veridyn.observe.result import Estimates, Track
+from veridyn.observe.result import Estimates
+from veridyn.observe.smoother import Smoothed
 from veridyn.observe.stability import ClosedLoop, closed_loop
 from veridyn.observe.tuning import Tuning
+from veridyn.observe.unsure import Unsure
 from veridyn.observe.virtual import Reading, Virtual, virtual
 from veridyn.signals.whiteness import Whiteness
 
@@ -33,7 +36,7 @@ class Observation:
     filter: str
     system: MechanismSystem
     estimates: Estimates
-    track: Track
+    track: Estimates | Smoothed
     inputs: Array
     unsure: Unsure
     tuning: Tuning | None = None
@@ -61,6 +64,14 @@ class Observation:
         return self.system.states
 
     @cached_property
+    def units(self) -> tuple[str, ...]:
+        """Of the states."""
+        model, mechanism, table = self.system.model, self.system.model.system.mechanism, self.system.table
+        sizes = tuple(mechanism.unit_of(name) for name in model.names)
+        forces = tuple(mechanism.force_unit(name) for name in model.unknown)
+        return (*sizes, *(f"{u}/s" for u in sizes), *forces, *(table.units[j] for j in self.system.drifting))
+
+    @cached_property
     def reduced(self) -> Array:
         """Independent coordinates, rates, unknown forces and biases (N, states)."""
         return self.system.reduced(self.track.x)
@@ -68,7 +79,10 @@ class Observation:
     @property
     def sigma(self) -> Array:
         """Standard deviations (N, states)."""
-        return self.track.sigma
+        if not self.track.x[:, -1].any():
+            return self.track.sigma
+        reported = [self.system.reported(x, P).diagonal() for x, P in zip(self.track.x, self.track.P, strict=True)]
+        return np.sqrt(np.array(reported))
 
     def state(self, name: str) -> Array:
         """The history (N,) of one state."""
@@ -91,8 +105,9 @@ class Observation:
         return np.array([self.system.instant(x, u).qdd for x, u in zip(self.track.x, self.inputs, strict=True)])
 
     def constraint_errors(self) -> Array:
-        """The largest |Φ|, |Φ_q q̇| and |Φ_q q̈ + Φ̇_q q̇| at each instant, (N, 3)."""
-        c = self.system.model.system.constraints
+        """The largest |Φ|, |Φ_q q̇| and |Φ_q q̈ + Φ̇_q q̇| at each instant, (N, 3), of all constraints: of those left out as redundant too."""
+        machine = self.system.model.system
+        c = (machine.whole if isinstance(machine, Reduced) else machine).constraints
         rows = []
         for q, qd, qdd in zip(self.q, self.qd, self.qdd, strict=True):
             phi, J = c.evaluate(q)
@@ -116,20 +131,7 @@ class Observation:
         """Of the independent coordinates and their rates, against the true coordinates and rates (N, n)."""
         true = np.hstack([q, qd, np.zeros((len(self), self.track.x.shape[1] - 2 * np.shape(q)[1]))])
         f = self.system.f
-        if not isinstance(self.track, Estimates):
-            return self._smoothed_nees(true, skip)
         return nees(self.track, true, skip=skip, states=self.states[: 2 * f], subtract=self.system.subtract)
-
-    def _smoothed_nees(self, true: Array, skip: int) -> Consistency:
-        """As :func:`nees`; a smoother leaves no gains, so its samples count as the filter's do."""
-        f = 2 * self.system.f
-        error = self.system.subtract(self.track.x, true)[skip:, :f]
-        P = self.track.P[skip:, :f, :f]
-        values = (error * np.linalg.solve(P, error[..., None])[..., 0]).sum(axis=1)
-        filtered = nees(self.estimates, true, skip=skip, states=self.states[:f], subtract=self.system.subtract)
-        return Consistency(
-            "NEES", values, np.full(len(values), f, dtype=np.int64), filtered.independent, filtered.level
-        )
 
     def whiteness(self, skip: int = 0) -> dict[str, Whiteness]:
         return innovation_whiteness(self.estimates, skip=skip)

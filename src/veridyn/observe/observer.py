@@ -6,8 +6,9 @@
 ========================= =========================================================================== ==============
 filter                    what carries the covariance                                                 forces
 ========================= =========================================================================== ==============
+linear                    the mechanism's tangent where it starts, at rest: the linear Kalman filter     estimated
 error_ekf                 an integrator (paper 003, equation 54): the thesis' errorEKF                taken as known
-error_ekf_force           the same with unknown forces, the thesis' future work                       estimated
+error_ekf_force           the accelerations' exact derivatives, in first order: its future work       estimated
 ekf                       the exact derivative of the mechanism's step                                estimated
 ukf                       2n + 1 mechanisms side by side                                              estimated
 smoother                  that of the ekf, then backwards (Rauch, Tung and Striebel)                  estimated
@@ -29,23 +30,29 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.natural import Mechanism
 from veridyn.observe.ekf import EKF
 from veridyn.observe.filter import Filter, Late
-from veridyn.observe.health import Repeats
-from veridyn.observe.measurements import Measurements, Status, frozen
-from veridyn.observe.mechanism import ErrorModel, MechanismSystem, Unsure, mechanism_system
+from veridyn.observe.health import Repeats, Silence
+from veridyn.observe.linearised import Linearised
+from veridyn.observe.measurements import SAME, Measurements, Status, frozen
+from veridyn.observe.mechanism import ErrorModel, MechanismSystem
+from veridyn.observe.mechanism_setup import mechanism_system
 from veridyn.observe.observation import Observation
 from veridyn.observe.result import Belief
-from veridyn.observe.run import run
+from veridyn.observe.run import in_order, run
 from veridyn.observe.smoother import smooth
+from veridyn.observe.stepping import warn_of_long_steps
 from veridyn.observe.stream import Stream
+from veridyn.observe.system import System
 from veridyn.observe.tuning import Tuning, tune
 from veridyn.observe.ukf import UKF
+from veridyn.observe.unsure import Unsure
 from veridyn.observe.virtual import Quantity, Virtual
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
 KINDS: Mapping[str, tuple[type[Filter], ErrorModel, bool]] = {  # filter, error model, whether forces are estimated
+    "linear": (EKF, "exact", True),
     "error_ekf": (EKF, "integrator", False),
-    "error_ekf_force": (EKF, "integrator", True),
+    "error_ekf_force": (EKF, "forward", True),
     "ekf": (EKF, "exact", True),
     "ukf": (UKF, "exact", True),
     "smoother": (EKF, "exact", True),
@@ -98,6 +105,12 @@ class Settings:
             step=self.step,
         )
 
+    def seen(self, system: MechanismSystem, q: Array) -> System:
+        """The mechanism as the filter takes it: itself, or its tangent at rest in the pose it starts from."""
+        if self.filter != "linear":
+            return system
+        return Linearised(replace(system, one_set=True), system.belief(q, np.zeros_like(q)).x)
+
 
 def observe(
     machine: Mechanism | NaturalSystem,
@@ -123,7 +136,8 @@ def observe(
     which the first thousand samples of the log are most likely. `start`, `rates`: where the model starts, by coordinate. `unknown`: the
     forces that are estimated, by independent coordinate or load; by default one on each independent coordinate. `inputs`: loads whose
     values are channels of the log. `gate`: the probability that an honest reading passes. `frozen_after`: so many repeats of one number
-    mean that a sensor hangs. `step`: the longest of the integration (s). `late`, `horizon`: see :class:`~veridyn.observe.filter.Filter`.
+    mean that a sensor hangs. `step`: the longest of the integration (s). `late`, `horizon`: see :class:`~veridyn.observe.filter.Filter`;
+    a smoother with late="rewind" smooths what such a filter knows in the end.
     """
     settings = Settings(
         filter,
@@ -155,7 +169,12 @@ def observe_with(
     if unsure is None:
         unsure, tuning = tuned(settings, system.model.system, [readings], progress)
         system, q, qd = settings.system(system.model.system, unsure)
-    estimates = run(settings.method(), system, readings, system.belief(q, qd), progress)
+    method = settings.method()
+    if settings.filter == "smoother":  # it goes back along one chain of steps
+        readings = in_order(method, readings.select(system.outputs))
+    estimates = run(method, settings.seen(system, q), readings, system.belief(q, qd), progress)
+    if settings.filter != "linear" and not estimates.replayed and len(estimates) > 1:
+        warn_of_long_steps(system, estimates, readings.inputs)
     found = Observation(settings.filter, system, estimates, estimates, readings.inputs, unsure, tuning)
     return smoothed(found) if settings.filter == "smoother" else found
 
@@ -189,8 +208,8 @@ def tuned(
         push = np.abs(at.qdd_x[system.model.z][:, 2 * f :]).max(axis=0)
         return replace(base, force={n: theta / max(float(p), 1e-12) ** 2 for n, p in zip(forces, push)})
 
-    def build(values: Mapping[str, float]) -> MechanismSystem:
-        return settings.system(system.model.system, described(values))[0]
+    def build(values: Mapping[str, float]) -> System:
+        return settings.seen(settings.system(system.model.system, described(values))[0], q)
 
     parts = [(_first(log, samples), system.belief(q, qd)) for log in logs]
     found = tune(settings.method(), build, {"density": 1.0}, parts, decades=5.0, progress=progress)
@@ -205,7 +224,10 @@ def _first(log: Measurements, count: int) -> Measurements:
 
 
 def measurements_of(system: MechanismSystem, log: Experiment) -> Measurements:
-    """The channels of the system's sensors on the union of their clocks, each at the time it speaks of; inputs held from stamp to stamp."""
+    """The channels of the system's sensors on the union of their clocks, each at the time it speaks of.
+
+    An input acts from its own stamp to its next one: where it changes between readings there is a row without any.
+    """
     table, faults = system.table, Faults()
     delays = np.array([table.instruments[k].delay for k in table.owner])
     moved = {}
@@ -221,13 +243,18 @@ def measurements_of(system: MechanismSystem, log: Experiment) -> Measurements:
             )
         moved[name] = Channel(name, channel.t - delay, channel.values, unit)
     faults.raise_if_any(DataError)
-    readings = Measurements.from_experiment(Experiment(moved, log.name), table.names)
-    held = np.zeros((len(readings), len(system.inputs)))
-    for j, name in enumerate(system.inputs):
-        channel = log[name]
-        if len(channel) == 0 or channel.t[0] > readings.t[0]:
-            raise DataError(Fault("the input starts after the first reading.", where=f"{log.name}, channel '{name}'"))
-        held[:, j] = channel.values[np.searchsorted(channel.t, readings.t, side="right") - 1]
+    known = [log[name] for name in system.inputs]
+    changes = [c.t[1:][c.values[1:] != c.values[:-1]] for c in known]
+    readings = Measurements.from_experiment(Experiment(moved, log.name), table.names, np.concatenate([*changes, []]))
+    first = min(float(log[name].t[0]) for name in table.names if len(log[name]))
+    held = np.zeros((len(readings), len(known)))
+    for j, channel in enumerate(known):
+        if len(channel) == 0 or channel.t[0] > first:
+            raise DataError(
+                Fault("the input starts after the first reading.", where=f"{log.name}, channel '{channel.name}'")
+            )
+        acting = np.searchsorted(channel.t, readings.t + SAME, side="right") - 1
+        held[:, j] = channel.values[np.maximum(acting, 0)]  # where a delay looks back to before it: as it begins
     arrival = readings.t[:, None] + delays if delays.any() else None
     return replace(readings, inputs=held, arrival=arrival)
 
@@ -264,9 +291,11 @@ class Observer:
         self._delays = np.array([self.system.table.instruments[k].delay for k in self.system.table.owner])
         if self._delays.any() and chosen.late == "use":
             chosen = replace(chosen, late="rewind", horizon=2.0 * float(self._delays.max()))
-        self._stream = Stream(chosen.method(), self.system, self.system.belief(q, qd))
+        self._stream = Stream(chosen.method(), chosen.seen(self.system, q), self.system.belief(q, qd))
         self._repeats = Repeats(len(self.system.outputs), chosen.frozen_after)
+        self._silence = Silence(len(self.system.outputs))
         self._bad: dict[str, Status] = {}
+        self._inputs = np.zeros(0)  # as the mechanism has them, until some are given
 
     @property
     def belief(self) -> Belief:
@@ -288,44 +317,46 @@ class Observer:
             flags = np.zeros(len(names), dtype=np.int8)
         if values.shape != (len(names),):
             raise DataError(Fault("wrong shape.", "step", f"({len(names)},)", f"{values.shape}"))
+        if inputs is not None:
+            self._inputs = np.atleast_1d(np.asarray(inputs, dtype=np.float64))
+        silent = self._silence.since(t, flags)
         flags = self._repeats.flags(values, flags)
-        status: dict[str, Status] = {}
-        for delay in sorted(set(self._delays.tolist()), reverse=True):
+        status = dict.fromkeys(names, Status.MISSING)
+        for delay in sorted({0.0, *self._delays.tolist()}, reverse=True):  # to t itself, though all are delayed
             here = np.where(self._delays == delay, flags, np.int8(Status.MISSING)).astype(np.int8)
             if delay > 0.0 and (here == Status.MISSING).all():
                 continue
             step = self._stream.step(t - delay, values, inputs if delay == 0.0 else None, here)
             status |= {n: step.status[n] for n, d in zip(names, self._delays) if d == delay}
         belief = self._stream.belief
-        if belief.t is not None and belief.t < t:
-            belief = self._stream.predict(t)
-        reduced, sigma = self.system.reduced(belief.x), np.sqrt(np.diag(belief.P))
+        reduced = self.system.reduced(belief.x)
+        sigma = np.sqrt(np.diag(self.system.reported(belief.x, belief.P)))
         return ObserverStep(
             t,
             belief,
             dict(zip(self.system.states, reduced.tolist())),
             dict(zip(self.system.states, sigma.tolist())),
             status,
-            self._said(t, status),
+            self._said(t, status, silent),
         )
 
     def virtual(self, wanted: Virtual) -> tuple[Array, Array]:
         """The value (k,) of a virtual sensor now, and its standard deviation."""
         belief = self._stream.belief
-        at = self.system.instant(belief.x, np.zeros(len(self.system.inputs)))
-        y, G = Quantity(self.system, wanted).at(belief.x, at)
+        y, G = Quantity(self.system, wanted).at(belief.x, self.system.instant(belief.x, self._inputs), self._inputs)
         return y, np.sqrt(np.maximum(((G @ belief.P) * G).sum(axis=1), 0.0))
 
-    def _said(self, t: float, status: Mapping[str, Status]) -> tuple[str, ...]:
+    def _said(self, t: float, status: Mapping[str, Status], silent: NDArray[np.bool_]) -> tuple[str, ...]:
         told = []
-        for name, now in status.items():
+        for (name, now), gone in zip(status.items(), silent.tolist()):
             before = self._bad.get(name, Status.USED)
-            if now in (Status.MISSING, before):
+            if now == before or (now == Status.MISSING and not gone):
                 continue
             if now == Status.USED:
                 del self._bad[name]
                 told.append(f"{t:.6g} s: '{name}' is used again.")
             else:
                 self._bad[name] = now
-                told.append(f"{t:.6g} s: '{name}' is not used ({now.name.lower().replace('_', ' ')}); its band grows.")
+                why = "silent" if now == Status.MISSING else now.name.lower().replace("_", " ")
+                told.append(f"{t:.6g} s: '{name}' is not used ({why}); its band grows.")
         return tuple(told)

@@ -8,6 +8,7 @@ The start is the belief before the first reading. Same inputs, same numbers: not
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +34,7 @@ def run(
     log = measurements.select(system.outputs)
     if settings.late == "rewind" and log.arrival is not None:
         return _replay(settings, system, log, start, progress)
-    flags = log.flags
-    if settings.late == "drop" and log.arrival is not None:
-        flags = log.flagged(log.arrival > log.t[:, None], Status.LATE).flags
+    flags = in_order(settings, log).flags
     belief = starting_belief(system, start, float(log.t[0]))
     history = _History(system, len(log), len(belief.x))
     u = log.inputs[0]
@@ -47,6 +46,22 @@ def run(
         if k % 100 == 0 or k + 1 == len(log):
             progress(f"running {settings.name}", k + 1, len(log))
     return history.estimates(log.t, settings.name)
+
+
+def in_order(settings: Filter, measurements: Measurements) -> Measurements:
+    """What a filter that runs beside the machine has taken in by the end of a log, each reading at its stamp: LATE is what it never used.
+
+    A run over it ends where the replay of the log does, in one chain of steps; a smoother goes back along that chain.
+    """
+    log = measurements
+    if log.arrival is None or settings.late == "use":
+        return log
+    late = log.arrival > log.t[:, None]
+    if settings.late == "rewind":
+        after = np.searchsorted(log.t, log.arrival)  # the first stamp that finds it there
+        newest = log.t[np.minimum(after, len(log)) - 1]
+        late &= (after == len(log)) | (log.t[:, None] < newest - settings.horizon)
+    return replace(log.flagged(late, Status.LATE), arrival=None)
 
 
 def _replay(settings: Filter, system: System, log: Measurements, start: Belief, progress: Progress) -> Estimates:
@@ -65,7 +80,10 @@ def _replay(settings: Filter, system: System, log: Measurements, start: Belief, 
             only[j] = Status.USED
             step = stream.step(float(log.t[past]), log.values[past], flags=only)
             if step.correction is not None:
-                told[past] = step.correction
+                status = step.correction.status  # what is not there now keeps the word it had
+                told[past] = replace(
+                    step.correction, status=np.where(status == Status.MISSING, flags[past], status).astype(np.int8)
+                )
         step = stream.step(t, log.values[k], log.inputs[k], flags[k])
         assert step.prediction is not None and step.correction is not None and step.H is not None
         history.put(k, step.prediction, step.belief, step.correction, step.H)

@@ -5,10 +5,13 @@
 
 It works on the history of any filter, because each leaves its transition F behind (the unscented one that of its fitted
 line). The covariance is in a form that stays symmetric and positive. On a linear system it equals the least-squares
-solution over the whole log.
+solution over the whole log. Smoothed errors are a chain backwards in time, cov(e_k, e_{k+1}) = G P_{k+1}, which says how
+many of them are independent; the gains are kept for that.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,21 +24,28 @@ from veridyn.observe.system import System
 Array = NDArray[np.float64]
 
 
-def smooth(estimates: Estimates, system: System | None = None) -> Track:
+@dataclass(frozen=True, eq=False)
+class Smoothed(Track):
+    """A smoothed track with its gains (N, n, n): `gains[k]` leads from k+1 back to k, and the last is zero."""
+
+    gains: Array
+
+
+def smooth(estimates: Estimates, system: System | None = None) -> Smoothed:
     """The smoothed track. `system` is needed only where the state is not a plain vector: for its `add` and `subtract`."""
     estimates.chained("a smoother")
     e = estimates
     x, P = e.x.copy(), e.P.copy()
-    identity = np.eye(P.shape[1])
+    identity, gains = np.eye(P.shape[1]), np.zeros_like(P)
     for k in range(len(e) - 2, -1, -1):
         F, ahead = e.F[k + 1], e.P_predicted[k + 1]
-        G = _gain(e.P[k] @ F.T, ahead)
+        G = gains[k] = _gain(e.P[k] @ F.T, ahead)
         change = x[k + 1] - e.x_predicted[k + 1] if system is None else system.subtract(x[k + 1], e.x_predicted[k + 1])
         x[k] = e.x[k] + G @ change if system is None else system.add(e.x[k], G @ change)
         keep = identity - G @ F
         added = ahead - F @ e.P[k] @ F.T
         P[k] = symmetric(keep @ e.P[k] @ keep.T + G @ (added + P[k + 1]) @ G.T)
-    return Track(e.t, x, P, e.states, f"{e.filter} smoothed")
+    return Smoothed(e.t, x, P, e.states, f"{e.filter} smoothed", gains)
 
 
 def _gain(cross: Array, ahead: Array) -> Array:

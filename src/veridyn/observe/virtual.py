@@ -3,8 +3,8 @@
     y = g(q, q̇, q̈, λ),    σ² = (∂g/∂x) P (∂g/∂x)ᵀ
 
 What a real sensor on a mechanism reads, a virtual one does too (:class:`~veridyn.model.instrument.Instrument`); beyond that,
-accelerations of points, forces in springs and dampers, and reactions of joints, which come from the multipliers. The band is what the
-filter's covariance implies; it is as honest as the filter.
+accelerations of points, forces in springs and dampers, and reactions of joints, which come from the multipliers and the equilibrium of
+bodies (:mod:`veridyn.mechanics.natural.reaction`). The band is what the filter's covariance implies; it is as honest as the filter.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, did_you_mean
+from veridyn.errors import DataError, Fault, ModelWarning, did_you_mean, warn
 from veridyn.mechanics.measurement import Readout, readout
-from veridyn.mechanics.natural.mass import body_mass, centre_map
 from veridyn.mechanics.natural.minimal import Instant
+from veridyn.mechanics.natural.reaction import Along, Wrench, reaction_of
+from veridyn.mechanics.natural.redundant import Reduced
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.instrument import KINDS, Instrument
-from veridyn.model.natural import AXES, Angle, Marker, PointRef
+from veridyn.model.natural import AXES, GROUND, Angle, Marker, PointRef
 from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.result import Track
 
@@ -32,12 +33,17 @@ Kind = Literal[
 ]
 
 
+UNIQUE = 1e-7  # share of a reaction's size that multipliers no equation tells may change: rounding
+
+
 @dataclass(frozen=True)
 class Virtual:
     """A quantity by name: `kind` as of an instrument, or acceleration (of a point, in the ground's axes), spring, or reaction.
 
-    `on`: what it is on. For "spring", the name of a spring or damper: its tension or torque. For "reaction", a joint by its name, or
-    (body, point): what all others do to that body at that point, in the ground's axes.
+    `on`: what it is on. For "spring", the name of a spring or damper: its tension or torque. For "reaction", a joint by its name: what its
+    end a does to its end b, force and, where the joint carries one, moment about b's place, in the ground's axes; of a distance the force
+    along it (positive: it pulls), of a rack that on its distance. Or (body, point) where bodies share the point, or where it is fixed: what
+    the others do to that body there; with shared vectors or further shared points there is a moment about the point.
     """
 
     name: str
@@ -47,11 +53,11 @@ class Virtual:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """Values (N, k) of a virtual sensor with standard deviations (N, k), by the names of its components."""
+    """Values (N, k) of a virtual sensor with standard deviations (N, k), by the names of its components, each with its unit."""
 
     name: str
     components: tuple[str, ...]
-    unit: str
+    units: tuple[str, ...]
     t: Array
     values: Array
     sigma: Array
@@ -69,11 +75,11 @@ def virtual(system: MechanismSystem, track: Track, wanted: Sequence[Virtual], in
     for x, P, u in zip(track.x, track.P, inputs, strict=True):
         at = system.instant(x, u)
         for name, quantity in quantities.items():
-            y, G = quantity.at(x, at)
+            y, G = quantity.at(x, at, u)
             values[name].append(y)
             sigmas[name].append(np.sqrt(np.maximum(((G @ P) * G).sum(axis=1), 0.0)))
     return {
-        name: Reading(name, q.components, q.unit, track.t, np.array(values[name]), np.array(sigmas[name]))
+        name: Reading(name, q.components, q.units, track.t, np.array(values[name]), np.array(sigmas[name]))
         for name, q in quantities.items()
     }
 
@@ -86,32 +92,34 @@ class Quantity:
         natural = system.model.system
         self.table: Readout | None = None
         self.components: tuple[str, ...] = (wanted.name,)
-        self.unit = ""
+        self.units: tuple[str, ...] = ("",)
         on = wanted.on
+        if isinstance(on, Marker):
+            _refuse_marker(natural, wanted, on)
         if wanted.kind == "acceleration":
             if isinstance(on, tuple):
                 raise _no_place(wanted)
             self.A = _point(natural, on)[:, :-1]
             self.components = tuple(f"{wanted.name}.{a}" for a in AXES[: len(self.A)])
-            self.unit = "m/s^2"
+            self.units = ("m/s^2",) * len(self.A)
         elif wanted.kind == "spring":
-            self.force = _spring(natural, str(on))
+            if not isinstance(on, str):
+                raise _no_place(wanted)
+            self.force = _spring(natural, on)
             turns = {a.name for a in natural.mechanism.added if isinstance(a, Angle)}
             own = self.force[0] == "own" and natural.mechanism.coordinates[self.force[1]] in turns
-            self.unit = "N*m" if own else "N"
+            self.units = ("N*m" if own else "N",)
         elif wanted.kind == "reaction":
-            self.rows, self.M, self.weight, self.lines = _reaction(natural, on)
-            self.components = tuple(f"{wanted.name}.{a}" for a in AXES[: len(self.lines)])
-            if len(self.lines) == 1:
-                self.components = (wanted.name,)
-            self.unit = "N"
+            self._joint(natural, on)
         elif wanted.kind in KINDS:
             if isinstance(on, tuple):
                 raise _no_place(wanted)
             if isinstance(on, str) and wanted.kind in ("position", "velocity"):
                 _point(natural, on)
+            if isinstance(on, str) and wanted.kind == "accelerometer":
+                raise _no_place(wanted, "an accelerometer has axes, and a point has none.")
             self.table = readout(natural, [Instrument(wanted.name, wanted.kind, on, 1.0)])
-            self.components, self.unit = self.table.names, self.table.units[0]
+            self.components, self.units = self.table.names, self.table.units
         else:
             raise DataError(
                 Fault(
@@ -121,9 +129,9 @@ class Quantity:
                 )
             )
 
-    def at(self, x: Array, at: Instant) -> tuple[Array, Array]:
-        """The value (k,) and its derivative (k, states) at a state."""
-        q, qd, _, _ = self.system.split(x)
+    def at(self, x: Array, at: Instant, inputs: Array) -> tuple[Array, Array]:
+        """The value (k,) and its derivative (k, states) at a state, with the known loads `inputs` that the instant was made with."""
+        q, qd, u, _ = self.system.split(x)
         n, m = len(q), len(at.multipliers)
         if self.table is not None:
             y = self.table.read(q, qd, at.qdd)
@@ -132,20 +140,80 @@ class Quantity:
         lam_part = np.zeros((len(self.components), m))
         if self.wanted.kind == "acceleration":
             return self.A @ at.qdd, self.system.chained(at, zero, zero, self.A, lam_part)
+        natural = self.system.model.system
         if self.wanted.kind == "spring":
-            y, by_q, by_qd = _tension(self.system.model.system, self.force, q, qd)
+            y, by_q, by_qd = _tension(natural, self.force, q, qd)
             return np.array([y]), self.system.chained(at, by_q[None], by_qd[None], zero, lam_part)
-        constraints = self.system.model.system.constraints
-        J = constraints.jacobian(q)
-        held = np.where(self.rows, at.multipliers, 0.0)
-        y = self.lines @ (self.M @ at.qdd - self.weight + J.T @ held)
-        by_q = self.lines @ constraints.curvature(q, held)
-        by_lam = self.lines @ (J * self.rows[:, None]).T
-        return y, self.system.chained(at, by_q, zero, self.lines @ self.M, by_lam)
+        values = natural.forces.load_values(dict(zip(self.system.inputs, inputs.tolist())))
+        lam = natural.spread(at.multipliers) if isinstance(natural, Reduced) else at.multipliers
+        s, keep = self.reaction.at(q, qd, at.qdd, lam, values, u), self.unique
+        by_lam = s.by_lam[:, natural.rows] if isinstance(natural, Reduced) else s.by_lam
+        G = self.system.chained(at, s.by_q[keep], s.by_qd[keep], s.by_qdd[keep], by_lam[keep])
+        f = self.system.f
+        G[:, 2 * f : 2 * f + len(u)] += s.by_u[keep]
+        return s.y[keep], G
+
+    def _joint(self, natural: NaturalSystem, on: PointRef | tuple[str, str]) -> None:
+        """The reaction, and which of its components the equations determine: with redundant constraints not all of them need be."""
+        if isinstance(on, Marker):
+            raise _no_place(self.wanted)
+        whole = natural.whole if isinstance(natural, Reduced) else natural
+        self.reaction: Along | Wrench = reaction_of(whole, on, self.system.model.unknown)
+        names = tuple(f"{self.wanted.name}.{c}" if c else self.wanted.name for c in self.reaction.components)
+        free = _undetermined(natural, self.reaction) if isinstance(natural, Reduced) else np.zeros(len(names), np.bool_)
+        self.unique = np.flatnonzero(~free)
+        self.components = tuple(names[i] for i in self.unique)
+        self.units = tuple(self.reaction.units[i] for i in self.unique)
+        if not free.any():
+            return
+        left = ", ".join(f"'{names[i]}'" for i in np.flatnonzero(free))
+        fault = Fault(
+            f"the constraints share {left} in a way that no motion tells.",
+            where=f"virtual sensor '{self.wanted.name}'",
+            expected="a reaction that the equations of motion determine",
+            found=f"redundant constraints {', '.join(repr(name) for name in getattr(natural, 'left_out', ()))}",
+            hint="Leave out what is redundant in the mechanism file, as the real machine does by its play or its springs.",
+        )
+        if free.all():
+            raise DataError(fault)
+        warn(ModelWarning, fault)
 
 
-def _no_place(wanted: Virtual) -> DataError:
-    return DataError(Fault("this is no place.", where=f"virtual sensor '{wanted.name}'", found=f"{wanted.on}"))
+def _undetermined(natural: Reduced, reaction: Along | Wrench) -> NDArray[np.bool_]:
+    """Which components change with multipliers that make no force on any motion, at the poses where these were looked for."""
+    n, m = natural.n, natural.whole.constraints.m
+    values = natural.forces.load_values()
+    out = np.zeros(len(reaction.components), dtype=np.bool_)
+    for pose in natural.poses:
+        still, none = (
+            np.zeros(n),
+            np.zeros(reaction.unknown if isinstance(reaction, Along) else reaction.unknown.shape[1]),
+        )
+        by_lam = reaction.at(pose, still, still, np.zeros(m), values, none).by_lam
+        change = np.abs(by_lam @ natural.undetermined(pose)).max(axis=1)
+        out |= change > UNIQUE * max(float(np.abs(by_lam).max(initial=0.0)), 1e-300)
+    return out
+
+
+def _no_place(wanted: Virtual, what: str = "this is no place.") -> DataError:
+    expected = {
+        "spring": "the name of a spring or damper",
+        "reaction": "the name of a joint or rack, or [body, point]",
+        "accelerometer": "a place on a body: {body, at}",
+    }
+    found = f"a place on body '{wanted.on.body}'" if isinstance(wanted.on, Marker) else f"{wanted.on}"
+    where = f"virtual sensor '{wanted.name}'"
+    return DataError(Fault(what, where, expected.get(wanted.kind, "a point, or a place on a body: {body, at}"), found))
+
+
+def _refuse_marker(natural: NaturalSystem, wanted: Virtual, marker: Marker) -> None:
+    m = natural.mechanism
+    if marker.body != GROUND:
+        m.body(marker.body)
+    for part, numbers in (("at", marker.at), ("axis", marker.axis), ("side", marker.side)):
+        if (numbers or part == "at") and len(numbers) != m.dimension:
+            where = f"virtual sensor '{wanted.name}', {part}"
+            raise DataError(Fault("this is no place or direction here.", where, f"{m.dimension} numbers", f"{numbers}"))
 
 
 def _point(natural: NaturalSystem, on: PointRef) -> Array:
@@ -183,73 +251,3 @@ def _tension(natural: NaturalSystem, force: tuple[str, int, Array], q: Array, qd
     rate = float(u @ v)
     by_q = (stiffness * u + damping * (v - rate * u) / length) @ A[:, :-1]
     return stiffness * (length - rest) + damping * rate, by_q, damping * u @ A[:, :-1]
-
-
-def _reaction(natural: NaturalSystem, on: PointRef | tuple[str, str]) -> tuple[NDArray[np.bool_], Array, Array, Array]:
-    """Rows of Φ, mass, weight, and the lines of the generalised forces that are asked for."""
-    m, c = natural.mechanism, natural.constraints
-    n = natural.n
-    if isinstance(on, tuple):
-        return _at_shared_point(natural, *on)
-    joints = {j.name: j for j in m.joints}
-    if not isinstance(on, str) or on not in joints:
-        raise DataError(
-            Fault(
-                f"there is no joint '{on}'.",
-                where=m.name,
-                expected="the name of a joint, or (body, point)",
-                hint=did_you_mean(str(on), list(joints)),
-            )
-        )
-    joint = joints[on]
-    rows = np.array([owner == f"joint '{on}'" for owner in c.owners])
-    B = natural.geometry.point(joint.b)[:, :-1]
-    if not B.any():
-        B = natural.geometry.point(joint.a)[:, :-1]
-    # The force at the joint's place whose work on every motion of that place is that of the rows: least squares over the coordinates.
-    lines = -np.asarray(np.linalg.pinv(B.T), dtype=np.float64)
-    return rows, np.zeros((n, n)), np.zeros(n), lines
-
-
-def _at_shared_point(natural: NaturalSystem, body: str, point: str) -> tuple[NDArray[np.bool_], Array, Array, Array]:
-    m, g = natural.mechanism, natural.geometry
-    b = m.body(body)
-    if point not in b.points or point in g.fixed:
-        moving = [p for p in b.points if p not in g.fixed]
-        raise DataError(
-            Fault(
-                f"'{point}' is no moving point of it.",
-                where=f"body '{body}'",
-                expected="one of " + ", ".join(moving),
-                hint="At a fixed point, ask at the body's other end and use Newton's law, or join the body by a joint.",
-            )
-        )
-    attached = [
-        x.name
-        for x in (*m.joints, *m.springs, *m.dampers, *m.loads)
-        if any(isinstance(e, Marker) and e.body == body for e in _ends(x)) or getattr(x, "body", None) == body
-    ]
-    if attached:
-        raise DataError(
-            Fault(
-                "what is attached by a marker reaches it through all its points, so its reaction at one is not defined.",
-                where=f"body '{body}'",
-                found=", ".join(attached),
-                hint="Give the place of attachment a point of its own.",
-            )
-        )
-    mass, _ = body_mass(g, b)
-    weight = b.mass * np.array(m.gravity) @ centre_map(g, b)
-    rows = np.array([owner == f"body '{body}'" for owner in natural.constraints.owners])
-    lines = g.elements[point][:, :-1]
-    return rows, mass, weight[:-1], lines
-
-
-def _ends(part: object) -> tuple[object, ...]:
-    on = getattr(part, "on", ())
-    return (
-        getattr(part, "a", None),
-        getattr(part, "b", None),
-        getattr(part, "at", None),
-        *(on if isinstance(on, tuple) else ()),
-    )

@@ -108,13 +108,13 @@ def _states(run: ObserveRun) -> list[Plot]:
     o = run.observation
     return [
         _banded(name, unit, o.t, o.reduced[:, j], o.sigma[:, j])
-        for j, (name, unit) in enumerate(zip(o.states, run.units, strict=True))
+        for j, (name, unit) in enumerate(zip(o.states, o.units, strict=True))
     ]
 
 
 def _virtual(run: ObserveRun) -> list[Plot]:
     return [
-        _banded(component, reading.unit, reading.t, reading.values[:, j], reading.sigma[:, j])
+        _banded(component, reading.units[j], reading.t, reading.values[:, j], reading.sigma[:, j])
         for reading in run.virtual.values()
         for j, component in enumerate(reading.components)
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -16,14 +15,16 @@ from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Sectio
 from veridyn.report.drawing import Plot
 from veridyn.report.page import page
 from veridyn.report.plots import Series, curves
-from veridyn.report.words import number
+from veridyn.report.words import number, unit_text
 from veridyn.signals.whiteness import Whiteness
 from veridyn.studies.observation import ObservationStudy, Score
 from veridyn.studies.result import Result
+from veridyn.view.mechanism import mechanism_layer
 from veridyn.view.scene import Layer, scene
 
 Array = NDArray[np.float64]
 WORDS = {
+    "linear": "linear Kalman",
     "error_ekf": "errorEKF",
     "error_ekf_force": "errorEKF with forces",
     "ekf": "EKF, exact derivatives",
@@ -198,7 +199,8 @@ def _filters(study: ObservationStudy) -> Table:
     return Table(
         columns,
         rows,
-        "All filters on the same logs. NIS and NEES per dimension: ideal 1; above, too sure; below, too cautious.",
+        "All filters on the same logs. NIS and NEES per dimension: ideal 1; above, too sure; below, too cautious. "
+        "The smoother's innovations are those of the filter it goes back over.",
     )
 
 
@@ -256,7 +258,8 @@ def _consistency(study: ObservationStudy) -> list[Block]:
     table = Table(
         ("filter", "NIS", "NEES", "logs inside their 95 % band", "NEES of the first log", "its band"),
         rows,
-        "NEES of the independent coordinates and their rates.",
+        "NEES of the independent coordinates and their rates. A band counts only the errors of a log that are independent of each other, "
+        "as the gains of the filter, or of the smoother, leave them.",
     )
     s = study.best
     judged = s.example.nees(study.truth.q, study.truth.qd, study.skip)
@@ -299,14 +302,13 @@ def _virtual(study: ObservationStudy) -> list[Block]:
                     component,
                     [Series("estimate", t, thin(reading.values[study.skip :, j]), band=(low, high))],
                     "time, s",
-                    reading.unit,
+                    unit_text(reading.units[j]),
                 )
             )
-    for name in o.states[2 * o.system.f :]:
-        j = o.states.index(name)
+    for j, name in list(enumerate(o.states))[2 * o.system.f :]:
         value, sigma = o.reduced[study.skip :, j], o.sigma[study.skip :, j]
         band = (thin(value - 1.96 * sigma), thin(value + 1.96 * sigma))
-        plots.append(curves(name, [Series("estimate", t, thin(value), band=band)], "time, s", "N or N·m"))
+        plots.append(curves(name, [Series("estimate", t, thin(value), band=band)], "time, s", unit_text(o.units[j])))
     return [Figure(plots)]
 
 
@@ -363,41 +365,26 @@ def _trust(study: ObservationStudy) -> list[Block]:
         Listing(seen.summary().splitlines()),
         Text(f"Closed loop of the {WORDS.get(study.chosen, study.chosen)}: {loop.summary()}."),
         Listing(said),
-        Figure(plots),
+        *(Figure([plot], plot.title.capitalize()) for plot in plots),
     ]
 
 
 def _animation(study: ObservationStudy) -> Animation:
     o = study.best.example
     layers = [
-        _layer("truth", study.machine, study.truth.q, False),
-        _layer("observer", study.machine, o.q, True),
-        _layer("model alone", study.machine, study.plain.q, False),
+        mechanism_layer("truth", study.machine, study.truth.q, False),
+        mechanism_layer("observer", study.machine, o.q, True),
+        mechanism_layer("model alone", study.machine, study.plain.q, False),
     ]
     return _moving(study.machine, study.truth.t, layers)
 
 
 def mechanism_animation(machine: NaturalSystem, t: Array, q: Array, label: str) -> Animation:
     """One motion of a mechanism."""
-    return _moving(machine, t, [_layer(label, machine, q, False)])
+    return _moving(machine, t, [mechanism_layer(label, machine, q, False)])
 
 
 def _moving(machine: NaturalSystem, t: Array, layers: Sequence[Layer]) -> Animation:
     plane = machine.mechanism.dimension == 2
     up, view = ("y", (0.0, 0.0)) if plane else ("z", (-60.0, 20.0))
     return Animation(scene(t, layers, machine.mechanism.name, up=up, view=view))
-
-
-def _layer(label: str, machine: NaturalSystem, q: Array, dashed: bool) -> Layer:
-    """Every point of the mechanism, and lines between the points of each body."""
-    m, g = machine.mechanism, machine.geometry
-    y = np.concatenate([q, np.ones((len(q), 1))], axis=1)
-    names = [p.name for p in m.points]
-    points = np.zeros((len(q), len(names), 3))
-    for k, name in enumerate(names):
-        points[:, k, : m.dimension] = y @ g.elements[name].T
-    segments = []
-    for b in m.bodies:
-        own = [names.index(p) for p in b.points]
-        segments += list(itertools.pairwise(own)) + ([(own[-1], own[0])] if len(own) > 2 else [])
-    return Layer(label, points, segments, dashed=dashed)

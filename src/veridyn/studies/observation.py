@@ -114,8 +114,10 @@ class ObservationStudy:
         true = np.concatenate([self.truth.q[-1], self.truth.qd[-1], np.full(o.track.x.shape[1] - 2 * n, np.nan)])
         known = o.system.reduced(true)
         return tuple(
-            ParameterRow(name, "", float(x), float(s), float(100.0 * s / abs(x)) if x else float("nan"), truth=float(t))
-            for name, x, s, t in zip(o.states, o.reduced[-1], o.sigma[-1], known)
+            ParameterRow(
+                name, unit, float(x), float(s), float(100.0 * s / abs(x)) if x else float("nan"), truth=float(t)
+            )
+            for name, unit, x, s, t in zip(o.states, o.units, o.reduced[-1], o.sigma[-1], known)
         )
 
     def result(
@@ -150,16 +152,17 @@ def observation(
 ) -> ObservationStudy:
     """Run every filter of `settings` on every log, whose stamps are those of the truth, and score it.
 
-    `step_microseconds` is processor time of a whole run over its samples, the first run left out where there are others: it compiles.
+    `step_microseconds` is processor time of a whole run over its samples, the first run left out where there are others: it compiles. A
+    smoother's counts its filter's way forward, too.
     """
     if chosen not in settings:
         raise DataError(
             Fault(f"there is no filter '{chosen}'.", "observation study", hint=did_you_mean(chosen, list(settings)))
         )
-    scores, seen, done, total = {}, {}, 0, len(settings) * len(logs)
+    scores, seen, spent, done, total = {}, {}, {}, 0, len(settings) * len(logs)
     for name, how in settings.items():
         found: list[Observation] = []
-        seconds = []
+        seconds: list[float] = []
         before = [k for k in seen if settings[k].filter == "ekf" and replace(settings[k], filter="smoother") == how]
         for number, log in enumerate(logs):
             begin = clock()
@@ -167,10 +170,10 @@ def observation(
                 found.append(smoothed(seen[before[0]][number]))
             else:
                 found.append(observe_with(how, machine, log))
-            seconds.append(clock() - begin)
+            seconds.append(clock() - begin + (spent[before[0]][number] if before else 0.0))
             done += 1
             progress(f"observing with {name}", done, total)
-        seen[name] = found
+        seen[name], spent[name] = found, seconds
         scores[name] = _score(name, how, found, truth, seconds, skip)
     return ObservationStudy(machine, truth, plain, labels, scores, chosen, len(logs), skip)
 

@@ -13,25 +13,30 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, VeridynError, did_you_mean
+from veridyn.errors import DataError, Fault, ModelError, VeridynError, did_you_mean
 from veridyn.files.natural import load_mechanism
+from veridyn.mechanics.measurement import readout
+from veridyn.mechanics.natural.minimal import start_of
+from veridyn.mechanics.natural.redundant import Reduced
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
-from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.natural import Angle, Drive, Force, Marker, Mechanism
+from veridyn.model.experiment import Experiment
+from veridyn.model.natural import Marker, Mechanism
 from veridyn.observe.consistency import Consistency
-from veridyn.observe.measurements import Measurements, Status, clock_faults, frozen
-from veridyn.observe.mechanism import MechanismSystem, Unsure
+from veridyn.observe.measurements import Measurements, Status, frozen
+from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.observation import Observation
 from veridyn.observe.observer import Settings, measurements_of, observe_with, tuned
+from veridyn.observe.unsure import Unsure
 from veridyn.observe.virtual import Quantity, Reading, Virtual
 from veridyn.progress import Progress, silent
 from veridyn.signals.whiteness import Whiteness
 from veridyn.studies.config.observe import AcceptSettings, ObserveFile, PlaceSettings
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.recordings import single_log
+from veridyn.studies.observe_log import gaps, observed_log
 from veridyn.studies.result import ParameterRow, Result, fingerprint
 
 Array = NDArray[np.float64]
+OPEN = 1e-6  # of a constraint that should be closed
 WARM = 4  # samples that are run first, so that the time of a step is not that of compiling
 UNUSED = (Status.NOT_FINITE, Status.FROZEN, Status.OUTLIER, Status.LATE)
 
@@ -112,6 +117,23 @@ class ObserveRun:
         out = [f"{e}." for e in o.episodes()]
         told = {e.output for e in o.episodes()}
         out += [
+            f"no reading of '{n}' is used: is its unit right, and its sensor where the mechanism has it?"
+            for n, counts in o.estimates.counts().items()
+            if not counts["used"]
+        ]
+        out += gaps(o.t)
+        table = o.system.table
+        for n, k in zip(table.names, table.owner, strict=True):
+            wide, quantum = (
+                float(np.nanmax(self.log[n].values) - np.nanmin(self.log[n].values)),
+                table.instruments[k].quantum,
+            )
+            if 0.0 < wide < 0.5 * quantum:
+                out.append(
+                    f"the readings of '{n}' differ by {wide:.3g} at most, which is less than the quantum of its sensor, {quantum:g}: "
+                    "is that its unit?"
+                )
+        out += [
             f"{count} {'reading' if count == 1 else 'readings'} of '{n}' not used."
             for n, count in self.rejected.items()
             if count and n not in told
@@ -119,6 +141,12 @@ class ObserveRun:
         if o.tuning is not None and not o.tuning.converged:
             out.append(
                 f"the noise chosen on this log is doubtful: {o.tuning.message}. Give a density in the section unsure."
+            )
+        if isinstance(o.system.model.system, Reduced) and (open_by := float(o.constraint_errors()[:, 0].max())) > OPEN:
+            left = ", ".join(f"'{name}'" for name in o.system.model.system.left_out)
+            out.append(
+                f"constraints that were left out as redundant ({left}) open by up to {open_by:.3g}: the motion passes a pose where they "
+                "are needed, and from there on the estimates are those of another mechanism."
             )
         if not self.nis.consistent:
             words = "too sure of itself" if self.nis.mean > 1.0 else "too cautious"
@@ -128,22 +156,13 @@ class ObserveRun:
             )
         return tuple(out)
 
-    @cached_property
-    def units(self) -> tuple[str, ...]:
-        """Of the states."""
-        system = self.observation.system
-        forces = tuple(_force_unit(self.mechanism, name) for name in system.model.unknown)
-        sizes = tuple(_unit(self.mechanism, name) for name in system.model.names)
-        biases = tuple(system.table.units[j] for j in system.drifting)
-        return (*sizes, *(f"{u}/s" if u != "1" else "1/s" for u in sizes), *forces, *biases)
-
     @property
     def parameters(self) -> tuple[ParameterRow, ...]:
         """The states at the end."""
         o = self.observation
         return tuple(
             ParameterRow(name, unit, float(x), float(s), float(100.0 * s / abs(x)) if x else float("nan"))
-            for name, unit, x, s in zip(o.states, self.units, o.reduced[-1], o.sigma[-1], strict=True)
+            for name, unit, x, s in zip(o.states, o.units, o.reduced[-1], o.sigma[-1], strict=True)
         )
 
     def result(self, name: str, seed: int, warnings: tuple[str, ...] = ()) -> Result:
@@ -175,13 +194,13 @@ class ObserveRun:
         """The estimates as CSV: time, each state and its deviation, each virtual sensor with deviation and 95 % band; SI."""
         o = self.observation
         head, columns = ["t [s]"], [o.t]
-        for name, unit, x, s in zip(o.states, self.units, o.reduced.T, o.sigma.T, strict=True):
+        for name, unit, x, s in zip(o.states, o.units, o.reduced.T, o.sigma.T, strict=True):
             head += [f"{name} [{unit}]", f"{name}.sigma [{unit}]"]
             columns += [x, s]
         for reading in self.virtual.values():
             low, high = reading.band()
             for j, component in enumerate(reading.components):
-                head += [f"{component}{part} [{reading.unit}]" for part in ("", ".sigma", ".low", ".high")]
+                head += [f"{component}{part} [{reading.units[j]}]" for part in ("", ".sigma", ".low", ".high")]
                 columns += [reading.values[:, j], reading.sigma[:, j], low[:, j], high[:, j]]
         text = io.StringIO()
         out = csv.writer(text, lineterminator="\n")
@@ -198,12 +217,13 @@ def observe_study(
     `step_microseconds` is processor time by `clock` over the samples; choosing the noise and compiling are left out.
     """
     s = loaded.study
-    machine = system_of(_mechanism(loaded))
+    machine = _machine(loaded)
     log_file = _existing(loaded, s.log.file, ("log", "file"))
     wanted = [Virtual(name, v.kind, _on(v.on)) for name, v in s.virtual.items()]
     settings = _settings(loaded, machine.mechanism)
     system = _checked(loaded, settings, machine, wanted)
-    log = _log(loaded, system, log_file)
+    machine = system.model.system  # without redundant constraints, which it has told of
+    log = observed_log(loaded, system, log_file)
     readings = measurements_of(system, log)
     if settings.frozen_after is not None:  # before the log chooses the noise: a sensor that hangs says nothing about it
         readings = readings.flagged(frozen(readings.values, settings.frozen_after), Status.FROZEN)
@@ -217,7 +237,12 @@ def observe_study(
     spent = 1e6 * (clock() - begin) / len(found)
     skip = int(np.searchsorted(found.t, found.t[0] + s.settle))
     if not found.estimates.dof[skip:].any():
-        fault = loaded.fault(("settle",), "no reading is left to judge the filter by.", found=f"{s.settle:g} s")
+        fault = loaded.fault(
+            ("settle",),
+            "no reading is left to judge the filter by.",
+            found=f"{s.settle:g} s of a log that lasts {found.t[-1] - found.t[0]:.3g} s",
+            hint="Is the unit of log.time right?",
+        )
         raise loaded.error(fault)
     inputs = {
         "study": fingerprint(loaded.text),
@@ -235,10 +260,32 @@ def _existing(loaded: Loaded[ObserveFile], text: str, at: tuple[str, ...]) -> Pa
     return file
 
 
+def _file_of_mechanism(loaded: Loaded[ObserveFile]) -> Path:
+    return _existing(loaded, loaded.study.mechanism, ("mechanism",))
+
+
+def _machine(loaded: Loaded[ObserveFile]) -> NaturalSystem:
+    """The mechanism made ready for computing; what is wrong with it is told under the name of its file."""
+    mechanism = _mechanism(loaded)
+    try:
+        machine = system_of(mechanism)
+    except ModelError as error:
+        raise ModelError(error.faults, _file_of_mechanism(loaded).name) from error
+    faults = []
+    for i in mechanism.sensors:
+        try:
+            readout(machine, [i])
+        except ModelError as error:
+            faults += [replace(f, where=f"sensor '{i.name}', {f.where}") for f in error.faults]
+    if faults:
+        raise ModelError(faults, _file_of_mechanism(loaded).name)
+    return machine
+
+
 def _mechanism(loaded: Loaded[ObserveFile]) -> Mechanism:
     """The mechanism with the sensors that the log has, and the noise the study gives them."""
     s = loaded.study
-    whole = load_mechanism(_existing(loaded, s.mechanism, ("mechanism",)))
+    whole = load_mechanism(_file_of_mechanism(loaded))
     names = [i.name for i in whole.sensors]
     faults = [
         loaded.fault(at, f"'{name}' is no sensor of '{whole.name}'.", hint=did_you_mean(name, names))
@@ -329,6 +376,13 @@ def _checked(
 ) -> MechanismSystem:
     """The system, once everything that the study says of it is known to be possible: before the log is read."""
     try:
+        start_of(machine, settings.start, settings.rates)
+    except DataError as error:
+        at = ("start", "rates" if "rate" in error.faults[0].what else "coordinates")
+        raise loaded.error([loaded.fault(at, f.what, f.expected, f.found, f.hint) for f in error.faults]) from error
+    except ModelError as error:
+        raise ModelError(error.faults, _file_of_mechanism(loaded).name) from error
+    try:
         system, q, qd = settings.system(machine, settings.unsure or Unsure())
         system.belief(q, qd)
     except VeridynError as error:
@@ -354,46 +408,14 @@ def _checked(
 
 
 def _placed(loaded: Loaded[ObserveFile], fault: Fault) -> Fault:
-    """A fault of the section unsure with its line; others as they are."""
-    if fault.where not in type(loaded.study.unsure).model_fields:
+    """A fault of the section unsure, or of the independent coordinates that are asked for, with its line; others as they are."""
+    if fault.where in type(loaded.study.unsure).model_fields:
+        at = ("unsure", fault.where)
+    elif loaded.study.filter.independents and ("independent" in fault.what or "do not determine" in fault.what):
+        at = ("filter", "independents")
+    else:
         return fault
-    return loaded.fault(("unsure", fault.where), fault.what, fault.expected, fault.found, fault.hint)
-
-
-def _log(loaded: Loaded[ObserveFile], system: MechanismSystem, file: Path) -> Experiment:
-    """The log from start to end, its clock and its units checked; gaps in a sensor's readings are left to the filter."""
-    s = loaded.study.log
-    read = single_log(loaded, s, file)
-    clock = next(iter(read.channels.values())).t
-    faults = [
-        loaded.fault(("log", "time"), f"{file.name}: {f.what}", f.expected, f.found) for f in clock_faults(clock, "")
-    ]
-    if faults:
-        raise loaded.error(faults)
-    units = dict(zip(system.table.names, system.table.units, strict=True))
-    units |= {name: _load_unit(system.model.system.mechanism, name) for name in system.inputs}
-    low, high = (-np.inf if s.start is None else s.start), (np.inf if s.end is None else s.end)
-    inside = (clock >= low) & (clock <= high)
-    if inside.sum() < 2:
-        found = f"{clock[0]:g} s to {clock[-1]:g} s in {file.name}"
-        raise loaded.error(loaded.fault(("log",), "no samples lie between start and end.", found=found))
-    channels = {}
-    for name, c in read.channels.items():
-        at, finite = ("log", "columns", name), np.isfinite(c.values[inside])
-        if c.unit != units[name]:
-            faults.append(loaded.fault(at, "its unit is not that of the mechanism.", units[name], c.unit))
-        if name in system.inputs and not finite.all():
-            first = float(clock[inside][int(np.argmin(finite))])
-            what = f"a known force has no gaps, and this one is not a number at {first:.6g} s."
-            faults.append(loaded.fault(at, what, found=f"{int((~finite).sum())} such samples in {file.name}"))
-        elif not finite.any():
-            faults.append(
-                loaded.fault(at, f"its column in {file.name} holds no number.", hint="List the sensor under without.")
-            )
-        channels[name] = Channel(name, clock[inside], c.values[inside], c.unit)
-    if faults:
-        raise loaded.error(faults)
-    return Experiment(channels, read.name)
+    return loaded.fault(at, fault.what, fault.expected, fault.found, fault.hint)
 
 
 def _beginning(log: Measurements) -> Measurements:
@@ -403,29 +425,6 @@ def _beginning(log: Measurements) -> Measurements:
 
 def _on(on: str | tuple[str, str] | PlaceSettings) -> str | tuple[str, str] | Marker:
     return Marker(on.body, on.at, on.axis, on.side) if isinstance(on, PlaceSettings) else on
-
-
-def _unit(mechanism: Mechanism, coordinate: str) -> str:
-    """Of a coordinate: components of unit vectors have none."""
-    if any(a.name == coordinate for a in mechanism.added if isinstance(a, Angle)):
-        return "rad"
-    return "1" if coordinate.partition(".")[0] in {v.name for v in mechanism.vectors} else "m"
-
-
-def _force_unit(mechanism: Mechanism, name: str) -> str:
-    """Of a load, or of the force on a coordinate."""
-    return _load_unit(mechanism, name) if name not in mechanism.coordinates else _acting_on(mechanism, name)
-
-
-def _load_unit(mechanism: Mechanism, name: str) -> str:
-    load = next(load for load in mechanism.loads if load.name == name)
-    if isinstance(load, Drive):
-        return _acting_on(mechanism, load.coordinate)
-    return "N" if isinstance(load, Force) else "N*m"
-
-
-def _acting_on(mechanism: Mechanism, coordinate: str) -> str:
-    return "N" if _unit(mechanism, coordinate) == "m" else "N*m"
 
 
 def _rms(x: Array) -> float:

@@ -354,7 +354,7 @@ class _Writer:
             if a.along is None:
                 self.row(where, a.name, np.outer(own, own) - dot_form(r, r))  # s² = r·r, (38) squared
             else:
-                self.row(where, a.name, linear_form(own) - dot_form(r, self.g.direction(a.along)))
+                self.row(where, a.name, linear_form(own) - dot_form(r, self.g.unit(a.along)))
         for rack in m.racks:
             line = np.zeros(m.n + 1)
             line[[m.index(rack.distance), m.index(rack.angle), -1]] = 1.0, -rack.radius, -rack.offset

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.model.natural import GROUND, Angle, DirectionRef, Marker, Mechanism, PointRef, RigidBody
+from veridyn.model.natural_held import length_of
 
 Array = NDArray[np.float64]
 INDEPENDENT = 1e-6  # sine of the smallest angle at which a direction still counts as a new one
@@ -172,10 +173,18 @@ class Geometry:
             return self.elements[str(ref[1])] - self.elements[str(ref[0])]
         return self.constant(np.asarray(ref, dtype=np.float64))
 
+    def unit(self, ref: DirectionRef) -> Array:
+        """The same made a unit vector: two points are some constant length apart, which ``natural_check`` has seen to."""
+        two = not isinstance(ref, str | Marker) and isinstance(ref[0], str)
+        return self.direction(ref) / length_of(self.mechanism, ref) if two else self.direction(ref)
+
     def angle(self, a: Angle) -> tuple[Array, Array, Array]:
         """Maps of the direction that turns, of the one it is counted from, and of the one it is counted towards."""
-        of, e = self.direction(a.of), self.direction(a.reference)
-        return of, e, QUARTER_TURN @ e if a.towards is None else self.direction(a.towards)
+        of = self.direction(a.of)
+        if a.towards is None:  # in the plane the two have one length, whatever it is
+            e = self.direction(a.reference)
+            return of, e, QUARTER_TURN @ e
+        return of, self.unit(a.reference), self.unit(a.towards)
 
     @cached_property
     def guess(self) -> Array:
@@ -193,13 +202,21 @@ class Geometry:
                     y[k] += 2.0 * np.pi * np.round((a.start - y[k]) / (2.0 * np.pi))
             else:
                 r = (self.point(a.b) - self.point(a.a)) @ y
-                y[k] = np.linalg.norm(r) if a.along is None else r @ (self.direction(a.along) @ y)
+                y[k] = np.linalg.norm(r) if a.along is None else r @ (self.unit(a.along) @ y)
         return y[:-1]
 
     def rotation(self, body: str, q: ArrayLike) -> Array:
         """The rotation (…, dim, dim) of a body: its axes in the ground's frame."""
         D, basis = self._directions(body, q)
         return D @ np.linalg.inv(basis.local)
+
+    def mirrored(self, q: ArrayLike) -> tuple[str, ...]:
+        """Names of the bodies that a pose (n,) places as their mirror images: lengths and angles allow it, no motion leads there."""
+        if self.mechanism.dimension == 2:
+            return ()  # the second direction is the first one turned
+        return tuple(
+            name for name, b in self.bases.items() if b.complete and np.linalg.det(self.rotation(name, q)) < 0.0
+        )
 
     def angular_velocity(self, body: str, q: ArrayLike, qd: ArrayLike) -> Array:
         """ω (…, 3) in the ground's frame, ½ Σ dⁱ × ḋᵢ with the reciprocal dⁱ; in the plane (…,), positive counter-clockwise."""

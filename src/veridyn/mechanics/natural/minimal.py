@@ -16,17 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, Faults, ModelError, SimulationError, did_you_mean
-from veridyn.mechanics.compiled import compiled, kept
+from veridyn.mechanics.natural.minimal_kernel import ITERATIONS, trapezoid
 from veridyn.mechanics.natural.position import independent, position, r_matrix
 from veridyn.mechanics.natural.redundant import Reduced, independent_rows
 from veridyn.mechanics.natural.system import NaturalSystem
-from veridyn.mechanics.natural.tangent import accelerate, close, differentiate
-from veridyn.mechanics.natural.terms import Tables, factor, solve
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-SETTLED = 1e-11  # of a step's last change, relative to the mechanism's size
-ITERATIONS = 30
+WEIGHTLESS = 1e-14  # of the largest reduced inertia: one below it is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,10 +125,11 @@ class Minimal:
                     hint="Try a smaller step, or look for a pose where the mechanism locks.",
                 )
             )
-        raise self._singular(q) if h else self._unreachable(np.atleast_2d(q)[0], np.atleast_2d(z)[0])
+        raise self._singular(q, zd) if h else self._unreachable(np.atleast_2d(q)[0], np.atleast_2d(z)[0])
 
-    def _singular(self, q: Array) -> SimulationError:
-        hint = "Choose other independent coordinates."
+    def _singular(self, q: Array, rates: Array) -> SimulationError:
+        fast = float(np.abs(rates).max(initial=0.0))
+        hint = f"Choose other independent coordinates; or a shorter step, if the fastest of them, at {fast:.3g}/s, is true."
         if isinstance(self.system, Reduced):
             left = ", ".join(f"'{name}'" for name in self.system.left_out)
             hint += f" Or the constraints kept at the start lose rank here and need one that was left out: {left}; start nearer to here."
@@ -147,7 +145,7 @@ class Minimal:
 
     def _unreachable(self, q: Array, z: Array) -> DataError | SimulationError:
         if not (np.isfinite(q).all() and np.isfinite(z).all()):
-            return self._singular(q)
+            return self._singular(q, z)
         wanted = ", ".join(f"{n} = {v:.6g}" for n, v in zip(self.names, z.tolist()))
         here = ", ".join(f"{n} = {v:.6g}" for n, v in zip(self.names, q[self.z].tolist()))
         return DataError(
@@ -185,8 +183,11 @@ def minimal(
             )
         )
     names = asked or names
+    _refuse_weightless(system, q, names)
     forces = names if unknown is None else tuple(unknown)
     table, columns, faults = system.forces, [], Faults()
+    for name in {name for name in forces if forces.count(name) > 1}:
+        faults.add(f"the force '{name}' is unknown once only.", where=system.mechanism.name, found="it is named twice")
     for name in forces:
         if name in names:
             columns.append(np.eye(system.n)[system.mechanism.index(name)])
@@ -203,6 +204,24 @@ def minimal(
             )
     faults.raise_if_any(ModelError)
     return Minimal(system, names, forces, np.ascontiguousarray(np.array(columns).reshape(-1, system.n).T))
+
+
+def _refuse_weightless(system: NaturalSystem, q: Array, names: tuple[str, ...]) -> None:
+    """Rᵀ M R must be definite: a coordinate that moves no mass has no acceleration."""
+    R = r_matrix(system, q, names)
+    values, vectors = np.linalg.eigh(R.T @ system.mass @ R) if names else (np.ones(1), np.eye(1))
+    if values[0] > WEIGHTLESS * max(float(values[-1]), 1e-300):
+        return
+    free = [n for n, share in zip(names, np.abs(vectors[:, 0])) if share > 0.1]
+    raise ModelError(
+        Fault(
+            f"no mass moves with {', '.join(repr(n) for n in free)}, so no force has an acceleration.",
+            where=system.mechanism.name,
+            expected="bodies with mass on everything that moves",
+            found=f"an inertia of {max(float(values[0]), 0.0):.3g} beside {float(values[-1]):.3g}",
+            hint="Give the bodies their mass, or join what has none to a body that has some.",
+        )
+    )
 
 
 def start_of(
@@ -227,178 +246,3 @@ def start_of(
 
 def _rows(x: Array, one: bool) -> Array:
     return np.array(x[None] if one else x, dtype=np.float64, order="C")
-
-
-@compiled
-def _advance(
-    t: Tables,
-    z: Numbers,
-    dep: Numbers,
-    load: Array,
-    turning: Array,
-    B: Array,
-    target: Array,
-    rate: Array,
-    h: float,
-    derivative: bool,
-    q: Array,
-    qd: Array,
-    qdd: Array,
-    lam: Array,
-    R: Array,
-    qd_z: Array,
-    qdd_x: Array,
-    lam_x: Array,
-    F: Array,
-) -> int:
-    """One motion of :func:`trapezoid`, into the arrays from `q` on."""
-    n, m, f, u, a = len(q), len(dep), len(z), B.shape[1], len(t.places)
-    w = 0.25 * h * h
-    before, N, L = np.zeros((f, 2 * f + u)), np.empty((f, f)), np.zeros((2 * f, 2 * f))
-    J, AB, slopes, A = np.zeros((m, n)), np.empty(2 * a), np.zeros((2 * a, n)), np.empty((m, m))
-    MR, mass, x = np.empty((n, f)), np.empty((f, f)), np.empty(2 * f)
-    pivot, mass_pivot, L_pivot = (
-        np.empty(m, dtype=np.int64),
-        np.empty(f, dtype=np.int64),
-        np.empty(2 * f, dtype=np.int64),
-    )
-    N_pivot, a0, a1 = np.empty(f, dtype=np.int64), np.zeros(f), np.zeros(f)
-    aim, speed, change, size = np.empty(f), np.empty(f), np.empty(f), 1.0
-    for i in range(n):
-        size = max(size, abs(q[i]))
-    for pass_ in range(ITERATIONS + 1):  # the first is the instant itself
-        for c in range(f):
-            aim[c], speed[c] = target[c], rate[c]
-            if pass_ > 0:
-                aim[c] += h * rate[c] + w * (a0[c] + a1[c])
-                speed[c] += 0.5 * h * (a0[c] + a1[c])
-        if not close(t, z, dep, q, aim, J, AB, slopes, A, pivot, R, pass_ > 0):
-            return 1
-        for i in range(n):
-            s = 0.0
-            for c in range(f):
-                s += R[i, c] * speed[c]
-            qd[i] = s
-        good = accelerate(t, z, dep, load, turning, q, qd, AB, slopes, A, pivot, R, qdd, lam, MR, mass, mass_pivot)
-        if not good:
-            return 1
-        settled = pass_ == 0
-        if pass_ > 0:
-            for c in range(f):
-                change[c] = qdd[z[c]] - a1[c]
-            solve(N, N_pivot, change)
-            moved = 0.0
-            for c in range(f):
-                a1[c] += change[c]
-                moved = max(moved, 0.5 * h * abs(change[c]), w * abs(change[c]))
-            if not np.isfinite(moved):
-                return 1
-            settled = moved <= SETTLED * size
-        if settled and (derivative or (pass_ == 0 and h > 0.0)):
-            differentiate(
-                t,
-                z,
-                dep,
-                load,
-                turning,
-                B,
-                q,
-                qd,
-                AB,
-                slopes,
-                A,
-                pivot,
-                R,
-                qdd,
-                lam,
-                MR,
-                mass,
-                mass_pivot,
-                qd_z,
-                qdd_x,
-                lam_x,
-            )
-        if settled and (pass_ > 0 or h == 0.0):
-            break
-        if pass_ > 0:
-            continue
-        for c in range(f):
-            jerk = 0.0
-            for d in range(2 * f + u):
-                before[c, d] = qdd_x[z[c], d]
-            for d in range(f):
-                N[c, d] = (1.0 if c == d else 0.0) - w * before[c, d] - 0.5 * h * before[c, f + d]
-                jerk += before[c, d] * rate[d] + before[c, f + d] * qdd[z[d]]
-            a0[c] = qdd[z[c]]
-            a1[c] = a0[c] + h * jerk  # where the acceleration will be, to first order
-        if not factor(N, N_pivot):
-            return 1
-    else:
-        return 2
-    if derivative and h > 0.0:
-        for c in range(f):
-            for d in range(2 * f):
-                L[c, d] = -w * qdd_x[z[c], d] + (1.0 if c == d else 0.0)
-                L[f + c, d] = -0.5 * h * qdd_x[z[c], d] + (1.0 if f + c == d else 0.0)
-        if not factor(L, L_pivot):
-            return 1
-        for j in range(2 * f + u):
-            for c in range(f):
-                s = before[c, j] + (qdd_x[z[c], j] if j >= 2 * f else 0.0)
-                x[c] = w * s + (1.0 if j == c else 0.0) + (h if j == f + c else 0.0)
-                x[f + c] = 0.5 * h * s + (1.0 if j == f + c else 0.0)
-            solve(L, L_pivot, x)
-            for i in range(2 * f):
-                F[i, j] = x[i]
-    return 0
-
-
-@kept
-def trapezoid(
-    t: Tables,
-    z: Numbers,
-    dep: Numbers,
-    load: Array,
-    turning: Array,
-    B: Array,
-    q: Array,
-    target: Array,
-    rate: Array,
-    h: float,
-    derivative: bool,
-) -> tuple[int, Array, Array, Array, Array, Array, Array, Array, Array, Array]:
-    """From each pose near q (N, n) with z = `target`, ż = `rate` one step h on, or for h = 0 that instant itself.
-
-    First 0, or 1 at a singular pose, or 2 where a step does not settle; then (N, …) of q, q̇, q̈, λ, R, ∂q̇/∂z, ∂q̈/∂x, ∂λ/∂x and
-    ∂(z, ż)/∂x. `load` (N, n); q is written to.
-    """
-    many, n = q.shape
-    m, f, x = len(dep), len(z), 2 * len(z) + B.shape[1]
-    qd, qdd, lam, R = np.empty((many, n)), np.empty((many, n)), np.empty((many, m)), np.zeros((many, n, f))
-    qd_z, qdd_x, lam_x = np.zeros((many, n, f)), np.zeros((many, n, x)), np.zeros((many, m, x))
-    F, state = np.zeros((many, 2 * f, x)), 0
-    for k in range(many):
-        state = _advance(
-            t,
-            z,
-            dep,
-            load[k],
-            turning,
-            B,
-            target[k],
-            rate[k],
-            h,
-            derivative,
-            q[k],
-            qd[k],
-            qdd[k],
-            lam[k],
-            R[k],
-            qd_z[k],
-            qdd_x[k],
-            lam_x[k],
-            F[k],
-        )
-        if state != 0:
-            break
-    return state, q, qd, qdd, lam, R, qd_z, qdd_x, lam_x, F

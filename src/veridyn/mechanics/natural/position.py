@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import get_lapack_funcs, qr
 from scipy.optimize import least_squares
 
-from veridyn.errors import DataError, Fault, ModelError
+from veridyn.errors import DataError, Fault, Faults, ModelError
 from veridyn.mechanics.natural.system import NaturalSystem
 
 Array = NDArray[np.float64]
@@ -42,6 +42,8 @@ def position(system: NaturalSystem, given: Mapping[str, float] | None = None, gu
     system.vector(q, "pose")
     q, residual = _closed(system, q, _others(system, index))
     if residual <= TOLERANCE * _size(system, q):
+        if guess is None:
+            _refuse_mirrored(system, q)
         return q
     if held:
         loose, loose_residual = _closed(system, start.copy(), np.arange(system.n))
@@ -69,6 +71,19 @@ def position(system: NaturalSystem, given: Mapping[str, float] | None = None, gu
             hint="Look at the lengths of these, or give a guess nearer to a closed pose.",
         )
     )
+
+
+def _refuse_mirrored(system: NaturalSystem, q: Array) -> None:
+    """Lengths and angles hold of a body's mirror image too, and no motion leads from the one to the other."""
+    faults = Faults()
+    for name in system.geometry.mirrored(q):
+        faults.add(
+            "its points and vectors start as those of its mirror image.",
+            where=f"body '{name}'",
+            expected="directions that are right-handed where those in its own frame are",
+            hint="Correct where they start, or their places in the body's frame.",
+        )
+    faults.raise_if_any(ModelError, system.mechanism.name)
 
 
 def nearest_closed(system: NaturalSystem, guess: Array) -> tuple[Array, float]:

@@ -6,6 +6,7 @@ without an equation, and the equilibrium of one of them tells: given points and 
     f = M_b q̈ + Φ_qᵀ λ − Q_b        on these, with the rows, springs, loads and markers that are its own,
 
 which is what the others do to it there. Over the shared elements f adds up to a force Σ f_p and a moment Σ (r_p − c) × f_p + Σ v × f_v.
+A force on the angle of a bearing turns its bodies about the axis and is no part of the reaction (:mod:`~.couple`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, did_you_mean
+from veridyn.mechanics.natural.couple import Across, across_of, owner_of
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.natural import AXES, GROUND, Angle, Distance, Force, Joint, Marker, Mechanism, Point, RigidBody
 
@@ -71,6 +73,7 @@ class Wrench:
     whole: bool
     sign: float
     moment: bool
+    across: tuple[Across, ...] = ()
 
     @property
     def components(self) -> tuple[str, ...]:
@@ -84,20 +87,26 @@ class Wrench:
 
     def at(self, q: Array, qd: Array, qdd: Array, lam: Array, values: Array, u: Array) -> Slopes:
         """Value and derivatives; `values` of the loads, `u` of the unknown forces."""
-        s, E = self.split, self.E
+        its, E = self.split, self.E
         x, xd, xdd, of_rows = E @ q + self.e, E @ qd, E @ qdd, self.rows @ lam
-        J = s.constraints.jacobian(x)
-        f, by_x = J.T @ of_rows, s.constraints.curvature(x, of_rows)
-        by_xd, by_xdd, by_u = np.zeros((s.n, s.n)), np.zeros((s.n, s.n)), np.zeros(self.unknown.shape)
+        J = its.constraints.jacobian(x)
+        f, by_x = J.T @ of_rows, its.constraints.curvature(x, of_rows)
         if self.whole:
-            K, C = s.forces.tangents(x, xd, values)
-            f = f + s.mass @ xdd - s.forces.forces(x, xd, values) - self.unknown @ u
-            by_x, by_xd, by_xdd, by_u = by_x + K, C, s.mass, -self.unknown
+            K, C = its.forces.tangents(x, xd, values)
+            f = f + its.mass @ xdd - its.forces.forces(x, xd, values) - self.unknown @ u
+            by_x, by_xd, by_xdd, by_u = by_x + K, C, its.mass, -self.unknown
+        else:  # the rows stand on the left of the equations of motion: what they do is −Φ_qᵀ λ
+            f, by_x, J = -f, -by_x, -J
+            by_xd, by_xdd, by_u = np.zeros((its.n, its.n)), np.zeros((its.n, its.n)), np.zeros(self.unknown.shape)
         W, turned = self._added_up(x, f)
-        W, turned = self.sign * W, self.sign * turned
-        return Slopes(
-            W @ f, (W @ by_x + turned) @ E, W @ by_xd @ E, W @ by_xdd @ E, W @ J.T @ self.rows, W @ by_u
-        )
+        made, by_q, by_lam = W @ f, (W @ by_x + turned) @ E, W @ J.T @ self.rows
+        for part in self.across:
+            moment, moment_q, moment_lam = part.at(q, lam)
+            made[3:] += moment
+            by_q[3:] += moment_q
+            by_lam[3:, part.row] += moment_lam
+        s = self.sign
+        return Slopes(s * made, s * by_q, s * W @ by_xd @ E, s * W @ by_xdd @ E, s * by_lam, s * W @ by_u)
 
     def _added_up(self, x: Array, f: Array) -> tuple[Array, Array]:
         """W (k, n') with force and moment W f, and ∂(W f)/∂x for this f."""
@@ -124,9 +133,9 @@ def _cross(d: Array) -> Array:
 def reaction_of(system: NaturalSystem, on: str | tuple[str, str], unknown: tuple[str, ...] = ()) -> Along | Wrench:
     """The reaction of a joint or rack by its name, on its end b; or, by (body, point), what others do to a body there.
 
-    The latter is for bodies that share points and vectors: all that the body shares with the same others as that point counts, at a fixed
-    point all that it has fixed, and where that is more than the point, there is a moment. Springs, loads, joints and coordinates on a shared
-    point, or on a direction of shared elements, belong to the first body that has it. `unknown`: names as of a
+    The latter is for bodies that share points and vectors: all that the body shares with the same others as that point counts, at a
+    fixed point all that it has fixed, and where that is more than the point, there is a moment. What is attached to a shared point, or to
+    a direction of shared elements, belongs to the first body that has it. `unknown`: names as of a
     :class:`~veridyn.mechanics.natural.minimal.Minimal`.
     """
     m = system.mechanism
@@ -168,8 +177,12 @@ def _of_joint(system: NaturalSystem, j: Joint, unknown: tuple[str, ...]) -> Wren
     about = made.geometry.point(next(x for x in made.mechanism.joints if x.name == j.name).b)
     owner = f"joint '{j.name}'"
     plane_pin = m.dimension == 2 and j.kind != "sliding"
-    # In the equations of motion the rows stand on the left: what they do is −Φ_qᵀ λ.
-    return _wrench(system, made, elements, about, unknown, owner, -sign, j.kind not in WITHOUT_MOMENT and not plane_pin)
+    moment = j.kind not in WITHOUT_MOMENT and not plane_pin
+    across: tuple[Across, ...] = ()
+    if m.dimension == 3 and j.kind in ("turning", "cylindrical"):
+        here, there = (owner_of(m, e) for e in ((j.b, j.a) if sign > 0.0 else (j.a, j.b)))
+        across = across_of(system, str(here), str(there), system.geometry.direction(end))
+    return _wrench(system, made, elements, about, unknown, owner, sign, moment, across)
 
 
 def _grounded(ref: str | Marker) -> bool:
@@ -192,16 +205,19 @@ def _at_shared(system: NaturalSystem, body: str, point: str, unknown: tuple[str,
             )
         )
     elements = tuple(e for e in b.elements if owners[e] == owners[point])
-    made = system_of(_split(m, body))
-    return _wrench(
-        system, made, elements, made.geometry.elements[OWN + point], unknown, "", 1.0, len(elements) > 1
-    )
+    made, across, maps = system_of(_split(m, body)), (), system.geometry.elements
+    further = [maps[e] - (maps[point] if e in b.points else 0.0) for e in elements if e != point]
+    others = owners[point] - {body}
+    if len(further) == 1 and len(others) == 1:
+        across = across_of(system, body, next(iter(others)), further[0])
+    about = made.geometry.elements[OWN + point]
+    return _wrench(system, made, elements, about, unknown, "", 1.0, len(elements) > 1, across)
 
 
 def _owners(system: NaturalSystem) -> Mapping[str, frozenset[str]]:
     """Element → the bodies that have it; of a fixed one the ground alone, since that is what holds it."""
     m = system.mechanism
-    out = {e.name: frozenset((GROUND,)) for e in (*m.points, *m.vectors) if e.fixed}
+    out: dict[str, frozenset[str]] = {e.name: frozenset((GROUND,)) for e in (*m.points, *m.vectors) if e.fixed}
     for e in (*m.points, *m.vectors):
         if not e.fixed:
             out[e.name] = frozenset(b.name for b in m.bodies if e.name in b.elements)
@@ -214,11 +230,9 @@ def _split(m: Mechanism, body: str) -> Mechanism:
 
     def mine(ref: Any) -> Any:
         """A reference by names, to the own elements where this body is the first to have all of them."""
-        names = (ref,) if isinstance(ref, str) else ref if _by_points(ref) else ()
-        first = next((x.name for x in m.bodies if set(names) <= set(x.elements)), None) if names else None
-        if first != body:
+        if ref is None or isinstance(ref, Marker) or owner_of(m, ref) != body:
             return ref
-        return OWN + ref if isinstance(ref, str) else tuple(OWN + name for name in names)
+        return OWN + ref if isinstance(ref, str) else tuple(OWN + name for name in ref)
 
     def added(a: Angle | Distance) -> Angle | Distance:
         if isinstance(a, Angle):
@@ -249,10 +263,6 @@ def _split(m: Mechanism, body: str) -> Mechanism:
     )
 
 
-def _by_points(ref: object) -> bool:
-    return isinstance(ref, tuple) and len(ref) == 2 and all(isinstance(r, str) for r in ref)
-
-
 def _wrench(
     system: NaturalSystem,
     split: NaturalSystem,
@@ -262,6 +272,7 @@ def _wrench(
     owner: str,
     sign: float,
     moment: bool,
+    across: tuple[Across, ...],
 ) -> Wrench:
     """`owner`: whose rows alone count; with none, the whole equilibrium."""
     m, there = system.mechanism, split.mechanism
@@ -302,4 +313,4 @@ def _wrench(
         )
         for name in elements
     )
-    return Wrench(split, E, e, rows, acting, parts, not owner, sign, moment)
+    return Wrench(split, E, e, rows, acting, parts, not owner, sign, moment, across)

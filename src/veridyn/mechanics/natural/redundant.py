@@ -7,7 +7,7 @@ positions, velocities and accelerations do not depend on it, the multipliers do.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -29,11 +29,14 @@ PREFERRED = 10.0  # rows of bodies and coordinates are kept rather than those of
 
 @dataclass(frozen=True, eq=False)
 class Reduced(NaturalSystem):
-    """A mechanism over an independent set `rows` of the constraints of `whole`, chosen at `pose`; made by :func:`independent_rows`."""
+    """A mechanism over an independent set `rows` of the constraints of `whole`; made by :func:`independent_rows`.
+
+    `poses`: where the set was chosen, and around it.
+    """
 
     whole: NaturalSystem
     rows: Indices
-    pose: Array
+    poses: tuple[Array, ...]
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -47,9 +50,9 @@ class Reduced(NaturalSystem):
         out[..., self.rows] = of_rows
         return out
 
-    def undetermined(self) -> Array:
-        """Columns (m, d) of multipliers of all rows that make no force at the pose: what no equation tells."""
-        J = self.whole.constraints.jacobian(self.pose)
+    def undetermined(self, q: Array) -> Array:
+        """Columns (m, d) of multipliers of all rows that make no force at a pose: what no equation tells."""
+        J = self.whole.constraints.jacobian(q)
         U, s, _ = np.linalg.svd(unit_rows(J))
         rank = int((s > RANK * max(s.max(initial=0.0), 1e-300)).sum())
         length = np.linalg.norm(J, axis=1)
@@ -73,8 +76,16 @@ def independent_rows(system: NaturalSystem, q: Array) -> NaturalSystem:
     weight = np.array([1.0 if owner.startswith("joint ") else PREFERRED for owner in whole.constraints.owners])
     choices = [_pivoted(J * weight[:, None], found.rank) for J in matrices]
     rows = max(choices, key=lambda rows: min(_values(J[rows]).min(initial=np.inf) for J in matrices))
-    kept = replace(whole, constraints=subset(whole.constraints, rows))
-    reduced = Reduced(*(getattr(kept, f.name) for f in fields(kept)), whole, rows, q.copy())
+    reduced = Reduced(
+        whole.mechanism,
+        whole.geometry,
+        subset(whole.constraints, rows),
+        whole.mass,
+        whole.forces,
+        whole,
+        rows,
+        tuple(poses),
+    )
     owners = dict(zip(whole.constraints.names, whole.constraints.owners, strict=True))
     warn(
         ModelWarning,

@@ -21,6 +21,8 @@ class ObservedLogSettings(TableSettings):
     """Its file: .csv (or any text), .parquet, .mat, .npz; ${NAME} stands for a variable of the environment."""
     columns: dict[str, Column]
     """Output of a sensor → column "name [unit]"; a load of the mechanism → column of a force that is known."""
+    empty: Literal["told", "none"] = "told"
+    """Cells without a number: readings that failed and are told, or none at all, where sensors share a table and each has its own clock."""
     start: Number | None = None
     """Time from which it is taken, s, on the log's clock."""
     end: Number | None = None
@@ -30,7 +32,7 @@ class ObservedLogSettings(TableSettings):
 class FilterSettings(Settings):
     """What observes."""
 
-    name: Literal["error_ekf", "error_ekf_force", "ekf", "ukf", "smoother"] = "ekf"
+    name: Literal["linear", "error_ekf", "error_ekf_force", "ekf", "ukf", "smoother"] = "ekf"
     """The filter; ekf first, smoother where the log is complete."""
     unknown: tuple[str, ...] | None = None
     """Independent coordinates or loads whose force is estimated; one on each independent coordinate if left out."""

@@ -21,12 +21,14 @@ from veridyn.errors import DataError, Fault, FileError, ModelError, did_you_mean
 from veridyn.files.expressions import evaluate
 from veridyn.files.yaml_nodes import text_of
 from veridyn.files.yaml_plain import Place, PlainYaml, plain_yaml
+from veridyn.machines.shipped import is_shipped, shipped
 
 FORMAT = 1
 KINDS: dict[str, tuple[str, str]] = {  # kind → module and class of its settings; imported when asked for
     "identify": ("veridyn.studies.config.identify", "IdentifyFile"),
     "excite": ("veridyn.studies.config.excite", "ExciteFile"),
     "observe": ("veridyn.studies.config.observe", "ObserveFile"),
+    "simulate": ("veridyn.studies.config.simulate", "SimulateFile"),
 }
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
@@ -88,7 +90,12 @@ class Loaded(Generic[S]):
         return FileError(faults, self.file.name)
 
     def path(self, text: str, at: Place) -> Path:
-        """A path of the file: relative to its folder, with ${NAME} for a variable of the environment."""
+        """A path of the file: relative to its folder, with ${NAME} for a variable of the environment; veridyn:NAME comes with veridyn."""
+        if is_shipped(text):
+            try:
+                return shipped(text)
+            except DataError as error:
+                raise self.error([self.fault(at, f.what, f.expected, f.found, f.hint) for f in error.faults]) from None
         unknown = [name for name in _VARIABLE.findall(text) if not self.variables.get(name)]
         if unknown:
             fault = self.fault(
@@ -218,7 +225,9 @@ def _expected(e: Mapping[str, Any]) -> str:
         return str(e["ctx"]["expected"])
     if e["type"] == "value_error":
         return str(e["ctx"]["error"])
-    text = str(e["msg"])
+    if e["type"] == "too_long":
+        return f"{e['ctx']['max_length']} entries at most"
+    text = str(e["msg"]).removeprefix("Input should be ")
     return words.get(e["type"], text[0].lower() + text[1:].removesuffix("."))
 
 
