@@ -51,7 +51,7 @@ def test_what_cannot_be_seen_is_named_and_the_sensor_that_mends_it_found():
     extra = [
         ExtraSensor("second distance", [[-1.0, 1.0, 0.0, 0.0]], 0.01),
         ExtraSensor("speed of cart 1", [[0.0, 0.0, 1.0, 0.0]], 0.1),
-        ExtraSensor("position of cart 2", lambda x: [[0.0, 1.0, 0.0, 0.0]], 0.5),
+        ExtraSensor("position of cart 2", lambda x, u: [[0.0, 1.0, 0.0, 0.0]], 0.5),
     ]
     o = observability(two_carts(), T, np.zeros((50, 4)), np.ones(4), extra=extra)
     assert o.rank == 2 and not o.observable and o.gap > 1e6

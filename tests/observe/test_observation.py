@@ -7,6 +7,15 @@ import pytest
 
 from studies.small_crane import small_crane
 from veridyn.errors import DataError
+from veridyn.machines.spatial import crane
+from veridyn.mechanics.measurement import readout
+from veridyn.mechanics.natural.system import system_of
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.instrument import Instrument
+from veridyn.model.natural import Marker
+from veridyn.observe.jacobian import numeric_jacobian
+from veridyn.observe.observer import observe
+from veridyn.observe.unsure import Unsure
 
 
 def test_states_energy_and_judgements() -> None:
@@ -24,3 +33,24 @@ def test_states_energy_and_judgements() -> None:
     assert smoother.nees(truth.q, truth.qd, 10).dof[0] == 4
     with pytest.raises(DataError, match="there is no state 'y'"):
         o.state("y")
+
+
+def test_a_further_sensor_is_judged_under_the_inputs_that_act() -> None:
+    """An accelerometer on the rope of a crane: what it says of the swing depends on the motor's force, which comes as an input."""
+    system, extra = system_of(crane()), Instrument("felt", "accelerometer", Marker("rope", (0.0, 0.0)), sigma=0.01)
+    t, slopes = np.linspace(0.0, 0.1, 3), []
+    for force in (0.0, 4000.0):
+        values = {"travel": (0.5, "m"), "tilt": (0.3, "rad"), "motor": (force, "N")}
+        log = Experiment({n: Channel(n, t, np.full(len(t), v), u) for n, (v, u) in values.items()}, "log")
+        o = observe(system, log, "ekf", unsure=Unsure(), unknown=(), inputs=("motor",), start={"swing": 0.3})
+        sensor, x, acting = o._extra(extra)[0], o.track.x[0], np.array([force])
+        assert callable(sensor.H)
+
+        def felt(change: np.ndarray, o=o, x=x, acting=acting) -> np.ndarray:
+            at = o.system.instant(o.system.add(x, change), acting)
+            return readout(system, [extra]).read(at.q, at.qd, at.qdd)[:1]
+
+        slopes.append(np.asarray(sensor.H(x, acting)))
+        # Biases of the tilt are none of the accelerometer's.
+        assert slopes[-1] == pytest.approx(numeric_jacobian(felt, np.zeros(len(o.states)))[0], abs=1e-6)
+    assert np.abs(slopes[1] - slopes[0]).max() > 1.0

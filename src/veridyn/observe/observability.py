@@ -28,10 +28,10 @@ BLOCK = 128  # rows between two triangular factors
 
 @dataclass(frozen=True, eq=False)
 class ExtraSensor:
-    """A sensor that might be added: its derivative `H` (k, n), or a callable of the state, and its deviation `sigma`."""
+    """A sensor that might be added: its derivative `H` (k, n), or a callable of the state and the inputs, and its deviation `sigma`."""
 
     name: str
-    H: ArrayLike | Callable[[Array], ArrayLike]
+    H: ArrayLike | Callable[[Array, Array], ArrayLike]
     sigma: float
 
 
@@ -104,7 +104,7 @@ def observability(
     for k, Phi, H in _along(system, clock, states, u):
         factors[0].add(_scaled(H, system.sensor_noise(float(clock[k])), Phi, sizes))
         for sensor, factor in zip(extra, factors[1:]):
-            J = np.asarray(sensor.H(states[k]) if callable(sensor.H) else sensor.H, dtype=np.float64)
+            J = np.asarray(sensor.H(states[k], u[k]) if callable(sensor.H) else sensor.H, dtype=np.float64)
             factor.add(_scaled(np.atleast_2d(J), sensor.sigma**2 * np.eye(len(np.atleast_2d(J))), Phi, sizes))
     R = factors[0].finished()
     _, s, Vt = np.linalg.svd(R)

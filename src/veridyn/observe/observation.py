@@ -153,17 +153,16 @@ class Observation:
 
     def _extra(self, instrument: Instrument) -> list[ExtraSensor]:
         table = readout(self.system.model.system, [instrument])
-        still = np.zeros(len(self.system.inputs))
         none = np.zeros((1, len(self.system.model.system.constraints.names)))
 
-        def slope(x: Array, j: int) -> Array:
+        def slope(x: Array, inputs: Array, j: int) -> Array:
             q, qd, _, _ = self.system.split(x)
-            at = self.system.instant(x, still)
+            at = self.system.instant(x, inputs)
             by_q, by_qd, by_qdd = (d[j : j + 1] for d in table.derivatives(q, qd, at.qdd))
             return self.system.chained(at, by_q, by_qd, by_qdd, none)
 
         return [
-            ExtraSensor(name, lambda x, j=j: slope(x, j), float(np.sqrt(instrument.variance)))
+            ExtraSensor(name, lambda x, inputs, j=j: slope(x, inputs, j), float(np.sqrt(instrument.variance)))
             for j, name in enumerate(table.names)
         ]
 

@@ -31,8 +31,10 @@ def test_free_driven_led_and_tracked(tmp_path: Path) -> None:
     smooth = setup(tmp_path, FREE.replace(str(ARM), str(frictionless(tmp_path))))
     assert smooth.conservative and smooth.manoeuvre.method.name == "DOP853" and smooth.manoeuvre.inputs is None
     pushed = setup(tmp_path, FREE + "inputs: {formulas: {force.q1: 2*t, wrench.3.mz: 1}}\n").manoeuvre
-    assert list(pushed.inputs.forces(0.5, None, None)) == [1.0, 0.0, 0.0]
-    assert list(pushed.inputs.wrenches(0.5, None, None)["3"]) == [0, 0, 0, 0, 0, 1]
+    acting, none = pushed.inputs, np.zeros(3)
+    assert acting is not None and acting.forces is not None and acting.wrenches is not None
+    assert list(acting.forces(0.5, none, none)) == [1.0, 0.0, 0.0]
+    assert list(acting.wrenches(0.5, none, none)["3"]) == [0, 0, 0, 0, 0, 1]
     assert isinstance(setup(tmp_path, LED).manoeuvre, Prescribed)
     tracked = setup(tmp_path, LED + "controller: {kp: 100, kd: {q1: 1, q2: 2, q3: 3}}\n").manoeuvre
     assert isinstance(tracked, Tracking) and list(tracked.kp) == [100.0] * 3 and list(tracked.kd) == [1.0, 2.0, 3.0]
