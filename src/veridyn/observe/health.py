@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
-from veridyn.observe.measurements import Codes, Status
+from veridyn.observe.measurements import MISSING, Codes, Status
 from veridyn.observe.result import Estimates
 
 Array = NDArray[np.float64]
@@ -97,16 +97,21 @@ class Silence:
     """Notices an output that has not been heard for three times its longest pause so far; three readings make its clock known."""
 
     def __init__(self, outputs: int) -> None:
-        self._last: Array = np.full(outputs, np.nan)
-        self._pause: Array = np.zeros(outputs)
-        self._heard: NDArray[np.int64] = np.zeros(outputs, dtype=np.int64)
+        self._last = [0.0] * outputs
+        self._pause = [0.0] * outputs
+        self._heard = [0] * outputs
 
-    def since(self, t: float, flags: Codes) -> NDArray[np.bool_]:
+    def since(self, t: float, flags: Codes) -> list[bool]:
         """Which outputs are silent at the time t."""
-        heard = flags != Status.MISSING
-        gap = np.where(self._heard > 0, t - self._last, 0.0)
-        overdue = (self._heard > 2) & (gap > PAUSES * self._pause)
-        self._pause = np.where(heard & ~overdue, np.maximum(self._pause, gap), self._pause)
-        self._last = np.where(heard, t, self._last)
-        self._heard += heard
-        return overdue & ~heard
+        silent = []
+        for j, flag in enumerate(flags.tolist()):
+            heard, gap = flag != MISSING, t - self._last[j] if self._heard[j] else 0.0
+            overdue = self._heard[j] > 2 and gap > PAUSES * self._pause[j]
+            silent.append(overdue and not heard)
+            if not heard:
+                continue
+            if not overdue:
+                self._pause[j] = max(self._pause[j], gap)
+            self._last[j] = t
+            self._heard[j] += 1
+        return silent

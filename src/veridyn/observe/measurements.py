@@ -32,6 +32,11 @@ class Status(IntEnum):
     LATE = 5  # came after the filter had passed its time
 
 
+# As plain numbers: a member of an enumeration is looked up slowly, and a stream asks for these at every reading.
+USED, MISSING, NOT_FINITE = int(Status.USED), int(Status.MISSING), int(Status.NOT_FINITE)
+STATUSES = tuple(Status)  # by number
+
+
 @dataclass(frozen=True, eq=False)
 class Measurements:
     """N rows of m readings: stamps `t` (N,) in increasing order, `values` (N, m), output `names`.

@@ -80,11 +80,12 @@ class MechanismSystem:
         return x[..., :n], x[..., n : 2 * n], x[..., 2 * n : 2 * n + k], x[..., 2 * n + k : -1]
 
     def join(self, q: Array, qd: Array, u: Array, b: Array, number: int = 0) -> Array:
-        return np.concatenate([q, qd, u, b, np.full((*q.shape[:-1], 1), float(number))], axis=-1)
+        mark = np.full((*q.shape[:-1], 1), float(number))
+        return np.concatenate([q, qd, u, b, mark], axis=-1)
 
     def set_of(self, x: Array) -> int:
         """The number of the set of independent coordinates that changes of a state, or of the first of many, are counted in."""
-        return int(x.reshape(-1, x.shape[-1])[0, -1])
+        return int(x[-1] if x.ndim == 1 else x.reshape(-1, x.shape[-1])[0, -1])
 
     def reduced(self, x: Array, number: int = 0) -> Array:
         """(z, ż, u, b) of states (…, N), z of the first set or of another."""
@@ -250,7 +251,7 @@ class MechanismSystem:
         return self.R
 
     def add(self, x: Array, d: Array) -> Array:
-        q, qd, u, b = self.split(np.broadcast_to(x, (*d.shape[:-1], len(x))))
+        q, qd, u, b = self.split(x if d.ndim == 1 else np.broadcast_to(x, (*d.shape[:-1], len(x))))
         f, k, number = self.f, len(self.model.unknown), self.set_of(x)
         forces = u + d[..., 2 * f : 2 * f + k]
 
@@ -360,4 +361,4 @@ class _Step(NamedTuple):
 
 
 def _first(of_many: Array) -> Array:
-    return of_many.reshape(-1, of_many.shape[-1])[0]
+    return of_many if of_many.ndim == 1 else of_many.reshape(-1, of_many.shape[-1])[0]

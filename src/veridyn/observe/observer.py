@@ -32,7 +32,7 @@ from veridyn.observe.ekf import EKF
 from veridyn.observe.filter import Filter, Late
 from veridyn.observe.health import Repeats, Silence
 from veridyn.observe.linearised import Linearised
-from veridyn.observe.measurements import SAME, Measurements, Status, frozen
+from veridyn.observe.measurements import MISSING, SAME, STATUSES, USED, Measurements, Status, frozen
 from veridyn.observe.mechanism import ErrorModel, MechanismSystem
 from veridyn.observe.mechanism_setup import mechanism_system
 from veridyn.observe.observation import Observation
@@ -288,9 +288,11 @@ class Observer:
         if chosen.filter == "smoother":
             raise ModelError(Fault("a smoother needs the whole log.", "observer", "another filter"))
         self.system, q, qd = chosen.system(machine, unsure)
-        self._delays = np.array([self.system.table.instruments[k].delay for k in self.system.table.owner])
-        if self._delays.any() and chosen.late == "use":
-            chosen = replace(chosen, late="rewind", horizon=2.0 * float(self._delays.max()))
+        delays = np.array([self.system.table.instruments[k].delay for k in self.system.table.owner])
+        if delays.any() and chosen.late == "use":
+            chosen = replace(chosen, late="rewind", horizon=2.0 * float(delays.max()))
+        # The longest wait first, and to the present itself though all are delayed.
+        self._waits = [(delay, delays == delay) for delay in sorted({0.0, *delays.tolist()}, reverse=True)]
         self._stream = Stream(chosen.method(), chosen.seen(self.system, q), self.system.belief(q, qd))
         self._repeats = Repeats(len(self.system.outputs), chosen.frozen_after)
         self._silence = Silence(len(self.system.outputs))
@@ -311,7 +313,7 @@ class Observer:
                 if name not in names:
                     raise DataError(Fault(f"there is no output '{name}'.", "step", hint=did_you_mean(name, names)))
             values = np.array([float(measurements.get(name, np.nan)) for name in names])
-            flags = np.array([Status.USED if n in measurements else Status.MISSING for n in names], dtype=np.int8)
+            flags = np.array([USED if n in measurements else MISSING for n in names], dtype=np.int8)
         else:
             values = np.asarray(measurements, dtype=np.float64)
             flags = np.zeros(len(names), dtype=np.int8)
@@ -321,13 +323,13 @@ class Observer:
             self._inputs = np.atleast_1d(np.asarray(inputs, dtype=np.float64))
         silent = self._silence.since(t, flags)
         flags = self._repeats.flags(values, flags)
-        status = dict.fromkeys(names, Status.MISSING)
-        for delay in sorted({0.0, *self._delays.tolist()}, reverse=True):  # to t itself, though all are delayed
-            here = np.where(self._delays == delay, flags, np.int8(Status.MISSING)).astype(np.int8)
-            if delay > 0.0 and (here == Status.MISSING).all():
+        status = dict.fromkeys(names, STATUSES[MISSING])
+        for delay, concerned in self._waits:
+            here = np.where(concerned, flags, np.int8(MISSING))
+            if delay > 0.0 and (here == MISSING).all():
                 continue
             step = self._stream.step(t - delay, values, inputs if delay == 0.0 else None, here)
-            status |= {n: step.status[n] for n, d in zip(names, self._delays) if d == delay}
+            status |= {n: step.status[n] for n, one in zip(names, concerned.tolist()) if one}
         belief = self._stream.belief
         reduced = self.system.reduced(belief.x)
         sigma = np.sqrt(np.diag(self.system.reported(belief.x, belief.P)))
@@ -346,17 +348,17 @@ class Observer:
         y, G = Quantity(self.system, wanted).at(belief.x, self.system.instant(belief.x, self._inputs), self._inputs)
         return y, np.sqrt(np.maximum(((G @ belief.P) * G).sum(axis=1), 0.0))
 
-    def _said(self, t: float, status: Mapping[str, Status], silent: NDArray[np.bool_]) -> tuple[str, ...]:
+    def _said(self, t: float, status: Mapping[str, Status], silent: list[bool]) -> tuple[str, ...]:
         told = []
-        for (name, now), gone in zip(status.items(), silent.tolist()):
-            before = self._bad.get(name, Status.USED)
-            if now == before or (now == Status.MISSING and not gone):
+        for (name, now), gone in zip(status.items(), silent):
+            before = self._bad.get(name, USED)
+            if now == before or (now == MISSING and not gone):
                 continue
-            if now == Status.USED:
+            if now == USED:
                 del self._bad[name]
                 told.append(f"{t:.6g} s: '{name}' is used again.")
             else:
                 self._bad[name] = now
-                why = "silent" if now == Status.MISSING else now.name.lower().replace("_", " ")
+                why = "silent" if now == MISSING else now.name.lower().replace("_", " ")
                 told.append(f"{t:.6g} s: '{name}' is not used ({why}); its band grows.")
         return tuple(told)

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
 from veridyn.observe.filter import Filter, Prediction, absorb, advance, starting_belief
-from veridyn.observe.measurements import Codes, Status
+from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Status
 from veridyn.observe.result import Belief
 from veridyn.observe.system import System
 from veridyn.observe.update import Correction
@@ -87,7 +87,7 @@ class Stream:
         if not self._past:
             root = starting_belief(self.system, self._start, t)
             u = np.zeros(0) if inputs is None else np.atleast_1d(np.asarray(inputs, dtype=np.float64))
-            empty = np.full(len(codes), Status.MISSING, dtype=np.int8)
+            empty = np.full(len(codes), MISSING, dtype=np.int8)
             self._past = [_Node(t if root.t is None else root.t, readings, empty, u, root)]
         newest = self._past[-1].t
         if t < newest and self.settings.late == "use":
@@ -100,15 +100,15 @@ class Stream:
                 )
             )
         if t < newest and (self.settings.late == "drop" or t < max(newest - self.settings.horizon, self._past[0].t)):
-            told = np.where(codes == Status.USED, Status.LATE, codes)
+            told = np.where(codes == USED, Status.LATE, codes)
             return Step(self.belief, self._named(told))
         after = bisect_right(self._past, t, key=_stamp) if t < newest else len(self._past)
         u = self._past[after - 1].u if inputs is None else np.atleast_1d(np.asarray(inputs, dtype=np.float64))
         at = after
         beside = self._past[after - 1]
-        if after > 1 and beside.t == t and not ((beside.flags == Status.USED) & (codes == Status.USED)).any():
+        if after > 1 and beside.t == t and not ((beside.flags == USED) & (codes == USED)).any():
             at = after - 1  # readings of one stamp belong together: their noise may be correlated
-            told = beside.flags == Status.USED
+            told = beside.flags == USED
             readings, codes = np.where(told, beside.values, readings), np.where(told, beside.flags, codes)
         prediction, belief, correction, H = self._pass(self._past[at - 1], t, readings, codes, u)
         redone = [_Node(t, readings, codes, u, belief)]
@@ -161,9 +161,9 @@ class Stream:
                 faults.add("wrong shape.", where="step", expected=f"({len(outputs)},)", found=f"{readings.shape}")
         faults.raise_if_any(DataError)
         codes = np.zeros(len(outputs), dtype=np.int8) if flags is None else np.array(flags, dtype=np.int8)
-        codes[absent & (codes == Status.USED)] = Status.MISSING
-        codes[(codes == Status.USED) & ~np.isfinite(readings)] = Status.NOT_FINITE
+        codes[absent & (codes == USED)] = MISSING
+        codes[(codes == USED) & ~np.isfinite(readings)] = NOT_FINITE
         return readings, codes
 
     def _named(self, codes: Codes) -> dict[str, Status]:
-        return {name: Status(int(code)) for name, code in zip(self.system.outputs, codes)}
+        return {name: STATUSES[code] for name, code in zip(self.system.outputs, codes.tolist())}

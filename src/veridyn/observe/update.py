@@ -20,13 +20,12 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from veridyn.errors import Fault, ModelError
-from veridyn.observe.measurements import Codes, Status
+from veridyn.observe.measurements import MISSING, NOT_FINITE, USED, Codes, Status
 from veridyn.observe.noise import symmetric
 
 Array = NDArray[np.float64]
 
 LOG_2PI = log(2.0 * pi)
-USED = int(Status.USED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +71,8 @@ def correct(P: Array, expected: Expectation, innovations: Array, flags: Codes, g
     n, m = len(P), len(innovations)
     status = np.array(flags, dtype=np.int8)
     finite = np.isfinite(innovations)
-    status[(status == USED) & ~finite] = Status.NOT_FINITE
-    shown = finite & (status != Status.MISSING)
+    status[(status == USED) & ~finite] = NOT_FINITE
+    shown = finite & (status != MISSING)
     variances = ((H @ P) * H).sum(axis=1) + R.diagonal()
     nu = np.where(shown, innovations, np.nan)
     if gate is not None:

@@ -30,6 +30,7 @@ class Charts:
 
     first: Minimal
     known: list[Minimal] = field(default_factory=list)
+    _weights: dict[int, Array] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self.known[:] = [self.first]
@@ -48,14 +49,18 @@ class Charts:
 
     def strain(self, number: int, R: Array) -> float:
         """By how much coordinates move when those of the set move by their sizes."""
-        z = self.known[number].z
-        return float((np.abs(R) * self.sizes[z] / self.sizes[:, None]).max(initial=0.0))
+        if number not in self._weights:
+            self._weights[number] = self.sizes[self.known[number].z] / self.sizes[:, None]
+        return float(np.abs(R * self._weights[number]).max(initial=0.0))
+
+    @cached_property
+    def _added(self) -> frozenset[str]:
+        return frozenset(a.name for a in self.first.system.mechanism.added)
 
     def better(self, number: int, q: Array, R: Array) -> int | None:
         """The number of a set that does much better at the pose q, where R is that of the set in use; None if this one will do."""
         strain = self.strain(number, R)
-        added = {a.name for a in self.first.system.mechanism.added}
-        strained, times = ADDED if added.issuperset(self.known[number].names) else CARTESIAN
+        strained, times = ADDED if self._added.issuperset(self.known[number].names) else CARTESIAN
         if strain <= strained:
             return None
         other = self.best(q)
