@@ -12,7 +12,7 @@ from veridyn.model.joint import Body
 from veridyn.model.tree import Tree
 from veridyn.studies.config.study import load_study, parse_study
 from veridyn.studies.identify_run import run_identify
-from veridyn.studies.template import template
+from veridyn.studies.template import _pick, template
 
 
 def written(folder: Path, header: str | None, tree: Tree | None = None):
@@ -136,3 +136,13 @@ def test_encoders_of_passive_joints_and_friction_of_motors(tmp_path: Path) -> No
     study = parse_study(plain_yaml(text, "new.yaml"))
     assert study.log.columns["q.q3"].column == "q.q3"
     assert [e.on for e in study.model.elements] == ["actuated"] * 3
+
+
+def test_q1_is_no_part_of_q10() -> None:
+    tree = palletizer()
+    assert _pick("q", 1, "q1", tree, ["angle_q10", "angle_q11", "angle_q1"]) == (
+        "angle_q1",
+        "guessed by the joint's name",
+    )
+    assert _pick("q", 1, "q1", tree, ["angle_q10"]) is None
+    assert _pick("q", 1, "q1", tree, ["angle_q1", "q.q1"]) == ("q.q1", "")

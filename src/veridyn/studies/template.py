@@ -216,11 +216,14 @@ def _numbers(tree: Tree, seen: set[int]) -> list[int]:
 
 def _pick(kind: str, number: int, c: str, tree: Tree, names: Sequence[str]) -> tuple[str, str] | None:
     """The column of one quantity of one coordinate, and what speaks for it."""
+    own = c.lower()
+    whole = re.compile(rf"(?<!\d){re.escape(own)}(?!\d)")  # q1 is no part of q10
     for name in names:
-        low, own = name.lower(), c.lower()
-        if low in (f"{kind}.{own}", f"{kind}_{own}"):
+        if name.lower() in (f"{kind}.{own}", f"{kind}_{own}"):
             return name, ""
-        if own in low and _kind(low.replace(own, " ")) == kind:
+    for name in names:
+        rest, found = whole.subn(" ", name.lower())
+        if found and _kind(rest) == kind:
             return name, "guessed by the joint's name"
     for name in names:
         m = NUMBERED.fullmatch(name)
