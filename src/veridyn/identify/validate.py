@@ -41,6 +41,19 @@ class Validation:
         """√(Σ ‖r_j‖² / Σ ‖y_j‖²) over all equations."""
         return relative_error(self.rows)
 
+    @property
+    def table(self) -> dict[str, dict[str, float]]:
+        """Row → samples, rms error, measured rms and error in percent, as a run's record keeps them."""
+        return {
+            r.row: {
+                "samples": float(r.samples),
+                "rms": r.rms,
+                "measured_rms": r.measured_rms,
+                "error_percent": 100.0 * r.relative_error,
+            }
+            for r in self.rows
+        }
+
     def summary(self) -> str:
         lines = [f"{'row':<14}{'samples':>10}{'rms error':>12}{'measured rms':>14}{'error %':>9}"]
         lines += [

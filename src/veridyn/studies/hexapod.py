@@ -137,17 +137,8 @@ class HexapodStudy:
             percent = 100.0 * sigma / abs(value) if value else float("inf")
             believed = TABLE_II[p][2] if p in RIGID else NAN
             rows.append(ParameterRow(p, units[p], value, sigma, percent, believed, self.truth[p]))
-        validation = {
-            r.row: {
-                "samples": float(r.samples),
-                "rms": r.rms,
-                "measured_rms": r.measured_rms,
-                "error_percent": 100.0 * r.relative_error,
-            }
-            for r in self.check.rows
-        }
         inputs = {"model": fingerprint(model_text(hexapod()))}
-        return Result(study, seed, self.quick, inputs, self.figures, tuple(rows), validation)
+        return Result(study, seed, self.quick, inputs, self.figures, tuple(rows), self.check.table)
 
 
 def hexapod_study(rng: np.random.Generator, *, quick: bool = False, progress: Progress = silent) -> HexapodStudy:

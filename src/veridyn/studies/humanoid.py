@@ -140,15 +140,7 @@ class HumanoidStudy:
             dict(inputs),
             self.figures,
             self.parameters,
-            {
-                r.row: {
-                    "samples": r.samples,
-                    "rms": r.rms,
-                    "measured_rms": r.measured_rms,
-                    "error_percent": 100.0 * r.relative_error,
-                }
-                for r in check.rows
-            },
+            check.table,
         )
 
     @property

@@ -114,15 +114,7 @@ class IdentificationStudy:
     @property
     def validation_table(self) -> dict[str, dict[str, float]]:
         """Row → samples, rms error, measured rms and error in percent, on the validation motion."""
-        return {
-            r.row: {
-                "samples": float(r.samples),
-                "rms": r.rms,
-                "measured_rms": r.measured_rms,
-                "error_percent": 100.0 * r.relative_error,
-            }
-            for r in self.check.rows
-        }
+        return self.check.table
 
     def result(
         self, study: str, *, seed: int | None, quick: bool, inputs: Mapping[str, str], warnings: tuple[str, ...] = ()

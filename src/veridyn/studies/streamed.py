@@ -26,8 +26,23 @@ from veridyn.signals.motion import Signals
 SPARE = 64  # rows beyond the margin, for interpolation and derivatives
 
 
+class _Passing(Sequence[Motion]):
+    """Motions that are made as one passes over them: one of them is found by counting."""
+
+    @overload
+    def __getitem__(self, k: int) -> Motion: ...
+    @overload
+    def __getitem__(self, k: slice) -> Sequence[Motion]: ...
+    def __getitem__(self, k: int | slice) -> Motion | Sequence[Motion]:
+        if isinstance(k, slice):
+            return list(islice(iter(self), *k.indices(len(self))))
+        for found in islice(iter(self), k, None):
+            return found
+        raise IndexError(k)
+
+
 @dataclass(frozen=True, eq=False)
-class Streamed(Sequence[Motion]):
+class Streamed(_Passing):
     """The motions of rows `first` to `last` of a file, one for each window of `size` rows."""
 
     tree: Tree
@@ -54,17 +69,6 @@ class Streamed(Sequence[Motion]):
             if made is not None:
                 yield made
 
-    @overload
-    def __getitem__(self, k: int) -> Motion: ...
-    @overload
-    def __getitem__(self, k: slice) -> Sequence[Motion]: ...
-    def __getitem__(self, k: int | slice) -> Motion | Sequence[Motion]:
-        if isinstance(k, slice):
-            return list(islice(iter(self), *k.indices(len(self))))
-        for found in islice(iter(self), k, None):
-            return found
-        raise IndexError(k)
-
     def _motion(self, window: Window) -> Motion | None:
         """The samples of a window with as much before and after as is left out again; None where it is all margin."""
         log = Experiment(self.mend(dict(window.log.channels)), window.log.name)
@@ -75,7 +79,7 @@ class Streamed(Sequence[Motion]):
 
 
 @dataclass(frozen=True, eq=False)
-class Chained(Sequence[Motion]):
+class Chained(_Passing):
     """Motions of several sources, one after the other."""
 
     parts: tuple[Streamed, ...]
@@ -90,17 +94,6 @@ class Chained(Sequence[Motion]):
     @property
     def samples(self) -> int:
         return sum(part.samples for part in self.parts)
-
-    @overload
-    def __getitem__(self, k: int) -> Motion: ...
-    @overload
-    def __getitem__(self, k: slice) -> Sequence[Motion]: ...
-    def __getitem__(self, k: int | slice) -> Motion | Sequence[Motion]:
-        if isinstance(k, slice):
-            return list(islice(iter(self), *k.indices(len(self))))
-        for found in islice(iter(self), k, None):
-            return found
-        raise IndexError(k)
 
 
 def margin_of(signals: Signals, sampling: Sampling, rate: float) -> int:

@@ -95,18 +95,13 @@ def explicit_steps(
         explicit_kernel,  # loads the compiler, which not everybody needs
     )
 
-    f = system.forces
-    loads = np.ascontiguousarray(f.weight[:-1] + values @ f.constant.T)
-    factors, turnings = np.ascontiguousarray(values[..., f.active]), np.ascontiguousarray(f.turning[f.active])
     start = np.concatenate([state.q, state.qd, state.qdd, state.multipliers])
     out = np.empty((len(steps), len(start)))
     made = explicit_kernel(
         system.tables,
         system.elimination,
         tableau(rule),
-        loads,
-        factors,
-        turnings,
+        *system.forces.packed(values),
         start,
         steps,
         how.alpha(system),

@@ -10,23 +10,15 @@ from numpy.typing import NDArray
 from veridyn.mechanics.compiled import kept, lean
 from veridyn.mechanics.natural.elimination import Elimination, Factors, factorised, factors_of, set_tangent, solved
 from veridyn.mechanics.natural.explicit import CLOSED, CORRECTIONS, STRAY, Tableau
-from veridyn.mechanics.natural.terms import Tables, acting, constraints_at, drift
+from veridyn.mechanics.natural.terms import Scratch, Tables, acting, constraints_at, drift, scratch_of, turned
 
 Array = NDArray[np.float64]
 REFACTOR = 3  # corrections with one factorisation
 
 
 class _Room(NamedTuple):
-    """What a step writes to, made once for many."""
+    """What the stages write to, made once for many steps."""
 
-    y: Array
-    phi: Array
-    J: Array
-    AB: Array
-    slopes: Array
-    Q: Array
-    none: Array  # (0, 0): no tangent is asked for
-    way: Array
     drift: Array
     q: Array
     v: Array  # (stages, n)
@@ -36,45 +28,45 @@ class _Room(NamedTuple):
 
 @lean
 def _accelerated(
-    t: Tables, e: Elimination, f: Factors, w: _Room, load: Array, q: Array, qd: Array, known: bool
+    t: Tables, e: Elimination, f: Factors, at: Scratch, w: _Room, load: Array, q: Array, qd: Array, known: bool
 ) -> bool:
     """q̈ and λ into f.x; `known`: Φ_q and its factors are those of q already."""
-    n, m = len(q), len(w.phi)
+    n, m = len(q), len(at.phi)
     if not known:
-        constraints_at(t, q, w.y, w.phi, w.J, w.AB, w.slopes)
-        if not factorised(e, f, w.J):
+        constraints_at(t, q, at.y, at.phi, at.J, at.AB, at.slopes)
+        if not factorised(e, f, at.J):
             return False
-    acting(t, load, w.turning, q, qd, 0.0, 0.0, w.Q, w.none, w.way)
-    drift(t, q, qd, w.AB, w.slopes, w.drift)
+    acting(t, load, w.turning, q, qd, 0.0, 0.0, at.Q, at.T, at.way)
+    drift(t, q, qd, at.AB, at.slopes, w.drift)
     for i in range(n):
-        f.b[i] = w.Q[i]
+        f.b[i] = at.Q[i]
     for i in range(m):
         f.b[n + i] = -w.drift[i]
     return solved(e, f)
 
 
 @lean
-def _closed(t: Tables, e: Elimination, f: Factors, w: _Room, before: Array, q: Array) -> bool:
+def _closed(t: Tables, e: Elimination, f: Factors, at: Scratch, before: Array, q: Array) -> bool:
     """q onto Φ = 0 in the metric M; leaves Φ_q and its factors of the new pose behind."""
-    n, m, size = len(q), len(w.phi), 1.0
+    n, m, size = len(q), len(at.phi), 1.0
     for i in range(n):
         size = max(size, abs(before[i]))
     for k in range(CORRECTIONS):
-        constraints_at(t, q, w.y, w.phi, w.J, w.AB, w.slopes)
+        constraints_at(t, q, at.y, at.phi, at.J, at.AB, at.slopes)
         off = 0.0
         for i in range(m):
-            off = max(off, abs(w.phi[i]))
+            off = max(off, abs(at.phi[i]))
         if not np.isfinite(off):
             return False
         done = off <= CLOSED * size * size
-        if (done or k % REFACTOR == 0) and not factorised(e, f, w.J):
+        if (done or k % REFACTOR == 0) and not factorised(e, f, at.J):
             return False
         if done:
             return True
         for i in range(n):
             f.b[i] = 0.0
         for i in range(m):
-            f.b[n + i] = -w.phi[i]
+            f.b[n + i] = -at.phi[i]
         if not solved(e, f):
             return False
         for i in range(n):
@@ -85,7 +77,7 @@ def _closed(t: Tables, e: Elimination, f: Factors, w: _Room, before: Array, q: A
 
 
 @lean
-def _sharpened(e: Elimination, f: Factors, w: _Room, x: Array, lam: Array) -> bool:
+def _sharpened(e: Elimination, f: Factors, at: Scratch, w: _Room, x: Array, lam: Array) -> bool:
     """Add to x and λ what −1/α has left open of Φ_q x = −drift."""
     n, m = len(x), len(lam)
     for i in range(n):
@@ -93,7 +85,7 @@ def _sharpened(e: Elimination, f: Factors, w: _Room, x: Array, lam: Array) -> bo
     for i in range(m):
         f.b[n + i] = -w.drift[i]
     for k in range(len(e.slope_row)):
-        f.b[n + e.slope_row[k]] -= w.J[e.slope_row[k], e.slope_column[k]] * x[e.slope_column[k]]
+        f.b[n + e.slope_row[k]] -= at.J[e.slope_row[k], e.slope_column[k]] * x[e.slope_column[k]]
     if not solved(e, f):
         return False
     for i in range(n):
@@ -101,16 +93,6 @@ def _sharpened(e: Elimination, f: Factors, w: _Room, x: Array, lam: Array) -> bo
     for i in range(m):
         lam[i] += f.x[n + i]
     return True
-
-
-@lean
-def _turn(w: _Room, turnings: Array, values: Array) -> None:
-    for i in range(w.turning.shape[0]):
-        for j in range(w.turning.shape[1]):
-            s = 0.0
-            for k in range(len(turnings)):
-                s += values[k] * turnings[k, i, j]
-            w.turning[i, j] = s
 
 
 @lean
@@ -126,6 +108,7 @@ def _step(
     t: Tables,
     e: Elimination,
     f: Factors,
+    at: Scratch,
     w: _Room,
     rule: Tableau,
     loads: Array,
@@ -137,7 +120,7 @@ def _step(
     known: bool,
 ) -> bool:
     """One step from `before` to x, both (3n + m,); `known`: the accelerations before are those of the first stage."""
-    n, m, s = len(w.q), len(w.phi), len(rule.b)
+    n, m, s = len(w.q), len(at.phi), len(rule.b)
     last = len(loads) - 1
     for i in range(s):
         for j in range(n):
@@ -153,8 +136,8 @@ def _step(
                 w.a[0, j] = before[2 * n + j]
             continue
         if len(turnings):
-            _turn(w, turnings, values[min(i, last)])
-        if not _accelerated(t, e, f, w, loads[min(i, last)], w.q, w.v[i], False):
+            turned(turnings, values[min(i, last)], w.turning)
+        if not _accelerated(t, e, f, at, w, loads[min(i, last)], w.q, w.v[i], False):
             return False
         for j in range(n):
             w.a[i, j] = f.x[j]
@@ -166,22 +149,22 @@ def _step(
             speed += rule.b[k] * w.a[k, j]
         q[j] = before[j] + h * position
         qd[j] = before[n + j] + h * speed
-    if not _closed(t, e, f, w, before, q):
+    if not _closed(t, e, f, at, before, q):
         return False
     for i in range(m):
         w.drift[i] = 0.0
         lam[i] = 0.0
-    if not _sharpened(e, f, w, qd, lam):
+    if not _sharpened(e, f, at, w, qd, lam):
         return False
     if len(turnings):
-        _turn(w, turnings, values[last])
-    if not _accelerated(t, e, f, w, loads[last], q, qd, True):
+        turned(turnings, values[last], w.turning)
+    if not _accelerated(t, e, f, at, w, loads[last], q, qd, True):
         return False
     for j in range(n):
         qdd[j] = f.x[j]
     for i in range(m):
         lam[i] = f.x[n + i]
-    return _sharpened(e, f, w, qdd, lam)
+    return _sharpened(e, f, at, w, qdd, lam)
 
 
 @kept
@@ -203,17 +186,9 @@ def explicit_kernel(
     `turnings` (a, n, n+1), the forces that are linear in q. The number of steps made: fewer than K where one fails.
     """
     n = loads.shape[2]
-    m, a, s = len(start) - 3 * n, len(t.places), len(rule.b)
-    f = factors_of(e)
+    m, s = len(start) - 3 * n, len(rule.b)
+    f, at = factors_of(e), scratch_of(t, m, False)
     w = _Room(
-        np.empty(n + 1),
-        np.empty(m),
-        np.zeros((m, n)),
-        np.empty(2 * a),
-        np.zeros((2 * a, n)),
-        np.empty(n),
-        np.empty((0, 0)),
-        np.empty((5, 3)),
         np.empty(m),
         np.empty(n),
         np.empty((s, n)),
@@ -225,7 +200,7 @@ def explicit_kernel(
     for k in range(len(steps)):
         now, past = min(k, many), min(max(k - 1, 0), many)
         known = k > 0 and _same(loads[now, 0], loads[past, -1]) and _same(values[now, 0], values[past, -1])
-        if not _step(t, e, f, w, rule, loads[now], values[now], turnings, before, out[k], steps[k], known):
+        if not _step(t, e, f, at, w, rule, loads[now], values[now], turnings, before, out[k], steps[k], known):
             return k
         before = out[k]
     return len(steps)

@@ -38,6 +38,11 @@ class ForceTable:
     turning: Array  # (values, n, n+1): and of each that does, linear in q
     active: NDArray[np.intp]  # the values with a turning part
 
+    def packed(self, values: Array) -> tuple[Array, Array, Array]:
+        """For compiled steps, of values (…, loads): constant forces (…, n), and factors (…, a) of the forces (a, n, n+1) linear in q."""
+        constant = np.ascontiguousarray(self.weight[:-1] + values @ self.constant.T)
+        return constant, np.ascontiguousarray(values[..., self.active]), np.ascontiguousarray(self.turning[self.active])
+
     def load_values(self, given: Mapping[str, ArrayLike] | None = None) -> Array:
         """The vector of values: the model's, but for the loads given here by name."""
         if not given:

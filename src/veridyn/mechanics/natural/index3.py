@@ -62,9 +62,7 @@ def index3_steps(system: NaturalSystem, state: NaturalState, steps: Array, value
     """
     from veridyn.mechanics.natural.index3_kernel import index3_kernel  # loads the compiler, which not everybody needs
 
-    f = system.forces
-    loads = np.ascontiguousarray(f.weight[:-1] + values @ f.constant.T)
-    factors, turnings = np.ascontiguousarray(values[:, f.active]), np.ascontiguousarray(f.turning[f.active])
+    loads, factors, turnings = system.forces.packed(values)
     # Copies have one layout and may be written to: one compiled version serves every caller.
     start = np.concatenate([state.q, state.qd, state.qdd, state.multipliers])
     out = np.empty((len(steps), len(start)))

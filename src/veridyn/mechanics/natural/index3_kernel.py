@@ -9,7 +9,16 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import kept, lean
 from veridyn.mechanics.natural.elimination import Elimination, Factors, factorised, factors_of, set_tangent, solved
-from veridyn.mechanics.natural.terms import Tables, acting, constraints_at, curvature, drift
+from veridyn.mechanics.natural.terms import (
+    Scratch,
+    Tables,
+    acting,
+    constraints_at,
+    curvature,
+    drift,
+    scratch_of,
+    turned,
+)
 
 Array = NDArray[np.float64]
 PROJECTIONS = 12
@@ -17,23 +26,15 @@ CLOSED = 1e-12
 
 
 class _Room(NamedTuple):
-    """What a step writes to, made once for many."""
+    """What projections write to, made once for many."""
 
-    y: Array
-    phi: Array
-    J: Array
-    AB: Array
-    slopes: Array
-    Q: Array
-    T: Array
-    way: Array
     right: Array
     sigma: Array
     target: Array
 
 
 @lean
-def _projected(e: Elimination, f: Factors, w: _Room, x: Array) -> bool:
+def _projected(e: Elimination, f: Factors, J: Array, w: _Room, x: Array) -> bool:
     """x onto J x = target in the metric T, repeated with multipliers until nothing of size 1/α is left."""
     n, m, before, size = len(x), len(w.target), np.inf, 1.0
     for i in range(n):
@@ -50,7 +51,7 @@ def _projected(e: Elimination, f: Factors, w: _Room, x: Array) -> bool:
             f.b[n + i] = w.target[i]
         for k in range(len(e.slope_row)):
             i, j = e.slope_row[k], e.slope_column[k]
-            f.b[j] -= w.J[i, j] * w.sigma[i]
+            f.b[j] -= J[i, j] * w.sigma[i]
         if not solved(e, f):
             return False
         for j in range(n):
@@ -61,7 +62,7 @@ def _projected(e: Elimination, f: Factors, w: _Room, x: Array) -> bool:
             w.sigma[i] += f.x[n + i]
         for k in range(len(e.slope_row)):
             i, j = e.slope_row[k], e.slope_column[k]
-            w.right[n + i] += w.J[i, j] * x[j]
+            w.right[n + i] += J[i, j] * x[j]
         for i in range(m):
             open_by = max(open_by, abs(w.right[n + i]))
         if open_by <= CLOSED * size or open_by > 0.5 * before:
@@ -82,6 +83,7 @@ def _step(
     t: Tables,
     e: Elimination,
     f: Factors,
+    at: Scratch,
     w: _Room,
     load: Array,
     turning: Array,
@@ -103,23 +105,23 @@ def _step(
     for i in range(n):
         q[i] = q0[i] + h * qd0[i] + 0.5 * h * h * qdd0[i]
         size = max(size, abs(q[i]))
-    constraints_at(t, q, w.y, w.phi, w.J, w.AB, w.slopes)
+    constraints_at(t, q, at.y, at.phi, at.J, at.AB, at.slopes)
     moved, converged = np.inf, False
     for _ in range(iterations):
         _rates(h, q0, qd0, qdd0, q, qd, qdd)
-        acting(t, load, turning, q, qd, k, 0.5 * h, w.Q, w.T, w.way)
-        curvature(t, q, lam, w.AB, w.slopes, k, w.T)
+        acting(t, load, turning, q, qd, k, 0.5 * h, at.Q, at.T, at.way)
+        curvature(t, q, lam, at.AB, at.slopes, k, at.T)
         for i in range(n):
-            s = -w.Q[i]
+            s = -at.Q[i]
             for j in range(n):
                 s += t.mass[i, j] * qdd[j]
             f.b[i] = -k * s
         for p in range(len(e.slope_row)):
-            f.b[e.slope_column[p]] -= k * w.J[e.slope_row[p], e.slope_column[p]] * lam[e.slope_row[p]]
+            f.b[e.slope_column[p]] -= k * at.J[e.slope_row[p], e.slope_column[p]] * lam[e.slope_row[p]]
         for i in range(m):
-            f.b[n + i] = -w.phi[i]
-        set_tangent(e, f, w.T, k * alpha)
-        if not (factorised(e, f, w.J) and solved(e, f)):
+            f.b[n + i] = -at.phi[i]
+        set_tangent(e, f, at.T, k * alpha)
+        if not (factorised(e, f, at.J) and solved(e, f)):
             return np.inf
         moved, off = 0.0, 0.0
         for i in range(n):
@@ -127,9 +129,9 @@ def _step(
             moved = max(moved, abs(f.x[i]))
         for i in range(m):
             lam[i] += f.x[n + i] / k
-        constraints_at(t, q, w.y, w.phi, w.J, w.AB, w.slopes)
+        constraints_at(t, q, at.y, at.phi, at.J, at.AB, at.slopes)
         for i in range(m):
-            off = max(off, abs(w.phi[i]))
+            off = max(off, abs(at.phi[i]))
         if not (np.isfinite(moved) and np.isfinite(off)):
             return np.inf
         if moved <= tolerance * size and off <= tolerance * size * size:
@@ -138,16 +140,16 @@ def _step(
     if not converged:
         return max(moved, 1e-300)
     _rates(h, q0, qd0, qdd0, q, qd, qdd)
-    acting(t, load, turning, q, qd, k, 0.5 * h, w.Q, w.T, w.way)
+    acting(t, load, turning, q, qd, k, 0.5 * h, at.Q, at.T, at.way)
     for i in range(m):
         w.target[i] = 0.0
-    set_tangent(e, f, w.T, k * alpha)
-    if not (factorised(e, f, w.J) and _projected(e, f, w, qd)):
+    set_tangent(e, f, at.T, k * alpha)
+    if not (factorised(e, f, at.J) and _projected(e, f, at.J, w, qd)):
         return np.inf
-    drift(t, q, qd, w.AB, w.slopes, w.target)
+    drift(t, q, qd, at.AB, at.slopes, w.target)
     for i in range(m):
         w.target[i] = -w.target[i]
-    if not _projected(e, f, w, qdd):
+    if not _projected(e, f, at.J, w, qdd):
         return np.inf
     return 0.0
 
@@ -172,28 +174,13 @@ def index3_kernel(
     forces that are linear in q. The number of steps made, and zero, or by how much the last iteration of the next one moved.
     """
     n = loads.shape[1]
-    m, a = len(start) - 3 * n, len(t.places)
-    f = factors_of(e)
-    w = _Room(
-        np.empty(n + 1),
-        np.empty(m),
-        np.zeros((m, n)),
-        np.empty(2 * a),
-        np.zeros((2 * a, n)),
-        np.empty(n),
-        np.empty((n, n)),
-        np.empty((5, 3)),
-        np.empty(n + m),
-        np.empty(m),
-        np.empty(m),
-    )
+    m, f = len(start) - 3 * n, factors_of(e)
+    at, w = scratch_of(t, m, True), _Room(np.empty(n + m), np.empty(m), np.empty(m))
     turning = np.zeros((n if len(turnings) else 0, n + 1))
     before = start
     for k in range(len(steps)):
         if len(turnings) and (k == 0 or len(values) > 1):
-            turning[:] = 0.0
-            for i in range(len(turnings)):
-                turning += values[k, i] * turnings[i]
+            turned(turnings, values[k], turning)
         x = out[k]
         lam = x[3 * n :]
         lam[:] = before[3 * n :]
@@ -201,6 +188,7 @@ def index3_kernel(
             t,
             e,
             f,
+            at,
             w,
             loads[min(k, len(loads) - 1)],
             turning,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.compiled import lean
+from veridyn.mechanics.compiled import inner, lean
 from veridyn.mechanics.natural.constraints import Constraints, Table
 from veridyn.mechanics.natural.forces import ForceTable
 
@@ -77,6 +77,47 @@ def _forms(t: Table) -> _Forms:
         whole(t.bend_place),
         np.array(t.bend_value, dtype=np.float64),
     )
+
+
+class Scratch(NamedTuple):
+    """What the terms of one pose are written to, made once for many steps."""
+
+    y: Array
+    phi: Array
+    J: Array
+    AB: Array
+    slopes: Array
+    Q: Array
+    T: Array  # (n, n), or (0, 0) where no tangent is asked for
+    way: Array
+
+
+@inner
+def scratch_of(t: Tables, m: int, tangent: bool) -> Scratch:
+    """Room for the terms of a mechanism with m constraints."""
+    n, a = len(t.mass), len(t.places)
+    size = n if tangent else 0
+    return Scratch(
+        np.empty(n + 1),
+        np.empty(m),
+        np.zeros((m, n)),
+        np.empty(2 * a),
+        np.zeros((2 * a, n)),
+        np.empty(n),
+        np.empty((size, size)),
+        np.empty((5, 3)),
+    )
+
+
+@lean
+def turned(turnings: Array, values: Array, out: Array) -> None:
+    """Σ values · turnings, the forces that are linear in q; nothing where there are none."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            s = 0.0
+            for k in range(len(turnings)):
+                s += values[k] * turnings[k, i, j]
+            out[i, j] = s
 
 
 @lean

@@ -162,15 +162,7 @@ class CarStudy:
 
     @property
     def validation_table(self) -> dict[str, dict[str, float]]:
-        return {
-            r.row: {
-                "samples": float(r.samples),
-                "rms": r.rms,
-                "measured_rms": r.measured_rms,
-                "error_percent": 100.0 * r.relative_error,
-            }
-            for r in self.check.rows
-        }
+        return self.check.table
 
     def result(
         self,
