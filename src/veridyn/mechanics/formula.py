@@ -16,6 +16,7 @@ from veridyn.mechanics.loops.equations import equations as loop_equations
 from veridyn.mechanics.mass import equations_of_motion, mass_entries
 from veridyn.mechanics.newton_euler import Outward, State, Wrench, jacobian_entries, outward, rigid_rows
 from veridyn.mechanics.samples import minus_gravity
+from veridyn.mechanics.tree import statement
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import add, is_zero, mul
 from veridyn.spatial.linalg import Vec
@@ -65,7 +66,7 @@ class Formula:
 
 
 @dataclass(frozen=True, eq=False)
-class _Symbols:
+class Symbols:
     """A tree's inputs as symbols of one graph."""
 
     tree: Tree
@@ -104,7 +105,7 @@ class _Symbols:
 def formula(tree: Tree, request: Request) -> Formula:
     """The expressions of a request."""
     graph = _SmoothGraph(speed=request.friction_speed) if request.friction_speed > 0 else Graph()
-    found = _QUANTITIES[request.quantity](_Symbols(tree, graph), request)
+    found = _QUANTITIES[request.quantity](Symbols(tree, graph), request)
     kept = {label: value for label, value in found.items() if not is_zero(value)}
     used = set(live(graph, kept.values()))
     names = [name for name, node in graph.inputs.items() if node in used]
@@ -113,7 +114,7 @@ def formula(tree: Tree, request: Request) -> Formula:
     return Formula(graph, list(kept.values()), list(kept), samples, parameters)
 
 
-def _regressor(s: _Symbols, request: Request) -> dict[Label, Number]:
+def _regressor(s: Symbols, request: Request) -> dict[Label, Number]:
     state = s.state()
     found: dict[Label, Number] = {}
     wanted = [int(c) for c in request.columns]  # pyright: ignore[reportArgumentType]
@@ -122,7 +123,7 @@ def _regressor(s: _Symbols, request: Request) -> dict[Label, Number]:
     return found
 
 
-def _regressor_adjoint(s: _Symbols, request: Request) -> dict[Label, Number]:
+def _regressor_adjoint(s: Symbols, request: Request) -> dict[Label, Number]:
     """(order, k): the gradient of Σ g.r.c D_rc by q_k, q̇_k and q̈_k, in one pass backwards through the recursion."""
     total: Number = 0.0
     for (r, c), value in _regressor(s, request).items():
@@ -131,7 +132,7 @@ def _regressor_adjoint(s: _Symbols, request: Request) -> dict[Label, Number]:
     return {divmod(i, s.tree.n): value for i, value in enumerate(reverse(s.graph, total, by))}
 
 
-def _equations(s: _Symbols, request: Request) -> dict[Label, Number]:
+def _equations(s: Symbols, request: Request) -> dict[Label, Number]:
     """Asked columns, tied ones added to them, as (row, column); and as (row, −1) what known parameters and wrenches ask of the row."""
     state = s.state()
     o = s.outward(state)
@@ -148,18 +149,18 @@ def _equations(s: _Symbols, request: Request) -> dict[Label, Number]:
     return found
 
 
-def _inverse(s: _Symbols, request: Request) -> dict[Label, Number]:
+def _inverse(s: Symbols, request: Request) -> dict[Label, Number]:
     return {(r,): value for r, value in enumerate(_gamma(s, request)) if r in request.rows}
 
 
-def _gamma(s: _Symbols, request: Request) -> list[Number]:
+def _gamma(s: Symbols, request: Request) -> list[Number]:
     state = s.state()
     return all_rows(
         s.tree, state, s.outward(state), s.inertias(), s.gains(), s.acting(request.bodies), s.signals(), s.graph
     )
 
 
-def _inverse_derivatives(s: _Symbols, request: Request) -> dict[Label, Number]:
+def _inverse_derivatives(s: Symbols, request: Request) -> dict[Label, Number]:
     """(0, row, k) = ∂Γ/∂q_k and (1, row, k) = ∂Γ/∂q̇_k: the recursion differentiated line by line, shared with itself."""
     rows = _gamma(s, request)
     found: dict[Label, Number] = {}
@@ -170,20 +171,20 @@ def _inverse_derivatives(s: _Symbols, request: Request) -> dict[Label, Number]:
     return found
 
 
-def _mass(s: _Symbols, request: Request) -> dict[Label, Number]:
+def _mass(s: Symbols, request: Request) -> dict[Label, Number]:
     still = [0.0] * s.tree.n
     state = State([s.graph.input(f"q.{k}") for k in range(s.tree.n)], still, still)
     o = outward(s.tree, state, s.graph)
     return dict(mass_entries(s.tree, o, s.inertias(), s.gains()))
 
 
-def _forward(s: _Symbols, request: Request) -> dict[Label, Number]:
+def _forward(s: Symbols, request: Request) -> dict[Label, Number]:
     """Accelerations from forces t.k on the coordinates: Γ = M a + bias solved by the sparse factors of M."""
     checked = _forward_checked(s, request)
     return {label: value for label, value in checked.items() if label[0] < len(s.tree.rows)}
 
 
-def _forward_checked(s: _Symbols, request: Request) -> dict[Label, Number]:
+def _forward_checked(s: Symbols, request: Request) -> dict[Label, Number]:
     """Accelerations, and behind the last row how near the mass matrix is to singular."""
     tree = s.tree
     entries, bias = equations_of_motion(
@@ -196,14 +197,14 @@ def _forward_checked(s: _Symbols, request: Request) -> dict[Label, Number]:
     return {(r,): value for r, value in enumerate([*solved, nearness])}
 
 
-def _jacobian(s: _Symbols, request: Request) -> dict[Label, Number]:
+def _jacobian(s: Symbols, request: Request) -> dict[Label, Number]:
     """(component, row) of the Jacobian of the one body of the request, in the body's axes."""
     still = [0.0] * s.tree.n
     o = outward(s.tree, State([s.graph.input(f"q.{k}") for k in range(s.tree.n)], still, still), s.graph)
     return dict(jacobian_entries(s.tree, o, request.bodies[0]))
 
 
-def _loops(s: _Symbols, request: Request) -> dict[Label, Number]:
+def _loops(s: Symbols, request: Request) -> dict[Label, Number]:
     """(equation, coordinate) of Φ_q and, behind the last coordinate, Φ; with rates also the bias of Φ̈ behind that."""
     n = s.tree.n
     q: list[Number] = [s.graph.input(f"q.{k}") for k in range(n)]
@@ -216,7 +217,7 @@ def _loops(s: _Symbols, request: Request) -> dict[Label, Number]:
     return found
 
 
-def _loop_rates(s: _Symbols, request: Request) -> dict[Label, Number]:
+def _loop_rates(s: Symbols, request: Request) -> dict[Label, Number]:
     """(order, equation, coordinate): Φ_q, its rate and, where asked, its second rate along a motion."""
     n = s.tree.n
     q: list[Number] = [s.graph.input(f"q.{k}") for k in range(n)]
@@ -236,7 +237,7 @@ def _loop_rates(s: _Symbols, request: Request) -> dict[Label, Number]:
     return found
 
 
-_QUANTITIES: dict[str, Callable[[_Symbols, Request], dict[Label, Number]]] = {
+_QUANTITIES: dict[str, Callable[[Symbols, Request], dict[Label, Number]]] = {
     "regressor": _regressor,
     "regressor_adjoint": _regressor_adjoint,
     "equations": _equations,
@@ -250,4 +251,7 @@ _QUANTITIES: dict[str, Callable[[_Symbols, Request], dict[Label, Number]]] = {
     "loop_motion": _loops,
     "loop_rate": _loop_rates,
     "loop_rates": _loop_rates,
+    "motion": statement.motion,
+    "closing": statement.closing,
+    "tangent": statement.tangent,
 }

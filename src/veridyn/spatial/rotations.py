@@ -77,3 +77,29 @@ def quaternion_rate(quaternion: Array, omega: Array) -> Array:
     w, x, y, z = quaternion
     a, b, c = omega
     return 0.5 * np.array([-x * a - y * b - z * c, w * a + y * c - z * b, w * b + z * a - x * c, w * c + x * b - y * a])
+
+
+def angles_of(R: ArrayLike) -> Array:
+    """Roll, pitch and yaw (..., 3) of rotation matrices (..., 3, 3): R = Rz(yaw) Ry(pitch) Rx(roll)."""
+    A = np.asarray(R, dtype=np.float64)
+    roll = np.arctan2(A[..., 2, 1], A[..., 2, 2])
+    pitch = np.arctan2(-A[..., 2, 0], np.hypot(A[..., 2, 1], A[..., 2, 2]))
+    return np.stack([roll, pitch, np.arctan2(A[..., 1, 0], A[..., 0, 0])], axis=-1)
+
+
+def rotation_vector(R: ArrayLike) -> Array:
+    """The rotation vector θ (..., 3) with R = exp(θ̃), of length at most π."""
+    A = np.asarray(R, dtype=np.float64)
+    twice = np.stack([A[..., 2, 1] - A[..., 1, 2], A[..., 0, 2] - A[..., 2, 0], A[..., 1, 0] - A[..., 0, 1]], axis=-1)
+    sine, cosine = 0.5 * np.linalg.norm(twice, axis=-1), 0.5 * (np.trace(A, axis1=-2, axis2=-1) - 1.0)
+    angle = np.arctan2(sine, cosine)
+    near = sine < 1e-7
+    out = twice * np.where(near, 0.5, 0.5 * angle / np.where(near, 1.0, sine))[..., None]
+    half_turn = near & (cosine < 0.0)
+    if half_turn.any():  # the axis is the column of R + 1 with the largest diagonal
+        S = 0.5 * (A + np.eye(3))
+        column = np.argmax(np.diagonal(S, axis1=-2, axis2=-1), axis=-1)
+        axis = np.take_along_axis(S, column[..., None, None], axis=-1)[..., 0]
+        axis = axis / np.maximum(np.linalg.norm(axis, axis=-1, keepdims=True), 1e-300)
+        out = np.where(half_turn[..., None], axis * angle[..., None], out)
+    return out

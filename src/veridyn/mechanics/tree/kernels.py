@@ -1,0 +1,135 @@
+"""The compiled kernels of a tree's motion, connected to one work record: built once for each model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.mechanics.engine import compiled
+from veridyn.mechanics.formula import Request
+from veridyn.mechanics.loops.assembly import units
+from veridyn.mechanics.samples import loaded_bodies
+from veridyn.mechanics.tree import step_kernel as k
+from veridyn.mechanics.tree.record import Record, connect, record_of
+from veridyn.model.elements import WRENCH_ROWS
+from veridyn.model.tree import Tree
+
+Array = NDArray[np.float64]
+FIRST_LABELS = {"motion": "M", "tangent": "BY_X", "closing": "J_CLOSING"}
+
+
+@dataclass(frozen=True, eq=False)
+class TreeKernels:
+    """The record of a tree; `outside` names what kernels read besides the state: wrench.B.fx … and signal.S."""
+
+    record: Record
+    outside: tuple[str, ...]
+
+    def part(self, section: str) -> Array:
+        """A section of the record by name, as a matrix."""
+        return self.record.parts[k.SECTIONS.index(section)]
+
+    def act(self, outside: Array) -> None:
+        """Set what acts from outside until it is set again."""
+        if len(outside):
+            self.part("OUTSIDE")[0] = outside
+
+
+def kernels_of(
+    tree: Tree,
+    values: Array,
+    *,
+    z: tuple[int, ...],
+    dependent: tuple[int, ...],
+    rows: tuple[int, ...],
+    B: Array,
+    varying: tuple[str, ...],
+    wrenches: tuple[str, ...],
+    friction_speed: float,
+) -> TreeKernels:
+    """Compile (or load) the kernels of a tree over its independent coordinates z, with the loops' equations `rows`."""
+    bodies = loaded_bodies(tree, wrenches)
+    signals = tuple(dict.fromkeys(e.signal for e in tree.elements if e.kind == "drive_gain"))
+    outside = tuple(f"wrench.{tree.bodies[j].name}.{row}" for j in bodies for row in WRENCH_ROWS)
+    outside += tuple(f"signal.{s}" for s in signals)
+    columns = tuple(tree.parameters.index(name) for name in varying)
+    speed = friction_speed if _is_dry(tree) else 0.0
+    requests = [
+        Request("motion", rows, (), bodies, speed),
+        Request("tangent", rows, columns, bodies, speed),
+        Request("closing", rows),
+    ]
+    made = [compiled(tree, request, single=True) for request in requests]
+    numbers = [[int(name[2:]) for name in one.kernel.parameters] for one in made]
+    free, n, m = tree.base == "free", tree.n, len(rows)
+    base = 6 if free else 0
+    f, nv, nq = len(z) + base, n + base, n + (7 if free else 0)
+    u = 2 * f + B.shape[1] + len(columns)
+    shapes = {
+        "X": (1, nq), "V": (1, nv), "A": (1, nv), "LAM": (1, m), "OUTSIDE": (1, len(outside)),
+        "P_MOTION": (1, len(numbers[0])), "P_TANGENT": (1, len(numbers[1])),
+        "M": (nv, nv), "LOAD": (nv, 1), "J": (m, n), "OPENING": (m, 1), "DRIFT": (m, 1),
+        "BY_X": (nv, nv), "BY_V": (nv, nv), "LOOPS_BY_X": (m, nv), "LOOPS_BY_V": (m, nv), "SLOPE_RATES": (m, n),
+        "COLUMNS": (nv, len(columns)), "J_CLOSING": (m, n), "OPEN_CLOSING": (m, 1),
+        "R": (nv, f), "V_Z": (nv, f), "A_X": (nv, u), "LAM_X": (m, u), "F": (2 * f, u),
+        "START": (1, nq), "EXTRA": (1, nv), "B": B.shape, "UNIT": (1, n), "UNKNOWN": (1, B.shape[1] + len(columns)),
+        "DEP": (m, m), "DEP_T": (m, m), "MASS": (f, f), "N": (f, f), "BEFORE": (f, u), "T0": (3, 3), "T1": (3, 3),
+        "NV_A": (1, nv), "NV_B": (1, nv), "NV_C": (1, nv), "M_A": (1, m),
+    }  # fmt: skip
+    record = record_of(
+        [shapes.get(name, (1, f)) for name in k.SECTIONS],
+        [z, dependent, columns, columns, range(m), range(m), range(f), range(f)],
+        len(k.KERNELS),
+        [int(free), n, nv, nq, m, f, B.shape[1], len(columns)],
+    )
+    kernels = TreeKernels(record, outside)
+    starts = {name: int(record.I[getattr(k, name)]) for name in k.SECTIONS}
+    place = _Places(tree, bodies, signals, starts)
+    for one, request, at in zip(made, requests, (k.MOTION, k.TANGENT, k.CLOSING), strict=True):
+        first = k.SECTIONS.index(FIRST_LABELS[request.quantity]) - (2 if request.quantity == "closing" else 0)
+        widths = [shapes.get(name, (1, f))[1] for name in k.SECTIONS]
+        outputs = [starts[k.SECTIONS[first + a]] + r * widths[first + a] + c for a, r, c in one.labels]
+        parameters = starts.get("P_TANGENT" if request.quantity == "tangent" else "P_MOTION", 0)
+        connect(record, at, one.kernel, parameters, [place.of(name) for name in one.kernel.inputs], outputs)
+    for section, own, slots in (("P_MOTION", numbers[0], k.SLOT_MOTION), ("P_TANGENT", numbers[1], k.SLOT_TANGENT)):
+        kernels.part(section)[0] = values[own]
+        at = int(record.I[slots])
+        for j, c in enumerate(columns):
+            record.I[at + j] = starts[section] + own.index(c) if c in own else -1
+    kernels.part("B")[:] = B
+    kernels.part("UNIT")[0] = units(tree)
+    R = kernels.part("R")
+    R[range(base), range(base)] = 1.0
+    R[[base + c for c in z], [base + c for c in range(len(z))]] = 1.0
+    return kernels
+
+
+def _is_dry(tree: Tree) -> bool:
+    """Whether some element jumps at standstill."""
+    return any(e.kind.startswith(("coulomb", "damper_", "stribeck")) for e in tree.elements)
+
+
+@dataclass(frozen=True, eq=False)
+class _Places:
+    """Where each input of a kernel stands in the record."""
+
+    tree: Tree
+    bodies: tuple[int, ...]
+    signals: tuple[str, ...]
+    starts: dict[str, int]
+
+    def of(self, name: str) -> int:
+        s, base = self.starts, 6 if self.tree.base == "free" else 0
+        if name.startswith("s."):
+            return s["OUTSIDE"] + 6 * len(self.bodies) + self.signals.index(name[2:])
+        kind, _, rest = name.partition(".")
+        if kind in ("f", "m"):
+            body, _, axis = rest.partition(".")
+            return s["OUTSIDE"] + 6 * self.bodies.index(int(body)) + int(axis) + (3 if kind == "m" else 0)
+        start = {
+            "e": s["X"] + 3, "q": s["X"] + (7 if base else 0), "V": s["V"], "w": s["V"] + 3, "qd": s["V"] + base,
+            "A": s["A"], "wd": s["A"] + 3, "qdd": s["A"] + base, "l": s["LAM"],
+        }  # fmt: skip
+        return start[kind] + int(rest)

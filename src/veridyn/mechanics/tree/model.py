@@ -1,0 +1,352 @@
+"""A tree over its independent coordinates: states from a few numbers, the trapezoidal step, and exact derivatives of both.
+
+The same surface as :class:`veridyn.mechanics.natural.minimal.Minimal` has for natural coordinates, for trees of all kinds: open or with
+loops, on a fixed base or a free one. The configuration is q, with (p, e) of a free base in front (:mod:`veridyn.mechanics.tree.statement`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError, Fault, Faults, ModelError, SimulationError, did_you_mean
+from veridyn.mechanics.engine import check_angles
+from veridyn.mechanics.loops.assembly import splitting, units
+from veridyn.mechanics.loops.closure import close
+from veridyn.mechanics.natural.minimal import Instant
+from veridyn.mechanics.samples import complete_values
+from veridyn.mechanics.tree.kernels import TreeKernels, kernels_of
+from veridyn.mechanics.tree.step_kernel import DONE, ITERATIONS, UNSETTLED, tree_trapezoid
+from veridyn.model.elements import WRENCH_ROWS
+from veridyn.model.tree import Tree
+from veridyn.spatial.rotations import angles_of, matrix_of, rotation_vector
+
+Array = NDArray[np.float64]
+BASE_NAMES = ("base.x", "base.y", "base.z", "base.roll", "base.pitch", "base.yaw")
+BASE_RATES = ("base.vx", "base.vy", "base.vz", "base.wx", "base.wy", "base.wz")
+FRICTION_SPEED = 1e-2  # rad/s and m/s below which dry friction is rounded off: a jump has no tangent
+
+
+@dataclass(frozen=True, eq=False)
+class TreeModel:
+    """A tree over the independent coordinates `names`; made by :func:`tree_model`.
+
+    `unknown` names k forces whose values come with the state, "force" on a coordinate or an input of :attr:`inputs`; `varying` names
+    parameters that do so too, behind them. Not for two threads at once: it holds the buffers of its kernels.
+    """
+
+    tree: Tree
+    names: tuple[str, ...]
+    unknown: tuple[str, ...]
+    varying: tuple[str, ...]
+    values: Array
+    z: tuple[int, ...]
+    dependent: tuple[int, ...]
+    B: Array
+    kernels: TreeKernels = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.tree.name
+
+    @property
+    def free(self) -> bool:
+        return self.tree.base == "free"
+
+    @property
+    def f(self) -> int:
+        """The number of degrees of freedom."""
+        return len(self.names)
+
+    @property
+    def nq(self) -> int:
+        """The length of a configuration."""
+        return self.tree.n + (7 if self.free else 0)
+
+    @property
+    def nv(self) -> int:
+        """The length of a velocity."""
+        return self.tree.n + (6 if self.free else 0)
+
+    @cached_property
+    def rate_names(self) -> tuple[str, ...]:
+        first = 6 if self.free else 0
+        return ((*BASE_RATES,) if self.free else ()) + tuple(f"{name}_dot" for name in self.names[first:])
+
+    @cached_property
+    def units(self) -> tuple[str, ...]:
+        """Of the independent coordinates."""
+        base = ("m",) * 3 + ("rad",) * 3 if self.free else ()
+        return (*base, *(self.unit_of(self.tree.coordinates[k]) for k in self.z))
+
+    def unit_of(self, coordinate: str) -> str:
+        """The unit of a coordinate by name."""
+        kinds = dict(zip(self.tree.coordinates, self.tree.coordinate_kinds, strict=True))
+        if coordinate not in kinds:
+            raise DataError(
+                Fault(f"there is no coordinate '{coordinate}'.", self.name, hint=did_you_mean(coordinate, list(kinds)))
+            )
+        return "rad" if kinds[coordinate] == "turning" else "m"
+
+    def force_unit(self, name: str) -> str:
+        """The unit of an unknown force by name."""
+        if name in BASE_NAMES:
+            return "N" if BASE_NAMES.index(name) < 3 else "N*m"
+        return "N" if self.unit_of(name) == "m" else "N*m"
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Typical sizes (nv,) of the velocities' coordinates: 1 rad, and the machine's reach for lengths."""
+        base = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0]) if self.free else np.zeros(0)
+        return np.concatenate([base, units(self.tree)])
+
+    @cached_property
+    def own(self) -> NDArray[np.intp]:
+        """Where the independent rates stand among the velocities."""
+        first = 6 if self.free else 0
+        return np.array([*range(first), *(first + k for k in self.z)], dtype=np.intp)
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """What may act from outside and be given with the measurements: force.C of a coordinate, wrench.B.fx … mz, signal.S."""
+        forces = tuple(f"force.{c}" for c in self.tree.coordinates)
+        return (*forces, *self.kernels.outside)
+
+    def loads(self, given: Mapping[str, ArrayLike] | None = None) -> tuple[Array, Array]:
+        """Generalised forces (nv,) and outside values of the inputs that act; inputs that are not given are zero."""
+        extra, outside = np.zeros(self.nv), np.zeros(len(self.kernels.outside))
+        first = self.nv - self.tree.n
+        for name, value in (given or {}).items():
+            if name not in self.inputs:
+                raise DataError(Fault(f"there is no input '{name}'.", self.name, hint=did_you_mean(name, self.inputs)))
+            number = float(np.asarray(value, dtype=np.float64))
+            if name in self.kernels.outside:
+                outside[self.kernels.outside.index(name)] = number
+            else:
+                extra[first + self.tree.coordinates.index(name.removeprefix("force."))] += number
+        return extra, outside
+
+    def instant(self, x: Array, v: Array, u: Array, loads: tuple[Array, Array], derivative: bool = True) -> Instant:
+        """Accelerations, multipliers and all derivatives at a state; arrays of many states (N, …) make an instant of arrays (N, …)."""
+        return self._run(x, v, np.zeros((*x.shape[:-1], 2 * self.f)), u, 0.0, loads, derivative)
+
+    def step(
+        self, x: Array, v: Array, u: Array, h: float, loads: tuple[Array, Array], derivative: bool = True
+    ) -> Instant:
+        """The instant a time h later; `F` is the derivative of its (z, ż) with respect to (z, ż, u) here."""
+        return self._run(x, v, np.zeros((*x.shape[:-1], 2 * self.f)), u, float(h), loads, derivative)
+
+    def moved(self, x: Array, v: Array, d: Array, u: Array, loads: tuple[Array, Array]) -> Instant:
+        """The instant at x ⊞ d: independent coordinates and rates changed by d (…, 2f), the others following."""
+        return self._run(x, v, d, u, 0.0, loads, False)
+
+    def local(self, x: Array, v: Array) -> Array:
+        """(z, ż) (…, 2f) as they are reported: the attitude of a free base as roll, pitch and yaw."""
+        base = 7 if self.free else 0
+        parts = [x[..., :3], angles_of(matrix_of(x[..., 3:7]))] if self.free else []
+        return np.concatenate([*parts, x[..., [base + k for k in self.z]], v[..., self.own]], axis=-1)
+
+    def difference(self, xa: Array, va: Array, xb: Array, vb: Array) -> Array:
+        """The change (…, 2f) that leads from the state b to the state a."""
+        base = 7 if self.free else 0
+        parts = []
+        if self.free:
+            turn = np.swapaxes(matrix_of(xb[..., 3:7]), -1, -2) @ matrix_of(xa[..., 3:7])
+            parts = [xa[..., :3] - xb[..., :3], rotation_vector(turn)]
+        z = [base + k for k in self.z]
+        return np.concatenate([*parts, xa[..., z] - xb[..., z], (va - vb)[..., self.own]], axis=-1)
+
+    def reporting(self, x: Array) -> Array | None:
+        """d(reported z)/d(change of z) (f, f) where they differ: roll, pitch and yaw against a turn in the base's axes; None elsewhere."""
+        if not self.free:
+            return None
+        roll, pitch, _ = angles_of(matrix_of(x[3:7])).tolist()
+        s, c, t, q = np.sin(roll), np.cos(roll), np.tan(pitch), np.cos(pitch)
+        T = np.eye(self.f)
+        T[3:6, 3:6] = [[1.0, s * t, c * t], [0.0, c, -s], [0.0, s / q, c / q]]
+        return T
+
+    def opening(self, x: Array) -> float:
+        """By how much the loops of a configuration are open (m, and products of unit axes)."""
+        from veridyn.mechanics.loops.assembly import loop_values
+
+        if not self.tree.loops:
+            return 0.0
+        base = 7 if self.free else 0
+        return float(np.abs(loop_values(self.tree, x[None, base:])[0, :, self.tree.n]).max(initial=0.0))
+
+    def _run(
+        self, x: Array, v: Array, d: Array, u: Array, h: float, loads: tuple[Array, Array], derivative: bool
+    ) -> Instant:
+        one, f = x.ndim == 1, self.f
+        check_angles(self.tree, x[..., self.nq - self.tree.n :])
+        self.kernels.act(loads[1])
+        x0, delta, rate, unknown = (
+            np.array(a[None] if one else a, dtype=np.float64, order="C")
+            for a in (x, d[..., :f], v[..., self.own] + d[..., f:], u)
+        )
+        record = self.kernels.record
+        state, *found = tree_trapezoid(record.I, record.W, x0, delta, rate, loads[0], unknown, h, derivative)
+        if state == DONE:
+            return Instant(*(a[0] if len(a) else a for a in found)) if one else Instant(*found)
+        raise self._refused(state, x, v, h)
+
+    def _refused(self, state: int, x: Array, v: Array, h: float) -> SimulationError | DataError:
+        finite = bool(np.isfinite(x).all() and np.isfinite(v).all())
+        if state == UNSETTLED:
+            return SimulationError(
+                Fault(
+                    f"a step of {h:.6g} s does not converge in {ITERATIONS} iterations.",
+                    where=self.name,
+                    hint="Try a smaller step, or look for a pose where the machine locks.",
+                )
+            )
+        names = ", ".join(self.tree.coordinates[k] for k in self.z)
+        return (SimulationError if h else DataError)(
+            Fault(
+                "the machine cannot reach this state." if self.tree.loops else "the mass matrix is singular here.",
+                where=self.name,
+                expected=f"all loops closed, and a pose where {names} determine the others"
+                if self.tree.loops
+                else "a positive mass matrix and finite numbers",
+                found="a singular pose, or loops that cannot be closed" if finite else "a state that is not finite",
+                hint="Look at the correction that leads here: a wild reading without a gate, or a start far from the truth.",
+            )
+        )
+
+    def start_of(
+        self, given: Mapping[str, float] | None = None, rates: Mapping[str, float] | None = None
+    ) -> tuple[Array, Array]:
+        """A configuration and velocity from coordinates and rates by name; what is not given is at home (or zero), and at rest."""
+        tree, faults = self.tree, Faults()
+        places, speeds = dict(given or {}), dict(rates or {})
+        known = {*tree.coordinates, *(BASE_NAMES if self.free else ())}
+        free_names = [tree.coordinates[k] for k in self.z]
+        for what, names in (("start", places), ("rates", speeds)):
+            for name, value in names.items():
+                if name not in known:
+                    faults.add(f"there is no coordinate '{name}'.", where=what, hint=did_you_mean(name, sorted(known)))
+                elif not np.isfinite(value):
+                    faults.add(f"that of '{name}' is not a number.", where=what, found=f"{value}")
+        for name in speeds:
+            if name in tree.coordinates and name not in free_names:
+                faults.add(
+                    f"the rate of '{name}' follows from the others.",
+                    where="rates",
+                    expected=f"rates of {', '.join(free_names)}",
+                )
+        faults.raise_if_any(DataError, tree.name)
+        q = np.array([places.get(c, 0.0) for c in tree.coordinates])
+        if tree.loops:
+            home = splitting(tree, free_names).home
+            wanted = np.array([[places.get(c, float(home[tree.coordinates.index(c)])) for c in free_names]])
+            q = close(tree, wanted, at=free_names, path=False).q[0]
+        x, rate = q, np.array([speeds.get(c, 0.0) for c in free_names])
+        if self.free:
+            p = [places.get(name, 0.0) for name in BASE_NAMES]
+            x = np.concatenate([p[:3], _quaternion(*p[3:]), q])
+            rate = np.concatenate([[speeds.get(name, 0.0) for name in BASE_NAMES], rate])
+        v = np.zeros(self.nv)
+        v[self.own] = rate
+        at = self.instant(x, v, np.concatenate([np.zeros(len(self.unknown)), self.start_values]), self.loads(), False)
+        return at.q, at.qd
+
+    @property
+    def start_values(self) -> Array:
+        """Values of the parameters that vary, as the tree has them."""
+        p = self.tree.parameters
+        return self.values[[p.index(name) for name in self.varying]] if self.varying else np.zeros(0)
+
+
+def tree_model(
+    tree: Tree,
+    *,
+    independents: Iterable[str] = (),
+    unknown: Iterable[str] | None = (),
+    varying: Iterable[str] = (),
+    wrenches: Sequence[str] = (),
+    friction_speed: float = FRICTION_SPEED,
+    parameters: Array | None = None,
+) -> TreeModel:
+    """A tree made ready for stepping.
+
+    `independents`: coordinates that determine a machine with loops, by default the actuated ones. `unknown`: coordinates (or
+    base.x … base.yaw, the base's forces in the ground's axes and moments in its own) whose force belongs to the state; None for one on
+    every independent coordinate. `varying`: parameters that do. `wrenches`: bodies on which measured wrenches act. Parameters without a
+    value are refused by name, and so is a machine that moves no mass.
+    """
+    values = complete_values(tree, parameters)
+    free = tree.base == "free"
+    if tree.loops:
+        split = splitting(tree, tuple(independents) or "actuated")
+        z, dependent, rows = split.given, split.solved, split.rows
+    else:
+        z, dependent, rows = tuple(range(tree.n)), (), ()
+        _refuse_partial(tree, tuple(independents))
+    names = (*(BASE_NAMES if free else ()), *(tree.coordinates[k] for k in z))
+    if not names:
+        raise ModelError(Fault("it cannot move.", where=tree.name, found="no degree of freedom"))
+    forces = names if unknown is None else tuple(unknown)
+    first = 6 if free else 0
+    order = (*BASE_NAMES[: 6 if free else 0], *tree.coordinates)
+    faults, columns = Faults(), []
+    for name in dict.fromkeys(forces):
+        if forces.count(name) > 1:
+            faults.add(f"the force '{name}' is unknown once only.", where=tree.name, found="it is named twice")
+        if name not in order:
+            faults.add(f"'{name}' is no coordinate of it.", where=tree.name, hint=did_you_mean(name, order))
+        else:
+            columns.append(np.eye(first + tree.n)[order.index(name)])
+    vary = tuple(varying)
+    for name in vary:
+        if name not in tree.parameters.names:
+            hint = did_you_mean(name, tree.parameters.names)
+            faults.add(f"there is no parameter '{name}'.", where=tree.name, hint=hint)
+    faults.raise_if_any(ModelError)
+    B = np.array(columns).reshape(-1, first + tree.n).T.copy()
+    made = kernels_of(
+        tree,
+        values,
+        z=z,
+        dependent=dependent,
+        rows=rows,
+        B=B,
+        varying=vary,
+        wrenches=tuple(wrenches),
+        friction_speed=friction_speed,
+    )
+    return TreeModel(tree, names, forces, vary, values, z, dependent, B, made)
+
+
+def _refuse_partial(tree: Tree, asked: tuple[str, ...]) -> None:
+    if asked and set(asked) != set(tree.coordinates):
+        raise ModelError(
+            Fault(
+                "every coordinate of a machine without loops is independent.",
+                where=tree.name,
+                expected=", ".join(tree.coordinates),
+                found=", ".join(asked),
+            )
+        )
+
+
+def wrench_channels(body: str) -> tuple[str, ...]:
+    """The inputs of a wrench on a body."""
+    return tuple(f"wrench.{body}.{row}" for row in WRENCH_ROWS)
+
+
+def _quaternion(roll: float, pitch: float, yaw: float) -> Array:
+    """Of Rz(yaw) Ry(pitch) Rx(roll)."""
+    (cr, cp, cy), (sr, sp, sy) = np.cos(np.array([roll, pitch, yaw]) / 2), np.sin(np.array([roll, pitch, yaw]) / 2)
+    return np.array(
+        [
+            cr * cp * cy + sr * sp * sy,
+            sr * cp * cy - cr * sp * sy,
+            cr * sp * cy + sr * cp * sy,
+            cr * cp * sy - sr * sp * cy,
+        ]
+    )
