@@ -6,25 +6,26 @@ import pytest
 
 from strangers.natural_mechanisms import fourbar
 from veridyn.errors import ModelError
-from veridyn.model.instrument import Instrument, instrument_faults
-from veridyn.model.natural import Marker, Mechanism
+from veridyn.model.natural import Mechanism
+from veridyn.model.place import Marker
+from veridyn.model.sensor import Sensor, sensor_faults
 
 
-def with_sensors(*sensors: Instrument) -> Mechanism:
+def with_sensors(*sensors: Sensor) -> Mechanism:
     m = fourbar()
     return Mechanism.build(m.points, m.bodies, added=m.added, loads=m.loads, sensors=sensors)
 
 
 def test_names_units_and_variance() -> None:
-    assert Instrument("e", "coordinate", "phi", 0.1).channels(3) == ("e",)
-    assert Instrument("g", "gyroscope", "rod", 0.1).channels(2) == ("g",)
-    assert Instrument("g", "gyroscope", "rod", 0.1).channels(3) == ("g.x", "g.y", "g.z")
-    assert Instrument("p", "position", "1", 0.1, "yx").channels(2) == ("p.y", "p.x")
-    assert Instrument("e", "coordinate", "phi", 0.1).unit(True) == "rad"
-    assert Instrument("e", "rate", "s", 0.1).unit(False) == "m/s"
-    assert Instrument("a", "accelerometer", "1", 0.1).unit(False) == "m/s^2"
-    assert Instrument("e", "coordinate", "phi", 0.3, quantum=1.2).variance == pytest.approx(0.09 + 0.12)
-    assert Instrument("e", "coordinate", "phi", 0.3, bias_walk=1e-6).drifts
+    assert Sensor("e", "coordinate", "phi", 0.1).channels(3) == ("e",)
+    assert Sensor("g", "gyroscope", "rod", 0.1).channels(2) == ("g",)
+    assert Sensor("g", "gyroscope", "rod", 0.1).channels(3) == ("g.x", "g.y", "g.z")
+    assert Sensor("p", "position", "1", 0.1, axes="yx").channels(2) == ("p.y", "p.x")
+    assert Sensor("e", "coordinate", "phi", 0.1).unit(True) == "rad"
+    assert Sensor("e", "rate", "s", 0.1).unit(False) == "m/s"
+    assert Sensor("a", "accelerometer", "1", 0.1).unit(False) == "m/s^2"
+    assert Sensor("e", "coordinate", "phi", 0.3, quantum=1.2).variance == pytest.approx(0.09 + 0.12)
+    assert Sensor("e", "coordinate", "phi", 0.3, bias_walk=1e-6).drifts
 
 
 @pytest.mark.parametrize(
@@ -40,20 +41,20 @@ def test_names_units_and_variance() -> None:
 )
 def test_bad_numbers_are_refused_by_name(change: dict, message: str) -> None:
     given = {"name": "e", "kind": "coordinate", "on": "phi", "sigma": 0.1} | change
-    assert any(message in str(f) for f in instrument_faults(Instrument(**given), 2))
+    assert any(message in str(f) for f in sensor_faults(Sensor(**given), 2))
 
 
 def test_a_mechanism_refuses_sensors_on_what_it_has_not() -> None:
     marker = Marker("ground", (0.0, 0.0), (1.0, 0.0))
     with pytest.raises(ModelError) as error:
         with_sensors(
-            Instrument("a", "coordinate", "psi", 0.1),
-            Instrument("b", "gyroscope", "lever", 0.1),
-            Instrument("c", "accelerometer", "1", 0.1),
-            Instrument("d", "gyroscope", marker, 0.1),
-            Instrument("e", "position", "7", 0.1),
-            Instrument("f", "rate", marker, 0.1),
-            Instrument("f", "coordinate", "phi", 0.1),
+            Sensor("a", "coordinate", "psi", 0.1),
+            Sensor("b", "gyroscope", "lever", 0.1),
+            Sensor("c", "accelerometer", "1", 0.1),
+            Sensor("d", "gyroscope", marker, 0.1),
+            Sensor("e", "position", "7", 0.1),
+            Sensor("f", "rate", marker, 0.1),
+            Sensor("f", "coordinate", "phi", 0.1),
         )
     text = str(error.value)
     for part in (
