@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,6 +49,21 @@ class Marker:
 
 
 PointRef = str | Marker
+Home = tuple[str, Array, Array]  # a body, and where on it another frame sits: rotation (3, 3) and position (3,)
+
+
+def moved_place(on: PointRef, homes: Mapping[str, Home], with_axes: bool = False) -> PointRef:
+    """A place on a tree given on the body it is now part of; `with_axes`, axes that were the old body's are written out."""
+    body = on.body if isinstance(on, Marker) else on
+    if body not in homes:
+        return on
+    new, R, p = homes[body]
+    if new == body and np.array_equal(R, np.eye(3)) and not np.any(p):
+        return on
+    place = on if isinstance(on, Marker) else Marker(body, (0.0, 0.0, 0.0))
+    if with_axes and not place.axis:
+        place = replace(place, axis=(1.0, 0.0, 0.0), side=(0.0, 1.0, 0.0))
+    return place.moved(new, R, p)
 
 
 def frame(marker: Marker) -> tuple[Array, Array, Array]:

@@ -27,15 +27,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
 from veridyn.errors import Fault, Faults, did_you_mean
 from veridyn.model.joint import GROUND
-from veridyn.model.place import Marker, PointRef, check_marker
+from veridyn.model.place import Home, Marker, PointRef, check_marker, moved_place
 
-Array = NDArray[np.float64]
-Home = tuple[str, Array, Array]  # a body, and where on it another frame sits: rotation (3, 3) and position (3,)
 SensorKind = Literal["coordinate", "rate", "position", "velocity", "gyroscope", "accelerometer", "distance"]
 KINDS: tuple[str, ...] = get_args(SensorKind)
 ON_COORDINATE = ("coordinate", "rate")
@@ -107,20 +102,6 @@ class Sensor:
             return self
         to = self.to if self.to is None else moved_place(self.to, homes)
         return replace(self, on=moved_place(self.on, homes, self.kind in OWN_AXES), to=to)
-
-
-def moved_place(on: PointRef, homes: Mapping[str, Home], with_axes: bool = False) -> PointRef:
-    """A place on a tree given on the body it is now part of; `with_axes`, axes that were the old body's are written out."""
-    body = on.body if isinstance(on, Marker) else on
-    if body not in homes:
-        return on
-    new, R, p = homes[body]
-    if new == body and np.array_equal(R, np.eye(3)) and not np.any(p):
-        return on
-    place = on if isinstance(on, Marker) else Marker(body, (0.0, 0.0, 0.0))
-    if with_axes and not place.axis:
-        place = replace(place, axis=(1.0, 0.0, 0.0), side=(0.0, 1.0, 0.0))
-    return place.moved(new, R, p)
 
 
 def sensor_faults(s: Sensor, dimension: int) -> list[Fault]:
