@@ -194,6 +194,8 @@ def test_what_is_refused() -> None:
         (Virtual("r", "reaction", Marker("rod", (1.0, 0.0))), "this is no place"),
         (Virtual("t", "temperature", "1"), "there is no virtual sensor of kind 'temperature'"),
         (Virtual("a", "acceleration", ("rod", "1")), "this is no place"),
+        (Virtual("a", "acceleration", Marker("rod", (1.0, 0.0), (1.0, 0.0))), "given in the ground's axes"),
+        (Virtual("d", "distance", "1"), "there is no virtual sensor of kind 'distance'"),
     ):
         with pytest.raises(DataError, match=message):
             Quantity(system, wanted)

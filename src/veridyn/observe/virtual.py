@@ -216,6 +216,10 @@ def _refuse_marker(natural: NaturalSystem, wanted: Virtual, marker: Marker) -> N
         if (numbers or part == "at") and len(numbers) != m.dimension:
             where = f"virtual sensor '{wanted.name}', {part}"
             raise DataError(Fault("this is no place or direction here.", where, f"{m.dimension} numbers", f"{numbers}"))
+    if wanted.kind == "acceleration" and marker.axis:
+        expected = "a place without an axis; an accelerometer reads along the axes of its place"
+        where = f"virtual sensor '{wanted.name}'"
+        raise DataError(Fault("an acceleration is given in the ground's axes.", where, expected, "an axis"))
 
 
 def _point(natural: NaturalSystem, on: PointRef) -> Array:
