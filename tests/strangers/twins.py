@@ -116,7 +116,7 @@ def spatial_twin() -> Twin:
     mechanism = spatial()
     at = {p.name: p.at for p in mechanism.points}
     wrist = at["TA"]
-    joints: Sequence[tuple[str, str, str, tuple[float, ...], tuple[float, ...], float, bool]] = [
+    joints: Sequence[tuple[str, str, str, Sequence[float], Sequence[float], float, bool]] = [
         ("lower_a", "ground", "shoulder", at["OA"], (0.0, 0.0, 1.0), np.arctan2(0.6, 0.8), True),
         ("upper_a", "lower_a", "elbow", at["PA"], (0.8, 0.6, 0.0), np.arctan2(-0.6, 0.08), True),
         ("cross", "upper_a", "wrist_1", wrist, (0.0, 0.6, 0.8), 0.0, False),

@@ -268,6 +268,10 @@ class _Draft:
             self.place(at["on"], where),
             self.number(at, where, "sigma"),
             axes=self.text(at, where, "axes"),
-            **numbers,
+            quantum=numbers["quantum"],
+            delay=numbers["delay"],
+            bias=numbers["bias"],
+            bias_sigma=numbers["bias_sigma"],
+            bias_walk=numbers["bias_walk"],
             turns="turns" in at and self.read.truth(at["turns"], where, "turns", False),
         )

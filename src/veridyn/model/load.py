@@ -82,11 +82,13 @@ def check_loads(loads: Sequence[Load], bodies: Sequence[str], coordinates: Seque
                 faults.add("its value is not finite.", where=where, found=f"{load.value}")
             continue
         check_place(load.value, 3, f"{where}, value", faults)
+        if isinstance(load, Torque):
+            ends = [load.body, load.against]
+        else:
+            ends = [load.at.body if isinstance(load.at, Marker) else load.at]
         if isinstance(load, Force) and isinstance(load.at, Marker):
             check_marker(load.at, bodies, 3, where, faults)
-            ends = [load.at.body]
         else:
-            ends = [load.at] if isinstance(load, Force) else [load.body, load.against]
             for body in ends:
                 if body != GROUND and body not in bodies:
                     faults.add(f"there is no body '{body}'.", where=where, hint=did_you_mean(body, bodies))

@@ -42,9 +42,9 @@ class Marker:
         """The same place given on another body, on which the frame of this one sits at `rotation` and `position`."""
         return Marker(
             body,
-            position + rotation @ np.array(self.at),
-            rotation @ np.array(self.axis) if self.axis else (),
-            rotation @ np.array(self.side) if self.side else (),
+            numbers(position + rotation @ np.array(self.at)),
+            numbers(rotation @ np.array(self.axis)) if self.axis else (),
+            numbers(rotation @ np.array(self.side)) if self.side else (),
         )
 
 
