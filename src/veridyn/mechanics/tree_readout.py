@@ -48,12 +48,12 @@ class TreeReadout:
     def __reduce__(self) -> tuple[object, ...]:
         return tree_readout, (self.tree, self.sensors, self.engine)
 
-    @property
+    @cached_property
     def nq(self) -> int:
         """How many numbers a configuration has."""
         return sizes(self.tree)[0]
 
-    @property
+    @cached_property
     def nv(self) -> int:
         """How many rates there are, and tangent coordinates of a configuration."""
         return sizes(self.tree)[1]
@@ -88,12 +88,12 @@ class TreeReadout:
         >>> tree_readout(Tree.build([Body("arm")], sensors=[gyro])).read([0.1], [2.0], [0.0])
         array([2.])
         """
-        return self._evaluated(self._request("readings"), q, qd, qdd, 1)[..., 0] + self.bias
+        return self._evaluated(self._readings, q, qd, qdd, 1)[..., 0] + self.bias
 
     def derivatives(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> tuple[Array, Array, Array]:
         """∂h/∂q in the tangent of the configuration, ∂h/∂q̇ and ∂h/∂q̈: (…, m, nv) each."""
         n = self.nv
-        found = self._evaluated(self._request("reading_derivatives"), q, qd, qdd, 1 + 3 * n)
+        found = self._evaluated(self._slopes, q, qd, qdd, 1 + 3 * n)
         return found[..., 1 : n + 1], found[..., n + 1 : 2 * n + 1], found[..., 2 * n + 1 :]
 
     @property
@@ -103,15 +103,20 @@ class TreeReadout:
         Inputs are named q.k, qd.k and qdd.k, see :attr:`take`. Labels: (output, 0) is the reading, (output, 1 + k) its derivative by
         tangent coordinate k of q, (output, 1 + nv + k) by q̇_k and (output, 1 + 2 nv + k) by q̈_k; what is not labelled is zero.
         """
-        return compiled(self.tree, self._request("reading_derivatives"), single=True)
+        return compiled(self.tree, self._slopes, single=True)
 
     @cached_property
     def take(self) -> NDArray[np.intp]:
         """For each input of :attr:`compiled`, its place in (q, q̇, q̈) laid end to end."""
         return self._places(self.compiled.kernel.inputs)
 
-    def _request(self, quantity: str) -> Request:
-        return Request(quantity, columns=self.outputs)
+    @cached_property
+    def _readings(self) -> Request:
+        return Request("readings", columns=self.outputs)
+
+    @cached_property
+    def _slopes(self) -> Request:
+        return Request("reading_derivatives", columns=self.outputs)
 
     def _places(self, names: Sequence[str]) -> NDArray[np.intp]:
         start = {"q": 0, "qd": self.nq, "qdd": self.nq + self.nv}
@@ -135,7 +140,7 @@ class TreeReadout:
         elif width == 1:
             self._by_recursion(flat, out)
         else:
-            self._by_graph(request, flat, out)
+            self._by_graph(flat, out)
         return out.reshape(*outer, len(self.outputs), width)
 
     def _check(self, given: Sequence[Array]) -> None:
@@ -193,7 +198,7 @@ class TreeReadout:
             for i, output in enumerate(self.outputs):
                 out[block, i, 0] = reading(m, output, ARRAYS)
 
-    def _by_graph(self, request: Request, flat: Array, out: Array) -> None:
+    def _by_graph(self, flat: Array, out: Array) -> None:
         f = self._formula
         for block in blocks(len(flat)):
             given = dict(zip(f.samples, (flat[block, k] for k in self._places(f.samples)), strict=True))
@@ -202,7 +207,7 @@ class TreeReadout:
 
     @cached_property
     def _formula(self) -> Formula:
-        return formula(self.tree, self._request("reading_derivatives"))
+        return formula(self.tree, self._slopes)
 
 
 def tree_readout(tree: Tree, sensors: Sequence[Sensor] | None = None, engine: Engine = "auto") -> TreeReadout:
