@@ -18,7 +18,7 @@ from veridyn.simulate.simulator import record
 
 SOFT = 0.05  # rad/s, below which the simulated dry friction is rounded off
 RATE = 200.0  # Hz
-TORQUE = {"force.q1": vd.Sensor(noise=0.05), "force.q2": vd.Sensor(noise=0.02)}  # N*m
+TORQUE = {"force.q1": vd.Imperfection(noise=0.05), "force.q2": vd.Imperfection(noise=0.02)}  # N*m
 ENCODERS = {"fine encoder": 2e-6, "coarse encoder": 5e-4}  # rad, deviation of one reading
 LOGS = 4
 
@@ -61,7 +61,9 @@ def truth(seed: int, seconds: float) -> Trajectory:
 @cache
 def recorded(encoder: float, seed: int) -> vd.Motion:
     """8 s of it as sensors see them, through a low-pass of 20 Hz."""
-    log = record(machine(), truth(3, 8.0), {"q.*": vd.Sensor(noise=encoder), **TORQUE}, np.random.default_rng(seed))
+    log = record(
+        machine(), truth(3, 8.0), {"q.*": vd.Imperfection(noise=encoder), **TORQUE}, np.random.default_rng(seed)
+    )
     return vd.motion(machine(), log, vd.Signals(lowpass=20.0, trim=0.1))
 
 

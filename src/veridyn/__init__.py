@@ -73,7 +73,7 @@ _HOMES = {
     "veridyn.signals.sampled": ("SampledTrajectory",),
     "veridyn.signals.splines": ("SplineTrajectory",),
     "veridyn.signals.trajectory": ("FourierTrajectory", "JointLimits"),
-    "veridyn.simulate.imperfection": ("Sensor", "Sensors"),
+    "veridyn.simulate.imperfection": ("Imperfection", "Imperfections"),
     "veridyn.simulate.manoeuvre": ("Driven", "Prescribed", "Tracking"),
     "veridyn.identify.base": ("base_parameters",),
     "veridyn.identify.essential": ("essential",),
@@ -101,8 +101,10 @@ _HOMES = {
     "veridyn.identify.stribeck": ("stribeck_speeds",),
     "veridyn.identify.estimators.trust": ("slow_and_fast", "trust_prior"),
     "veridyn.identify.validate": ("validate",),
-    "veridyn.model.instrument": ("Instrument",),
-    "veridyn.model.natural": ("Marker", "Mechanism"),
+    "veridyn.model.load": ("Drive", "Force", "Torque"),
+    "veridyn.model.place": ("Marker",),
+    "veridyn.model.sensor": ("Sensor",),
+    "veridyn.model.natural": ("Mechanism",),
     "veridyn.files.natural": ("load_mechanism",),
     "veridyn.observe.unsure": ("Unsure",),
     "veridyn.observe.observer": ("Observer",),
@@ -236,19 +238,22 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.model.elements import stribeck as stribeck
     from veridyn.model.experiment import Channel as Channel
     from veridyn.model.experiment import Experiment as Experiment
-    from veridyn.model.instrument import Instrument as Instrument
     from veridyn.model.joint import Body as Body
+    from veridyn.model.load import Drive as Drive
+    from veridyn.model.load import Force as Force
+    from veridyn.model.load import Torque as Torque
     from veridyn.model.loop import Assembly as Assembly
     from veridyn.model.loop import Attachment as Attachment
     from veridyn.model.loop import Loop as Loop
     from veridyn.model.motion import BaseMotion as BaseMotion
     from veridyn.model.motion import Motion as Motion
-    from veridyn.model.natural import Marker as Marker
     from veridyn.model.natural import Mechanism as Mechanism
     from veridyn.model.parameters import ParameterSet as ParameterSet
     from veridyn.model.parameters import Tie as Tie
+    from veridyn.model.place import Marker as Marker
     from veridyn.model.pose import Pose as Pose
     from veridyn.model.rebase import rebased as rebased
+    from veridyn.model.sensor import Sensor as Sensor
     from veridyn.model.transmission import Transmission as Transmission
     from veridyn.model.tree import Tree as Tree
     from veridyn.model.virtual_base import on_six_joints as on_six_joints
@@ -276,8 +281,8 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.signals.splines import SplineTrajectory as SplineTrajectory
     from veridyn.signals.trajectory import FourierTrajectory as FourierTrajectory
     from veridyn.signals.trajectory import JointLimits as JointLimits
-    from veridyn.simulate.imperfection import Sensor as Sensor
-    from veridyn.simulate.imperfection import Sensors as Sensors
+    from veridyn.simulate.imperfection import Imperfection as Imperfection
+    from veridyn.simulate.imperfection import Imperfections as Imperfections
     from veridyn.simulate.manoeuvre import Driven as Driven
     from veridyn.simulate.manoeuvre import Prescribed as Prescribed
     from veridyn.simulate.manoeuvre import Tracking as Tracking

@@ -10,7 +10,7 @@ from veridyn.errors import FileError, ModelError
 from veridyn.files.natural import load_mechanism, parse_mechanism
 from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.natural import Marker
+from veridyn.model.place import Marker
 
 CRANE = """
 veridyn: 1

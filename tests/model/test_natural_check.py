@@ -7,23 +7,10 @@ from typing import Any
 import pytest
 
 from veridyn.errors import ModelError
-from veridyn.model.instrument import Instrument
-from veridyn.model.natural import (
-    Angle,
-    Damper,
-    Distance,
-    Drive,
-    Force,
-    Joint,
-    Marker,
-    Mechanism,
-    Point,
-    Rack,
-    RigidBody,
-    Spring,
-    Torque,
-    UnitVector,
-)
+from veridyn.model.load import Drive, Force, Torque
+from veridyn.model.natural import Angle, Damper, Distance, Joint, Mechanism, Point, Rack, RigidBody, Spring, UnitVector
+from veridyn.model.place import Marker
+from veridyn.model.sensor import Sensor
 
 NAN = float("nan")
 
@@ -52,7 +39,7 @@ def marker(*axis: float, side: tuple[float, ...] = ()) -> Marker:
 
 FAULTS = [
     (
-        lambda: build(sensors=[Instrument("gyro", "gyroscope", "bar", 0.1, turns=True)]),
+        lambda: build(sensors=[Sensor("gyro", "gyroscope", "bar", 0.1, turns=True)]),
         r"(?s)sensor 'gyro': only an angle is read modulo a full turn.*found kind gyroscope",
     ),
     (lambda: build(points=[Point("A", (0, 0, 0, 0))]), "neither in the plane nor in space"),

@@ -5,18 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from strangers.pinocchio_oracle import PinModel
+from strangers.pinocchio_sensors import LOCAL, WORLD, PinSensors
 from strangers.random_trees import random_motion, random_tree
+from strangers.sensor_states import random_sensors, random_state
 from veridyn.errors import ModelError
 from veridyn.identify.base import base_parameters, generic_motion
 from veridyn.machines.humanoid import cad
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_motion, body_pose
+from veridyn.mechanics.loading import load_matrix
+from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.elements import drag
+from veridyn.model.load import Force, Torque
 from veridyn.model.motion import Motion
+from veridyn.model.place import Marker
 from veridyn.model.rebase import rebased
+from veridyn.model.sensor import Sensor
 from veridyn.model.tree import Tree
 
 
@@ -78,3 +86,47 @@ def test_what_cannot_be_rebased_is_refused() -> None:
     windy = Tree.build(tree.bodies, base="free", elements=[drag(f"{tree.bodies[0].name}.fx")])
     with pytest.raises(ModelError, match="cannot follow it"):
         rebased(windy, tree.bodies[1].name)
+
+
+def in_base_axes(q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+    """Rates with the base's velocity in its own axes, as rows have its force."""
+    w, x, y, z = q[3:7]
+    return np.concatenate([pin.Quaternion(w, x, y, z).toRotationMatrix().T @ qd[:3], qd[3:]])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sensors_and_loads_stay_where_they_were(seed: int) -> None:
+    """Readings and forces on joints from the other base are those of the original by Pinocchio; the base's state is its frame's there."""
+    rng = np.random.default_rng(seed)
+    plain = random_tree(rng, bodies=6, base="free")
+    sensors, far = random_sensors(rng, plain), plain.bodies[-1].name
+    loads = (Force("push", Marker("1", rng.normal(size=3)), (0, 0, 0)), Torque("turn", "1", (0, 0, 0), far))
+    tree = replace(plain, sensors=tuple(sensors), loads=loads)
+    other = rebased(tree, far)
+    q, qd, qdd = random_state(rng, tree)
+    stranger = PinSensors(tree, [*sensors, Sensor("base", "velocity", far, 0.1)])
+    wanted = stranger.readings(q, qd, qdd)[:-3]
+    model, data, f = stranger.pin.model, stranger.pin.data, stranger.frames["base", "on"]
+    e = pin.Quaternion(data.oMf[f].rotation)
+    order = [tree.coordinates.index(c) for c in other.coordinates]
+    state = (
+        np.concatenate([data.oMf[f].translation, [e.w, e.x, e.y, e.z], q[7:][order]]),
+        np.concatenate(
+            [
+                pin.getFrameVelocity(model, data, f, WORLD).linear,
+                pin.getFrameVelocity(model, data, f, LOCAL).angular,
+                qd[6:][order],
+            ]
+        ),
+        np.concatenate(
+            [
+                pin.getFrameClassicalAcceleration(model, data, f, WORLD).linear,
+                pin.getFrameAcceleration(model, data, f, LOCAL).angular,
+                qdd[6:][order],
+            ]
+        ),
+    )
+    assert tree_readout(other, engine="numpy").read(*state) == pytest.approx(wanted, abs=1e-10)
+    # a force spends the same power, whichever base the rates are told from
+    power = load_matrix(tree, q[None])[0].T @ in_base_axes(q, qd)
+    assert load_matrix(other, state[0][None])[0].T @ in_base_axes(*state[:2]) == pytest.approx(power, abs=1e-10)

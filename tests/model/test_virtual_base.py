@@ -1,13 +1,18 @@
 """A free tree on six virtual joints: the base sits where the six coordinates say, and nothing else has changed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_motion, random_tree
+from strangers.sensor_states import random_sensors
 from veridyn.errors import ModelError
+from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.elements import drag, spring
 from veridyn.model.joint import Body
+from veridyn.model.load import Force
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.tree import Tree
 from veridyn.model.virtual_base import SIX, on_six_joints
@@ -139,3 +144,22 @@ def test_joint_forces_agree_and_base_rows_map_by_the_jacobian(seed: int) -> None
 def test_a_fixed_tree_is_refused() -> None:
     with pytest.raises(ModelError, match="only a free tree can be put on six joints"):
         on_six_joints(random_tree(np.random.default_rng(0)))
+
+
+def test_sensors_and_loads_are_the_same() -> None:
+    """With six joints at yaw, pitch and roll of zero the two descriptions of the base's motion are one."""
+    rng = np.random.default_rng(4)
+    tree = random_tree(rng, bodies=4, base="free")
+    tree = replace(tree, sensors=tuple(random_sensors(rng, tree)), loads=(Force("push", "2", (1, 2, 3)),))
+    six = on_six_joints(tree)
+    assert six.sensors == tree.sensors and six.loads == tree.loads
+    q, rates = rng.normal(size=tree.n), rng.normal(size=tree.n + 3)
+    base, still = rng.normal(size=3), np.zeros(3)
+    free = tree_readout(tree, engine="numpy")
+    found = tree_readout(six, engine="numpy").read(
+        np.concatenate([base, still, q]), np.concatenate([rates[:3], still, rates[3:]]), np.zeros(6 + tree.n)
+    )
+    wanted = free.read(
+        np.concatenate([base, [1, 0, 0, 0], q]), np.concatenate([rates[:3], still, rates[3:]]), np.zeros(6 + tree.n)
+    )
+    assert found == pytest.approx(wanted, abs=1e-11)

@@ -8,10 +8,17 @@ import numpy as np
 import pytest
 
 from strangers.pinocchio_oracle import PinModel
+from strangers.pinocchio_sensors import PinSensors
 from strangers.random_trees import random_motion, random_tree
+from strangers.sensor_states import random_sensors, random_state
 from veridyn.errors import ModelError
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.loading import load_matrix
+from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.elements import damper
+from veridyn.model.load import Drive, Force, Torque
+from veridyn.model.place import Marker
+from veridyn.model.sensor import Sensor
 from veridyn.model.tree import Tree
 from veridyn.model.weld import welded
 
@@ -51,3 +58,35 @@ def test_a_joint_on_the_ground_cannot_be_locked() -> None:
     root = next(b for b in tree.bodies if b.joint != "fixed" and b.antecedent == "ground")
     with pytest.raises(ModelError, match="no inertia to take it up"):
         welded(tree, {root.coordinate_name: 0.0})
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sensors_and_loads_stay_where_they_were(seed: int) -> None:
+    """Readings and rows of the welded machine are those of the original, by Pinocchio, with the locked joints at rest."""
+    rng = np.random.default_rng(seed)
+    plain = random_tree(rng, bodies=7, base="free", kinds=("turning", "sliding"))
+    locked = {c: float(v) for c, v in zip(plain.coordinates[1::2], rng.normal(size=plain.n), strict=False)}
+    sensors = [s for s in random_sensors(rng, plain) if s.on not in locked and s.name != "between"]
+    last = plain.bodies[-1].name
+    loads = [Force("push", Marker(last, rng.normal(size=3)), (0, 0, 0)), Torque("turn", last, (0, 0, 0))]
+    tree = replace(plain, sensors=tuple(sensors), loads=tuple(loads))
+    less = welded(tree, locked)
+    q, qd, qdd = random_state(rng, tree)
+    stay = [k for k, c in enumerate(tree.coordinates) if c not in locked]
+    for k, c in enumerate(tree.coordinates):
+        if c in locked:
+            q[7 + k], qd[6 + k], qdd[6 + k] = locked[c], 0.0, 0.0
+    rows = [*range(6), *(6 + k for k in stay)]
+    fewer = np.concatenate([q[:7], q[7:][stay]])
+    wanted = PinSensors(tree, sensors).readings(q, qd, qdd)
+    assert tree_readout(less, engine="numpy").read(fewer, qd[rows], qdd[rows]) == pytest.approx(wanted, abs=1e-10)
+    assert load_matrix(less, fewer[None])[0] == pytest.approx(load_matrix(tree, q[None])[0][rows], abs=1e-11)
+
+
+def test_a_sensor_on_a_locked_coordinate_is_refused() -> None:
+    tree = random_tree(np.random.default_rng(3), bodies=4, base="free")
+    c = tree.coordinates[0]
+    measured = replace(tree, sensors=(Sensor("e", "coordinate", c, 0.1),), loads=(Drive("m", c),))
+    with pytest.raises(ModelError, match="sensor 'e': its coordinate is locked") as error:
+        welded(measured, {c: 0.0})
+    assert "load 'm': its coordinate is locked" in str(error.value)

@@ -14,14 +14,14 @@ from veridyn.mechanics.natural.dynamics import initial_state, with_accelerations
 from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.instrument import Instrument
 from veridyn.model.natural import Mechanism
+from veridyn.model.sensor import Sensor
 from veridyn.observe.mechanism import Unsure
 from veridyn.observe.observation import Observation
 from veridyn.observe.observer import Observer, observe
 from veridyn.observe.virtual import Virtual
 
-SENSORS = (Instrument("travel", "coordinate", "x", 0.002), Instrument("tilt", "coordinate", "swing", 0.01))
+SENSORS = (Sensor("travel", "coordinate", "x", 0.002), Sensor("tilt", "coordinate", "swing", 0.01))
 UNSURE = Unsure(acceleration=1e-6, start=0.1, start_rate=0.1)
 START = {"x": 0.5, "swing": 0.2}
 T = 0.01 * np.arange(201)
@@ -29,7 +29,7 @@ DELAY = 0.05
 PUSH = 80.0 * np.sign(np.sin(7.0 * T + 0.1)) + 40.0 * np.sin(11.0 * T)
 
 
-def machine(*sensors: Instrument) -> Mechanism:
+def machine(*sensors: Sensor) -> Mechanism:
     return replace(crane(), sensors=sensors)
 
 
@@ -61,7 +61,7 @@ def log(values: dict[str, np.ndarray], every: int = 1, delays: dict[str, float] 
     return Experiment({**channels, "motor": Channel("motor", T, PUSH, "N")}, "log")
 
 
-def observed(sensors: tuple[Instrument, ...], record: Experiment, **more: object) -> Observation:
+def observed(sensors: tuple[Sensor, ...], record: Experiment, **more: object) -> Observation:
     settings = {"unsure": UNSURE, "unknown": (), "inputs": ("motor",), "start": START, **more}
     return observe(machine(*sensors), record, "ekf", **settings)
 

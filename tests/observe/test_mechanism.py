@@ -11,20 +11,20 @@ from strangers.natural_mechanisms import fourbar
 from veridyn.errors import DataError, ModelError
 from veridyn.machines.spatial import spatial
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.instrument import Instrument
-from veridyn.model.natural import Marker
+from veridyn.model.place import Marker
+from veridyn.model.sensor import Sensor
 from veridyn.observe.jacobian import check_jacobian
 from veridyn.observe.mechanism_setup import mechanism_system
 from veridyn.observe.unsure import Unsure
 
-ENCODER = Instrument("encoder", "coordinate", "phi", 0.02)
+ENCODER = Sensor("encoder", "coordinate", "phi", 0.02)
 IMU = Marker("rod", (4.0, 0.5))
 SENSORS = (
     ENCODER,
-    Instrument("tacho", "rate", "phi", 0.1, bias_sigma=0.1),
-    Instrument("gyro", "gyroscope", "rod", 0.01),
-    Instrument("imu", "accelerometer", IMU, 0.5),
-    Instrument("gps", "position", "2", 0.05),
+    Sensor("tacho", "rate", "phi", 0.1, bias_sigma=0.1),
+    Sensor("gyro", "gyroscope", "rod", 0.01),
+    Sensor("imu", "accelerometer", IMU, 0.5),
+    Sensor("gps", "position", "2", 0.05),
 )
 NO = np.zeros(0)
 

@@ -11,8 +11,8 @@ from veridyn.machines.spatial import crane
 from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.instrument import Instrument
-from veridyn.model.natural import Marker
+from veridyn.model.place import Marker
+from veridyn.model.sensor import Sensor
 from veridyn.observe.jacobian import numeric_jacobian
 from veridyn.observe.observer import observe
 from veridyn.observe.unsure import Unsure
@@ -37,7 +37,7 @@ def test_states_energy_and_judgements() -> None:
 
 def test_a_further_sensor_is_judged_under_the_inputs_that_act() -> None:
     """An accelerometer on the rope of a crane: what it says of the swing depends on the motor's force, which comes as an input."""
-    system, extra = system_of(crane()), Instrument("felt", "accelerometer", Marker("rope", (0.0, 0.0)), sigma=0.01)
+    system, extra = system_of(crane()), Sensor("felt", "accelerometer", Marker("rope", (0.0, 0.0)), sigma=0.01)
     t, slopes = np.linspace(0.0, 0.1, 3), []
     for force in (0.0, 4000.0):
         values = {"travel": (0.5, "m"), "tilt": (0.3, "rad"), "motor": (force, "N")}

@@ -13,8 +13,8 @@ from veridyn.errors import DataError, ModelError, ModelWarning
 from veridyn.machines.spatial import CRANE, SPATIAL, crane, spatial, walked
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.instrument import Instrument
-from veridyn.model.natural import Marker
+from veridyn.model.place import Marker
+from veridyn.model.sensor import Sensor
 from veridyn.observe.measurements import Status
 from veridyn.observe.observer import KINDS, Observer, Settings, measurements_of, observe, observe_with, tuned
 from veridyn.observe.unsure import Unsure
@@ -274,7 +274,7 @@ def test_an_input_is_a_channel_that_is_held(case) -> None:
 
 def test_a_machine_with_redundant_constraints_is_observed_as_one_without() -> None:
     """The four-bar in the plane, and in space with all joints turning: the same estimates, bands and constraint errors from one log."""
-    encoder = (Instrument("encoder", "coordinate", "phi", np.pi / 180.0),)
+    encoder = (Sensor("encoder", "coordinate", "phi", np.pi / 180.0),)
     t = 5e-3 * np.arange(300)
     swing = 1.0 + t - 0.4 * t**2 + np.pi / 180.0 * np.random.default_rng(0).standard_normal(len(t))
     log = Experiment({"encoder": Channel("encoder", t, swing, "rad")}, "log")
@@ -293,8 +293,8 @@ def test_observability_names_what_is_not_seen_and_the_sensor_that_helps(case) ->
     blind = replace(machine.mechanism, sensors=machine.mechanism.sensors[1:])
     found = observe(blind, log, "ekf", unsure=UNSURE, unknown=("motor",))
     extra = [
-        Instrument("travel", "coordinate", "x", 0.002),
-        Instrument("imu", "accelerometer", Marker("rope", (0.0, 0.0)), 0.1),
+        Sensor("travel", "coordinate", "x", 0.002),
+        Sensor("imu", "accelerometer", Marker("rope", (0.0, 0.0)), 0.1),
     ]
     seen = found.observability(part=slice(0, 100), extra=extra)
     assert not seen.observable and any("'x'" in d.text for d in seen.unseen)

@@ -10,8 +10,10 @@ import pytest
 from strangers.natural_mechanisms import fourbar, rotation, turning_fourbar
 from veridyn.errors import DataError, ModelWarning
 from veridyn.machines.spatial import crane, spatial
-from veridyn.model.instrument import Instrument
-from veridyn.model.natural import Angle, Drive, Joint, Marker, Mechanism, Point, RigidBody, Spring, Torque
+from veridyn.model.load import Drive, Torque
+from veridyn.model.natural import Angle, Joint, Mechanism, Point, RigidBody, Spring
+from veridyn.model.place import Marker
+from veridyn.model.sensor import Sensor
 from veridyn.observe.jacobian import check_jacobian
 from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.mechanism_setup import mechanism_system
@@ -26,7 +28,7 @@ def value(system: MechanismSystem, x: np.ndarray, wanted: Virtual) -> np.ndarray
 
 
 def four() -> tuple[MechanismSystem, np.ndarray]:
-    machine = replace(fourbar(), sensors=(Instrument("encoder", "coordinate", "phi", 0.02),))
+    machine = replace(fourbar(), sensors=(Sensor("encoder", "coordinate", "phi", 0.02),))
     system, q, qd = mechanism_system(machine, Unsure(force=1.0), start={"phi": 0.8}, rates={"phi": 2.0})
     return system, system.belief(q, qd).x
 
@@ -92,7 +94,7 @@ def test_a_pendulum_on_a_joint_pulls_with_m_g_cos_and_m_l_omega_squared() -> Non
         added=[Angle("theta", ("O", "P"), (0.0, -1.0))],
         springs=[Spring("spring", ("O", "P"), 10.0, 1.0)],
         gravity=(0.0, -9.81),
-        sensors=[Instrument("e", "coordinate", "theta", 0.1)],
+        sensors=[Sensor("e", "coordinate", "theta", 0.1)],
     )
     system, q, qd = mechanism_system(machine, Unsure(force=1.0), start={"theta": 0.4}, rates={"theta": 2.0})
     x = system.belief(q, qd).x
@@ -129,7 +131,7 @@ def test_a_known_force_on_a_body_counts() -> None:
     """A torque on a body that comes with the readings: its pins carry the rest."""
     machine = replace(
         fourbar(),
-        sensors=(Instrument("encoder", "coordinate", "phi", 0.02),),
+        sensors=(Sensor("encoder", "coordinate", "phi", 0.02),),
         loads=(Drive("motor", "phi", -10.0), Torque("twist", "rod", 0.0)),
     )
     system, q, qd = mechanism_system(machine, Unsure(force=1.0), inputs=("twist",), start={"phi": 0.8})
@@ -148,7 +150,7 @@ def test_a_known_force_on_a_body_counts() -> None:
 
 @pytest.fixture(scope="module")
 def spatial_four() -> tuple[MechanismSystem, np.ndarray]:
-    machine = replace(turning_fourbar(), sensors=(Instrument("encoder", "coordinate", "phi", 0.02),))
+    machine = replace(turning_fourbar(), sensors=(Sensor("encoder", "coordinate", "phi", 0.02),))
     with pytest.warns(ModelWarning, match="say nothing new"):
         system, q, qd = mechanism_system(
             machine, Unsure(force=1.0), independents=("phi",), start={"phi": 0.8}, rates={"phi": 2.0}
@@ -174,7 +176,7 @@ def test_a_reaction_that_nothing_determines_is_refused() -> None:
     """Tilted, every component has a part across the plane."""
     machine = replace(
         turning_fourbar(rotation(np.random.default_rng(0), 3)),
-        sensors=(Instrument("encoder", "coordinate", "phi", 0.02),),
+        sensors=(Sensor("encoder", "coordinate", "phi", 0.02),),
     )
     with pytest.warns(ModelWarning, match="say nothing new"):
         system = mechanism_system(machine, Unsure(force=1.0), independents=("phi",))[0]
@@ -192,6 +194,8 @@ def test_what_is_refused() -> None:
         (Virtual("r", "reaction", Marker("rod", (1.0, 0.0))), "this is no place"),
         (Virtual("t", "temperature", "1"), "there is no virtual sensor of kind 'temperature'"),
         (Virtual("a", "acceleration", ("rod", "1")), "this is no place"),
+        (Virtual("a", "acceleration", Marker("rod", (1.0, 0.0), (1.0, 0.0))), "given in the ground's axes"),
+        (Virtual("d", "distance", "1"), "there is no virtual sensor of kind 'distance'"),
     ):
         with pytest.raises(DataError, match=message):
             Quantity(system, wanted)

@@ -3,7 +3,7 @@ import pytest
 
 from veridyn.errors import DataError
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.simulate.imperfection import Sensor, Sensors
+from veridyn.simulate.imperfection import Imperfection, Imperfections
 
 T = np.arange(2001) / 1000.0
 TRUTH = Experiment(
@@ -17,13 +17,13 @@ TRUTH = Experiment(
 
 
 def test_without_imperfections_a_sensor_tells_the_truth():
-    read = Sensor().read(TRUTH["q.a"], None)
+    read = Imperfection().read(TRUTH["q.a"], None)
     assert np.array_equal(read.values, TRUTH["q.a"].values) and np.array_equal(read.t, T) and read.unit == "rad"
 
 
 def test_noise_is_white_and_as_large_as_said():
     before = TRUTH["q.a"].values.copy()
-    read = Sensor(noise=0.3, bias=2.0).read(TRUTH["q.a"], np.random.default_rng(1))
+    read = Imperfection(noise=0.3, bias=2.0).read(TRUTH["q.a"], np.random.default_rng(1))
     error = read.values - before
     # 2001 samples: the mean is known to 0.3/√2001, the deviation to 0.3/√4002, lag one to 1/√2001; 4 of each
     assert abs(error.mean() - 2.0) < 4 * 0.3 / np.sqrt(2001)
@@ -34,24 +34,24 @@ def test_noise_is_white_and_as_large_as_said():
 
 
 def test_a_quantum_is_the_step_between_readings():
-    read = Sensor(quantum=0.05).read(TRUTH["q.a"], None)
+    read = Imperfection(quantum=0.05).read(TRUTH["q.a"], None)
     assert np.allclose(read.values / 0.05, np.round(read.values / 0.05), atol=1e-9)
     assert np.abs(read.values - TRUTH["q.a"].values).max() <= 0.025 + 1e-12
 
 
 def test_a_sensor_has_its_own_clock_and_delay():
-    read = Sensor(rate=130.0, delay=0.02).read(TRUTH["q.a"], None)
+    read = Imperfection(rate=130.0, delay=0.02).read(TRUTH["q.a"], None)
     assert read.t[0] == pytest.approx(0.02) and read.t[-1] <= 2.0
     assert np.allclose(np.diff(read.t), 1 / 130.0)
     assert np.allclose(read.values, np.sin(3.0 * (read.t - 0.02)), atol=1e-10)
-    late = Sensor(delay=0.5).read(TRUTH["q.a"], None)
+    late = Imperfection(delay=0.5).read(TRUTH["q.a"], None)
     assert late.t[0] == 0.5 and np.allclose(late.values, np.sin(3.0 * (late.t - 0.5)), atol=1e-10)
-    every_fifth = Sensor(rate=200.0).read(TRUTH["q.a"], None)
+    every_fifth = Imperfection(rate=200.0).read(TRUTH["q.a"], None)
     assert np.allclose(every_fifth.values, TRUTH["q.a"].values[::5], atol=1e-12)
 
 
 def test_patterns_choose_sensors_and_what_none_measures_is_not_recorded():
-    sensors = Sensors({"q.b": Sensor(bias=1.0), "q.*": Sensor()})
+    sensors = Imperfections({"q.b": Imperfection(bias=1.0), "q.*": Imperfection()})
     read = sensors.read(TRUTH, None)
     assert read.names == ("q.a", "q.b")
     assert np.allclose(read["q.b"].values - TRUTH["q.b"].values, 1.0)
@@ -60,7 +60,7 @@ def test_patterns_choose_sensors_and_what_none_measures_is_not_recorded():
 
 
 def test_one_seed_gives_one_log():
-    sensors = Sensors({"*": Sensor(noise=0.1)})
+    sensors = Imperfections({"*": Imperfection(noise=0.1)})
     a, b, c = (sensors.read(TRUTH, np.random.default_rng(seed)) for seed in (1, 1, 2))
     assert all(np.array_equal(a[n].values, b[n].values) for n in a)
     assert not np.array_equal(a["q.a"].values, c["q.a"].values)
@@ -69,13 +69,13 @@ def test_one_seed_gives_one_log():
 
 def test_bad_settings_and_unknown_names_are_refused():
     with pytest.raises(DataError, match=r"3 faults(.|\n)*noise is not usable(.|\n)*bias is not usable(.|\n)*rate"):
-        Sensor(noise=-1.0, bias=np.nan, rate=0.0)
+        Imperfection(noise=-1.0, bias=np.nan, rate=0.0)
     with pytest.raises(DataError, match=r"channel 'q.a': a noisy sensor needs random numbers"):
-        Sensor(noise=1.0).read(TRUTH["q.a"], None)
+        Imperfection(noise=1.0).read(TRUTH["q.a"], None)
     with pytest.raises(DataError, match=r"truth: the sensor 'force.b' measures nothing(.|\n)*Did you mean 'force.a'"):
-        Sensors({"force.b": Sensor()}).read(TRUTH, None)
+        Imperfections({"force.b": Imperfection()}).read(TRUTH, None)
     with pytest.raises(DataError, match="at least two readings"):
-        Sensor(delay=3.0).read(TRUTH["q.a"], None)
+        Imperfection(delay=3.0).read(TRUTH["q.a"], None)
 
 
 def test_a_band_passes_what_is_inside_and_halves_the_power_at_its_edge() -> None:
@@ -83,10 +83,10 @@ def test_a_band_passes_what_is_inside_and_halves_the_power_at_its_edge() -> None
     t = np.arange(0.0, 20.0, 1e-3)
     for frequency, gain in ((1.0, 1.0), (10.0, np.sqrt(0.5)), (100.0, 2e-4)):
         truth = Channel("q.a", t, np.sin(2 * np.pi * frequency * t), "rad")
-        seen = Sensor(cutoff=10.0).read(truth, None).values[5000:15000]
+        seen = Imperfection(cutoff=10.0).read(truth, None).values[5000:15000]
         assert np.abs(seen).max() == pytest.approx(gain, rel=0.02)
     with pytest.raises(DataError, match="cutoff is not usable"):
-        Sensor(cutoff=-1.0)
+        Imperfection(cutoff=-1.0)
 
 
 def test_a_bias_walks_as_far_as_its_density_says():
@@ -94,9 +94,9 @@ def test_a_bias_walks_as_far_as_its_density_says():
     t = np.arange(0.0, 1.0, 0.01)
     truth = Channel("q.a", t, np.zeros(len(t)), "rad")
     rng = np.random.default_rng(3)
-    read = np.array([Sensor(walk=0.25).read(truth, rng).values for _ in range(400)])
+    read = np.array([Imperfection(walk=0.25).read(truth, rng).values for _ in range(400)])
     assert not read[:, 0].any()
     for k in (25, 50, 99):
         assert (read[:, k] ** 2).mean() == pytest.approx(0.25 * t[k], rel=3.0 * np.sqrt(2.0 / 400))
     with pytest.raises(DataError, match="needs random numbers"):
-        Sensor(walk=1.0).read(truth, None)
+        Imperfection(walk=1.0).read(truth, None)

@@ -8,7 +8,7 @@ from veridyn.model.joint import Body
 from veridyn.model.tree import Tree
 from veridyn.signals.motion import Signals, motion
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
-from veridyn.simulate.imperfection import Sensor
+from veridyn.simulate.imperfection import Imperfection
 from veridyn.simulate.manoeuvre import Driven, Tracking
 from veridyn.simulate.simulator import exact, record, simulate
 from veridyn.spatial.inertia import from_centre
@@ -58,7 +58,11 @@ def test_channels_have_names_units_and_notes(tracked):
 
 def test_sensors_spoil_the_log_and_not_the_truth(tracked):
     before = tracked.motion.q.copy()
-    sensors = {"q.*": Sensor(quantum=1e-4), "qd.q1": Sensor(), "force.q1": Sensor(noise=0.1, rate=50.0)}
+    sensors = {
+        "q.*": Imperfection(quantum=1e-4),
+        "qd.q1": Imperfection(),
+        "force.q1": Imperfection(noise=0.1, rate=50.0),
+    }
     log = record(arm(), tracked, sensors, np.random.default_rng(5))
     assert log.names == ("q.q1", "q.q2", "qd.q1", "force.q1")
     assert log["force.q1"].rate == pytest.approx(50.0) and log["q.q1"].rate == pytest.approx(200.0)

@@ -99,3 +99,8 @@ def test_functions_of_one_scalar_agree_between_algebras() -> None:
         assert all(type(v) is float for v in one)
         assert many == pytest.approx(one, abs=1e-16)
     assert FLOATS.sign(-0.0) == 0.0
+
+
+def test_roots_of_floats_and_of_samples() -> None:
+    assert FLOATS.sqrt(2.25) == 1.5
+    assert ARRAYS.sqrt(np.array([4.0, 9.0])).tolist() == [2.0, 3.0]

@@ -16,10 +16,12 @@ from veridyn.spatial.linalg import (
     product,
     rotate,
     rotate_back,
+    rotation_matrix,
     scaled,
     skew,
     transposed,
 )
+from veridyn.spatial.rotations import matrix_of
 
 RNG = np.random.default_rng(1)
 a, b = RNG.standard_normal((2, 3))
@@ -90,3 +92,11 @@ def test_null_means_constant_zeros_only() -> None:
     assert is_null(ZERO)
     assert not is_null((0.0, 0.0, np.zeros(3)))
     assert not is_null((0.0, 1e-300, 0.0))
+
+
+def test_rotation_of_a_quaternion_of_any_length() -> None:
+    e = RNG.standard_normal((N, 4))
+    x = np.array([[rotation_matrix(tuple(row))[i] for i in range(3)] for row in e])
+    assert x == pytest.approx(matrix_of(e / np.linalg.norm(e, axis=1, keepdims=True)))
+    many = rotation_matrix(tuple(e.T))
+    assert np.moveaxis(np.array(many), -1, 0) == pytest.approx(x)

@@ -7,23 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.natural import (
     Angle,
     Damper,
     Distance,
-    Drive,
-    Force,
     Joint,
-    Marker,
     Mechanism,
     Point,
     Rack,
     RigidBody,
     Spring,
-    Torque,
     UnitVector,
     uniform_bar,
 )
+from veridyn.model.place import Marker
 
 Array = NDArray[np.float64]
 SPACE_BASES = ((1, 3), (2, 2), (3, 1), (4, 0), (4, 2))

@@ -11,8 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.model.instrument import Instrument
-from veridyn.model.natural import GROUND, Angle, DirectionRef, Drive, Force, Joint, Marker, Mechanism, PointRef, Spring
+from veridyn.model.joint import GROUND
+from veridyn.model.load import Drive, Force
+from veridyn.model.natural import Angle, DirectionRef, Joint, Mechanism, Spring
+from veridyn.model.place import Marker, PointRef
+from veridyn.model.sensor import Sensor
 
 Array = NDArray[np.float64]
 
@@ -277,7 +280,7 @@ class NewtonEuler:
         ]
         return np.concatenate([*out, *(self.second(self.added(a.name)) for a in self.m.added)])
 
-    def reading(self, i: Instrument) -> Array:
+    def reading(self, i: Sensor) -> Array:
         """What an ideal sensor reads."""
         if isinstance(i.on, str) and i.kind in ("coordinate", "rate"):
             jet = self.added(i.on)
@@ -285,7 +288,10 @@ class NewtonEuler:
         axes = ["xyz".index(c) for c in (i.axes or "xyz"[: self.m.dimension])]
         if i.kind in ("position", "velocity"):
             jet = self.point(i.on)
-            return (jet.value if i.kind == "position" else jet.rate)[axes]
+            value = jet.value if i.kind == "position" else jet.rate
+            if isinstance(i.on, Marker) and i.on.axis:
+                value = np.column_stack([axis.value for axis in self._axes(i.on)]).T @ value
+            return value[axes]
         k = self.names.index(i.on.body if isinstance(i.on, Marker) else i.on)
         W = self.turn[k]
         if isinstance(i.on, Marker) and i.on.axis:

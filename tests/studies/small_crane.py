@@ -11,7 +11,7 @@ from veridyn.machines.spatial import CRANE, crane, walked
 from veridyn.mechanics.measurement import exact_readings
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.experiment import Experiment
-from veridyn.simulate.imperfection import Sensor, Sensors
+from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.studies.observation import ObservationStudy, observation
 
 SHORT = replace(CRANE, samples=100)
@@ -20,7 +20,7 @@ SHORT = replace(CRANE, samples=100)
 def study_log(seed: int = 0) -> Experiment:
     machine = system_of(crane())
     truth, _ = walked(machine, SHORT, np.random.default_rng(2))
-    sensors = Sensors({"travel": Sensor(noise=0.002), "tilt": Sensor(noise=0.01)})
+    sensors = Imperfections({"travel": Imperfection(noise=0.002), "tilt": Imperfection(noise=0.01)})
     return sensors.read(exact_readings(machine, truth), np.random.default_rng(seed))
 
 

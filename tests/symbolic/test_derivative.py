@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from strangers.evaluate import evaluate, twins
-from veridyn.symbolic.derivative import along, forward, reverse
+from veridyn.symbolic.derivative import along, forward, reverse, seeded
 from veridyn.symbolic.expression import Expression, Graph, Number
 
 STEP = 1e-30  # of the complex step: nothing is subtracted, so it may be this small
@@ -144,3 +144,14 @@ def test_along_rates_is_the_sum_over_inputs() -> None:
     expected = 0.2 * c * 2.0 - 0.49 * s * 2.0 + 2.0 * 0.7 * c * -1.1 + s * 0.5
     assert evaluate(g, second, v)[0] == pytest.approx(expected)
     assert along(g, [y], {"x": xd}) == [0.0]
+
+
+def test_expressions_that_have_rates() -> None:
+    """d(u v + x)/ds with u̇ = a, v̇ = b for u = x y and v = −(x + y): what u and v are made of counts as constant."""
+    g = Graph()
+    x, y, a, b = g.inputs_named("xyab")
+    u, v = x * y, -(x + y)
+    (found,) = seeded(g, [u * v + g.sin(u) + x], [(u, a), (v, b), (3.0, a)])
+    inputs = {"x": 0.3, "y": -0.7, "a": 1.1, "b": 0.4}
+    product, total = 0.3 * -0.7, 0.4
+    assert evaluate(g, [found], inputs)[0] == pytest.approx(1.1 * total + product * 0.4 + np.cos(product) * 1.1)

@@ -26,29 +26,26 @@ from veridyn.errors import Fault, FileError, ModelError, at_line
 from veridyn.files.native_write import FORMAT
 from veridyn.files.yaml_nodes import compose, line_of, text_of
 from veridyn.files.yaml_reader import Reader
-from veridyn.model.instrument import KINDS as SENSORS
-from veridyn.model.instrument import Instrument, InstrumentKind
+from veridyn.model.joint import GROUND
+from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.natural import (
-    GROUND,
     Angle,
     Damper,
     DirectionRef,
     Distance,
-    Drive,
-    Force,
     Joint,
     JointKind,
-    Marker,
     Mechanism,
     Point,
-    PointRef,
     Rack,
     RigidBody,
     Spring,
-    Torque,
     UnitVector,
     uniform_bar,
 )
+from veridyn.model.place import Marker, PointRef
+from veridyn.model.sensor import KINDS as SENSORS
+from veridyn.model.sensor import Sensor, SensorKind
 
 T = TypeVar("T")
 KINDS = ("spherical", "turning", "sliding", "cylindrical", "universal", "distance")
@@ -262,15 +259,19 @@ class _Draft:
         value = self.number(at, where, "value") if self.dimension == 2 else self.vector(at["value"], where, "value")
         return Torque(name, self.text(at, where, "body"), value, self.text(at, where, "against") or GROUND)
 
-    def sensor(self, name: str, where: str, at: dict[str, Node]) -> Instrument:
+    def sensor(self, name: str, where: str, at: dict[str, Node]) -> Sensor:
         kind = self.read.choice(at["kind"], where, "kind of sensor", SENSORS)
         numbers = {k: self.number(at, where, k, 0.0) for k in ("quantum", "delay", "bias", "bias_sigma", "bias_walk")}
-        return Instrument(
+        return Sensor(
             name,
-            cast(InstrumentKind, kind),
+            cast(SensorKind, kind),
             self.place(at["on"], where),
             self.number(at, where, "sigma"),
-            self.text(at, where, "axes"),
-            **numbers,
+            axes=self.text(at, where, "axes"),
+            quantum=numbers["quantum"],
+            delay=numbers["delay"],
+            bias=numbers["bias"],
+            bias_sigma=numbers["bias_sigma"],
+            bias_walk=numbers["bias_walk"],
             turns="turns" in at and self.read.truth(at["turns"], where, "turns", False),
         )

@@ -83,5 +83,7 @@ def with_payload(
         transmission=tree.transmission,
         loops=tree.loops,
         assembly=tree.assembly,
+        sensors=tree.sensors,
+        loads=tree.loads,
     )
     return loaded.with_parameters(loaded.parameters.known(dict(zip(p.names, p.values.tolist(), strict=True))))

@@ -158,6 +158,8 @@ def _with(tree: Tree, elements: Sequence[Element]) -> Tree:
         transmission=tree.transmission,
         loops=tree.loops,
         assembly=tree.assembly,
+        sensors=tree.sensors,
+        loads=tree.loads,
     )
     more = new.parameters
     tail = slice(len(p), None)

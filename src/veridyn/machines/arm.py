@@ -23,7 +23,7 @@ from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.motion import Signals
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
-from veridyn.simulate.imperfection import Sensor, Sensors
+from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.simulate.manoeuvre import Tracking
 from veridyn.simulate.simulator import simulate
 
@@ -87,15 +87,15 @@ def other(rng: np.random.Generator) -> FourierTrajectory:
     return FourierTrajectory.random(rng, limits(), harmonics=4, frequency=0.17, start=1.0, fill=0.8)
 
 
-def sensors() -> Sensors:
+def sensors() -> Imperfections:
     """Encoders and torque sensors, their figures chosen as those of good industrial ones.
 
     Encoders: 20 bits per turn and 5e-6 rad of noise. Torque sensors: white noise of about 0.5 % of what each joint needs
     at the most, N*m.
     """
     torque = (0.2, 0.3, 0.12, 0.05, 0.06, 0.05)
-    by_name = {f"force.q{k}": Sensor(noise=sigma) for k, sigma in enumerate(torque, 1)}
-    return Sensors({"q.*": Sensor(noise=5e-6, quantum=2.0 * np.pi / 2**20), **by_name})
+    by_name = {f"force.q{k}": Imperfection(noise=sigma) for k, sigma in enumerate(torque, 1)}
+    return Imperfections({"q.*": Imperfection(noise=5e-6, quantum=2.0 * np.pi / 2**20), **by_name})
 
 
 def mistrusted(truth: Tree, rng: np.random.Generator, share: float = 0.2) -> Tree:

@@ -26,7 +26,7 @@ from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals
-from veridyn.simulate.imperfection import Sensor, Sensors
+from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.simulate.simulator import record
 from veridyn.simulate.vehicle.description import Vehicle
 from veridyn.simulate.vehicle.manoeuvre import (
@@ -173,21 +173,21 @@ class Acceptance:
     rows: Rows
 
 
-def white_sensors() -> Sensors:
+def white_sensors() -> Imperfections:
     """White noise for each sample at 500 Hz; all chosen, of the size of good instruments.
 
     Inertial unit 0.002 rad/s and 0.03 m/s², clearances 0.1 mm, speed 0.02 m/s, dynamometric wheels 15 N and 5 N m. Angles of steering and
     wheels, which hardly enter the ten rows, are taken as they are.
     """
-    return Sensors(
+    return Imperfections(
         {
-            "q.z[1-4]": Sensor(noise=1e-4),
-            "q.*": Sensor(),
-            "base.omega.*": Sensor(noise=0.002),
-            "base.acceleration.*": Sensor(noise=0.03),
-            "base.velocity.*": Sensor(noise=0.02),
-            "wrench.*.f?": Sensor(noise=15.0),
-            "wrench.*.m?": Sensor(noise=5.0),
+            "q.z[1-4]": Imperfection(noise=1e-4),
+            "q.*": Imperfection(),
+            "base.omega.*": Imperfection(noise=0.002),
+            "base.acceleration.*": Imperfection(noise=0.03),
+            "base.velocity.*": Imperfection(noise=0.02),
+            "wrench.*.f?": Imperfection(noise=15.0),
+            "wrench.*.m?": Imperfection(noise=5.0),
         }
     )
 

@@ -36,7 +36,7 @@ from veridyn.errors import DataError, Fault
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.band import Band
-from veridyn.simulate.imperfection import Sensor
+from veridyn.simulate.imperfection import Imperfection
 from veridyn.simulate.vehicle.run import VehicleRun
 
 Array = NDArray[np.float64]
@@ -80,28 +80,28 @@ def _corners() -> tuple[Place, ...]:
 
 @dataclass(frozen=True)
 class CarSensors:
-    """One :class:`Sensor` for each kind of channel, the places in the chassis frame (m), and the size of the biases by kind.
+    """One :class:`Imperfection` for each kind of channel, the places in the chassis frame (m), and the size of the biases by kind.
 
     A bias is one number for each channel and drive, drawn when the drive is sensed. `camera` None: there is none.
     """
 
-    gyro: Sensor
-    accelerometer: Sensor
-    clearance: Sensor
-    speed: Sensor
-    steering: Sensor
-    force: Sensor
-    moment: Sensor
-    wheel_angle: Sensor
-    height: Sensor
-    camera: Sensor | None = None
+    gyro: Imperfection
+    accelerometer: Imperfection
+    clearance: Imperfection
+    speed: Imperfection
+    steering: Imperfection
+    force: Imperfection
+    moment: Imperfection
+    wheel_angle: Imperfection
+    height: Imperfection
+    camera: Imperfection | None = None
     inertial_place: Place = (1.30, 0.0, -0.05)
     speed_place: Place = (-0.95, 0.0, -0.30)
     height_places: tuple[Place, ...] = field(default_factory=_corners)
     biases: Mapping[str, float] = field(default_factory=lambda: BIASES)
 
     @property
-    def kinds(self) -> dict[str, Sensor]:
+    def kinds(self) -> dict[str, Imperfection]:
         """The sensors by kind, those that exist."""
         found = {kind: getattr(self, kind) for kind in UNITS}
         return {kind: sensor for kind, sensor in found.items() if sensor is not None}
@@ -118,15 +118,15 @@ class CarSensors:
 
     def perfect(self) -> CarSensors:
         """The same places; every sample is true."""
-        true = {kind: Sensor() for kind in self.kinds}
+        true = {kind: Imperfection() for kind in self.kinds}
         return replace(self, **true, biases=dict.fromkeys(UNITS, 0.0))
 
 
 def sensors_2006(rate: float = 500.0) -> CarSensors:
     """Paper 000, V.A, all channels recorded at one rate (Hz; chosen)."""
 
-    def at(cutoff: float, noise: float) -> Sensor:
-        return Sensor(noise=noise, rate=rate, cutoff=cutoff, causal=True)
+    def at(cutoff: float, noise: float) -> Imperfection:
+        return Imperfection(noise=noise, rate=rate, cutoff=cutoff, causal=True)
 
     return CarSensors(
         gyro=at(10.0, 0.002),

@@ -18,11 +18,12 @@ from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.experiment import Experiment
-from veridyn.model.natural import Drive, Mechanism, uniform_bar
+from veridyn.model.load import Drive
+from veridyn.model.natural import Mechanism, uniform_bar
 from veridyn.observe.observer import Settings
 from veridyn.observe.unsure import Unsure
 from veridyn.progress import Progress, silent
-from veridyn.simulate.imperfection import Sensor, Sensors
+from veridyn.simulate.imperfection import Imperfection, Imperfections
 
 Array = NDArray[np.float64]
 STEP, SAMPLES = 5e-3, 2000
@@ -64,7 +65,7 @@ class FourbarRun:
 
     def log(self, rng: np.random.Generator) -> Experiment:
         """What the encoder records: white noise of one degree."""
-        return Sensors({"encoder": Sensor(noise=DEGREE)}).read(self.ideal, rng)
+        return Imperfections({"encoder": Imperfection(noise=DEGREE)}).read(self.ideal, rng)
 
 
 def fourbar_run(progress: Progress = silent) -> FourbarRun:

@@ -24,7 +24,7 @@ from veridyn.signals.base_motion import pose_at, smoothed_pose
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.markers import MarkerFit, fit_markers
 from veridyn.signals.motion import Signals, motion
-from veridyn.simulate.imperfection import Sensor, Sensors
+from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.spatial.transforms import Placement
 
 Array = NDArray[np.float64]
@@ -63,17 +63,17 @@ class Faulty:
     lost: tuple[float, float] | None = None
 
 
-def sensors(faulty: Faulty | None = None) -> Sensors:
+def sensors(faulty: Faulty | None = None) -> Imperfections:
     """Encoders, motion capture and plate; exact ones for noise zero."""
     faults = faulty or Faulty()
-    offsets = {f"q.{c}": Sensor(noise=5e-4, bias=by) for c, by in faults.encoder.items()}
-    return Sensors(
+    offsets = {f"q.{c}": Imperfection(noise=5e-4, bias=by) for c, by in faults.encoder.items()}
+    return Imperfections(
         {
             **offsets,
-            "q.*": Sensor(noise=5e-4),
-            "marker.*": Sensor(noise=3e-4),
-            "plate.f?": Sensor(quantum=0.7, delay=faults.late),
-            "plate.m?": Sensor(quantum=0.05, delay=faults.late),
+            "q.*": Imperfection(noise=5e-4),
+            "marker.*": Imperfection(noise=3e-4),
+            "plate.f?": Imperfection(quantum=0.7, delay=faults.late),
+            "plate.m?": Imperfection(quantum=0.05, delay=faults.late),
         }
     )
 

@@ -18,7 +18,7 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.natural import Mechanism
 from veridyn.observe.observer import Settings
 from veridyn.observe.unsure import Unsure
-from veridyn.simulate.imperfection import Sensor, Sensors
+from veridyn.simulate.imperfection import Imperfection, Imperfections
 
 Array = NDArray[np.float64]
 
@@ -93,8 +93,8 @@ def walked(machine: NaturalSystem, walk: Walk, rng: np.random.Generator) -> tupl
     ideal = exact_readings(machine, motion)
     dimension = machine.mechanism.dimension
     sensors = {
-        channel: Sensor(noise=i.sigma, bias=float(i.bias_sigma * rng.standard_normal()), quantum=i.quantum)
+        channel: Imperfection(noise=i.sigma, bias=float(i.bias_sigma * rng.standard_normal()), quantum=i.quantum)
         for i in machine.mechanism.sensors
         for channel in i.channels(dimension)
     }
-    return motion, Sensors(sensors).read(ideal, rng)
+    return motion, Imperfections(sensors).read(ideal, rng)

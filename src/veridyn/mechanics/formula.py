@@ -16,6 +16,7 @@ from veridyn.mechanics.loops.equations import equations as loop_equations
 from veridyn.mechanics.mass import equations_of_motion, mass_entries
 from veridyn.mechanics.newton_euler import Outward, State, Wrench, jacobian_entries, outward, rigid_rows
 from veridyn.mechanics.samples import minus_gravity
+from veridyn.mechanics.sensing_formula import reading_derivatives, reading_entries
 from veridyn.mechanics.tree import statement
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import add, is_zero, mul
@@ -32,7 +33,7 @@ class Request:
     """What to compute: a quantity, the rows and columns of it, and the bodies on which wrenches act.
 
     `friction_speed`: where above zero, dry friction is rounded off below it, for integrators. `columns` of "equations" are
-    (column, column it counts for, factor, asked); of "regressor" plain numbers.
+    (column, column it counts for, factor, asked); of "regressor" plain numbers; of "readings" outputs of sensors.
     """
 
     quantity: str
@@ -237,6 +238,11 @@ def _loop_rates(s: Symbols, request: Request) -> dict[Label, Number]:
     return found
 
 
+def _readings(s: Symbols, request: Request) -> dict[Label, Number]:
+    made = reading_entries if request.quantity == "readings" else reading_derivatives
+    return made(s.tree, s.graph, request.columns)
+
+
 _QUANTITIES: dict[str, Callable[[Symbols, Request], dict[Label, Number]]] = {
     "regressor": _regressor,
     "regressor_adjoint": _regressor_adjoint,
@@ -254,4 +260,6 @@ _QUANTITIES: dict[str, Callable[[Symbols, Request], dict[Label, Number]]] = {
     "motion": statement.motion,
     "closing": statement.closing,
     "tangent": statement.tangent,
+    "readings": _readings,
+    "reading_derivatives": _readings,
 }

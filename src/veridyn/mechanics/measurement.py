@@ -5,6 +5,7 @@ In natural coordinates places and directions are linear in y = (q, 1), and so ev
     h = a·y + yᵀ G q̇ + yᵀ D q̈
 
 coordinate and place            a·y;  their rates the last row of G
+velocity along a direction u    u·ṙ, where the sensor has axes of its own: both linear in y
 gyroscope about a direction u   ω·u = ½ (v̇·w − v·ẇ), where u, v, w are the sensor's own directions, each linear in y
 accelerometer along u           u·(r̈ − g), with r̈ linear in q̈ because places are linear in q
 
@@ -15,32 +16,35 @@ and 91): here H is the derivative of h, and is tested to be.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.natural.geometry import QUARTER_TURN, Geometry, frame
+from veridyn.errors import ModelError
+from veridyn.mechanics.natural.geometry import Geometry
 from veridyn.mechanics.natural.integrate import NaturalMotion
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.instrument import Instrument
-from veridyn.model.natural import Angle, Marker
+from veridyn.model.natural import Angle
+from veridyn.model.natural_check import mechanism_sensor_faults
+from veridyn.model.place import QUARTER_TURN, Marker, frame
+from veridyn.model.sensor import Sensor
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Readout:
-    """The table of all sensors of a mechanism: `names` (m,) of outputs, `a` (m, n+1), `G` and `D` (m, n+1, n), and the instruments.
+    """The table of all sensors of a mechanism: `names` (m,) of outputs, `a` (m, n+1), `G` and `D` (m, n+1, n), and the sensors.
 
-    `bias` (m,) is what is known of it, `owner` (m,) the number of each output's instrument, `units` of the outputs.
+    `bias` (m,) is what is known of it, `owner` (m,) the number of each output's sensor, `units` of the outputs.
     """
 
     names: tuple[str, ...]
     units: tuple[str, ...]
-    instruments: tuple[Instrument, ...]
+    sensors: tuple[Sensor, ...]
     owner: tuple[int, ...]
     a: Array
     G: Array
@@ -48,12 +52,12 @@ class Readout:
 
     @cached_property
     def bias(self) -> Array:
-        return np.array([self.instruments[k].bias for k in self.owner])
+        return np.array([self.sensors[k].bias for k in self.owner])
 
     @property
     def variances(self) -> Array:
         """Of each output: noise and quantum."""
-        return np.array([self.instruments[k].variance for k in self.owner])
+        return np.array([self.sensors[k].variance for k in self.owner])
 
     @cached_property
     def moves(self) -> bool:
@@ -87,10 +91,13 @@ class Readout:
         return self._slopes(qd, qdd)[:, :-1], by_qd, by_qdd
 
 
-def readout(system: NaturalSystem, instruments: Sequence[Instrument] | None = None) -> Readout:
-    """The table of these sensors, or of the mechanism's own."""
+def readout(system: NaturalSystem, sensors: Sequence[Sensor] | None = None) -> Readout:
+    """The table of these sensors, or of the mechanism's own; sensors that it cannot have are refused by name."""
     g, n = system.geometry, system.n
-    chosen = tuple(system.mechanism.sensors if instruments is None else instruments)
+    chosen = tuple(system.mechanism.sensors if sensors is None else sensors)
+    faults = mechanism_sensor_faults(replace(system.mechanism, sensors=chosen))
+    if faults:
+        raise ModelError(faults, system.mechanism.name)
     angles = {a.name for a in system.mechanism.added if isinstance(a, Angle)}
     names, units, owner, rows = [], [], [], []
     for k, i in enumerate(chosen):
@@ -127,7 +134,7 @@ def _along(table: Array, v: Array) -> Array:
     return table @ v if v.ndim == 1 else np.einsum("ijk,...k->...ij", table, v)
 
 
-def _rows(g: Geometry, i: Instrument) -> list[tuple[Array, Array, Array]]:
+def _rows(g: Geometry, i: Sensor) -> list[tuple[Array, Array, Array]]:
     """a, G and D of each output of one sensor."""
     n, dim = g.mechanism.n, g.mechanism.dimension
     axes = ["xyz".index(c) for c in i.components(dim)]
@@ -145,7 +152,7 @@ def _rows(g: Geometry, i: Instrument) -> list[tuple[Array, Array, Array]]:
     if not isinstance(i.on, Marker) and i.kind in ("coordinate", "rate"):
         unit = np.eye(n + 1)[g.mechanism.index(i.on)]
         return [row(a=unit) if i.kind == "coordinate" else row(G=last(unit[:-1]))]
-    if i.kind in ("position", "velocity"):
+    if i.kind in ("position", "velocity") and not i.has_own_axes:
         A = g.point(i.on)
         return [row(a=A[k]) if i.kind == "position" else row(G=last(A[k, :-1])) for k in axes]
     if i.kind == "gyroscope":
@@ -158,6 +165,8 @@ def _rows(g: Geometry, i: Instrument) -> list[tuple[Array, Array, Array]]:
         ]
     directions = _directions(g, i.on, set(axes))
     A, gravity = g.point(i.on), np.array(g.mechanism.gravity)
+    if i.kind == "velocity":
+        return [row(G=directions[k].T @ A[:, :-1]) for k in axes]
     return [row(a=-gravity @ directions[k], D=directions[k].T @ A[:, :-1]) for k in axes]
 
 

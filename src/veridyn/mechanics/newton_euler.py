@@ -16,6 +16,7 @@ from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import Algebra, Scalar, add, mul, sub
 from veridyn.spatial.inertia import inertia_matrix
 from veridyn.spatial.linalg import (
+    IDENTITY,
     ZERO,
     Mat,
     Vec,
@@ -24,6 +25,7 @@ from veridyn.spatial.linalg import (
     is_null,
     minus,
     plus,
+    product,
     rotate,
     rotate_back,
     scaled,
@@ -123,6 +125,18 @@ def outward(tree: Tree, state: State, algebra: Algebra, velocity: bool = False) 
         o.vd.append(vd_j)
         o.v.append(v_j)
     return o
+
+
+def frames_in_root(tree: Tree, o: Outward) -> list[tuple[Mat, Vec]]:
+    """The pose (A, P) of every body in the ground's frame, or in that of a free base."""
+    found: list[tuple[Mat, Vec]] = []
+    for j, i in enumerate(tree.antecedent):
+        if i < 0:
+            found.append((IDENTITY, ZERO) if tree.base == "free" else (o.A[j], o.P[j]))
+        else:
+            A, P = found[i]
+            found.append((product(A, o.A[j]), plus(P, rotate(A, o.P[j]))))
+    return found
 
 
 def body_wrench(w: Vec, wd: Vec, U: Mat, vd: Vec, X: Sequence[Scalar]) -> Wrench:

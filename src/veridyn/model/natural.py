@@ -19,19 +19,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import Fault, ModelError, did_you_mean
-from veridyn.model.instrument import Instrument
+from veridyn.model.load import Force, Load, Torque
+from veridyn.model.place import Marker, Numbers, PointRef, numbers
+from veridyn.model.sensor import Sensor
 
 Array = NDArray[np.float64]
-Numbers = tuple[float, ...]
 JointKind = Literal["spherical", "turning", "sliding", "cylindrical", "universal", "distance"]
 
-GROUND = "ground"
 AXES = "xyz"
-
-
-def numbers(values: ArrayLike) -> Numbers:
-    """Any sequence of numbers, or one, as a tuple of floats."""
-    return tuple(float(v) for v in np.asarray(values, dtype=np.float64).reshape(-1))
 
 
 def _placed(values: Mapping[str, ArrayLike]) -> Mapping[str, Numbers]:
@@ -110,21 +105,6 @@ def uniform_bar(name: str, a: str, b: str, length: float, mass: float, dimension
     )
 
 
-@dataclass(frozen=True)
-class Marker:
-    """A place on a body (or on "ground"), in that body's frame, with the joint's axis and, where it matters, a direction beside it."""
-
-    body: str
-    at: Sequence[float]
-    axis: Sequence[float] = ()
-    side: Sequence[float] = ()
-
-    def __post_init__(self) -> None:
-        for part in ("at", "axis", "side"):
-            object.__setattr__(self, part, numbers(getattr(self, part)))
-
-
-PointRef = str | Marker
 DirectionRef = (
     str | tuple[str, str] | Marker | Sequence[float]
 )  # vector, from point to point, a marker's axis, components
@@ -208,42 +188,7 @@ class Damper:
     coefficient: float
 
 
-@dataclass(frozen=True)
-class Drive:
-    """A force or torque on an added coordinate (N or N*m), constant unless the simulation gives it."""
-
-    name: str
-    coordinate: str
-    value: float = 0.0
-
-
-@dataclass(frozen=True)
-class Force:
-    """A force at a place, in the ground's axes (N), constant unless the simulation gives it."""
-
-    name: str
-    at: PointRef
-    value: Sequence[float]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "value", numbers(self.value))
-
-
-@dataclass(frozen=True)
-class Torque:
-    """A torque on a body, in the ground's axes (N*m; one number in the plane), and its reaction on the body `against`."""
-
-    name: str
-    body: str
-    value: float | Sequence[float]
-    against: str = GROUND
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "value", numbers(self.value))
-
-
 Added = Angle | Distance
-Load = Drive | Force | Torque
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +210,7 @@ class Mechanism:
     dampers: tuple[Damper, ...]
     loads: tuple[Load, ...]
     gravity: Numbers
-    sensors: tuple[Instrument, ...] = ()
+    sensors: tuple[Sensor, ...] = ()
 
     @classmethod
     def build(
@@ -282,7 +227,7 @@ class Mechanism:
         dampers: Iterable[Damper] = (),
         loads: Iterable[Load] = (),
         gravity: Sequence[float] = (),
-        sensors: Iterable[Instrument] = (),
+        sensors: Iterable[Sensor] = (),
     ) -> Mechanism:
         """Check the description whole. The dimension is that of the points; gravity defaults to none."""
         from veridyn.model.natural_check import check_mechanism

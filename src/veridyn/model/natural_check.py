@@ -8,9 +8,12 @@ from collections import Counter
 import numpy as np
 
 from veridyn.errors import Fault, Faults, did_you_mean
-from veridyn.model.instrument import ON_COORDINATE, instrument_faults
-from veridyn.model.natural import GROUND, Angle, DirectionRef, Drive, Force, Marker, Mechanism, PointRef, RigidBody
+from veridyn.model.joint import GROUND
+from veridyn.model.load import Drive, Force
+from veridyn.model.natural import Angle, DirectionRef, Mechanism, RigidBody
 from veridyn.model.natural_held import held
+from veridyn.model.place import Marker, PointRef, check_marker, check_place
+from veridyn.model.sensor import ON_COORDINATE, OWN_AXES, sensor_faults
 from veridyn.spatial.inertia import broken_law, from_centre
 
 UNIT = 1e-9  # by how much a unit vector may miss its length
@@ -45,6 +48,13 @@ def check_mechanism(m: Mechanism) -> list[Fault]:
     return faults.found
 
 
+def mechanism_sensor_faults(m: Mechanism) -> list[Fault]:
+    """Every fault of a mechanism's sensors alone."""
+    faults = Faults()
+    _Look(m, faults).sensors()
+    return faults.found
+
+
 class _Look:
     """One pass over a description; faults are collected."""
 
@@ -71,16 +81,7 @@ class _Look:
                     self.faults.add("this name is taken by the ground.", where=f"{kind} '{name}'")
 
     def place(self, at: object, where: str) -> bool:
-        x = np.asarray(at, dtype=np.float64)
-        good = x.shape == (self.m.dimension,) and bool(np.isfinite(x).all())
-        if not good:
-            self.faults.add(
-                "this is no place or direction here.",
-                where=where,
-                expected=f"{self.m.dimension} finite numbers",
-                found=f"{x.tolist()}",
-            )
-        return good
+        return check_place(at, self.m.dimension, where, self.faults)
 
     def unit(self, along: object, where: str) -> None:
         if self.place(along, where):
@@ -309,8 +310,15 @@ class _Look:
         angles = {a.name for a in self.m.added if isinstance(a, Angle)}
         for i in self.m.sensors:
             where = f"sensor '{i.name}'"
-            self.faults.extend(instrument_faults(i, self.m.dimension))
-            marked = isinstance(i.on, Marker)
+            self.faults.extend(sensor_faults(i, self.m.dimension))
+            if i.kind == "distance":
+                self.faults.add(
+                    "natural coordinates read a distance as a coordinate.",
+                    where=where,
+                    expected="a sensor of kind coordinate on an added distance",
+                    found="kind distance",
+                )
+                continue
             if i.turns and (i.kind != "coordinate" or i.on not in angles):
                 self.faults.add(
                     "only an angle is read modulo a full turn.",
@@ -318,20 +326,20 @@ class _Look:
                     expected="turns on a sensor of kind coordinate, on an added angle",
                     found=f"kind {i.kind}",
                 )
-            if i.kind in ON_COORDINATE and marked:
-                self.faults.add("it reads a coordinate.", where=where, expected="the name of one", found="a marker")
+            if isinstance(i.on, Marker):
+                if i.kind in ON_COORDINATE:
+                    self.faults.add("it reads a coordinate.", where=where, expected="the name of one", found="a marker")
+                    continue
+                check_marker(i.on, self.bodies, self.m.dimension, where, self.faults)
+                if i.kind in OWN_AXES and i.on.body == GROUND:
+                    self.faults.add("it stands on the ground and does not move.", where=where)
             elif i.kind in ON_COORDINATE:
-                self.known(str(i.on), list(self.m.coordinates), "coordinate", where)
-            elif i.kind == "gyroscope" and not isinstance(i.on, Marker):
+                self.known(i.on, list(self.m.coordinates), "coordinate", where)
+            elif i.kind == "gyroscope":
                 self.known(i.on, self.bodies, "body", where)
-            elif i.kind == "accelerometer" and not isinstance(i.on, Marker):
+            elif i.kind == "accelerometer":
                 self.faults.add(
                     "an accelerometer has axes, and a point has none.", where=where, expected="a marker on a body"
                 )
             else:
                 self.point(i.on, where)
-            if isinstance(i.on, Marker) and i.kind in ("gyroscope", "accelerometer"):
-                if i.on.body == GROUND:
-                    self.faults.add("it stands on the ground and does not move.", where=where)
-                if i.on.axis:
-                    self.axis(i.on, where)

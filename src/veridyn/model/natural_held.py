@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.model.natural import GROUND, DirectionRef, Marker, Mechanism
+from veridyn.model.joint import GROUND
+from veridyn.model.natural import DirectionRef, Mechanism
+from veridyn.model.place import Marker
 
 Array = NDArray[np.float64]
 

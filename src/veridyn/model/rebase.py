@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, ModelError
 from veridyn.model.joint import Body
+from veridyn.model.load import moved_load
 from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import moved
 from veridyn.spatial.transforms import Placement
@@ -23,6 +24,7 @@ def rebased(tree: Tree, body: str) -> Tree:
 
     Joints on the way from the old base are turned round (their ratio changes sign), so a body of that way has a new frame: where its joint
     towards the new base sits. Its parameters, and wrenches that act on it, are in that frame; all other bodies keep theirs.
+    Sensors and loads stay where they are.
     """
     tree.check_open("another base")
     if tree.base != "free":
@@ -65,6 +67,7 @@ def rebased(tree: Tree, body: str) -> Tree:
             X = next(values)
             frame = outside.get(j)
             inertia[b.name] = X if frame is None else moved(X, frame[0].T, -frame[0].T @ frame[1])
+    homes = {tree.bodies[j].name: (tree.bodies[j].name, R.T, -R.T @ p) for j, (R, p) in outside.items()}
     built = Tree.build(
         made,
         name=tree.name,
@@ -73,6 +76,8 @@ def rebased(tree: Tree, body: str) -> Tree:
         inertia={n: x for n, x in inertia.items() if np.isfinite(x).all()},
         elements=tree.elements,
         transmission=tree.transmission,
+        sensors=[sensor.moved(homes) for sensor in tree.sensors],
+        loads=[moved_load(load, homes) for load in tree.loads],
     )
     typical = dict(zip(tree.parameters.names, tree.parameters.typical, strict=True))
     return built.with_parameters(

@@ -14,9 +14,11 @@ from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
 from veridyn.model.check import check_tree
 from veridyn.model.elements import KINDS, WRENCH_ROWS, Element
 from veridyn.model.joint import GROUND, Body
+from veridyn.model.load import Load, check_loads
 from veridyn.model.loop import Assembly, Loop, check_loops, members
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import ParameterSet
+from veridyn.model.sensor import Sensor, check_sensors
 from veridyn.model.transmission import Transmission
 from veridyn.spatial.inertia import INERTIAL, INERTIAL_UNITS
 from veridyn.spatial.linalg import Mat, Vec
@@ -34,7 +36,8 @@ class Tree:
     with gravity in it, comes with the :class:`~veridyn.model.motion.Motion`). A base of six virtual joints is a fixed tree,
     see :func:`veridyn.model.virtual_base.on_six_joints`. Coordinates are in the order in which the bodies first name them.
     `loops` are joints at which a closed machine was cut open: its motions keep them closed, and its equations are those of the
-    :attr:`independent` coordinates, onto which those of the tree are projected.
+    :attr:`independent` coordinates, onto which those of the tree are projected. `sensors` are what measures it, `loads` the forces that
+    act on it besides those of its joints; neither changes its equations.
     """
 
     name: str
@@ -46,6 +49,8 @@ class Tree:
     transmission: Transmission | None = None
     loops: tuple[Loop, ...] = ()
     assembly: Assembly = Assembly()
+    sensors: tuple[Sensor, ...] = ()
+    loads: tuple[Load, ...] = ()
 
     @classmethod
     def build(
@@ -60,6 +65,8 @@ class Tree:
         transmission: Transmission | None = None,
         loops: Iterable[Loop] = (),
         assembly: Assembly | None = None,
+        sensors: Iterable[Sensor] = (),
+        loads: Iterable[Load] = (),
     ) -> Tree:
         """Check the description whole, put the bodies in order, and make the parameter set.
 
@@ -71,10 +78,14 @@ class Tree:
         cuts, home = tuple(loops), assembly or Assembly()
         faults = check_tree(given, parts, inertias, base, g)
         faults = faults or check_loops(given, cuts, home, base)
+        measured, acting = tuple(sensors), tuple(loads)
+        names, kinds = [b.name for b in given], {b.coordinate_name: b.joint for b in given if b.coordinate_name}
+        faults = [*faults, *check_sensors(measured, names, kinds), *check_loads(acting, names, [*kinds])]
         if faults:
             raise ModelError(faults, name)
         ordered = _antecedents_first(given)
-        tree = cls(name, ordered, base, g, parts, _parameters(ordered, parts, inertias, g), transmission, cuts, home)
+        parameters = _parameters(ordered, parts, inertias, g)
+        tree = cls(name, ordered, base, g, parts, parameters, transmission, cuts, home, measured, acting)
         if transmission is not None:
             unknown = [j for j in transmission.joints if j not in tree.coordinates]
             if unknown:

@@ -44,5 +44,7 @@ def on_six_joints(tree: Tree, prefix: str = "base_") -> Tree:
         transmission=tree.transmission,
         loops=tree.loops,
         assembly=tree.assembly,
+        sensors=tree.sensors,
+        loads=tree.loads,
     )
     return built.with_parameters(tree.parameters)

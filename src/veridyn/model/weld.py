@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Faults, ModelError, did_you_mean
 from veridyn.model.joint import GROUND, Body
+from veridyn.model.load import Drive, moved_load
+from veridyn.model.sensor import ON_COORDINATE
 from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import INERTIAL, moved
 from veridyn.spatial.rotations import rot_z
@@ -22,7 +24,8 @@ def welded(tree: Tree, locked: Mapping[str, float]) -> Tree:
     """The same machine with the coordinates `locked` held at these values (rad, m): fewer bodies, the same mass.
 
     A body whose joint is locked is merged with its antecedent, its ten parameters moved there, so that every force of the remaining
-    joints and of a free base is that of the original with these coordinates at rest. Typical sizes of what stays are kept.
+    joints and of a free base is that of the original with these coordinates at rest. Typical sizes of what stays are kept, and so are
+    sensors and loads, at their places on the bodies that are left.
     """
     tree.check_open("welding joints")
     _check(tree, locked)
@@ -40,16 +43,25 @@ def welded(tree: Tree, locked: Mapping[str, float]) -> Tree:
         if b.coordinate_name in locked and b.joint != "fixed":
             by = b.ratio * locked[b.coordinate_name]
             R, p = (R @ rot_z(by), p) if b.joint == "turning" else (R, p + R[:, 2] * by)
-            home[b.name] = (str(carrier), R, p)
+            carrier = carrier or GROUND
+            home[b.name] = (carrier, R, p)
             if b.real:
-                total[str(carrier)] = total[str(carrier)] + moved(inertia[b.name], R, p)
+                total[carrier] = total[carrier] + moved(inertia[b.name], R, p)
         else:
             home[b.name] = (b.name, np.eye(3), np.zeros(3))
             place = b.placement if carrier == b.antecedent and R is b.placement.rotation else Placement(R, p)
             bodies.append(replace(b, antecedent=carrier, placement=place))
             if b.real:
                 total[b.name] = inertia[b.name].copy()
-    built = Tree.build(bodies, name=tree.name, base=tree.base, gravity=tree.gravity, inertia=total)
+    built = Tree.build(
+        bodies,
+        name=tree.name,
+        base=tree.base,
+        gravity=tree.gravity,
+        inertia=total,
+        sensors=[sensor.moved(home) for sensor in tree.sensors],
+        loads=[moved_load(load, home) for load in tree.loads],
+    )
     typical = {n: float(s) for n, s in zip(tree.parameters.names, tree.parameters.typical, strict=True)}
     sizes = np.array([typical[name] for name in built.parameters.names])
     return built.with_parameters(replace(built.parameters, typical=sizes))
@@ -77,6 +89,10 @@ def _check(tree: Tree, locked: Mapping[str, float]) -> None:
         faults.add(
             "a machine with elements cannot be welded.", where=", ".join(acting), hint="Weld first, then add them."
         )
+    lost = [f"sensor '{s.name}'" for s in tree.sensors if s.kind in ON_COORDINATE and s.on in locked]
+    lost += [f"load '{d.name}'" for d in tree.loads if isinstance(d, Drive) and d.coordinate in locked]
+    for where in lost:
+        faults.add("its coordinate is locked.", where=where, hint="Leave it out, or leave the joint free.")
     if not np.isfinite(tree.parameters.values).all():
         faults.add(
             "the inertia of some bodies is unknown.",

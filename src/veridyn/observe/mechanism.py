@@ -297,7 +297,7 @@ class MechanismSystem:
                 sizes(self.unsure.start, names, "start"),
                 sizes(self.unsure.start_rate, names, "start_rate"),
                 sizes(self.unsure.start_force, forces, "start_force"),
-                [self.table.instruments[self.table.owner[j]].bias_sigma for j in self.drifting],
+                [self.table.sensors[self.table.owner[j]].bias_sigma for j in self.drifting],
             ]
         )
         x = self.join(q, qd, np.zeros(len(forces)) if u is None else u, np.zeros(len(self.drifting)))

@@ -57,7 +57,7 @@ def mechanism_system(
         raise ModelError(Fault("it cannot move.", where=system.mechanism.name, found="no degree of freedom"))
     for name in inputs:
         system.forces.load_values({name: _value(system, name)})
-    drifting = tuple(j for j, k in enumerate(table.owner) if table.instruments[k].drifts)
+    drifting = tuple(j for j, k in enumerate(table.owner) if table.sensors[k].drifts)
     states = (
         *model.names,
         *(f"{name}_dot" for name in model.names),
@@ -69,10 +69,10 @@ def mechanism_system(
             sizes(unsure.position, model.names, "position"),
             sizes(unsure.acceleration, model.names, "acceleration"),
             sizes(unsure.force, model.unknown, "force"),
-            [table.instruments[table.owner[j]].bias_walk for j in drifting],
+            [table.sensors[table.owner[j]].bias_walk for j in drifting],
         ]
     )
-    wraps = np.array([table.instruments[k].turns for k in table.owner], dtype=np.bool_)
+    wraps = np.array([table.sensors[k].turns for k in table.owner], dtype=np.bool_)
     found = MechanismSystem(
         Charts(model),
         table,

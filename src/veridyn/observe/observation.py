@@ -13,7 +13,7 @@ from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.dynamics import natural_energy
 from veridyn.mechanics.natural.redundant import Reduced
-from veridyn.model.instrument import Instrument
+from veridyn.model.sensor import Sensor
 from veridyn.observe.consistency import Consistency, innovation_whiteness, nees, nis
 from veridyn.observe.health import Episode, episodes
 from veridyn.observe.mechanism import MechanismSystem
@@ -141,7 +141,7 @@ class Observation:
         return closed_loop(self.estimates, self.estimates.sigma[skip:].mean(axis=0), skip)
 
     def observability(
-        self, scales: ArrayLike | None = None, part: slice = slice(None), extra: Sequence[Instrument] = ()
+        self, scales: ArrayLike | None = None, part: slice = slice(None), extra: Sequence[Sensor] = ()
     ) -> Observability:
         """What the sensors can tell along a part of the estimated motion, and whether the sensors `extra` would tell more.
 
@@ -151,8 +151,8 @@ class Observation:
         further = [e for i in extra for e in self._extra(i)]
         return observability(self.system, self.t[part], self.track.x[part], sizes, self.inputs[part], further)
 
-    def _extra(self, instrument: Instrument) -> list[ExtraSensor]:
-        table = readout(self.system.model.system, [instrument])
+    def _extra(self, sensor: Sensor) -> list[ExtraSensor]:
+        table = readout(self.system.model.system, [sensor])
         none = np.zeros((1, len(self.system.model.system.constraints.names)))
 
         def slope(x: Array, inputs: Array, j: int) -> Array:
@@ -162,7 +162,7 @@ class Observation:
             return self.system.chained(at, by_q, by_qd, by_qdd, none)
 
         return [
-            ExtraSensor(name, lambda x, inputs, j=j: slope(x, inputs, j), float(np.sqrt(instrument.variance)))
+            ExtraSensor(name, lambda x, inputs, j=j: slope(x, inputs, j), float(np.sqrt(sensor.variance)))
             for j, name in enumerate(table.names)
         ]
 

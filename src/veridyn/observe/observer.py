@@ -229,7 +229,7 @@ def measurements_of(system: MechanismSystem, log: Experiment) -> Measurements:
     An input acts from its own stamp to its next one: where it changes between readings there is a row without any.
     """
     table, faults = system.table, Faults()
-    delays = np.array([table.instruments[k].delay for k in table.owner])
+    delays = np.array([table.sensors[k].delay for k in table.owner])
     moved = {}
     for name, unit, delay in zip(table.names, table.units, delays.tolist()):
         channel = log[name]
@@ -288,7 +288,7 @@ class Observer:
         if chosen.filter == "smoother":
             raise ModelError(Fault("a smoother needs the whole log.", "observer", "another filter"))
         self.system, q, qd = chosen.system(machine, unsure)
-        delays = np.array([self.system.table.instruments[k].delay for k in self.system.table.owner])
+        delays = np.array([self.system.table.sensors[k].delay for k in self.system.table.owner])
         if delays.any() and chosen.late == "use":
             chosen = replace(chosen, late="rewind", horizon=2.0 * float(delays.max()))
         # The longest wait first, and to the present itself though all are delayed.

@@ -2,7 +2,7 @@
 
     y = g(q, q̇, q̈, λ),    σ² = (∂g/∂x) P (∂g/∂x)ᵀ
 
-What a real sensor on a mechanism reads, a virtual one does too (:class:`~veridyn.model.instrument.Instrument`); beyond that,
+What a real sensor on a mechanism reads, a virtual one does too (:class:`~veridyn.model.sensor.Sensor`); beyond that,
 accelerations of points, forces in springs and dampers, and reactions of joints, which come from the multipliers and the equilibrium of
 bodies (:mod:`veridyn.mechanics.natural.reaction`). The band is what the filter's covariance implies; it is as honest as the filter.
 """
@@ -22,8 +22,10 @@ from veridyn.mechanics.natural.minimal import Instant
 from veridyn.mechanics.natural.reaction import Along, Wrench, reaction_of
 from veridyn.mechanics.natural.redundant import Reduced
 from veridyn.mechanics.natural.system import NaturalSystem
-from veridyn.model.instrument import KINDS, Instrument
-from veridyn.model.natural import AXES, GROUND, Angle, Marker, PointRef
+from veridyn.model.joint import GROUND
+from veridyn.model.natural import AXES, Angle
+from veridyn.model.place import Marker, PointRef
+from veridyn.model.sensor import KINDS, Sensor
 from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.result import Track
 
@@ -32,13 +34,13 @@ Kind = Literal[
     "coordinate", "rate", "position", "velocity", "acceleration", "gyroscope", "accelerometer", "spring", "reaction"
 ]
 
-
+READ = tuple(kind for kind in KINDS if kind != "distance")  # what sensors in natural coordinates read
 UNIQUE = 1e-7  # share of a reaction's size that multipliers no equation tells may change: rounding
 
 
 @dataclass(frozen=True)
 class Virtual:
-    """A quantity by name: `kind` as of an instrument, or acceleration (of a point, in the ground's axes), spring, or reaction.
+    """A quantity by name: `kind` as of a sensor, or acceleration (of a point, in the ground's axes), spring, or reaction.
 
     `on`: what it is on. For "spring", the name of a spring or damper: its tension or torque. For "reaction", a joint by its name: what its
     end a does to its end b, force and, where the joint carries one, moment about b's place, in the ground's axes; of a distance the force
@@ -111,21 +113,21 @@ class Quantity:
             self.units = ("N*m" if own else "N",)
         elif wanted.kind == "reaction":
             self._joint(natural, on)
-        elif wanted.kind in KINDS:
+        elif wanted.kind in READ:
             if isinstance(on, tuple):
                 raise _no_place(wanted)
             if isinstance(on, str) and wanted.kind in ("position", "velocity"):
                 _point(natural, on)
             if isinstance(on, str) and wanted.kind == "accelerometer":
                 raise _no_place(wanted, "an accelerometer has axes, and a point has none.")
-            self.table = readout(natural, [Instrument(wanted.name, wanted.kind, on, 1.0)])
+            self.table = readout(natural, [Sensor(wanted.name, wanted.kind, on, 1.0)])
             self.components, self.units = self.table.names, self.table.units
         else:
             raise DataError(
                 Fault(
                     f"there is no virtual sensor of kind '{wanted.kind}'.",
                     where=f"virtual sensor '{wanted.name}'",
-                    expected=", ".join((*KINDS, "acceleration", "spring", "reaction")),
+                    expected=", ".join((*READ, "acceleration", "spring", "reaction")),
                 )
             )
 
@@ -214,6 +216,10 @@ def _refuse_marker(natural: NaturalSystem, wanted: Virtual, marker: Marker) -> N
         if (numbers or part == "at") and len(numbers) != m.dimension:
             where = f"virtual sensor '{wanted.name}', {part}"
             raise DataError(Fault("this is no place or direction here.", where, f"{m.dimension} numbers", f"{numbers}"))
+    if wanted.kind == "acceleration" and marker.axis:
+        expected = "a place without an axis; an accelerometer reads along the axes of its place"
+        where = f"virtual sensor '{wanted.name}'"
+        raise DataError(Fault("an acceleration is given in the ground's axes.", where, expected, "an axis"))
 
 
 def _point(natural: NaturalSystem, on: PointRef) -> Array:

@@ -24,9 +24,10 @@ from veridyn.signals.resample import uniform_rate
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Sensor:
-    """Settings of one sensor, in the unit of what it measures.
+@dataclass(frozen=True, kw_only=True)
+class Imperfection:
+    """What one sensor adds to the truth, in the unit of what it measures. Where a sensor sits and what it reads is a
+    :class:`~veridyn.model.sensor.Sensor` of the machine.
 
     `noise` is a standard deviation, `bias` is added and walks by √(`walk` · t), `quantum` is the step between two readings (0: none).
     `rate` in Hz is its own clock (None: that of the truth). A reading stamped t is the truth at t − `delay` (s). `cutoff` in Hz is the band
@@ -112,19 +113,19 @@ class Sensor:
 
 
 @dataclass(frozen=True)
-class Sensors:
-    """Sensors by pattern of channel names: ``{"q.*": Sensor(quantum=1e-5), "force.*": Sensor(noise=0.1)}``.
+class Imperfections:
+    """Imperfections of sensors by pattern of channel names: ``{"q.*": Imperfection(quantum=1e-5), "force.*": Imperfection(noise=0.1)}``.
 
     `*` stands for any text. The first pattern that fits a channel decides. A channel that none fits is not measured.
     """
 
-    by_pattern: Mapping[str, Sensor]
+    by_pattern: Mapping[str, Imperfection]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_pattern", MappingProxyType(dict(self.by_pattern)))
 
-    def of(self, name: str) -> Sensor | None:
-        """The sensor of a channel, None where it is not measured."""
+    def of(self, name: str) -> Imperfection | None:
+        """The imperfection of a channel, None where it is not measured."""
         return next((s for pattern, s in self.by_pattern.items() if fnmatchcase(name, pattern)), None)
 
     def read(self, truth: Experiment, rng: np.random.Generator | None) -> Experiment:
@@ -140,7 +141,7 @@ class Sensors:
         faults.raise_if_any(DataError)
         read = {}
         for name, channel in truth.channels.items():
-            sensor = self.of(name)
-            if sensor is not None:
-                read[name] = sensor.read(channel, rng)
+            imperfection = self.of(name)
+            if imperfection is not None:
+                read[name] = imperfection.read(channel, rng)
         return Experiment(read, truth.name, truth.notes)

@@ -21,9 +21,10 @@ from veridyn.mechanics.natural.minimal import start_of
 from veridyn.mechanics.natural.position import acceleration, position, r_matrix, velocity
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.natural import AXES, Drive, Mechanism
+from veridyn.model.load import Drive
+from veridyn.model.natural import AXES, Mechanism
 from veridyn.progress import Progress, silent
-from veridyn.simulate.imperfection import Sensor
+from veridyn.simulate.imperfection import Imperfection
 from veridyn.simulate.manoeuvre import clock
 
 Array = NDArray[np.float64]
@@ -150,13 +151,14 @@ def mechanism_truth(run: MechanismRun) -> Experiment:
     return Experiment(channels, f"simulation of {m.name}", {"source": "simulated", "machine": m.name})
 
 
-def own_sensors(mechanism: Mechanism, rng: np.random.Generator) -> dict[str, Sensor]:
+def own_sensors(mechanism: Mechanism, rng: np.random.Generator) -> dict[str, Imperfection]:
     """The sensors of a mechanism's file, output by output, each with a bias drawn as its file says."""
     return {
-        channel: Sensor(
+        channel: Imperfection(
             noise=i.sigma,
             bias=float(i.bias_sigma * rng.standard_normal()),
             quantum=i.quantum,
+            rate=i.rate,
             delay=i.delay,
             walk=i.bias_walk,
         )

@@ -20,7 +20,7 @@ from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
-from veridyn.simulate.imperfection import Sensor, Sensors
+from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.simulate.manoeuvre import Manoeuvre
 
 Array = NDArray[np.float64]
@@ -31,7 +31,7 @@ MEASURED = ("q.*", "force.*", "base.omega.*", "base.acceleration.*", "base.veloc
 def simulate(
     machine: Tree,
     manoeuvre: Manoeuvre,
-    sensors: Sensors | Mapping[str, Sensor] | None = None,
+    sensors: Imperfections | Mapping[str, Imperfection] | None = None,
     rng: np.random.Generator | None = None,
     progress: Progress = silent,
 ) -> Experiment:
@@ -46,15 +46,15 @@ def simulate(
 def record(
     machine: Tree,
     trajectory: Trajectory,
-    sensors: Sensors | Mapping[str, Sensor] | None = None,
+    sensors: Imperfections | Mapping[str, Imperfection] | None = None,
     rng: np.random.Generator | None = None,
 ) -> Experiment:
     """The log that sensors make of a motion that is known already: many logs of one truth, without simulating again."""
     truth = exact(machine, trajectory)
     if sensors is None:
-        kept = {pattern: Sensor() for pattern in MEASURED if any(n.startswith(pattern[:-1]) for n in truth)}
-        return Sensors(kept).read(truth, None)
-    chosen = sensors if isinstance(sensors, Sensors) else Sensors(sensors)
+        kept = {pattern: Imperfection() for pattern in MEASURED if any(n.startswith(pattern[:-1]) for n in truth)}
+        return Imperfections(kept).read(truth, None)
+    chosen = sensors if isinstance(sensors, Imperfections) else Imperfections(sensors)
     return chosen.read(truth, rng)
 
 

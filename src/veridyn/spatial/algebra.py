@@ -22,6 +22,7 @@ class Algebra(Protocol):
     def sin(self, x: Scalar) -> Scalar: ...
     def cos(self, x: Scalar) -> Scalar: ...
     def sign(self, x: Scalar) -> Scalar: ...
+    def sqrt(self, x: Scalar) -> Scalar: ...
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,9 @@ class FloatAlgebra:
     def sign(self, x: float) -> float:
         return float((x > 0.0) - (x < 0.0))
 
+    def sqrt(self, x: float) -> float:
+        return math.sqrt(x)
+
 
 @dataclass(frozen=True)
 class ArrayAlgebra:
@@ -50,6 +54,9 @@ class ArrayAlgebra:
 
     def sign(self, x: Scalar) -> Scalar:
         return np.sign(x)
+
+    def sqrt(self, x: Scalar) -> Scalar:
+        return np.sqrt(x)
 
 
 FLOATS = FloatAlgebra()

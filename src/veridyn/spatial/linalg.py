@@ -78,3 +78,14 @@ def matrix_plus(A: Mat, B: Mat) -> Mat:
 def skew(a: Vec) -> Mat:
     """ã, the matrix of ``a ×`` (paper 000, equation 13)."""
     return ((0.0, sub(0.0, a[2]), a[1]), (a[2], 0.0, sub(0.0, a[0])), (sub(0.0, a[1]), a[0], 0.0))
+
+
+def rotation_matrix(e: tuple[Scalar, Scalar, Scalar, Scalar]) -> Mat:
+    """The rotation of a quaternion (w, x, y, z) of any length but zero."""
+    w, x, y, z = e
+    s = 2.0 / (w * w + x * x + y * y + z * z)
+    return (
+        (1.0 - s * (y * y + z * z), s * (x * y - w * z), s * (x * z + w * y)),
+        (s * (x * y + w * z), 1.0 - s * (x * x + z * z), s * (y * z - w * x)),
+        (s * (x * z - w * y), s * (y * z + w * x), 1.0 - s * (x * x + y * y)),
+    )

@@ -45,7 +45,7 @@ def observed_log(loaded: Loaded[ObserveFile], system: MechanismSystem, file: Pat
         raise loaded.error(loaded.fault(("log",), "fewer than two samples lie between start and end.", found=found))
     channels, span = {}, float(clock[inside][-1] - clock[inside][0])
     for name, k in zip(system.table.names, system.table.owner, strict=True):
-        if (delay := system.table.instruments[k].delay) >= span:
+        if (delay := system.table.sensors[k].delay) >= span:
             what = "its sensor is later than the log is long."
             faults.append(loaded.fault(("log", "columns", name), what, f"a delay below {span:.3g} s", f"{delay:g} s"))
     for name, c in read.channels.items():

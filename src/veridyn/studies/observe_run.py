@@ -20,7 +20,8 @@ from veridyn.mechanics.natural.minimal import start_of
 from veridyn.mechanics.natural.redundant import Reduced
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.experiment import Experiment
-from veridyn.model.natural import Marker, Mechanism
+from veridyn.model.natural import Mechanism
+from veridyn.model.place import Marker
 from veridyn.observe.consistency import Consistency
 from veridyn.observe.measurements import Measurements, Status, frozen
 from veridyn.observe.mechanism import MechanismSystem
@@ -126,7 +127,7 @@ class ObserveRun:
         for n, k in zip(table.names, table.owner, strict=True):
             wide, quantum = (
                 float(np.nanmax(self.log[n].values) - np.nanmin(self.log[n].values)),
-                table.instruments[k].quantum,
+                table.sensors[k].quantum,
             )
             if 0.0 < wide < 0.5 * quantum:
                 out.append(

@@ -21,8 +21,9 @@ from veridyn.files.yaml_nodes import text_of
 from veridyn.mechanics.measurement import Readout, readout
 from veridyn.mechanics.natural.position import independent, position
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
-from veridyn.model.instrument import Instrument
-from veridyn.model.natural import Drive, Mechanism
+from veridyn.model.load import Drive
+from veridyn.model.natural import Mechanism
+from veridyn.model.sensor import Sensor
 from veridyn.studies.config.text import flow
 from veridyn.studies.template import Guess, beside, column_text, time_column, time_lines, time_unit, wrapped
 
@@ -117,14 +118,14 @@ def observe_template(file: Path, mechanism: Mechanism, log: Path, study: Path) -
     return "\n".join(lines) + "\n"
 
 
-def _sensor(mechanism: Mechanism, channel: str) -> Instrument:
+def _sensor(mechanism: Mechanism, channel: str) -> Sensor:
     return next(i for i in mechanism.sensors if channel in i.channels(mechanism.dimension))
 
 
 def _outputs(table: Readout, mechanism: Mechanism) -> list[_Output]:
     out = []
     for name, unit, k in zip(table.names, table.units, table.owner, strict=True):
-        i = table.instruments[k]
+        i = table.sensors[k]
         axis = name.removeprefix(i.name).removeprefix(".")
         on = i.on if isinstance(i.on, str) else i.on.body
         out.append(_Output(name, unit, float(np.sqrt(i.variance)), (i.name.lower(), on.lower()), axis))

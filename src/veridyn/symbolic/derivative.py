@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from veridyn.symbolic.expression import (
     ABS,
@@ -36,6 +36,12 @@ def along(graph: Graph, outputs: Sequence[Number], rates: Mapping[str, Number]) 
     """The rates of outputs where inputs have rates, by name; one pass, whatever the number of inputs."""
     seeds = {graph.inputs[name]: rate for name, rate in rates.items() if name in graph.inputs}
     return _rates(graph, live(graph, outputs), outputs, seeds)
+
+
+def seeded(graph: Graph, outputs: Sequence[Number], seeds: Iterable[tuple[Number, Number]]) -> list[Number]:
+    """The rates of outputs where expressions have rates, (expression, rate), and everything they are made of counts as constant."""
+    given = {x.node: graph.mul(-1.0, rate) if x.negative else rate for x, rate in seeds if isinstance(x, Expression)}
+    return _rates(graph, live(graph, outputs), outputs, given)
 
 
 def _rates(graph: Graph, nodes: Sequence[int], outputs: Sequence[Number], seeds: Mapping[int, Number]) -> list[Number]:

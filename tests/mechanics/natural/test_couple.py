@@ -10,7 +10,9 @@ import pytest
 from strangers.natural_mechanisms import unit
 from veridyn.mechanics.natural.couple import across_of, owner_of
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.natural import GROUND, Angle, Marker, Mechanism, Point, RigidBody, UnitVector
+from veridyn.model.joint import GROUND
+from veridyn.model.natural import Angle, Mechanism, Point, RigidBody, UnitVector
+from veridyn.model.place import Marker
 
 
 def arm(of) -> Mechanism:

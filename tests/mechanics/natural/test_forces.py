@@ -11,7 +11,8 @@ from veridyn.mechanics.natural.forces import forces_of
 from veridyn.mechanics.natural.geometry import Geometry
 from veridyn.mechanics.natural.position import independent, velocity
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.natural import Mechanism, Point, Spring, Torque, uniform_bar
+from veridyn.model.load import Torque
+from veridyn.model.natural import Mechanism, Point, Spring, uniform_bar
 
 SEEDS = range(8)
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from veridyn.mechanics.newton_euler import Outward, State, outward
+from veridyn.mechanics.newton_euler import Outward, State, frames_in_root, outward
 from veridyn.model.joint import GROUND
 from veridyn.model.loop import Attachment, Loop
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import Algebra, Scalar, add, mul, sub
-from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, cross, dot, minus, plus, product, rotate, scaled
+from veridyn.spatial.linalg import ZERO, Mat, Vec, cross, dot, minus, plus, rotate, scaled
 
 X, Y, Z = 0, 1, 2
 COUNTS = {"spherical": 3, "turning": 5, "universal": 4, "cylindrical": 4, "sliding": 5, "planar": 3, "fixed": 6}
@@ -48,22 +48,10 @@ def names_of(loops: Sequence[Loop]) -> tuple[str, ...]:
 def equations(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], algebra: Algebra) -> list[Equation]:
     """All equations of all loops of a tree, in the order of ``tree.loops``. A free base stands still: its motion opens no loop."""
     o = outward(tree, State(q, qd, [0.0] * tree.n), algebra, velocity=True)
-    frames = _frames(tree, o)
+    frames = frames_in_root(tree, o)
     found: list[Equation] = []
     for loop in tree.loops:
         found += _of(loop, _End(tree, o, frames, loop.first), _End(tree, o, frames, loop.second))
-    return found
-
-
-def _frames(tree: Tree, o: Outward) -> list[tuple[Mat, Vec]]:
-    """The pose of every body in the root's frame."""
-    found: list[tuple[Mat, Vec]] = []
-    for j, i in enumerate(tree.antecedent):
-        if i < 0:
-            found.append((IDENTITY, ZERO) if tree.base == "free" else (o.A[j], o.P[j]))
-        else:
-            A, P = found[i]
-            found.append((product(A, o.A[j]), plus(P, rotate(A, o.P[j]))))
     return found
 
 

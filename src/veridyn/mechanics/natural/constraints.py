@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from veridyn.errors import Faults, ModelError
-from veridyn.mechanics.natural.geometry import IN_SPAN, QUARTER_TURN, Geometry, frame
-from veridyn.model.natural import Angle, Joint, Marker, RigidBody
+from veridyn.mechanics.natural.geometry import IN_SPAN, Geometry
+from veridyn.model.natural import Angle, Joint, RigidBody
+from veridyn.model.place import QUARTER_TURN, Marker, frame
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]

@@ -16,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.natural.system import NaturalSystem
-from veridyn.model.natural import GROUND, Angle, DirectionRef, Marker, Mechanism, PointRef
+from veridyn.model.joint import GROUND
+from veridyn.model.natural import Angle, DirectionRef, Mechanism
+from veridyn.model.place import Marker, PointRef
 
 Array = NDArray[np.float64]
 ACROSS = 1e-6  # of sines and lengths: what still counts as a unit vector, perpendicular or parallel

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.errors import DataError, Fault, ModelError, did_you_mean
 from veridyn.mechanics.natural.geometry import Geometry
 from veridyn.mechanics.natural.mass import weight_of
-from veridyn.model.natural import GROUND, Drive, Force, Torque
+from veridyn.model.joint import GROUND
+from veridyn.model.load import Drive, Force, Torque
 from veridyn.spatial.inertia import cross_matrix
 
 Array = NDArray[np.float64]

@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, ModelError
-from veridyn.model.natural import GROUND, Angle, DirectionRef, Marker, Mechanism, PointRef, RigidBody
+from veridyn.model.joint import GROUND
+from veridyn.model.natural import Angle, DirectionRef, Mechanism, RigidBody
 from veridyn.model.natural_held import length_of
+from veridyn.model.place import QUARTER_TURN, Marker, PointRef, frame
 
 Array = NDArray[np.float64]
 INDEPENDENT = 1e-6  # sine of the smallest angle at which a direction still counts as a new one
 IN_SPAN = 1e-9
-QUARTER_TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,15 +244,3 @@ class Geometry:
         x = np.asarray(q, dtype=np.float64)
         y = np.concatenate([x, np.ones((*x.shape[:-1], 1))], axis=-1)
         return np.einsum("kij,...j->...ik", basis.maps, y), basis
-
-
-def frame(marker: Marker) -> tuple[Array, Array, Array]:
-    """Axis, side and the third direction of a marker in its body's frame: right-handed unit vectors; in the plane the third is zero."""
-    axis = np.array(marker.axis)
-    axis = axis / np.linalg.norm(axis)
-    if len(axis) == 2:
-        return axis, QUARTER_TURN @ axis, np.zeros(2)
-    side = np.array(marker.side) if marker.side else np.eye(3)[np.argmin(np.abs(axis))]
-    side = side - (side @ axis) * axis
-    side = side / np.linalg.norm(side)
-    return axis, side, np.cross(axis, side)

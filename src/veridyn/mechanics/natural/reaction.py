@@ -21,7 +21,10 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.mechanics.natural.couple import Across, across_of, owner_of
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
-from veridyn.model.natural import AXES, GROUND, Angle, Distance, Force, Joint, Marker, Mechanism, Point, RigidBody
+from veridyn.model.joint import GROUND
+from veridyn.model.load import Force
+from veridyn.model.natural import AXES, Angle, Distance, Joint, Mechanism, Point, RigidBody
+from veridyn.model.place import Marker
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]

@@ -14,7 +14,7 @@ from veridyn.mechanics.natural.integrate import Loads, NaturalMethod
 from veridyn.mechanics.natural.minimal import start_of
 from veridyn.mechanics.natural.position import independent
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
-from veridyn.model.natural import Drive
+from veridyn.model.load import Drive
 from veridyn.progress import Progress, silent
 from veridyn.simulate.mechanism import MechanismRun, driven, led, load_channels
 from veridyn.studies.config.simulate import SimulateFile

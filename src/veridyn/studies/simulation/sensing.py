@@ -8,32 +8,32 @@ from veridyn.errors import DataError, did_you_mean
 from veridyn.files.yaml_plain import Place
 from veridyn.model.experiment import Experiment
 from veridyn.model.tree import Tree
-from veridyn.simulate.imperfection import Sensor, Sensors
+from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.simulate.simulator import MEASURED
 from veridyn.studies.config.simulate import SimulateFile
 from veridyn.studies.config.study import Loaded
 
 
-def named_sensors(loaded: Loaded[SimulateFile]) -> dict[str, Sensor]:
+def named_sensors(loaded: Loaded[SimulateFile]) -> dict[str, Imperfection]:
     """The sensors that a study names, by pattern of channels."""
-    return {pattern: Sensor(**s.model_dump()) for pattern, s in loaded.study.sensors.items()}
+    return {pattern: Imperfection(**s.model_dump()) for pattern, s in loaded.study.sensors.items()}
 
 
-def perfect_sensors(tree: Tree) -> dict[str, Sensor]:
+def perfect_sensors(tree: Tree) -> dict[str, Imperfection]:
     """Positions and forces as they are; of a machine with loops, positions of those joints alone that its log would have."""
     positions = [f"q.{tree.coordinates[k]}" for k in tree.independent] if tree.loops else ["q.*"]
     wanted = [*positions, *MEASURED[1:]]
-    return {pattern: Sensor() for pattern in wanted}
+    return {pattern: Imperfection() for pattern in wanted}
 
 
 def read_log(
-    loaded: Loaded[SimulateFile], sensors: dict[str, Sensor], truth: Experiment, rng: np.random.Generator
+    loaded: Loaded[SimulateFile], sensors: dict[str, Imperfection], truth: Experiment, rng: np.random.Generator
 ) -> Experiment:
     """The log; a pattern of the study that fits nothing is refused with its line, one of the default's is left out."""
     own = loaded.study.sensors
     faults, kept = [], {}
     for pattern, sensor in sensors.items():
-        fits = any(Sensors({pattern: sensor}).of(name) for name in truth)
+        fits = any(Imperfections({pattern: sensor}).of(name) for name in truth)
         if fits:
             kept[pattern] = sensor
         elif pattern in own:
@@ -43,7 +43,7 @@ def read_log(
     if faults:
         raise loaded.error(faults)
     try:
-        return Sensors(kept).read(truth, rng)
+        return Imperfections(kept).read(truth, rng)
     except DataError as error:
         found = [loaded.fault(("sensors",), f"{f.where}: {f.what}", f.expected, f.found, f.hint) for f in error.faults]
         raise loaded.error(found) from error

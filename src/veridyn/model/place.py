@@ -1,0 +1,113 @@
+"""A place on a body, in that body's frame: where the end of a joint, a sensor or a load sits, in every formulation."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import Faults, did_you_mean
+from veridyn.model.joint import GROUND
+
+Array = NDArray[np.float64]
+Numbers = tuple[float, ...]
+QUARTER_TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
+PARALLEL = 1e-6  # sine of the smallest angle between an axis and the direction beside it
+
+
+def numbers(values: ArrayLike) -> Numbers:
+    """Any sequence of numbers, or one, as a tuple of floats."""
+    return tuple(float(v) for v in np.asarray(values, dtype=np.float64).reshape(-1))
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A place on a body (or on "ground"), in that body's frame, with an axis and, where it matters, a direction beside it.
+
+    Of a joint, `axis` is its axis. Of a sensor, `axis` and `side` are its own x and y; see :func:`frame`.
+    """
+
+    body: str
+    at: Sequence[float]
+    axis: Sequence[float] = ()
+    side: Sequence[float] = ()
+
+    def __post_init__(self) -> None:
+        for part in ("at", "axis", "side"):
+            object.__setattr__(self, part, numbers(getattr(self, part)))
+
+    def moved(self, body: str, rotation: Array, position: Array) -> Marker:
+        """The same place given on another body, on which the frame of this one sits at `rotation` and `position`."""
+        return Marker(
+            body,
+            numbers(position + rotation @ np.array(self.at)),
+            numbers(rotation @ np.array(self.axis)) if self.axis else (),
+            numbers(rotation @ np.array(self.side)) if self.side else (),
+        )
+
+
+PointRef = str | Marker
+Home = tuple[str, Array, Array]  # a body, and where on it another frame sits: rotation (3, 3) and position (3,)
+
+
+def moved_place(on: PointRef, homes: Mapping[str, Home], with_axes: bool = False) -> PointRef:
+    """A place on a tree given on the body it is now part of; `with_axes`, axes that were the old body's are written out."""
+    body = on.body if isinstance(on, Marker) else on
+    if body not in homes:
+        return on
+    new, R, p = homes[body]
+    if new == body and np.array_equal(R, np.eye(3)) and not np.any(p):
+        return on
+    place = on if isinstance(on, Marker) else Marker(body, (0.0, 0.0, 0.0))
+    if with_axes and not place.axis:
+        place = replace(place, axis=(1.0, 0.0, 0.0), side=(0.0, 1.0, 0.0))
+    return place.moved(new, R, p)
+
+
+def frame(marker: Marker) -> tuple[Array, Array, Array]:
+    """Axis, side and the third direction of a marker in its body's frame: right-handed unit vectors; in the plane the third is zero."""
+    axis = np.array(marker.axis)
+    axis = axis / np.linalg.norm(axis)
+    if len(axis) == 2:
+        return axis, QUARTER_TURN @ axis, np.zeros(2)
+    side = np.array(marker.side) if marker.side else np.eye(3)[np.argmin(np.abs(axis))]
+    side = side - (side @ axis) * axis
+    side = side / np.linalg.norm(side)
+    return axis, side, np.cross(axis, side)
+
+
+def check_place(at: object, dimension: int, where: str, faults: Faults) -> bool:
+    """Whether this is a place or direction: as many finite numbers as there are dimensions."""
+    x = np.asarray(at, dtype=np.float64)
+    good = x.shape == (dimension,) and bool(np.isfinite(x).all())
+    if not good:
+        faults.add(
+            "this is no place or direction here.",
+            where=where,
+            expected=f"{dimension} finite numbers",
+            found=f"{x.tolist()}",
+        )
+    return good
+
+
+def check_marker(marker: Marker, bodies: Collection[str], dimension: int, where: str, faults: Faults) -> None:
+    """Refuse a marker on a body that does not exist, or with numbers that give no place or no axes."""
+    if marker.body != GROUND and marker.body not in bodies:
+        faults.add(f"there is no body '{marker.body}'.", where=where, hint=did_you_mean(marker.body, [*bodies]))
+    on = f"on '{marker.body}'"
+    check_place(marker.at, dimension, f"{where}, marker {on}", faults)
+    if marker.side and not marker.axis:
+        faults.add("the marker has a side and no axis.", where=f"{where}, marker {on}", expected="axis= and side=")
+        return
+    if not marker.axis or not check_place(marker.axis, dimension, f"{where}, axis {on}", faults):
+        return
+    if not np.any(marker.axis):
+        faults.add("the axis has length zero.", where=f"{where}, axis {on}")
+    elif marker.side and dimension == 2:
+        faults.add("in the plane the side follows from the axis.", where=f"{where}, marker {on}", expected="no side=")
+    elif marker.side and check_place(marker.side, 3, f"{where}, side {on}", faults):
+        a, s = np.array(marker.axis), np.array(marker.side)
+        if np.linalg.norm(np.cross(a, s)) < PARALLEL * np.linalg.norm(a) * max(np.linalg.norm(s), 1e-300):
+            faults.add("the side is along the axis.", where=f"{where}, marker {on}")
