@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "veridyn.errors": (
+        "CacheWarning",
         "DataError",
         "DataWarning",
         "FileError",
@@ -141,6 +142,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
+    from veridyn.errors import CacheWarning as CacheWarning
     from veridyn.errors import DataError as DataError
     from veridyn.errors import DataWarning as DataWarning
     from veridyn.errors import FileError as FileError

@@ -99,6 +99,10 @@ class IdentificationWarning(VeridynWarning):
     """Something about an estimate that limits what may be concluded from it."""
 
 
+class CacheWarning(VeridynWarning):
+    """Compiled code is not kept on disk, or what was kept is not used; it is compiled again, which costs time."""
+
+
 @dataclass
 class Faults:
     """A collector: add what is wrong while checking, raise once at the end."""

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from threading import Barrier
 
-from veridyn.symbolic import cache
+from veridyn.symbolic import cache, user_key
 
 SIZE = 300_000
 
@@ -35,3 +35,14 @@ def write_together(folder: str, who: int, rounds: int, barrier: Barrier) -> bool
         for _ in range(3):
             right &= whole(cache.load_or_make(key, lambda key=key: content(key, who)), key)
     return right
+
+
+def key_together(folder: str, rounds: int, barrier: Barrier) -> list[bytes]:
+    """In each round all processes ask at once for the key of a user who has none."""
+    found = []
+    for k in range(rounds):
+        place = Path(folder) / f"user{k}"
+        user_key.key_folder = lambda place=place: place
+        barrier.wait(60)
+        found.append(user_key.user_key() or b"")
+    return found

@@ -1,7 +1,8 @@
-"""Objects on disk: made once, loaded ever after, whole whatever happens to the files and whoever writes beside."""
+"""Objects on disk: made once, loaded ever after, whole whatever happens to the files, and never those that somebody else has planted."""
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import os
 import subprocess
@@ -14,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from strangers.cache_writer import write_together
-from veridyn.symbolic import cache
+from veridyn.errors import CacheWarning
+from veridyn.symbolic import cache, trust, user_key
 from veridyn.symbolic.cache import Stored, folder, is_remembered, key_of, load_or_make, remembered
 
 STORED = Stored(bytes(range(256)) * 40, {"labels": [[0, 1], [2, 3]], "samples": ["q.0", "s.é"], "places": 7})
@@ -29,6 +31,14 @@ class Maker:
     def __call__(self) -> Stored:
         self.calls += 1
         return self.stored
+
+
+needs_modes = pytest.mark.skipif(not trust.has_modes(), reason="files have no owner and mode here")
+
+
+@pytest.fixture(autouse=True)
+def nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trust, "_refused", set())
 
 
 @pytest.fixture
@@ -66,13 +76,13 @@ def flipped_in_the_code(data: bytes) -> bytes:
     return data[:-5] + bytes([data[-5] ^ 1]) + data[-4:]
 
 
-def flipped_in_the_digest(data: bytes) -> bytes:
-    at = len(cache.MAGIC) + 3
+def flipped_in_the_tag(data: bytes) -> bytes:
+    at = len(cache.MAGIC) + cache.DIGEST_BYTES + 3
     return data[:at] + bytes([data[at] ^ 0x80]) + data[at + 1 :]
 
 
 def flipped_in_the_length(data: bytes) -> bytes:
-    at = len(cache.MAGIC) + 32
+    at = len(cache.MAGIC) + 2 * cache.DIGEST_BYTES
     return data[:at] + bytes([data[at] ^ 2]) + data[at + 1 :]
 
 
@@ -81,12 +91,12 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "one byte short": lambda data: data[:-1],
     "one byte more": lambda data: data + b"\0",
     "a bit of the code": flipped_in_the_code,
-    "a bit of the digest": flipped_in_the_digest,
+    "a bit of the tag": flipped_in_the_tag,
     "a bit of the length": flipped_in_the_length,
     "empty": lambda data: b"",
     "the first word only": lambda data: data[: len(cache.MAGIC)],
     "garbage": lambda data: bytes(reversed(data)),
-    "of another version": lambda data: data.replace(b"object 1", b"object 0", 1),
+    "of another version": lambda data: data.replace(b"object 2", b"object 0", 1),
 }
 
 
@@ -100,6 +110,155 @@ def test_a_damaged_file_is_made_again(place: Path, damage: str) -> None:
     assert load_or_make("a", make) == STORED and make.calls == 1
     assert file.read_bytes() == whole
     assert load_or_make("a", make) == STORED and make.calls == 1
+
+
+FOREIGN = Stored(b"foreign code", {"planted": True})
+
+
+def forged(key: bytes, name: str) -> bytes:
+    """A file as veridyn writes it, by somebody with this key."""
+    return cache._packed(key, name, FOREIGN)
+
+
+def of_the_first_format(_: Path) -> bytes:
+    """Without a tag: the digest of what is in it was all that a file had to show."""
+    body = forged(bytes(32), "a.object")[len(cache.MAGIC) + 2 * cache.DIGEST_BYTES :]
+    return b"veridyn object 1\n" + hashlib.sha256(body).digest() + body
+
+
+def renamed(place: Path) -> bytes:
+    """A good file of this user, which belongs to another key."""
+    load_or_make("b", Maker(FOREIGN))
+    return (place / "b.object").read_bytes()
+
+
+FORGERIES: dict[str, Callable[[Path], bytes]] = {
+    "signed with another key": lambda _: forged(b"k" * 32, "a.object"),
+    "signed with an empty key": lambda _: forged(b"", "a.object"),
+    "of the first format": of_the_first_format,
+    "a good file of another name": renamed,
+    "without a tag": lambda _: flipped_in_the_tag(forged(bytes(32), "a.object")),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_a_planted_file_is_made_again(place: Path, forgery: str) -> None:
+    load_or_make("a", Maker())
+    whole = (place / "a.object").read_bytes()
+    (place / "a.object").write_bytes(FORGERIES[forgery](place))
+    make = Maker()
+    assert load_or_make("a", make) == STORED and make.calls == 1
+    assert (place / "a.object").read_bytes() == whole
+
+
+def test_with_the_right_key_it_would_have_been_loaded(place: Path) -> None:
+    """The forgeries above fail by their key and name, not by their form."""
+    load_or_make("a", Maker())
+    key = user_key.user_key()
+    assert key is not None
+    (place / "a.object").write_bytes(forged(key, "a.object"))
+    assert load_or_make("a", Maker()) == FOREIGN
+
+
+@needs_modes
+@pytest.mark.parametrize("mode", [0o777, 0o770])
+def test_a_folder_that_others_can_write_is_not_used(place: Path, mode: int) -> None:
+    """Neither read nor written, though the file there is a good one; one warning."""
+    load_or_make("a", Maker())
+    place.chmod(mode)
+    make = Maker()
+    with pytest.warns(CacheWarning, match=f"objects: compiled code is not kept(.|\n)*found mode {mode:04o}") as caught:
+        assert [load_or_make(name, make) for name in ("a", "b", "a")] == [STORED] * 3 and make.calls == 3
+    assert len(caught) == 1 and [p.name for p in place.iterdir()] == ["a.object"] and not is_remembered("a")
+
+
+@needs_modes
+def test_a_folder_of_another_user_is_not_used(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load_or_make("a", Maker())
+    owner = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    make = Maker()
+    with pytest.warns(CacheWarning, match=f"found mode 0700 of user {owner}") as caught:
+        assert load_or_make("a", make) == STORED and make.calls == 1
+    assert len(caught) == 1
+
+
+@needs_modes
+def test_the_folder_is_made_for_this_user_alone(place: Path) -> None:
+    load_or_make("a", Maker())
+    assert place.stat().st_mode & 0o777 == 0o700 and (place / "a.object").stat().st_mode & 0o777 == 0o600
+
+
+def test_without_a_key_nothing_is_kept(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "user_key", lambda: None)
+    make = Maker()
+    assert [load_or_make("a", make) for _ in range(2)] == [STORED] * 2 and make.calls == 2
+    assert list(place.iterdir()) == []
+
+
+def test_without_a_home_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (cache.VARIABLE, "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for module in (cache, user_key):
+        monkeypatch.setattr(module, "home", lambda: None)
+    make = Maker()
+    with pytest.warns(CacheWarning, match="this user has no home folder") as caught:
+        assert [load_or_make("a", make) for _ in range(2)] == [STORED] * 2 and make.calls == 2
+    assert len(caught) == 1 and not is_remembered("a")
+
+
+@pytest.fixture
+def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache with the object "a" that an administrator with another key has filled and opened for reading."""
+    found = tmp_path / "shared"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(cache.VARIABLE, str(found))
+        patch.setattr(cache, "user_key", lambda: b"administrator" * 2)
+        load_or_make("a", Maker())
+    found.chmod(0o755)
+    (found / "a.object").chmod(0o644)
+    monkeypatch.setenv(cache.SHARED_VARIABLE, str(found))
+    return found
+
+
+@needs_modes
+def test_a_shared_cache_is_read_and_never_written(place: Path, shared: Path) -> None:
+    make = Maker()
+    assert is_remembered("a") and load_or_make("a", make) == STORED and make.calls == 0
+    assert not place.exists()
+    assert load_or_make("b", make) == STORED and make.calls == 1
+    assert [p.name for p in place.iterdir()] == ["b.object"] and [p.name for p in shared.iterdir()] == ["a.object"]
+
+
+@needs_modes
+def test_a_shared_cache_serves_where_nothing_is_kept(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache.VARIABLE, "off")
+    assert load_or_make("a", make := Maker()) == STORED and make.calls == 0
+
+
+@needs_modes
+def test_a_shared_cache_that_others_can_write_is_not_used(place: Path, shared: Path) -> None:
+    shared.chmod(0o775)
+    make = Maker()
+    with pytest.warns(CacheWarning, match="the shared cache of compiled code is not used") as caught:
+        assert load_or_make("a", make) == STORED and make.calls == 1
+    assert len(caught) == 1
+    shared.chmod(0o755)
+    (shared / "b.object").write_bytes(forged(b"k" * 32, "b.object"))
+    (shared / "b.object").chmod(0o666)
+    with pytest.warns(CacheWarning, match="this file of the shared cache"):
+        assert load_or_make("b", make) == STORED and make.calls == 2
+
+
+@needs_modes
+@pytest.mark.parametrize("damage", sorted(DAMAGES.keys() - {"a bit of the tag"}))
+def test_a_damaged_file_of_a_shared_cache_is_left_alone(place: Path, shared: Path, damage: str) -> None:
+    """The tag is under a key that this user does not have; the digest shows the damage."""
+    damaged = DAMAGES[damage]((shared / "a.object").read_bytes())
+    (shared / "a.object").write_bytes(damaged)
+    make = Maker()
+    assert [load_or_make("a", make) for _ in range(2)] == [STORED] * 2 and make.calls == 1
+    assert (shared / "a.object").read_bytes() == damaged and (place / "a.object").exists()
 
 
 def test_two_processes_leave_one_whole_file(tmp_path: Path) -> None:
@@ -133,12 +292,14 @@ def test_a_folder_that_cannot_be_written_costs_time_only(
 ) -> None:
     monkeypatch.setenv(cache.VARIABLE, str(unwritable(tmp_path)[kind]))
     make = Maker()
-    assert [load_or_make("a", make) for _ in range(2)] == [STORED] * 2 and make.calls == 2
+    with pytest.warns(CacheWarning, match="compiled code is not kept in this folder") as caught:
+        assert [load_or_make("a", make) for _ in range(2)] == [STORED] * 2 and make.calls == 2
+    assert len(caught) == 1
     assert is_remembered("a") is False
 
 
 def test_a_folder_without_permission_costs_time_only(place: Path) -> None:
-    place.mkdir()
+    place.mkdir(mode=0o700)
     place.chmod(0o500)
     if os.access(place, os.W_OK):
         pytest.skip("this user may write anywhere")
@@ -170,7 +331,7 @@ def test_an_object_larger_than_the_folder_still_works(place: Path, monkeypatch: 
 
 
 def test_other_files_of_the_folder_are_left_alone(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place.mkdir()
+    place.mkdir(mode=0o700)
     (place / "notes.txt").write_text("mine")
     monkeypatch.setattr(cache, "LIMIT", 10)
     load_or_make("a", Maker())
@@ -179,7 +340,7 @@ def test_other_files_of_the_folder_are_left_alone(place: Path, monkeypatch: pyte
 
 def test_what_a_killed_process_left_is_swept_out(place: Path) -> None:
     """A temporary file that nobody writes any more goes; one of this moment, which somebody may be writing, stays."""
-    place.mkdir()
+    place.mkdir(mode=0o700)
     for name, age in (("old.part", 10 * cache.ABANDONED), ("new.part", 0.0)):
         (place / name).write_bytes(b"half")
         then = (place / name).stat().st_mtime - age
@@ -210,10 +371,11 @@ def test_what_fails_is_not_remembered(place: Path) -> None:
 @pytest.mark.parametrize(
     ("platform", "variable", "expected"),
     [
-        ("linux", ("XDG_CACHE_HOME", "somewhere"), "somewhere/veridyn"),
-        ("linux", None, ".cache/veridyn"),
+        ("linux", ("XDG_CACHE_HOME", "/somewhere"), "/somewhere/veridyn"),
+        ("linux", ("XDG_CACHE_HOME", ""), "/.cache/veridyn"),
+        ("linux", None, "/.cache/veridyn"),
         ("darwin", None, "Library/Caches/veridyn"),
-        ("win32", ("LOCALAPPDATA", "Local"), "Local/veridyn/objects"),
+        ("win32", ("LOCALAPPDATA", "/Local"), "/Local/veridyn/objects"),
     ],
 )
 def test_the_platform_s_place_for_caches(monkeypatch: pytest.MonkeyPatch, platform, variable, expected) -> None:

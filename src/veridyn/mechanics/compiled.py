@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import config as numba_config
 
-from veridyn.symbolic.cache import folder_of_sources
+from veridyn.mechanics.kept_code import keep_code
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -37,18 +35,9 @@ def lean(function: Function) -> Function:
 def kept(function: Function) -> Function:
     """:func:`compiled`, with the machine code kept on disk for the next process; for functions that are called from Python.
 
-    numba's own store trusts the file a function stands in and not those of the functions it calls. Here it lies in a folder whose
-    name is a digest of all sources of this package: code of another version is never found.
+    The code is found again only while all sources that the function can depend on are the same; see
+    :class:`veridyn.mechanics.kept_code.KeptCode`.
     """
-    place = folder_of_sources()
-    config = cast(Any, numba_config)
-    before = config.CACHE_DIR
-    if place is not None:
-        with suppress(OSError, RuntimeError):  # a disk that refuses costs time, not the result
-            place.mkdir(parents=True, exist_ok=True)
-            config.CACHE_DIR = str(place)
-            try:
-                return cast(Function, numba.njit(error_model="numpy", nogil=True, cache=True)(function))
-            finally:
-                config.CACHE_DIR = before
-    return compiled(function)
+    made = compiled(function)
+    keep_code(made, function)
+    return made

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from importlib import resources
-from importlib.resources.abc import Traversable
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-import veridyn
 from veridyn.errors import DataError, Fault
 from veridyn.mechanics.formula import Label, Request, formula
 from veridyn.model.motion import Motion
@@ -24,6 +20,7 @@ from veridyn.symbolic.count import Count, count
 from veridyn.symbolic.emit_llvm import BLOCK, emit
 from veridyn.symbolic.host import Host, this_host
 from veridyn.symbolic.kernel import Addresses, Kernel, compile_object, padded
+from veridyn.symbolic.sources import note_sources, source_digest
 
 Array = NDArray[np.float64]
 Engine = Literal["auto", "compiled", "numpy"]
@@ -38,6 +35,7 @@ QUICK = {
 CACHE = 2**20  # bytes beyond which what is written is not read again before it leaves the cache
 SPREAD = 8  # doubles between entries beyond full blocks, so that they do not fall on one set of the cache
 FARTHEST = 1e6  # rad; the kernels' sine and cosine are exact to a unit in the last place up to here
+note_sources(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +150,7 @@ def filled(
 @lru_cache(maxsize=256)
 def _key(tree: Tree, request: Request, target: Host, block: int = BLOCK) -> str:
     """The name of a kernel; kept for the last trees asked about, since a tree never changes and its signature is long."""
-    return key_of(signature(tree), repr(request), target.signature, str(block), source_digest())
+    return key_of(signature(tree), repr(request), target.signature, str(block), source_digest(__name__) or "")
 
 
 def compiled(tree: Tree, request: Request, host: Host | None = None, single: bool = False) -> Compiled:
@@ -175,7 +173,7 @@ def compiled(tree: Tree, request: Request, host: Host | None = None, single: boo
         return Stored(compile_object(program.text, target), description)
 
     def load() -> Compiled:
-        stored = load_or_make(key, make)
+        stored = load_or_make(key, make) if source_digest(__name__) else make()  # sources were edited: not kept
         d = stored.description
         labels = tuple(tuple(label) for label in d["labels"])
         kernel = Kernel(stored.code, tuple(d["samples"]), tuple(d["parameters"]), len(labels), d["places"], block)
@@ -212,24 +210,6 @@ def _cuts(tree: Tree) -> str:
         for c in tree.loops
     ]
     return repr([(c.joint, c.length, *at) for c, at in zip(tree.loops, ends, strict=True)])
-
-
-@cache
-def source_digest() -> str:
-    """A digest of the code that makes kernels, so that a change of it never meets an old object."""
-    digest = hashlib.sha256(veridyn.__version__.encode())
-    for room in ("spatial", "symbolic", "mechanics"):
-        for file in _sources(resources.files(f"veridyn.{room}")):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()
-
-
-def _sources(folder: Traversable) -> Iterator[Traversable]:
-    for inside in sorted(folder.iterdir(), key=lambda f: f.name):
-        if inside.is_dir():
-            yield from _sources(inside)
-        elif inside.name.endswith(".py"):
-            yield inside
 
 
 def sample_arrays(tree: Tree, motion: Motion, names: Sequence[str]) -> list[Array]:

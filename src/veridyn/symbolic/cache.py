@@ -1,15 +1,17 @@
 """Compiled objects kept on disk, so that a machine is compiled once and loaded ever after.
 
-One file for each key, written under a temporary name and renamed, so that two processes never see half a file. Each file carries the
-digest of what is in it: a damaged one is dropped and made again. The only place below the fifth floor that touches files.
+One file for each key, written under a temporary name and renamed, so that two processes never see half a file. Each file carries a digest,
+which shows damage, and a tag under the user's own key, which shows forgery: what has not the right tag is not looked into, and is made
+again. A shared cache that the user names is looked at first and never written; there the owner of the files stands for the tag.
+With :mod:`veridyn.symbolic.trust` and :mod:`veridyn.symbolic.user_key` the only place below the fifth floor that touches files.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import os
-import shutil
 import sys
 import tempfile
 import threading
@@ -17,17 +19,19 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
-MAGIC = b"veridyn object 1\n"
+from veridyn.symbolic.trust import is_own_folder, is_shared_folder, read_shared
+from veridyn.symbolic.user_key import digest, home, refuse_without_home, tag, user_folder, user_key
+
+MAGIC = b"veridyn object 2\n"
+DIGEST_BYTES = 32  # of the digest, and of the tag behind it
 VARIABLE = "VERIDYN_CACHE"  # a folder, or "off"
+SHARED_VARIABLE = "VERIDYN_SHARED_CACHE"  # a folder
+NOT_KEPT = "compiled code is not kept in this folder."
 ABANDONED = 3600.0  # seconds after which a file under its temporary name belongs to nobody
-UNUSED = 30 * 86400.0  # seconds after which the folder of other sources goes
 LIMIT = 512 * 2**20  # bytes the folder may hold before the oldest files go
-NEVER_COMPILED = frozenset({"identify", "observe", "files", "machines", "studies", "view", "report", "cli"})  # rooms
 
 
 @dataclass(frozen=True)
@@ -39,99 +43,124 @@ class Stored:
 
 
 def folder() -> Path | None:
-    """Where objects are kept: $VERIDYN_CACHE, else the platform's place for caches; None where it is "off"."""
+    """Where objects are kept: $VERIDYN_CACHE, else the platform's place for caches; None where it is "off" or the user has no home."""
     chosen = os.environ.get(VARIABLE, "")
     if chosen.lower() == "off":
         return None
     if chosen:
         return Path(chosen)
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "veridyn" / "objects"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "veridyn"
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "veridyn"
-
-
-@cache
-def folder_of_sources() -> Path | None:
-    """A folder for compiled functions, named by a digest of all sources they can depend on and of numba's version; None where it is "off".
-
-    They stand in `mechanics` and `simulate`, and imports go down the floors only: the rooms of `NEVER_COMPILED` cannot change them.
-    Folders of other sources that nobody has used for a month are removed.
-    """
-    place = folder()
+        base = user_folder("LOCALAPPDATA", "AppData", "Local")
+        place = None if base is None else base / "veridyn" / "objects"
+    elif sys.platform == "darwin":
+        own = home()
+        place = None if own is None else own / "Library" / "Caches" / "veridyn"
+    else:
+        base = user_folder("XDG_CACHE_HOME", ".cache")
+        place = None if base is None else base / "veridyn"
     if place is None:
-        return None
-    package = Path(__file__).resolve().parents[1]
-    digest = hashlib.sha256(f"{version('numba')} {version('llvmlite')} {version('numpy')}".encode())
-    for path in sorted(package.rglob("*.py")):
-        inside = path.relative_to(package)
-        if inside.parts[0] not in NEVER_COMPILED:
-            digest.update(inside.as_posix().encode() + b"\0" + path.read_bytes())
-    chosen = place / f"compiled-{digest.hexdigest()[:24]}"
-    with suppress(OSError):
-        for other in place.glob("compiled-*"):
-            if other != chosen and time.time() - other.stat().st_mtime > UNUSED:
-                shutil.rmtree(other, ignore_errors=True)
-    return chosen
+        refuse_without_home()
+    return place
+
+
+def shared_folder() -> Path | None:
+    """The cache of $VERIDYN_SHARED_CACHE, which others fill and this process only reads; None without one that may be trusted."""
+    chosen = os.environ.get(SHARED_VARIABLE, "")
+    return Path(chosen) if chosen and is_shared_folder(Path(chosen)) else None
 
 
 def key_of(*parts: str) -> str:
     """A name for a file from everything its content depends on."""
-    digest = hashlib.sha256()
+    digested = hashlib.sha256()
     for part in parts:
-        digest.update(part.encode())
-        digest.update(b"\0")
-    return digest.hexdigest()
+        digested.update(part.encode())
+        digested.update(b"\0")
+    return digested.hexdigest()
 
 
 def load_or_make(key: str, make: Callable[[], Stored]) -> Stored:
-    """The object of this key, from disk where it is whole, else made and kept. A disk that refuses costs time, not the result."""
-    place = folder()
-    if place is None:
-        return make()
-    path = place / f"{key}.object"
-    found = _read(path)
-    if found is not None:
-        return found
-    made = make()
-    _write(path, made)
-    return made
+    """The object of this key, from disk where it may be trusted, else made and kept. A disk that refuses costs time, not the result."""
+    found = load(key)
+    if found is None:
+        found = make()
+        keep(key, found)
+    return found
 
 
-def _packed(stored: Stored) -> bytes:
-    head = json.dumps(stored.description, separators=(",", ":")).encode()
-    body = len(head).to_bytes(8, "little") + head + stored.code
-    return MAGIC + hashlib.sha256(body).digest() + body
-
-
-def _read(path: Path) -> Stored | None:
+def load(key: str) -> Stored | None:
+    """The object of this key from the shared cache or from the user's own; None where there is none that may be trusted."""
+    name = f"{key}.object"
+    shared = shared_folder()
+    if shared is not None:
+        given, _, body = _parts(read_shared(shared / name) or b"")
+        if given == digest(_label(name), body):
+            return _unpacked(body)
+    own = _own()
+    if own is None:
+        return None
+    place, secret = own
     try:
-        data = path.read_bytes()
+        data = (place / name).read_bytes()
     except OSError:
         return None
-    start = len(MAGIC) + 32
-    body = data[start:]
-    if data[: len(MAGIC)] != MAGIC or hashlib.sha256(body).digest() != data[len(MAGIC) : start]:
+    _, given, body = _parts(data)
+    if not hmac.compare_digest(given, tag(secret, _label(name), body)):
         with suppress(OSError):
-            path.unlink()
+            (place / name).unlink()
         return None
-    size = int.from_bytes(body[:8], "little")
-    return Stored(body[8 + size :], json.loads(body[8 : 8 + size]))
+    return _unpacked(body)
 
 
-def _write(path: Path, stored: Stored) -> None:
+def keep(key: str, stored: Stored) -> None:
+    """Write the object of this key into the user's own cache, where there is one."""
+    own = _own(create=True)
+    if own is None:
+        return
+    place, secret = own
+    name = f"{key}.object"
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
+        handle, temporary = tempfile.mkstemp(dir=place, suffix=".part")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(_packed(stored))
-            Path(temporary).replace(path)
+                file.write(_packed(secret, name, stored))
+            Path(temporary).replace(place / name)
         except OSError:
             with suppress(OSError):
                 Path(temporary).unlink()
-        _thin(path.parent)
+        _thin(place)
+
+
+def _own(create: bool = False) -> tuple[Path, bytes] | None:
+    """The user's cache and key; None where either cannot be trusted."""
+    place = folder()
+    if place is None or not is_own_folder(place, what=NOT_KEPT, create=create):
+        return None
+    secret = user_key()
+    return None if secret is None else (place, secret)
+
+
+def _packed(secret: bytes, name: str, stored: Stored) -> bytes:
+    head = json.dumps(stored.description, separators=(",", ":")).encode()
+    body = len(head).to_bytes(8, "little") + head + stored.code
+    return MAGIC + digest(_label(name), body) + tag(secret, _label(name), body) + body
+
+
+def _label(name: str) -> str:
+    """What digest and tag cover besides the body: a file of another format or name is not taken for this one."""
+    return MAGIC.decode() + name
+
+
+def _parts(data: bytes) -> tuple[bytes, bytes, bytes]:
+    """Digest, tag and body; all empty in a file of another kind."""
+    if not data.startswith(MAGIC):
+        return b"", b"", b""
+    first, second = len(MAGIC) + DIGEST_BYTES, len(MAGIC) + 2 * DIGEST_BYTES
+    return data[len(MAGIC) : first], data[first:second], data[second:]
+
+
+def _unpacked(body: bytes) -> Stored:
+    size = int.from_bytes(body[:8], "little")
+    return Stored(body[8 + size :], json.loads(body[8 : 8 + size]))
 
 
 def _thin(place: Path) -> None:
@@ -168,9 +197,10 @@ def remembered(key: str, make: Callable[[], T]) -> T:
 
 def is_remembered(key: str) -> bool:
     """True when something was made for this key in this process, or lies on disk."""
-    place = folder()
-    if key in _memory or place is None:
-        return key in _memory
+    if key in _memory:
+        return True
+    own = _own()
+    places = [shared_folder(), None if own is None else own[0]]
     with suppress(OSError):
-        return (place / f"{key}.object").exists()
+        return any((place / f"{key}.object").exists() for place in places if place is not None)
     return False
