@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
 from veridyn.mechanics.formula import Label, Request, formula
+from veridyn.model.load import Drive, Force
 from veridyn.model.motion import Motion
+from veridyn.model.place import Marker
 from veridyn.model.tree import Tree
 from veridyn.symbolic.cache import Stored, is_remembered, key_of, load_or_make, remembered
 from veridyn.symbolic.count import Count, count
@@ -198,7 +200,7 @@ def signature(tree: Tree) -> str:
             tuple((number[c], a) for c, a in e.on.items()) if on is None else (tree.index(on[0]), on[1], *e.on.values())
         )
         elements.append((e.kind, acts, e.signal, *([e.speed] if e.kind == "stribeck" else [])))
-    return repr((tree.base, tuple(float(x) for x in tree.gravity), bodies, elements)) + _cuts(tree)
+    return repr((tree.base, tuple(float(x) for x in tree.gravity), bodies, elements)) + _cuts(tree) + _pushes(tree)
 
 
 def _cuts(tree: Tree) -> str:
@@ -210,6 +212,26 @@ def _cuts(tree: Tree) -> str:
         for c in tree.loops
     ]
     return repr([(c.joint, c.length, *at) for c, at in zip(tree.loops, ends, strict=True)])
+
+
+def _pushes(tree: Tree) -> str:
+    """The loads of a tree without their names and values, nothing where there are none."""
+    if not tree.loads:
+        return ""
+    place = {b.name: k for k, b in enumerate(tree.bodies)}
+
+    def at(on: object) -> object:
+        return (place.get(on.body, -1), on.at) if isinstance(on, Marker) else place.get(str(on), -1)
+
+    found: list[object] = []
+    for load in tree.loads:
+        if isinstance(load, Drive):
+            found.append(("drive", tree.coordinates.index(load.coordinate)))
+        elif isinstance(load, Force):
+            found.append(("force", at(load.at)))
+        else:
+            found.append(("torque", at(load.body), at(load.against)))
+    return repr(found)
 
 
 def sample_arrays(tree: Tree, motion: Motion, names: Sequence[str]) -> list[Array]:

@@ -54,6 +54,17 @@ def components(load: Load) -> int:
     return 1 if isinstance(load, Drive) else len(numbers(load.value))
 
 
+def channels(load: Load) -> tuple[str, ...]:
+    """The names of a load's components: its own where it has one, NAME.x and so on where it has several."""
+    count = components(load)
+    return (load.name,) if count == 1 else tuple(f"{load.name}.{axis}" for axis in "xyz"[:count])
+
+
+def values_of(load: Load) -> tuple[float, ...]:
+    """The values of its components as the model has them."""
+    return (load.value,) if isinstance(load, Drive) else numbers(load.value)
+
+
 def moved_load(load: Load, homes: Mapping[str, Home]) -> Load:
     """The same load on a tree whose bodies have other frames: `homes` gives body → its new body and its old frame there."""
     if isinstance(load, Drive):

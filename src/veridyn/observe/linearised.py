@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.observe.mechanism import MechanismSystem
+from veridyn.observe.machine import MachineSystem
 
 Array = NDArray[np.float64]
 
@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 class Linearised:
     """`system` about the state `at`, as a :class:`~veridyn.observe.system.System`."""
 
-    system: MechanismSystem
+    system: MachineSystem
     at: Array
 
     @property

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
 from veridyn.errors import DataError, Fault, Faults, SimulationError
-from veridyn.observe.mechanism import MechanismSystem
+from veridyn.observe.machine import MachineSystem
 from veridyn.observe.system import System
 
 Array = NDArray[np.float64]
@@ -158,7 +158,7 @@ def _checked(
 
 def _along(system: System, t: Array, x: Array, u: Array) -> Iterator[tuple[int, Array, Array]]:
     changing = (
-        system if isinstance(system, MechanismSystem) else None
+        system if isinstance(system, MachineSystem) else None
     )  # its sets of coordinates take over from each other
     Phi = np.eye(len(system.states)) if changing is None else changing.between(changing.named(x[0]), x[0])
     for k in range(len(t)):

@@ -10,13 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, did_you_mean
-from veridyn.mechanics.measurement import readout
-from veridyn.mechanics.natural.dynamics import natural_energy
-from veridyn.mechanics.natural.redundant import Reduced
 from veridyn.model.sensor import Sensor
 from veridyn.observe.consistency import Consistency, innovation_whiteness, nees, nis
 from veridyn.observe.health import Episode, episodes
-from veridyn.observe.mechanism import MechanismSystem
+from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observability import ExtraSensor, Observability, observability
 from veridyn.observe.result import Estimates
 from veridyn.observe.smoother import Smoothed
@@ -34,7 +31,7 @@ class Observation:
     """The `track` of states, the `estimates` of the filter behind it (the same, but for a smoother), and what they were made with."""
 
     filter: str
-    system: MechanismSystem
+    system: MachineSystem
     estimates: Estimates
     track: Estimates | Smoothed
     inputs: Array
@@ -50,14 +47,13 @@ class Observation:
 
     @property
     def q(self) -> Array:
-        """All coordinates (N, n)."""
-        return self.track.x[:, : self.system.model.system.n]
+        """All coordinates (N, n); of a free base position and quaternion first."""
+        return self.system.split(self.track.x)[0]
 
     @property
     def qd(self) -> Array:
         """Their rates (N, n)."""
-        n = self.system.model.system.n
-        return self.track.x[:, n : 2 * n]
+        return self.system.split(self.track.x)[1]
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -66,10 +62,12 @@ class Observation:
     @cached_property
     def units(self) -> tuple[str, ...]:
         """Of the states."""
-        model, mechanism, table = self.system.model, self.system.model.system.mechanism, self.system.table
-        sizes = tuple(mechanism.unit_of(name) for name in model.names)
-        forces = tuple(mechanism.force_unit(name) for name in model.unknown)
-        return (*sizes, *(f"{u}/s" for u in sizes), *forces, *(table.units[j] for j in self.system.drifting))
+        system = self.system
+        sizes = tuple(system.unit_of(name) for name in system.model.names)
+        forces = tuple(system.force_unit(name) for name in system.model.unknown)
+        parameters = tuple(system.parameter_unit(name) for name in system.varying)
+        biases = tuple(system.table.units[j] for j in system.drifting)
+        return (*sizes, *(f"{u}/s" for u in sizes), *forces, *parameters, *biases)
 
     @cached_property
     def reduced(self) -> Array:
@@ -79,7 +77,7 @@ class Observation:
     @property
     def sigma(self) -> Array:
         """Standard deviations (N, states)."""
-        if not self.track.x[:, -1].any():
+        if self.system.reports_changes and not self.track.x[:, -1].any():
             return self.track.sigma
         reported = [self.system.reported(x, P).diagonal() for x, P in zip(self.track.x, self.track.P, strict=True)]
         return np.sqrt(np.array(reported))
@@ -106,19 +104,12 @@ class Observation:
 
     def constraint_errors(self) -> Array:
         """The largest |Φ|, |Φ_q q̇| and |Φ_q q̈ + Φ̇_q q̇| at each instant, (N, 3), of all constraints: of those left out as redundant too."""
-        machine = self.system.model.system
-        c = (machine.whole if isinstance(machine, Reduced) else machine).constraints
-        rows = []
-        for q, qd, qdd in zip(self.q, self.qd, self.qdd, strict=True):
-            phi, J = c.evaluate(q)
-            rows.append([np.abs(x).max(initial=0.0) for x in (phi, J @ qd, J @ qdd + c.jacobian_rate(q, qd) @ qd)])
-        return np.array(rows)
+        every = zip(self.q, self.qd, self.qdd, strict=True)
+        return np.array([self.system.constraint_errors(*one) for one in every])
 
     def energy(self) -> Array:
         """Kinetic, gravity's and elastic energy (J) of the estimate, (N, 3)."""
-        system = self.system.model.system
-        found = [natural_energy(system, q, qd) for q, qd in zip(self.q, self.qd, strict=True)]
-        return np.array([[e.kinetic, e.gravity, e.elastic] for e in found])
+        return self.system.energies(self.q, self.qd)
 
     def episodes(self, least: int = 3) -> tuple[Episode, ...]:
         """What became of the sensors."""
@@ -129,7 +120,12 @@ class Observation:
 
     def nees(self, q: ArrayLike, qd: ArrayLike, skip: int = 0) -> Consistency:
         """Of the independent coordinates and their rates, against the true coordinates and rates (N, n)."""
-        true = np.hstack([q, qd, np.zeros((len(self), self.track.x.shape[1] - 2 * np.shape(q)[1]))])
+        shapes = ((len(self), self.system.nq), (len(self), self.system.nv))
+        if (np.shape(q), np.shape(qd)) != shapes:
+            raise DataError(
+                Fault("the true motion has another shape.", "nees", f"{shapes}", f"{(np.shape(q), np.shape(qd))}")
+            )
+        true = np.hstack([q, qd, np.zeros((len(self), self.track.x.shape[1] - sum(s[1] for s in shapes)))])
         f = self.system.f
         return nees(self.track, true, skip=skip, states=self.states[: 2 * f], subtract=self.system.subtract)
 
@@ -152,14 +148,13 @@ class Observation:
         return observability(self.system, self.t[part], self.track.x[part], sizes, self.inputs[part], further)
 
     def _extra(self, sensor: Sensor) -> list[ExtraSensor]:
-        table = readout(self.system.model.system, [sensor])
-        none = np.zeros((1, len(self.system.model.system.constraints.names)))
+        table = self.system.readout([sensor])
 
         def slope(x: Array, inputs: Array, j: int) -> Array:
             q, qd, _, _ = self.system.split(x)
             at = self.system.instant(x, inputs)
             by_q, by_qd, by_qdd = (d[j : j + 1] for d in table.derivatives(q, qd, at.qdd))
-            return self.system.chained(at, by_q, by_qd, by_qdd, none)
+            return self.system.chained(at, by_q, by_qd, by_qdd, np.zeros((1, len(at.multipliers))))
 
         return [
             ExtraSensor(name, lambda x, inputs, j=j: slope(x, inputs, j), float(np.sqrt(sensor.variance)))
@@ -168,10 +163,7 @@ class Observation:
 
     def summary(self) -> str:
         """States at the end, what became of the sensors, and the verdict on the innovations."""
-        lines = [
-            f"{self.filter} on {self.system.model.system.mechanism.name}: {len(self)} samples, "
-            f"{self.t[0]:.6g} s to {self.t[-1]:.6g} s"
-        ]
+        lines = [f"{self.filter} on {self.system.name}: {len(self)} samples, {self.t[0]:.6g} s to {self.t[-1]:.6g} s"]
         for name, value, sigma in zip(self.states, self.reduced[-1], self.sigma[-1]):
             lines.append(f"  {name:<24}{value:14.6g} ± {sigma:.3g}")
         if self.estimates.dof.sum():

@@ -25,15 +25,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
-from veridyn.mechanics.natural.system import NaturalSystem
+from veridyn.mechanics.measurement import readout
+from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.natural import Mechanism
+from veridyn.model.sensor import Sensor
+from veridyn.model.tree import Tree
 from veridyn.observe.ekf import EKF
 from veridyn.observe.filter import Filter, Late
 from veridyn.observe.health import Repeats, Silence
 from veridyn.observe.linearised import Linearised
+from veridyn.observe.machine import ErrorModel, MachineSystem
 from veridyn.observe.measurements import MISSING, SAME, STATUSES, USED, Measurements, Status, frozen
-from veridyn.observe.mechanism import ErrorModel, MechanismSystem
+from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.mechanism_setup import mechanism_system
 from veridyn.observe.observation import Observation
 from veridyn.observe.result import Belief
@@ -42,13 +46,15 @@ from veridyn.observe.smoother import smooth
 from veridyn.observe.stepping import warn_of_long_steps
 from veridyn.observe.stream import Stream
 from veridyn.observe.system import System
+from veridyn.observe.tree_setup import inputs_in, tree_system
 from veridyn.observe.tuning import Tuning, tune
 from veridyn.observe.ukf import UKF
 from veridyn.observe.unsure import Unsure
-from veridyn.observe.virtual import Quantity, Virtual
+from veridyn.observe.virtual import Virtual, quantity_of
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
+Observable = Tree | Mechanism | NaturalSystem
 KINDS: Mapping[str, tuple[type[Filter], ErrorModel, bool]] = {  # filter, error model, whether forces are estimated
     "linear": (EKF, "exact", True),
     "error_ekf": (EKF, "integrator", False),
@@ -70,12 +76,14 @@ class Settings:
     rates: Mapping[str, float] | None = None
     independents: tuple[str, ...] = ()
     unknown: tuple[str, ...] | None = None
-    inputs: tuple[str, ...] = ()
+    inputs: tuple[str, ...] | None = None
     gate: float | None = None
     late: Late = "use"
     horizon: float = np.inf
     frozen_after: int | None = None
     step: float = 0.01
+    parameters: tuple[str, ...] = ()
+    sensors: tuple[Sensor, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.filter not in KINDS:
@@ -91,29 +99,42 @@ class Settings:
     def method(self) -> Filter:
         return KINDS[self.filter][0](gate=self.gate, late=self.late, horizon=self.horizon)
 
-    def system(self, machine: Mechanism | NaturalSystem, unsure: Unsure) -> tuple[MechanismSystem, Array, Array]:
+    def system(self, machine: Observable, unsure: Unsure) -> tuple[MachineSystem, Array, Array]:
         _, error_model, forces = KINDS[self.filter]
-        return mechanism_system(
-            machine,
-            unsure,
-            error_model=error_model,
-            unknown=self.unknown if forces else (),
-            independents=self.independents,
-            inputs=self.inputs,
-            start=self.start,
-            rates=self.rates,
-            step=self.step,
-        )
+        common: dict[str, Any] = {
+            "error_model": error_model,
+            "unknown": self.unknown if forces else (),
+            "independents": self.independents,
+            "inputs": self.inputs or (),
+            "start": self.start,
+            "rates": self.rates,
+            "step": self.step,
+        }
+        if isinstance(machine, Tree):
+            return tree_system(machine, unsure, parameters=self.parameters, sensors=self.sensors, **common)
+        if self.parameters:
+            raise ModelError(
+                Fault(
+                    "parameters are estimated with the state on trees only.",
+                    "observe",
+                    found=", ".join(self.parameters),
+                    hint="Describe the machine as a tree with joints; springs and masses of mechanisms are fixed.",
+                )
+            )
+        natural = machine if isinstance(machine, NaturalSystem) else system_of(machine)
+        table = None if self.sensors is None else readout(natural, self.sensors)
+        return mechanism_system(natural, unsure, sensors=table, **common)
 
-    def seen(self, system: MechanismSystem, q: Array) -> System:
-        """The mechanism as the filter takes it: itself, or its tangent at rest in the pose it starts from."""
+    def seen(self, system: MachineSystem, q: Array) -> System:
+        """The machine as the filter takes it: itself, or its tangent at rest in the pose it starts from."""
         if self.filter != "linear":
             return system
-        return Linearised(replace(system, one_set=True), system.belief(q, np.zeros_like(q)).x)
+        alone = replace(system, one_set=True) if isinstance(system, MechanismSystem) else system
+        return Linearised(alone, system.belief(q, np.zeros(system.nv)).x)
 
 
 def observe(
-    machine: Mechanism | NaturalSystem,
+    machine: Observable,
     log: Experiment | Measurements,
     filter: str = "error_ekf",
     *,
@@ -122,22 +143,47 @@ def observe(
     rates: Mapping[str, float] | None = None,
     independents: Sequence[str] = (),
     unknown: Sequence[str] | None = None,
-    inputs: Sequence[str] = (),
+    inputs: Sequence[str] | None = None,
     gate: float | None = None,
     late: Late = "use",
     horizon: float = np.inf,
     frozen_after: int | None = None,
     step: float = 0.01,
+    parameters: Sequence[str] = (),
+    sensors: Sequence[Sensor] | None = None,
     progress: Progress = silent,
 ) -> Observation:
-    """Estimate the states of a mechanism from a log of its sensors.
+    """Estimate the states of a machine from a log of its sensors.
 
-    `unsure` says how far the model is trusted; without it the density of the unknown forces (or of white acceleration) is the one under
-    which the first thousand samples of the log are most likely. `start`, `rates`: where the model starts, by coordinate. `unknown`: the
-    forces that are estimated, by independent coordinate or load; by default one on each independent coordinate. `inputs`: loads whose
-    values are channels of the log. `gate`: the probability that an honest reading passes. `frozen_after`: so many repeats of one number
-    mean that a sensor hangs. `step`: the longest of the integration (s). `late`, `horizon`: see :class:`~veridyn.observe.filter.Filter`;
-    a smoother with late="rewind" smooths what such a filter knows in the end.
+    Parameters
+    ----------
+    machine
+        A tree, open or closed, on a fixed base or a free one, or a mechanism in natural coordinates, with its sensors.
+    log
+        Channels by the names of the sensors' outputs and of the inputs, in the sensors' units.
+    filter
+        One of the table above.
+    unsure
+        The process noise: how far the model is trusted. Without it the density of the unknown forces (or of white acceleration) is the
+        one under which the first thousand samples of the log are most likely.
+    start, rates
+        Where the model starts, and how fast, by coordinate.
+    unknown
+        The forces that are estimated, by independent coordinate or load; by default one on each independent coordinate.
+    inputs
+        Loads whose values are channels of the log; by default, for a tree, all that the log has.
+    gate
+        The probability that a good reading passes, such as 0.999.
+    late, horizon
+        See :class:`~veridyn.observe.filter.Filter`; a smoother with late="rewind" smooths what such a filter knows in the end.
+    frozen_after
+        So many repeats of one number mean that a sensor hangs.
+    step
+        The longest step of the integration (s).
+    parameters
+        Parameters of a tree that are estimated with the state; `unsure` gives their walk and their deviation at the start.
+    sensors
+        Sensors instead of the machine's own.
     """
     settings = Settings(
         filter,
@@ -146,29 +192,35 @@ def observe(
         rates,
         tuple(independents),
         None if unknown is None else tuple(unknown),
-        tuple(inputs),
+        None if inputs is None else tuple(inputs),
         gate,
         late,
         horizon,
         frozen_after,
         step,
+        tuple(parameters),
+        None if sensors is None else tuple(sensors),
     )
     return observe_with(settings, machine, log, progress)
 
 
 def observe_with(
-    settings: Settings, machine: Mechanism | NaturalSystem, log: Experiment | Measurements, progress: Progress = silent
+    settings: Settings, machine: Observable, log: Experiment | Measurements, progress: Progress = silent
 ) -> Observation:
     """:func:`observe` with its settings in one object."""
+    _refuse_other(machine, log)
     tuning: Tuning | None = None
     unsure = settings.unsure
+    if settings.inputs is None and isinstance(machine, Tree) and isinstance(log, Experiment):
+        settings = replace(settings, inputs=inputs_in(machine, log.names))
     system, q, qd = settings.system(machine, unsure or Unsure())
     readings = log if isinstance(log, Measurements) else measurements_of(system, log)
     if settings.frozen_after is not None:
         readings = readings.flagged(frozen(readings.values, settings.frozen_after), Status.FROZEN)
     if unsure is None:
-        unsure, tuning = tuned(settings, system.model.system, [readings], progress)
-        system, q, qd = settings.system(system.model.system, unsure)
+        machine = ready(system)
+        unsure, tuning = tuned(settings, machine, [readings], progress)
+        system, q, qd = settings.system(machine, unsure)
     method = settings.method()
     if settings.filter == "smoother":  # it goes back along one chain of steps
         readings = in_order(method, readings.select(system.outputs))
@@ -186,7 +238,7 @@ def smoothed(found: Observation) -> Observation:
 
 def tuned(
     settings: Settings,
-    machine: Mechanism | NaturalSystem,
+    machine: Observable,
     logs: Sequence[Measurements],
     progress: Progress = silent,
     samples: int = TUNED_ON,
@@ -205,11 +257,11 @@ def tuned(
         theta = values["density"]
         if not forces:
             return replace(base, acceleration=theta)
-        push = np.abs(at.qdd_x[system.model.z][:, 2 * f :]).max(axis=0)
+        push = np.abs(system.accelerated(at, 0)[:, 2 * f : 2 * f + len(forces)]).max(axis=0)
         return replace(base, force={n: theta / max(float(p), 1e-12) ** 2 for n, p in zip(forces, push)})
 
     def build(values: Mapping[str, float]) -> System:
-        return settings.seen(settings.system(system.model.system, described(values))[0], q)
+        return settings.seen(settings.system(ready(system), described(values))[0], q)
 
     parts = [(_first(log, samples), system.belief(q, qd)) for log in logs]
     found = tune(settings.method(), build, {"density": 1.0}, parts, decades=5.0, progress=progress)
@@ -223,7 +275,24 @@ def _first(log: Measurements, count: int) -> Measurements:
     return Measurements(log.t[:count], log.values[:count], log.names, log.flags[:count], log.inputs[:count], arrival)
 
 
-def measurements_of(system: MechanismSystem, log: Experiment) -> Measurements:
+def ready(system: MachineSystem) -> Observable:
+    """The machine of a system, prepared as far as it can be: redundant constraints have been reported once."""
+    return system.model.system if isinstance(system, MechanismSystem) else system.model.tree
+
+
+def _refuse_other(machine: object, log: object) -> None:
+    """Refuse what is no machine, or no log, by name."""
+    if not isinstance(machine, Tree | Mechanism | NaturalSystem):
+        raise ModelError(
+            Fault("this is no machine that can be observed.", "observe", "a machine", type(machine).__name__)
+        )
+    if not isinstance(log, Experiment | Measurements):
+        raise DataError(
+            Fault("this is no log.", "observe", "an Experiment, as load_log returns it", type(log).__name__)
+        )
+
+
+def measurements_of(system: MachineSystem, log: Experiment) -> Measurements:
     """The channels of the system's sensors on the union of their clocks, each at the time it speaks of.
 
     An input acts from its own stamp to its next one: where it changes between readings there is a row without any.
@@ -281,9 +350,7 @@ class Observer:
     not for two threads at once. Sensors with a delay make it go back in time by itself.
     """
 
-    def __init__(
-        self, machine: Mechanism | NaturalSystem, filter: str = "ekf", *, unsure: Unsure, **settings: Any
-    ) -> None:
+    def __init__(self, machine: Observable, filter: str = "ekf", *, unsure: Unsure, **settings: Any) -> None:
         chosen = Settings(filter, unsure, **settings)
         if chosen.filter == "smoother":
             raise ModelError(Fault("a smoother needs the whole log.", "observer", "another filter"))
@@ -345,7 +412,7 @@ class Observer:
     def virtual(self, wanted: Virtual) -> tuple[Array, Array]:
         """The value (k,) of a virtual sensor now, and its standard deviation."""
         belief = self._stream.belief
-        y, G = Quantity(self.system, wanted).at(belief.x, self.system.instant(belief.x, self._inputs), self._inputs)
+        y, G = quantity_of(self.system, wanted).at(belief.x, self.system.instant(belief.x, self._inputs), self._inputs)
         return y, np.sqrt(np.maximum(((G @ belief.P) * G).sum(axis=1), 0.0))
 
     def _said(self, t: float, status: Mapping[str, Status], silent: list[bool]) -> tuple[str, ...]:

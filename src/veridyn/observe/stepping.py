@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataWarning, Fault, warn
-from veridyn.observe.mechanism import MechanismSystem
+from veridyn.observe.machine import MachineSystem
 from veridyn.observe.result import Estimates
 
 Array = NDArray[np.float64]
@@ -37,11 +37,11 @@ class StepBias:
         return float(np.floor(wanted / digit) * digit)
 
 
-def step_bias(system: MechanismSystem, estimates: Estimates, inputs: Array) -> StepBias:
+def step_bias(system: MachineSystem, estimates: Estimates, inputs: Array) -> StepBias:
     """The bias over the stretch of a run, one chain of steps, where the coordinates move fastest."""
     estimates.chained("the error of its steps")
-    n, e = system.model.system.n, estimates
-    speed = (np.abs(e.x[:, n : 2 * n]) / system.charts.sizes).max(axis=1)
+    e = estimates
+    speed = (np.abs(system.split(e.x)[1]) / system.coordinate_sizes).max(axis=1)
     count = min(LOOKED_AT, len(e) - 1)
     first = 1 + int(np.clip(np.argmax(speed) - count // 2, 0, len(e) - 1 - count))
     bias, worst, when = np.zeros(len(e.states)), 0.0, float(e.t[0])
@@ -62,7 +62,7 @@ def step_bias(system: MechanismSystem, estimates: Estimates, inputs: Array) -> S
     return StepBias(worst, when, used)
 
 
-def warn_of_long_steps(system: MechanismSystem, estimates: Estimates, inputs: Array) -> None:
+def warn_of_long_steps(system: MachineSystem, estimates: Estimates, inputs: Array) -> None:
     """Say so where the step biases the estimates by more than `TOLERATED` deviations."""
     found = step_bias(system, estimates, inputs)
     if found.deviations > TOLERATED:
@@ -70,7 +70,7 @@ def warn_of_long_steps(system: MechanismSystem, estimates: Estimates, inputs: Ar
             DataWarning,
             Fault(
                 "the step of the integration is too long for this motion: it biases the estimates.",
-                where=f"{system.model.system.mechanism.name} near {found.t:.4g} s",
+                where=f"{system.name} near {found.t:.4g} s",
                 expected=f"a bias below {TOLERATED:g} of their deviations",
                 found=f"{found.deviations:.2g}, at a step of {found.step:.3g} s",
                 hint=f"Try step={found.better:g}.",

@@ -26,8 +26,11 @@ from veridyn.model.joint import GROUND
 from veridyn.model.natural import AXES, Angle
 from veridyn.model.place import Marker, PointRef
 from veridyn.model.sensor import KINDS, Sensor
+from veridyn.observe.machine import MachineSystem
 from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.result import Track
+from veridyn.observe.tree import TreeSystem
+from veridyn.observe.tree_virtual import TreeQuantity
 
 Array = NDArray[np.float64]
 Kind = Literal[
@@ -69,9 +72,9 @@ class Reading:
         return self.values - deviations * self.sigma, self.values + deviations * self.sigma
 
 
-def virtual(system: MechanismSystem, track: Track, wanted: Sequence[Virtual], inputs: Array) -> dict[str, Reading]:
+def virtual(system: MachineSystem, track: Track, wanted: Sequence[Virtual], inputs: Array) -> dict[str, Reading]:
     """Each of the quantities along a track; `inputs` (N, p) are those of the measurements."""
-    quantities = {w.name: Quantity(system, w) for w in wanted}
+    quantities = {w.name: quantity_of(system, w) for w in wanted}
     values: dict[str, list[Array]] = {name: [] for name in quantities}
     sigmas: dict[str, list[Array]] = {name: [] for name in quantities}
     for x, P, u in zip(track.x, track.P, inputs, strict=True):
@@ -84,6 +87,14 @@ def virtual(system: MechanismSystem, track: Track, wanted: Sequence[Virtual], in
         name: Reading(name, q.components, q.units, track.t, np.array(values[name]), np.array(sigmas[name]))
         for name, q in quantities.items()
     }
+
+
+def quantity_of(system: MachineSystem, wanted: Virtual) -> Quantity | TreeQuantity:
+    """A virtual sensor on a machine of any formulation, made ready."""
+    if isinstance(system, TreeSystem):
+        return TreeQuantity(system, wanted.name, wanted.kind, wanted.on)  # pyright: ignore[reportArgumentType]
+    assert isinstance(system, MechanismSystem)  # there is no third formulation
+    return Quantity(system, wanted)
 
 
 class Quantity:

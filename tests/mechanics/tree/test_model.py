@@ -247,7 +247,7 @@ def test_the_attitude_of_a_free_base_survives_full_turns() -> None:
     [
         ({"unknown": ("elbow",)}, "'elbow' is no coordinate"),
         ({"unknown": ("upper", "upper")}, "named twice"),
-        ({"varying": ("fw",)}, "there is no parameter 'fw'"),
+        ({"varying": ("fw",)}, "there is no parameter 'fw', nor a load"),
         ({"independents": ("upper",)}, "every coordinate of a machine without loops is independent"),
     ],
 )

@@ -14,6 +14,7 @@ from veridyn.mechanics.samples import loaded_bodies
 from veridyn.mechanics.tree import step_kernel as k
 from veridyn.mechanics.tree.record import Record, connect, record_of
 from veridyn.model.elements import WRENCH_ROWS
+from veridyn.model.load import channels
 from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
@@ -22,7 +23,7 @@ FIRST_LABELS = {"motion": "M", "tangent": "BY_X", "closing": "J_CLOSING"}
 
 @dataclass(frozen=True, eq=False)
 class TreeKernels:
-    """The record of a tree; `outside` names what kernels read besides the state: wrench.B.fx … and signal.S."""
+    """The record of a tree; `outside` names what kernels read besides the state: wrench.B.fx …, signal.S, and components of loads."""
 
     record: Record
     outside: tuple[str, ...]
@@ -54,7 +55,9 @@ def kernels_of(
     signals = tuple(dict.fromkeys(e.signal for e in tree.elements if e.kind == "drive_gain"))
     outside = tuple(f"wrench.{tree.bodies[j].name}.{row}" for j in bodies for row in WRENCH_ROWS)
     outside += tuple(f"signal.{s}" for s in signals)
-    columns = tuple(tree.parameters.index(name) for name in varying)
+    loads = tuple(name for load in tree.loads for name in channels(load))
+    columns = tuple(-1 - loads.index(name) if name in loads else tree.parameters.index(name) for name in varying)
+    outside += loads
     speed = friction_speed if _is_dry(tree) else 0.0
     requests = [
         Request("motion", rows, (), bodies, speed),
@@ -97,7 +100,10 @@ def kernels_of(
         kernels.part(section)[0] = values[own]
         at = int(record.I[slots])
         for j, c in enumerate(columns):
-            record.I[at + j] = starts[section] + own.index(c) if c in own else -1
+            if c < 0:
+                record.I[at + j] = starts["OUTSIDE"] + len(outside) - len(loads) - 1 - c
+            else:
+                record.I[at + j] = starts[section] + own.index(c) if c in own else -1
     kernels.part("B")[:] = B
     kernels.part("UNIT")[0] = units(tree)
     R = kernels.part("R")
@@ -125,6 +131,8 @@ class _Places:
         if name.startswith("s."):
             return s["OUTSIDE"] + 6 * len(self.bodies) + self.signals.index(name[2:])
         kind, _, rest = name.partition(".")
+        if kind == "c":
+            return s["OUTSIDE"] + 6 * len(self.bodies) + len(self.signals) + int(rest)
         if kind in ("f", "m"):
             body, _, axis = rest.partition(".")
             return s["OUTSIDE"] + 6 * self.bodies.index(int(body)) + int(axis) + (3 if kind == "m" else 0)

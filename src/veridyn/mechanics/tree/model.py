@@ -21,7 +21,7 @@ from veridyn.mechanics.natural.minimal import Instant
 from veridyn.mechanics.samples import complete_values
 from veridyn.mechanics.tree.kernels import TreeKernels, kernels_of
 from veridyn.mechanics.tree.step_kernel import DONE, ITERATIONS, UNSETTLED, tree_trapezoid
-from veridyn.model.elements import WRENCH_ROWS
+from veridyn.model.load import Drive, Torque, channels, values_of
 from veridyn.model.tree import Tree
 from veridyn.spatial.rotations import angles_of, matrix_of, rotation_vector
 
@@ -35,8 +35,8 @@ FRICTION_SPEED = 1e-2  # rad/s and m/s below which dry friction is rounded off: 
 class TreeModel:
     """A tree over the independent coordinates `names`; made by :func:`tree_model`.
 
-    `unknown` names k forces whose values come with the state, "force" on a coordinate or an input of :attr:`inputs`; `varying` names
-    parameters that do so too, behind them. Not for two threads at once: it holds the buffers of its kernels.
+    `unknown` names k forces whose values come with the state, on coordinates; `varying` names components of loads and parameters that do
+    so too, behind them. Not for two threads at once: it holds the buffers of its kernels.
     """
 
     tree: Tree
@@ -98,6 +98,19 @@ class TreeModel:
             return "N" if BASE_NAMES.index(name) < 3 else "N*m"
         return "N" if self.unit_of(name) == "m" else "N*m"
 
+    def varying_unit(self, name: str) -> str:
+        """The unit of a load or parameter that varies."""
+        for load in self.tree.loads:
+            if name in channels(load):
+                return (
+                    self.force_unit(load.coordinate)
+                    if isinstance(load, Drive)
+                    else "N*m"
+                    if isinstance(load, Torque)
+                    else "N"
+                )
+        return self.tree.parameters.units[self.tree.parameters.index(name)]
+
     @cached_property
     def sizes(self) -> Array:
         """Typical sizes (nv,) of the velocities' coordinates: 1 rad, and the machine's reach for lengths."""
@@ -112,13 +125,13 @@ class TreeModel:
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """What may act from outside and be given with the measurements: force.C of a coordinate, wrench.B.fx … mz, signal.S."""
+        """What may act from outside and be given with the measurements: force.C of a coordinate, wrench.B.fx … mz, signal.S, loads."""
         forces = tuple(f"force.{c}" for c in self.tree.coordinates)
         return (*forces, *self.kernels.outside)
 
     def loads(self, given: Mapping[str, ArrayLike] | None = None) -> tuple[Array, Array]:
-        """Generalised forces (nv,) and outside values of the inputs that act; inputs that are not given are zero."""
-        extra, outside = np.zeros(self.nv), np.zeros(len(self.kernels.outside))
+        """Generalised forces (nv,) and outside values of the inputs that act; not given, a load is as in the model, others are zero."""
+        extra, outside = np.zeros(self.nv), self._still.copy()
         first = self.nv - self.tree.n
         for name, value in (given or {}).items():
             if name not in self.inputs:
@@ -129,6 +142,12 @@ class TreeModel:
             else:
                 extra[first + self.tree.coordinates.index(name.removeprefix("force."))] += number
         return extra, outside
+
+    @cached_property
+    def _still(self) -> Array:
+        """Outside values where nothing is given."""
+        own = [value for load in self.tree.loads for value in values_of(load)]
+        return np.concatenate([np.zeros(len(self.kernels.outside) - len(own)), own])
 
     def instant(self, x: Array, v: Array, u: Array, loads: tuple[Array, Array], derivative: bool = True) -> Instant:
         """Accelerations, multipliers and all derivatives at a state; arrays of many states (N, …) make an instant of arrays (N, …)."""
@@ -255,11 +274,12 @@ class TreeModel:
         at = self.instant(x, v, np.concatenate([np.zeros(len(self.unknown)), self.start_values]), self.loads(), False)
         return at.q, at.qd
 
-    @property
+    @cached_property
     def start_values(self) -> Array:
-        """Values of the parameters that vary, as the tree has them."""
+        """Values of the loads and parameters that vary, as the tree has them."""
+        loads = {n: v for load in self.tree.loads for n, v in zip(channels(load), values_of(load), strict=True)}
         p = self.tree.parameters
-        return self.values[[p.index(name) for name in self.varying]] if self.varying else np.zeros(0)
+        return np.array([loads[n] if n in loads else self.values[p.index(n)] for n in self.varying], dtype=np.float64)
 
 
 def tree_model(
@@ -302,10 +322,11 @@ def tree_model(
         else:
             columns.append(np.eye(first + tree.n)[order.index(name)])
     vary = tuple(varying)
+    loads = [name for load in tree.loads for name in channels(load)]
     for name in vary:
-        if name not in tree.parameters.names:
-            hint = did_you_mean(name, tree.parameters.names)
-            faults.add(f"there is no parameter '{name}'.", where=tree.name, hint=hint)
+        if name not in tree.parameters.names and name not in loads:
+            hint = did_you_mean(name, [*tree.parameters.names, *loads])
+            faults.add(f"there is no parameter '{name}', nor a load.", where=tree.name, hint=hint)
     faults.raise_if_any(ModelError)
     B = np.array(columns).reshape(-1, first + tree.n).T.copy()
     made = kernels_of(
@@ -332,11 +353,6 @@ def _refuse_partial(tree: Tree, asked: tuple[str, ...]) -> None:
                 found=", ".join(asked),
             )
         )
-
-
-def wrench_channels(body: str) -> tuple[str, ...]:
-    """The inputs of a wrench on a body."""
-    return tuple(f"wrench.{body}.{row}" for row in WRENCH_ROWS)
 
 
 def _quaternion(roll: float, pitch: float, yaw: float) -> Array:

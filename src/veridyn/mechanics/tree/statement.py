@@ -7,7 +7,8 @@ and its quaternion e (w, x, y, z), v = (V, ω, q̇) and a = (V̇, ω̇, q̈) wit
 in the ground's axes, moments in the base's own, then one for each coordinate, so that M is symmetric. Derivatives with respect to x are
 along its tangent (dp, dθ, dq), where the attitude R becomes R exp(dθ).
 
-The recursion is that of :mod:`veridyn.mechanics.newton_euler`, run on symbols; λ are the forces of cut joints.
+The recursion is that of :mod:`veridyn.mechanics.newton_euler`, run on symbols; λ are the forces of cut joints. Loads of the tree act with
+the values of the inputs c.k, component after component.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from typing import TYPE_CHECKING
 
 from veridyn.mechanics.columns import columns
 from veridyn.mechanics.forces import all_rows, needs_velocity
+from veridyn.mechanics.loading import load_rows
 from veridyn.mechanics.loops.equations import Equation
 from veridyn.mechanics.loops.equations import equations as loop_equations
 from veridyn.mechanics.mass import equations_of_motion
-from veridyn.mechanics.newton_euler import State, outward
+from veridyn.mechanics.newton_euler import State, frames_in_root, outward
 from veridyn.mechanics.samples import minus_gravity
+from veridyn.model.load import components
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import add, is_zero, mul, sub
-from veridyn.spatial.linalg import ZERO, Mat, Vec, rotate, rotate_back
+from veridyn.spatial.linalg import IDENTITY, ZERO, Vec, rotate, rotate_back, rotation_matrix
 from veridyn.symbolic.derivative import along
 from veridyn.symbolic.expression import Graph, Number
 
@@ -46,6 +49,9 @@ def motion(s: Symbols, request: Request) -> dict[Label, Number]:
     )
     M = body.turned_matrix(entries, len(tree.rows))
     load = body.turned_rows([mul(-1.0, b) for b in bias])
+    for k, rows in enumerate(_loads(s, body)):
+        for r, value in enumerate(rows):
+            load[r] = add(load[r], mul(s.graph.input(f"c.{k}"), value))
     if body.free:  # the recursion's accelerations are those relative to free fall
         for r in range(len(load)):
             for k in range(3):
@@ -70,8 +76,9 @@ def closing(s: Symbols, request: Request) -> dict[Label, Number]:
 def tangent(s: Symbols, request: Request) -> dict[Label, Number]:
     """Derivatives of M a + h + Φ_qᵀ λ and of Φ_q q̈ + b at given a and λ, with respect to x and v.
 
-    (0, row, k) and (1, row, k) of the first, (2, i, k) and (3, i, k) of the second; Φ̇_q as (4, i, coordinate); as (5, row, j) the columns
-    `request.columns` of the regressor, the derivatives with respect to parameters.
+    (0, row, k) and (1, row, k) of the first, (2, i, k) and (3, i, k) of the second; Φ̇_q as (4, i, coordinate); as (5, row, j) the
+    derivatives with respect to `request.columns`: numbers of parameters, whose columns are those of the regressor, or −1 − k for
+    component k of the loads.
     """
     tree, graph, body = s.tree, s.graph, _Base.of(s)
     q, qd, qdd = (_coordinates(s, symbol) for symbol in ("q", "qd", "qdd"))
@@ -83,6 +90,10 @@ def tangent(s: Symbols, request: Request) -> dict[Label, Number]:
     o = outward(tree, state, graph, needs_velocity(tree))
     rows = all_rows(tree, state, o, s.inertias(), s.gains(), s.acting(request.bodies), s.signals(), graph)
     residual = body.turned_rows(rows)
+    pushes = _loads(s, body)
+    for k, push in enumerate(pushes):
+        for r, value in enumerate(push):
+            residual[r] = sub(residual[r], mul(graph.input(f"c.{k}"), value))
     closed: list[Number] = []
     slopes: list[tuple[int, int, Number]] = []
     for i, equation in _loops(s, request):
@@ -105,9 +116,12 @@ def tangent(s: Symbols, request: Request) -> dict[Label, Number]:
     turning = along(graph, [slope for _, _, slope in slopes], rates)
     found |= {(SLOPE_RATES, i, k): value for (i, k, _), value in zip(slopes, turning, strict=True)}
     wanted = [int(c) for c in request.columns]  # pyright: ignore[reportArgumentType]
-    for c, entries in columns(tree, state, o, s.signals(), graph, wanted):
+    for c, entries in columns(tree, state, o, s.signals(), graph, [c for c in wanted if c >= 0]):
         column = body.turned_rows([entries.get(r, 0.0) for r in range(len(tree.rows))])
         found |= {(COLUMNS, r, wanted.index(c)): value for r, value in enumerate(column)}
+    for j, c in enumerate(wanted):
+        if c < 0:
+            found |= {(COLUMNS, r, j): mul(-1.0, value) for r, value in enumerate(pushes[-1 - c])}
     return {label: value for label, value in found.items() if not is_zero(value)}
 
 
@@ -124,12 +138,27 @@ def _loops(s: Symbols, request: Request, still: bool = False) -> list[tuple[int,
     return [(i, every[row]) for i, row in enumerate(request.rows)]
 
 
+def _loads(s: Symbols, body: _Base) -> list[list[Number]]:
+    """For each component of the tree's loads, the rows of a unit of it."""
+    if not s.tree.loads:
+        return []
+    tree, still = s.tree, [0.0] * s.tree.n
+    o = outward(tree, State(_coordinates(s, "q"), still, still), s.graph)
+    frames, R = frames_in_root(tree, o), IDENTITY if body.R is None else body.R
+    found: list[list[Number]] = []
+    for load in tree.loads:
+        for component in range(components(load)):
+            rows = load_rows(tree, load, o, frames, component, R)
+            found.append(body.turned_rows([rows.get(r, 0.0) for r in range(len(tree.rows))]))
+    return found
+
+
 class _Base:
     """The base of a tree as symbols: the attitude, rates, and directions in which its configuration and velocity can change."""
 
     def __init__(self, tree: Tree, graph: Graph, free: bool, w: Vec, V: Vec, e: Sequence[Number]) -> None:
         self.tree, self.graph, self.free, self.w, self.e = tree, graph, free, w, e
-        self.R = _matrix(e) if free else None
+        self.R = rotation_matrix((e[0], e[1], e[2], e[3])) if free else None
         self.v: Vec = ZERO if self.R is None else rotate_back(self.R, V)
 
     @classmethod
@@ -174,17 +203,3 @@ class _Base:
         if self.free:
             ways += [{f"{symbol}.{k}": 1.0} for symbol in ("V", "w") for k in range(3)]
         return ways + [{f"qd.{k}": 1.0} for k in range(self.tree.n)]
-
-
-def _matrix(e: Sequence[Number]) -> Mat:
-    """The rotation matrix of a unit quaternion."""
-    w, x, y, z = e
-
-    def twice(a: Number, b: Number) -> Number:
-        return mul(2.0, mul(a, b))
-
-    return (
-        (sub(1.0, add(twice(y, y), twice(z, z))), sub(twice(x, y), twice(w, z)), add(twice(x, z), twice(w, y))),
-        (add(twice(x, y), twice(w, z)), sub(1.0, add(twice(x, x), twice(z, z))), sub(twice(y, z), twice(w, x))),
-        (sub(twice(x, z), twice(w, y)), add(twice(y, z), twice(w, x)), sub(1.0, add(twice(x, x), twice(y, y)))),
-    )

@@ -1,0 +1,381 @@
+"""A machine with its sensors, as filters see it: what every formulation has in common.
+
+The state holds the whole configuration, so that a machine never changes its assembly unnoticed; a change of state is one of the
+independent coordinates, their rates, the unknown forces and parameters, and the biases:
+
+    x = (q, q̇, u, b, number)       d = (dz, dż, du, db)       x ⊞ d: position problem, then velocity problem, then acceleration problem
+
+The last number of x says which set of independent coordinates d is of, where a formulation has several. Three error models carry
+covariances. "integrator" is the F of the thesis' errorEKF (paper 003, equation 54, with Δt I): an error of acceleration does not depend
+on the pose. "forward" adds the exact derivatives of the accelerations to it, in first order over a step (Sanjurjo, Dopico, Luaces and
+Naya, MSSP 106, 2018, 210-228). "exact" is the derivative of the trapezoidal step itself:
+
+    d⁺ = (dz + Δt dż + Δt²/2 a, dż + Δt a, du),    a = 0 + z̈_u du    or    a = z̈_z dz + z̈_ż dż + z̈_u du
+
+Unknown forces and parameters walk at random: the torque pulse, the wrong mass and the wrong gravity of the thesis are such forces.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import Fault, ModelError
+from veridyn.mechanics.measurement import Readout
+from veridyn.mechanics.natural.minimal import Instant
+from veridyn.mechanics.tree_readout import TreeReadout
+from veridyn.model.sensor import Sensor
+from veridyn.observe.result import Belief
+from veridyn.observe.unsure import Unsure, sizes
+
+Array = NDArray[np.float64]
+ErrorModel = Literal["exact", "forward", "integrator"]
+Table = Readout | TreeReadout  # what sensors read, y = h(q, q̇, q̈), and the derivatives of it; one for each formulation
+
+
+class Model(Protocol):
+    """A machine over independent coordinates: names, unknown forces, and the loads that act."""
+
+    @property
+    def f(self) -> int: ...
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def unknown(self) -> tuple[str, ...]: ...
+
+    def loads(self, given: Mapping[str, ArrayLike] | None = None) -> tuple[Array, Array]: ...
+
+
+class Step(NamedTuple):
+    """A state moved by a step, and the instant there over the set `number`; changes to that set before, and to the state's own after."""
+
+    x: Array
+    found: Instant
+    number: int
+    before: Array | None
+    after: Array | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MachineSystem(ABC):
+    """A machine with the sensors of `table`, as a :class:`~veridyn.observe.system.System`.
+
+    `inputs` names the loads whose values come with the measurements, `varying` the parameters that are states, behind the unknown forces.
+    Subclasses are the formulations: :class:`~veridyn.observe.mechanism.MechanismSystem` and :class:`~veridyn.observe.tree.TreeSystem`.
+    """
+
+    table: Table
+    unsure: Unsure
+    error_model: ErrorModel
+    inputs: tuple[str, ...]
+    states: tuple[str, ...]
+    outputs: tuple[str, ...]
+    drifting: tuple[int, ...]  # outputs whose bias is a state
+    R: Array
+    density: Array  # of position, acceleration (f each), force (k), parameters (p), bias
+    selector: Array  # (m, p): which bias belongs to which output
+    wraps: NDArray[np.bool_]
+    longest: float  # step (s) of the integration
+    varying: tuple[str, ...] = ()
+    _known: list[tuple[bytes, Instant]] = field(default_factory=list, init=False, repr=False)
+    _loads: list[tuple[bytes, tuple[Array, Array]]] = field(default_factory=list, init=False, repr=False)
+    _same: dict[tuple[float, int], Array] = field(default_factory=dict, init=False, repr=False)
+    _carry: list[tuple[tuple[bytes, bytes, float], tuple[Array, Array, Array]]] = field(
+        default_factory=list, init=False, repr=False
+    )
+
+    @property
+    @abstractmethod
+    def model(self) -> Any:
+        """The machine over its (first) set of independent coordinates, a :class:`Model`."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Of the machine."""
+
+    @property
+    @abstractmethod
+    def nq(self) -> int:
+        """How many numbers a configuration has."""
+
+    @property
+    @abstractmethod
+    def nv(self) -> int:
+        """How many rates there are."""
+
+    @property
+    @abstractmethod
+    def coordinate_sizes(self) -> Array:
+        """Typical sizes (nv,) of the coordinates whose rates these are."""
+
+    @abstractmethod
+    def unit_of(self, coordinate: str) -> str:
+        """The unit of a coordinate by name."""
+
+    @abstractmethod
+    def force_unit(self, name: str) -> str:
+        """The unit of an unknown force or an input by name."""
+
+    @abstractmethod
+    def reduced(self, x: Array, number: int = 0) -> Array:
+        """(z, ż, u, b) of states (…, N) as they are reported, z of the first set or of another."""
+
+    @abstractmethod
+    def reported(self, x: Array, P: Array) -> Array:
+        """The covariance of what :meth:`reduced` reports, from that of changes of x."""
+
+    @abstractmethod
+    def named(self, x: Array) -> Array:
+        """The same state with changes counted in the first set, the one that names the states."""
+
+    @abstractmethod
+    def between(self, a: Array, b: Array) -> Array:
+        """How a change of the state a is written as one of b: different only where their sets are."""
+
+    @abstractmethod
+    def instant(self, x: Array, inputs: Array) -> Instant:
+        """Accelerations, multipliers and all derivatives at a state."""
+
+    @abstractmethod
+    def accelerations(self, x: Array, inputs: Array) -> Array:
+        """Accelerations alone, of one state or many."""
+
+    @abstractmethod
+    def add(self, x: Array, d: Array) -> Array:
+        """The state x changed by d (n,) or (k, n)."""
+
+    @abstractmethod
+    def subtract(self, a: Array, b: Array) -> Array:
+        """The change (…, n) that leads from the state b to the states a."""
+
+    @abstractmethod
+    def readout(self, sensors: Sequence[Sensor]) -> Table:
+        """A table of further sensors on this machine."""
+
+    @abstractmethod
+    def energies(self, q: Array, qd: Array) -> Array:
+        """Kinetic, gravity's and elastic energy (J) along a motion, (N, 3)."""
+
+    @abstractmethod
+    def constraint_errors(self, q: Array, qd: Array, qdd: Array) -> tuple[float, float, float]:
+        """The largest error of the constraints, of their rates and of their second rates."""
+
+    @abstractmethod
+    def one_step(self, x: Array, inputs: Array, dt: float, derivative: bool = True) -> Step:
+        """One step of the integration."""
+
+    @abstractmethod
+    def accelerated(self, found: Instant, number: int) -> Array:
+        """∂z̈/∂(z, ż, u) of an instant over a set."""
+
+    @abstractmethod
+    def densities(self, number: int) -> tuple[Array, Array]:
+        """Spectral densities of the positions and accelerations of a set."""
+
+    @property
+    def reports_changes(self) -> bool:
+        """Whether what is reported changes as the state does, so that deviations are those of changes."""
+        return True
+
+    def parameter_unit(self, name: str) -> str:
+        """The unit of a parameter that is a state."""
+        raise ModelError(Fault(f"there is no parameter '{name}' here.", self.name))
+
+    @property
+    def f(self) -> int:
+        """The number of degrees of freedom."""
+        return self.model.f
+
+    @property
+    def extra(self) -> int:
+        """How many unknown forces and parameters the state has."""
+        return len(self.model.unknown) + len(self.varying)
+
+    def split(self, x: Array) -> tuple[Array, Array, Array, Array]:
+        """q, q̇, unknown forces and parameters, and biases of states (…, N)."""
+        a, b = self.nq, self.nq + self.nv
+        return x[..., :a], x[..., a:b], x[..., b : b + self.extra], x[..., b + self.extra : -1]
+
+    def join(self, q: Array, qd: Array, u: Array, b: Array, number: int = 0) -> Array:
+        mark = np.full((*q.shape[:-1], 1), float(number))
+        return np.concatenate([q, qd, u, b, mark], axis=-1)
+
+    def set_of(self, x: Array) -> int:
+        """The number of the set of independent coordinates that changes of a state, or of the first of many, are counted in."""
+        return int(x[-1] if x.ndim == 1 else x.reshape(-1, x.shape[-1])[0, -1])
+
+    def move(self, x: Array, u: Array, t: float, dt: float) -> Array:
+        count = self.count(dt)
+        for _ in range(count):
+            x = self.one_step(x, u, dt / count, derivative=False).x
+        return x
+
+    def move_and_jacobian(self, x: Array, u: Array, t: float, dt: float) -> tuple[Array, Array]:
+        moved, F, _ = self._carried(x, u, dt)
+        return moved, F
+
+    def noise(self, x: Array, u: Array, t: float, dt: float) -> Array:
+        """White acceleration, and forces that walk: both integrated over the step."""
+        return self._carried(x, u, dt)[2]
+
+    def _carried(self, x: Array, u: Array, dt: float) -> tuple[Array, Array, Array]:
+        """The state after dt, its derivative and the noise of the way there, which filters ask for one after the other."""
+        key = (x.tobytes(), u.tobytes(), dt)
+        for known, found in self._carry:
+            if known == key:
+                return found
+        count = self.count(dt)
+        h = dt / count
+        at, F, Q = x, np.eye(len(self.states)), np.zeros((len(self.states), len(self.states)))
+        for k in range(count):
+            step = self.one_step(at, u, h)
+            push = step.found.F[self.f :, 2 * self.f :] / h  # (Rᵀ M R)⁻¹ of the forces, over the step
+            G, added = self._transition(step, push, h), self._noise(push, h, step.number)
+            if step.before is not None:
+                G = G @ self.whole(step.before)
+            if step.after is not None:
+                T = self.whole(step.after)
+                G, added = T @ G, T @ added @ T.T
+            at = step.x
+            F, Q = (G, added) if k == 0 else (G @ F, G @ Q @ G.T + added)
+        self._carry[:] = [(key, (at, F, Q))]
+        return at, F, Q
+
+    def count(self, dt: float) -> int:
+        """Steps of the integration in dt seconds."""
+        return max(1, int(np.ceil(dt / self.longest - 1e-9)))
+
+    def whole(self, change: Array) -> Array:
+        """A change of (z, ż) as one of all states: forces and biases stay."""
+        T = np.eye(len(self.states))
+        T[: len(change), : len(change)] = change
+        return T
+
+    def _transition(self, step: Step, push: Array, h: float) -> Array:
+        f, moved = self.f, 2 * self.f + self.extra
+        F = np.eye(len(self.states))
+        if self.error_model == "exact":
+            F[: 2 * f, :moved] = step.found.F
+            return F
+        if self.error_model == "forward":
+            a = self.accelerated(step.found, step.number)
+        else:
+            a = np.hstack([np.zeros((f, 2 * f)), push])
+        i = np.arange(f)
+        F[i, f + i] = h  # (54)
+        F[:f, :moved] += 0.5 * h**2 * a
+        F[f : 2 * f, :moved] += h * a
+        return F
+
+    def _noise(self, push: Array, dt: float, number: int) -> Array:
+        Q = self._quiet(dt, number)
+        f, k = self.f, self.extra
+        force = self.density[2 * f : 2 * f + k]
+        if not force.any():
+            return Q
+        pushed = push * force
+        both = pushed @ push.T
+        a, b, c = slice(0, f), slice(f, 2 * f), slice(2 * f, 2 * f + k)
+        Q = Q.copy()
+        Q[a, a] += both * (dt**5 / 20.0)
+        Q[a, b] += both * (dt**4 / 8.0)
+        Q[b, a] = Q[a, b].T
+        Q[b, b] += both * (dt**3 / 3.0)
+        Q[a, c], Q[b, c] = pushed * (dt**3 / 6.0), pushed * (dt**2 / 2.0)
+        Q[c, a], Q[c, b] = Q[a, c].T, Q[b, c].T
+        return Q
+
+    def _quiet(self, dt: float, number: int) -> Array:
+        """The part of Q that does not depend on the pose; steps of one length share it."""
+        known = self._same.get((dt, number))
+        if known is not None:
+            return known
+        f, k = self.f, self.extra
+        force, bias = self.density[2 * f : 2 * f + k], self.density[2 * f + k :]
+        position, white = self.densities(number)
+        Q = np.diag(np.concatenate([position * dt + white * dt**3 / 3.0, white * dt, force * dt, bias * dt]))
+        i = np.arange(f)
+        Q[i, f + i] = Q[f + i, i] = white * dt**2 / 2.0
+        if len(self._same) > 16:
+            self._same.clear()
+        self._same[dt, number] = Q
+        return Q
+
+    def sense(self, x: Array, u: Array, t: float) -> Array:
+        q, qd, _, b = self.split(x)
+        qdd = self.accelerations(x, u) if self.table.accelerates else np.zeros_like(qd)
+        return self.table.read(q, qd, qdd) + b @ self.selector.T
+
+    def sense_and_jacobian(self, x: Array, u: Array, t: float) -> tuple[Array, Array]:
+        q, qd, _, b = self.split(x)
+        at = self.instant(x, u)
+        return self.table.read(q, qd, at.qdd) + self.selector @ b, self.chained(
+            at, *self.table.derivatives(q, qd, at.qdd)
+        )
+
+    def chained(self, at: Instant, h_q: Array, h_qd: Array, h_qdd: Array, h_lam: Array | None = None) -> Array:
+        """The derivative (m, states) of a quantity of q, q̇, q̈ and λ with respect to a change of state; biases as the outputs have them."""
+        f, k = self.f, self.extra
+        H = np.zeros((len(h_q), len(self.states)))
+        H[:, :f] = h_q @ at.R + h_qd @ at.qd_z
+        H[:, f : 2 * f] = h_qd @ at.R
+        H[:, : 2 * f + k] += h_qdd @ at.qdd_x
+        if h_lam is not None:
+            H[:, : 2 * f + k] += h_lam @ at.multipliers_x
+        elif len(H) == len(self.selector):
+            H[:, 2 * f + k :] = self.selector
+        return H
+
+    def sensor_noise(self, t: float) -> Array:
+        return self.R
+
+    def residual(self, y: Array, expected: Array) -> Array:
+        e = y - expected
+        return np.where(self.wraps, (e + np.pi) % (2.0 * np.pi) - np.pi, e) if self.wraps.any() else e
+
+    def belief(self, q: Array, qd: Array, t: float | None = None, u: Array | None = None) -> Belief:
+        """The start that `unsure` describes, around a configuration and velocity."""
+        names, forces = self.model.names, self.model.unknown
+        deviations = np.concatenate(
+            [
+                sizes(self.unsure.start, names, "start"),
+                sizes(self.unsure.start_rate, names, "start_rate"),
+                sizes(self.unsure.start_force, forces, "start_force"),
+                sizes(self.unsure.start_parameter, self.varying, "start_parameter"),
+                [self.table.sensors[self.table.owner[j]].bias_sigma for j in self.drifting],
+            ]
+        )
+        x = self.join(q, qd, self.start_unknown if u is None else u, np.zeros(len(self.drifting)))
+        return Belief(x, deviations**2, t)
+
+    @property
+    def start_unknown(self) -> Array:
+        """Unknown forces, which start at zero, and parameters, which start as the machine has them."""
+        return np.zeros(self.extra)
+
+    def remember(self, key: bytes, found: Instant) -> None:
+        self._known[:] = [(key, found)]
+
+    def remembered(self, key: bytes) -> Instant | None:
+        return self._known[0][1] if self._known and self._known[0][0] == key else None
+
+    @property
+    def still(self) -> tuple[Array, Array]:
+        """The loads as the machine has them."""
+        return self.acting(np.zeros(0))
+
+    def acting(self, inputs: Array) -> tuple[Array, Array]:
+        key = inputs.tobytes()
+        for known, loads in self._loads:
+            if known == key:
+                return loads
+        given = dict(zip(self.inputs, inputs.tolist()))
+        loads = self.model.loads(given)
+        self._loads[:] = [(key, loads)]
+        return loads
