@@ -78,7 +78,7 @@ BASIS = {
 @pytest.mark.parametrize("kind", BASIS)
 def test_column_of_each_kind(kind: str, on: dict[str, float]) -> None:
     """aᵢ times the basis of c = Σ aᵢ qᵢ, in the rows of the coordinates it acts on and nowhere else."""
-    special = {"drive_gain": {"signal": "current"}, "stribeck": {"speed": 0.3}}
+    special = {"drive_gain": {"signal": "current"}, "stribeck": {"constants": {"speed": 0.3}}}
     tree = arm([Element(kind, on, 1.0, "e", **special.get(kind, {}))])
     motion = moving(tree)
     weights = np.array([on.get(c, 0.0) for c in tree.coordinates])
@@ -212,7 +212,7 @@ def uneven() -> Tree:
     """Friction that differs with the direction, and a Stribeck curve."""
     ways = ("coulomb_forward", "coulomb_backward", "damper_forward", "damper_backward")
     elements = [Element(kind, {"b": 1.0}, v) for kind, v in zip(ways, (0.9, 0.5, 0.3, 0.2), strict=True)]
-    return arm([*elements, Element("stribeck", COMBINATION, 0.7, speed=0.4)])
+    return arm([*elements, Element("stribeck", COMBINATION, 0.7, constants={"speed": 0.4})])
 
 
 def test_both_ways_alike_are_the_friction_without_direction() -> None:

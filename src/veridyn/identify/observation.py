@@ -357,7 +357,7 @@ class Plan:
             tree.check_motion(motion)
             self._check_forces(motion, faults)
         names = [tree.rows[r] for r in self.rows]
-        moving = [e.parameter_name for e in tree.elements if e.on_body is None]
+        moving = [e.parameter_name for e in tree.elements if e.on_body is None and e.between is None]
         joints = [*names, *(c for c in tree.coordinates if tree.loops and c not in names)]
         for setting, keys, known in (("dead_zone", how.dead_zone, [*joints, *moving]), ("drop", how.drop, names)):
             for name in keys:

@@ -131,6 +131,7 @@ def _place(tree: Tree, bodies: tuple[int, ...], name: str) -> str:
         "qdd": lambda: f"qdd[{rest}]",
         "t": lambda: f"tau[{rest}]",
         "p": lambda: f"phi[{rest}]",
+        "const": lambda: f"({tree.constants[int(rest)].value!r})",
         "s": lambda: f"signal[{_signals(tree).index(rest)}]",
         "f": lambda: _wrench(bodies, rest, 0),
         "m": lambda: _wrench(bodies, rest, 3),

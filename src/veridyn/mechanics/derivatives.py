@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.engine import Engine, compiled, filled, sample_arrays, wants_compiled
+from veridyn.mechanics.engine import Engine, compiled, filled, sample_arrays, uniform_values, wants_compiled
 from veridyn.mechanics.formula import Request, formula
 from veridyn.mechanics.forward import forward_dynamics, mass_matrix
 from veridyn.mechanics.samples import complete_values, loaded_bodies
@@ -46,7 +46,7 @@ def inverse_derivatives(
     else:
         f = formula(tree, request)
         given = dict(zip(f.samples, sample_arrays(tree, motion, f.samples), strict=True))
-        given |= {name: values[int(name[2:])] for name in f.parameters}
+        given |= dict(zip(f.parameters, uniform_values(tree, values, f.parameters), strict=True))
         both = np.zeros((len(motion), 2, rows, n))
         for label, value in zip(f.labels, evaluate(f.graph, f.outputs, given), strict=True):
             both[(slice(None), *label)] = value

@@ -1,7 +1,7 @@
 """The equations of one machine as expressions: the recursion run on symbols instead of numbers.
 
 Geometry and gravity fold in as constants; coordinates, the base's motion, wrenches and signals are inputs that vary from sample to sample;
-inertial parameters and those of elements are inputs that do not, so identifying again compiles nothing anew.
+inertial parameters, those of elements and the constants of their laws are inputs that do not, so identifying again compiles nothing anew.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ from veridyn.symbolic.derivative import forward as derivatives
 from veridyn.symbolic.expression import Expression, Graph, Number, live
 
 Label = tuple[int, ...]
+UNIFORM = (
+    "p.",
+    "const.",
+)  # how inputs begin that are the same for all samples: parameters, and constants of elements' laws
 
 
 @dataclass(frozen=True)
@@ -108,8 +112,8 @@ def formula(tree: Tree, request: Request) -> Formula:
     kept = {label: value for label, value in found.items() if not is_zero(value)}
     used = set(live(graph, kept.values()))
     names = [name for name, node in graph.inputs.items() if node in used]
-    samples = tuple(name for name in names if not name.startswith("p."))
-    parameters = tuple(name for name in names if name.startswith("p."))
+    samples = tuple(name for name in names if not name.startswith(UNIFORM))
+    parameters = tuple(name for name in names if name.startswith(UNIFORM))
     return Formula(graph, list(kept.values()), list(kept), samples, parameters)
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.engine import Engine, check_angles, check_engine, compiled
+from veridyn.mechanics.engine import Engine, check_angles, check_engine, compiled, uniform_values
 from veridyn.mechanics.formula import Request
 from veridyn.mechanics.forward import NEAR, check_mass, mass_matrix, solve_mass
 from veridyn.mechanics.loops.assembly import Assembled, assembled, loop_values
@@ -147,7 +147,7 @@ class Instant:
                 take.append(after + len(self._signals))
             else:
                 take.append(start[kind] + int(at))
-        single = Single(made.kernel, self.values[[int(p[2:]) for p in made.kernel.parameters]])
+        single = Single(made.kernel, uniform_values(self.tree, self.values, made.kernel.parameters))
         places = tuple(np.array(made.labels, dtype=np.intp).T)
         return _Prepared(single, np.array(take, dtype=np.intp), places)
 

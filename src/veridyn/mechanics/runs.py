@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, SimulationError
-from veridyn.mechanics.engine import FARTHEST, compiled
+from veridyn.mechanics.engine import FARTHEST, compiled, uniform_values
 from veridyn.mechanics.formula import Request
 from veridyn.mechanics.forward import NEAR, check_mass, mass_matrix
 from veridyn.mechanics.samples import complete_values
@@ -49,7 +49,7 @@ class Accelerations:
         rows = tuple(range(len(tree.rows)))
         self.tree, self.values, self.runs = tree, values, runs
         self.made = compiled(tree, Request("forward_checked", rows, friction_speed=friction_speed))
-        self._chosen = np.array([values[int(name[2:])] for name in self.made.kernel.parameters])
+        self._chosen = uniform_values(tree, values, self.made.kernel.parameters)
         self._rows = [label[0] for label in self.made.labels]
         # What kernels are given is written where it stays, so that a call costs little beside what it computes.
         n = tree.n

@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
 from veridyn.model.check import check_tree
-from veridyn.model.elements import KINDS, WRENCH_ROWS, Element
+from veridyn.model.constants import Constant, constants_of, replaced
+from veridyn.model.element_kinds import KINDS
+from veridyn.model.elements import WRENCH_ROWS, Element, Marker
 from veridyn.model.joint import GROUND, Body
 from veridyn.model.loop import Assembly, Loop, check_loops, members
 from veridyn.model.motion import Motion
@@ -113,6 +115,35 @@ class Tree:
             ties=own.ties,
         )
         return replace(self, elements=parts, parameters=new)
+
+    @cached_property
+    def constants(self) -> tuple[Constant, ...]:
+        """The constants inside the laws of its elements, in the order in which compiled kernels number them."""
+        kinds = {b.coordinate_name: b.joint for b in self.bodies}
+        return constants_of(self.elements, {e.parameter_name: _turns(e, kinds) for e in self.elements})
+
+    @cached_property
+    def constant_number(self) -> Mapping[tuple[str, str], int]:
+        """(name of the element's parameter, key) → the number of that constant among :attr:`constants`."""
+        return {(c.element, c.key): k for k, c in enumerate(self.constants)}
+
+    def with_constants(self, values: Mapping[str, float]) -> Tree:
+        """The same machine with other constants of its elements, by name ("fst_q1.speed")."""
+        return replace(self, elements=replaced(self.elements, self.constants, values, self.name))
+
+    def ways(self, between: tuple[Marker, Marker]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The bodies from each of two places down to, and without, the last one that carries both (or the ground)."""
+        own = [() if m.body == GROUND else self.path(self.index(m.body)) for m in between]
+        both = set(own[0]) & set(own[1])
+        a, b = (tuple(j for j in path if j not in both) for path in own)
+        return a, b
+
+    def acts_on(self, e: Element) -> tuple[int, ...]:
+        """The coordinates into whose equations an element enters that acts on coordinates or between two places."""
+        if e.between is None:
+            return tuple(self.coordinates.index(c) for c in e.on)
+        moved = {self.coordinate[j] for way in self.ways(e.between) for j in way}
+        return tuple(sorted(moved - {-1}))
 
     def index(self, body: str) -> int:
         """The number of a body by name."""
@@ -383,6 +414,8 @@ def _parameters(
 
 
 def _turns(e: Element, kinds: Mapping[str, str]) -> bool:
+    if e.between is not None:
+        return False
     target = next(iter(e.on))
     return target.rpartition(".")[2].startswith("m") if e.on_body is not None else kinds[target] == "turning"
 

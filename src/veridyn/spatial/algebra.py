@@ -22,6 +22,12 @@ class Algebra(Protocol):
     def sin(self, x: Scalar) -> Scalar: ...
     def cos(self, x: Scalar) -> Scalar: ...
     def sign(self, x: Scalar) -> Scalar: ...
+    def abs(self, x: Scalar) -> Scalar: ...
+    def sqrt(self, x: Scalar) -> Scalar: ...
+
+    def given(self, name: str, value: float) -> Scalar:
+        """A number of the machine that a compiled kernel takes as an input of this name; elsewhere its value."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,15 @@ class FloatAlgebra:
     def sign(self, x: float) -> float:
         return float((x > 0.0) - (x < 0.0))
 
+    def abs(self, x: float) -> float:
+        return abs(x)
+
+    def sqrt(self, x: float) -> float:
+        return math.sqrt(x)
+
+    def given(self, name: str, value: float) -> float:
+        return value
+
 
 @dataclass(frozen=True)
 class ArrayAlgebra:
@@ -50,6 +65,15 @@ class ArrayAlgebra:
 
     def sign(self, x: Scalar) -> Scalar:
         return np.sign(x)
+
+    def abs(self, x: Scalar) -> Scalar:
+        return np.abs(x)
+
+    def sqrt(self, x: Scalar) -> Scalar:
+        return np.sqrt(x)
+
+    def given(self, name: str, value: float) -> float:
+        return value
 
 
 FLOATS = FloatAlgebra()

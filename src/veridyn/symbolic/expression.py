@@ -39,6 +39,10 @@ class Graph:
             self.inputs[name] = self._append(INPUT, len(self.inputs), -1)
         return Expression(self, self.inputs[name], False)
 
+    def given(self, name: str, value: float) -> Expression:
+        """A number that is not folded into the code but given with each call: the input of this name."""
+        return self.input(name)
+
     def inputs_named(self, names: Iterable[str]) -> list[Expression]:
         return [self.input(name) for name in names]
 

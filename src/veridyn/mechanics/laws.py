@@ -1,0 +1,86 @@
+"""The laws of elements: what each kind makes of c, ċ, c̈ and a signal, over scalars of any kind.
+
+A law is the column of an element before its coefficients: its force is its parameter times the law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from veridyn.model.elements import Element
+from veridyn.model.tree import Tree
+from veridyn.spatial.algebra import Algebra, Scalar, add, mul, sub
+
+Lazy = Callable[[], Scalar]
+
+
+@dataclass(frozen=True, eq=False)
+class Acting:
+    """What a law is a function of: c and its rates, computed where they are needed, the constants of the law, and signals."""
+
+    position: Lazy
+    rate: Lazy
+    acceleration: Lazy
+    constant: Callable[[str], Scalar]
+    signals: Mapping[str, Scalar]
+    algebra: Algebra
+
+
+def constant_of(tree: Tree, e: Element, key: str, algebra: Algebra) -> Scalar:
+    """A constant of an element's law: an input of compiled kernels where the element gives it, else the kind's default, which folds."""
+    if key not in e.constants:
+        return e.constant(key)
+    return algebra.given(f"const.{tree.constant_number[e.parameter_name, key]}", e.constants[key])
+
+
+def law(e: Element, x: Acting) -> Scalar:
+    """The law of an element."""
+    return _LAWS[e.kind](e, x)
+
+
+def potential(e: Element, x: Acting) -> Scalar | None:
+    """∫ law dc: the energy that an element of unit parameter stores; None where it stores none."""
+    made = _POTENTIALS.get(e.kind)
+    return None if made is None else made(x)
+
+
+def _one_way(e: Element, x: Acting) -> Scalar:
+    """The part of dry or viscous friction of one direction; 0 at standstill."""
+    v = x.rate()
+    s = x.algebra.sign(v)
+    way = 1.0 if e.kind.endswith("forward") else -1.0
+    return mul(0.5, mul(v if e.kind.startswith("damper") else s, add(1.0, mul(way, s))))
+
+
+def _stribeck(e: Element, x: Acting) -> Scalar:
+    v = x.rate()
+    ratio = v / x.constant("speed")
+    return x.algebra.sign(v) / add(1.0, mul(ratio, ratio))
+
+
+def _stretch(x: Acting) -> Scalar:
+    return sub(x.position(), x.constant("rest"))
+
+
+def _half_square(c: Scalar) -> Scalar:
+    return mul(0.5, mul(c, c))
+
+
+_LAWS: dict[str, Callable[[Element, Acting], Scalar]] = {
+    "spring": lambda e, x: _stretch(x),
+    "offset": lambda e, x: 1.0,
+    "damper": lambda e, x: x.rate(),
+    "damper_forward": _one_way,
+    "damper_backward": _one_way,
+    "coulomb": lambda e, x: x.algebra.sign(x.rate()),
+    "coulomb_forward": _one_way,
+    "coulomb_backward": _one_way,
+    "stribeck": _stribeck,
+    "inertia": lambda e, x: x.acceleration(),
+    "drive_gain": lambda e, x: mul(-1.0, x.signals[e.signal]),
+}
+_POTENTIALS: dict[str, Callable[[Acting], Scalar]] = {
+    "spring": lambda x: _half_square(_stretch(x)),
+    "offset": lambda x: x.position(),
+}

@@ -1,0 +1,103 @@
+"""The kinds of elements: what each is called, its units, and the constants inside its law.
+
+An element is its parameter (a gain) times a law of c and v = dc/dt, where c is a combination of coordinates or the distance of two places.
+
+================= =================== ============================================ ==========================
+kind              law                 parameter                                    unit (turning | sliding)
+================= =================== ============================================ ==========================
+spring            c − rest            stiffness k; on a difference: anti-roll bar  N*m/rad | N/m
+offset            1                   constant force, torque or tension            N*m | N
+damper            v                   viscous coefficient h                        N*m*s/rad | N*s/m
+damper_forward    v where v > 0       the same, forwards only                      N*m*s/rad | N*s/m
+damper_backward   v where v < 0       the same, backwards only                     N*m*s/rad | N*s/m
+coulomb           sign(v)             dry friction fs                              N*m | N
+coulomb_forward   1 where v > 0       the same, forwards only                      N*m | N
+coulomb_backward  −1 where v < 0      the same, backwards only                     N*m | N
+stribeck          sign(v)/(1+(v/vs)²) static friction above fs; vs its `speed`     N*m | N
+inertia           d²c/dt²             inertia of the motor, seen from c            kg*m^2 | kg
+drive_gain        −signal             force per unit of a measured signal          N*m/A | N/A
+drag              V²                  force per squared speed of a body            N/(m/s)^2, N*m/(m/s)^2
+================= =================== ============================================ ==========================
+
+A law is linear in its parameter and not in its constants (`speed`, `rest`), which belong to the element and are listed by
+:attr:`veridyn.model.tree.Tree.constants`. Friction that differs forwards and backwards is linear in its parameters, one column for each
+direction; what both directions of dry friction have in common with an offset cannot be separated from it, so one of the three is left
+out. Stribeck's curve is that of Hess and Soom (1990, J. Tribology 112(1)), a rational function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+NAN = float("nan")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConstantKind:
+    """A constant inside a law: its unit on a turning and on a sliding combination, its default (NaN: required) and its bounds."""
+
+    key: str
+    turning: str
+    sliding: str
+    doc: str
+    default: float = NAN
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def required(self) -> bool:
+        return math.isnan(self.default)
+
+    def allows(self, value: float) -> bool:
+        """Whether a value is finite and lies strictly between the bounds."""
+        return math.isfinite(value) and self.low < value < self.high
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElementKind:
+    """What a kind is called in parameter names, its unit on a turning and on a sliding combination, and the constants of its law.
+
+    `between`: whether it may act along the line between two places.
+    """
+
+    symbol: str
+    turning: str
+    sliding: str
+    doc: str
+    constants: tuple[ConstantKind, ...] = ()
+    between: bool = True
+
+    def constant(self, key: str) -> ConstantKind | None:
+        """The constant of this name, None where the kind has none."""
+        return next((c for c in self.constants if c.key == key), None)
+
+
+def _kind(
+    symbol: str, turning: str, sliding: str, doc: str, *constants: ConstantKind, between: bool = True
+) -> ElementKind:
+    return ElementKind(symbol=symbol, turning=turning, sliding=sliding, doc=doc, constants=constants, between=between)
+
+
+REST = ConstantKind(key="rest", turning="rad", sliding="m", doc="where the spring is relaxed", default=0.0)
+SPEED = ConstantKind(key="speed", turning="rad/s", sliding="m/s", doc="the speed at which half of it is left", low=0.0)
+
+KINDS: Mapping[str, ElementKind] = MappingProxyType(
+    {
+        "spring": _kind("k", "N*m/rad", "N/m", "stiffness", REST),
+        "offset": _kind("off", "N*m", "N", "constant force"),
+        "damper": _kind("h", "N*m*s/rad", "N*s/m", "viscous coefficient"),
+        "damper_forward": _kind("hp", "N*m*s/rad", "N*s/m", "viscous coefficient forwards"),
+        "damper_backward": _kind("hn", "N*m*s/rad", "N*s/m", "viscous coefficient backwards"),
+        "coulomb": _kind("fs", "N*m", "N", "dry friction"),
+        "coulomb_forward": _kind("fsp", "N*m", "N", "dry friction forwards"),
+        "coulomb_backward": _kind("fsn", "N*m", "N", "dry friction backwards"),
+        "stribeck": _kind("fst", "N*m", "N", "static above dry friction", SPEED),
+        "inertia": _kind("Ia", "kg*m^2", "kg", "motor inertia", between=False),
+        "drive_gain": _kind("K", "N*m/A", "N/A", "force per unit of a signal", between=False),
+        "drag": _kind("C", "N*m/(m/s)^2", "N/(m/s)^2", "force per squared speed", between=False),
+    }
+)
+CONSTANT_KEYS = tuple(dict.fromkeys(c.key for kind in KINDS.values() for c in kind.constants))
