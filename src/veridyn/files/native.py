@@ -38,7 +38,7 @@ Array = NDArray[np.float64]
 
 TOP = (
     *("veridyn", "name", "base", "gravity", "constants", "bodies", "elements", "parameters", "transmission"),
-    *("loops", "assembly"),
+    *("loops", "assembly", "prescribed"),
 )
 SIX_PREFIX = "base_"
 BASES = ("fixed", "free", "six_joints")
@@ -123,6 +123,7 @@ class _Draft:
     transmission: Transmission | None = None
     loops: list[Loop] = field(default_factory=list)
     assembly: Assembly = Assembly()
+    prescribed: list[str] = field(default_factory=list)
     lines: dict[str, int] = field(default_factory=dict)
 
     def read_machine(self, top: Mapping[str, Node]) -> None:
@@ -147,6 +148,9 @@ class _Draft:
                     self.lines[loop.where] = line_of(node)
         if "assembly" in top:
             self.assembly = read_assembly(self.read, top["assembly"])
+        if "prescribed" in top:
+            self.prescribed = self.read.texts(top["prescribed"], "prescribed", "prescribed")
+            self.lines |= {f"prescribed '{name}'": line_of(top["prescribed"]) for name in self.prescribed}
 
     def check(self) -> list[Fault]:
         base = "fixed" if self.base == "fixed" else "free"
@@ -175,6 +179,7 @@ class _Draft:
                 transmission=self.transmission,
                 loops=self.loops,
                 assembly=self.assembly,
+                prescribed=self.prescribed,
             )
             tree = tree.with_parameters(section.applied(tree.parameters))
             return on_six_joints(tree, SIX_PREFIX) if self.base == "six_joints" else tree

@@ -52,6 +52,7 @@ SAID = {
     "transmission": "Motors that drive several joints: joints = matrix · motors.",
     "loops": "Joints at which a closed machine was cut open.",
     "assembly": "Where the machine is put together: coordinates to hold, and guesses of the others.",
+    "prescribed": "Coordinates that move as they are told; the forces they need are results.",
     "antecedent": "The body that carries this one; left out, or 0: the ground.",
     "joint": "Kind of joint, along or about the body's own z axis.",
     "sigma": "The same as a number: 0 turning, 1 sliding, 2 fixed.",
@@ -122,10 +123,7 @@ def model_schema() -> Schema:
         "bodies": {"type": "array", "items": _told(bodies, KEYS, ("name",)), "minItems": 1},
         "elements": {
             "type": "array",
-            "items": {
-                **_told(elements, ELEMENT, ("kind",)),
-                "oneOf": [{"required": ["on"]}, {"required": ["between"]}],
-            },
+            "items": element,
         },
         "parameters": _object({key: sections[key] for key in SECTIONS}),
         "transmission": _object(
@@ -138,6 +136,7 @@ def model_schema() -> Schema:
         ),
         "loops": {"type": "array", "items": _told(loops, LOOP, ("name", "joint", "first", "second"))},
         "assembly": _object({"hold": _free(NUMBER), "guess": _free(NUMBER)}),
+        "prescribed": {"type": "array", "items": TEXT},
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -79,6 +79,8 @@ def model_text(tree: Tree) -> str:
     if tree.loops:
         lines += ["loops:", *(_loop(loop) for loop in tree.loops)]
     lines += _assembly(tree.assembly)
+    if tree.prescribed:
+        lines.append(f"prescribed: [{', '.join(_text(c) for c in tree.prescribed)}]")
     return "\n".join(lines) + "\n"
 
 

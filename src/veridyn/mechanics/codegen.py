@@ -98,6 +98,8 @@ def _arguments(tree: Tree, quantity: str, bodies: tuple[int, ...]) -> list[Argum
     given = [Argument("q", tree.n, f"coordinates {coordinates}"), Argument("qd", tree.n, "their rates")]
     if quantity == "forward":
         given.append(Argument("tau", tree.n, "forces on the coordinates"))
+        if tree.prescribed:
+            given.append(Argument("qdd", tree.n, f"accelerations of {', '.join(tree.prescribed)}"))
     else:
         given.append(Argument("qdd", tree.n, "their accelerations"))
     if tree.base == "free":

@@ -209,7 +209,8 @@ def signature(tree: Tree) -> str:
             acts = tuple((number[c], a) for c, a in e.on.items())
         folded = [(c.key, None if c.key in e.constants else c.default) for c in KINDS[e.kind].constants]
         elements.append((e.kind, acts, e.signal, *folded))
-    return repr((tree.base, tuple(float(x) for x in tree.gravity), bodies, elements)) + _cuts(tree)
+    held = repr(tree.held) if tree.held else ""
+    return repr((tree.base, tuple(float(x) for x in tree.gravity), bodies, elements)) + _cuts(tree) + held
 
 
 def _cuts(tree: Tree) -> str:

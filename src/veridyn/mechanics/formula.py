@@ -188,7 +188,10 @@ def _forward(s: _Symbols, request: Request) -> dict[Label, Number]:
 
 
 def _forward_checked(s: _Symbols, request: Request) -> dict[Label, Number]:
-    """Accelerations, and behind the last row how near the mass matrix is to singular."""
+    """Accelerations, and behind the last row how near the mass matrix is to singular.
+
+    Those of prescribed coordinates are inputs, and what they ask of the others stands on the side of the load.
+    """
     tree = s.tree
     entries, bias = equations_of_motion(
         tree, s.state(), s.inertias(), s.gains(), s.acting(request.bodies), s.signals(), s.graph
@@ -196,8 +199,15 @@ def _forward_checked(s: _Symbols, request: Request) -> dict[Label, Number]:
     first = len(tree.rows) - tree.n
     force: list[Number] = [0.0] * first + [s.graph.input(f"t.{k}") for k in range(tree.n)]
     load = [f - b if not is_zero(b) else f for f, b in zip(force, bias, strict=True)]
-    solved, nearness = solve_and_measure(entries, load, s.graph.abs)
-    return {(r,): value for r, value in enumerate([*solved, nearness])}
+    found: dict[Label, Number] = {(first + k,): s.graph.input(f"qdd.{k}") for k in tree.held}
+    for (r, c), value in entries.items():
+        if (c,) in found and (r,) not in found:
+            load[r] = add(load[r], mul(-1.0, mul(value, found[c,])))
+    place = {r: i for i, r in enumerate(tree.solved_rows)}
+    inner = {(place[r], place[c]): value for (r, c), value in entries.items() if r in place and c in place}
+    solved, nearness = solve_and_measure(inner, [load[r] for r in place], s.graph.abs)
+    found |= {(r,): value for r, value in zip(place, solved, strict=True)}
+    return found | {(len(tree.rows),): nearness}
 
 
 def _jacobian(s: _Symbols, request: Request) -> dict[Label, Number]:

@@ -83,19 +83,22 @@ class Instant:
         v: Array,
         wrenches: Mapping[str, Array],
         signals: Mapping[str, float],
+        qdd: Array | None = None,
     ) -> Array:
+        """`qdd` (n,): the accelerations of prescribed coordinates; the other entries are not looked at."""
+        given_qdd = np.zeros(self.tree.n) if qdd is None else qdd
         if not self.compile:
             M, load = self._by_recursion(q, qd, forces, w, v, wrenches, signals)
             if not self.tree.loops:
-                return solve_mass(self.tree, M, load)
-            return self._closed(M, load, loop_values(self.tree, q[None], qd[None], "numpy")[0], qd)
+                return solve_mass(self.tree, M, load, given_qdd)
+            return self._closed(M, load, loop_values(self.tree, q[None], qd[None], "numpy")[0], qd, given_qdd)
         bodies = loaded_bodies(self.tree, wrenches)
         if bodies not in self._prepared:
             self._prepared[bodies] = self._prepare(bodies, q)
         given = [q, qd, forces, w, v]
         given += [wrenches[self.tree.bodies[j].name] for j in bodies]
         given += [np.array([signals[name] for name in self._signals])] if self._signals else []
-        together = np.concatenate([*given, ZERO])
+        together = np.concatenate([*given, ZERO, given_qdd])
         check_angles(self.tree, q)
         rows = len(self.tree.rows)
         if self.tree.loops:
@@ -103,15 +106,15 @@ class Instant:
             load = -asked.fill(together, np.zeros(rows))
             load[rows - self.tree.n :] += forces
             equations = loops.fill(together, np.zeros((self._equations, self.tree.n + 2)))
-            return self._closed(mass.fill(together, np.zeros((rows, rows))), load, equations, qd)
+            return self._closed(mass.fill(together, np.zeros((rows, rows))), load, equations, qd, given_qdd)
         out = self._prepared[bodies][0].fill(together, np.zeros(rows + 1))
         if not out[-1] < NEAR:
             check_mass(self.tree, mass_matrix(self.tree, q[None], self.values, engine="numpy"))
         return out[:-1]
 
-    def _closed(self, M: Array, load: Array, loops: Array, qd: Array) -> Array:
+    def _closed(self, M: Array, load: Array, loops: Array, qd: Array, qdd: Array) -> Array:
         one = (M[None], load[None], loops[None], qd[None])
-        return solve_closed(self.tree, *one, self.omega, self._home)[0]
+        return solve_closed(self.tree, *one, self.omega, self._home, qdd[None])[0]
 
     @cached_property
     def _home(self) -> Assembled:
@@ -143,6 +146,8 @@ class Instant:
             kind, _, at = name.rpartition(".")
             if name.startswith("s."):
                 take.append(after + self._signals.index(name[2:]))
+            elif kind == "qdd" and request.quantity == "forward_checked":  # of a prescribed coordinate
+                take.append(after + len(self._signals) + 1 + int(at))
             elif kind in ("qdd", "wd", "vd"):  # nothing accelerates: the kernel of h
                 take.append(after + len(self._signals))
             else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from scipy.integrate import solve_ivp
 
 from veridyn.errors import DataError, Fault, Faults, SimulationError
 from veridyn.mechanics.engine import Engine
+from veridyn.mechanics.forward import with_held_forces
 from veridyn.mechanics.instant import Instant
 from veridyn.mechanics.loops.assembly import loop_values
 from veridyn.mechanics.loops.dynamics import check_closed_state, first_crossing, onto_closure
@@ -28,6 +29,7 @@ from veridyn.spatial.rotations import matrix_of, quaternion_rate, rotation_of
 
 Array = NDArray[np.float64]
 Forces = Callable[[float, Array, Array], ArrayLike]
+START_TOLERANCE = 1e-9  # relative: by how much the start of a prescribed coordinate may differ from what is prescribed
 CLOSING = 10.0  # rad/s, with which openings of loops die out like a damped spring
 SCIPY = ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")
 
@@ -44,11 +46,15 @@ class BaseState:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What acts from outside, each a function of time, q and q̇: forces (n,) on the coordinates, wrenches by body, signals by name."""
+    """What acts from outside, each a function of time, q and q̇: forces (n,) on the coordinates, wrenches by body, signals by name.
+
+    `prescribed`: a function of time → name → (q, q̇, q̈) of every prescribed coordinate of the machine.
+    """
 
     forces: Forces | None = None
     wrenches: Callable[[float, Array, Array], Mapping[str, ArrayLike]] | None = None
     signals: Callable[[float, Array, Array], Mapping[str, float]] | None = None
+    prescribed: Callable[[float], Mapping[str, tuple[float, float, float]]] | None = None
 
 
 @dataclass(frozen=True)
@@ -91,24 +97,45 @@ class _System:
         at = 7 if self.free else 0
         q, qd = y[at : at + n], y[len(y) - n :]
         act = self.inputs
-        forces = np.zeros(n) if act.forces is None else np.asarray(act.forces(t, q, qd), dtype=np.float64)
+        forces = np.zeros(n) if act.forces is None else np.array(act.forces(t, q, qd), dtype=np.float64)
+        forces[list(self.tree.held)] = 0.0  # what they need is found afterwards
         wrenches = {} if act.wrenches is None else act.wrenches(t, q, qd)
         wrenches = {k: np.asarray(w, dtype=np.float64) for k, w in wrenches.items()}
         signals = {} if act.signals is None else act.signals(t, q, qd)
         v = w = np.zeros(3)
         if self.free:
             v, w = rotation_of(y[3:7]).T @ y[7 + n : 10 + n], y[10 + n : 13 + n]
-        return self.instant(q, qd, forces, w, v, wrenches, signals), forces, wrenches, signals
+        qdd = self.prescribed(t)[2] if self.tree.held else None
+        return self.instant(q, qd, forces, w, v, wrenches, signals, qdd), forces, wrenches, signals
 
-    def closed(self, y: Array) -> Array:
-        """States (N, …) of a machine with loops, back at the nearest that keeps them closed."""
+    def prescribed(self, t: float) -> Array:
+        """(3, n): q, q̇ and q̈ of the prescribed coordinates at a time, zero elsewhere."""
+        assert self.inputs.prescribed is not None  # the start was checked
+        given, out = self.inputs.prescribed(t), np.zeros((3, self.tree.n))
+        for k in self.tree.held:
+            out[:, k] = given[self.tree.coordinates[k]]
+        return out
+
+    def told(self, t: float, y: Array) -> Array:
+        """A state with its prescribed coordinates and rates as they are prescribed at a time."""
+        if not self.tree.held:
+            return y
+        held, out, at = np.array(self.tree.held), y.copy(), 7 if self.free else 0
+        given = self.prescribed(t)
+        out[at + held], out[len(y) - self.tree.n + held] = given[0, held], given[1, held]
+        return out
+
+    def mended(self, t: Array, y: Array) -> Array:
+        """States (N, …) at times (N,): as prescribed, and of a machine with loops the nearest that keeps them closed."""
         n, at = self.tree.n, 7 if self.free else 0
-        out = y.copy()
-        out[:, at : at + n], out[:, -n:] = onto_closure(self.tree, y[:, at : at + n], y[:, -n:])
+        out = np.array([self.told(time, state) for time, state in zip(t.tolist(), y, strict=True)])
+        if self.tree.loops:
+            out[:, at : at + n], out[:, -n:] = onto_closure(self.tree, out[:, at : at + n], out[:, -n:])
         return out
 
     def rate(self, t: float, y: Array) -> Array:
         n = self.tree.n
+        y = self.told(t, y)
         a = self.accelerations(t, y)[0]
         if not self.free:
             return np.concatenate([y[n:], a])
@@ -137,6 +164,8 @@ def integrate(
     The equations are Γ = D φ of :func:`~veridyn.mechanics.inverse.inverse_dynamics` solved for the accelerations, elements included.
     An integration that does not reach its end raises :class:`~veridyn.errors.SimulationError` with the time it reached.
 
+    Prescribed coordinates move as ``inputs.prescribed`` says, and the forces they need are in ``motion.forces`` of the result.
+
     A machine with loops starts closed, in positions and rates, and forces on passive joints are zero. While it moves, openings die out with
     `CLOSING`, and the state goes back to closure after every step of RK4 and at every sample (:mod:`veridyn.mechanics.loops.dynamics`).
     """
@@ -146,6 +175,7 @@ def integrate(
         tree, complete_values(tree, parameters), how.friction_speed, engine, CLOSING if tree.loops else 0.0
     )
     system = _System(tree, inputs if isinstance(inputs, Inputs) else Inputs(inputs), instant)
+    _check_prescribed(system, clock[0], y0)
 
     def rate(time: float, y: Array) -> Array:
         if not np.isfinite(y).all():
@@ -167,7 +197,7 @@ def integrate(
             ) from error
 
     if how.name == "RK4":
-        states = _runge_kutta(rate, clock, y0, how.step, system.closed if tree.loops else None)
+        states = _runge_kutta(rate, clock, y0, how.step, system.mended if tree.loops or tree.held else None)
     else:
         solution = solve_ivp(
             rate, (clock[0], clock[-1]), y0, how.name, clock, rtol=how.rtol, atol=how.atol, max_step=how.step
@@ -182,10 +212,45 @@ def integrate(
                     hint="Look for a stiff spring, dry friction at standstill (friction_speed=), or a force that runs away.",
                 )
             )
+    if tree.loops or tree.held:
+        states = system.mended(clock, states)
     if tree.loops:
-        states = system.closed(states)
         _refuse_crossing(system, clock, states)
-    return _trajectory(system, clock, states)
+    found = _trajectory(system, clock, states)
+    return replace(found, motion=with_held_forces(tree, found.motion, instant.values))
+
+
+def _check_prescribed(system: _System, start: float, y: Array) -> None:
+    """Refuse prescribed coordinates without a motion, motions of others, and a start that is not as prescribed."""
+    tree, given, faults = system.tree, system.inputs.prescribed, Faults()
+    named = {} if given is None else dict(given(start))
+    for name in tree.prescribed:
+        if name not in named:
+            faults.add(
+                "it is prescribed, and its motion is not given.",
+                where=f"coordinate '{name}'",
+                expected="Inputs(prescribed=…): time → {name: (q, qd, qdd)}",
+            )
+    for name in named:
+        if name not in tree.prescribed:
+            faults.add(
+                "its motion is given, and it is not prescribed.",
+                where=f"coordinate '{name}'",
+                hint="Add it with tree.with_prescribed, or leave it out.",
+            )
+    faults.raise_if_any(DataError, tree.name)
+    off = np.abs(system.told(start, y) - y)
+    if off.max() > START_TOLERANCE * (1.0 + np.abs(y).max()):
+        number, at = int(np.argmax(off)), 7 if system.free else 0
+        k = number - at if number < at + tree.n else number - len(y) + tree.n
+        raise DataError(
+            Fault(
+                f"the start of the prescribed coordinate '{tree.coordinates[k]}' is not what is prescribed.",
+                where=tree.name,
+                expected="q and qd as Inputs.prescribed gives them at the first time",
+                found=f"a difference of {off.max():.3g}",
+            )
+        )
 
 
 def _refuse_crossing(system: _System, clock: Array, y: Array) -> None:
@@ -238,7 +303,7 @@ def _runge_kutta(
     clock: Array,
     y: Array,
     step: float,
-    back: Callable[[Array], Array] | None = None,
+    back: Callable[[Array, Array], Array] | None = None,
 ) -> Array:
     """The classical scheme of order four; each interval of the clock is cut into equal steps no longer than `step`; `back` mends each."""
     states = [y]
@@ -252,7 +317,7 @@ def _runge_kutta(
             k3 = rate(t + h / 2, y + h / 2 * k2)
             k4 = rate(t + h, y + h * k3)
             y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-            y = y if back is None else back(y[None])[0]
+            y = y if back is None else back(np.array([t + h]), y[None])[0]
         states.append(y)
     return np.array(states)
 

@@ -100,6 +100,7 @@ def simulate_runs(
 
     A run that leaves the finite numbers, or whose mass matrix becomes singular, raises :class:`~veridyn.errors.SimulationError`.
     """
+    tree.check_unprescribed("a simulation of many runs")
     values = complete_values(tree, parameters)
     check_mass(tree, mass_matrix(tree, q[:1], values, engine="numpy"))
     law = Accelerations(tree, values, len(q), friction_speed)

@@ -75,6 +75,7 @@ def rebased(tree: Tree, body: str) -> Tree:
         inertia={n: x for n, x in inertia.items() if np.isfinite(x).all()},
         elements=[_seen_again(tree, e, outside) for e in tree.elements],
         transmission=tree.transmission,
+        prescribed=tree.prescribed,
     )
     typical = dict(zip(tree.parameters.names, tree.parameters.typical, strict=True))
     return built.with_parameters(

@@ -36,7 +36,8 @@ class Tree:
     with gravity in it, comes with the :class:`~veridyn.model.motion.Motion`). A base of six virtual joints is a fixed tree,
     see :func:`veridyn.model.virtual_base.on_six_joints`. Coordinates are in the order in which the bodies first name them.
     `loops` are joints at which a closed machine was cut open: its motions keep them closed, and its equations are those of the
-    :attr:`independent` coordinates, onto which those of the tree are projected.
+    :attr:`independent` coordinates, onto which those of the tree are projected. `prescribed` coordinates move as they are told (steer by
+    wire): their q, q̇ and q̈ are inputs of forward dynamics and simulation, and the forces they need are results.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Tree:
     transmission: Transmission | None = None
     loops: tuple[Loop, ...] = ()
     assembly: Assembly = Assembly()
+    prescribed: tuple[str, ...] = ()
 
     @classmethod
     def build(
@@ -62,6 +64,7 @@ class Tree:
         transmission: Transmission | None = None,
         loops: Iterable[Loop] = (),
         assembly: Assembly | None = None,
+        prescribed: Iterable[str] = (),
     ) -> Tree:
         """Check the description whole, put the bodies in order, and make the parameter set.
 
@@ -88,7 +91,26 @@ class Tree:
                     ),
                     name,
                 )
-        return tree
+        return tree.with_prescribed(prescribed)
+
+    def with_prescribed(self, names: Iterable[str]) -> Tree:
+        """The same machine with these coordinates prescribed, and no others."""
+        chosen = (names,) if isinstance(names, str) else tuple(names)
+        faults = Faults()
+        for name in chosen:
+            where = f"prescribed '{name}'"
+            if name not in self.coordinates:
+                faults.add("there is no such coordinate.", where=where, hint=did_you_mean(name, self.coordinates))
+            elif not self.actuated[self.coordinates.index(name)]:
+                faults.add(
+                    "a force is needed to move it as prescribed, and its joint is passive.",
+                    where=where,
+                    hint="Mark the joint actuated.",
+                )
+        if len(set(chosen)) < len(chosen):
+            faults.add("a coordinate is prescribed twice.", where="prescribed", found=", ".join(chosen))
+        faults.raise_if_any(ModelError, self.name)
+        return self if chosen == self.prescribed else replace(self, prescribed=chosen)
 
     def with_parameters(self, values: ParameterSet | Mapping[str, float] | ArrayLike) -> Tree:
         """The same machine with other parameters."""
@@ -232,6 +254,17 @@ class Tree:
         return (WRENCH_ROWS if self.base == "free" else ()) + self.coordinates
 
     @cached_property
+    def held(self) -> tuple[int, ...]:
+        """The numbers of the prescribed coordinates, in order."""
+        return tuple(k for k, c in enumerate(self.coordinates) if c in self.prescribed)
+
+    @cached_property
+    def solved_rows(self) -> tuple[int, ...]:
+        """The rows whose accelerations forward dynamics solves for: all but those of prescribed coordinates."""
+        first = len(self.rows) - self.n
+        return tuple(r for r in range(len(self.rows)) if r - first not in self.held)
+
+    @cached_property
     def looped(self) -> frozenset[int]:
         """The coordinates that loops tie together."""
         number = {c: k for k, c in enumerate(self.coordinates)}
@@ -324,6 +357,18 @@ class Tree:
                     f"{what} is there for open trees, and this machine has {len(self.loops)} closed loops.",
                     where=self.name,
                     hint="Inverse and forward dynamics, simulation, regressors and identification know closed loops.",
+                )
+            )
+
+    def check_unprescribed(self, what: str) -> None:
+        """Refuse prescribed coordinates where they are not known."""
+        if self.prescribed:
+            raise ModelError(
+                Fault(
+                    f"{what} does not know prescribed coordinates.",
+                    where=self.name,
+                    found=", ".join(self.prescribed),
+                    hint="Forward dynamics, integrate and identification by inverse dynamics know them; with_prescribed(()) releases them.",
                 )
             )
 

@@ -45,4 +45,4 @@ def on_six_joints(tree: Tree, prefix: str = "base_") -> Tree:
         loops=tree.loops,
         assembly=tree.assembly,
     )
-    return built.with_parameters(tree.parameters)
+    return built.with_parameters(tree.parameters).with_prescribed(tree.prescribed)
