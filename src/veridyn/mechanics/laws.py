@@ -12,6 +12,8 @@ from veridyn.model.elements import Element
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import Algebra, Scalar, add, mul, sub
 
+NOTHING = 1e-100  # added to what a logarithm is taken of; it changes no number above 1e-84
+SATURATED = 20.0  # times the speed of a tanh, where it is 1 to the last digit
 Lazy = Callable[[], Scalar]
 
 
@@ -56,7 +58,39 @@ def _one_way(e: Element, x: Acting) -> Scalar:
 def _stribeck(e: Element, x: Acting) -> Scalar:
     v = x.rate()
     ratio = v / x.constant("speed")
-    return x.algebra.sign(v) / add(1.0, mul(ratio, ratio))
+    fall = _abs_power(x, ratio, x.constant("exponent")) if "exponent" in e.constants else mul(ratio, ratio)
+    return x.algebra.sign(v) / add(1.0, fall)
+
+
+def _abs_power(x: Acting, base: Scalar, exponent: Scalar) -> Scalar:
+    """|base|^exponent, whose derivatives are finite at zero too."""
+    return x.algebra.exp(mul(exponent, x.algebra.log(add(x.algebra.abs(base), NOTHING))))
+
+
+def _tanh(e: Element, x: Acting) -> Scalar:
+    """tanh(v/vs) = 1 − 2/(e^(2 v/vs) + 1); the exponential stays finite, and so do its derivatives."""
+    ratio, far = x.rate() / x.constant("speed"), SATURATED
+    within = sub(mul(0.5, x.algebra.abs(add(ratio, far))), mul(0.5, x.algebra.abs(sub(ratio, far))))
+    return sub(1.0, 2.0 / add(x.algebra.exp(mul(2.0, within)), 1.0))
+
+
+def _above(x: Acting, c: Scalar) -> Scalar:
+    """c where it is above zero, else 0."""
+    return mul(0.5, add(c, x.algebra.abs(c)))
+
+
+def _bump_stop(x: Acting) -> Scalar:
+    return _above(x, sub(x.position(), x.constant("gap")))
+
+
+def _dead_zone(x: Acting) -> Scalar:
+    c, gap = x.position(), x.constant("gap")
+    return sub(_above(x, sub(c, gap)), _above(x, sub(mul(-1.0, c), gap)))
+
+
+def _cube(x: Acting) -> Scalar:
+    c = _stretch(x)
+    return mul(c, mul(c, c))
 
 
 def _stretch(x: Acting) -> Scalar:
@@ -77,10 +111,17 @@ _LAWS: dict[str, Callable[[Element, Acting], Scalar]] = {
     "coulomb_forward": _one_way,
     "coulomb_backward": _one_way,
     "stribeck": _stribeck,
+    "tanh_friction": _tanh,
+    "cubic": lambda e, x: _cube(x),
+    "bump_stop": lambda e, x: _bump_stop(x),
+    "dead_zone": lambda e, x: _dead_zone(x),
     "inertia": lambda e, x: x.acceleration(),
     "drive_gain": lambda e, x: mul(-1.0, x.signals[e.signal]),
 }
 _POTENTIALS: dict[str, Callable[[Acting], Scalar]] = {
     "spring": lambda x: _half_square(_stretch(x)),
     "offset": lambda x: x.position(),
+    "cubic": lambda x: mul(0.25, mul(_stretch(x), _cube(x))),
+    "bump_stop": lambda x: _half_square(_bump_stop(x)),
+    "dead_zone": lambda x: _half_square(_dead_zone(x)),
 }

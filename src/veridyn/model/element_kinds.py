@@ -13,16 +13,21 @@ damper_backward   v where v < 0       the same, backwards only                  
 coulomb           sign(v)             dry friction fs                              N*m | N
 coulomb_forward   1 where v > 0       the same, forwards only                      N*m | N
 coulomb_backward  −1 where v < 0      the same, backwards only                     N*m | N
-stribeck          sign(v)/(1+(v/vs)²) static friction above fs; vs its `speed`     N*m | N
+stribeck          sign(v)/(1+|v/vs|ⁿ) static friction above fs; `speed`, exponent  N*m | N
+tanh_friction     tanh(v/vs)          dry friction without a jump; vs its `speed`  N*m | N
+cubic             (c − rest)³         stiffness of third order                     N*m/rad^3 | N/m^3
+bump_stop         c − gap where above stiffness beyond a gap on one side           N*m/rad | N/m
+dead_zone         c ∓ gap outside     stiffness outside ±gap, none inside          N*m/rad | N/m
 inertia           d²c/dt²             inertia of the motor, seen from c            kg*m^2 | kg
 drive_gain        −signal             force per unit of a measured signal          N*m/A | N/A
 drag              V²                  force per squared speed of a body            N/(m/s)^2, N*m/(m/s)^2
 ================= =================== ============================================ ==========================
 
-A law is linear in its parameter and not in its constants (`speed`, `rest`), which belong to the element and are listed by
-:attr:`veridyn.model.tree.Tree.constants`. Friction that differs forwards and backwards is linear in its parameters, one column for each
-direction; what both directions of dry friction have in common with an offset cannot be separated from it, so one of the three is left
-out. Stribeck's curve is that of Hess and Soom (1990, J. Tribology 112(1)), a rational function.
+A law is linear in its parameter and not in its constants (`speed`, `exponent`, `rest`, `gap`), which belong to the element and are listed
+by :attr:`veridyn.model.tree.Tree.constants`. Friction that differs forwards and backwards is linear in its parameters, one column for
+each direction; what both directions of dry friction have in common with an offset cannot be separated from it, so one of the three is
+left out. Stribeck's curve with exponent 2 is that of Hess and Soom (1990, J. Tribology 112(1)), a rational function. A stop on the other
+side is a `bump_stop` on −c.
 """
 
 from __future__ import annotations
@@ -82,6 +87,14 @@ def _kind(
 
 
 REST = ConstantKind(key="rest", turning="rad", sliding="m", doc="where the spring is relaxed", default=0.0)
+GAP = ConstantKind(key="gap", turning="rad", sliding="m", doc="how far c moves before it touches")
+WIDTH = ConstantKind(key="gap", turning="rad", sliding="m", doc="half the width in which there is no force", low=0.0)
+EXPONENT = ConstantKind(
+    key="exponent", turning="1", sliding="1", doc="how steeply it falls with speed", default=2.0, low=0.0, high=20.0
+)
+SMOOTH = ConstantKind(
+    key="speed", turning="rad/s", sliding="m/s", doc="the speed at which 76 % of it is reached", low=0.0
+)
 SPEED = ConstantKind(key="speed", turning="rad/s", sliding="m/s", doc="the speed at which half of it is left", low=0.0)
 
 KINDS: Mapping[str, ElementKind] = MappingProxyType(
@@ -94,7 +107,11 @@ KINDS: Mapping[str, ElementKind] = MappingProxyType(
         "coulomb": _kind("fs", "N*m", "N", "dry friction"),
         "coulomb_forward": _kind("fsp", "N*m", "N", "dry friction forwards"),
         "coulomb_backward": _kind("fsn", "N*m", "N", "dry friction backwards"),
-        "stribeck": _kind("fst", "N*m", "N", "static above dry friction", SPEED),
+        "stribeck": _kind("fst", "N*m", "N", "static above dry friction", SPEED, EXPONENT),
+        "tanh_friction": _kind("ft", "N*m", "N", "dry friction without a jump", SMOOTH),
+        "cubic": _kind("k3", "N*m/rad^3", "N/m^3", "stiffness of third order", REST),
+        "bump_stop": _kind("kb", "N*m/rad", "N/m", "stiffness beyond a gap", GAP),
+        "dead_zone": _kind("kd", "N*m/rad", "N/m", "stiffness outside a gap", WIDTH),
         "inertia": _kind("Ia", "kg*m^2", "kg", "motor inertia", between=False),
         "drive_gain": _kind("K", "N*m/A", "N/A", "force per unit of a signal", between=False),
         "drag": _kind("C", "N*m/(m/s)^2", "N/(m/s)^2", "force per squared speed", between=False),

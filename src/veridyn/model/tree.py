@@ -478,6 +478,7 @@ def _typical(e: Element, kinds: Mapping[str, str], weight: float, length: float)
     force = weight * length if _turns(e, kinds) else weight
     reach = 1.0 if _turns(e, kinds) else length
     sizes = {"spring": force / reach, "offset": force, "damper": 0.1 * force / reach, "coulomb": 0.01 * force}
-    sizes |= {"stribeck": 0.01 * force}
+    sizes |= {"stribeck": 0.01 * force, "tanh_friction": 0.01 * force, "cubic": force / reach**3}
+    sizes |= {"bump_stop": 10.0 * force / reach, "dead_zone": force / reach}
     sizes |= {"inertia": 0.1 * force * length / weight, "drive_gain": force / 10.0, "drag": force / 1000.0}
     return sizes[e.kind.removesuffix("_forward").removesuffix("_backward")]

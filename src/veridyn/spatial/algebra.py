@@ -24,6 +24,8 @@ class Algebra(Protocol):
     def sign(self, x: Scalar) -> Scalar: ...
     def abs(self, x: Scalar) -> Scalar: ...
     def sqrt(self, x: Scalar) -> Scalar: ...
+    def exp(self, x: Scalar) -> Scalar: ...
+    def log(self, x: Scalar) -> Scalar: ...
 
     def given(self, name: str, value: float) -> Scalar:
         """A number of the machine that a compiled kernel takes as an input of this name; elsewhere its value."""
@@ -49,6 +51,12 @@ class FloatAlgebra:
     def sqrt(self, x: float) -> float:
         return math.sqrt(x)
 
+    def exp(self, x: float) -> float:
+        return math.exp(x)
+
+    def log(self, x: float) -> float:
+        return math.log(x)
+
     def given(self, name: str, value: float) -> float:
         return value
 
@@ -71,6 +79,12 @@ class ArrayAlgebra:
 
     def sqrt(self, x: Scalar) -> Scalar:
         return np.sqrt(x)
+
+    def exp(self, x: Scalar) -> Scalar:
+        return np.exp(x)
+
+    def log(self, x: Scalar) -> Scalar:
+        return np.log(x)
 
     def given(self, name: str, value: float) -> float:
         return value

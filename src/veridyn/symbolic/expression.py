@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Union
 
-CONST, INPUT, ADD, SUB, MUL, DIV, SIN, COS, SIGN, ABS, SQRT = range(11)
-OPERATIONS = ("const", "input", "add", "sub", "mul", "div", "sin", "cos", "sign", "abs", "sqrt")
+CONST, INPUT, ADD, SUB, MUL, DIV, SIN, COS, SIGN, ABS, SQRT, EXP, LOG = range(13)
+OPERATIONS = ("const", "input", "add", "sub", "mul", "div", "sin", "cos", "sign", "abs", "sqrt", "exp", "log")
 
 Number = Union["Expression", float]
 
@@ -91,6 +91,16 @@ class Graph:
         if not isinstance(x, Expression):
             return math.sqrt(x)
         return Expression(self, self.node(SQRT, self._positive(x)), False)
+
+    def exp(self, x: Number) -> Number:
+        if not isinstance(x, Expression):
+            return math.exp(x)
+        return Expression(self, self.node(EXP, self._positive(x)), False)
+
+    def log(self, x: Number) -> Number:
+        if not isinstance(x, Expression):
+            return math.log(x)
+        return Expression(self, self.node(LOG, self._positive(x)), False)
 
     def _positive(self, x: Expression) -> int:
         """A node that holds x with its sign: a root cannot leave the sign outside."""

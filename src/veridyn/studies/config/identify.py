@@ -37,7 +37,11 @@ class ElementSettings(Settings):
     speed: Number | None = None
     """Of a Stribeck curve: the speed at which half of it is left."""
     rest: Number | None = None
-    """Of a spring: where it is relaxed."""
+    """Of a spring or a cubic one: where it is relaxed."""
+    exponent: Number | None = None
+    """Of a Stribeck curve: how steeply it falls, 2 if left out."""
+    gap: Number | None = None
+    """Of a bump stop or a dead zone: where its force begins."""
 
     def constants(self) -> dict[str, float]:
         """The constants of its law that are given."""
