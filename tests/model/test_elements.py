@@ -82,7 +82,7 @@ def test_units_follow_the_kind_of_coordinate() -> None:
         Element(
             kind,
             {c: 1.0},
-            signal="i" if kind == "drive_gain" else "",
+            signal="i" if KINDS[kind].signal else "",
             constants={constant.key: 1.0 for constant in KINDS[kind].constants if constant.required},
         )
         for kind in KINDS

@@ -122,7 +122,7 @@ def _arguments(tree: Tree, quantity: str, bodies: tuple[int, ...]) -> list[Argum
 
 
 def _signals(tree: Tree) -> list[str]:
-    return list(dict.fromkeys(e.signal for e in tree.elements if e.kind == "drive_gain"))
+    return list(tree.signals)
 
 
 def _place(tree: Tree, bodies: tuple[int, ...], name: str) -> str:

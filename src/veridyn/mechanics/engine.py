@@ -208,7 +208,8 @@ def signature(tree: Tree) -> str:
         else:
             acts = tuple((number[c], a) for c, a in e.on.items())
         folded = [(c.key, None if c.key in e.constants else c.default) for c in KINDS[e.kind].constants]
-        elements.append((e.kind, acts, e.signal, *folded))
+        named = e.parameter_name if KINDS[e.kind].states else ""  # which names its inputs
+        elements.append((e.kind, acts, e.signal, named, *folded))
     held = repr(tree.held) if tree.held else ""
     return repr((tree.base, tuple(float(x) for x in tree.gravity), bodies, elements)) + _cuts(tree) + held
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from veridyn.mechanics.laws import Acting, constant_of, law
+from veridyn.mechanics.laws import Acting, constant_of, law, rates
 from veridyn.mechanics.newton_euler import Outward, State, Wrench, carry, rigid_rows, squared_speed
 from veridyn.mechanics.struts import Strut, strut_of
+from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import Element
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import Algebra, Scalar, add, mul
@@ -49,9 +50,21 @@ def acting(
         rate=lambda: combination(tree, e, state.qd) if strut is None else strut.rate(state.qd),
         acceleration=lambda: combination(tree, e, state.qdd),
         constant=lambda key: constant_of(tree, e, key, algebra),
+        state=lambda key: signals[f"{e.parameter_name}.{key}"],
         signals=signals,
         algebra=algebra,
     )
+
+
+def state_rates(tree: Tree, state: State, o: Outward, signals: Mapping[str, Scalar], algebra: Algebra) -> list[Scalar]:
+    """The rates of the states that elements have of their own, in the order of ``tree.states``; `signals` holds the states too."""
+    found: dict[str, Scalar] = {}
+    for e in tree.elements:
+        if KINDS[e.kind].states:
+            strut = None if e.between is None else strut_of(tree, e.between, o, algebra)
+            made = rates(e, acting(tree, e, state, signals, algebra, strut))
+            found |= {f"{e.parameter_name}.{key}": rate for key, rate in made.items()}
+    return [found[s.name] for s in tree.states]
 
 
 def all_rows(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from veridyn.mechanics.columns import columns
 from veridyn.mechanics.factorise import solve_and_measure
-from veridyn.mechanics.forces import all_rows, needs_velocity
+from veridyn.mechanics.forces import all_rows, needs_velocity, state_rates
 from veridyn.mechanics.loops.equations import equations as loop_equations
 from veridyn.mechanics.mass import equations_of_motion, mass_entries
 from veridyn.mechanics.newton_euler import Outward, State, Wrench, jacobian_entries, outward, rigid_rows
@@ -88,7 +88,7 @@ class _Symbols:
         return {j: (self.vector(f"f.{j}"), self.vector(f"m.{j}")) for j in bodies}
 
     def signals(self) -> dict[str, Number]:
-        return {e.signal: self.graph.input(f"s.{e.signal}") for e in self.tree.elements if e.kind == "drive_gain"}
+        return {name: self.graph.input(f"s.{name}") for name in self.tree.signals}
 
     def inertias(self) -> dict[int, tuple[Number, ...]]:
         """The ten parameters of each real body by the numbers of their columns."""
@@ -174,6 +174,13 @@ def _inverse_derivatives(s: _Symbols, request: Request) -> dict[Label, Number]:
     return found
 
 
+def _state_rates(s: _Symbols, request: Request) -> dict[Label, Number]:
+    """(k,): the rate of the k-th of the states that elements have of their own."""
+    state = s.state()
+    found = state_rates(s.tree, state, s.outward(state), s.signals(), s.graph)
+    return {(k,): value for k, value in enumerate(found)}
+
+
 def _mass(s: _Symbols, request: Request) -> dict[Label, Number]:
     still = [0.0] * s.tree.n
     state = State([s.graph.input(f"q.{k}") for k in range(s.tree.n)], still, still)
@@ -256,6 +263,7 @@ _QUANTITIES: dict[str, Callable[[_Symbols, Request], dict[Label, Number]]] = {
     "equations": _equations,
     "inverse": _inverse,
     "inverse_derivatives": _inverse_derivatives,
+    "state_rates": _state_rates,
     "mass": _mass,
     "forward": _forward,
     "forward_checked": _forward_checked,

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.engine import Engine, check_angles, check_engine, compiled, uniform_values
+from veridyn.mechanics.forces import state_rates
 from veridyn.mechanics.formula import Request
 from veridyn.mechanics.forward import NEAR, check_mass, mass_matrix, solve_mass
 from veridyn.mechanics.loops.assembly import Assembled, assembled, loop_values
 from veridyn.mechanics.loops.dynamics import solve_closed
 from veridyn.mechanics.loops.equations import COUNTS
 from veridyn.mechanics.mass import equations_of_motion
-from veridyn.mechanics.newton_euler import State, Wrench
+from veridyn.mechanics.newton_euler import State, Wrench, outward
 from veridyn.mechanics.samples import loaded_bodies, minus_gravity, split
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import FLOATS, Algebra, FloatAlgebra, rounded_sign
@@ -71,7 +72,8 @@ class Instant:
         self.compile = engine != "numpy"
         self.algebra: Algebra = _Smooth(friction_speed) if friction_speed > 0 else FLOATS
         self.X, self.gains = split(tree, values)
-        self._signals = list(dict.fromkeys(e.signal for e in tree.elements if e.kind == "drive_gain"))
+        self._signals = list(tree.signals)
+        self._rates: _Prepared | None = None
         self._prepared: dict[tuple[int, ...], tuple[_Prepared, ...]] = {}
 
     def __call__(
@@ -111,6 +113,18 @@ class Instant:
         if not out[-1] < NEAR:
             check_mass(self.tree, mass_matrix(self.tree, q[None], self.values, engine="numpy"))
         return out[:-1]
+
+    def state_rates(self, q: Array, qd: Array, signals: Mapping[str, float]) -> Array:
+        """The rates of the states that elements have of their own; `signals` holds the states too."""
+        tree = self.tree
+        if not self.compile:
+            state = State(q.tolist(), qd.tolist(), [0.0] * tree.n)
+            return np.array(state_rates(tree, state, outward(tree, state, self.algebra), signals, self.algebra))
+        if self._rates is None:
+            self._rates = self._kernel(Request("state_rates", friction_speed=self.friction_speed), ())
+        heard = np.array([signals[name] for name in self._signals])
+        nothing = np.zeros(tree.n + 6)
+        return self._rates.fill(np.concatenate([q, qd, nothing, heard, ZERO]), np.zeros(len(tree.states)))
 
     def _closed(self, M: Array, load: Array, loops: Array, qd: Array, qdd: Array) -> Array:
         one = (M[None], load[None], loops[None], qd[None])

@@ -9,13 +9,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import solve_ivp
 
-from veridyn.errors import DataError, Fault, Faults, SimulationError
+from veridyn.errors import DataError, Fault, Faults, SimulationError, did_you_mean
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.forward import with_held_forces
 from veridyn.mechanics.instant import Instant
@@ -29,6 +29,7 @@ from veridyn.spatial.rotations import matrix_of, quaternion_rate, rotation_of
 
 Array = NDArray[np.float64]
 Forces = Callable[[float, Array, Array], ArrayLike]
+NOTHING = np.zeros(0)
 START_TOLERANCE = 1e-9  # relative: by how much the start of a prescribed coordinate may differ from what is prescribed
 CLOSING = 10.0  # rad/s, with which openings of loops die out like a damped spring
 SCIPY = ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")
@@ -74,11 +75,15 @@ class Method:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """A simulated motion, with the pose of a free base in the ground's frame."""
+    """A simulated motion, with the pose of a free base in the ground's frame.
+
+    `states`: those that elements have of their own, (N,) by name ("fl_q1.z"); they are among the signals of the motion too.
+    """
 
     motion: Motion
     base_position: Array | None = None
     base_rotation: Array | None = None
+    states: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +96,15 @@ class _System:
     def free(self) -> bool:
         return self.tree.base == "free"
 
+    @property
+    def own(self) -> int:
+        """How many states elements have of their own; they are the last of a state vector."""
+        return len(self.tree.states)
+
     def accelerations(self, t: float, y: Array) -> tuple[Array, Array, dict[str, Array], Mapping[str, float]]:
-        """All accelerations, and the forces, wrenches and signals that cause them."""
+        """All accelerations, and the forces, wrenches and signals that cause them, elements' own states among the latter."""
         n = self.tree.n
+        own, y = y[len(y) - self.own :], y[: len(y) - self.own]
         at = 7 if self.free else 0
         q, qd = y[at : at + n], y[len(y) - n :]
         act = self.inputs
@@ -102,6 +113,8 @@ class _System:
         wrenches = {} if act.wrenches is None else act.wrenches(t, q, qd)
         wrenches = {k: np.asarray(w, dtype=np.float64) for k, w in wrenches.items()}
         signals = {} if act.signals is None else act.signals(t, q, qd)
+        if self.own:
+            signals = {**signals, **{s.name: float(x) for s, x in zip(self.tree.states, own, strict=True)}}
         v = w = np.zeros(3)
         if self.free:
             v, w = rotation_of(y[3:7]).T @ y[7 + n : 10 + n], y[10 + n : 13 + n]
@@ -122,7 +135,7 @@ class _System:
             return y
         held, out, at = np.array(self.tree.held), y.copy(), 7 if self.free else 0
         given = self.prescribed(t)
-        out[at + held], out[len(y) - self.tree.n + held] = given[0, held], given[1, held]
+        out[at + held], out[len(y) - self.own - self.tree.n + held] = given[0, held], given[1, held]
         return out
 
     def mended(self, t: Array, y: Array) -> Array:
@@ -130,19 +143,26 @@ class _System:
         n, at = self.tree.n, 7 if self.free else 0
         out = np.array([self.told(time, state) for time, state in zip(t.tolist(), y, strict=True)])
         if self.tree.loops:
-            out[:, at : at + n], out[:, -n:] = onto_closure(self.tree, out[:, at : at + n], out[:, -n:])
+            rates = slice(out.shape[1] - self.own - n, out.shape[1] - self.own)
+            out[:, at : at + n], out[:, rates] = onto_closure(self.tree, out[:, at : at + n], out[:, rates])
         return out
 
     def rate(self, t: float, y: Array) -> Array:
         n = self.tree.n
         y = self.told(t, y)
-        a = self.accelerations(t, y)[0]
+        a, _, _, signals = self.accelerations(t, y)
+        if self.own:
+            y = y[: len(y) - self.own]
+            at = 7 if self.free else 0
+            inner = self.instant.state_rates(y[at : at + n], y[len(y) - n :], signals)
+        else:
+            inner = NOTHING
         if not self.free:
-            return np.concatenate([y[n:], a])
+            return np.concatenate([y[n:], a, inner])
         quaternion, velocity, omega = y[3:7], y[7 + n : 10 + n], y[10 + n : 13 + n]
         R = rotation_of(quaternion)
         return np.concatenate(
-            [velocity, quaternion_rate(quaternion, omega), y[13 + n :], R @ a[:3] + self.tree.gravity, a[3:]]
+            [velocity, quaternion_rate(quaternion, omega), y[13 + n :], R @ a[:3] + self.tree.gravity, a[3:], inner]
         )
 
 
@@ -154,6 +174,7 @@ def integrate(
     inputs: Inputs | Forces | None = None,
     *,
     base: BaseState | None = None,
+    states: Mapping[str, float] | None = None,
     method: Method | None = None,
     parameters: Array | None = None,
     engine: Engine = "compiled",
@@ -164,6 +185,7 @@ def integrate(
     The equations are Γ = D φ of :func:`~veridyn.mechanics.inverse.inverse_dynamics` solved for the accelerations, elements included.
     An integration that does not reach its end raises :class:`~veridyn.errors.SimulationError` with the time it reached.
 
+    States that elements have of their own start from `states`, by name ("fl_q1.z"), zero where not given, and are in the result.
     Prescribed coordinates move as ``inputs.prescribed`` says, and the forces they need are in ``motion.forces`` of the result.
 
     A machine with loops starts closed, in positions and rates, and forces on passive joints are zero. While it moves, openings die out with
@@ -171,6 +193,7 @@ def integrate(
     """
     how = method or Method()
     clock, y0 = np.asarray(t, dtype=np.float64), _initial(tree, t, q, qd, base, how)
+    y0 = np.concatenate([y0, inner_start(tree, states or {})])
     instant = Instant(
         tree, complete_values(tree, parameters), how.friction_speed, engine, CLOSING if tree.loops else 0.0
     )
@@ -220,6 +243,18 @@ def integrate(
     return replace(found, motion=with_held_forces(tree, found.motion, instant.values))
 
 
+def inner_start(tree: Tree, given: Mapping[str, float]) -> Array:
+    """The start of the states that elements have of their own."""
+    names, faults = [s.name for s in tree.states], Faults()
+    for name, value in given.items():
+        if name not in names:
+            faults.add(f"there is no state '{name}'.", where="states", hint=did_you_mean(name, names))
+        elif not math.isfinite(value):
+            faults.add("it cannot start there.", where=f"states['{name}']", found=f"{value}")
+    faults.raise_if_any(DataError, tree.name)
+    return np.array([float(given.get(name, 0.0)) for name in names])
+
+
 def _check_prescribed(system: _System, start: float, y: Array) -> None:
     """Refuse prescribed coordinates without a motion, motions of others, and a start that is not as prescribed."""
     tree, given, faults = system.tree, system.inputs.prescribed, Faults()
@@ -242,7 +277,7 @@ def _check_prescribed(system: _System, start: float, y: Array) -> None:
     off = np.abs(system.told(start, y) - y)
     if off.max() > START_TOLERANCE * (1.0 + np.abs(y).max()):
         number, at = int(np.argmax(off)), 7 if system.free else 0
-        k = number - at if number < at + tree.n else number - len(y) + tree.n
+        k = number - at if number < at + tree.n else number - (len(y) - system.own - tree.n)
         raise DataError(
             Fault(
                 f"the start of the prescribed coordinate '{tree.coordinates[k]}' is not what is prescribed.",
@@ -329,11 +364,13 @@ def _trajectory(system: _System, clock: Array, y: Array) -> Trajectory:
     forces = np.array([f[1] for f in found])
     wrenches = {body: np.array([f[2][body] for f in found]) for body in found[0][2]}
     signals = {name: np.array([f[3][name] for f in found]) for name in found[0][3]}
+    states = {s.name: signals[s.name] for s in system.tree.states}
+    y = y[:, : y.shape[1] - system.own]
     if not system.free:
-        return Trajectory(Motion(clock, y[:, :n], y[:, n:], a, None, forces, wrenches, signals))
+        return Trajectory(Motion(clock, y[:, :n], y[:, n:], a, None, forces, wrenches, signals), states=states)
     quaternion = y[:, 3:7] / np.linalg.norm(y[:, 3:7], axis=1, keepdims=True)
     R = matrix_of(quaternion)
     velocity = np.einsum("nji,nj->ni", R, y[:, 7 + n : 10 + n])
     base = BaseMotion(y[:, 10 + n : 13 + n], a[:, 3:6], a[:, :3], velocity)
     motion = Motion(clock, y[:, 7 : 7 + n], y[:, 13 + n :], a[:, 6:], base, forces, wrenches, signals)
-    return Trajectory(motion, y[:, :3], R)
+    return Trajectory(motion, y[:, :3], R, states)

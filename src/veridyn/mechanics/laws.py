@@ -25,6 +25,7 @@ class Acting:
     rate: Lazy
     acceleration: Lazy
     constant: Callable[[str], Scalar]
+    state: Callable[[str], Scalar]
     signals: Mapping[str, Scalar]
     algebra: Algebra
 
@@ -39,6 +40,12 @@ def constant_of(tree: Tree, e: Element, key: str, algebra: Algebra) -> Scalar:
 def law(e: Element, x: Acting) -> Scalar:
     """The law of an element."""
     return _LAWS[e.kind](e, x)
+
+
+def rates(e: Element, x: Acting) -> dict[str, Scalar]:
+    """The rates of an element's own states, by key."""
+    made = _RATES.get(e.kind)
+    return {} if made is None else made(e, x)
 
 
 def potential(e: Element, x: Acting) -> Scalar | None:
@@ -88,6 +95,18 @@ def _dead_zone(x: Acting) -> Scalar:
     return sub(_above(x, sub(c, gap)), _above(x, sub(mul(-1.0, c), gap)))
 
 
+def _bristles(x: Acting) -> Scalar:
+    """ż of the LuGre model."""
+    v, z = x.rate(), x.state("z")
+    s = v / x.constant("speed")
+    g = add(1.0, mul(sub(x.constant("ratio"), 1.0), x.algebra.exp(mul(-1.0, mul(s, s)))))
+    return sub(v, mul(x.algebra.abs(v), z) / mul(x.constant("deflection"), g))
+
+
+def _lugre(e: Element, x: Acting) -> Scalar:
+    return add(x.state("z"), mul(x.constant("time"), _bristles(x))) / x.constant("deflection")
+
+
 def _cube(x: Acting) -> Scalar:
     c = _stretch(x)
     return mul(c, mul(c, c))
@@ -115,8 +134,18 @@ _LAWS: dict[str, Callable[[Element, Acting], Scalar]] = {
     "cubic": lambda e, x: _cube(x),
     "bump_stop": lambda e, x: _bump_stop(x),
     "dead_zone": lambda e, x: _dead_zone(x),
+    "lugre": _lugre,
+    "maxwell": lambda e, x: x.state("s"),
+    "relaxation": lambda e, x: x.state("s"),
     "inertia": lambda e, x: x.acceleration(),
     "drive_gain": lambda e, x: mul(-1.0, x.signals[e.signal]),
+}
+_RATES: dict[str, Callable[[Element, Acting], dict[str, Scalar]]] = {
+    "lugre": lambda e, x: {"z": _bristles(x)},
+    "maxwell": lambda e, x: {"s": sub(x.rate(), x.state("s") / x.constant("time"))},
+    "relaxation": lambda e, x: {
+        "s": mul(x.algebra.abs(x.signals[e.signal]), sub(x.position(), x.state("s"))) / x.constant("length")
+    },
 }
 _POTENTIALS: dict[str, Callable[[Acting], Scalar]] = {
     "spring": lambda x: _half_square(_stretch(x)),

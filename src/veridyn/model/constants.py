@@ -29,6 +29,27 @@ class Constant:
     key: str
 
 
+@dataclass(frozen=True)
+class ElementState:
+    """A state of an element's own: `name` is "parameter.key", as in "fl_q1.z", and the signal of motions that holds it."""
+
+    name: str
+    unit: str
+    element: str
+    key: str
+
+
+def states_of(elements: Sequence[Element], turns: Mapping[str, bool]) -> tuple[ElementState, ...]:
+    """The states of elements, in order. `turns`: parameter → acts on angles."""
+    return tuple(
+        ElementState(
+            f"{e.parameter_name}.{s.key}", s.turning if turns[e.parameter_name] else s.sliding, e.parameter_name, s.key
+        )
+        for e in elements
+        for s in KINDS[e.kind].states
+    )
+
+
 def constants_of(elements: Sequence[Element], turns: Mapping[str, bool]) -> tuple[Constant, ...]:
     """The constants that elements give, in the order of elements and of their kind. `turns`: parameter → acts on angles."""
     return tuple(

@@ -20,6 +20,14 @@ def check_elements(bodies: Sequence[Body], elements: Sequence[Element], base: st
             faults.add(f"'{e.kind}' is no kind of element.", where=where, hint=did_you_mean(e.kind, list(KINDS)))
             continue
         _numbers(e, where, faults)
+        if KINDS[e.kind].signal and not e.signal:
+            known = "a drive gain multiplies a measured signal" if e.kind == "drive_gain" else "its law needs a signal"
+            faults.add(
+                f"{known}, and none is named.",
+                where=where,
+                expected="" if e.kind == "drive_gain" else KINDS[e.kind].signal,
+                hint="Add signal: NAME.",
+            )
         _constants(e, where, faults)
         if e.between is not None:
             _between(bodies, e, base, where, faults)
@@ -150,8 +158,4 @@ def _on_coordinates(bodies: Sequence[Body], e: Element, where: str, faults: Faul
             "it mixes turning and sliding coordinates, so its parameter has no unit.",
             where=where,
             found=", ".join(f"{c} {kinds[c]}" for c in e.on),
-        )
-    if e.kind == "drive_gain" and not e.signal:
-        faults.add(
-            "a drive gain multiplies a measured signal, and none is named.", where=where, hint="Add signal: NAME."
         )

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
 from veridyn.model.check import check_tree
-from veridyn.model.constants import Constant, constants_of, replaced
+from veridyn.model.constants import Constant, ElementState, constants_of, replaced, states_of
 from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import WRENCH_ROWS, Element, Marker
 from veridyn.model.joint import GROUND, Body
@@ -143,6 +143,36 @@ class Tree:
         """The constants inside the laws of its elements, in the order in which compiled kernels number them."""
         kinds = {b.coordinate_name: b.joint for b in self.bodies}
         return constants_of(self.elements, {e.parameter_name: _turns(e, kinds) for e in self.elements})
+
+    @cached_property
+    def states(self) -> tuple[ElementState, ...]:
+        """The states that its elements have of their own, in order."""
+        kinds = {b.coordinate_name: b.joint for b in self.bodies}
+        return states_of(self.elements, {e.parameter_name: _turns(e, kinds) for e in self.elements})
+
+    @cached_property
+    def signals(self) -> tuple[str, ...]:
+        """The signals that its elements need: measured ones, then the states of elements' own."""
+        measured = (e.signal for e in self.elements if KINDS[e.kind].signal)
+        return tuple(dict.fromkeys([*measured, *(s.name for s in self.states)]))
+
+    def without_elements(self, names: Iterable[str]) -> Tree:
+        """The same machine without these elements, by the names of their parameters."""
+        gone = {names} if isinstance(names, str) else set(names)
+        for name in gone - {e.parameter_name for e in self.elements}:
+            known = [e.parameter_name for e in self.elements]
+            raise ModelError(Fault(f"there is no element '{name}'.", where=self.name, hint=did_you_mean(name, known)))
+        p = self.parameters
+        kept = [k for k, name in enumerate(p.names) if name not in gone]
+        new = ParameterSet(
+            tuple(p.names[k] for k in kept),
+            tuple(p.units[k] for k in kept),
+            p.values[kept],
+            p.typical[kept],
+            tuple(p.states[k] for k in kept),
+            {name: tie for name, tie in p.ties.items() if name not in gone and tie.to not in gone},
+        )
+        return replace(self, elements=tuple(e for e in self.elements if e.parameter_name not in gone), parameters=new)
 
     @cached_property
     def constant_number(self) -> Mapping[tuple[str, str], int]:
@@ -397,11 +427,19 @@ class Tree:
                     where=self.name,
                     hint=did_you_mean(body, [b.name for b in self.bodies]),
                 )
-        needed = {e.signal: e.parameter_name for e in self.elements if e.kind == "drive_gain"}
+        needed = {e.signal: e.parameter_name for e in self.elements if KINDS[e.kind].signal}
         for signal, element in needed.items():
             if signal not in motion.signals:
                 faults.add(
                     f"element '{element}' needs the signal '{signal}', which the motion has not.", where=self.name
+                )
+        for state in self.states:
+            if state.name not in motion.signals:
+                faults.add(
+                    f"the force of element '{state.element}' follows a state of its own, '{state.name}', which the motion has not.",
+                    where=self.name,
+                    hint="Log the force it exerts, give it as a force or wrench, and leave the element out (without_elements); or let "
+                    "element_states compute the state from the motion; or simulate, which carries it.",
                 )
         if self.base == "free" and motion.base is not None and motion.base.velocity is None:
             drags = [e.parameter_name for e in self.elements if e.kind == "drag"]
@@ -480,5 +518,6 @@ def _typical(e: Element, kinds: Mapping[str, str], weight: float, length: float)
     sizes = {"spring": force / reach, "offset": force, "damper": 0.1 * force / reach, "coulomb": 0.01 * force}
     sizes |= {"stribeck": 0.01 * force, "tanh_friction": 0.01 * force, "cubic": force / reach**3}
     sizes |= {"bump_stop": 10.0 * force / reach, "dead_zone": force / reach}
+    sizes |= {"lugre": 0.01 * force, "maxwell": force / reach, "relaxation": force / reach}
     sizes |= {"inertia": 0.1 * force * length / weight, "drive_gain": force / 10.0, "drag": force / 1000.0}
     return sizes[e.kind.removesuffix("_forward").removesuffix("_backward")]
