@@ -15,7 +15,7 @@ import pytest
 from strangers.random_trees import random_inertia, random_tree
 from veridyn.errors import FileError, ModelError, VeridynError
 from veridyn.files.native import load_model, model_text, parse_model, save_model
-from veridyn.model.elements import Element, coulomb, damper, drag, drive_gain, motor_inertia, offset, spring
+from veridyn.model.elements import Element, Marker, coulomb, damper, drag, drive_gain, motor_inertia, offset, spring
 from veridyn.model.joint import Body
 from veridyn.model.parameters import Tie
 from veridyn.model.transmission import Transmission
@@ -310,9 +310,9 @@ elements:
 """
     tree = parse_model(text, source="x")
     assert tree.parameters.names[-5:] == ("fsp_q1", "fsn_q1", "hp_q1", "hn_q1", "fst_q1")
-    assert tree.elements[-1].speed == 0.05
+    assert tree.elements[-1].constants["speed"] == 0.05
     assert_same(tree, parse_model(model_text(tree), source="x"))
-    with pytest.raises(ModelError, match=r"\(line 10\): a Stribeck curve needs the speed"):
+    with pytest.raises(ModelError, match=r"\(line 10\): its law needs the constant 'speed'"):
         parse_model(text.replace("speed: 0.05, ", ""), source="x")
 
 
@@ -589,7 +589,7 @@ CASES = {
     ),
     "element without on": (
         ONE + "elements:\n  - {kind: spring}\n",
-        "element number 1 (line 5): the key 'on' is missing.",
+        "element number 1 (line 5): it does not say what it acts on.",
     ),
     "element's typical size": (
         ONE + "elements:\n  - {kind: spring, on: a, typical: 0}\n",
@@ -840,3 +840,42 @@ def test_a_spoilt_model_is_read_or_refused_in_words() -> None:
         at, cut = int(rng.integers(len(text))), int(rng.choice([0, 0, 1, 5]))
         with suppress(VeridynError):
             parse_model(text[:at] + JUNK[int(rng.integers(len(JUNK)))] + text[at + cut :])
+
+
+STRUT = """veridyn: 1
+bodies:
+  - {name: arm, antecedent: ground, joint: turning}
+elements:
+  - kind: spring
+    between: [{body: ground, at: [0.1, 0, 0.5]}, {body: arm, at: [0.3, 0, 0]}]
+    rest: 1/4
+    value: 9000
+"""
+
+
+def test_round_trip_of_an_element_between_two_places() -> None:
+    tree = parse_model(STRUT, source="x")
+    (e,) = tree.elements
+    assert e.between == (Marker("ground", (0.1, 0.0, 0.5)), Marker("arm", (0.3, 0.0, 0.0)))
+    assert (e.constants["rest"], e.parameter_name, tree.parameters.units[-1]) == (0.25, "k_ground_arm", "N/m")
+    again = parse_model(model_text(tree), source="x")
+    assert repr(again.elements) == repr(tree.elements) and again.constants == tree.constants
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("body: arm, at", "body: arn, at", "there is no body 'arn'"),
+        ("body: arm, at", "body: ground, at", "its length never changes"),
+        ("{body: arm, at: [0.3, 0, 0]}", "", "it acts between two places"),
+        ("kind: spring", "kind: drag", "an element of kind drag cannot act between two places"),
+        ("    rest: 1/4", "    on: arm", "it acts on coordinates and between two places at once"),
+        (
+            "bodies:\n  - {name: arm, antecedent: ground",
+            "base: free\nbodies:\n  - {name: root}\n  - {name: arm, antecedent: root",
+            "its end is on the ground",
+        ),
+    ],
+)
+def test_faults_of_an_element_between_two_places(old: str, new: str, message: str) -> None:
+    assert message in fault_of(STRUT.replace(old, new).replace("    rest: 1/4\n", ""))

@@ -7,7 +7,6 @@ import pytest
 from veridyn.errors import ModelError
 from veridyn.model.elements import (
     KINDS,
-    NAN,
     WRENCH_ROWS,
     Element,
     asymmetric,
@@ -59,14 +58,14 @@ def test_what_a_drag_acts_on() -> None:
 def test_friction_of_each_direction_and_stribeck() -> None:
     assert [e.parameter_name for e in asymmetric("q1")] == ["fsp_q1", "fsn_q1", "hp_q1", "hn_q1"]
     curve = stribeck("q1", 0.05, 0.4)
-    assert (curve.parameter_name, curve.speed, curve.value) == ("fst_q1", 0.05, 0.4)
-    assert pickle.loads(pickle.dumps(curve)).speed == 0.05
-    with pytest.raises(
-        ModelError, match=r"needs the speed at which half of it is left[\s\S]*a positive speed, found -1.0"
-    ):
+    assert (curve.parameter_name, curve.constants["speed"], curve.value) == ("fst_q1", 0.05, 0.4)
+    assert repr(pickle.loads(pickle.dumps(curve))) == repr(curve)
+    with pytest.raises(ModelError, match=r"constant 'speed' is out of bounds[\s\S]*between 0 and inf, found -1.0"):
         Tree.build([Body("1")], elements=[stribeck("q1", -1.0)])
-    with pytest.raises(ModelError, match=r"only a Stribeck curve has a speed\.\nFound speed 2"):
-        Tree.build([Body("1")], elements=[Element("damper", {"q1": 1.0}, speed=2.0)])
+    with pytest.raises(ModelError, match=r"needs the constant 'speed': the speed at which half of it is left"):
+        Tree.build([Body("1")], elements=[Element("stribeck", {"q1": 1.0})])
+    with pytest.raises(ModelError, match=r"its kind, damper, has no constant 'speed'\.[\s\S]*Only stribeck has one"):
+        Tree.build([Body("1")], elements=[Element("damper", {"q1": 1.0}, constants={"speed": 2.0})])
 
 
 def test_elements_are_hashable_and_pickle() -> None:
@@ -80,7 +79,12 @@ def test_elements_are_hashable_and_pickle() -> None:
 def test_units_follow_the_kind_of_coordinate() -> None:
     bodies = [Body("1"), Body("2", "1", "sliding")]
     elements = [
-        Element(kind, {c: 1.0}, signal="i" if kind == "drive_gain" else "", speed=1.0 if kind == "stribeck" else NAN)
+        Element(
+            kind,
+            {c: 1.0},
+            signal="i" if KINDS[kind].signal else "",
+            constants={constant.key: 1.0 for constant in KINDS[kind].constants if constant.required},
+        )
         for kind in KINDS
         if kind != "drag"
         for c in ("q1", "q2")

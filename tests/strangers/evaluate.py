@@ -21,6 +21,8 @@ _UNARY = {
     "sin": np.sin,
     "cos": np.cos,
     "sqrt": np.sqrt,
+    "exp": np.exp,
+    "log": np.log,
     # By the real part, so that a complex step goes through.
     "sign": lambda x: np.sign(np.real(x)),
     "abs": lambda x: x * np.sign(np.real(x)),

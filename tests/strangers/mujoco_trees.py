@@ -1,8 +1,8 @@
 """MuJoCo as a stranger: a tree on a fixed base, with loops as its `connect` constraints, integrated by its own Runge-Kutta rule.
 
 Only data are read from the tree: antecedents, placements, joint kinds, ten parameters per body, gravity, dampers and springs of single
-joints. Cut joints that hold a point (spherical, turning, universal) become `connect`, which MuJoCo holds softly: `stiff` is the time in
-which it closes an opening.
+joints and between two places (spatial tendons). Cut joints that hold a point (spherical, turning, universal) become `connect`, which
+MuJoCo holds softly: `stiff` is the time in which it closes an opening.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
+from veridyn.model.elements import Element
 from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
@@ -68,11 +69,26 @@ class MujocoTree:
             ends = {"site1": f"{loop.name} first", "site2": f"{loop.name} second"}
             held = {"solref": f"{stiff!r} 1", "solimp": "0.9999 0.9999 0.001 0.5 2"}
             ElementTree.SubElement(equality, "connect", **ends, **held)
+        tendons = ElementTree.SubElement(root, "tendon")
+        for e in tree.elements:
+            if e.between is not None:
+                self._tendon(tendons, nodes, e)
         self.model = mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode"))
         self.data = mujoco.MjData(self.model)
         ids = [mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_JOINT, c) for c in tree.coordinates]
         self.at = np.array([self.model.jnt_qposadr[k] for k in ids])
         self.dof = np.array([self.model.jnt_dofadr[k] for k in ids])
+
+    @staticmethod
+    def _tendon(tendons: ElementTree.Element, nodes: dict[str, ElementTree.Element], e: Element) -> None:
+        """A spring or damper between two places as a spatial tendon."""
+        name = e.parameter_name
+        spring = {"stiffness": repr(float(e.value)), "springlength": repr(e.constants.get("rest", 0.0))}
+        law = spring if e.kind == "spring" else {"damping": repr(float(e.value))}
+        line = ElementTree.SubElement(tendons, "spatial", name=name, **law)
+        for k, place in enumerate(e.between or ()):
+            ElementTree.SubElement(nodes[place.body], "site", name=f"{name} {k}", pos=text(place.at))
+            ElementTree.SubElement(line, "site", site=f"{name} {k}")
 
     @staticmethod
     def _inertial(here: ElementTree.Element, ten: ArrayLike) -> None:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from veridyn.identify.base import BaseParameters
+from veridyn.model.elements import Element
 from veridyn.model.joint import Body
 from veridyn.model.transmission import Transmission
 from veridyn.model.tree import Tree
@@ -81,7 +82,7 @@ def print_model(tree: Tree, base: BaseParameters) -> None:
     if tree.elements:
         units = dict(zip(tree.parameters.names, tree.parameters.units, strict=True))
         elements = [
-            (e.parameter_name, e.kind, _combination(e.on), unit_text(units[e.parameter_name]), number(e.value))
+            (e.parameter_name, e.kind, _acts_on(e), unit_text(units[e.parameter_name]), number(e.value))
             for e in tree.elements
         ]
         console.print()
@@ -116,6 +117,12 @@ def _joint(tree: Tree, body: Body) -> str:
     if tree.base == "free" and body.antecedent is None:
         return "free"
     return body.joint if body.joint == "fixed" or body.actuated else f"{body.joint}, passive"
+
+
+def _acts_on(e: Element) -> str:
+    if e.between is not None:
+        return " to ".join(f"{m.body} ({', '.join(f'{x:g}' for x in m.at)})" for m in e.between)
+    return _combination(e.on)
 
 
 def _combination(on: Mapping[str, float]) -> str:

@@ -24,7 +24,8 @@ from veridyn.files.urdf import load_urdf
 from veridyn.files.yaml_nodes import compose, line_of, name_in, text_of
 from veridyn.files.yaml_reader import Reader
 from veridyn.model.check import check_tree
-from veridyn.model.elements import NAN, Element
+from veridyn.model.element_kinds import CONSTANT_KEYS, NAN
+from veridyn.model.elements import Element, Marker
 from veridyn.model.joint import Body
 from veridyn.model.loop import Assembly, Loop, check_loops
 from veridyn.model.transmission import Transmission
@@ -37,12 +38,13 @@ Array = NDArray[np.float64]
 
 TOP = (
     *("veridyn", "name", "base", "gravity", "constants", "bodies", "elements", "parameters", "transmission"),
-    *("loops", "assembly"),
+    *("loops", "assembly", "prescribed"),
 )
 SIX_PREFIX = "base_"
 BASES = ("fixed", "free", "six_joints")
-NUMBERS = ("value", "typical", "speed")
-ELEMENT = ("kind", "on", "name", "signal", "unit", *NUMBERS)
+NUMBERS = ("value", "typical", *CONSTANT_KEYS)
+ELEMENT = ("kind", "on", "between", "name", "signal", "unit", *NUMBERS)
+PLACE = ("body", "at")
 
 
 def load_model(path: str | Path) -> Tree:
@@ -121,6 +123,7 @@ class _Draft:
     transmission: Transmission | None = None
     loops: list[Loop] = field(default_factory=list)
     assembly: Assembly = Assembly()
+    prescribed: list[str] = field(default_factory=list)
     lines: dict[str, int] = field(default_factory=dict)
 
     def read_machine(self, top: Mapping[str, Node]) -> None:
@@ -145,6 +148,9 @@ class _Draft:
                     self.lines[loop.where] = line_of(node)
         if "assembly" in top:
             self.assembly = read_assembly(self.read, top["assembly"])
+        if "prescribed" in top:
+            self.prescribed = self.read.texts(top["prescribed"], "prescribed", "prescribed")
+            self.lines |= {f"prescribed '{name}'": line_of(top["prescribed"]) for name in self.prescribed}
 
     def check(self) -> list[Fault]:
         base = "fixed" if self.base == "fixed" else "free"
@@ -173,6 +179,7 @@ class _Draft:
                 transmission=self.transmission,
                 loops=self.loops,
                 assembly=self.assembly,
+                prescribed=self.prescribed,
             )
             tree = tree.with_parameters(section.applied(tree.parameters))
             return on_six_joints(tree, SIX_PREFIX) if self.base == "six_joints" else tree
@@ -192,12 +199,20 @@ class _Draft:
     def _read_element(self, node: Node, k: int) -> None:
         read, given = self.read, name_in(node)
         where = f"element number {k}" if given is None else f"element '{given}'"
-        at = read.mapping(node, where, ELEMENT, required=("kind", "on"))
+        at = read.mapping(node, where, ELEMENT, required=("kind",))
         kind = read.optional_text(at, where, "kind")
-        on = self._acts_on(at["on"], where) if "on" in at else None
+        between = self._between(at["between"], where) if "between" in at else None
+        on = self._acts_on(at["on"], where) if "on" in at else {} if between is not None else None
+        if at and "on" not in at and "between" not in at:
+            read.fault(
+                node,
+                "it does not say what it acts on.",
+                where,
+                "on: a coordinate or a combination, or between: two places",
+            )
         numbers = {key: read.number(at[key], where, key, unknown=key == "value") for key in NUMBERS if key in at}
         texts = {key: read.optional_text(at, where, key) for key in ("name", "signal", "unit")}
-        if not kind or on is None:
+        if not kind or on is None or ("between" in at and between is None):
             self.odd_names += [given] if given else []
             return
         element = Element(
@@ -208,7 +223,8 @@ class _Draft:
             texts["signal"],
             numbers.get("typical", NAN),
             texts["unit"],
-            numbers.get("speed", NAN),
+            between=between,
+            constants={key: numbers[key] for key in CONSTANT_KEYS if key in numbers},
         )
         self.elements.append(element)
         self.lines[f"element '{element.parameter_name}'"] = line_of(node)
@@ -219,6 +235,21 @@ class _Draft:
             return {name: self.read.number(value, where, f"the coefficient of {name}", 1.0) for name, _, value in found}
         name = self.read.text(node, where, "on")
         return None if name is None else {name: 1.0}
+
+    def _between(self, node: Node, where: str) -> tuple[Marker, Marker] | None:
+        read, found = self.read, []
+        for one in read.sequence(node, where, "between"):
+            at = read.mapping(one, where, PLACE, required=("body",))
+            body = read.optional_text(at, where, "body")
+            place = read.numbers(at["at"], where, "at", 3, fallback=0.0) if "at" in at else (0.0, 0.0, 0.0)
+            if body:
+                found.append(Marker(body, place))
+        if len(found) != 2:
+            read.fault(
+                node, "it acts between two places.", where, "[{body: NAME, at: [x, y, z]}, {body: NAME, at: [x, y, z]}]"
+            )
+            return None
+        return found[0], found[1]
 
     def _read_transmission(self, node: Node) -> None:
         read, where = self.read, "transmission"

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from veridyn.files.native import BASES, ELEMENT, FORMAT, NUMBERS, TOP
+from veridyn.files.native import BASES, ELEMENT, FORMAT, NUMBERS, PLACE, TOP
 from veridyn.files.native_bodies import ANGLES_AND_LENGTHS, CENTRAL, KEYS, ROTATIONS
 from veridyn.files.native_loops import END
 from veridyn.files.native_loops import KEYS as LOOP
 from veridyn.files.native_parameters import SECTIONS
-from veridyn.model.elements import KINDS
+from veridyn.model.element_kinds import CONSTANT_KEYS, KINDS
 from veridyn.model.joint import SIGMA
 from veridyn.model.loop import CUTS
 from veridyn.spatial.inertia import INERTIAL
@@ -31,6 +31,15 @@ UNKNOWN: Schema = {
     "description": "A number, a formula, or null where nobody knows.",
 }
 TRUTH: Schema = {"enum": [True, False, 0, 1]}
+
+
+def _of_constant(key: str) -> str:
+    """What a constant of an element is for, and whose."""
+    owners = {name: kind.constant(key) for name, kind in KINDS.items()}
+    docs = dict.fromkeys(c.doc for c in owners.values() if c is not None)
+    return f"Of {', '.join(name for name, c in owners.items() if c is not None)}: {'; or '.join(docs)}."
+
+
 SAID = {
     "veridyn": "Version of the format.",
     "name": "What it is called.",
@@ -43,6 +52,7 @@ SAID = {
     "transmission": "Motors that drive several joints: joints = matrix · motors.",
     "loops": "Joints at which a closed machine was cut open.",
     "assembly": "Where the machine is put together: coordinates to hold, and guesses of the others.",
+    "prescribed": "Coordinates that move as they are told; the forces they need are results.",
     "antecedent": "The body that carries this one; left out, or 0: the ground.",
     "joint": "Kind of joint, along or about the body's own z axis.",
     "sigma": "The same as a number: 0 turning, 1 sliding, 2 fixed.",
@@ -61,7 +71,8 @@ SAID = {
     "unit": "Where it is not the usual one.",
     "value": "What is believed of its parameter.",
     "typical": "Its typical size, where the machine's own is not right.",
-    "speed": "Of a Stribeck curve: where half of it is left.",
+    "between": "In place of on: the two places, on bodies or the ground, whose distance it acts on.",
+    **{key: _of_constant(key) for key in CONSTANT_KEYS},
     "first": "The end on one body.",
     "second": "The end on the other.",
     "length": "Of a distance: how far apart the ends are, m.",
@@ -88,8 +99,12 @@ def model_schema() -> Schema:
         "inertia": inertia,
     }
     elements = {"kind": {"enum": list(KINDS)}, "on": {"anyOf": [TEXT, _free(NUMBER)]}}
+    place = _object({key: {"body": TEXT, "at": _array(3)}[key] for key in PLACE}, ("body",))
+    elements["between"] = {"type": "array", "items": place, "minItems": 2, "maxItems": 2}
     elements |= dict.fromkeys(("name", "signal", "unit"), TEXT)
     elements |= {key: UNKNOWN if key == "value" else NUMBER for key in NUMBERS}
+    acts: Schema = {"oneOf": [{"required": ["on"]}, {"required": ["between"]}]}
+    element = {**_told(elements, ELEMENT, ("kind",)), **acts}
     ends = _object({"body": TEXT, **{key: frame[key] for key in END if key != "body"}}, ("body",))
     loops = {"name": TEXT, "joint": {"enum": list(CUTS)}, "first": ends, "second": ends, "length": NUMBER}
     tie = {"anyOf": [TEXT, _object({"to": TEXT, "factor": NUMBER}, ("to",))]}
@@ -106,7 +121,10 @@ def model_schema() -> Schema:
         "gravity": _array(3),
         "constants": _free(NUMBER),
         "bodies": {"type": "array", "items": _told(bodies, KEYS, ("name",)), "minItems": 1},
-        "elements": {"type": "array", "items": _told(elements, ELEMENT, ("kind", "on"))},
+        "elements": {
+            "type": "array",
+            "items": element,
+        },
         "parameters": _object({key: sections[key] for key in SECTIONS}),
         "transmission": _object(
             {
@@ -118,6 +136,7 @@ def model_schema() -> Schema:
         ),
         "loops": {"type": "array", "items": _told(loops, LOOP, ("name", "joint", "first", "second"))},
         "assembly": _object({"hold": _free(NUMBER), "guess": _free(NUMBER)}),
+        "prescribed": {"type": "array", "items": TEXT},
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -79,6 +79,8 @@ def model_text(tree: Tree) -> str:
     if tree.loops:
         lines += ["loops:", *(_loop(loop) for loop in tree.loops)]
     lines += _assembly(tree.assembly)
+    if tree.prescribed:
+        lines.append(f"prescribed: [{', '.join(_text(c) for c in tree.prescribed)}]")
     return "\n".join(lines) + "\n"
 
 
@@ -157,16 +159,22 @@ def _body(b: Body, inertia: Array | None) -> list[str]:
 
 
 def _element(e: Element) -> dict[str, str]:
+    out = {"kind": _text(e.kind), **_acts(e)}
+    numbers = {"value": e.value, "typical": e.typical, **e.constants}
+    out |= {key: _number(x) for key, x in numbers.items() if not math.isnan(x)}
+    return out | {key: _text(x) for key, x in (("name", e.name), ("signal", e.signal), ("unit", e.unit)) if x}
+
+
+def _acts(e: Element) -> dict[str, str]:
+    """What an element acts on: a coordinate, a combination, or two places."""
+    if e.between is not None:
+        places = [f"{{body: {_text(m.body)}, at: {_listed(m.at)}}}" for m in e.between]
+        return {"between": f"[{', '.join(places)}]"}
     (first, coefficient), *others = e.on.items()
     alone = not others and coefficient == 1.0
-    on = _text(first) if alone else "{" + ", ".join(f"{_text(c)}: {_number(a)}" for c, a in e.on.items()) + "}"
-    out = {"kind": _text(e.kind), "on": on}
-    out |= {
-        key: _number(x)
-        for key, x in (("value", e.value), ("typical", e.typical), ("speed", e.speed))
-        if not math.isnan(x)
+    return {
+        "on": _text(first) if alone else "{" + ", ".join(f"{_text(c)}: {_number(a)}" for c, a in e.on.items()) + "}"
     }
-    return out | {key: _text(x) for key, x in (("name", e.name), ("signal", e.signal), ("unit", e.unit)) if x}
 
 
 def _loop(loop: Loop) -> str:

@@ -91,10 +91,10 @@ def _placed(tree: Tree, said: UrdfFile) -> _Placed:
     out = _Placed()
     followed = {j.name: said.followed(j) for j in said.joints.values() if j.moves}
     for e in tree.elements:
-        coordinate, a = next(iter(e.on.items()))
-        if e.kind not in SYMBOLS or len(e.on) > 1:
+        if e.kind not in SYMBOLS or len(e.on) != 1:
             out.left_out.append(e)
             continue
+        coordinate, a = next(iter(e.on.items()))
         # On its own joint by name where several share the coordinate, else on the one that leads them.
         named = [j for j in followed if e.parameter_name == f"{SYMBOLS[e.kind]}_{j}" and followed[j][0] == coordinate]
         joint = named[0] if named else coordinate

@@ -166,7 +166,7 @@ def generic_motion(tree: Tree, samples: int = 0) -> Motion:
     N = samples or 4 * len(tree.parameters) // max(1, rows) + 60
     q, qd, qdd = (rng.normal(size=(N, tree.n)) for _ in range(3))
     base = BaseMotion(*(rng.normal(size=(N, 3)) * s for s in (1.0, 3.0, 10.0, 5.0))) if tree.base == "free" else None
-    signals = {e.signal: rng.normal(size=N) for e in tree.elements if e.kind == "drive_gain"}
+    signals = {name: rng.normal(size=N) for name in tree.signals}
     t = np.arange(N, dtype=np.float64)
     if tree.loops:
         whole, own = closed_positions(tree, N, rng), list(tree.independent)

@@ -22,7 +22,7 @@ from veridyn.identify.estimators.robust import Robust
 from veridyn.identify.fitting import ESTIMATORS, coloured, fit_of
 from veridyn.identify.gains import check_gains, check_load
 from veridyn.identify.grouping import RANK_TOLERANCE
-from veridyn.identify.observation import Sampling, stream
+from veridyn.identify.observation import Sampling, measured_rows, stream
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.engine import Engine
@@ -110,7 +110,8 @@ def identify(
             if hac is not None:
                 fit = coloured(fit, sandwich(samples, solution, None, hac), fit.sigma)
     check_gains(fit, estimator)
-    return fit
+    unused = measured_rows(tree, samples.motions, rows)[1]
+    return replace(fit, notes=(*fit.notes, *unused)) if unused else fit
 
 
 def _checked(estimator: str, settings: object, covariance: object) -> Hac | None:

@@ -112,12 +112,31 @@ def stream(
     """
     how = sampling or Sampling()
     several: Sequence[Motion] = (motion,) if isinstance(motion, Motion) else motion
-    plan = Plan(tree, tree.select_rows(rows), how)
+    plan = Plan(tree, tree.select_rows(measured_rows(tree, several, rows)[0]), how)
     plan.check(several)
     work = samples_of(several)
     request = equations(tree, plan.computed, plan.wanted, several[0])
     plan = replace(plan, compile=wants_compiled(engine, tree, request, work))
     return Stream(plan, several, executor, progress)
+
+
+def measured_rows(tree: Tree, motions: Sequence[Motion], rows: Rows) -> tuple[Rows, tuple[str, ...]]:
+    """The rows without those of prescribed coordinates whose force no motion has, and a note for each; rows given by name all stay."""
+    if not tree.prescribed or rows not in ("all", "joints", "actuated"):
+        return rows, ()
+    forces = [m.forces for m in motions]
+    missing = [
+        tree.coordinates[k]
+        for k in tree.held
+        if tree.coordinates[k] not in driven(tree) and all(f is None or np.isnan(f[:, k]).all() for f in forces)
+    ]
+    if not missing:
+        return rows, ()
+    named = [tree.rows[r] for r in tree.select_rows(rows)]
+    notes = tuple(
+        f"row '{c}' is not used: the coordinate is prescribed, and its force is not measured" for c in missing
+    )
+    return [r for r in named if r not in missing], notes
 
 
 def samples_of(motions: Sequence[Motion]) -> int:
@@ -357,7 +376,7 @@ class Plan:
             tree.check_motion(motion)
             self._check_forces(motion, faults)
         names = [tree.rows[r] for r in self.rows]
-        moving = [e.parameter_name for e in tree.elements if e.on_body is None]
+        moving = [e.parameter_name for e in tree.elements if e.on_body is None and e.between is None]
         joints = [*names, *(c for c in tree.coordinates if tree.loops and c not in names)]
         for setting, keys, known in (("dead_zone", how.dead_zone, [*joints, *moving]), ("drop", how.drop, names)):
             for name in keys:

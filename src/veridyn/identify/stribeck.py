@@ -171,7 +171,7 @@ def _with(tree: Tree, elements: Sequence[Element]) -> Tree:
         (*p.states, *more.states[tail]),
         p.ties,
     )
-    return new.with_parameters(joined)
+    return new.with_parameters(joined).with_prescribed(tree.prescribed)
 
 
 def _about(bank: Sequence[float], speed: float) -> Array:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, ModelError
-from veridyn.mechanics.engine import Engine, compiled, sample_arrays, wants_compiled
+from veridyn.mechanics.engine import Engine, compiled, sample_arrays, uniform_values, wants_compiled
 from veridyn.mechanics.formula import Request, formula
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
@@ -78,10 +78,11 @@ def open_adjoint(
         columns = _inputs(tree, motion, made.kernel.inputs, G, place)
         at = [np.ravel_multi_index(label, (3, tree.n)) for label in made.labels]
         addresses = out.ctypes.data + out.strides[1] * np.array(at, dtype=np.uintp)
-        made.kernel.run(columns, np.zeros(0), addresses, len(motion))
+        made.kernel.run(columns, uniform_values(tree, np.zeros(0), made.kernel.parameters), addresses, len(motion))
     else:
         f = formula(tree, request)
-        given = dict(zip(f.samples, _inputs(tree, motion, f.samples, G, place), strict=True))
+        given: dict[str, Array | float] = dict(zip(f.samples, _inputs(tree, motion, f.samples, G, place), strict=True))
+        given |= dict(zip(f.parameters, uniform_values(tree, np.zeros(0), f.parameters), strict=True))
         for label, value in zip(f.labels, evaluate(f.graph, f.outputs, given), strict=True):
             out[(*label, slice(0, len(motion)))] = value
     return np.moveaxis(out[..., : len(motion)], -1, 0)

@@ -98,6 +98,8 @@ def _arguments(tree: Tree, quantity: str, bodies: tuple[int, ...]) -> list[Argum
     given = [Argument("q", tree.n, f"coordinates {coordinates}"), Argument("qd", tree.n, "their rates")]
     if quantity == "forward":
         given.append(Argument("tau", tree.n, "forces on the coordinates"))
+        if tree.prescribed:
+            given.append(Argument("qdd", tree.n, f"accelerations of {', '.join(tree.prescribed)}"))
     else:
         given.append(Argument("qdd", tree.n, "their accelerations"))
     if tree.base == "free":
@@ -120,7 +122,7 @@ def _arguments(tree: Tree, quantity: str, bodies: tuple[int, ...]) -> list[Argum
 
 
 def _signals(tree: Tree) -> list[str]:
-    return list(dict.fromkeys(e.signal for e in tree.elements if e.kind == "drive_gain"))
+    return list(tree.signals)
 
 
 def _place(tree: Tree, bodies: tuple[int, ...], name: str) -> str:
@@ -131,6 +133,7 @@ def _place(tree: Tree, bodies: tuple[int, ...], name: str) -> str:
         "qdd": lambda: f"qdd[{rest}]",
         "t": lambda: f"tau[{rest}]",
         "p": lambda: f"phi[{rest}]",
+        "const": lambda: f"({tree.constants[int(rest)].value!r})",
         "s": lambda: f"signal[{_signals(tree).index(rest)}]",
         "f": lambda: _wrench(bodies, rest, 0),
         "m": lambda: _wrench(bodies, rest, 3),

@@ -45,8 +45,8 @@ def structure(tree: Tree) -> tuple[tuple[int, ...], ...]:
     for c, (j, k) in enumerate(tree.columns):
         on = None if j >= 0 else tree.elements[k].on_body
         if j < 0 and on is None:
-            for name in tree.elements[k].on:
-                touched[first + tree.coordinates.index(name)].add(c)
+            for coordinate in tree.acts_on(tree.elements[k]):
+                touched[first + coordinate].add(c)
             continue
         body, moment_only = (j, k < 6) if on is None else (tree.index(on[0]), on[1] >= 3)
         for i in tree.path(body):

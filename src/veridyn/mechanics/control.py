@@ -18,10 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
 from veridyn.errors import DataError, Fault, Faults
-from veridyn.mechanics.forces import basis
+from veridyn.mechanics.forces import element_rows
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.loops.projection import loop_jacobian
+from veridyn.mechanics.newton_euler import outward
 from veridyn.mechanics.samples import complete_values, state_of
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
@@ -104,14 +105,14 @@ def feedforward(
 def _softer(model: Tree, motion: Motion, speed: float) -> Array:
     """What dry friction changes by when sign(v) is rounded off below a speed."""
     change, values = np.zeros_like(motion.qd), complete_values(model)
-    state = state_of(model, motion)
+    state, first = state_of(model, motion), len(model.rows) - model.n
+    o = outward(model, state, ARRAYS)
     for e in model.elements:
         if e.kind.startswith(("coulomb", "damper_", "stribeck")):
-            soft, sharp = (basis(model, e, state, motion.signals, a) for a in (_Rounded(speed), ARRAYS))
-            for c, a in e.on.items():
-                change[:, model.coordinates.index(c)] += (
-                    a * values[model.parameters.index(e.parameter_name)] * (soft - sharp)
-                )
+            gain = values[model.parameters.index(e.parameter_name)]
+            soft, sharp = (element_rows(model, e, state, o, motion.signals, a) for a in (_Rounded(speed), ARRAYS))
+            for r in sharp:
+                change[:, r - first] += gain * (soft[r] - sharp[r])
     return change
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.engine import Engine, compiled, filled, sample_arrays, wants_compiled
+from veridyn.mechanics.engine import Engine, compiled, filled, sample_arrays, uniform_values, wants_compiled
 from veridyn.mechanics.formula import Request, formula
 from veridyn.mechanics.forward import forward_dynamics, mass_matrix
 from veridyn.mechanics.samples import complete_values, loaded_bodies
@@ -46,7 +46,7 @@ def inverse_derivatives(
     else:
         f = formula(tree, request)
         given = dict(zip(f.samples, sample_arrays(tree, motion, f.samples), strict=True))
-        given |= {name: values[int(name[2:])] for name in f.parameters}
+        given |= dict(zip(f.parameters, uniform_values(tree, values, f.parameters), strict=True))
         both = np.zeros((len(motion), 2, rows, n))
         for label, value in zip(f.labels, evaluate(f.graph, f.outputs, given), strict=True):
             both[(slice(None), *label)] = value
@@ -57,13 +57,22 @@ def inverse_derivatives(
 def forward_derivatives(
     tree: Tree, motion: Motion, parameters: Array | None = None, *, engine: Engine = "auto", threads: int = 1
 ) -> Derivatives:
-    """∂a/∂q, ∂a/∂q̇ and ∂a/∂Γ of the accelerations a that ``motion.forces`` cause: rows [v̇ − g; ω̇; q̈] for a free base, else q̈."""
+    """∂a/∂q, ∂a/∂q̇ and ∂a/∂Γ of the accelerations a that ``motion.forces`` cause: rows [v̇ − g; ω̇; q̈] for a free base, else q̈.
+
+    What drives a prescribed coordinate is its acceleration, so its column of ∂a/∂Γ is ∂a/∂q̈.
+    """
     values = complete_values(tree, parameters)
     caused = forward_dynamics(tree, motion, values, engine=engine, threads=threads)
     inverse = inverse_derivatives(tree, caused, values, engine=engine, threads=threads)
     M = mass_matrix(tree, motion.q, values, engine=engine, threads=threads)
-    drive = np.eye(len(tree.rows))[:, len(tree.rows) - tree.n :]
-    right = np.concatenate([-inverse.by_q, -inverse.by_qd, np.broadcast_to(drive, inverse.by_q.shape)], axis=2)
-    solved = np.asarray(np.linalg.solve(M, right), dtype=np.float64)
+    first, held = len(tree.rows) - tree.n, list(tree.held)
+    drive = np.broadcast_to(np.eye(len(tree.rows))[:, first:], inverse.by_q.shape).copy()
+    fixed = [first + k for k in held]
+    drive[:, :, held] = -M[:, :, fixed]
+    right = np.concatenate([-inverse.by_q, -inverse.by_qd, drive], axis=2)
+    free = list(tree.solved_rows)
+    solved = np.zeros_like(right)
+    solved[:, free] = np.linalg.solve(M[:, free][:, :, free], right[:, free])
     by_q, by_qd, by_force = np.split(solved, 3, axis=2)
+    by_force[:, fixed, held] = 1.0
     return Derivatives(by_q, by_qd, by_force)

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault
-from veridyn.mechanics.forces import combination
+from veridyn.mechanics.forces import acting, combination
 from veridyn.mechanics.kinematics import pose_in_root
+from veridyn.mechanics.laws import potential
 from veridyn.mechanics.newton_euler import outward
 from veridyn.mechanics.samples import complete_values, split, state_of
+from veridyn.mechanics.struts import strut_of
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import ARRAYS, Scalar, add, mul
@@ -23,7 +25,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Energy:
-    """Joules, (N,) each: of motion, in the field of gravity, and stored in springs and offsets."""
+    """Joules, (N,) each: of motion, in the field of gravity, and stored in springs and offsets, on coordinates and between places."""
 
     kinetic: Array
     gravity: Array
@@ -80,10 +82,12 @@ def energy(
         mass += M
     elastic = np.zeros(N)
     for e, gain in zip(tree.elements, gains, strict=True):
-        if e.kind == "spring":
-            elastic += 0.5 * gain * combination(tree, e, state.q) ** 2
-        elif e.kind == "offset" and e.on_body is None:  # on a body it follows the body's axes, and stores nothing
-            elastic += gain * combination(tree, e, state.q)
+        if e.on_body is not None:  # it follows the body's axes, and stores nothing
+            continue
+        strut = None if e.between is None else strut_of(tree, e.between, o, ARRAYS)
+        stored = potential(e, acting(tree, e, state, motion.signals, ARRAYS, strut))
+        if stored is not None:
+            elastic += gain * stored
         elif e.kind == "inertia":
             kinetic = add(kinetic, 0.5 * gain * combination(tree, e, state.qd) ** 2)
     height = -np.einsum("ni,ni->n", g, moment) - mass * (p @ tree.gravity)

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Fault
 from veridyn.mechanics.formula import Label, Request, formula
 from veridyn.model.load import Drive, Force
+from veridyn.model.element_kinds import KINDS
+from veridyn.model.joint import GROUND
 from veridyn.model.motion import Motion
 from veridyn.model.place import Marker
 from veridyn.model.tree import Tree
@@ -56,7 +58,7 @@ class Compiled:
         `values` are all parameters of the tree, of which the kernel takes those it uses.
         """
         arrays = sample_arrays(tree, motion, self.kernel.inputs)
-        chosen = np.array([values[int(name[2:])] for name in self.kernel.parameters], dtype=np.float64)
+        chosen = uniform_values(tree, values, self.kernel.parameters)
         out = np.asarray(addresses, dtype=np.uintp)
         N = len(motion)
         parts = max(1, min(threads, N // (4 * BLOCK)))
@@ -185,7 +187,10 @@ def compiled(tree: Tree, request: Request, host: Host | None = None, single: boo
 
 
 def signature(tree: Tree) -> str:
-    """Everything about a tree that its kernels depend on: structure, geometry and gravity, not names nor values of parameters."""
+    """Everything about a tree that its kernels depend on: structure, geometry and gravity, not names nor values of parameters.
+
+    Of the constants of elements' laws, which are given; their values are inputs.
+    """
     bodies = [
         (i, s, k, b.ratio, b.real, A, P)
         for i, s, k, b, (A, P) in zip(
@@ -196,11 +201,17 @@ def signature(tree: Tree) -> str:
     elements = []
     for e in tree.elements:
         on = e.on_body
-        acts = (
-            tuple((number[c], a) for c, a in e.on.items()) if on is None else (tree.index(on[0]), on[1], *e.on.values())
-        )
-        elements.append((e.kind, acts, e.signal, *([e.speed] if e.kind == "stribeck" else [])))
-    return repr((tree.base, tuple(float(x) for x in tree.gravity), bodies, elements)) + _cuts(tree) + _pushes(tree)
+        if e.between is not None:
+            acts = tuple((-1 if m.body == GROUND else tree.index(m.body), m.at) for m in e.between)
+        elif on is not None:
+            acts = (tree.index(on[0]), on[1], *e.on.values())
+        else:
+            acts = tuple((number[c], a) for c, a in e.on.items())
+        folded = [(c.key, None if c.key in e.constants else c.default) for c in KINDS[e.kind].constants]
+        named = e.parameter_name if KINDS[e.kind].states else ""  # which names its inputs
+        elements.append((e.kind, acts, e.signal, named, *folded))
+    held = repr(tree.held) if tree.held else ""
+    return repr((tree.base, tuple(float(x) for x in tree.gravity), bodies, elements)) + _cuts(tree) + _pushes(tree) + held
 
 
 def _cuts(tree: Tree) -> str:
@@ -232,6 +243,15 @@ def _pushes(tree: Tree) -> str:
         else:
             found.append(("torque", at(load.body), at(load.against)))
     return repr(found)
+
+
+def uniform_values(tree: Tree, values: Array, names: Sequence[str]) -> Array:
+    """What kernels take that is the same for all samples: parameters "p.3" from `values`, constants "const.0" from the tree."""
+    constants = tree.constants
+    found = (
+        values[int(n[2:])] if n.startswith("p.") else constants[int(n.removeprefix("const."))].value for n in names
+    )
+    return np.array(list(found), dtype=np.float64)
 
 
 def sample_arrays(tree: Tree, motion: Motion, names: Sequence[str]) -> list[Array]:

@@ -1,10 +1,13 @@
-"""What elements do: the column of each, over scalars of any kind."""
+"""What elements do: the rows that the column of each enters, over scalars of any kind."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from veridyn.mechanics.laws import Acting, constant_of, law, rates
 from veridyn.mechanics.newton_euler import Outward, State, Wrench, carry, rigid_rows, squared_speed
+from veridyn.mechanics.struts import Strut, strut_of
+from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import Element
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import Algebra, Scalar, add, mul
@@ -19,12 +22,49 @@ def needs_velocity(tree: Tree) -> bool:
 def element_rows(
     tree: Tree, e: Element, state: State, o: Outward, signals: Mapping[str, Scalar], algebra: Algebra
 ) -> dict[int, Scalar]:
-    """The rows an element enters with unit parameter: row → value (5), (6), (31), (32)."""
+    """The rows an element enters with unit parameter: row → value (5), (6), (31), (32); between two places law · ∂ℓ/∂q."""
     if e.on_body is not None:
         return _wrench_rows(tree, e, o)
-    column = basis(tree, e, state, signals, algebra)
     first = len(tree.rows) - tree.n
-    return {first + tree.coordinates.index(c): mul(a, column) for c, a in e.on.items()}
+    if e.between is None:
+        column = law(e, acting(tree, e, state, signals, algebra))
+        return {first + tree.coordinates.index(c): mul(a, column) for c, a in e.on.items()}
+    strut = strut_of(tree, e.between, o, algebra)
+    if e.kind == "spring" and "rest" not in e.constants:
+        return {first + k: slope for k, slope in strut.slopes.items()}  # ℓ ∂ℓ/∂q, also where ℓ is zero
+    column = law(e, acting(tree, e, state, signals, algebra, strut))
+    return {first + k: mul(column, slope) / strut.length for k, slope in strut.slopes.items()}
+
+
+def acting(
+    tree: Tree,
+    e: Element,
+    state: State,
+    signals: Mapping[str, Scalar],
+    algebra: Algebra,
+    strut: Strut | None = None,
+) -> Acting:
+    """What the law of an element is a function of: its combination of coordinates, or the distance of its two places."""
+    return Acting(
+        position=lambda: combination(tree, e, state.q) if strut is None else strut.length,
+        rate=lambda: combination(tree, e, state.qd) if strut is None else strut.rate(state.qd),
+        acceleration=lambda: combination(tree, e, state.qdd),
+        constant=lambda key: constant_of(tree, e, key, algebra),
+        state=lambda key: signals[f"{e.parameter_name}.{key}"],
+        signals=signals,
+        algebra=algebra,
+    )
+
+
+def state_rates(tree: Tree, state: State, o: Outward, signals: Mapping[str, Scalar], algebra: Algebra) -> list[Scalar]:
+    """The rates of the states that elements have of their own, in the order of ``tree.states``; `signals` holds the states too."""
+    found: dict[str, Scalar] = {}
+    for e in tree.elements:
+        if KINDS[e.kind].states:
+            strut = None if e.between is None else strut_of(tree, e.between, o, algebra)
+            made = rates(e, acting(tree, e, state, signals, algebra, strut))
+            found |= {f"{e.parameter_name}.{key}": rate for key, rate in made.items()}
+    return [found[s.name] for s in tree.states]
 
 
 def all_rows(
@@ -51,30 +91,6 @@ def combination(tree: Tree, e: Element, values: Sequence[Scalar]) -> Scalar:
     for name, a in e.on.items():
         c = add(c, mul(a, values[tree.coordinates.index(name)]))
     return c
-
-
-def basis(tree: Tree, e: Element, state: State, signals: Mapping[str, Scalar], algebra: Algebra) -> Scalar:
-    """The column of an element that acts on coordinates, before its coefficients."""
-    if e.kind == "spring":
-        return combination(tree, e, state.q)
-    if e.kind == "damper":
-        return combination(tree, e, state.qd)
-    if e.kind == "coulomb":
-        return algebra.sign(combination(tree, e, state.qd))
-    if e.kind in ("coulomb_forward", "coulomb_backward", "damper_forward", "damper_backward"):
-        v = combination(tree, e, state.qd)
-        s = algebra.sign(v)
-        way = 1.0 if e.kind.endswith("forward") else -1.0
-        return mul(0.5, mul(v if e.kind.startswith("damper") else s, add(1.0, mul(way, s))))  # 0 at standstill
-    if e.kind == "stribeck":
-        v = combination(tree, e, state.qd)
-        x = mul(1.0 / e.speed, v)
-        return algebra.sign(v) / add(1.0, mul(x, x))
-    if e.kind == "inertia":
-        return combination(tree, e, state.qdd)
-    if e.kind == "drive_gain":
-        return mul(-1.0, signals[e.signal])
-    return 1.0  # offset
 
 
 def _wrench_rows(tree: Tree, e: Element, o: Outward) -> dict[int, Scalar]:

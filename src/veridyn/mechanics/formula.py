@@ -1,7 +1,7 @@
 """The equations of one machine as expressions: the recursion run on symbols instead of numbers.
 
 Geometry and gravity fold in as constants; coordinates, the base's motion, wrenches and signals are inputs that vary from sample to sample;
-inertial parameters and those of elements are inputs that do not, so identifying again compiles nothing anew.
+inertial parameters, those of elements and the constants of their laws are inputs that do not, so identifying again compiles nothing anew.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from veridyn.mechanics.columns import columns
 from veridyn.mechanics.factorise import solve_and_measure
-from veridyn.mechanics.forces import all_rows, needs_velocity
+from veridyn.mechanics.forces import all_rows, needs_velocity, state_rates
 from veridyn.mechanics.loops.equations import equations as loop_equations
 from veridyn.mechanics.mass import equations_of_motion, mass_entries
 from veridyn.mechanics.newton_euler import Outward, State, Wrench, jacobian_entries, outward, rigid_rows
@@ -26,6 +26,10 @@ from veridyn.symbolic.derivative import forward as derivatives
 from veridyn.symbolic.expression import Expression, Graph, Number, live
 
 Label = tuple[int, ...]
+UNIFORM = (
+    "p.",
+    "const.",
+)  # how inputs begin that are the same for all samples: parameters, and constants of elements' laws
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,7 @@ class Symbols:
         return {j: (self.vector(f"f.{j}"), self.vector(f"m.{j}")) for j in bodies}
 
     def signals(self) -> dict[str, Number]:
-        return {e.signal: self.graph.input(f"s.{e.signal}") for e in self.tree.elements if e.kind == "drive_gain"}
+        return {name: self.graph.input(f"s.{name}") for name in self.tree.signals}
 
     def inertias(self) -> dict[int, tuple[Number, ...]]:
         """The ten parameters of each real body by the numbers of their columns."""
@@ -110,8 +114,8 @@ def formula(tree: Tree, request: Request) -> Formula:
     kept = {label: value for label, value in found.items() if not is_zero(value)}
     used = set(live(graph, kept.values()))
     names = [name for name, node in graph.inputs.items() if node in used]
-    samples = tuple(name for name in names if not name.startswith("p."))
-    parameters = tuple(name for name in names if name.startswith("p."))
+    samples = tuple(name for name in names if not name.startswith(UNIFORM))
+    parameters = tuple(name for name in names if name.startswith(UNIFORM))
     return Formula(graph, list(kept.values()), list(kept), samples, parameters)
 
 
@@ -172,6 +176,13 @@ def _inverse_derivatives(s: Symbols, request: Request) -> dict[Label, Number]:
     return found
 
 
+def _state_rates(s: Symbols, request: Request) -> dict[Label, Number]:
+    """(k,): the rate of the k-th of the states that elements have of their own."""
+    state = s.state()
+    found = state_rates(s.tree, state, s.outward(state), s.signals(), s.graph)
+    return {(k,): value for k, value in enumerate(found)}
+
+
 def _mass(s: Symbols, request: Request) -> dict[Label, Number]:
     still = [0.0] * s.tree.n
     state = State([s.graph.input(f"q.{k}") for k in range(s.tree.n)], still, still)
@@ -186,7 +197,10 @@ def _forward(s: Symbols, request: Request) -> dict[Label, Number]:
 
 
 def _forward_checked(s: Symbols, request: Request) -> dict[Label, Number]:
-    """Accelerations, and behind the last row how near the mass matrix is to singular."""
+    """Accelerations, and behind the last row how near the mass matrix is to singular.
+
+    Those of prescribed coordinates are inputs, and what they ask of the others stands on the side of the load.
+    """
     tree = s.tree
     entries, bias = equations_of_motion(
         tree, s.state(), s.inertias(), s.gains(), s.acting(request.bodies), s.signals(), s.graph
@@ -194,8 +208,15 @@ def _forward_checked(s: Symbols, request: Request) -> dict[Label, Number]:
     first = len(tree.rows) - tree.n
     force: list[Number] = [0.0] * first + [s.graph.input(f"t.{k}") for k in range(tree.n)]
     load = [f - b if not is_zero(b) else f for f, b in zip(force, bias, strict=True)]
-    solved, nearness = solve_and_measure(entries, load, s.graph.abs)
-    return {(r,): value for r, value in enumerate([*solved, nearness])}
+    found: dict[Label, Number] = {(first + k,): s.graph.input(f"qdd.{k}") for k in tree.held}
+    for (r, c), value in entries.items():
+        if (c,) in found and (r,) not in found:
+            load[r] = add(load[r], mul(-1.0, mul(value, found[c,])))
+    place = {r: i for i, r in enumerate(tree.solved_rows)}
+    inner = {(place[r], place[c]): value for (r, c), value in entries.items() if r in place and c in place}
+    solved, nearness = solve_and_measure(inner, [load[r] for r in place], s.graph.abs)
+    found |= {(r,): value for r, value in zip(place, solved, strict=True)}
+    return found | {(len(tree.rows),): nearness}
 
 
 def _jacobian(s: Symbols, request: Request) -> dict[Label, Number]:
@@ -249,6 +270,7 @@ _QUANTITIES: dict[str, Callable[[Symbols, Request], dict[Label, Number]]] = {
     "equations": _equations,
     "inverse": _inverse,
     "inverse_derivatives": _inverse_derivatives,
+    "state_rates": _state_rates,
     "mass": _mass,
     "forward": _forward,
     "forward_checked": _forward_checked,

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.mechanics.engine import Engine, compiled, filled, wants_compiled
 from veridyn.mechanics.formula import Request
+from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import at_rest, posed
 from veridyn.mechanics.loops.assembly import loop_values
 from veridyn.mechanics.loops.dynamics import check_closed_state, solve_closed
@@ -33,9 +34,15 @@ def forward_dynamics(
     Uses ``motion.forces``, q, q̇, wrenches, signals and, for a free base, its ω and velocity; accelerations in the argument are not
     looked at. A free base's result is the specific acceleration v̇ − g, so no attitude is needed. A machine with loops must be closed,
     in positions and rates; forces of passive joints are zero (:mod:`veridyn.mechanics.loops.dynamics`).
+
+    The accelerations of prescribed coordinates are taken from the motion; their forces may be NaN there, and are in the result those of
+    inverse dynamics.
     """
     tree.check_motion(motion)
-    if motion.forces is None or not np.isfinite(motion.forces).all():
+    solved_for = [k for k in range(tree.n) if k not in tree.held]
+    if motion.forces is None and not solved_for:
+        motion = replace(motion, forces=np.zeros_like(motion.q))
+    if motion.forces is None or not np.isfinite(motion.forces[:, solved_for]).all():
         raise DataError(
             Fault(
                 "forward dynamics needs a force on every coordinate.",
@@ -49,7 +56,9 @@ def forward_dynamics(
     bodies = loaded_bodies(tree, motion.wrenches)
     if tree.loops:
         solved = _closed(tree, motion, values, engine, threads)
-        return replace(motion, qdd=solved[:, first:], base=_accelerated(motion.base, solved))
+        return with_held_forces(
+            tree, replace(motion, qdd=solved[:, first:], base=_accelerated(motion.base, solved)), values, engine
+        )
     request = Request("forward_checked", tuple(range(len(tree.rows))), bodies=bodies)
     if wants_compiled(engine, tree, request, len(motion)):
         check_mass(tree, mass_matrix(tree, motion.q[:1], values, engine="numpy"))
@@ -61,7 +70,18 @@ def forward_dynamics(
         solved = solved[:, :-1]
     else:
         solved = _solved(tree, motion, values)
-    return replace(motion, qdd=solved[:, first:], base=_accelerated(motion.base, solved))
+    caused = replace(motion, qdd=solved[:, first:], base=_accelerated(motion.base, solved))
+    return with_held_forces(tree, caused, values, engine)
+
+
+def with_held_forces(tree: Tree, motion: Motion, values: Array, engine: Engine = "auto") -> Motion:
+    """The motion with the forces that its prescribed coordinates need, by inverse dynamics."""
+    if not tree.prescribed:
+        return motion
+    forces = np.zeros_like(motion.q) if motion.forces is None else motion.forces.copy()
+    named = [tree.coordinates[k] for k in tree.held]
+    forces[:, list(tree.held)] = inverse_dynamics(tree, motion, named, values, engine=engine)
+    return replace(motion, forces=forces)
 
 
 def _accelerated(base: BaseMotion | None, solved: Array) -> BaseMotion | None:
@@ -76,7 +96,7 @@ def _closed(tree: Tree, motion: Motion, values: Array, engine: Engine, threads: 
         loops = loop_values(tree, part.q, part.qd, engine)
         check_closed_state(tree, loops, part.qd)
         M, load = _equations(tree, part, values, engine, threads)
-        out[block] = solve_closed(tree, M, load, loops, part.qd)
+        out[block] = solve_closed(tree, M, load, loops, part.qd, qdd=part.qdd)
     return out
 
 
@@ -85,6 +105,7 @@ def _equations(tree: Tree, motion: Motion, values: Array, engine: Engine, thread
     rows, first = len(tree.rows), len(tree.rows) - tree.n
     load = np.zeros((len(motion), rows))
     load[:, first:] = motion.forces
+    load[:, [first + k for k in tree.held]] = 0.0  # found by inverse dynamics afterwards
     request = Request("inverse", tuple(range(rows)), bodies=loaded_bodies(tree, motion.wrenches))
     if wants_compiled(engine, tree, request, len(motion)):
         zero = np.zeros((len(motion), 3))
@@ -103,7 +124,8 @@ def _equations(tree: Tree, motion: Motion, values: Array, engine: Engine, thread
 def _solved(tree: Tree, motion: Motion, values: Array) -> Array:
     solved = np.empty((len(motion), len(tree.rows)))
     for block in blocks(len(motion)):
-        solved[block] = solve_mass(tree, *_equations(tree, motion[block], values, "numpy", 1))
+        part = motion[block]
+        solved[block] = solve_mass(tree, *_equations(tree, part, values, "numpy", 1), part.qdd)
     return solved
 
 
@@ -129,17 +151,35 @@ def open_mass_matrix(
     return _dense(tree, mass_entries(tree, posed(tree, q), X, gains), len(np.asarray(q)))
 
 
-def solve_mass(tree: Tree, M: Array, load: Array) -> Array:
-    """a (…, rows) with M a = load; refused by name where a coordinate, or a combination of them, moves no mass."""
+def solve_mass(tree: Tree, M: Array, load: Array, qdd: Array | None = None) -> Array:
+    """a (…, rows) with M a = load; refused by name where a coordinate, or a combination of them, moves no mass.
+
+    `qdd` (…, n): the accelerations of prescribed coordinates, whose rows are left out.
+    """
     check_mass(tree, M)
-    return np.asarray(np.linalg.solve(M, load[..., None])[..., 0], dtype=np.float64)
+    if not tree.held:
+        return np.asarray(np.linalg.solve(M, load[..., None])[..., 0], dtype=np.float64)
+    assert qdd is not None  # forward dynamics and integrate give it
+    free, held = list(tree.solved_rows), list(tree.held)
+    first = len(tree.rows) - tree.n
+    out = np.zeros_like(load)
+    out[..., [first + k for k in held]] = qdd[..., held]
+    asked = (load - (M @ out[..., None])[..., 0])[..., free]
+    out[..., free] = np.linalg.solve(M[..., free, :][..., free], asked[..., None])[..., 0]
+    return out
 
 
 def check_mass(tree: Tree, M: Array) -> None:
-    """Refuse a mass matrix (…, rows, rows) that is not safely positive: nothing may be divided by it."""
+    """Refuse a mass matrix (…, rows, rows) that is not safely positive: nothing may be divided by it. Prescribed rows do not count."""
+    names = tree.rows
+    if tree.held:
+        free = list(tree.solved_rows)
+        M, names = M[..., free, :][..., free], tuple(tree.rows[r] for r in free)
+    if not names:
+        return
     diagonal = np.diagonal(M, axis1=-2, axis2=-1)
-    least = diagonal.reshape(-1, len(tree.rows)).min(axis=0)
-    light = [tree.rows[r] for r in np.flatnonzero(least <= 1e-12 * np.abs(diagonal).max(initial=0.0))]
+    least = diagonal.reshape(-1, len(names)).min(axis=0)
+    light = [names[r] for r in np.flatnonzero(least <= 1e-12 * np.abs(diagonal).max(initial=0.0))]
     if light:
         raise ModelError(
             Fault(

@@ -9,14 +9,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.engine import Engine, check_angles, check_engine, compiled
+from veridyn.mechanics.engine import Engine, check_angles, check_engine, compiled, uniform_values
+from veridyn.mechanics.forces import state_rates
 from veridyn.mechanics.formula import Request
 from veridyn.mechanics.forward import NEAR, check_mass, mass_matrix, solve_mass
 from veridyn.mechanics.loops.assembly import Assembled, assembled, loop_values
 from veridyn.mechanics.loops.dynamics import solve_closed
 from veridyn.mechanics.loops.equations import COUNTS
 from veridyn.mechanics.mass import equations_of_motion
-from veridyn.mechanics.newton_euler import State, Wrench
+from veridyn.mechanics.newton_euler import State, Wrench, outward
 from veridyn.mechanics.samples import loaded_bodies, minus_gravity, split
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import FLOATS, Algebra, FloatAlgebra, rounded_sign
@@ -71,7 +72,8 @@ class Instant:
         self.compile = engine != "numpy"
         self.algebra: Algebra = _Smooth(friction_speed) if friction_speed > 0 else FLOATS
         self.X, self.gains = split(tree, values)
-        self._signals = list(dict.fromkeys(e.signal for e in tree.elements if e.kind == "drive_gain"))
+        self._signals = list(tree.signals)
+        self._rates: _Prepared | None = None
         self._prepared: dict[tuple[int, ...], tuple[_Prepared, ...]] = {}
 
     def __call__(
@@ -83,19 +85,22 @@ class Instant:
         v: Array,
         wrenches: Mapping[str, Array],
         signals: Mapping[str, float],
+        qdd: Array | None = None,
     ) -> Array:
+        """`qdd` (n,): the accelerations of prescribed coordinates; the other entries are not looked at."""
+        given_qdd = np.zeros(self.tree.n) if qdd is None else qdd
         if not self.compile:
             M, load = self._by_recursion(q, qd, forces, w, v, wrenches, signals)
             if not self.tree.loops:
-                return solve_mass(self.tree, M, load)
-            return self._closed(M, load, loop_values(self.tree, q[None], qd[None], "numpy")[0], qd)
+                return solve_mass(self.tree, M, load, given_qdd)
+            return self._closed(M, load, loop_values(self.tree, q[None], qd[None], "numpy")[0], qd, given_qdd)
         bodies = loaded_bodies(self.tree, wrenches)
         if bodies not in self._prepared:
             self._prepared[bodies] = self._prepare(bodies, q)
         given = [q, qd, forces, w, v]
         given += [wrenches[self.tree.bodies[j].name] for j in bodies]
         given += [np.array([signals[name] for name in self._signals])] if self._signals else []
-        together = np.concatenate([*given, ZERO])
+        together = np.concatenate([*given, ZERO, given_qdd])
         check_angles(self.tree, q)
         rows = len(self.tree.rows)
         if self.tree.loops:
@@ -103,15 +108,27 @@ class Instant:
             load = -asked.fill(together, np.zeros(rows))
             load[rows - self.tree.n :] += forces
             equations = loops.fill(together, np.zeros((self._equations, self.tree.n + 2)))
-            return self._closed(mass.fill(together, np.zeros((rows, rows))), load, equations, qd)
+            return self._closed(mass.fill(together, np.zeros((rows, rows))), load, equations, qd, given_qdd)
         out = self._prepared[bodies][0].fill(together, np.zeros(rows + 1))
         if not out[-1] < NEAR:
             check_mass(self.tree, mass_matrix(self.tree, q[None], self.values, engine="numpy"))
         return out[:-1]
 
-    def _closed(self, M: Array, load: Array, loops: Array, qd: Array) -> Array:
+    def state_rates(self, q: Array, qd: Array, signals: Mapping[str, float]) -> Array:
+        """The rates of the states that elements have of their own; `signals` holds the states too."""
+        tree = self.tree
+        if not self.compile:
+            state = State(q.tolist(), qd.tolist(), [0.0] * tree.n)
+            return np.array(state_rates(tree, state, outward(tree, state, self.algebra), signals, self.algebra))
+        if self._rates is None:
+            self._rates = self._kernel(Request("state_rates", friction_speed=self.friction_speed), ())
+        heard = np.array([signals[name] for name in self._signals])
+        nothing = np.zeros(tree.n + 6)
+        return self._rates.fill(np.concatenate([q, qd, nothing, heard, ZERO]), np.zeros(len(tree.states)))
+
+    def _closed(self, M: Array, load: Array, loops: Array, qd: Array, qdd: Array) -> Array:
         one = (M[None], load[None], loops[None], qd[None])
-        return solve_closed(self.tree, *one, self.omega, self._home)[0]
+        return solve_closed(self.tree, *one, self.omega, self._home, qdd[None])[0]
 
     @cached_property
     def _home(self) -> Assembled:
@@ -143,11 +160,13 @@ class Instant:
             kind, _, at = name.rpartition(".")
             if name.startswith("s."):
                 take.append(after + self._signals.index(name[2:]))
+            elif kind == "qdd" and request.quantity == "forward_checked":  # of a prescribed coordinate
+                take.append(after + len(self._signals) + 1 + int(at))
             elif kind in ("qdd", "wd", "vd"):  # nothing accelerates: the kernel of h
                 take.append(after + len(self._signals))
             else:
                 take.append(start[kind] + int(at))
-        single = Single(made.kernel, self.values[[int(p[2:]) for p in made.kernel.parameters]])
+        single = Single(made.kernel, uniform_values(self.tree, self.values, made.kernel.parameters))
         places = tuple(np.array(made.labels, dtype=np.intp).T)
         return _Prepared(single, np.array(take, dtype=np.intp), places)
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import solve_ivp
 
-from veridyn.errors import DataError, Fault, Faults, SimulationError
+from veridyn.errors import DataError, Fault, Faults, SimulationError, did_you_mean
 from veridyn.mechanics.engine import Engine
+from veridyn.mechanics.forward import with_held_forces
 from veridyn.mechanics.instant import Instant
 from veridyn.mechanics.loops.assembly import loop_values
 from veridyn.mechanics.loops.dynamics import check_closed_state, first_crossing, onto_closure
@@ -28,6 +29,8 @@ from veridyn.spatial.rotations import matrix_of, quaternion_rate, rotation_of
 
 Array = NDArray[np.float64]
 Forces = Callable[[float, Array, Array], ArrayLike]
+NOTHING = np.zeros(0)
+START_TOLERANCE = 1e-9  # relative: by how much the start of a prescribed coordinate may differ from what is prescribed
 CLOSING = 10.0  # rad/s, with which openings of loops die out like a damped spring
 SCIPY = ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")
 
@@ -44,11 +47,15 @@ class BaseState:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What acts from outside, each a function of time, q and q̇: forces (n,) on the coordinates, wrenches by body, signals by name."""
+    """What acts from outside, each a function of time, q and q̇: forces (n,) on the coordinates, wrenches by body, signals by name.
+
+    `prescribed`: a function of time → name → (q, q̇, q̈) of every prescribed coordinate of the machine.
+    """
 
     forces: Forces | None = None
     wrenches: Callable[[float, Array, Array], Mapping[str, ArrayLike]] | None = None
     signals: Callable[[float, Array, Array], Mapping[str, float]] | None = None
+    prescribed: Callable[[float], Mapping[str, tuple[float, float, float]]] | None = None
 
 
 @dataclass(frozen=True)
@@ -68,11 +75,15 @@ class Method:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """A simulated motion, with the pose of a free base in the ground's frame."""
+    """A simulated motion, with the pose of a free base in the ground's frame.
+
+    `states`: those that elements have of their own, (N,) by name ("fl_q1.z"); they are among the signals of the motion too.
+    """
 
     motion: Motion
     base_position: Array | None = None
     base_rotation: Array | None = None
+    states: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,37 +96,73 @@ class _System:
     def free(self) -> bool:
         return self.tree.base == "free"
 
+    @property
+    def own(self) -> int:
+        """How many states elements have of their own; they are the last of a state vector."""
+        return len(self.tree.states)
+
     def accelerations(self, t: float, y: Array) -> tuple[Array, Array, dict[str, Array], Mapping[str, float]]:
-        """All accelerations, and the forces, wrenches and signals that cause them."""
+        """All accelerations, and the forces, wrenches and signals that cause them, elements' own states among the latter."""
         n = self.tree.n
+        own, y = y[len(y) - self.own :], y[: len(y) - self.own]
         at = 7 if self.free else 0
         q, qd = y[at : at + n], y[len(y) - n :]
         act = self.inputs
-        forces = np.zeros(n) if act.forces is None else np.asarray(act.forces(t, q, qd), dtype=np.float64)
+        forces = np.zeros(n) if act.forces is None else np.array(act.forces(t, q, qd), dtype=np.float64)
+        forces[list(self.tree.held)] = 0.0  # what they need is found afterwards
         wrenches = {} if act.wrenches is None else act.wrenches(t, q, qd)
         wrenches = {k: np.asarray(w, dtype=np.float64) for k, w in wrenches.items()}
         signals = {} if act.signals is None else act.signals(t, q, qd)
+        if self.own:
+            signals = {**signals, **{s.name: float(x) for s, x in zip(self.tree.states, own, strict=True)}}
         v = w = np.zeros(3)
         if self.free:
             v, w = rotation_of(y[3:7]).T @ y[7 + n : 10 + n], y[10 + n : 13 + n]
-        return self.instant(q, qd, forces, w, v, wrenches, signals), forces, wrenches, signals
+        qdd = self.prescribed(t)[2] if self.tree.held else None
+        return self.instant(q, qd, forces, w, v, wrenches, signals, qdd), forces, wrenches, signals
 
-    def closed(self, y: Array) -> Array:
-        """States (N, …) of a machine with loops, back at the nearest that keeps them closed."""
+    def prescribed(self, t: float) -> Array:
+        """(3, n): q, q̇ and q̈ of the prescribed coordinates at a time, zero elsewhere."""
+        assert self.inputs.prescribed is not None  # the start was checked
+        given, out = self.inputs.prescribed(t), np.zeros((3, self.tree.n))
+        for k in self.tree.held:
+            out[:, k] = given[self.tree.coordinates[k]]
+        return out
+
+    def told(self, t: float, y: Array) -> Array:
+        """A state with its prescribed coordinates and rates as they are prescribed at a time."""
+        if not self.tree.held:
+            return y
+        held, out, at = np.array(self.tree.held), y.copy(), 7 if self.free else 0
+        given = self.prescribed(t)
+        out[at + held], out[len(y) - self.own - self.tree.n + held] = given[0, held], given[1, held]
+        return out
+
+    def mended(self, t: Array, y: Array) -> Array:
+        """States (N, …) at times (N,): as prescribed, and of a machine with loops the nearest that keeps them closed."""
         n, at = self.tree.n, 7 if self.free else 0
-        out = y.copy()
-        out[:, at : at + n], out[:, -n:] = onto_closure(self.tree, y[:, at : at + n], y[:, -n:])
+        out = np.array([self.told(time, state) for time, state in zip(t.tolist(), y, strict=True)])
+        if self.tree.loops:
+            rates = slice(out.shape[1] - self.own - n, out.shape[1] - self.own)
+            out[:, at : at + n], out[:, rates] = onto_closure(self.tree, out[:, at : at + n], out[:, rates])
         return out
 
     def rate(self, t: float, y: Array) -> Array:
         n = self.tree.n
-        a = self.accelerations(t, y)[0]
+        y = self.told(t, y)
+        a, _, _, signals = self.accelerations(t, y)
+        if self.own:
+            y = y[: len(y) - self.own]
+            at = 7 if self.free else 0
+            inner = self.instant.state_rates(y[at : at + n], y[len(y) - n :], signals)
+        else:
+            inner = NOTHING
         if not self.free:
-            return np.concatenate([y[n:], a])
+            return np.concatenate([y[n:], a, inner])
         quaternion, velocity, omega = y[3:7], y[7 + n : 10 + n], y[10 + n : 13 + n]
         R = rotation_of(quaternion)
         return np.concatenate(
-            [velocity, quaternion_rate(quaternion, omega), y[13 + n :], R @ a[:3] + self.tree.gravity, a[3:]]
+            [velocity, quaternion_rate(quaternion, omega), y[13 + n :], R @ a[:3] + self.tree.gravity, a[3:], inner]
         )
 
 
@@ -127,6 +174,7 @@ def integrate(
     inputs: Inputs | Forces | None = None,
     *,
     base: BaseState | None = None,
+    states: Mapping[str, float] | None = None,
     method: Method | None = None,
     parameters: Array | None = None,
     engine: Engine = "compiled",
@@ -137,15 +185,20 @@ def integrate(
     The equations are Γ = D φ of :func:`~veridyn.mechanics.inverse.inverse_dynamics` solved for the accelerations, elements included.
     An integration that does not reach its end raises :class:`~veridyn.errors.SimulationError` with the time it reached.
 
+    States that elements have of their own start from `states`, by name ("fl_q1.z"), zero where not given, and are in the result.
+    Prescribed coordinates move as ``inputs.prescribed`` says, and the forces they need are in ``motion.forces`` of the result.
+
     A machine with loops starts closed, in positions and rates, and forces on passive joints are zero. While it moves, openings die out with
     `CLOSING`, and the state goes back to closure after every step of RK4 and at every sample (:mod:`veridyn.mechanics.loops.dynamics`).
     """
     how = method or Method()
     clock, y0 = np.asarray(t, dtype=np.float64), _initial(tree, t, q, qd, base, how)
+    y0 = np.concatenate([y0, inner_start(tree, states or {})])
     instant = Instant(
         tree, complete_values(tree, parameters), how.friction_speed, engine, CLOSING if tree.loops else 0.0
     )
     system = _System(tree, inputs if isinstance(inputs, Inputs) else Inputs(inputs), instant)
+    _check_prescribed(system, clock[0], y0)
 
     def rate(time: float, y: Array) -> Array:
         if not np.isfinite(y).all():
@@ -167,7 +220,7 @@ def integrate(
             ) from error
 
     if how.name == "RK4":
-        states = _runge_kutta(rate, clock, y0, how.step, system.closed if tree.loops else None)
+        states = _runge_kutta(rate, clock, y0, how.step, system.mended if tree.loops or tree.held else None)
     else:
         solution = solve_ivp(
             rate, (clock[0], clock[-1]), y0, how.name, clock, rtol=how.rtol, atol=how.atol, max_step=how.step
@@ -182,10 +235,57 @@ def integrate(
                     hint="Look for a stiff spring, dry friction at standstill (friction_speed=), or a force that runs away.",
                 )
             )
+    if tree.loops or tree.held:
+        states = system.mended(clock, states)
     if tree.loops:
-        states = system.closed(states)
         _refuse_crossing(system, clock, states)
-    return _trajectory(system, clock, states)
+    found = _trajectory(system, clock, states)
+    return replace(found, motion=with_held_forces(tree, found.motion, instant.values))
+
+
+def inner_start(tree: Tree, given: Mapping[str, float]) -> Array:
+    """The start of the states that elements have of their own."""
+    names, faults = [s.name for s in tree.states], Faults()
+    for name, value in given.items():
+        if name not in names:
+            faults.add(f"there is no state '{name}'.", where="states", hint=did_you_mean(name, names))
+        elif not math.isfinite(value):
+            faults.add("it cannot start there.", where=f"states['{name}']", found=f"{value}")
+    faults.raise_if_any(DataError, tree.name)
+    return np.array([float(given.get(name, 0.0)) for name in names])
+
+
+def _check_prescribed(system: _System, start: float, y: Array) -> None:
+    """Refuse prescribed coordinates without a motion, motions of others, and a start that is not as prescribed."""
+    tree, given, faults = system.tree, system.inputs.prescribed, Faults()
+    named = {} if given is None else dict(given(start))
+    for name in tree.prescribed:
+        if name not in named:
+            faults.add(
+                "it is prescribed, and its motion is not given.",
+                where=f"coordinate '{name}'",
+                expected="Inputs(prescribed=…): time → {name: (q, qd, qdd)}",
+            )
+    for name in named:
+        if name not in tree.prescribed:
+            faults.add(
+                "its motion is given, and it is not prescribed.",
+                where=f"coordinate '{name}'",
+                hint="Add it with tree.with_prescribed, or leave it out.",
+            )
+    faults.raise_if_any(DataError, tree.name)
+    off = np.abs(system.told(start, y) - y)
+    if off.max() > START_TOLERANCE * (1.0 + np.abs(y).max()):
+        number, at = int(np.argmax(off)), 7 if system.free else 0
+        k = number - at if number < at + tree.n else number - (len(y) - system.own - tree.n)
+        raise DataError(
+            Fault(
+                f"the start of the prescribed coordinate '{tree.coordinates[k]}' is not what is prescribed.",
+                where=tree.name,
+                expected="q and qd as Inputs.prescribed gives them at the first time",
+                found=f"a difference of {off.max():.3g}",
+            )
+        )
 
 
 def _refuse_crossing(system: _System, clock: Array, y: Array) -> None:
@@ -238,7 +338,7 @@ def _runge_kutta(
     clock: Array,
     y: Array,
     step: float,
-    back: Callable[[Array], Array] | None = None,
+    back: Callable[[Array, Array], Array] | None = None,
 ) -> Array:
     """The classical scheme of order four; each interval of the clock is cut into equal steps no longer than `step`; `back` mends each."""
     states = [y]
@@ -252,7 +352,7 @@ def _runge_kutta(
             k3 = rate(t + h / 2, y + h / 2 * k2)
             k4 = rate(t + h, y + h * k3)
             y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-            y = y if back is None else back(y[None])[0]
+            y = y if back is None else back(np.array([t + h]), y[None])[0]
         states.append(y)
     return np.array(states)
 
@@ -264,11 +364,13 @@ def _trajectory(system: _System, clock: Array, y: Array) -> Trajectory:
     forces = np.array([f[1] for f in found])
     wrenches = {body: np.array([f[2][body] for f in found]) for body in found[0][2]}
     signals = {name: np.array([f[3][name] for f in found]) for name in found[0][3]}
+    states = {s.name: signals[s.name] for s in system.tree.states}
+    y = y[:, : y.shape[1] - system.own]
     if not system.free:
-        return Trajectory(Motion(clock, y[:, :n], y[:, n:], a, None, forces, wrenches, signals))
+        return Trajectory(Motion(clock, y[:, :n], y[:, n:], a, None, forces, wrenches, signals), states=states)
     quaternion = y[:, 3:7] / np.linalg.norm(y[:, 3:7], axis=1, keepdims=True)
     R = matrix_of(quaternion)
     velocity = np.einsum("nji,nj->ni", R, y[:, 7 + n : 10 + n])
     base = BaseMotion(y[:, 10 + n : 13 + n], a[:, 3:6], a[:, :3], velocity)
     motion = Motion(clock, y[:, 7 : 7 + n], y[:, 13 + n :], a[:, 6:], base, forces, wrenches, signals)
-    return Trajectory(motion, y[:, :3], R)
+    return Trajectory(motion, y[:, :3], R, states)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, SimulationError
-from veridyn.mechanics.engine import FARTHEST, compiled
+from veridyn.mechanics.engine import FARTHEST, compiled, uniform_values
 from veridyn.mechanics.formula import Request
 from veridyn.mechanics.forward import NEAR, check_mass, mass_matrix
 from veridyn.mechanics.samples import complete_values
@@ -49,11 +49,11 @@ class Accelerations:
         rows = tuple(range(len(tree.rows)))
         self.tree, self.values, self.runs = tree, values, runs
         self.made = compiled(tree, Request("forward_checked", rows, friction_speed=friction_speed))
-        self._chosen = np.array([values[int(name[2:])] for name in self.made.kernel.parameters])
+        self._chosen = uniform_values(tree, values, self.made.kernel.parameters)
         self._rows = [label[0] for label in self.made.labels]
         # What kernels are given is written where it stays, so that a call costs little beside what it computes.
         n = tree.n
-        self._signals = list(dict.fromkeys(e.signal for e in tree.elements if e.kind == "drive_gain"))
+        self._signals = list(tree.signals)
         place = {f"{s}.{k}": n * i + k for i, s in enumerate(("q", "qd", "t")) for k in range(n)}
         place |= {f"s.{name}": 3 * n + k for k, name in enumerate(self._signals)}
         self._given = np.zeros((3 * n + len(self._signals), runs))
@@ -62,6 +62,12 @@ class Accelerations:
         self._out = np.zeros((len(self.made.labels), room))
         self._addresses = self._out.ctypes.data + 8 * room * np.arange(len(self.made.labels), dtype=np.uintp)
         self._call = self.made.kernel.prepared(self._columns, self._chosen, self._addresses, runs)
+
+        self._rates = _StateRates(tree, self._given, place, values, runs) if tree.states else None
+
+    def state_rates(self) -> Array:
+        """The rates (R, states) of elements' own states, at the state of the last call."""
+        return np.zeros((self.runs, 0)) if self._rates is None else self._rates()
 
     def __call__(self, q: Array, qd: Array, forces: Array, signals: Mapping[str, Array]) -> Array:
         n, given = self.tree.n, self._given
@@ -84,6 +90,23 @@ class Accelerations:
         return solved[:-1].T
 
 
+class _StateRates:
+    """The kernel of the rates of elements' own states, reading what that of the accelerations was given."""
+
+    def __init__(self, tree: Tree, given: Array, place: Mapping[str, int], values: Array, runs: int) -> None:
+        made = compiled(tree, Request("state_rates"))
+        room, self.runs = padded(runs), runs
+        self.out = np.zeros((len(tree.states), room))
+        at = np.array([label[0] for label in made.labels], dtype=np.uintp)
+        columns = [given[place[name]] for name in made.kernel.inputs]
+        chosen = uniform_values(tree, values, made.kernel.parameters)
+        self.call = made.kernel.prepared(columns, chosen, self.out.ctypes.data + 8 * room * at, runs)
+
+    def __call__(self) -> Array:
+        self.call()
+        return self.out[:, : self.runs].T.copy()
+
+
 def simulate_runs(
     tree: Tree,
     step: float,
@@ -95,35 +118,46 @@ def simulate_runs(
     parameters: Array | None = None,
     friction_speed: float = 0.0,
     substeps: int = 1,
+    inner: Array | None = None,
 ) -> Simulated:
     """R runs from (q, q̇) (R, n), sampled `samples` times every `step` seconds, each interval in `substeps` equal steps.
 
+    `inner` (R, states): where the states of elements' own start, zero by default; they are among the signals of the result.
+
     A run that leaves the finite numbers, or whose mass matrix becomes singular, raises :class:`~veridyn.errors.SimulationError`.
     """
+    tree.check_unprescribed("a simulation of many runs")
     values = complete_values(tree, parameters)
     check_mass(tree, mass_matrix(tree, q[:1], values, engine="numpy"))
     law = Accelerations(tree, values, len(q), friction_speed)
 
-    def rate(time: float, q: Array, qd: Array) -> Array:
-        return law(q, qd, *drive(time, q, qd))
+    names = [s.name for s in tree.states]
+    z = np.zeros((len(q), len(names))) if inner is None else inner.copy()
+
+    def rate(time: float, q: Array, qd: Array, z: Array) -> tuple[Array, Array]:
+        forces, heard = drive(time, q, qd)
+        return law(q, qd, forces, {**heard, **dict(zip(names, z.T, strict=True))}), law.state_rates()
 
     states = np.empty((4, len(q), samples, tree.n))
     signals: dict[str, list[Array]] = {}
     h = step / substeps
     for k in range(samples):
         forces, heard = drive(k * step, q, qd)
+        heard = {**heard, **dict(zip(names, z.T, strict=True))}
         states[:, :, k] = q, qd, law(q, qd, forces, heard), forces
+        z1 = law.state_rates()
         for name, value in heard.items():
             signals.setdefault(name, []).append(value)
         for m in range(substeps if k < samples - 1 else 0):
             t = k * step + m * h
-            a1 = states[2, :, k] if m == 0 else rate(t, q, qd)
-            a2 = rate(t + h / 2, q + h / 2 * qd, qd + h / 2 * a1)
+            a1, z1 = (states[2, :, k], z1) if m == 0 else rate(t, q, qd, z)
+            a2, z2 = rate(t + h / 2, q + h / 2 * qd, qd + h / 2 * a1, z + h / 2 * z1)
             v2 = qd + h / 2 * a1
-            a3 = rate(t + h / 2, q + h / 2 * v2, qd + h / 2 * a2)
+            a3, z3 = rate(t + h / 2, q + h / 2 * v2, qd + h / 2 * a2, z + h / 2 * z2)
             v3 = qd + h / 2 * a2
-            a4 = rate(t + h, q + h * v3, qd + h * a3)
+            a4, z4 = rate(t + h, q + h * v3, qd + h * a3, z + h * z3)
             v4 = qd + h * a3
+            z = z + h / 6 * (z1 + 2 * z2 + 2 * z3 + z4)
             q, qd = q + h / 6 * (qd + 2 * v2 + 2 * v3 + v4), qd + h / 6 * (a1 + 2 * a2 + 2 * a3 + a4)
     heard = {name: np.stack(found, axis=1) for name, found in signals.items()}
     return Simulated(states[0], states[1], states[2], states[3], heard)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, did_you_mean
-from veridyn.model.elements import KINDS, WRENCH_ROWS, Element
+from veridyn.model.element_check import check_elements
+from veridyn.model.elements import WRENCH_ROWS, Element
 from veridyn.model.joint import GROUND, SIGMA, Body
 from veridyn.spatial.inertia import INERTIAL, broken_law
 from veridyn.spatial.rotations import is_rotation
@@ -30,7 +31,7 @@ def check_tree(
     _joints(bodies, faults)
     _coordinates(bodies, faults)
     _inertias(bodies, inertia, faults)
-    _elements(bodies, elements, faults)
+    check_elements(bodies, elements, base, faults)
     _parameter_names(bodies, elements, faults)
     if base not in ("fixed", "free"):
         faults.add("the base is of no known kind.", where="base", expected="'fixed' or 'free'", found=f"'{base}'")
@@ -185,56 +186,6 @@ def _inertias(bodies: Sequence[Body], inertia: Mapping[str, Array], faults: Faul
                 f"no distribution of mass has this inertia: {law}.",
                 where=where,
                 hint="Inertia is about the frame's origin, in the frame's axes, in kg*m^2; first moments are mass times centre.",
-            )
-
-
-def _elements(bodies: Sequence[Body], elements: Sequence[Element], faults: Faults) -> None:
-    kinds = {b.coordinate_name: b.joint for b in bodies if b.coordinate_name}
-    names = [b.name for b in bodies]
-    for e in elements:
-        where = f"element '{e.parameter_name}'"
-        if e.kind not in KINDS:
-            faults.add(f"'{e.kind}' is no kind of element.", where=where, hint=did_you_mean(e.kind, list(KINDS)))
-            continue
-        if not e.on:
-            faults.add("it acts on nothing.", where=where, expected="a coordinate or a combination of coordinates")
-        if any(not np.isfinite(a) or a == 0.0 for a in e.on.values()):
-            faults.add("its coefficients must be numbers other than zero.", where=where, found=f"{dict(e.on)}")
-        if np.isinf(e.value):
-            faults.add("its value is infinite.", where=where)
-        if not np.isnan(e.typical) and not 0.0 < e.typical < np.inf:
-            faults.add("its typical size must be a positive number.", where=where, found=f"{e.typical}")
-        if e.kind == "drag" or e.on_body is not None:
-            target = next(iter(e.on), "")
-            if e.on_body is None or e.on_body[0] not in names:
-                faults.add(
-                    f"{e.kind if e.kind == 'drag' else 'an ' + e.kind} cannot act on '{target}'.",
-                    where=where,
-                    expected=f"one component {', '.join(WRENCH_ROWS)} of a body, as in '{names[0]}.fx'",
-                )
-            continue
-        unknown = [c for c in e.on if c not in kinds]
-        for c in unknown:
-            faults.add(f"there is no coordinate '{c}'.", where=where, hint=did_you_mean(c, list(kinds)))
-        if not unknown and len({kinds[c] for c in e.on}) > 1:
-            faults.add(
-                "it mixes turning and sliding coordinates, so its parameter has no unit.",
-                where=where,
-                found=", ".join(f"{c} {kinds[c]}" for c in e.on),
-            )
-        if e.kind == "stribeck" and not 0.0 < e.speed < np.inf:
-            faults.add(
-                "a Stribeck curve needs the speed at which half of it is left.",
-                where=where,
-                expected="a positive speed",
-                found="none" if np.isnan(e.speed) else f"{e.speed}",
-                hint="Add speed: NUMBER, in rad/s or m/s; veridyn.identify.stribeck finds it from a log.",
-            )
-        if e.kind != "stribeck" and not np.isnan(e.speed):
-            faults.add("only a Stribeck curve has a speed.", where=where, found=f"speed {e.speed:g}")
-        if e.kind == "drive_gain" and not e.signal:
-            faults.add(
-                "a drive gain multiplies a measured signal, and none is named.", where=where, hint="Add signal: NAME."
             )
 
 

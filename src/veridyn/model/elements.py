@@ -1,70 +1,27 @@
 """Everything linear in its parameter that is not inertia: one element is one column.
 
-An element acts through a combination of coordinates ``c = Σ aᵢ qᵢ`` (its force on coordinate i is aᵢ times its value), or as
-one component of a wrench that a body exerts on its surroundings (drag, and an offset on "body.fx", which is what
-the zero of a force sensor or an accelerometer looks like). Signs are those of equation (17) of paper 000: the
-element's force stands on the side of the inertia forces, ``Γ = … + k c``, so a positive spring or damper resists.
+An element acts in one of three ways:
 
-================= ================== ============================================ =====================
-kind              column, v = dc/dt  parameter                                    unit (turning | sliding)
-================= ================== ============================================ =====================
-spring            c                  stiffness k; on a difference: anti-roll bar  N*m/rad | N/m
-offset            1                  constant force or torque                     N*m | N
-damper            v                  viscous coefficient h                        N*m*s/rad | N*s/m
-damper_forward    v where v > 0      the same, forwards only                      N*m*s/rad | N*s/m
-damper_backward   v where v < 0      the same, backwards only                     N*m*s/rad | N*s/m
-coulomb           sign(v)            dry friction fs                              N*m | N
-coulomb_forward   1 where v > 0      the same, forwards only                      N*m | N
-coulomb_backward  −1 where v < 0     the same, backwards only                     N*m | N
-stribeck          sign(v)/(1+(v/vs)²) static friction above fs; vs its `speed`    N*m | N
-inertia           d²c/dt²            inertia of the motor, seen from c            kg*m^2 | kg
-drive_gain        −signal            force per unit of a measured signal          N*m/A | N/A
-drag              V²                 force per squared speed of a body            N/(m/s)^2, N*m/(m/s)^2
-================= ================== ============================================ =====================
+- through a combination of coordinates ``c = Σ aᵢ qᵢ``: its force on coordinate i is aᵢ times its value;
+- along the line `between` two places, c their distance: its tension pulls them together, and by virtual work its force on
+  coordinate i is ∂c/∂qᵢ times its value;
+- as one component of a wrench that a body exerts on its surroundings (drag, and an offset on "body.fx", which is what the zero of
+  a force sensor or an accelerometer looks like).
 
-Friction that differs forwards and backwards is linear in its parameters, one column for each way; what both ways of dry friction have in
-common with an offset cannot be told from it, so one of the three is left out. Stribeck's curve is linear in its height and not in
-its speed vs, which is a constant of the element; :mod:`veridyn.identify.stribeck` finds it from data. The curve is that of
-Hess and Soom (1990, J. Tribology 112(1)), a rational function.
+Signs are those of equation (17) of paper 000: the element's force stands on the side of the inertia forces, ``Γ = … + k c``, so a
+positive spring or damper resists. The kinds and their laws are those of :mod:`veridyn.model.element_kinds`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
-NAN = float("nan")
+from veridyn.model.element_kinds import KINDS, NAN
+from veridyn.model.place import Marker
+
 WRENCH_ROWS = ("fx", "fy", "fz", "mx", "my", "mz")
-
-
-@dataclass(frozen=True)
-class ElementKind:
-    """What a kind is called in parameter names, and its unit on a turning and on a sliding combination."""
-
-    symbol: str
-    turning: str
-    sliding: str
-    doc: str
-
-
-KINDS: Mapping[str, ElementKind] = MappingProxyType(
-    {
-        "spring": ElementKind("k", "N*m/rad", "N/m", "stiffness"),
-        "offset": ElementKind("off", "N*m", "N", "constant force"),
-        "damper": ElementKind("h", "N*m*s/rad", "N*s/m", "viscous coefficient"),
-        "damper_forward": ElementKind("hp", "N*m*s/rad", "N*s/m", "viscous coefficient forwards"),
-        "damper_backward": ElementKind("hn", "N*m*s/rad", "N*s/m", "viscous coefficient backwards"),
-        "coulomb": ElementKind("fs", "N*m", "N", "dry friction"),
-        "coulomb_forward": ElementKind("fsp", "N*m", "N", "dry friction forwards"),
-        "coulomb_backward": ElementKind("fsn", "N*m", "N", "dry friction backwards"),
-        "stribeck": ElementKind("fst", "N*m", "N", "static above dry friction"),
-        "inertia": ElementKind("Ia", "kg*m^2", "kg", "motor inertia"),
-        "drive_gain": ElementKind("K", "N*m/A", "N/A", "force per unit of a signal"),
-        "drag": ElementKind("C", "N*m/(m/s)^2", "N/(m/s)^2", "force per squared speed"),
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -72,35 +29,42 @@ class Element:
     """One element: `on` maps coordinates to their coefficients aᵢ, or, for drag and offsets, one "body.fx" to its coefficient.
 
     `name` is the name of its parameter; empty, it is made of the kind's symbol and what the element acts on (k_z1).
-    `value` is the prior, NaN where nobody knows it. `signal` names the measured signal of a drive gain. `speed` is the vs of a
-    Stribeck curve, rad/s or m/s.
+    `value` is the prior, NaN where it is unknown. `signal` names the measured signal of a drive gain. `between`, in place of `on`: the two
+    places whose distance it acts on. `constants`: those inside its law by name, such as the speed of a Stribeck curve (rad/s or m/s).
     """
 
     kind: str
-    on: Mapping[str, float]
+    on: Mapping[str, float] = field(default_factory=dict)
     value: float = NAN
     name: str = ""
     signal: str = ""
     typical: float = NAN
     unit: str = ""
-    speed: float = NAN
+    between: tuple[Marker, Marker] | None = field(default=None, kw_only=True)
+    constants: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "on", MappingProxyType({str(k): float(v) for k, v in self.on.items()}))
+        for part in ("on", "constants"):
+            given = getattr(self, part)
+            object.__setattr__(self, part, MappingProxyType({str(k): float(v) for k, v in given.items()}))
+        if self.between is not None:
+            object.__setattr__(self, "between", tuple(self.between))
 
-    def __reduce__(self) -> tuple[type[Element], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[object, ...]:
         own = (self.kind, dict(self.on), self.value, self.name, self.signal, self.typical, self.unit)
-        return Element, own if math.isnan(self.speed) else (*own, self.speed)
+        return _element, (own, self.between, dict(self.constants))
 
     def __hash__(self) -> int:
-        return hash((self.kind, self.name, tuple(self.on.items()), self.signal))
+        acts = (tuple(self.on.items()), self.between, tuple(self.constants.items()))
+        return hash((self.kind, self.name, acts, self.signal))
 
     @property
     def parameter_name(self) -> str:
         if self.name:
             return self.name
         symbol = KINDS[self.kind].symbol if self.kind in KINDS else self.kind
-        return f"{symbol}_" + "_".join(target.replace(".", "_") for target in self.on)
+        acts = self.on if self.between is None else [place.body for place in self.between]
+        return f"{symbol}_" + "_".join(target.replace(".", "_") for target in acts)
 
     @property
     def on_body(self) -> tuple[str, int] | None:
@@ -109,6 +73,19 @@ class Element:
             return None
         body, dot, component = next(iter(self.on)).rpartition(".")
         return (body, WRENCH_ROWS.index(component)) if dot and component in WRENCH_ROWS else None
+
+    def constant(self, key: str) -> float:
+        """A constant of its law: as given, or the kind's default; NaN where there is neither."""
+        kind = KINDS[self.kind].constant(key) if self.kind in KINDS else None
+        return self.constants.get(key, NAN if kind is None else kind.default)
+
+
+def _element(
+    own: tuple[str, Mapping[str, float], float, str, str, float, str],
+    between: tuple[Marker, Marker] | None,
+    constants: Mapping[str, float],
+) -> Element:
+    return Element(*own, between=between, constants=constants)
 
 
 def _on(target: str | Mapping[str, float]) -> Mapping[str, float]:
@@ -131,6 +108,15 @@ def coulomb(on: str | Mapping[str, float], value: float = NAN, name: str = "") -
     return Element("coulomb", _on(on), value, name)
 
 
+def strut(kind: str, a: Marker, b: Marker, value: float = NAN, name: str = "", **constants: float) -> Element:
+    """An element of a kind along the line between two places: ``strut("spring", a, b, 2e4, rest=0.3)``.
+
+    Where the rest length of a spring is unknown, leave `rest` out and add ``strut("offset", a, b)``: the tension is k c + off, and the
+    parameter off = −k · rest is identified beside k.
+    """
+    return Element(kind, {}, value, name, between=(a, b), constants=constants)
+
+
 def asymmetric(on: str | Mapping[str, float]) -> tuple[Element, ...]:
     """Dry and viscous friction of each direction: four elements, fsp, fsn, hp and hn. Together with an offset they are one too many."""
     return tuple(
@@ -140,7 +126,7 @@ def asymmetric(on: str | Mapping[str, float]) -> tuple[Element, ...]:
 
 def stribeck(on: str | Mapping[str, float], speed: float, value: float = NAN, name: str = "") -> Element:
     """What static friction has above dry friction, falling with speed: at `speed` half of it is left."""
-    return Element("stribeck", _on(on), value, name, speed=speed)
+    return Element("stribeck", _on(on), value, name, constants={"speed": speed})
 
 
 def motor_inertia(on: str | Mapping[str, float], value: float = NAN, name: str = "") -> Element:

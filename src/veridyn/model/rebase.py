@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, ModelError
+from veridyn.model.elements import Element, Marker
 from veridyn.model.joint import Body
 from veridyn.model.load import moved_load
 from veridyn.model.tree import Tree
@@ -29,7 +31,7 @@ def rebased(tree: Tree, body: str) -> Tree:
     tree.check_open("another base")
     if tree.base != "free":
         raise ModelError(Fault("only a free tree can have another base.", where=tree.name, found=f"base: {tree.base}"))
-    on_bodies = [e.parameter_name for e in tree.elements if any(target not in tree.coordinates for target in e.on)]
+    on_bodies = [e.parameter_name for e in tree.elements if e.on_body is not None]
     if on_bodies:
         raise ModelError(
             Fault("an element that acts on a body cannot follow it into another frame.", where=", ".join(on_bodies))
@@ -74,15 +76,28 @@ def rebased(tree: Tree, body: str) -> Tree:
         base="free",
         gravity=tree.gravity,
         inertia={n: x for n, x in inertia.items() if np.isfinite(x).all()},
-        elements=tree.elements,
+        elements=[_seen_again(tree, e, outside) for e in tree.elements],
         transmission=tree.transmission,
         sensors=[sensor.moved(homes) for sensor in tree.sensors],
         loads=[moved_load(load, homes) for load in tree.loads],
+        prescribed=tree.prescribed,
     )
     typical = dict(zip(tree.parameters.names, tree.parameters.typical, strict=True))
     return built.with_parameters(
         replace(built.parameters, typical=np.array([typical[n] for n in built.parameters.names]))
     )
+
+
+def _seen_again(tree: Tree, e: Element, outside: Mapping[int, Frame]) -> Element:
+    """An element between two places, which are given in the bodies' new frames."""
+    if e.between is None:
+        return e
+    a, b = (_moved_place(m, outside.get(tree.index(m.body))) for m in e.between)
+    return replace(e, between=(a, b))
+
+
+def _moved_place(place: Marker, frame: Frame | None) -> Marker:
+    return place if frame is None else replace(place, at=frame[0].T @ (np.array(place.at) - frame[1]))
 
 
 def _seen_from(frame: Frame | None, at: Frame) -> Placement:

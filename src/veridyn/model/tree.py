@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
 from veridyn.model.check import check_tree
-from veridyn.model.elements import KINDS, WRENCH_ROWS, Element
+from veridyn.model.constants import Constant, ElementState, constants_of, replaced, states_of
+from veridyn.model.element_kinds import KINDS
+from veridyn.model.elements import WRENCH_ROWS, Element, Marker
 from veridyn.model.joint import GROUND, Body
 from veridyn.model.load import Load, check_loads
 from veridyn.model.loop import Assembly, Loop, check_loops, members
@@ -37,7 +39,8 @@ class Tree:
     see :func:`veridyn.model.virtual_base.on_six_joints`. Coordinates are in the order in which the bodies first name them.
     `loops` are joints at which a closed machine was cut open: its motions keep them closed, and its equations are those of the
     :attr:`independent` coordinates, onto which those of the tree are projected. `sensors` are what measures it, `loads` the forces that
-    act on it besides those of its joints; neither changes its equations.
+    act on it besides those of its joints; neither changes its equations. `prescribed` coordinates have a given motion (steer by
+    wire): their q, q̇ and q̈ are inputs of forward dynamics and simulation, and the forces they need are results.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Tree:
     assembly: Assembly = Assembly()
     sensors: tuple[Sensor, ...] = ()
     loads: tuple[Load, ...] = ()
+    prescribed: tuple[str, ...] = ()
 
     @classmethod
     def build(
@@ -67,6 +71,7 @@ class Tree:
         assembly: Assembly | None = None,
         sensors: Iterable[Sensor] = (),
         loads: Iterable[Load] = (),
+        prescribed: Iterable[str] = (),
     ) -> Tree:
         """Check the description whole, put the bodies in order, and make the parameter set.
 
@@ -97,7 +102,26 @@ class Tree:
                     ),
                     name,
                 )
-        return tree
+        return tree.with_prescribed(prescribed)
+
+    def with_prescribed(self, names: Iterable[str]) -> Tree:
+        """The same machine with these coordinates prescribed, and no others."""
+        chosen = (names,) if isinstance(names, str) else tuple(names)
+        faults = Faults()
+        for name in chosen:
+            where = f"prescribed '{name}'"
+            if name not in self.coordinates:
+                faults.add("there is no such coordinate.", where=where, hint=did_you_mean(name, self.coordinates))
+            elif not self.actuated[self.coordinates.index(name)]:
+                faults.add(
+                    "a force is needed to move it as prescribed, and its joint is passive.",
+                    where=where,
+                    hint="Mark the joint actuated.",
+                )
+        if len(set(chosen)) < len(chosen):
+            faults.add("a coordinate is prescribed twice.", where="prescribed", found=", ".join(chosen))
+        faults.raise_if_any(ModelError, self.name)
+        return self if chosen == self.prescribed else replace(self, prescribed=chosen)
 
     def with_parameters(self, values: ParameterSet | Mapping[str, float] | ArrayLike) -> Tree:
         """The same machine with other parameters."""
@@ -124,6 +148,65 @@ class Tree:
             ties=own.ties,
         )
         return replace(self, elements=parts, parameters=new)
+
+    @cached_property
+    def constants(self) -> tuple[Constant, ...]:
+        """The constants inside the laws of its elements, in the order in which compiled kernels number them."""
+        kinds = {b.coordinate_name: b.joint for b in self.bodies}
+        return constants_of(self.elements, {e.parameter_name: _turns(e, kinds) for e in self.elements})
+
+    @cached_property
+    def states(self) -> tuple[ElementState, ...]:
+        """The states that its elements have of their own, in order."""
+        kinds = {b.coordinate_name: b.joint for b in self.bodies}
+        return states_of(self.elements, {e.parameter_name: _turns(e, kinds) for e in self.elements})
+
+    @cached_property
+    def signals(self) -> tuple[str, ...]:
+        """The signals that its elements need: measured ones, then the states of elements' own."""
+        measured = (e.signal for e in self.elements if KINDS[e.kind].signal)
+        return tuple(dict.fromkeys([*measured, *(s.name for s in self.states)]))
+
+    def without_elements(self, names: Iterable[str]) -> Tree:
+        """The same machine without these elements, by the names of their parameters."""
+        gone = {names} if isinstance(names, str) else set(names)
+        for name in gone - {e.parameter_name for e in self.elements}:
+            known = [e.parameter_name for e in self.elements]
+            raise ModelError(Fault(f"there is no element '{name}'.", where=self.name, hint=did_you_mean(name, known)))
+        p = self.parameters
+        kept = [k for k, name in enumerate(p.names) if name not in gone]
+        new = ParameterSet(
+            tuple(p.names[k] for k in kept),
+            tuple(p.units[k] for k in kept),
+            p.values[kept],
+            p.typical[kept],
+            tuple(p.states[k] for k in kept),
+            {name: tie for name, tie in p.ties.items() if name not in gone and tie.to not in gone},
+        )
+        return replace(self, elements=tuple(e for e in self.elements if e.parameter_name not in gone), parameters=new)
+
+    @cached_property
+    def constant_number(self) -> Mapping[tuple[str, str], int]:
+        """(name of the element's parameter, key) → the number of that constant among :attr:`constants`."""
+        return {(c.element, c.key): k for k, c in enumerate(self.constants)}
+
+    def with_constants(self, values: Mapping[str, float]) -> Tree:
+        """The same machine with other constants of its elements, by name ("fst_q1.speed")."""
+        return replace(self, elements=replaced(self.elements, self.constants, values, self.name))
+
+    def ways(self, between: tuple[Marker, Marker]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The bodies from each of two places down to, and without, the last one that carries both (or the ground)."""
+        own = [() if m.body == GROUND else self.path(self.index(m.body)) for m in between]
+        both = set(own[0]) & set(own[1])
+        a, b = (tuple(j for j in path if j not in both) for path in own)
+        return a, b
+
+    def acts_on(self, e: Element) -> tuple[int, ...]:
+        """The coordinates into whose equations an element enters that acts on coordinates or between two places."""
+        if e.between is None:
+            return tuple(self.coordinates.index(c) for c in e.on)
+        moved = {self.coordinate[j] for way in self.ways(e.between) for j in way}
+        return tuple(sorted(moved - {-1}))
 
     def index(self, body: str) -> int:
         """The number of a body by name."""
@@ -210,6 +293,17 @@ class Tree:
     def rows(self) -> tuple[str, ...]:
         """All rows, in order: fx fy fz mx my mz of a free base, then one for each coordinate."""
         return (WRENCH_ROWS if self.base == "free" else ()) + self.coordinates
+
+    @cached_property
+    def held(self) -> tuple[int, ...]:
+        """The numbers of the prescribed coordinates, in order."""
+        return tuple(k for k, c in enumerate(self.coordinates) if c in self.prescribed)
+
+    @cached_property
+    def solved_rows(self) -> tuple[int, ...]:
+        """The rows whose accelerations forward dynamics solves for: all but those of prescribed coordinates."""
+        first = len(self.rows) - self.n
+        return tuple(r for r in range(len(self.rows)) if r - first not in self.held)
 
     @cached_property
     def looped(self) -> frozenset[int]:
@@ -307,6 +401,18 @@ class Tree:
                 )
             )
 
+    def check_unprescribed(self, what: str) -> None:
+        """Refuse prescribed coordinates where they are not known."""
+        if self.prescribed:
+            raise ModelError(
+                Fault(
+                    f"{what} does not know prescribed coordinates.",
+                    where=self.name,
+                    found=", ".join(self.prescribed),
+                    hint="Forward dynamics, integrate and identification by inverse dynamics know them; with_prescribed(()) releases them.",
+                )
+            )
+
     def check_motion(self, motion: Motion) -> None:
         """Refuse a motion that is not one of this machine."""
         faults = Faults()
@@ -332,11 +438,19 @@ class Tree:
                     where=self.name,
                     hint=did_you_mean(body, [b.name for b in self.bodies]),
                 )
-        needed = {e.signal: e.parameter_name for e in self.elements if e.kind == "drive_gain"}
+        needed = {e.signal: e.parameter_name for e in self.elements if KINDS[e.kind].signal}
         for signal, element in needed.items():
             if signal not in motion.signals:
                 faults.add(
                     f"element '{element}' needs the signal '{signal}', which the motion has not.", where=self.name
+                )
+        for state in self.states:
+            if state.name not in motion.signals:
+                faults.add(
+                    f"the force of element '{state.element}' follows a state of its own, '{state.name}', which the motion has not.",
+                    where=self.name,
+                    hint="Log the force it exerts, give it as a force or wrench, and leave the element out (without_elements); or let "
+                    "element_states compute the state from the motion; or simulate, which carries it.",
                 )
         if self.base == "free" and motion.base is not None and motion.base.velocity is None:
             drags = [e.parameter_name for e in self.elements if e.kind == "drag"]
@@ -394,6 +508,8 @@ def _parameters(
 
 
 def _turns(e: Element, kinds: Mapping[str, str]) -> bool:
+    if e.between is not None:
+        return False
     target = next(iter(e.on))
     return target.rpartition(".")[2].startswith("m") if e.on_body is not None else kinds[target] == "turning"
 
@@ -411,6 +527,8 @@ def _typical(e: Element, kinds: Mapping[str, str], weight: float, length: float)
     force = weight * length if _turns(e, kinds) else weight
     reach = 1.0 if _turns(e, kinds) else length
     sizes = {"spring": force / reach, "offset": force, "damper": 0.1 * force / reach, "coulomb": 0.01 * force}
-    sizes |= {"stribeck": 0.01 * force}
+    sizes |= {"stribeck": 0.01 * force, "tanh_friction": 0.01 * force, "cubic": force / reach**3}
+    sizes |= {"bump_stop": 10.0 * force / reach, "dead_zone": force / reach}
+    sizes |= {"lugre": 0.01 * force, "maxwell": force / reach, "relaxation": force / reach}
     sizes |= {"inertia": 0.1 * force * length / weight, "drive_gain": force / 10.0, "drag": force / 1000.0}
     return sizes[e.kind.removesuffix("_forward").removesuffix("_backward")]

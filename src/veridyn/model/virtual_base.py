@@ -47,4 +47,4 @@ def on_six_joints(tree: Tree, prefix: str = "base_") -> Tree:
         sensors=tree.sensors,
         loads=tree.loads,
     )
-    return built.with_parameters(tree.parameters)
+    return built.with_parameters(tree.parameters).with_prescribed(tree.prescribed)

@@ -64,7 +64,8 @@ def welded(tree: Tree, locked: Mapping[str, float]) -> Tree:
     )
     typical = {n: float(s) for n, s in zip(tree.parameters.names, tree.parameters.typical, strict=True)}
     sizes = np.array([typical[name] for name in built.parameters.names])
-    return built.with_parameters(replace(built.parameters, typical=sizes))
+    held = [c for c in tree.prescribed if c not in locked]
+    return built.with_parameters(replace(built.parameters, typical=sizes)).with_prescribed(held)
 
 
 def _check(tree: Tree, locked: Mapping[str, float]) -> None:

@@ -167,8 +167,8 @@ class MachineSystem(ABC):
         """The largest error of the constraints, of their rates and of their second rates."""
 
     @abstractmethod
-    def one_step(self, x: Array, inputs: Array, dt: float, derivative: bool = True) -> Step:
-        """One step of the integration."""
+    def one_step(self, x: Array, inputs: Array, dt: float, derivative: bool = True, since: float = 0.0) -> Step:
+        """One step of the integration, `since` seconds after the inputs were given."""
 
     @abstractmethod
     def accelerated(self, found: Instant, number: int) -> Array:
@@ -212,8 +212,8 @@ class MachineSystem(ABC):
 
     def move(self, x: Array, u: Array, t: float, dt: float) -> Array:
         count = self.count(dt)
-        for _ in range(count):
-            x = self.one_step(x, u, dt / count, derivative=False).x
+        for k in range(count):
+            x = self.one_step(x, u, dt / count, derivative=False, since=k * dt / count).x
         return x
 
     def move_and_jacobian(self, x: Array, u: Array, t: float, dt: float) -> tuple[Array, Array]:
@@ -234,7 +234,7 @@ class MachineSystem(ABC):
         h = dt / count
         at, F, Q = x, np.eye(len(self.states)), np.zeros((len(self.states), len(self.states)))
         for k in range(count):
-            step = self.one_step(at, u, h)
+            step = self.one_step(at, u, h, since=k * h)
             push = step.found.F[self.f :, 2 * self.f :] / h  # (Rᵀ M R)⁻¹ of the forces, over the step
             G, added = self._transition(step, push, h), self._noise(push, h, step.number)
             if step.before is not None:

@@ -156,7 +156,7 @@ class MechanismSystem(MachineSystem):
             out[here] = self.reduced(a[here], number) - self.reduced(b[here], number)
         return out
 
-    def one_step(self, x: Array, inputs: Array, dt: float, derivative: bool = True) -> Step:
+    def one_step(self, x: Array, inputs: Array, dt: float, derivative: bool = True, since: float = 0.0) -> Step:
         number, before = self.set_of(x), None
         q, qd, u, b = self.split(x)
 

@@ -112,9 +112,9 @@ class TreeSystem(MachineSystem):
         (qa, qda, ua, ba), (qb, qdb, ub, bb) = self.split(a), self.split(b)
         return np.concatenate([self.model.difference(qa, qda, qb, qdb), ua - ub, ba - bb], axis=-1)
 
-    def one_step(self, x: Array, inputs: Array, dt: float, derivative: bool = True) -> Step:
+    def one_step(self, x: Array, inputs: Array, dt: float, derivative: bool = True, since: float = 0.0) -> Step:
         q, qd, u, b = self.split(x)
-        found = self.model.step(q, qd, u, dt, self.acting(inputs), derivative)
+        found = self.model.step(q, qd, u, dt, self.acting(inputs), derivative, since)
         moved = self.join(found.q, found.qd, u, b)
         if derivative:
             self.remember(moved.tobytes() + inputs.tobytes(), found)

@@ -93,9 +93,10 @@ def _check_wrenches(tree: Tree, bodies: Sequence[str]) -> None:
 
 
 def inputs_in(tree: Tree, channels_there: Sequence[str]) -> tuple[str, ...]:
-    """The channels of a log that act on a tree: forces of actuated coordinates, signals of drive gains, whole wrenches, and loads."""
-    found = [f"force.{c}" for c in tree.actuated_coordinates]
-    found += [f"signal.{e.signal}" for e in tree.elements if e.kind == "drive_gain"]
+    """The channels of a log that act on a tree: forces of actuated coordinates, motions of prescribed ones, signals, wrenches, loads."""
+    found = [f"force.{c}" for c in tree.actuated_coordinates if c not in tree.prescribed]
+    found += [f"signal.{name}" for name in tree.signals]
+    found += [f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in tree.prescribed]
     found += [name for load in tree.loads for name in channels(load)]
     for body in tree.bodies:
         six = [f"wrench.{body.name}.{row}" for row in ("fx", "fy", "fz", "mx", "my", "mz")]

@@ -22,7 +22,14 @@ class Algebra(Protocol):
     def sin(self, x: Scalar) -> Scalar: ...
     def cos(self, x: Scalar) -> Scalar: ...
     def sign(self, x: Scalar) -> Scalar: ...
+    def abs(self, x: Scalar) -> Scalar: ...
     def sqrt(self, x: Scalar) -> Scalar: ...
+    def exp(self, x: Scalar) -> Scalar: ...
+    def log(self, x: Scalar) -> Scalar: ...
+
+    def given(self, name: str, value: float) -> Scalar:
+        """A number of the machine that a compiled kernel takes as an input of this name; elsewhere its value."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -38,8 +45,20 @@ class FloatAlgebra:
     def sign(self, x: float) -> float:
         return float((x > 0.0) - (x < 0.0))
 
+    def abs(self, x: float) -> float:
+        return abs(x)
+
     def sqrt(self, x: float) -> float:
         return math.sqrt(x)
+
+    def exp(self, x: float) -> float:
+        return math.exp(x)
+
+    def log(self, x: float) -> float:
+        return math.log(x)
+
+    def given(self, name: str, value: float) -> float:
+        return value
 
 
 @dataclass(frozen=True)
@@ -55,8 +74,20 @@ class ArrayAlgebra:
     def sign(self, x: Scalar) -> Scalar:
         return np.sign(x)
 
+    def abs(self, x: Scalar) -> Scalar:
+        return np.abs(x)
+
     def sqrt(self, x: Scalar) -> Scalar:
         return np.sqrt(x)
+
+    def exp(self, x: Scalar) -> Scalar:
+        return np.exp(x)
+
+    def log(self, x: Scalar) -> Scalar:
+        return np.log(x)
+
+    def given(self, name: str, value: float) -> float:
+        return value
 
 
 FLOATS = FloatAlgebra()

@@ -10,7 +10,8 @@ from veridyn.errors import DataError, Faults, FileError, ModelError, did_you_mea
 from veridyn.files.native import load_model
 from veridyn.files.urdf import load_urdf
 from veridyn.files.yaml_plain import Place
-from veridyn.model.elements import NAN, Element
+from veridyn.model.element_kinds import NAN
+from veridyn.model.elements import Element
 from veridyn.model.transmission import Transmission
 from veridyn.model.tree import GRAVITY, Tree
 from veridyn.studies.config.identify import ElementSettings, ModelSettings, TransmissionSettings
@@ -62,14 +63,14 @@ def tree_of(loaded: Loaded, at: Place, model: ModelSettings) -> Tree:
 
 
 def _elements(tree: Tree, s: ElementSettings) -> list[Element]:
-    value, speed = (NAN if x is None else x for x in (s.value, s.speed))
+    value, constants = NAN if s.value is None else s.value, s.constants()
     if s.on in ("each", "actuated"):
         return [
-            Element(s.kind, {c: 1.0}, value, "", s.signal.replace("*", c), unit=s.unit, speed=speed)
+            Element(s.kind, {c: 1.0}, value, "", s.signal.replace("*", c), unit=s.unit, constants=constants)
             for c in (tree.coordinates if s.on == "each" else tree.actuated_coordinates)
         ]
     on = {s.on: 1.0} if isinstance(s.on, str) else s.on
-    return [Element(s.kind, on, value, s.name, s.signal, unit=s.unit, speed=speed)]
+    return [Element(s.kind, on, value, s.name, s.signal, unit=s.unit, constants=constants)]
 
 
 def _transmission(s: TransmissionSettings) -> Transmission:

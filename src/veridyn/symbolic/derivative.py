@@ -10,7 +10,9 @@ from veridyn.symbolic.expression import (
     CONST,
     COS,
     DIV,
+    EXP,
     INPUT,
+    LOG,
     MUL,
     SIGN,
     SIN,
@@ -78,6 +80,10 @@ def _rule(graph: Graph, n: int, da: Number, db: Number) -> Number:
         return graph.mul(graph.mul(-1.0, graph.sin(a)), da)
     if op == SQRT:
         return graph.div(graph.mul(0.5, da), Expression(graph, n, False))
+    if op == EXP:
+        return graph.mul(Expression(graph, n, False), da)
+    if op == LOG:
+        return graph.div(da, a)
     assert op == ABS  # every other operation was dealt with
     return graph.mul(graph.sign(a), da)
 

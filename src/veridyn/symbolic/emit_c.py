@@ -12,7 +12,9 @@ from veridyn.symbolic.expression import (
     CONST,
     COS,
     DIV,
+    EXP,
     INPUT,
+    LOG,
     MUL,
     SIGN,
     SIN,
@@ -24,7 +26,7 @@ from veridyn.symbolic.expression import (
 )
 
 _INFIX = {ADD: "+", SUB: "-", MUL: "*", DIV: "/"}
-_FUNCTION = {SIN: "sin", COS: "cos", ABS: "fabs", SQRT: "sqrt"}
+_FUNCTION = {SIN: "sin", COS: "cos", ABS: "fabs", SQRT: "sqrt", EXP: "exp", LOG: "log"}
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from veridyn.symbolic.explog_llvm import exp_function, log_function
 from veridyn.symbolic.expression import (
     ABS,
     ADD,
     CONST,
     COS,
     DIV,
+    EXP,
     INPUT,
+    LOG,
     MUL,
     SIGN,
     SIN,
@@ -96,7 +99,7 @@ class _Emitter:
                 pieces.append([])
                 cost = 0
             pieces[-1].append(n)
-            cost += 15 if turns else 1
+            cost += 15 if turns or op in (EXP, LOG) else 1
             angle = self.graph.left[n] if turns else -1
         return pieces
 
@@ -213,6 +216,8 @@ class _Emitter:
             elif op in (ABS, SQRT):
                 function = "fabs" if op == ABS else "sqrt"
                 lines.append(f"  {name} = call {V} @llvm.{function}.v{self.width}f64({V} {x})")
+            elif op in (EXP, LOG):
+                lines.append(f"  {name} = call {V} @{'exp' if op == EXP else 'log'}({V} {x})")
             known[n] = name
             if n in self.place:
                 lines.append(f"  %sp{n} = getelementptr double, ptr %here, i64 {self.stride * self.place[n]}")
@@ -339,6 +344,8 @@ done:
 declare {self.vector} @llvm.fabs.v{self.width}f64({self.vector})
 declare {self.vector} @llvm.sqrt.v{self.width}f64({self.vector})
 {sincos_function(self.width)}
+{exp_function(self.width)}
+{log_function(self.width)}
 {self.gather()}
 {self.deliver() if self.staged else ""}
 {pieces}

@@ -13,7 +13,9 @@ from veridyn.symbolic.expression import (
     CONST,
     COS,
     DIV,
+    EXP,
     INPUT,
+    LOG,
     MUL,
     SIGN,
     SIN,
@@ -26,7 +28,7 @@ from veridyn.symbolic.expression import (
 )
 
 _TWO = {ADD: np.add, SUB: np.subtract, MUL: np.multiply, DIV: np.divide}
-_ONE = {SIN: np.sin, COS: np.cos, SIGN: np.sign, ABS: np.abs, SQRT: np.sqrt}
+_ONE = {SIN: np.sin, COS: np.cos, SIGN: np.sign, ABS: np.abs, SQRT: np.sqrt, EXP: np.exp, LOG: np.log}
 
 
 def evaluate(graph: Graph, outputs: Sequence[Number], inputs: Mapping[str, Any]) -> list[Any]:

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Union
 
-CONST, INPUT, ADD, SUB, MUL, DIV, SIN, COS, SIGN, ABS, SQRT = range(11)
-OPERATIONS = ("const", "input", "add", "sub", "mul", "div", "sin", "cos", "sign", "abs", "sqrt")
+CONST, INPUT, ADD, SUB, MUL, DIV, SIN, COS, SIGN, ABS, SQRT, EXP, LOG = range(13)
+OPERATIONS = ("const", "input", "add", "sub", "mul", "div", "sin", "cos", "sign", "abs", "sqrt", "exp", "log")
 
 Number = Union["Expression", float]
 
@@ -38,6 +38,10 @@ class Graph:
         if name not in self.inputs:
             self.inputs[name] = self._append(INPUT, len(self.inputs), -1)
         return Expression(self, self.inputs[name], False)
+
+    def given(self, name: str, value: float) -> Expression:
+        """A number that is not folded into the code but given with each call: the input of this name."""
+        return self.input(name)
 
     def inputs_named(self, names: Iterable[str]) -> list[Expression]:
         return [self.input(name) for name in names]
@@ -87,6 +91,16 @@ class Graph:
         if not isinstance(x, Expression):
             return math.sqrt(x)
         return Expression(self, self.node(SQRT, self._positive(x)), False)
+
+    def exp(self, x: Number) -> Number:
+        if not isinstance(x, Expression):
+            return math.exp(x)
+        return Expression(self, self.node(EXP, self._positive(x)), False)
+
+    def log(self, x: Number) -> Number:
+        if not isinstance(x, Expression):
+            return math.log(x)
+        return Expression(self, self.node(LOG, self._positive(x)), False)
 
     def _positive(self, x: Expression) -> int:
         """A node that holds x with its sign: a root cannot leave the sign outside."""

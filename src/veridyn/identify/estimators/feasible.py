@@ -33,6 +33,9 @@ POSITIVE = (
     "spring",
     "inertia",
     "stribeck",
+    "tanh_friction",
+    "bump_stop",
+    "dead_zone",
     *(f"{f}{way}" for f in ("damper", "coulomb") for way in ("", "_forward", "_backward")),
 )
 NEAREST = 1e-7  # of the residual: how much a unit of distance weighs where it only decides between equals

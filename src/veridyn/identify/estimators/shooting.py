@@ -95,6 +95,13 @@ def check_motions(tree: Tree, motions: Sequence[Motion], law: Law | None, where:
         faults.add("simulating a machine on a free base from its log is not supported.", where=where)
     if tree.loops:
         faults.add("simulating a machine with closed loops from its log is not supported.", where=where)
+    if tree.states or tree.prescribed:
+        faults.add(
+            "elements with a state of their own and prescribed coordinates are not simulated from a log.",
+            where=where,
+            found=", ".join([*(s.name for s in tree.states), *tree.prescribed]),
+            hint="Compute the states with element_states and fit by inverse dynamics.",
+        )
     driven = {c for e in tree.elements if e.kind == "drive_gain" for c in e.on}
     for motion in motions:
         if motion.wrenches:

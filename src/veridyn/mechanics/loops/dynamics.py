@@ -31,12 +31,20 @@ STEPS = 20  # of Newton back to a closed position
 
 
 def solve_closed(
-    tree: Tree, M: Array, load: Array, loops: Array, qd: Array, omega: float = 0.0, home: Assembled | None = None
+    tree: Tree,
+    M: Array,
+    load: Array,
+    loops: Array,
+    qd: Array,
+    omega: float = 0.0,
+    home: Assembled | None = None,
+    qdd: Array | None = None,
 ) -> Array:
     """a (N, rows) from M (N, rows, rows), load Γ − h (N, rows) and :func:`loop_values` with rates, (N, equations, n + 2).
 
     A singular position, where loops lose a constraint, is refused, and so is a machine of which some motion moves no mass. `home`: that of
-    :func:`~veridyn.mechanics.loops.assembly.assembled`, for callers that have it at hand.
+    :func:`~veridyn.mechanics.loops.assembly.assembled`, for callers that have it at hand. `qdd` (N, n): the accelerations of prescribed
+    coordinates; each is one equation more, and the force it needs one more λ.
     """
     home, n, rows = home or assembled(tree), tree.n, len(tree.rows)
     first = rows - n
@@ -46,7 +54,12 @@ def solve_closed(
     right = -loops[:, :, n + 1]
     if omega > 0.0:
         right = right - 2.0 * omega * times(loops[:, :, :n], qd) - omega**2 * loops[:, :, n]
-    held = _Held.of(tree, J * unit, len(home.rows))
+    J = J * unit
+    if tree.held:
+        assert qdd is not None  # forward dynamics and integrate give it
+        J = np.concatenate([J, _fixing(tree, len(J), rows)], axis=1)
+        right = np.concatenate([right, qdd[:, list(tree.held)] / home.unit[list(tree.held)]], axis=1)
+    held = _Held.of(tree, J, len(home.rows) + len(tree.held))
     start, N = held.shortest(right), held.free
     scaled = M * unit[:, None] * unit
     back = np.swapaxes(N, 1, 2)
@@ -55,6 +68,14 @@ def solve_closed(
     asked = times(back, load * unit - times(scaled, start))
     z = np.asarray(np.linalg.solve(reduced, asked[..., None])[..., 0], dtype=np.float64)
     return (start + times(N, z)) * unit
+
+
+def _fixing(tree: Tree, samples: int, width: int) -> Array:
+    """(N, prescribed, width): the equations that give prescribed coordinates, the last n of `width`, their values."""
+    E = np.zeros((samples, len(tree.held), width))
+    for i, k in enumerate(tree.held):
+        E[:, i, width - tree.n + k] = 1.0
+    return E
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,18 +112,26 @@ class _Held:
 
 
 def onto_closure(tree: Tree, q: Array, qd: Array, engine: Engine = "auto") -> tuple[Array, Array]:
-    """The nearest closed positions, and rates (N, n) that keep them so: steps of least norm, sliding coordinates in units of the reach."""
+    """The nearest closed positions, and rates (N, n) that keep them so: steps of least norm, sliding coordinates in units of the reach.
+
+    Prescribed coordinates stay where they are.
+    """
     home, n = assembled(tree), tree.n
-    unit, rank = home.unit, len(home.rows)
+    unit, rank = home.unit, len(home.rows) + len(tree.held)
+
+    def shortest(T: Array, right: Array) -> Array:
+        J = np.concatenate([T[:, :, :n] * unit, _fixing(tree, len(T), n)], axis=1)
+        return _Held.of(tree, J, rank).shortest(np.pad(right, ((0, 0), (0, len(tree.held))))) * unit
+
     at = q.copy()
     T = loop_values(tree, at, engine=engine)
     for _ in range(STEPS):
         if np.abs(T[:, :, n]).max(initial=0.0) <= 1e-3 * CLOSED:
             break
-        at -= _Held.of(tree, T[:, :, :n] * unit, rank).shortest(T[:, :, n]) * unit
+        at -= shortest(T, T[:, :, n])
         T = loop_values(tree, at, engine=engine)
     check_closed(tree, T[:, :, n])
-    return at, qd - _Held.of(tree, T[:, :, :n] * unit, rank).shortest(times(T[:, :, :n], qd)) * unit
+    return at, qd - shortest(T, times(T[:, :, :n], qd))
 
 
 def first_crossing(tree: Tree, q: Array, engine: Engine = "auto") -> int | None:

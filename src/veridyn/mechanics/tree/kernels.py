@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.engine import compiled
+from veridyn.mechanics.engine import compiled, uniform_values
 from veridyn.mechanics.formula import Request
 from veridyn.mechanics.loops.assembly import units
 from veridyn.mechanics.samples import loaded_bodies
@@ -33,9 +33,12 @@ class TreeKernels:
         return self.record.parts[k.SECTIONS.index(section)]
 
     def act(self, outside: Array) -> None:
-        """Set what acts from outside until it is set again."""
-        if len(outside):
-            self.part("OUTSIDE")[0] = outside
+        """Set what acts from outside, and behind it q, q̇ and q̈ of prescribed coordinates, until it is set again."""
+        count = len(self.outside)
+        if count:
+            self.part("OUTSIDE")[0] = outside[:count]
+        if len(outside) > count:
+            self.part("GIVEN")[:] = outside[count:].reshape(3, -1)
 
 
 def kernels_of(
@@ -52,7 +55,7 @@ def kernels_of(
 ) -> TreeKernels:
     """Compile (or load) the kernels of a tree over its independent coordinates z, with the loops' equations `rows`."""
     bodies = loaded_bodies(tree, wrenches)
-    signals = tuple(dict.fromkeys(e.signal for e in tree.elements if e.kind == "drive_gain"))
+    signals = tree.signals
     outside = tuple(f"wrench.{tree.bodies[j].name}.{row}" for j in bodies for row in WRENCH_ROWS)
     outside += tuple(f"signal.{s}" for s in signals)
     loads = tuple(name for load in tree.loads for name in channels(load))
@@ -65,27 +68,28 @@ def kernels_of(
         Request("closing", rows),
     ]
     made = [compiled(tree, request, single=True) for request in requests]
-    numbers = [[int(name[2:]) for name in one.kernel.parameters] for one in made]
+    uniform = [one.kernel.parameters for one in made]
     free, n, m = tree.base == "free", tree.n, len(rows)
     base = 6 if free else 0
     f, nv, nq = len(z) + base, n + base, n + (7 if free else 0)
     u = 2 * f + B.shape[1] + len(columns)
     shapes = {
         "X": (1, nq), "V": (1, nv), "A": (1, nv), "LAM": (1, m), "OUTSIDE": (1, len(outside)),
-        "P_MOTION": (1, len(numbers[0])), "P_TANGENT": (1, len(numbers[1])),
+        "P_MOTION": (1, len(uniform[0])), "P_TANGENT": (1, len(uniform[1])),
         "M": (nv, nv), "LOAD": (nv, 1), "J": (m, n), "OPENING": (m, 1), "DRIFT": (m, 1),
         "BY_X": (nv, nv), "BY_V": (nv, nv), "LOOPS_BY_X": (m, nv), "LOOPS_BY_V": (m, nv), "SLOPE_RATES": (m, n),
         "COLUMNS": (nv, len(columns)), "J_CLOSING": (m, n), "OPEN_CLOSING": (m, 1),
         "R": (nv, f), "V_Z": (nv, f), "A_X": (nv, u), "LAM_X": (m, u), "F": (2 * f, u),
         "START": (1, nq), "EXTRA": (1, nv), "B": B.shape, "UNIT": (1, n), "UNKNOWN": (1, B.shape[1] + len(columns)),
+        "GIVEN": (3, len(tree.held)), "CLOCK": (1, 1),
         "DEP": (m, m), "DEP_T": (m, m), "MASS": (f, f), "N": (f, f), "BEFORE": (f, u), "T0": (3, 3), "T1": (3, 3),
         "NV_A": (1, nv), "NV_B": (1, nv), "NV_C": (1, nv), "M_A": (1, m),
     }  # fmt: skip
     record = record_of(
         [shapes.get(name, (1, f)) for name in k.SECTIONS],
-        [z, dependent, columns, columns, range(m), range(m), range(f), range(f)],
+        [z, dependent, tree.held, columns, columns, range(m), range(m), range(f), range(f)],
         len(k.KERNELS),
-        [int(free), n, nv, nq, m, f, B.shape[1], len(columns)],
+        [int(free), n, nv, nq, m, f, B.shape[1], len(columns), len(tree.held)],
     )
     kernels = TreeKernels(record, outside)
     starts = {name: int(record.I[getattr(k, name)]) for name in k.SECTIONS}
@@ -96,14 +100,14 @@ def kernels_of(
         outputs = [starts[k.SECTIONS[first + a]] + r * widths[first + a] + c for a, r, c in one.labels]
         parameters = starts.get("P_TANGENT" if request.quantity == "tangent" else "P_MOTION", 0)
         connect(record, at, one.kernel, parameters, [place.of(name) for name in one.kernel.inputs], outputs)
-    for section, own, slots in (("P_MOTION", numbers[0], k.SLOT_MOTION), ("P_TANGENT", numbers[1], k.SLOT_TANGENT)):
-        kernels.part(section)[0] = values[own]
+    for section, own, slots in (("P_MOTION", uniform[0], k.SLOT_MOTION), ("P_TANGENT", uniform[1], k.SLOT_TANGENT)):
+        kernels.part(section)[0] = uniform_values(tree, values, own)
         at = int(record.I[slots])
         for j, c in enumerate(columns):
             if c < 0:
                 record.I[at + j] = starts["OUTSIDE"] + len(outside) - len(loads) - 1 - c
             else:
-                record.I[at + j] = starts[section] + own.index(c) if c in own else -1
+                record.I[at + j] = starts[section] + own.index(f"p.{c}") if f"p.{c}" in own else -1
     kernels.part("B")[:] = B
     kernels.part("UNIT")[0] = units(tree)
     R = kernels.part("R")

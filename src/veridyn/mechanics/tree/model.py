@@ -127,7 +127,7 @@ class TreeModel:
     def inputs(self) -> tuple[str, ...]:
         """What may act from outside and be given with the measurements: force.C of a coordinate, wrench.B.fx … mz, signal.S, loads."""
         forces = tuple(f"force.{c}" for c in self.tree.coordinates)
-        return (*forces, *self.kernels.outside)
+        return (*forces, *self.kernels.outside, *self._prescribed)
 
     def loads(self, given: Mapping[str, ArrayLike] | None = None) -> tuple[Array, Array]:
         """Generalised forces (nv,) and outside values of the inputs that act; not given, a load is as in the model, others are zero."""
@@ -139,25 +139,44 @@ class TreeModel:
             number = float(np.asarray(value, dtype=np.float64))
             if name in self.kernels.outside:
                 outside[self.kernels.outside.index(name)] = number
+            elif name in self._prescribed:
+                outside[len(self.kernels.outside) + self._prescribed.index(name)] = number
             else:
                 extra[first + self.tree.coordinates.index(name.removeprefix("force."))] += number
         return extra, outside
 
     @cached_property
+    def _prescribed(self) -> tuple[str, ...]:
+        """Inputs of prescribed coordinates: q.C of each, then qd.C, then qdd.C."""
+        return tuple(f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in self.tree.prescribed)
+
+    @cached_property
     def _still(self) -> Array:
-        """Outside values where nothing is given."""
+        """Outside values where nothing is given: loads as the model has them, prescribed coordinates at zero."""
         own = [value for load in self.tree.loads for value in values_of(load)]
-        return np.concatenate([np.zeros(len(self.kernels.outside) - len(own)), own])
+        return np.concatenate(
+            [np.zeros(len(self.kernels.outside) - len(own)), own, np.zeros(len(self._prescribed))]
+        )
 
     def instant(self, x: Array, v: Array, u: Array, loads: tuple[Array, Array], derivative: bool = True) -> Instant:
         """Accelerations, multipliers and all derivatives at a state; arrays of many states (N, …) make an instant of arrays (N, …)."""
         return self._run(x, v, np.zeros((*x.shape[:-1], 2 * self.f)), u, 0.0, loads, derivative)
 
     def step(
-        self, x: Array, v: Array, u: Array, h: float, loads: tuple[Array, Array], derivative: bool = True
+        self,
+        x: Array,
+        v: Array,
+        u: Array,
+        h: float,
+        loads: tuple[Array, Array],
+        derivative: bool = True,
+        since: float = 0.0,
     ) -> Instant:
-        """The instant a time h later; `F` is the derivative of its (z, ż) with respect to (z, ż, u) here."""
-        return self._run(x, v, np.zeros((*x.shape[:-1], 2 * self.f)), u, float(h), loads, derivative)
+        """The instant a time h later; `F` is the derivative of its (z, ż) with respect to (z, ż, u) here.
+
+        `since`: how long ago the loads were given, for prescribed coordinates, which go on with their rates and accelerations.
+        """
+        return self._run(x, v, np.zeros((*x.shape[:-1], 2 * self.f)), u, float(h), loads, derivative, since)
 
     def moved(self, x: Array, v: Array, d: Array, u: Array, loads: tuple[Array, Array]) -> Instant:
         """The instant at x ⊞ d: independent coordinates and rates changed by d (…, 2f), the others following."""
@@ -199,7 +218,15 @@ class TreeModel:
         return float(np.abs(loop_values(self.tree, x[None, base:])[0, :, self.tree.n]).max(initial=0.0))
 
     def _run(
-        self, x: Array, v: Array, d: Array, u: Array, h: float, loads: tuple[Array, Array], derivative: bool
+        self,
+        x: Array,
+        v: Array,
+        d: Array,
+        u: Array,
+        h: float,
+        loads: tuple[Array, Array],
+        derivative: bool,
+        since: float = 0.0,
     ) -> Instant:
         one, f = x.ndim == 1, self.f
         check_angles(self.tree, x[..., self.nq - self.tree.n :])
@@ -209,7 +236,7 @@ class TreeModel:
             for a in (x, d[..., :f], v[..., self.own] + d[..., f:], u)
         )
         record = self.kernels.record
-        state, *found = tree_trapezoid(record.I, record.W, x0, delta, rate, loads[0], unknown, h, derivative)
+        state, *found = tree_trapezoid(record.I, record.W, x0, delta, rate, loads[0], unknown, since, h, derivative)
         if state == DONE:
             return Instant(*(a[0] if len(a) else a for a in found)) if one else Instant(*found)
         raise self._refused(state, x, v, h)
@@ -261,9 +288,10 @@ class TreeModel:
         faults.raise_if_any(DataError, tree.name)
         q = np.array([places.get(c, 0.0) for c in tree.coordinates])
         if tree.loops:
-            home = splitting(tree, free_names).home
-            wanted = np.array([[places.get(c, float(home[tree.coordinates.index(c)])) for c in free_names]])
-            q = close(tree, wanted, at=free_names, path=False).q[0]
+            given = [*free_names, *tree.prescribed]
+            home = splitting(tree, given).home
+            wanted = np.array([[places.get(c, float(home[tree.coordinates.index(c)])) for c in given]])
+            q = close(tree, wanted, at=given, path=False).q[0]
         x, rate = q, np.array([speeds.get(c, 0.0) for c in free_names])
         if self.free:
             p = [places.get(name, 0.0) for name in BASE_NAMES]
@@ -271,7 +299,9 @@ class TreeModel:
             rate = np.concatenate([[speeds.get(name, 0.0) for name in BASE_NAMES], rate])
         v = np.zeros(self.nv)
         v[self.own] = rate
-        at = self.instant(x, v, np.concatenate([np.zeros(len(self.unknown)), self.start_values]), self.loads(), False)
+        held = {f"q.{c}": float(q[tree.coordinates.index(c)]) for c in tree.prescribed}
+        unknown = np.concatenate([np.zeros(len(self.unknown)), self.start_values])
+        at = self.instant(x, v, unknown, self.loads(held), False)
         return at.q, at.qd
 
     @cached_property
@@ -301,11 +331,20 @@ def tree_model(
     """
     values = complete_values(tree, parameters)
     free = tree.base == "free"
+    if tree.states:
+        raise ModelError(
+            Fault(
+                "an element has a state of its own, which observers do not carry.",
+                where=tree.name,
+                found=", ".join(s.name for s in tree.states),
+                hint="Measure its force and give it as a load, or use a law without a state.",
+            )
+        )
     if tree.loops:
         split = splitting(tree, tuple(independents) or "actuated")
-        z, dependent, rows = split.given, split.solved, split.rows
+        z, dependent, rows = tuple(k for k in split.given if k not in tree.held), split.solved, split.rows
     else:
-        z, dependent, rows = tuple(range(tree.n)), (), ()
+        z, dependent, rows = tuple(k for k in range(tree.n) if k not in tree.held), (), ()
         _refuse_partial(tree, tuple(independents))
     names = (*(BASE_NAMES if free else ()), *(tree.coordinates[k] for k in z))
     if not names:

@@ -30,7 +30,7 @@ HALVINGS = 6
 LONGEST = 0.5  # rad, and of the machine's reach: what one Newton step may change a coordinate
 DONE, SINGULAR, UNSETTLED = 0, 1, 2
 
-HEADER = ("free", "n", "nv", "nq", "m", "f", "forces", "parameters")
+HEADER = ("free", "n", "nv", "nq", "m", "f", "forces", "parameters", "held")
 SECTIONS = (
     # what the kernels read: configuration, velocity, acceleration, forces of cut joints, what acts from outside; their parameters
     "X", "V", "A", "LAM", "OUTSIDE", "P_MOTION", "P_TANGENT",
@@ -40,25 +40,26 @@ SECTIONS = (
     "J_CLOSING", "OPEN_CLOSING",
     # results: ∂x/∂z, ∂v/∂z, ∂a/∂(z, ż, u), ∂λ/∂(z, ż, u), and the derivative of the step
     "R", "V_Z", "A_X", "LAM_X", "F",
-    # given for a step: where it starts, change from there, rates, generalised forces, and columns B of the unknown forces
-    "START", "DELTA", "RATE", "EXTRA", "B", "UNIT", "UNKNOWN",
+    # given for a step: where it starts, change from there, rates, generalised forces, columns B of the unknown forces; q, q̇, q̈ of the
+    # prescribed coordinates at the time of the inputs, and the time since then
+    "START", "DELTA", "RATE", "EXTRA", "B", "UNIT", "UNKNOWN", "GIVEN", "CLOCK",
     # room
     "DEP", "DEP_T", "MASS", "N", "BEFORE", "T0", "T1", "NV_A", "NV_B", "NV_C", "M_A", "F_A", "F_B", "A0", "A1", "TRIED", "CHANGE",
 )  # fmt: skip
-LISTS = ("Z", "DEPENDENT", "SLOT_MOTION", "SLOT_TANGENT", "PIVOT_DEP", "PIVOT_DEP_T", "PIVOT_MASS", "PIVOT_N")
+LISTS = ("Z", "DEPENDENT", "PRESCRIBED", "SLOT_MOTION", "SLOT_TANGENT", "PIVOT_DEP", "PIVOT_DEP_T", "PIVOT_MASS", "PIVOT_N")
 KERNELS = ("MOTION", "TANGENT", "CLOSING")
-(FREE, COUNT, COUNT_V, COUNT_Q, LOOPED, FREEDOM, FORCES, VARYING) = range(len(HEADER))
+(FREE, COUNT, COUNT_V, COUNT_Q, LOOPED, FREEDOM, FORCES, VARYING, HELD) = range(len(HEADER))
 (
     X, V, A, LAM, OUTSIDE, P_MOTION, P_TANGENT,
     M, LOAD, J, OPENING, DRIFT,
     BY_X, BY_V, LOOPS_BY_X, LOOPS_BY_V, SLOPE_RATES, COLUMNS,
     J_CLOSING, OPEN_CLOSING,
     R, V_Z, A_X, LAM_X, F,
-    START, DELTA, RATE, EXTRA, B, UNIT, UNKNOWN,
+    START, DELTA, RATE, EXTRA, B, UNIT, UNKNOWN, GIVEN, CLOCK,
     DEP, DEP_T, MASS, N, BEFORE, T0, T1, NV_A, NV_B, NV_C, M_A, F_A, F_B, A0, A1, TRIED, CHANGE,
 ) = range(len(HEADER), len(HEADER) + 3 * len(SECTIONS), 3)  # fmt: skip
 _after = len(HEADER) + 3 * len(SECTIONS)
-(Z, DEPENDENT, SLOT_MOTION, SLOT_TANGENT, PIVOT_DEP, PIVOT_DEP_T, PIVOT_MASS, PIVOT_N) = range(
+(Z, DEPENDENT, PRESCRIBED, SLOT_MOTION, SLOT_TANGENT, PIVOT_DEP, PIVOT_DEP_T, PIVOT_MASS, PIVOT_N) = range(
     _after, _after + 2 * len(LISTS), 2
 )
 _after += 2 * len(LISTS)
@@ -94,7 +95,7 @@ def rotation_steps(I: Numbers, W: Array) -> None:
 
 @lean
 def shift(I: Numbers, W: Array) -> None:
-    """The base and the independent coordinates of X = START ⊞ DELTA; dependent coordinates of X stay as they are."""
+    """Base, independent and prescribed coordinates of X = START ⊞ DELTA; dependent coordinates of X stay as they are."""
     x, start, delta, z, at, first = I[X], I[START], I[DELTA], I[Z], 0, 0
     if I[FREE]:
         at, first = 7, 6
@@ -116,6 +117,11 @@ def shift(I: Numbers, W: Array) -> None:
     for c in range(I[FREEDOM] - first):
         k = at + I[z + c]
         W[x + k] = W[start + k] + W[delta + first + c]
+    nh, given, clock = I[HELD], I[GIVEN], W[I[CLOCK]]
+    for c in range(nh):
+        W[x + at + I[I[PRESCRIBED] + c]] = (
+            W[given + c] + clock * W[given + nh + c] + 0.5 * clock * clock * W[given + 2 * nh + c]
+        )
 
 
 @lean
@@ -188,6 +194,9 @@ def respond(I: Numbers, W: Array, right: int, a: int) -> None:
         for d in range(m):
             k = first + I[dep + d]
             s -= W[mass + i * nv + k] * W[a + k]
+        for d in range(I[HELD]):
+            k = first + I[I[PRESCRIBED] + d]
+            s -= W[mass + i * nv + k] * W[a + k]
         W[left + i] = s
     for c in range(f):
         s = W[left + own_row(I, c)]
@@ -252,6 +261,20 @@ def state_at(I: Numbers, W: Array, rate: int) -> bool:
     for i in range(nv):
         W[v + i] = 0.0
         W[a + i] = 0.0
+    n, nh, held, given, step = I[COUNT], I[HELD], I[PRESCRIBED], I[GIVEN], I[M_A]
+    for c in range(nh):
+        k = first + I[held + c]
+        W[v + k] = W[given + nh + c] + W[I[CLOCK]] * W[given + 2 * nh + c]
+        W[a + k] = W[given + 2 * nh + c]
+    if nh > 0 and m > 0:  # what the loops make of prescribed rates
+        for i in range(m):
+            s = 0.0
+            for c in range(nh):
+                s -= W[I[J] + i * n + I[held + c]] * W[v + first + I[held + c]]
+            W[step + i] = s
+        solve(I, W, I[DEP], m, I[PIVOT_DEP], step)
+        for i in range(m):
+            W[v + first + I[dep + i]] = W[step + i]
     for c in range(f):
         W[v + own_row(I, c)] = W[rate + c]
         for d in range(m):
@@ -262,10 +285,13 @@ def state_at(I: Numbers, W: Array, rate: int) -> bool:
         W[load + i] += W[extra + i]
     if m > 0:
         for i in range(m):
-            W[I[M_A] + i] = -W[I[DRIFT] + i]
-        solve(I, W, I[DEP], m, I[PIVOT_DEP], I[M_A])
+            s = -W[I[DRIFT] + i]
+            for c in range(nh):
+                s -= W[I[J] + i * n + I[held + c]] * W[a + first + I[held + c]]
+            W[step + i] = s
+        solve(I, W, I[DEP], m, I[PIVOT_DEP], step)
         for i in range(m):
-            W[a + first + I[dep + i]] = W[I[M_A] + i]
+            W[a + first + I[dep + i]] = W[step + i]
     if not reduce_mass(I, W):
         return False
     respond(I, W, load, a)
@@ -300,7 +326,7 @@ def differentiate(I: Numbers, W: Array) -> None:
             elif j >= 2 * f:
                 s = W[I[B] + i * k + j - 2 * f]
             elif m == 0:
-                s = -W[by_x + i * nv + j] if j < f else -W[by_v + i * nv + j - f]
+                s = -W[by_x + i * nv + own_row(I, j)] if j < f else -W[by_v + i * nv + own_row(I, j - f)]
             elif j < f:
                 for b in range(nv):
                     s -= W[by_x + i * nv + b] * W[r + b * f + j] + W[by_v + i * nv + b] * W[v_z + b * f + j]
@@ -380,6 +406,7 @@ def predict_end(I: Numbers, W: Array, h: float) -> float:
     for i in range(I[COUNT_Q]):
         W[I[START] + i] = W[I[X] + i]
         size = max(size, abs(W[I[X] + i]))
+    W[I[CLOCK]] += h
     for i in range(9):
         W[I[T0] + i] = W[I[T1] + i] = 1.0 if i % 4 == 0 else 0.0
     for c in range(f):
@@ -511,11 +538,20 @@ def get(I: Numbers, W: Array, section: int, out: Array) -> None:
 
 @kept
 def tree_trapezoid(
-    I: Numbers, W: Array, x: Array, delta: Array, rate: Array, extra: Array, unknown: Array, h: float, derivative: bool
+    I: Numbers,
+    W: Array,
+    x: Array,
+    delta: Array,
+    rate: Array,
+    extra: Array,
+    unknown: Array,
+    since: float,
+    h: float,
+    derivative: bool,
 ) -> tuple[int, Array, Array, Array, Array, Array, Array, Array, Array, Array]:
     """From each state x (N, nq) ⊞ delta (N, f) with rates `rate` (N, f) one step h on, or for h = 0 that state itself.
 
-    First DONE, SINGULAR or UNSETTLED; then (N, …) of x, v, a, λ, R, ∂v/∂z, ∂a/∂(z, ż, u), ∂λ/∂(z, ż, u) and F.
+    `since`: the time that has passed since the values of prescribed coordinates were given. First DONE, SINGULAR or UNSETTLED; then (N, …) of x, v, a, λ, R, ∂v/∂z, ∂a/∂(z, ż, u), ∂λ/∂(z, ż, u) and F.
     """
     many, nv, m, f, u = len(x), I[COUNT_V], I[LOOPED], I[FREEDOM], 2 * I[FREEDOM] + I[FORCES] + I[VARYING]
     xs, v, a, lam = np.empty((many, x.shape[1])), np.empty((many, nv)), np.empty((many, nv)), np.empty((many, m))
@@ -530,6 +566,7 @@ def tree_trapezoid(
         put(I, W, X, x[i])
         put(I, W, DELTA, delta[i])
         put(I, W, RATE, rate[i])
+        W[I[CLOCK]] = since
         state = advance(I, W, h, derivative)
         if state != DONE:
             break

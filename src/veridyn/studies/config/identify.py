@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from veridyn.errors import did_you_mean
-from veridyn.model.elements import KINDS
+from veridyn.model.element_kinds import CONSTANT_KEYS, KINDS
 from veridyn.studies.config.study import Number, Settings, StudyFile
 
 Ends = tuple[Number, Number]
@@ -36,6 +36,17 @@ class ElementSettings(Settings):
     """If it is not the usual one."""
     speed: Number | None = None
     """Of a Stribeck curve: the speed at which half of it is left."""
+    rest: Number | None = None
+    """Of a spring or a cubic one: where it is relaxed."""
+    exponent: Number | None = None
+    """Of a Stribeck curve: how steeply it falls, 2 if left out."""
+    gap: Number | None = None
+    """Of a bump stop or a dead zone: where its force begins."""
+
+    def constants(self) -> dict[str, float]:
+        """The constants of its law that are given."""
+        given = {key: getattr(self, key, None) for key in CONSTANT_KEYS}
+        return {key: float(x) for key, x in given.items() if x is not None}
 
 
 class TransmissionSettings(Settings):

@@ -1,0 +1,61 @@
+"""The states that elements have of their own, along a measured motion.
+
+Their rates depend on positions and rates of the machine and on measured signals, not on forces, so they can be integrated along a motion:
+between samples positions and rates are cubic, signals linear. Stiff laws are no obstacle; the start decays, or is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.integrate import solve_ivp
+from scipy.interpolate import CubicHermiteSpline
+
+from veridyn.errors import Fault, SimulationError
+from veridyn.mechanics.engine import Engine
+from veridyn.mechanics.instant import Instant
+from veridyn.mechanics.integrate import inner_start
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+
+Array = NDArray[np.float64]
+
+
+def element_states(
+    tree: Tree,
+    motion: Motion,
+    start: Mapping[str, float] | None = None,
+    *,
+    rtol: float = 1e-8,
+    engine: Engine = "compiled",
+) -> Motion:
+    """The motion with the states of elements among its signals, so that inverse dynamics and regressors can be computed.
+
+    `start`: the states at the first sample by name ("fl_q1.z"), zero where not given. Errors of the measured rates enter the states.
+    """
+    y0 = inner_start(tree, start or {})
+    names = [s.name for s in tree.states]
+    if not names:
+        return motion
+    heard = [name for name in tree.signals if name not in names]
+    missing = {name: np.zeros(len(motion)) for name in names}
+    tree.check_motion(replace(motion, signals={**motion.signals, **missing}))
+    q, qd = CubicHermiteSpline(motion.t, motion.q, motion.qd), CubicHermiteSpline(motion.t, motion.qd, motion.qdd)
+    instant = Instant(tree, np.zeros(len(tree.parameters)), engine=engine)
+
+    def rate(time: float, s: Array) -> Array:
+        signals = {name: float(np.interp(time, motion.t, motion.signals[name])) for name in heard}
+        return instant.state_rates(q(time), qd(time), {**signals, **dict(zip(names, s.tolist(), strict=True))})
+
+    found = solve_ivp(rate, (motion.t[0], motion.t[-1]), y0, "LSODA", motion.t, rtol=rtol, atol=1e-4 * rtol)
+    if not found.success:
+        raise SimulationError(
+            Fault(
+                f"the states of elements could not be followed: {found.message}",
+                where=f"{tree.name}, {', '.join(names)}",
+            )
+        )
+    return replace(motion, signals={**motion.signals, **dict(zip(names, found.y, strict=True))})

@@ -1,0 +1,156 @@
+"""The laws of elements: what each kind makes of c, ċ, c̈ and a signal, over scalars of any kind.
+
+A law is the column of an element before its coefficients: its force is its parameter times the law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from veridyn.model.elements import Element
+from veridyn.model.tree import Tree
+from veridyn.spatial.algebra import Algebra, Scalar, add, mul, sub
+
+NOTHING = 1e-100  # added to what a logarithm is taken of; it changes no number above 1e-84
+SATURATED = 20.0  # times the speed of a tanh, where it is 1 to the last digit
+Lazy = Callable[[], Scalar]
+
+
+@dataclass(frozen=True, eq=False)
+class Acting:
+    """What a law is a function of: c and its rates, computed where they are needed, the constants of the law, and signals."""
+
+    position: Lazy
+    rate: Lazy
+    acceleration: Lazy
+    constant: Callable[[str], Scalar]
+    state: Callable[[str], Scalar]
+    signals: Mapping[str, Scalar]
+    algebra: Algebra
+
+
+def constant_of(tree: Tree, e: Element, key: str, algebra: Algebra) -> Scalar:
+    """A constant of an element's law: an input of compiled kernels where the element gives it, else the kind's default, which folds."""
+    if key not in e.constants:
+        return e.constant(key)
+    return algebra.given(f"const.{tree.constant_number[e.parameter_name, key]}", e.constants[key])
+
+
+def law(e: Element, x: Acting) -> Scalar:
+    """The law of an element."""
+    return _LAWS[e.kind](e, x)
+
+
+def rates(e: Element, x: Acting) -> dict[str, Scalar]:
+    """The rates of an element's own states, by key."""
+    made = _RATES.get(e.kind)
+    return {} if made is None else made(e, x)
+
+
+def potential(e: Element, x: Acting) -> Scalar | None:
+    """∫ law dc: the energy that an element of unit parameter stores; None where it stores none."""
+    made = _POTENTIALS.get(e.kind)
+    return None if made is None else made(x)
+
+
+def _one_way(e: Element, x: Acting) -> Scalar:
+    """The part of dry or viscous friction of one direction; 0 at standstill."""
+    v = x.rate()
+    s = x.algebra.sign(v)
+    way = 1.0 if e.kind.endswith("forward") else -1.0
+    return mul(0.5, mul(v if e.kind.startswith("damper") else s, add(1.0, mul(way, s))))
+
+
+def _stribeck(e: Element, x: Acting) -> Scalar:
+    v = x.rate()
+    ratio = v / x.constant("speed")
+    fall = _abs_power(x, ratio, x.constant("exponent")) if "exponent" in e.constants else mul(ratio, ratio)
+    return x.algebra.sign(v) / add(1.0, fall)
+
+
+def _abs_power(x: Acting, base: Scalar, exponent: Scalar) -> Scalar:
+    """|base|^exponent, whose derivatives are finite at zero too."""
+    return x.algebra.exp(mul(exponent, x.algebra.log(add(x.algebra.abs(base), NOTHING))))
+
+
+def _tanh(e: Element, x: Acting) -> Scalar:
+    """tanh(v/vs) = 1 − 2/(e^(2 v/vs) + 1); the exponential stays finite, and so do its derivatives."""
+    ratio, far = x.rate() / x.constant("speed"), SATURATED
+    within = sub(mul(0.5, x.algebra.abs(add(ratio, far))), mul(0.5, x.algebra.abs(sub(ratio, far))))
+    return sub(1.0, 2.0 / add(x.algebra.exp(mul(2.0, within)), 1.0))
+
+
+def _above(x: Acting, c: Scalar) -> Scalar:
+    """c where it is above zero, else 0."""
+    return mul(0.5, add(c, x.algebra.abs(c)))
+
+
+def _bump_stop(x: Acting) -> Scalar:
+    return _above(x, sub(x.position(), x.constant("gap")))
+
+
+def _dead_zone(x: Acting) -> Scalar:
+    c, gap = x.position(), x.constant("gap")
+    return sub(_above(x, sub(c, gap)), _above(x, sub(mul(-1.0, c), gap)))
+
+
+def _bristles(x: Acting) -> Scalar:
+    """ż of the LuGre model."""
+    v, z = x.rate(), x.state("z")
+    s = v / x.constant("speed")
+    g = add(1.0, mul(sub(x.constant("ratio"), 1.0), x.algebra.exp(mul(-1.0, mul(s, s)))))
+    return sub(v, mul(x.algebra.abs(v), z) / mul(x.constant("deflection"), g))
+
+
+def _lugre(e: Element, x: Acting) -> Scalar:
+    return add(x.state("z"), mul(x.constant("time"), _bristles(x))) / x.constant("deflection")
+
+
+def _cube(x: Acting) -> Scalar:
+    c = _stretch(x)
+    return mul(c, mul(c, c))
+
+
+def _stretch(x: Acting) -> Scalar:
+    return sub(x.position(), x.constant("rest"))
+
+
+def _half_square(c: Scalar) -> Scalar:
+    return mul(0.5, mul(c, c))
+
+
+_LAWS: dict[str, Callable[[Element, Acting], Scalar]] = {
+    "spring": lambda e, x: _stretch(x),
+    "offset": lambda e, x: 1.0,
+    "damper": lambda e, x: x.rate(),
+    "damper_forward": _one_way,
+    "damper_backward": _one_way,
+    "coulomb": lambda e, x: x.algebra.sign(x.rate()),
+    "coulomb_forward": _one_way,
+    "coulomb_backward": _one_way,
+    "stribeck": _stribeck,
+    "tanh_friction": _tanh,
+    "cubic": lambda e, x: _cube(x),
+    "bump_stop": lambda e, x: _bump_stop(x),
+    "dead_zone": lambda e, x: _dead_zone(x),
+    "lugre": _lugre,
+    "maxwell": lambda e, x: x.state("s"),
+    "relaxation": lambda e, x: x.state("s"),
+    "inertia": lambda e, x: x.acceleration(),
+    "drive_gain": lambda e, x: mul(-1.0, x.signals[e.signal]),
+}
+_RATES: dict[str, Callable[[Element, Acting], dict[str, Scalar]]] = {
+    "lugre": lambda e, x: {"z": _bristles(x)},
+    "maxwell": lambda e, x: {"s": sub(x.rate(), x.state("s") / x.constant("time"))},
+    "relaxation": lambda e, x: {
+        "s": mul(x.algebra.abs(x.signals[e.signal]), sub(x.position(), x.state("s"))) / x.constant("length")
+    },
+}
+_POTENTIALS: dict[str, Callable[[Acting], Scalar]] = {
+    "spring": lambda x: _half_square(_stretch(x)),
+    "offset": lambda x: x.position(),
+    "cubic": lambda x: mul(0.25, mul(_stretch(x), _cube(x))),
+    "bump_stop": lambda x: _half_square(_bump_stop(x)),
+    "dead_zone": lambda x: _half_square(_dead_zone(x)),
+}

@@ -1,0 +1,161 @@
+"""What must hold of elements: every fault is found before any is raised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from veridyn.errors import Faults, did_you_mean
+from veridyn.model.element_kinds import KINDS
+from veridyn.model.elements import WRENCH_ROWS, Element, Marker
+from veridyn.model.joint import GROUND, Body
+
+
+def check_elements(bodies: Sequence[Body], elements: Sequence[Element], base: str, faults: Faults) -> None:
+    """Every fault of the elements of a tree; `where` begins with "element 'name'"."""
+    for e in elements:
+        where = f"element '{e.parameter_name}'"
+        if e.kind not in KINDS:
+            faults.add(f"'{e.kind}' is no kind of element.", where=where, hint=did_you_mean(e.kind, list(KINDS)))
+            continue
+        _numbers(e, where, faults)
+        if KINDS[e.kind].signal and not e.signal:
+            known = "a drive gain multiplies a measured signal" if e.kind == "drive_gain" else "its law needs a signal"
+            faults.add(
+                f"{known}, and none is named.",
+                where=where,
+                expected="" if e.kind == "drive_gain" else KINDS[e.kind].signal,
+                hint="Add signal: NAME.",
+            )
+        _constants(e, where, faults)
+        if e.between is not None:
+            _between(bodies, e, base, where, faults)
+            continue
+        if not e.on:
+            faults.add(
+                "it acts on nothing.",
+                where=where,
+                expected="a coordinate, a combination of coordinates, or two places (between)",
+            )
+        if e.kind == "drag" or e.on_body is not None:
+            _on_body(bodies, e, where, faults)
+        else:
+            _on_coordinates(bodies, e, where, faults)
+
+
+def _numbers(e: Element, where: str, faults: Faults) -> None:
+    if any(not np.isfinite(a) or a == 0.0 for a in e.on.values()):
+        faults.add("its coefficients must be numbers other than zero.", where=where, found=f"{dict(e.on)}")
+    if np.isinf(e.value):
+        faults.add("its value is infinite.", where=where)
+    if not np.isnan(e.typical) and not 0.0 < e.typical < np.inf:
+        faults.add("its typical size must be a positive number.", where=where, found=f"{e.typical}")
+
+
+def _constants(e: Element, where: str, faults: Faults) -> None:
+    kind = KINDS[e.kind]
+    for key, value in e.constants.items():
+        c = kind.constant(key)
+        if c is None:
+            owners = [name for name, k in KINDS.items() if k.constant(key) is not None]
+            own = [c.key for c in kind.constants]
+            faults.add(
+                f"its kind, {e.kind}, has no constant '{key}'.",
+                where=where,
+                found=f"{key} {value:g}",
+                hint=(f"Only {', '.join(owners)} has one. " if owners else "")
+                + (f"It has: {', '.join(own)}." if own else ""),
+            )
+        elif not c.allows(value):
+            faults.add(
+                f"its constant '{key}' is out of bounds.",
+                where=where,
+                expected=f"a number between {c.low:g} and {c.high:g}",
+                found=f"{value}",
+            )
+    for c in kind.constants:
+        if c.required and c.key not in e.constants:
+            faults.add(
+                f"its law needs the constant '{c.key}': {c.doc}.",
+                where=where,
+                expected=f"{c.key}, in {c.turning} or {c.sliding}",
+                hint=f"Add {c.key}: NUMBER; fit_constants estimates it from a log.",
+            )
+
+
+def _between(bodies: Sequence[Body], e: Element, base: str, where: str, faults: Faults) -> None:
+    assert e.between is not None  # the caller looked
+    if e.on:
+        faults.add("it acts on coordinates and between two places at once.", where=where, hint="Leave one of them out.")
+    if not KINDS[e.kind].between:
+        faults.add(
+            f"an element of kind {e.kind} cannot act between two places.",
+            where=where,
+            expected=", ".join(name for name, kind in KINDS.items() if kind.between),
+        )
+    if len(e.between) != 2:
+        faults.add("it acts between two places.", where=where, found=f"{len(e.between)} places")
+        return
+    names = {b.name: b for b in bodies}
+    known = True
+    for place in e.between:
+        if place.body != GROUND and place.body not in names:
+            faults.add(f"there is no body '{place.body}'.", where=where, hint=did_you_mean(place.body, list(names)))
+            known = False
+        if place.body == GROUND and base == "free":
+            faults.add(
+                "its end is on the ground, and where a free base stands on it is not part of the equations.",
+                where=where,
+                hint="Put both ends on bodies, or put the tree on six joints (base: six_joints).",
+            )
+        if len(place.at) != 3 or not np.isfinite(place.at).all():
+            faults.add(
+                f"its place on '{place.body}' is not a point.",
+                where=where,
+                expected="three lengths in m",
+                found=f"{place.at}",
+            )
+    if known and not _moves(names, *e.between):
+        faults.add(
+            "its length never changes: no joint lies between its ends.",
+            where=where,
+            hint="Put its ends on bodies that move against each other.",
+        )
+
+
+def _moves(names: Mapping[str, Body], a: Marker, b: Marker) -> bool:
+    ways = []
+    for place in (a, b):
+        way: list[str] = []
+        at = place.body
+        while at in names and at not in way:
+            way.append(at)
+            at = names[at].antecedent or GROUND
+        ways.append(way)
+    apart = set(ways[0]) ^ set(ways[1])
+    return any(names[name].joint != "fixed" for name in apart)
+
+
+def _on_body(bodies: Sequence[Body], e: Element, where: str, faults: Faults) -> None:
+    names = [b.name for b in bodies]
+    target = next(iter(e.on), "")
+    if e.on_body is None or e.on_body[0] not in names:
+        faults.add(
+            f"{e.kind if e.kind == 'drag' else 'an ' + e.kind} cannot act on '{target}'.",
+            where=where,
+            expected=f"one component {', '.join(WRENCH_ROWS)} of a body, as in '{names[0]}.fx'",
+        )
+
+
+def _on_coordinates(bodies: Sequence[Body], e: Element, where: str, faults: Faults) -> None:
+    kinds = {b.coordinate_name: b.joint for b in bodies if b.coordinate_name}
+    unknown = [c for c in e.on if c not in kinds]
+    for c in unknown:
+        faults.add(f"there is no coordinate '{c}'.", where=where, hint=did_you_mean(c, list(kinds)))
+    if not unknown and len({kinds[c] for c in e.on}) > 1:
+        faults.add(
+            "it mixes turning and sliding coordinates, so its parameter has no unit.",
+            where=where,
+            found=", ".join(f"{c} {kinds[c]}" for c in e.on),
+        )
