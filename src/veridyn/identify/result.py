@@ -174,8 +174,26 @@ class Fit:
         return phi
 
     def identified(self) -> Tree:
-        """The tree with the identified parameters."""
+        """The tree with the identified parameters, whatever they are; :meth:`machine` is the one to simulate and observe."""
         return self.tree.with_parameters(self.standard)
+
+    def machine(self, *, unexcited: float | None = None) -> Tree:
+        """The identified machine with the covariance of its parameters, for every verb: ``observe(fit.machine(), log)``.
+
+        Parameters
+        ----------
+        unexcited
+            The standard deviation, as a share of typical sizes, of directions that the motion did not excite. Without it they are
+            refused by name, because nobody knows how wrong they are; a fit with a prior has none.
+
+        Raises
+        ------
+        IdentificationError
+            Where the mass matrix is not positive definite in some pose, or a direction was not excited.
+        """
+        from veridyn.identify.delivery import identified_machine
+
+        return identified_machine(self, unexcited)
 
     def summary(self) -> str:
         """A table of names, values, deviations and priors, the rows, and what limits the result."""

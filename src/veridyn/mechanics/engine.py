@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
 from veridyn.mechanics.formula import Label, Request, formula
-from veridyn.model.load import Drive, Force
 from veridyn.model.element_kinds import KINDS
 from veridyn.model.joint import GROUND
+from veridyn.model.load import Drive, Force
 from veridyn.model.motion import Motion
 from veridyn.model.place import Marker
 from veridyn.model.tree import Tree
@@ -211,7 +211,9 @@ def signature(tree: Tree) -> str:
         named = e.parameter_name if KINDS[e.kind].states else ""  # which names its inputs
         elements.append((e.kind, acts, e.signal, named, *folded))
     held = repr(tree.held) if tree.held else ""
-    return repr((tree.base, tuple(float(x) for x in tree.gravity), bodies, elements)) + _cuts(tree) + _pushes(tree) + held
+    return (
+        repr((tree.base, tuple(float(x) for x in tree.gravity), bodies, elements)) + _cuts(tree) + _pushes(tree) + held
+    )
 
 
 def _cuts(tree: Tree) -> str:

@@ -22,6 +22,7 @@ from veridyn.model.motion import Motion
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.sensor import Sensor, check_sensors
 from veridyn.model.transmission import Transmission
+from veridyn.model.uncertainty import Uncertainty
 from veridyn.spatial.inertia import INERTIAL, INERTIAL_UNITS
 from veridyn.spatial.linalg import Mat, Vec
 
@@ -41,6 +42,7 @@ class Tree:
     :attr:`independent` coordinates, onto which those of the tree are projected. `sensors` are what measures it, `loads` the forces that
     act on it besides those of its joints; neither changes its equations. `prescribed` coordinates have a given motion (steer by
     wire): their q, q̇ and q̈ are inputs of forward dynamics and simulation, and the forces they need are results.
+    `uncertainty` is that of its parameters, where a fit has given them (:meth:`veridyn.identify.result.Fit.machine`).
     """
 
     name: str
@@ -55,6 +57,7 @@ class Tree:
     sensors: tuple[Sensor, ...] = ()
     loads: tuple[Load, ...] = ()
     prescribed: tuple[str, ...] = ()
+    uncertainty: Uncertainty | None = None
 
     @classmethod
     def build(
@@ -124,9 +127,9 @@ class Tree:
         return self if chosen == self.prescribed else replace(self, prescribed=chosen)
 
     def with_parameters(self, values: ParameterSet | Mapping[str, float] | ArrayLike) -> Tree:
-        """The same machine with other parameters."""
+        """The same machine with other parameters; what was known of their uncertainty does not go with it."""
         new = values if isinstance(values, ParameterSet) else self.parameters.replacing(values)
-        return replace(self, parameters=new)
+        return replace(self, parameters=new, uncertainty=None)
 
     def with_elements(self, elements: Iterable[Element]) -> Tree:
         """The same machine with these elements besides its own; values, states and typical sizes of the others stay."""

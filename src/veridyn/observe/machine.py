@@ -20,6 +20,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -30,6 +31,7 @@ from veridyn.mechanics.measurement import Readout
 from veridyn.mechanics.natural.minimal import Instant
 from veridyn.mechanics.tree_readout import TreeReadout
 from veridyn.model.sensor import Sensor
+from veridyn.model.uncertainty import Uncertainty
 from veridyn.observe.result import Belief
 from veridyn.observe.unsure import Unsure, sizes
 
@@ -82,6 +84,7 @@ class MachineSystem(ABC):
     wraps: NDArray[np.bool_]
     longest: float  # step (s) of the integration
     varying: tuple[str, ...] = ()
+    uncertainty: Uncertainty | None = None  # of the last of `varying`, which are considered and not estimated
     _known: list[tuple[bytes, Instant]] = field(default_factory=list, init=False, repr=False)
     _loads: list[tuple[bytes, tuple[Array, Array]]] = field(default_factory=list, init=False, repr=False)
     _same: dict[tuple[float, int], Array] = field(default_factory=dict, init=False, repr=False)
@@ -347,12 +350,31 @@ class MachineSystem(ABC):
                 sizes(self.unsure.start, names, "start"),
                 sizes(self.unsure.start_rate, names, "start_rate"),
                 sizes(self.unsure.start_force, forces, "start_force"),
-                sizes(self.unsure.start_parameter, self.varying, "start_parameter"),
+                sizes(self.unsure.start_parameter, self.estimated, "start_parameter"),
+                np.zeros(len(self.varying) - len(self.estimated)),
                 [self.table.sensors[self.table.owner[j]].bias_sigma for j in self.drifting],
             ]
         )
         x = self.join(q, qd, self.start_unknown if u is None else u, np.zeros(len(self.drifting)))
-        return Belief(x, deviations**2, t)
+        if self.uncertainty is None:
+            return Belief(x, deviations**2, t)
+        P, part = np.diag(deviations**2), self.considered
+        P[np.ix_(part, part)] = self.uncertainty.covariance
+        return Belief(x, P, t)
+
+    @property
+    def estimated(self) -> tuple[str, ...]:
+        """The varying loads and parameters that are estimated."""
+        count = 0 if self.uncertainty is None else len(self.uncertainty.names)
+        return self.varying[: len(self.varying) - count]
+
+    @cached_property
+    def considered(self) -> NDArray[np.bool_]:
+        """Which states are considered: their uncertainty widens the others', and no reading corrects them (Schmidt)."""
+        mask = np.zeros(len(self.states), dtype=np.bool_)
+        after = 2 * self.f + len(self.model.unknown)
+        mask[after + len(self.estimated) : after + len(self.varying)] = True
+        return mask
 
     @property
     def start_unknown(self) -> Array:

@@ -84,6 +84,7 @@ class Settings:
     step: float = 0.01
     parameters: tuple[str, ...] = ()
     sensors: tuple[Sensor, ...] | None = None
+    consider: bool = True
 
     def __post_init__(self) -> None:
         if self.filter not in KINDS:
@@ -111,7 +112,8 @@ class Settings:
             "step": self.step,
         }
         if isinstance(machine, Tree):
-            return tree_system(machine, unsure, parameters=self.parameters, sensors=self.sensors, **common)
+            chosen = {"parameters": self.parameters, "sensors": self.sensors, "consider": self.consider}
+            return tree_system(machine, unsure, **chosen, **common)
         if self.parameters:
             raise ModelError(
                 Fault(
@@ -151,6 +153,7 @@ def observe(
     step: float = 0.01,
     parameters: Sequence[str] = (),
     sensors: Sequence[Sensor] | None = None,
+    consider: bool = True,
     progress: Progress = silent,
 ) -> Observation:
     """Estimate the states of a machine from a log of its sensors.
@@ -184,6 +187,8 @@ def observe(
         Parameters of a tree that are estimated with the state; `unsure` gives their walk and their deviation at the start.
     sensors
         Sensors instead of the machine's own.
+    consider
+        Let the uncertainty of the parameters of ``fit.machine()`` widen the bands of the states.
     """
     settings = Settings(
         filter,
@@ -200,6 +205,7 @@ def observe(
         step,
         tuple(parameters),
         None if sensors is None else tuple(sensors),
+        consider,
     )
     return observe_with(settings, machine, log, progress)
 

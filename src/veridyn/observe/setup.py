@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from veridyn.errors import Fault, ModelError
+from veridyn.model.uncertainty import Uncertainty
 from veridyn.observe.machine import ErrorModel, Table
 from veridyn.observe.noise import as_covariance
 from veridyn.observe.unsure import Unsure, sizes
@@ -27,17 +28,25 @@ def refuse_unobservable(name: str, table: Table, step: float) -> None:
 
 
 def common_fields(
-    model: Any, table: Table, unsure: Unsure, error_model: ErrorModel, inputs: tuple[str, ...], step: float
+    model: Any,
+    table: Table,
+    unsure: Unsure,
+    error_model: ErrorModel,
+    inputs: tuple[str, ...],
+    step: float,
+    uncertainty: Uncertainty | None = None,
 ) -> dict[str, Any]:
     """The fields that all :class:`~veridyn.observe.machine.MachineSystem` have, from a model and its sensors."""
     drifting = tuple(j for j, k in enumerate(table.owner) if table.sensors[k].drifts)
     varying: tuple[str, ...] = getattr(model, "varying", ())
+    considered = 0 if uncertainty is None else len(uncertainty.names)
     rates = getattr(model, "rate_names", tuple(f"{name}_dot" for name in model.names))
     density = [
         sizes(unsure.position, model.names, "position"),
         sizes(unsure.acceleration, model.names, "acceleration"),
         sizes(unsure.force, model.unknown, "force"),
-        sizes(unsure.parameter, varying, "parameter"),
+        sizes(unsure.parameter, varying[: len(varying) - considered], "parameter"),
+        np.zeros(considered),
         [table.sensors[table.owner[j]].bias_walk for j in drifting],
     ]
     return {
@@ -60,4 +69,5 @@ def common_fields(
         "wraps": np.array([table.sensors[k].turns for k in table.owner], dtype=np.bool_),
         "longest": step,
         "varying": varying,
+        "uncertainty": uncertainty,
     }

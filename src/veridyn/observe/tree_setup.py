@@ -35,6 +35,7 @@ def tree_system(
     rates: Mapping[str, float] | None = None,
     step: float = 0.01,
     friction_speed: float = FRICTION_SPEED,
+    consider: bool = True,
 ) -> tuple[TreeSystem, Array, Array]:
     """The system, and the configuration and velocity it starts from.
 
@@ -54,6 +55,8 @@ def tree_system(
         The longest step of the integration (s).
     friction_speed
         Below it (rad/s, m/s) dry friction is rounded off, because a jump has no tangent.
+    consider
+        Let the uncertainty of the tree's parameters, where a fit has given it one, widen that of the states.
     """
     table = tree_readout(tree, sensors)
     refuse_unobservable(tree.name, table, step)
@@ -69,16 +72,17 @@ def tree_system(
         pushed = tuple(name for name in unknown if name in loads and not isinstance(loads[name], Drive))
     bodies = tuple(dict.fromkeys(name.split(".")[1] for name in inputs if name.startswith("wrench.")))
     _check_wrenches(tree, bodies)
+    uncertainty = tree.uncertainty.without(parameters) if consider and tree.uncertainty is not None else None
     model = tree_model(
         tree,
         independents=independents,
         unknown=forces,
-        varying=(*pushed, *parameters),
+        varying=(*pushed, *parameters, *(() if uncertainty is None else uncertainty.names)),
         wrenches=bodies,
         friction_speed=friction_speed,
     )
     model.loads(dict.fromkeys(inputs, 0.0))  # a name that is no input is refused here
-    fields = common_fields(model, table, unsure, error_model, inputs, step)
+    fields = common_fields(model, table, unsure, error_model, inputs, step, uncertainty)
     q, qd = model.start_of(start, rates)
     return TreeSystem(tree_model=model, **fields), q, qd
 

@@ -154,9 +154,7 @@ class TreeModel:
     def _still(self) -> Array:
         """Outside values where nothing is given: loads as the model has them, prescribed coordinates at zero."""
         own = [value for load in self.tree.loads for value in values_of(load)]
-        return np.concatenate(
-            [np.zeros(len(self.kernels.outside) - len(own)), own, np.zeros(len(self._prescribed))]
-        )
+        return np.concatenate([np.zeros(len(self.kernels.outside) - len(own)), own, np.zeros(len(self._prescribed))])
 
     def instant(self, x: Array, v: Array, u: Array, loads: tuple[Array, Array], derivative: bool = True) -> Instant:
         """Accelerations, multipliers and all derivatives at a state; arrays of many states (N, …) make an instant of arrays (N, …)."""

@@ -46,7 +46,17 @@ SECTIONS = (
     # room
     "DEP", "DEP_T", "MASS", "N", "BEFORE", "T0", "T1", "NV_A", "NV_B", "NV_C", "M_A", "F_A", "F_B", "A0", "A1", "TRIED", "CHANGE",
 )  # fmt: skip
-LISTS = ("Z", "DEPENDENT", "PRESCRIBED", "SLOT_MOTION", "SLOT_TANGENT", "PIVOT_DEP", "PIVOT_DEP_T", "PIVOT_MASS", "PIVOT_N")
+LISTS = (
+    "Z",
+    "DEPENDENT",
+    "PRESCRIBED",
+    "SLOT_MOTION",
+    "SLOT_TANGENT",
+    "PIVOT_DEP",
+    "PIVOT_DEP_T",
+    "PIVOT_MASS",
+    "PIVOT_N",
+)
 KERNELS = ("MOTION", "TANGENT", "CLOSING")
 (FREE, COUNT, COUNT_V, COUNT_Q, LOOPED, FREEDOM, FORCES, VARYING, HELD) = range(len(HEADER))
 (
@@ -551,7 +561,8 @@ def tree_trapezoid(
 ) -> tuple[int, Array, Array, Array, Array, Array, Array, Array, Array, Array]:
     """From each state x (N, nq) ⊞ delta (N, f) with rates `rate` (N, f) one step h on, or for h = 0 that state itself.
 
-    `since`: the time that has passed since the values of prescribed coordinates were given. First DONE, SINGULAR or UNSETTLED; then (N, …) of x, v, a, λ, R, ∂v/∂z, ∂a/∂(z, ż, u), ∂λ/∂(z, ż, u) and F.
+    `since`: the time that has passed since the values of prescribed coordinates were given. First DONE, SINGULAR or UNSETTLED; then
+    (N, …) of x, v, a, λ, R, ∂v/∂z, ∂a/∂(z, ż, u), ∂λ/∂(z, ż, u) and F.
     """
     many, nv, m, f, u = len(x), I[COUNT_V], I[LOOPED], I[FREEDOM], 2 * I[FREEDOM] + I[FORCES] + I[VARYING]
     xs, v, a, lam = np.empty((many, x.shape[1])), np.empty((many, nv)), np.empty((many, nv)), np.empty((many, m))

@@ -1,0 +1,118 @@
+"""The identified machine: a fit's values with their covariance, refused where it could not move or where nobody knows a direction.
+
+Dynamics depend on the standard parameters through the base parameters alone, χ = K φ. The covariance of χ is put on the leading
+parameter of each group, which has the same effect on every motion. Directions that some motion would show and the fit's did not
+(rows of the structure's K that are not combinations of the fit's) have no covariance from the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Fault, IdentificationError, ModelError
+from veridyn.identify.base import base_parameters
+from veridyn.mechanics.forward import check_mass, open_mass_matrix
+from veridyn.mechanics.loops.closure import closed_positions
+from veridyn.mechanics.loops.projection import loop_jacobian
+from veridyn.model.tree import Tree
+from veridyn.model.uncertainty import Uncertainty
+
+if TYPE_CHECKING:
+    from veridyn.identify.result import Fit
+
+Array = NDArray[np.float64]
+POSES = 64  # at which the mass matrix is looked at
+SPREAD = 1.0  # rad, and m: of the positions looked at
+OUTSIDE = 1e-6  # of a row of K in typical sizes: a larger part outside the fit's rows is a direction of its own
+
+
+def identified_machine(fit: Fit, unexcited: float | None = None) -> Tree:
+    """The tree with the identified parameters and their :class:`~veridyn.model.uncertainty.Uncertainty`.
+
+    `unexcited`: the standard deviation, as a share of typical sizes, of directions that the fit's motion did not show; without it such
+    directions are refused by name. A mass matrix that is not positive definite is refused.
+    """
+    tree = fit.tree.with_parameters(fit.standard)
+    _check_mass(tree)
+    uncertainty = _uncertainty(fit)
+    missing = unexcited_directions(fit)
+    if missing:
+        if unexcited is None:
+            raise IdentificationError(
+                Fault(
+                    f"the motion of this fit did not show {', '.join(missing)}, so nobody knows how wrong they are.",
+                    where=tree.name,
+                    expected="a motion that excites them, or a prior (estimator 'map' or 'consistent')",
+                    hint="fit.machine(unexcited=0.3) takes 30 % of their typical sizes as standard deviation.",
+                )
+            )
+        uncertainty = _widened(fit, uncertainty, missing, unexcited)
+    return replace(tree, uncertainty=uncertainty)
+
+
+def unexcited_directions(fit: Fit) -> tuple[str, ...]:
+    """Base parameters of the structure that the fit did not determine, by the names of their leading parameters."""
+    if fit.standard_covariance is not None:
+        return ()  # a prior decided what the data did not
+    structure = base_parameters(fit.tree)
+    typical = fit.tree.parameters.typical
+    K = fit.base.matrix * typical
+    basis = np.linalg.svd(K, full_matrices=False)[2] if len(K) else np.zeros((0, len(typical)))
+    found = []
+    for column, row in zip(structure.columns, structure.matrix * typical, strict=True):
+        size = float(np.linalg.norm(row))
+        left = row - (row @ basis.T) @ basis
+        if np.linalg.norm(left) > OUTSIDE * size:
+            found.append(fit.tree.parameters.names[column])
+    return tuple(found)
+
+
+def _uncertainty(fit: Fit) -> Uncertainty:
+    names = fit.tree.parameters.names
+    if fit.standard_covariance is not None:
+        asked = [k for k in fit.tree.parameters.select("asked") if np.isfinite(fit.standard_covariance[k, k])]
+        return Uncertainty(tuple(names[k] for k in asked), fit.standard_covariance[np.ix_(asked, asked)])
+    leads = list(fit.base.columns)
+    return Uncertainty(tuple(names[k] for k in leads), np.nan_to_num(fit.covariance))
+
+
+def _widened(fit: Fit, known: Uncertainty, missing: tuple[str, ...], share: float) -> Uncertainty:
+    p = fit.tree.parameters
+    extra = tuple(name for name in missing if name not in known.names)
+    sizes = np.array([(share * p.typical[p.index(name)]) ** 2 for name in extra])
+    C = np.zeros((len(known.names) + len(extra),) * 2)
+    C[: len(known.names), : len(known.names)] = known.covariance
+    C[len(known.names) :, len(known.names) :] = np.diag(sizes)
+    return Uncertainty((*known.names, *extra), C)
+
+
+def _check_mass(tree: Tree) -> None:
+    """Refuse parameters with which some pose has a mass matrix that is not positive."""
+    rng = np.random.default_rng(0)
+    try:
+        if tree.loops:
+            q = closed_positions(tree, POSES, rng)
+            M, J = open_mass_matrix(tree, q, engine="numpy"), loop_jacobian(tree, q)
+            first = len(tree.rows) - tree.n
+            whole = np.zeros((len(q), len(tree.rows), first + J.shape[2]))
+            whole[:, range(first), range(first)] = 1.0
+            whole[:, first:, first:] = J
+            least = np.linalg.eigvalsh(np.swapaxes(whole, 1, 2) @ M @ whole)
+            if not (least[:, 0] > 0.0).all():
+                raise ModelError(Fault("the mass that is free to move is not positive.", where=tree.name))
+        else:
+            q = SPREAD * np.pi * rng.uniform(-1.0, 1.0, (POSES, tree.n))
+            check_mass(tree, open_mass_matrix(tree, q, engine="numpy"))
+    except ModelError as error:
+        raise IdentificationError(
+            Fault(
+                "the identified machine cannot be simulated or observed: its mass matrix is not positive definite in some pose.",
+                where=tree.name,
+                found=error.faults[0].what,
+                hint="Identify with estimator 'consistent', add a prior ('map'), or excite more: some inertias are only noise.",
+            )
+        ) from error
