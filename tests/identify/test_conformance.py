@@ -249,11 +249,11 @@ def test_what_is_refused_is_refused_by_all(case: Case) -> None:
 
 def test_unknown_names_and_strange_settings_are_refused() -> None:
     with pytest.raises(IdentificationError, match=r"there is no estimator 'robus'\.[\s\S]*Did you mean 'robust'"):
-        identify(truth(), clean(), estimator="robus")
+        identify(truth(), clean(), "robus")
     with pytest.raises(IdentificationError, match=r"not those of estimator 'wls'\.\nExpected none, found Prior"):
-        identify(truth(), clean(), settings=Prior())
+        identify(truth(), clean(), Prior())
     with pytest.raises(IdentificationError, match=r"not those of estimator 'map'\.\nExpected Prior, found Robust"):
-        identify(truth(), clean(), estimator="map", settings=Robust())
+        identify(truth(), clean(), Robust())
 
 
 # The table of docs/estimators.md: the same data through each.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.correlation import Growth
-from veridyn.identify.estimators.likelihood import Scan
+from veridyn.identify.estimators.harmonics import Scan
 from veridyn.identify.excitation.plan import ExcitationPlan
 from veridyn.identify.excitation.problem import Trajectory
 from veridyn.report.blocks import Block, Figure, Key, Section, Table, Text, Verdict
