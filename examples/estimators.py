@@ -78,15 +78,15 @@ class Case:
 
 
 CASES = (
-    Case("`ols`", "ols"),
-    Case("`wls`", "wls"),
-    Case('`wls`, `covariance="hac"`', "wls", "hac"),
-    Case("`gauss_markov`, `GaussMarkov(order=8)`", vd.GaussMarkov(order=8)),
-    Case("`robust`", "robust"),
-    Case("`map`", "map"),
-    Case("`consistent`", "consistent"),
-    Case("`iv`, `Instrumental(law=law)`", vd.Instrumental(law=LAW, start="tree", friction_speed=SOFT), "hac"),
-    Case("`oe`, `OutputError(law=law)`", vd.OutputError(law=LAW, start="tree", friction_speed=SOFT), "hac"),
+    Case("`OLS()`", "ols"),
+    Case("`WLS()`", "wls"),
+    Case('`WLS()`, `covariance="hac"`', "wls", "hac"),
+    Case("`GaussMarkov(order=8)`", vd.GaussMarkov(order=8)),
+    Case("`Robust()`", "robust"),
+    Case("`Prior()`", "map"),
+    Case("`Consistent()`", "consistent"),
+    Case("`Instrumental(law=law)`", vd.Instrumental(law=LAW, start="tree", friction_speed=SOFT), "hac"),
+    Case("`OutputError(law=law)`", vd.OutputError(law=LAW, start="tree", friction_speed=SOFT), "hac"),
 )
 SAMPLING = vd.Sampling(filter=vd.Butterworth(20.0), decimate=4, dead_zone={"q1": 0.2, "q2": 0.2})
 

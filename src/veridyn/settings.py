@@ -243,7 +243,7 @@ def _expected(hint: Any) -> str:
     if origin is tuple:
         return "a list of names" if args[0] is str else f"{len(args)} numbers"
     if _is_mapping(hint):
-        return f"a mapping of names to {_expected(args[1]).removeprefix('a ')}s"
+        return f"a mapping of names, each to {_expected(args[1])},"
     if origin is not None:
         return "a function"
     words = {int: "a whole number", float: "a number", bool: "True or False", str: "text", type(None): "None"}

@@ -176,7 +176,7 @@ def test_a_rank_that_is_a_matter_of_taste_is_noted() -> None:
 
 
 def test_an_unknown_estimator_is_refused() -> None:
-    with pytest.raises(IdentificationError, match=r"there is no estimator 'lsq'\.\nKnown: ols, wls"):
+    with pytest.raises(IdentificationError, match=r"there is no method 'lsq'\.\nKnown: ols, wls"):
         identify(arm(), log(), "lsq")
 
 

@@ -12,9 +12,10 @@ from identify.smooth_arm import NOISE, clean, drawn, forces, noisy, truth
 from strangers.random_trees import random_motion, random_tree
 from veridyn.errors import IdentificationError
 from veridyn.identify.estimate import identify
-from veridyn.identify.estimators.feasible import Consistent, _Space, split
+from veridyn.identify.estimators.feasible import Consistent
+from veridyn.identify.estimators.feasible_set import FeasibleSet
 from veridyn.identify.estimators.least_squares import solve
-from veridyn.identify.estimators.prior import Prior
+from veridyn.identify.estimators.prior import Prior, split
 from veridyn.identify.observation import observation
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.elements import coulomb
@@ -155,7 +156,7 @@ def test_entropic_distance_is_that_of_log_det() -> None:
     """½‖P₀^-½ Δ P₀^-½‖² = −log det(P₀⁻¹P) + tr(P₀⁻¹P) − 4 up to third order, for every body, by its definition."""
     tree = truth()
     s = solve(observation(tree, noisy(np.random.default_rng(0))))
-    space = _Space.of(tree, s, Consistent(Prior(relative=1.0), metric="entropic"))
+    space = FeasibleSet.of(tree, s, Consistent(Prior(relative=1.0), metric="entropic"))
     rng = np.random.default_rng(0)
     for body in range(4):
         x = tree.parameters.values[10 * body : 10 * body + 10]
@@ -191,10 +192,16 @@ def test_what_is_known_must_be_possible() -> None:
 
 
 def test_wrong_settings_are_refused_all_at_once() -> None:
-    how = Consistent(margin=0.0, weight=-1.0, metric="polar", unsigned=("fs_q9",))
     with pytest.raises(IdentificationError) as caught:
-        identify(truth(), clean(), how)
-    assert len(caught.value.faults) == 4
+        Consistent(margin=0.0, weight=-1.0, metric="polar", unsigned="fs_q9")
+    assert [f.where for f in caught.value.faults] == [
+        "Consistent.weight",
+        "Consistent.metric",
+        "Consistent.margin",
+        "Consistent.unsigned",
+    ]
+    with pytest.raises(IdentificationError, match=r"Consistent\.unsigned: 'fs_q9' is not an element"):
+        identify(truth(), clean(), Consistent(unsigned=("fs_q9",)))
     flat = Prior(dict.fromkeys(("XX4", "XY4", "XZ4", "YY4", "YZ4", "ZZ4", "MX4", "MY4", "MZ4"), 0.0))
     with pytest.raises(IdentificationError, match="body '4': the prior is not that of a body with volume"):
         identify(truth(), clean(), Consistent(flat, metric="entropic"))

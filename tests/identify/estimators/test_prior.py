@@ -8,7 +8,7 @@ import pytest
 from identify.smooth_arm import NOISE, clean, drawn, noisy, truth
 from veridyn.errors import IdentificationError
 from veridyn.identify.estimate import identify
-from veridyn.identify.estimators.prior import Prior, belief, sizes
+from veridyn.identify.estimators.prior import Prior, prior_moments, sizes
 from veridyn.identify.validate import validate
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.parameters import Tie
@@ -20,7 +20,7 @@ def test_bayesian_linear_regression() -> None:
     """C = (WᵀW + S⁻¹)⁻¹, φ̂ = C (WᵀY + S⁻¹m), over all 48 standard parameters with W held whole; to 1e-6 of a deviation."""
     tree, motion = drawn(), noisy(np.random.default_rng(0))
     fit = identify(tree, motion, "map", sigma=SIGMA)
-    mean, deviation = belief(tree, Prior())
+    mean, deviation = prior_moments(tree, Prior())
     W = (regressor(tree, motion) / NOISE[:, None]).reshape(-1, len(mean))
     y = (motion.forces / NOISE).reshape(-1)
     C = np.linalg.inv(W.T @ W + np.diag(deviation**-2))
@@ -52,7 +52,7 @@ def test_a_sharp_prior_is_the_answer() -> None:
 
 def test_values_and_deviations_by_name() -> None:
     prior = Prior({"M4": 0.5, "fs_q1": 2.0}, {"fs_q1": 1e-6})
-    mean, deviation = belief(truth(), prior)
+    mean, deviation = prior_moments(truth(), prior)
     names = list(truth().parameters.names)
     assert mean[names.index("M4")] == 0.5 and deviation[names.index("M4")] == pytest.approx(0.15)
     assert mean[names.index("M3")] == 1.5
@@ -113,8 +113,11 @@ def test_a_prior_without_values_is_refused() -> None:
 
 
 def test_wrong_priors_are_refused_all_at_once() -> None:
-    prior = Prior({"M9": 1.0, "M4": np.inf}, {"M3": -1.0}, relative=0.0)
     with pytest.raises(IdentificationError) as caught:
-        identify(truth(), clean(), prior)
-    assert len(caught.value.faults) == 4
-    assert "'M9' is not an asked parameter" in str(caught.value)
+        Prior({"M9": 1.0, "M4": np.inf}, {"M3": -1.0}, relative=0.0)
+    assert [f.where for f in caught.value.faults] == ["Prior.values.M4", "Prior.sigma.M3", "Prior.relative"]
+    with pytest.raises(IdentificationError) as caught:
+        identify(truth(), clean(), Prior({"M9": 1.0}, {"M8": 1.0}))
+    assert [f.what for f in caught.value.faults] == [
+        f"'{name}' is not an estimated parameter." for name in ("M9", "M8")
+    ]

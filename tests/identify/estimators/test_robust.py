@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from identify.smooth_arm import NOISE, clean, forces, noisy, spoilt, truth
+from identify.smooth_arm import NOISE, forces, noisy, spoilt, truth
 from veridyn.errors import IdentificationError, IdentificationWarning
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.least_squares import solve
@@ -78,8 +78,8 @@ def test_gross_errors_do_little() -> None:
     for seed in range(8):
         motion = spoilt(np.random.default_rng(seed))
         for name, found in errors.items():
-            settings = None if name == "wls" else Robust(name)
-            fit = identify(truth(), motion, settings)
+            method = "wls" if name == "wls" else Robust(name)
+            fit = identify(truth(), motion, method)
             found.append(fit.values - fit.base.reduce(truth().parameters.values))
     rms = {name: np.sqrt(np.mean(np.square(x), axis=0)) for name, x in errors.items()}
     gain = {name: float(np.median(rms["wls"] / rms[name])) for name in ("huber", "tukey")}
@@ -88,12 +88,12 @@ def test_gross_errors_do_little() -> None:
     assert np.all(rms["huber"] < rms["wls"])
 
 
-def test_it_says_what_it_doubts() -> None:
+def test_the_share_of_low_weights_is_stated() -> None:
     motion = spoilt(np.random.default_rng(2))
     samples = stream(truth(), motion)
     found = reweighted(samples, solve(samples.observe()), Robust("tukey"))
     assert found.converged and 3 < found.iterations < 40
-    for share in found.doubted.values():
+    for share in found.low_weight.values():
         assert 0.04 < share < 0.09  # 5 % gross errors, and the 1 % of Gaussian noise beyond 2.5 deviations
     fit = identify(truth(), motion, Robust("tukey"))
     assert any(note.startswith("tukey weights with c = 4.685") for note in fit.notes)
@@ -124,12 +124,12 @@ def test_no_convergence_is_said() -> None:
 
 def test_wrong_settings_are_refused() -> None:
     for how, text in (
-        (Robust("cauchy"), "there is no loss 'cauchy'"),
-        (Robust(tuning=0.0), "the tuning must be positive"),
-        (Robust(iterations=0), "at least one iteration"),
+        ({"loss": "cauchy"}, r"Robust\.loss: .*\nExpected 'huber' or 'tukey', found 'cauchy'"),
+        ({"tuning": 0.0}, r"Robust\.tuning: .*\nExpected a number above 0 or None, found 0\.0"),
+        ({"iterations": 0}, r"Robust\.iterations: .*\nExpected a whole number of at least 1, found 0"),
     ):
         with pytest.raises(IdentificationError, match=text):
-            identify(truth(), clean(), how)
+            Robust(**how)
 
 
 def test_what_forgetting_leaves_must_fix_every_parameter() -> None:
