@@ -93,7 +93,7 @@ def test_wrong_settings_of_an_estimator_are_exit_code_2_with_their_line(tmp_path
         "FileError: study.yaml, estimator.settings.iterations (line 21): the value is not valid."
     )
     assert "Expected a whole number of at least 1, found 'many'." in done.stderr
-    assert not (tmp_path / "runs").exists()
+    assert not list((tmp_path / "runs").iterdir())
 
 
 def test_data_names_the_folder_of_the_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
