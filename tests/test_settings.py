@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
@@ -94,6 +95,14 @@ def test_all_faults_at_once_and_entries_of_a_mapping_by_name() -> None:
     assert [f.where for f in caught.value.faults] == ["Outer.size", "Outer.count", "Outer.table.b", "Outer.table.c"]
     with pytest.raises(DataError, match=r"Outer\.count"):
         replace(Outer(1.0), count=0)
+
+
+def test_an_unknown_setting_is_named_with_the_nearest_one() -> None:
+    with pytest.raises(DataError, match=r"Outer\.cont: Outer has no setting 'cont'\.\n.*Did you mean 'count'\?"):
+        Outer(1.0, cont=3)  # pyright: ignore[reportCallIssue]
+    with pytest.raises(TypeError, match="size"):
+        Outer()  # pyright: ignore[reportCallIssue]
+    assert pickle.loads(pickle.dumps(Outer(1.0, count=4))) == Outer(1.0, count=4)
 
 
 def test_a_long_value_is_shown_by_its_type() -> None:

@@ -21,7 +21,19 @@ import types
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import cache
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    Self,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from veridyn.errors import DataError, Fault, VeridynError, did_you_mean
 
@@ -103,6 +115,12 @@ class Settings:
 
     error: ClassVar[type[VeridynError]] = DataError
 
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        unknown = [_unknown(cls, name) for name in given if name not in names(cls)]
+        if unknown:
+            raise cls.error([one.fault(cls.__name__) for one in unknown])
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         found = [fault for name, value in values_of(self).items() for fault in _invalid(type(self), name, value)]
         if found:
@@ -148,7 +166,7 @@ def build(kind: type[T], values: Mapping[str, Any]) -> Built[T]:
     given, found = {}, [Invalid((), f"{kind.__name__} needs the setting '{name}'.") for name in missing]
     for key, value in values.items():
         if key not in known:
-            found.append(Invalid((key,), f"{kind.__name__} has no setting '{key}'.", hint=did_you_mean(key, known)))
+            found.append(_unknown(kind, key))
             continue
         inner = next((part for part in _parts(_hints(kind)[key]) if _is_settings(part)), None)
         if inner is not None and isinstance(value, Mapping):
@@ -159,6 +177,10 @@ def build(kind: type[T], values: Mapping[str, Any]) -> Built[T]:
             given[key] = tuple(value) if isinstance(value, list) else value
             found += _invalid(kind, key, given[key])
     return Built(None, tuple(found)) if found else Built(kind(**given))
+
+
+def _unknown(kind: type, name: str) -> Invalid:
+    return Invalid((name,), f"{kind.__name__} has no setting '{name}'.", hint=did_you_mean(name, names(kind)))
 
 
 def _invalid(kind: type, name: str, value: Any) -> list[Invalid]:
