@@ -15,6 +15,7 @@ from veridyn.identify.excitation.design import design_excitation
 from veridyn.identify.excitation.plan import ExcitationPlan
 from veridyn.identify.excitation.problem import Problem
 from veridyn.identify.excitation.setup import problem_of
+from veridyn.identify.excitation.shape import Fourier
 from veridyn.identify.excitation.start import drawn
 from veridyn.identify.interior import Barrier, minimise
 from veridyn.model.tree import Tree
@@ -62,7 +63,7 @@ def excitation() -> Result:
         best = _reference(tree, pool)
         long = time.perf_counter() - begin
     rng = np.random.default_rng(1)
-    problem, place, _ = problem_of(tree, LIMITS, rng=rng)
+    problem, place, _ = problem_of(tree, LIMITS, Fourier(), rng=rng)
     start = drawn(problem, place, rng.spawn(1)[0])
     exact = _timed(lambda: problem.value(start))
     coarse = _timed(lambda: _differences(problem, start))

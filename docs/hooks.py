@@ -42,6 +42,8 @@ FLOORS = (
     "cli",
     "spatial",
     "symbolic",
+    "method",
+    "settings",
     "progress",
     "errors",
 )

@@ -10,7 +10,7 @@ demo = demonstration(np.random.default_rng(0))  # an arm that is true, one that 
 print(vd.base_parameters(demo.model).summary())  # what any motion can tell apart
 
 learned = vd.motion(demo.model, demo.training, demo.signals)  # resample, filter, differentiate
-fit = vd.identify(demo.model, learned, rows=demo.rows, estimator="wls", sampling=demo.sampling)
+fit = vd.identify(demo.model, learned, "wls", rows=demo.rows, sampling=demo.sampling)
 print(fit.summary())
 
 other = vd.motion(demo.model, demo.validation, demo.signals)  # motion the fit has not seen

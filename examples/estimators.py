@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Literal
 
 import numpy as np
 
 import veridyn as vd
-from veridyn.identify.estimators.gauss_markov import GaussMarkov
+from veridyn.identify.estimator import Estimator
 from veridyn.mechanics.control import Tracker
 from veridyn.mechanics.integrate import Method, Trajectory
 from veridyn.simulate.simulator import record
@@ -69,24 +70,23 @@ def recorded(encoder: float, seed: int) -> vd.Motion:
 
 @dataclass(frozen=True)
 class Case:
-    """An estimator with its settings, as the page writes them."""
+    """A method and its covariance, as the page writes them."""
 
     shown: str
-    estimator: str
-    settings: object = None
-    covariance: str = "white"
+    method: Estimator | str
+    covariance: Literal["white", "hac"] = "white"
 
 
 CASES = (
-    Case("`ols`", "ols"),
-    Case("`wls`", "wls"),
-    Case('`wls`, `covariance="hac"`', "wls", None, "hac"),
-    Case("`gauss_markov`, `GaussMarkov(order=8)`", "gauss_markov", GaussMarkov(order=8)),
-    Case("`robust`", "robust"),
-    Case("`map`", "map"),
-    Case("`consistent`", "consistent"),
-    Case("`iv`, `Instrumental(law=law)`", "iv", vd.Instrumental(law=LAW, start="tree", friction_speed=SOFT), "hac"),
-    Case("`oe`, `OutputError(law=law)`", "oe", vd.OutputError(law=LAW, start="tree", friction_speed=SOFT), "hac"),
+    Case("`OLS()`", "ols"),
+    Case("`WLS()`", "wls"),
+    Case('`WLS()`, `covariance="hac"`', "wls", "hac"),
+    Case("`GaussMarkov(order=8)`", vd.GaussMarkov(order=8)),
+    Case("`Robust()`", "robust"),
+    Case("`Prior()`", "map"),
+    Case("`Consistent()`", "consistent"),
+    Case("`Instrumental(law=law)`", vd.Instrumental(law=LAW, start="tree", friction_speed=SOFT), "hac"),
+    Case("`OutputError(law=law)`", vd.OutputError(law=LAW, start="tree", friction_speed=SOFT), "hac"),
 )
 SAMPLING = vd.Sampling(filter=vd.Butterworth(20.0), decimate=4, dead_zone={"q1": 0.2, "q2": 0.2})
 
@@ -96,14 +96,7 @@ def judged(case: Case, encoder: float) -> tuple[float, float, float]:
     true, inertia, scores, strayed = machine(), [], [], []
     for seed in range(LOGS):
         motion = recorded(encoder, seed)
-        fit = vd.identify(
-            drawing(seed),
-            motion,
-            estimator=case.estimator,
-            settings=case.settings,  # pyright: ignore[reportArgumentType]
-            covariance=case.covariance,
-            sampling=SAMPLING,
-        )
+        fit = vd.identify(drawing(seed), motion, case.method, covariance=case.covariance, sampling=SAMPLING)
         error = fit.values - fit.base.reduce(true.parameters.values)
         sizes = np.array([true.parameters.typical[c] for c in fit.base.columns])
         moved = [k for k, c in enumerate(fit.base.columns) if true.columns[c][0] >= 0]

@@ -82,8 +82,7 @@ def main() -> float:
     torques = vd.inverse_dynamics(tree, motion) + noise.drawn(len(t), rng)[0]
     log = vd.Motion(t, q + 1e-5 * rng.normal(size=q.shape), qd, qdd, forces=torques)
 
-    settings = vd.Likelihood(plan.frequency, highest=8, order=3, skip=plan.skipped)
-    fit = vd.identify(tree, log, estimator="likelihood", settings=settings)
+    fit = vd.identify(tree, log, vd.Likelihood(plan.frequency, highest=8, order=3, skip=plan.skipped))
     print(fit.notes[-3:])
     promised = dict(zip(plan.names, plan.sigma))
     error = (fit.values - fit.base.reduce(tree.parameters.values)) / fit.sigma

@@ -31,15 +31,7 @@ def laboratory(log: vd.Experiment) -> vd.Motion:
 walking = laboratory(recorded(drawing, performed(robot, walk(drawing, steps=4)), rng))
 print(f"walking excites {vd.base_parameters(drawing, walking, rows='base').count} base parameters")
 
-fit = vd.identify(
-    drawing,
-    walking,
-    rows="base",
-    estimator="consistent",
-    settings=vd.Consistent(prior=vd.Prior()),
-    sampling=sampling(),
-    sigma=SIGMA,
-)
+fit = vd.identify(drawing, walking, vd.Consistent(prior=vd.Prior()), rows="base", sampling=sampling(), sigma=SIGMA)
 mass = fit.values[fit.names.index("M0R")]
 print(f"total mass {mass:.3f} kg: {total_mass(robot):g} kg is true, the drawing says {total_mass(drawing):g} kg")
 

@@ -81,6 +81,7 @@ _HOMES = {
     "veridyn.identify.excitation.design": ("design_excitation",),
     "veridyn.identify.excitation.limits": ("Clearance", "Limits"),
     "veridyn.identify.excitation.plan": ("ExcitationPlan", "Noise"),
+    "veridyn.identify.excitation.shape": ("Fourier", "Spline"),
     "veridyn.identify.estimators.gauss_markov": ("GaussMarkov",),
     "veridyn.identify.estimators.likelihood": ("Likelihood",),
     "veridyn.identify.estimators.noise_model": ("NoiseModel",),
@@ -101,6 +102,7 @@ _HOMES = {
     "veridyn.identify.replay": ("replay",),
     "veridyn.identify.stribeck": ("stribeck_speeds",),
     "veridyn.identify.estimators.trust": ("slow_and_fast", "trust_prior"),
+    "veridyn.identify.estimators.weighted": ("OLS", "WLS"),
     "veridyn.identify.validate": ("validate",),
     "veridyn.model.load": ("Drive", "Force", "Torque"),
     "veridyn.model.place": ("Marker",),
@@ -183,11 +185,15 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.identify.estimators.robust import Robust as Robust
     from veridyn.identify.estimators.trust import slow_and_fast as slow_and_fast
     from veridyn.identify.estimators.trust import trust_prior as trust_prior
+    from veridyn.identify.estimators.weighted import OLS as OLS
+    from veridyn.identify.estimators.weighted import WLS as WLS
     from veridyn.identify.excitation.design import design_excitation as design_excitation
     from veridyn.identify.excitation.limits import Clearance as Clearance
     from veridyn.identify.excitation.limits import Limits as Limits
     from veridyn.identify.excitation.plan import ExcitationPlan as ExcitationPlan
     from veridyn.identify.excitation.plan import Noise as Noise
+    from veridyn.identify.excitation.shape import Fourier as Fourier
+    from veridyn.identify.excitation.shape import Spline as Spline
     from veridyn.identify.explain import explain as explain
     from veridyn.identify.laboratory import Trial as Trial
     from veridyn.identify.laboratory import diagnose as diagnose

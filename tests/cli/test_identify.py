@@ -84,6 +84,18 @@ def test_bad_input_is_exit_code_2_with_lines_and_no_folder(tmp_path: Path) -> No
     assert not (tmp_path / "runs").exists()
 
 
+def test_wrong_settings_of_an_estimator_are_exit_code_2_with_their_line(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.study += "estimator: {name: robust, settings: {iterations: many}}\n"
+    done = CliRunner().invoke(app, ["identify", str(bench.write())])
+    assert done.exit_code == 2
+    assert done.stderr.startswith(
+        "FileError: study.yaml, estimator.settings.iterations (line 21): the value is not valid."
+    )
+    assert "Expected a whole number of at least 1, found 'many'." in done.stderr
+    assert not list((tmp_path / "runs").iterdir())
+
+
 def test_data_names_the_folder_of_the_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("VERIDYN_DATA", raising=False)
     bench = Bench(tmp_path)

@@ -244,7 +244,7 @@ def test_what_an_estimator_decides_beyond_the_base_comes_back(estimator: str, tm
     motion = random_motion(rng, tree, 200, wrenches=False)
     forces = inverse_dynamics(tree, motion)
     motion = replace(motion, forces=forces + 0.05 * rng.normal(size=forces.shape))
-    fit = identify(tree, motion, estimator=estimator)
+    fit = identify(tree, motion, estimator)
     again = load(save(fit, tmp_path / "fit.json"))
     for name in ("standard_values", "standard_covariance", "prior_share"):
         before, after = getattr(fit, name), getattr(again, name)

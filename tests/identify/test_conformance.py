@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import doctest
+import inspect
+import pickle
 import re
 import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +19,10 @@ import veridyn.identify.observation as streaming
 from identify import hanging_arm
 from identify.smooth_arm import NOISE, clean, drawn, forces, noisy, path, shaken, spoilt, truth
 from strangers.random_trees import random_motion
-from veridyn.errors import IdentificationError
-from veridyn.identify.estimate import ESTIMATORS, identify
+from veridyn.errors import IdentificationError, ModelError
+from veridyn.identify.estimate import identify
+from veridyn.identify.estimator import Estimator, FitProblem
+from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.gauss_markov import GaussMarkov
 from veridyn.identify.estimators.instrumental import Instrumental
@@ -25,12 +30,15 @@ from veridyn.identify.estimators.likelihood import Likelihood
 from veridyn.identify.estimators.output_error import OutputError
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.robust import Robust
+from veridyn.identify.estimators.weighted import OLS, WLS
+from veridyn.identify.methods import ESTIMATORS
 from veridyn.identify.observation import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.validate import validate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
+from veridyn.settings import required, values_of
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 
 pytest.importorskip("cvxpy")
@@ -56,36 +64,38 @@ HANGING = World(
 
 @dataclass(frozen=True)
 class Case:
-    """One estimator with its settings. By machine code, so that many logs take little time, unless the engine is named."""
+    """One method. By machine code, so that many logs take little time, unless the engine is named."""
 
-    estimator: str
-    settings: object = None
+    method: Estimator
     covariance: str = "white"
     world: World = ARM
 
+    @property
+    def name(self) -> str:
+        return self.method.name
+
     def __call__(self, motion: Motion | list[Motion], tree: object = None, **more: object) -> Fit:
-        how = {"estimator": self.estimator, "settings": self.settings, "covariance": self.covariance}
-        how["engine"] = "compiled"
-        return identify(tree or self.world.truth(), motion, **{**how, **more})
+        how = {"covariance": self.covariance, "engine": "compiled"}
+        return identify(tree or self.world.truth(), motion, self.method, **{**how, **more})
 
 
 SIMULATED = OutputError(horizon=1.0, friction_speed=hanging_arm.SOFT, start="tree")
 CASES = {
-    "ols": Case("ols"),
-    "wls": Case("wls"),
-    "wls hac": Case("wls", covariance="hac"),
-    "huber": Case("robust"),
-    "tukey": Case("robust", Robust("tukey")),
-    "huber hac": Case("robust", covariance="hac"),
-    "flat prior": Case("map", Prior(relative=1e4)),
-    "consistent": Case("consistent"),
-    "consistent, flat prior": Case("consistent", Consistent(Prior(relative=1e4))),
-    "gauss-markov": Case("gauss_markov"),
-    "prewhitened": Case("gauss_markov", GaussMarkov(order=3)),
-    "iv": Case("iv", Instrumental(reference=path()), world=SHAKEN),
-    "iv hac": Case("iv", Instrumental(reference=path()), "hac", SHAKEN),
-    "oe": Case("oe", SIMULATED, world=HANGING),
-    "oe hac": Case("oe", SIMULATED, "hac", HANGING),
+    "ols": Case(OLS()),
+    "wls": Case(WLS()),
+    "wls hac": Case(WLS(), "hac"),
+    "huber": Case(Robust()),
+    "tukey": Case(Robust("tukey")),
+    "huber hac": Case(Robust(), "hac"),
+    "flat prior": Case(Prior(relative=1e4)),
+    "consistent": Case(Consistent()),
+    "consistent, flat prior": Case(Consistent(Prior(relative=1e4))),
+    "gauss-markov": Case(GaussMarkov()),
+    "prewhitened": Case(GaussMarkov(order=3)),
+    "iv": Case(Instrumental(reference=path()), world=SHAKEN),
+    "iv hac": Case(Instrumental(reference=path()), "hac", SHAKEN),
+    "oe": Case(SIMULATED, world=HANGING),
+    "oe hac": Case(SIMULATED, "hac", HANGING),
 }
 every = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 
@@ -96,7 +106,7 @@ def errors_of(fit: Fit, machine: Tree | None = None) -> np.ndarray:
 
 def test_all_estimators_are_tried() -> None:
     """All but "likelihood", which takes whole periods of one motion and has a test of its own below."""
-    assert {case.estimator for case in CASES.values()} == set(ESTIMATORS) - {"likelihood"}
+    assert {case.name for case in CASES.values()} == set(ESTIMATORS) - {"likelihood"}
 
 
 @every
@@ -124,14 +134,14 @@ def test_unbiased_and_calibrated(case: Case) -> None:
     for seed in range(30):
         rng = np.random.default_rng(seed)
         motion = world.noisy(rng, world.clean(samples), 0.1)
-        if case.estimator == "ols":
+        if case.name == "ols":
             motion = replace(clean(600), forces=forces(clean(600)) + 0.05 * rng.normal(size=(600, 4)))
         fit = case(motion)
         scores.append(errors_of(fit, world.truth()) / fit.sigma)
     found = np.nanmean(np.square(scores))
     bias = np.nanmean(scores, axis=0) * np.sqrt(30.0)
     print(f"mean square score {found:.3f}, mean square of bias over chance {np.mean(bias**2):.2f}")
-    assert 0.75 < found < 1.2 if case.estimator == "consistent" else 0.88 < found < 1.2
+    assert 0.75 < found < 1.2 if case.name == "consistent" else 0.88 < found < 1.2
     # 30 parameters: the mean of their χ² has deviation 0.26 if they were independent, and they are not.
     assert np.mean(bias**2) < 2.0
 
@@ -143,14 +153,14 @@ def test_whole_periods_exact_unbiased_and_calibrated() -> None:
     t = 0.01 * np.arange(1200)
     exact = Motion(t, *drive.at(t))
     exact = replace(exact, forces=inverse_dynamics(truth(), exact))
-    how = {"estimator": "likelihood", "settings": Likelihood(frequency=0.25, highest=8)}
-    assert np.abs(errors_of(identify(drawn(), exact, **how))).max() < 1e-9
+    method = Likelihood(frequency=0.25, highest=8)
+    assert np.abs(errors_of(identify(drawn(), exact, method))).max() < 1e-9
     scores = []
     for seed in range(16):
         rng = np.random.default_rng(seed)
         shift = 1e-5 * rng.normal(size=exact.q.shape)
         log = replace(exact, q=exact.q + shift, forces=forces(exact) + 0.1 * NOISE * rng.normal(size=exact.q.shape))
-        fit = identify(truth(), log, **how)
+        fit = identify(truth(), log, method)
         scores.append(errors_of(fit) / fit.sigma)
     found, bias = np.mean(np.square(scores)), np.mean(scores, axis=0) * 4.0
     print(f"mean square score {found:.3f}, mean square of bias over chance {np.mean(bias**2):.2f}")
@@ -166,7 +176,7 @@ def test_the_same_in_blocks_and_threads(case: Case, monkeypatch: pytest.MonkeyPa
         for fit in (case(motion, sampling=Sampling(block=64)), case(motion, executor=pool, engine="numpy")):
             assert np.abs((fit.values - whole.values) / whole.sigma)[np.isfinite(whole.sigma)].max() < 1e-4
             assert fit.sigma == pytest.approx(whole.sigma, rel=1e-4, nan_ok=True)
-            assert fit.names == whole.names and fit.estimator == ESTIMATORS[case.estimator]
+            assert fit.names == whole.names and fit.estimator == case.method.title
 
 
 @pytest.mark.parametrize("name", ["huber hac", "iv hac", "prewhitened"])
@@ -191,7 +201,7 @@ def test_two_logs_are_one(case: Case) -> None:
     motion = case.world.noisy(np.random.default_rng(0), size=0.3)
     cut = len(motion) // 2
     whole, halves = case(motion), case([motion[:cut], motion[cut:]])
-    near = 0.05 if isinstance(case.settings, GaussMarkov) else 1e-4
+    near = 0.05 if isinstance(case.method, GaussMarkov) else 1e-4
     assert np.abs((whole.values - halves.values) / whole.sigma)[np.isfinite(whole.sigma)].max() < near
 
 
@@ -205,7 +215,7 @@ def test_a_fit_is_whole(case: Case) -> None:
     assert fit.base.reduce(fit.standard) == pytest.approx(fit.values, rel=1e-9, abs=1e-12)
     assert np.isfinite(fit.standard).all() and np.isfinite(fit.values).all()
     assert [r.row for r in fit.rows] == list(world.truth().rows)
-    assert fit.residual_sigma == pytest.approx(0.4 if case.estimator == "ols" else 1.0, abs=0.15)
+    assert fit.residual_sigma == pytest.approx(0.4 if case.name == "ols" else 1.0, abs=0.15)
     assert validate(fit, world.clean(300, 5)).relative_error < 0.05
     for name in fit.names:
         assert name in fit.summary()
@@ -247,28 +257,145 @@ def test_what_is_refused_is_refused_by_all(case: Case) -> None:
         case(case.world.clean(), sigma={"fx": 1.0})
 
 
-def test_unknown_names_and_strange_settings_are_refused() -> None:
-    with pytest.raises(IdentificationError, match=r"there is no estimator 'robus'\.[\s\S]*Did you mean 'robust'"):
-        identify(truth(), clean(), estimator="robus")
-    with pytest.raises(IdentificationError, match=r"not those of estimator 'wls'\.\nExpected none, found Prior"):
-        identify(truth(), clean(), settings=Prior())
-    with pytest.raises(IdentificationError, match=r"not those of estimator 'map'\.\nExpected Prior, found Robust"):
-        identify(truth(), clean(), estimator="map", settings=Robust())
+# The objects: one protocol, settings declared once.
+
+EXAMPLES: dict[str, Estimator] = {
+    "ols": OLS(),
+    "wls": WLS(),
+    "robust": Robust(loss="tukey", iterations=9),
+    "map": Prior({"M1": 2.0}, {"M1": 0.1}, relative=0.2),
+    "consistent": Consistent(prior=Prior(relative=0.1), margin=1e-5),
+    "iv": Instrumental(reference="measured", substeps=2),
+    "oe": OutputError(horizon=2.0, start="tree"),
+    "gauss_markov": GaussMarkov(noise=np.eye(4), order=2),
+    "likelihood": Likelihood(frequency=0.25, highest=8),
+}
+NONSENSE: dict[str, dict[str, object]] = {
+    "robust": {"loss": "cauchy", "tuning": 0.0, "iterations": "many", "tolerance": float("nan")},
+    "map": {"values": 3.0, "sigma": {"M1": -1.0}, "relative": True},
+    "consistent": {"prior": 0.3, "weight": 0.0, "metric": 2, "margin": "small", "unsigned": "fs_q1"},
+    "iv": {"law": 3.0, "reference": "planned", "start": None, "friction_speed": -1.0, "substeps": 0, "iterations": 1.5},
+    "oe": {"horizon": 0.0, "initial": "zero", "hold": "cubic", "tolerance": float("inf"), "iterations": True},
+    "gauss_markov": {"noise": "white", "order": -1, "periodic": 1},
+    "likelihood": {"frequency": 0.0, "highest": 0, "criterion": "dic", "order": 0.5, "skip": -1},
+}
+each_object = pytest.mark.parametrize("method", EXAMPLES.values(), ids=EXAMPLES.keys())
+
+
+@each_object
+def test_an_estimator_is_an_object_with_a_name_and_a_title(method: Estimator) -> None:
+    kind = type(method)
+    assert ESTIMATORS[method.name] is kind and method.title and is_dataclass(kind)
+    assert set(EXAMPLES) == set(ESTIMATORS)
+    with pytest.raises(AttributeError):
+        method.name = "other"  # pyright: ignore[reportAttributeAccessIssue]
+    assert pickle.loads(pickle.dumps(method)).title == method.title
+
+
+@each_object
+def test_settings_round_trip_and_the_representation_shows_what_differs(method: Estimator) -> None:
+    kind, values = type(method), values_of(method)
+    again = kind(**values)
+    assert all(values_of(again)[name] is value for name, value in values.items())
+    assert again == method or kind is GaussMarkov  # which may hold an array
+    plain = {f.name: f.default for f in fields(kind)}
+    shown = repr(method)
+    for name, value in values.items():
+        differs = isinstance(value, np.ndarray) or value != plain[name]
+        assert (f"{name}=" in shown) == differs, (name, shown)
+    if not required(kind):
+        assert repr(kind()) == f"{kind.__name__}()"
+
+
+@pytest.mark.parametrize(("name", "setting"), [(n, s) for n, all_of in NONSENSE.items() for s in all_of])
+def test_settings_of_the_wrong_type_or_size_are_named(name: str, setting: str) -> None:
+    kind = ESTIMATORS[name]
+    given = {"frequency": 0.1} if kind is Likelihood else {}
+    with pytest.raises(
+        IdentificationError, match=rf"{kind.__name__}\.{setting}[.\w]*: .*\nExpected .*, found "
+    ) as caught:
+        kind(**{**given, setting: NONSENSE[name][setting]})
+    assert len(caught.value.faults) == 1
+
+
+@each_object
+def test_check_refuses_rows_that_are_not_there(method: Estimator) -> None:
+    with pytest.raises(ModelError, match="nowhere"):
+        method.check(truth(), ["nowhere"], None)
+
+
+@pytest.mark.parametrize("name", ["map", "consistent", "gauss_markov", "likelihood"])
+def test_check_refuses_a_covariance_that_a_method_has_not(name: str) -> None:
+    with pytest.raises(IdentificationError, match=f"covariance: estimator '{name}' "):
+        EXAMPLES[name].check(truth(), "all", Hac())
+
+
+def test_check_refuses_before_any_sample_is_streamed() -> None:
+    """The motion has no sample at all, so whatever looked at it first would complain of that."""
+    nothing: list[Motion] = []
+    empty = truth().with_parameters(np.full(len(truth().parameters), np.nan))
+    for tree, method, rows, said in (
+        (truth(), Instrumental(), "all", "instruments need a motion without noise"),
+        (truth(), GaussMarkov(np.eye(2)), "all", "not that of these rows"),
+        (truth(), OutputError(), ["q1"], "every row"),
+        (empty, Prior(), "all", "a prior needs values"),
+        (truth(), Consistent(unsigned=("fs_q9",)), "all", "'fs_q9' is not an element"),
+    ):
+        with pytest.raises(IdentificationError, match=said):
+            identify(tree, nothing, method, rows=rows)
+
+
+def test_a_fit_comes_from_the_problem_alone() -> None:
+    problem = FitProblem(tree=truth(), motion=noisy(np.random.default_rng(0)))
+    fit = WLS().fit(problem)
+    assert isinstance(fit, Fit)
+    assert fit.values.tolist() == identify(truth(), problem.motion, "wls").values.tolist()
+
+
+def test_what_is_not_a_method_is_refused_by_name() -> None:
+    def refused(match: str, *args: object, **more: object) -> None:
+        with pytest.raises(IdentificationError, match=match):
+            identify(truth(), clean(), *args, **more)  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+    refused(r"identify: there is no method 'robus'\.\n.*Did you mean 'robust'", "robus")
+    refused(r"'all' names rows, not a method\.\n.*rows='all'", "all")
+    refused(r"'q1' names rows, not a method\.\n.*rows='q1'", "q1")
+    refused(r"\['q1', 'q2'\] names rows, not a method\.\n.*rows=\['q1', 'q2'\]", ["q1", "q2"])
+    refused(r"3 positional arguments, found 4\..*identify\(…, 'wls', rows='joints'\)", "joints", "wls")
+    refused(r"the class Robust is given, not an object of it\.\nExpected Robust\(\), found Robust", Robust)
+    refused(r"the class Likelihood is given.*\nExpected Likelihood\(frequency=…\)", Likelihood)
+    refused(r"'likelihood' has no default settings\.\nExpected Likelihood\(frequency=…\)", "likelihood")
+    refused(r"not a method of this verb\.\nExpected one of OLS, WLS, .* found Hac", Hac())
+    refused(r"there is no argument 'estimator'\.\nThe method is the third argument", estimator="wls")
+    refused(r"there is no argument 'settings'\.", settings=Robust())
+    refused(r"there is no covariance 'grey'\.\nExpected 'white', 'hac' or a Hac", covariance="grey")
+
+
+def test_the_examples_of_the_docstrings_run() -> None:
+    """Those of the methods use the robot and the motion of the example of `identify`."""
+    parser, runner = doctest.DocTestParser(), doctest.DocTestRunner()
+    room: dict[str, object] = {}
+    for what in (identify, *ESTIMATORS.values()):
+        text = inspect.getdoc(what) or ""
+        assert ">>> " in text, what
+        test = parser.get_doctest(text, room, what.__name__, None, 0)
+        assert runner.run(test, clear_globs=False).failed == 0, what
+        room = test.globs
 
 
 # The table of docs/estimators.md: the same data through each.
 
 SHOWN = {
-    "`ols`": Case("ols"),
-    "`wls`": Case("wls"),
-    '`wls`, `covariance="hac"`': Case("wls", covariance="hac"),
-    "`robust`": Case("robust"),
-    '`robust`, `Robust("tukey")`': Case("robust", Robust("tukey")),
-    "`map`": Case("map"),
-    "`consistent`": Case("consistent"),
-    "`consistent`, `Consistent(Prior())`": Case("consistent", Consistent(Prior())),
-    "`gauss_markov`, `GaussMarkov(order=3)`": Case("gauss_markov", GaussMarkov(order=3)),
-    "`iv`, `Instrumental(reference=path)`": Case("iv", Instrumental(reference=path())),
+    "`OLS()`": Case(OLS()),
+    "`WLS()`": Case(WLS()),
+    '`WLS()`, `covariance="hac"`': Case(WLS(), covariance="hac"),
+    "`Robust()`": Case(Robust()),
+    '`Robust("tukey")`': Case(Robust("tukey")),
+    "`Prior()`": Case(Prior()),
+    "`Consistent()`": Case(Consistent()),
+    "`Consistent(Prior())`": Case(Consistent(Prior())),
+    "`GaussMarkov(order=3)`": Case(GaussMarkov(order=3)),
+    "`Instrumental(reference=path)`": Case(Instrumental(reference=path())),
 }
 LOGS: dict[str, Callable[[np.random.Generator], Motion]] = {
     "white noise": noisy,

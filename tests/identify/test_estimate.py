@@ -90,7 +90,7 @@ def test_the_car_of_2006_from_its_ten_rows() -> None:
         wrenches["1"] += before[:, :6] - gamma[:, :6]
     motion = replace(motion, wrenches=wrenches)
     assert np.abs(inverse_dynamics(tree, motion, TEN_ROWS)).max() < 1e-8 * np.abs(gamma).max()
-    fit = identify(tree, motion, TEN_ROWS)
+    fit = identify(tree, motion, rows=TEN_ROWS)
     assert len(fit.values) == 33
     expected = fit.base.reduce(truth.values)
     assert np.abs(fit.values / np.where(expected == 0, 1, expected) - (expected != 0)).max() < 1e-8
@@ -115,7 +115,7 @@ def test_weighted_beats_ordinary_where_rows_differ() -> None:
         noise = np.array([0.01, 0.1, 3.0]) * rng.normal(size=(200, 3))
         motion = replace(motion, forces=inverse_dynamics(tree, motion) + noise)
         for estimator, found in errors.items():
-            fit = identify(tree, motion, estimator=estimator)
+            fit = identify(tree, motion, estimator)
             found.append(fit.values - fit.base.reduce(tree.parameters.values))
     rms = {e: np.sqrt(np.mean(np.square(x), axis=0)) for e, x in errors.items()}
     assert np.median(rms["wls"] / rms["ols"]) < 0.5
@@ -176,8 +176,8 @@ def test_a_rank_that_is_a_matter_of_taste_is_noted() -> None:
 
 
 def test_an_unknown_estimator_is_refused() -> None:
-    with pytest.raises(IdentificationError, match=r"there is no estimator 'lsq'\.\nKnown: ols, wls"):
-        identify(arm(), log(), estimator="lsq")
+    with pytest.raises(IdentificationError, match=r"there is no method 'lsq'\.\nKnown: ols, wls"):
+        identify(arm(), log(), "lsq")
 
 
 def test_an_unknown_row_is_refused() -> None:

@@ -28,7 +28,7 @@ def test_gains_that_do_not_feel_what_is_known_are_refused_by_name():
     with pytest.raises(
         IdentificationError, match=r"drive gain K1: it cannot be told from zero|instruments hardly resemble"
     ):
-        identify(tree, runs, estimator="iv", settings=IV)
+        identify(tree, runs, IV)
     with pytest.raises(
         IdentificationError, match=r"drive gain K1: it cannot be told from zero[\s\S]*more than 3 deviations"
     ):

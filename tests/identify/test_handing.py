@@ -77,8 +77,8 @@ def test_a_cluster_gives_the_same_fit(estimator):
     """Dask in this process, on two threads: its executor takes each block, and the sums are made in the same order."""
     distributed = pytest.importorskip("distributed", reason="dask (the extra 'cluster') is a cluster as executor")
     tree, motions = recorded()
-    settings = Instrumental(reference="measured") if estimator == "iv" else None
-    how = {"estimator": estimator, "settings": settings, "sampling": Sampling(block=64)}
+    method = Instrumental(reference="measured") if estimator == "iv" else estimator
+    how = {"method": method, "sampling": Sampling(block=64)}
     alone = identify(tree, motions, **how)
     with (
         distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,

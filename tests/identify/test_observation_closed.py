@@ -50,7 +50,7 @@ def _known(tree: Tree) -> np.ndarray:
 
 def test_hexapod_is_identified() -> None:
     """24 of 24 to rounding from exact forces, and within their deviations from noisy ones; in threads the same."""
-    exact = identify(hexapod(), measured(truth(), 400, 0.0), estimator="ols")
+    exact = identify(hexapod(), measured(truth(), 400, 0.0), "ols")
     assert exact.base.count == 24
     wanted = exact.base.reduce(truth().parameters.values)
     assert np.abs(exact.values - wanted).max() < 1e-6
@@ -70,7 +70,7 @@ def test_hexapod_is_identified() -> None:
 def test_rows_outside_the_loop_stay_as_they_are() -> None:
     tree = palletizer()
     m = measured(tree, 300, 0.0)
-    fit = identify(tree, m, estimator="ols")
+    fit = identify(tree, m, "ols")
     assert fit.base.count == 25
     assert validate(fit, m).relative_error < 1e-9
 

@@ -69,14 +69,14 @@ def test_gains_from_a_known_payload():
     Least squares, whose columns hold the noise of the currents, finds gains that are too small by many deviations, and warns.
     """
     tree = unknown()
-    exact = identify(tree, [driven(), carrying(tree, driven(loaded=True), "4", LOAD)], estimator="iv", settings=IV)
+    exact = identify(tree, [driven(), carrying(tree, driven(loaded=True), "4", LOAD)], IV)
     at = [exact.names.index(f"K{k}") for k in range(1, 5)]
     assert exact.values[at] == pytest.approx(GAINS, rel=1e-7)
     scores, least = [], []
     for seed in range(12):
         rng = np.random.default_rng(seed)
         runs = [driven(rng), carrying(tree, driven(rng, loaded=True), "4", LOAD)]
-        fit = identify(tree, runs, estimator="iv", settings=IV)
+        fit = identify(tree, runs, IV)
         scores.append((fit.values[at] - GAINS) / fit.sigma[at])
         if seed < 3:
             with pytest.warns(IdentificationWarning, match=r"drive gains K1, K2, K3, K4: the currents[\s\S]*too small"):

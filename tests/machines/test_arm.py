@@ -77,7 +77,7 @@ def test_one_seed_gives_one_demonstration(demo):
 
 def test_the_truth_is_found_within_honest_deviations(demo):
     seen = motion(demo.model, demo.training, demo.signals)
-    fit = identify(demo.model, seen, demo.rows, sampling=demo.sampling)
+    fit = identify(demo.model, seen, rows=demo.rows, sampling=demo.sampling)
     truth = fit.base.reduce(demo.truth.parameters.values)
     off = (fit.values - truth) / fit.sigma
     # 60 parameters: 95.4 % expected within two deviations, 2.7 % its standard error
@@ -92,7 +92,7 @@ def test_the_truth_is_found_within_honest_deviations(demo):
 
 def test_another_motion_is_predicted_and_far_better_than_before(demo):
     seen, unseen = (motion(demo.model, log, demo.signals) for log in (demo.training, demo.validation))
-    fit = identify(demo.model, seen, demo.rows, sampling=demo.sampling)
+    fit = identify(demo.model, seen, rows=demo.rows, sampling=demo.sampling)
     check = validate(fit, unseen, sampling=demo.sampling)
     assert check.worst.relative_error < 0.025
     before = validate(replace(fit, values=fit.priors), unseen, sampling=demo.sampling)
@@ -102,6 +102,6 @@ def test_another_motion_is_predicted_and_far_better_than_before(demo):
 def test_reversals_are_left_out_those_of_the_coupled_wrist_too(demo):
     assert set(demo.sampling.dead_zone) == {*TRUTH.coordinates, "fsm6"}
     seen = motion(demo.model, demo.training, demo.signals)
-    fit = identify(demo.model, seen, ["q6"], sampling=machine.Sampling(dead_zone={"q6": 0.5, "fsm6": 0.5}))
+    fit = identify(demo.model, seen, rows=["q6"], sampling=machine.Sampling(dead_zone={"q6": 0.5, "fsm6": 0.5}))
     moving = (np.abs(seen.qd[:, 5]) >= 0.5) & (np.abs(seen.qd[:, 4] + seen.qd[:, 5]) >= 0.5)
     assert fit.rows[0].samples == moving.sum() < len(seen)

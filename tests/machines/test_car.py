@@ -469,7 +469,7 @@ def test_all_thirty_three_come_back_without_noise(make: type, values: str) -> No
     recorded = held_by_wheels(tree, motion)
     p = tree.parameters
     assert np.abs(inverse_dynamics(tree, recorded, TEN_ROWS)).max() < 1e-9  # N, N*m: the wheels carry all
-    fit = identify(tree.with_parameters(dict.fromkeys(TABLE_II, 1.0)), recorded, TEN_ROWS)
+    fit = identify(tree.with_parameters(dict.fromkeys(TABLE_II, 1.0)), recorded, rows=TEN_ROWS)
     assert set(fit.names) == set(TABLE_II)
     for name, value in zip(fit.names, fit.values, strict=True):
         assert abs(value - p[name]) < 1e-8 * (abs(p[name]) or p.typical[p.index(name)])

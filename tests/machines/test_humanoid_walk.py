@@ -43,7 +43,7 @@ def test_engine_and_stranger_agree_along_every_run(run: object) -> None:
 @pytest.mark.parametrize("name", ["swings", "walk"])
 def test_exact_data_give_all_94_base_parameters(name: str) -> None:
     motions = [swinging("right").motion, swinging("left").motion] if name == "swings" else [walking().motion]
-    fit = identify(CAD, motions, "base", "ols")
+    fit = identify(CAD, motions, "ols", rows="base")
     truth = fit.base.reduce(TRUE.parameters.values)
     error = np.abs(fit.values - truth) / CAD.parameters.typical[list(fit.base.columns)]
     print(

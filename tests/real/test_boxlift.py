@@ -52,7 +52,7 @@ def weighed(used: np.ndarray) -> tuple[float, float]:
     base = vd.BaseMotion(zero, zero, np.tile([0.0, 0.0, G], (N, 1)))
     motion = vd.Motion(t, np.zeros((N, 0)), np.zeros((N, 0)), np.zeros((N, 0)), base, wrenches={"person": wrench})
     asked = tree.with_parameters(tree.parameters.known({n: 0.0 for n in tree.parameters.names if n != "M_person"}))
-    fit = vd.identify(asked, motion, ["fz"], sampling=vd.Sampling(drop={"fz": ~used}), covariance="hac")
+    fit = vd.identify(asked, motion, rows=["fz"], sampling=vd.Sampling(drop={"fz": ~used}), covariance="hac")
     return float(fit.values[0]), float(fit.sigma[0])
 
 
@@ -113,7 +113,7 @@ def lifted(parts: Sequence[str], cutoff: float = 5.0) -> vd.Fit:
     motion.qdd[~in_hand, tree.coordinates.index("box")] = -G
     shared = binary_dilation(np.diff(in_hand.astype(int), prepend=0) != 0, iterations=40)
     how = vd.Sampling(filter=vd.Butterworth(cutoff), decimate=5, drop={"fz": shared}, trim=20)
-    return vd.identify(tree, motion, ["fz"], sampling=how, covariance="hac")
+    return vd.identify(tree, motion, rows=["fz"], sampling=how, covariance="hac")
 
 
 def test_the_box_by_the_step_of_the_force() -> None:

@@ -70,7 +70,7 @@ def fits():
     inverse = vd.identify(pendulum(), [moved(k, CUTOFF) for k in FITTED], sampling=sampling, covariance="hac")
     how = OutputError(horizon=HORIZON, friction_speed=SOFT)
     wide = [moved(k, 40.0) for k in FITTED]
-    output = vd.identify(pendulum(), wide, estimator="oe", settings=how, sampling=sampling, covariance="hac")
+    output = vd.identify(pendulum(), wide, how, sampling=sampling, covariance="hac")
     return {"inverse dynamics": inverse, "output error": output}
 
 

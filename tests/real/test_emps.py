@@ -45,7 +45,7 @@ def fitted():
     tree = axis(float(log.notes["gtau"]))
     with pytest.warns(vd.DataWarning, match=r"second derivative by 'central' differences is biased"):
         moved = vd.motion(tree, log, SIGNALS)
-    return tree, vd.identify(tree, moved, estimator="ols", sampling=SAMPLING)
+    return tree, vd.identify(tree, moved, "ols", sampling=SAMPLING)
 
 
 def test_the_four_parameters_lie_within_one_published_deviation(fitted):
@@ -77,7 +77,7 @@ def test_derivatives_without_bias_move_the_mass_down(fitted):
     """What the warning is about: central differences damp accelerations, so that the mass comes out too large, if little."""
     tree, fit = fitted
     log = load("DATA_EMPS.mat")
-    better = vd.identify(tree, vd.motion(tree, log, vd.Signals(lowpass=100.0)), estimator="ols", sampling=SAMPLING)
+    better = vd.identify(tree, vd.motion(tree, log, vd.Signals(lowpass=100.0)), "ols", sampling=SAMPLING)
     print(f"EMPS: mass {fit.values[0]:.3f} kg by central, {better.values[0]:.3f} kg by compensated differences")
     assert 0.0 < fit.values[0] - better.values[0] < fit.sigma[0]
     assert np.abs(better.values[1:] - fit.values[1:]).max() < 0.2
@@ -102,7 +102,7 @@ def test_friction_differs_with_the_direction(fitted):
     uneven = vd.Tree.build(
         [vd.Body("1", joint="sliding")], name="EMPS", gravity=(0.0, 0.0, 0.0), elements=vd.asymmetric("q1")
     )
-    better = vd.identify(uneven, motion, estimator="ols", sampling=SAMPLING)
+    better = vd.identify(uneven, motion, "ols", sampling=SAMPLING)
     print(better.summary())
     found = dict(zip(better.names, zip(better.values, better.sigma, strict=True), strict=True))
     (forwards, a), (backwards, b) = found["hp_q1"], found["hn_q1"]
@@ -138,8 +138,8 @@ def test_instrumental_variables_agree_with_least_squares_on_good_signals(fitted)
     motion = with_forces(tree, log)[::4]
     sampling = replace(SAMPLING, decimate=5, trim=12)
     how = Instrumental(law=law, friction_speed=0.005)
-    iv = vd.identify(without_gain(), motion, estimator="iv", settings=how, sampling=sampling)
+    iv = vd.identify(without_gain(), motion, how, sampling=sampling)
     print(iv.summary())
-    least = vd.identify(without_gain(), motion, estimator="ols", sampling=sampling)  # the same samples
+    least = vd.identify(without_gain(), motion, "ols", sampling=sampling)  # the same samples
     assert np.abs((iv.values - least.values) / iv.sigma).max() < 1.0
     assert "least correlation 0.99" in iv.notes[-1]

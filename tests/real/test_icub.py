@@ -57,7 +57,7 @@ def moved(run: str) -> vd.Motion:
 def mass(motion: vd.Motion, drop: np.ndarray | None = None) -> tuple[float, float]:
     tree, total = machine()
     how = vd.Sampling(filter=vd.Butterworth(3.0), decimate=5, drop={} if drop is None else {"base_z": drop})
-    fit = vd.identify(tree, motion, ["base_z"], sampling=how, covariance="hac")
+    fit = vd.identify(tree, motion, rows=["base_z"], sampling=how, covariance="hac")
     scale = total / tree.parameters[ROOT]
     return float(fit.values[0] * scale), float(fit.sigma[0] * scale)
 

@@ -77,7 +77,7 @@ def test_from_slow_to_fast_with_the_drawing_as_prior(arm, split):
     """Parameters of the URDF, each believed to 30 %, hold what slow motion leaves open: better on fast motion, worse where fitted."""
     slow, fast = split
     plain = vd.identify(arm, slow)
-    held = vd.identify(arm, slow, estimator="map", settings=Prior(relative=0.3))
+    held = vd.identify(arm, slow, Prior(relative=0.3))
     print(f"LWR4+ with its URDF as prior: slow {percent(held, slow):.2f} %, fast {percent(held, fast):.2f} %")
     assert percent(plain, slow) < percent(held, slow) < 3.0
     assert percent(held, fast) < percent(plain, fast) < percent_of_drawing(arm, fast)
@@ -93,11 +93,11 @@ def test_possible_bodies_near_the_drawing_do_better_on_fast_motion(arm, split):
     belief = Consistent(Prior(), metric="entropic")
     trust = trust_prior(arm, slow, belief)
     print(trust.summary())
-    fits = {"ols": vd.identify(arm, slow, estimator="ols"), "wls": vd.identify(arm, slow)}
+    fits = {"ols": vd.identify(arm, slow, "ols"), "wls": vd.identify(arm, slow)}
     for relative in trust.scales:
         how = replace(belief, prior=Prior(relative=relative))
         name = f"consistent, URDF to {100 * relative:g} %" + (", chosen" if relative == trust.scale else "")
-        fits[name] = vd.identify(arm, slow, estimator="consistent", settings=how)
+        fits[name] = vd.identify(arm, slow, how)
     errors = {name: percent(fit, fast) for name, fit in fits.items()}
     for name, fit in fits.items():
         print(f"LWR4+ {name}: slow {percent(fit, slow):.2f} %, fast {errors[name]:.2f} %")

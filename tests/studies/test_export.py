@@ -21,7 +21,7 @@ def runs(folder: Path) -> Run:
 
 @pytest.fixture(scope="module")
 def physical():
-    return identify(robot(), bench_motion(), estimator="consistent", sampling=SAMPLING)
+    return identify(robot(), bench_motion(), "consistent", sampling=SAMPLING)
 
 
 def test_a_consistent_model_is_written_and_reads_back(tmp_path: Path, physical) -> None:
@@ -36,7 +36,7 @@ def test_a_urdf_is_written_beside_where_the_model_was_one(tmp_path: Path) -> Non
     like = tmp_path / "model.urdf"
     like.write_text(urdf(1.1))
     tree = load_urdf(like)
-    fit = identify(tree, bench_motion(), estimator="consistent", sampling=SAMPLING)
+    fit = identify(tree, bench_motion(), "consistent", sampling=SAMPLING)
     made = export(runs(tmp_path / "run"), fit, like, infeasible=False)
     assert [f.name for f in made.files] == ["identified.yaml", "identified.urdf"]
     again = load_urdf(made.files[1])

@@ -142,13 +142,11 @@ def test_consistent_parameters_are_positive_in_each_of_ten_seeds() -> None:
     for seed in range(10):
         reading = read(model, recorded(model, run, np.random.default_rng(seed)))
         fits = {
-            name: identify(
-                model, reading.motion, "base", estimator, settings=settings, sampling=reading.sampling, sigma=SIGMA
-            )
-            for name, estimator, settings in (
-                ("plain", "wls", None),
-                ("consistent", "consistent", None),
-                ("consistent with prior", "consistent", Consistent(prior=Prior())),
+            name: identify(model, reading.motion, method, rows="base", sampling=reading.sampling, sigma=SIGMA)
+            for name, method in (
+                ("plain", "wls"),
+                ("consistent", "consistent"),
+                ("consistent with prior", Consistent(prior=Prior())),
             )
         }
         print(f"seed {seed}: " + ", ".join(f"{n} {'passes' if is_consistent(f) else 'fails'}" for n, f in fits.items()))

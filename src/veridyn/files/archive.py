@@ -175,22 +175,22 @@ def load(path: str | os.PathLike[str]) -> Fit:
         fault = Fault("its names are not those that its model and its arrays make.", expected=", ".join(base.names[:8]))
         raise FileError(fault, file.name)
     return Fit(
-        tree,
-        base,
-        np.array(content.values, dtype=np.float64),
-        arrays["covariance"],
-        tuple(RowReport(r.row, r.samples, r.rms, r.measured_rms, r.sigma) for r in content.rows),
-        content.estimator,
-        content.residual_sigma,
-        content.condition,
-        content.condition_scaled,
-        Acceptance(content.accept_percent, content.accept_sigmas),
-        tuple(content.notes),
-        tuple(content.removed),
-        arrays.get("standard_values"),
-        arrays.get("standard_covariance"),
-        arrays.get("prior_share"),
-        _feasibility(content.feasibility),
+        tree=tree,
+        base=base,
+        values=np.array(content.values, dtype=np.float64),
+        covariance=arrays["covariance"],
+        rows=tuple(RowReport(r.row, r.samples, r.rms, r.measured_rms, r.sigma) for r in content.rows),
+        estimator=content.estimator,
+        residual_sigma=content.residual_sigma,
+        condition=content.condition,
+        condition_scaled=content.condition_scaled,
+        acceptance=Acceptance(content.accept_percent, content.accept_sigmas),
+        notes=tuple(content.notes),
+        removed=tuple(content.removed),
+        standard_values=arrays.get("standard_values"),
+        standard_covariance=arrays.get("standard_covariance"),
+        prior_share=arrays.get("prior_share"),
+        feasibility=_feasibility(content.feasibility),
     )
 
 

@@ -14,6 +14,7 @@ from scipy.stats import f as f_distribution
 
 from veridyn.errors import Fault, IdentificationError
 from veridyn.identify.estimators.least_squares import Solution, solved
+from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.fitting import fit_of
 from veridyn.identify.grouping import Groups
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
@@ -55,7 +56,7 @@ def essential(
     *,
     ratio: float = 30.0,
     significance: float = 0.05,
-    estimator: str = "wls",
+    title: str = WLS.title,
     acceptance: Acceptance = SIGMA_BELOW_TEN,
 ) -> Essential:
     """Remove the parameter with the largest σ % while it is more than `ratio` times the smallest and zero explains it.
@@ -87,7 +88,7 @@ def essential(
             solution = solved(
                 solution.observation, R, _without(solution.groups, worst), solution.row_sigma, solution.tolerance
             )
-    fit = fit_of(tree, solution, estimator, acceptance, tuple(removed))
+    fit = fit_of(tree, solution, title, acceptance, tuple(removed))
     return Essential(fit, tuple(steps))
 
 

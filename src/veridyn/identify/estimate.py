@@ -1,48 +1,41 @@
-"""The door of identification: a tree, a motion, rows and an estimator in; a fit out."""
+"""Identification: a tree, a motion and a method in; a fit out."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
+from typing import Literal
 
-from veridyn.errors import Fault, Faults, IdentificationError, did_you_mean
-from veridyn.identify.estimators.believed import believed
-from veridyn.identify.estimators.coloured import Hac, sandwich
-from veridyn.identify.estimators.feasible import Consistent, check
-from veridyn.identify.estimators.gauss_markov import GaussMarkov, gauss_markov
+from veridyn.errors import Fault, IdentificationError
+from veridyn.identify.estimator import Estimator, FitProblem
+from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.instrumental import Instrumental
-from veridyn.identify.estimators.iterated import all_joints, instrumental_fit, output_error_fit, robust_fit
-from veridyn.identify.estimators.least_squares import solve
-from veridyn.identify.estimators.likelihood import Likelihood
-from veridyn.identify.estimators.output_error import OutputError
-from veridyn.identify.estimators.periodic import likeliest
-from veridyn.identify.estimators.prior import Prior, belief
-from veridyn.identify.estimators.robust import Robust
-from veridyn.identify.fitting import ESTIMATORS, coloured, fit_of
-from veridyn.identify.gains import check_gains, check_load
+from veridyn.identify.gains import check_gains
 from veridyn.identify.grouping import RANK_TOLERANCE
-from veridyn.identify.observation import Sampling, measured_rows, stream
+from veridyn.identify.methods import ESTIMATORS
+from veridyn.identify.observation import measured_rows
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
+from veridyn.identify.sampling import Sampling
 from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.engine import Engine
+from veridyn.method import method_of, verb_with_method
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 
-SETTINGS: dict[str, type] = {"robust": Robust, "map": Prior, "consistent": Consistent, "oe": OutputError}
-SETTINGS |= {"iv": Instrumental, "gauss_markov": GaussMarkov, "likelihood": Likelihood}
-Settings = Robust | Prior | Consistent | Instrumental | OutputError | GaussMarkov | Likelihood
+METHOD_IS_THIRD = "The method is the third argument: identify(tree, motion, Robust(loss='tukey'), rows='joints')."
+ROW_WORDS = ("all", "joints", "base", "actuated")
 
 
+@verb_with_method(IdentificationError, {"estimator": METHOD_IS_THIRD, "settings": METHOD_IS_THIRD})
 def identify(
     tree: Tree,
     motion: Motion | Sequence[Motion],
-    rows: Rows = "all",
-    estimator: str = "wls",
+    method: Estimator | str = "wls",
     *,
-    settings: Settings | None = None,
-    covariance: str | Hac = "white",
+    rows: Rows = "all",
+    covariance: Literal["white", "hac"] | Hac = "white",
     sampling: Sampling | None = None,
     sigma: Mapping[str, float] | None = None,
     acceptance: Acceptance = SIGMA_BELOW_TEN,
@@ -51,100 +44,97 @@ def identify(
     executor: Executor | None = None,
     progress: Progress = silent,
 ) -> Fit:
-    """The asked parameters of a tree from one motion or several, with standard deviations.
+    """Estimate the parameters of a machine from one motion or several, with standard deviations.
 
-    `rows`: "all", "joints", "base", "actuated", or names. `estimator`: "wls" (rows weighted by 1/σ_j, from `sigma` or from the data by
-    (24)), "ols", or one that takes `settings`: "robust" (:class:`~veridyn.identify.estimators.robust.Robust`), "map"
-    (:class:`~veridyn.identify.estimators.prior.Prior`), "consistent" (:class:`~veridyn.identify.estimators.feasible.Consistent`), "iv"
-    (:class:`~veridyn.identify.estimators.instrumental.Instrumental`), "oe"
-    (:class:`~veridyn.identify.estimators.output_error.OutputError`), "gauss_markov"
-    (:class:`~veridyn.identify.estimators.gauss_markov.GaussMarkov`) or "likelihood"
-    (:class:`~veridyn.identify.estimators.likelihood.Likelihood`). `covariance`: "white" takes every equation for news; "hac", or a
-    :class:`~veridyn.identify.estimators.coloured.Hac`, allows for residuals that remember ("ols", "wls", "robust", "iv" and "oe").
-    `engine` and `executor` as for :func:`~veridyn.identify.observation.observation`. Parameters the data cannot separate are grouped and
-    named; nothing is silently fixed.
+    Parameters that the data cannot separate are grouped and named; no parameter is fixed silently.
+
+    Parameters
+    ----------
+    tree : Tree
+        The machine. Its parameters of state "asked" are estimated, known ones move to the measured side.
+    motion : Motion or sequence of Motion
+        Coordinates, rates and accelerations (N, n) in rad or m and s, with measured forces (N, n) in N*m or N.
+    method : Estimator or str
+        How to estimate: an object such as ``Robust(loss="tukey")``, or a word for one with default settings: "ols", "wls" (the default),
+        "robust", "map", "consistent", "iv", "oe", "gauss_markov". "likelihood" needs settings: ``Likelihood(frequency=…)``.
+    rows : "all", "joints", "base", "actuated", or names
+        The equations that are used; all of them by default.
+    covariance : "white", "hac", or Hac
+        “white”, the default, assumes uncorrelated residuals; “hac” allows for autocorrelation. The estimates are the same. "map",
+        "consistent", "gauss_markov" and "likelihood" take “white” only.
+    sampling : Sampling, optional
+        Filter, decimation, dead zones and masks between samples and equations; every sample as it is by default.
+    sigma : mapping of row names to numbers above 0, optional
+        Standard deviation of the noise of a row in N or N*m; estimated from the data for rows that are not named.
+    acceptance : Acceptance
+        When a parameter counts as well identified; by default σ below 10 % of the value.
+    tolerance : float
+        Ratio of singular values, with columns in typical sizes, below which a direction counts as not excited.
+    engine : {"auto", "compiled", "numpy"}
+        Machine code, the NumPy reference, or machine code where there are enough samples to pay for compiling (the default).
+    executor : concurrent.futures.Executor, optional
+        Shares out the samples; they are streamed in this thread by default.
+    progress : callable (task, done, total), optional
+        Called as the samples are streamed.
+
+    Returns
+    -------
+    Fit
+        Values, standard deviations, groups, errors of each row, and notes; ``print(fit.summary())``.
+
+    Raises
+    ------
+    IdentificationError
+        What was wanted cannot be estimated from these data; every fault is named.
+    DataError
+        The motion does not belong to the tree, or lacks what these rows need.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import numpy as np
+    >>> import veridyn as vd
+    >>> links = [vd.Body("1", placement=vd.MDH(alpha=np.pi / 2)), vd.Body("2", "1", placement=vd.MDH(d=0.5))]
+    >>> inertia = {"1": vd.from_centre(4.0, [0.25, 0.0, 0.0], np.diag([0.01, 0.1, 0.1]))}
+    >>> inertia["2"] = vd.from_centre(2.0, [0.2, 0.0, 0.0], np.diag([0.01, 0.05, 0.05]))
+    >>> robot = vd.Tree.build(links, inertia=inertia, elements=[vd.damper("q1", 0.8), vd.damper("q2", 0.5)])
+    >>> limits = vd.JointLimits([-2.0] * 2, [2.0] * 2, [4.0] * 2, [15.0] * 2)
+    >>> path = vd.FourierTrajectory.random(np.random.default_rng(0), limits, harmonics=4, frequency=0.5)
+    >>> t = 0.01 * np.arange(800)
+    >>> motion = vd.Motion(t, *path.at(t))
+    >>> noise = 0.05 * np.random.default_rng(1).normal(size=(800, 2))
+    >>> motion = replace(motion, forces=vd.inverse_dynamics(robot, motion) + noise)
+    >>> fit = vd.identify(robot, motion, "wls", rows="joints")
+    >>> fit.estimator, len(fit.names)
+    ('weighted least squares', 8)
     """
-    hac = _checked(estimator, settings, covariance)
-    # What cannot be is refused before the samples are streamed.
-    robust = settings if isinstance(settings, Robust) else Robust()
-    prior = settings if isinstance(settings, Prior) else Prior()
-    physical = settings if isinstance(settings, Consistent) else Consistent()
-    if estimator == "robust":
-        robust.check()
-    if estimator == "map":
-        belief(tree, prior)
-    if estimator == "consistent":
-        check(tree, physical)
-    shooting = settings if isinstance(settings, OutputError) else OutputError()
-    if estimator == "oe":
-        all_joints(tree, rows)
-        shooting.check(tree)
-    instruments = settings if isinstance(settings, Instrumental) else Instrumental()
-    if estimator == "iv":
-        instruments.check(tree)
-    markov = settings if isinstance(settings, GaussMarkov) else GaussMarkov()
-    said: tuple[str, ...] = ()
-    if estimator == "likelihood":
-        motion, markov, said = likeliest(tree, motion, rows, settings, progress)
-    samples = stream(tree, motion, rows, sampling, engine=engine, executor=executor, progress=progress)
+    chosen = method_of(method, Estimator, ESTIMATORS, "identify", (*ROW_WORDS, *tree.rows))
+    hac = _covariance(covariance)
+    chosen.check(tree, rows, hac)
+    problem = FitProblem(
+        tree=tree,
+        motion=motion,
+        rows=rows,
+        covariance=hac,
+        sampling=sampling,
+        sigma=sigma,
+        acceptance=acceptance,
+        tolerance=tolerance,
+        engine=engine,
+        executor=executor,
+        progress=progress,
+    )
     with one_blas_thread():  # once, and not again in every pass
-        observed = samples.observe()
-        check_load(tree, observed)
-        solution = solve(observed, "none" if estimator == "ols" else "rows", sigma=sigma, tolerance=tolerance)
-        if estimator == "robust":
-            fit = robust_fit(samples, solution, robust, sigma, hac, acceptance)
-        elif estimator == "map":
-            fit = believed(tree, solution, prior, acceptance)
-        elif estimator == "consistent":
-            fit = believed(tree, solution, physical, acceptance)
-        elif estimator == "iv":
-            fit = instrumental_fit(samples, solution, instruments, sigma, hac, acceptance)
-        elif estimator == "oe":
-            fit = output_error_fit(samples, solution, shooting, sigma, hac, acceptance)
-        elif estimator in ("gauss_markov", "likelihood"):
-            found, noise = gauss_markov(samples, solution, markov)
-            fit = fit_of(tree, found, estimator, acceptance)
-            fit = replace(fit, notes=(*fit.notes, *said, noise.summary()))
-        else:
-            fit = fit_of(tree, solution, estimator, acceptance)
-            if hac is not None:
-                fit = coloured(fit, sandwich(samples, solution, None, hac), fit.sigma)
-    check_gains(fit, estimator)
-    unused = measured_rows(tree, samples.motions, rows)[1]
+        fit = chosen.fit(problem)
+    check_gains(fit, isinstance(chosen, Instrumental))
+    unused = measured_rows(tree, [motion] if isinstance(motion, Motion) else motion, rows)[1]
     return replace(fit, notes=(*fit.notes, *unused)) if unused else fit
 
 
-def _checked(estimator: str, settings: object, covariance: object) -> Hac | None:
-    if estimator not in ESTIMATORS:
-        raise IdentificationError(
-            Fault(
-                f"there is no estimator '{estimator}'.",
-                where="identify",
-                hint=did_you_mean(estimator, list(ESTIMATORS)),
-            )
-        )
-    faults = Faults()
-    wanted = SETTINGS.get(estimator)
-    if settings is not None and (wanted is None or not isinstance(settings, wanted)):
-        faults.add(
-            f"these settings are not those of estimator '{estimator}'.",
-            where="settings",
-            expected=wanted.__name__ if wanted else "none",
-            found=type(settings).__name__,
-        )
-    if covariance not in ("white", "hac") and not isinstance(covariance, Hac):
-        faults.add(f"there is no covariance '{covariance}'.", where="covariance", expected="'white', 'hac' or a Hac")
-    elif covariance != "white" and estimator in ("gauss_markov", "likelihood"):
-        faults.add(
-            f"estimator '{estimator}' has a model of how noise remembers, and deviations by it.",
-            where="covariance",
-            hint="Give its settings an order above 0 instead.",
-        )
-    elif covariance != "white" and estimator in ("map", "consistent"):
-        faults.add(
-            f"estimator '{estimator}' weighs the data as white noise, so 'hac' deviations would contradict its values.",
-            where="covariance",
-            hint="Identify by 'wls' with covariance='hac' to see how far off white is, and state sigma= larger by that factor.",
-        )
-    faults.raise_if_any(IdentificationError)
-    return covariance if isinstance(covariance, Hac) else Hac() if covariance == "hac" else None
+def _covariance(given: object) -> Hac | None:
+    if isinstance(given, Hac):
+        return given
+    if given not in ("white", "hac"):
+        what = f"there is no covariance {given!r}."
+        raise IdentificationError(Fault(what, where="covariance", expected="'white', 'hac' or a Hac"))
+    return Hac() if given == "hac" else None

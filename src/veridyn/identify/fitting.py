@@ -1,4 +1,4 @@
-"""A solution in the words of a tree: base parameters with their groups, deviations, rows and notes."""
+"""A solution as the fit of a tree: base parameters with their groups, standard deviations, rows and notes."""
 
 from __future__ import annotations
 
@@ -14,24 +14,13 @@ from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit, RowReport
 from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
-ESTIMATORS = {
-    "ols": "ordinary least squares",
-    "wls": "weighted least squares",
-    "robust": "robust regression",
-    "map": "weighted least squares with a prior",
-    "consistent": "physically consistent least squares",
-    "iv": "instrumental variables",
-    "oe": "output error by simulation",
-    "gauss_markov": "Gauss-Markov",
-    "likelihood": "maximum likelihood",
-}
 CLEAR_GAP = 1e3
 
 
 def fit_of(
-    tree: Tree, s: Solution, estimator: str, acceptance: Acceptance = SIGMA_BELOW_TEN, removed: tuple[str, ...] = ()
+    tree: Tree, s: Solution, title: str, acceptance: Acceptance = SIGMA_BELOW_TEN, removed: tuple[str, ...] = ()
 ) -> Fit:
-    """A solution in the words of the tree."""
+    """A solution as a fit of the tree; `title`: that of the estimator."""
     base = base_of(s)
     notes = []
     if base.gap < CLEAR_GAP:
@@ -43,18 +32,18 @@ def fit_of(
         notes.append(f"without effect in this motion, and not estimated: {named}")
     notes += [f"grouped: {relation}" for relation in base.relations()]
     return Fit(
-        tree,
-        base,
-        s.values,
-        s.covariance,
-        row_reports(s),
-        ESTIMATORS[estimator],
-        s.sigma,
-        s.condition,
-        s.condition_scaled,
-        acceptance,
-        tuple(notes),
-        removed,
+        tree=tree,
+        base=base,
+        values=s.values,
+        covariance=s.covariance,
+        rows=row_reports(s),
+        estimator=title,
+        residual_sigma=s.sigma,
+        condition=s.condition,
+        condition_scaled=s.condition_scaled,
+        acceptance=acceptance,
+        notes=tuple(notes),
+        removed=removed,
     )
 
 
@@ -63,8 +52,8 @@ def base_of(s: Solution) -> BaseParameters:
     p, own = s.observation.parameters, s.observation.columns
     matrix = np.zeros((len(s.groups.kept), len(p)))
     matrix[:, list(own)] = s.groups.matrix
-    felt = set(own)
-    dead = {own[k] for k in s.groups.dead} | {c for c in p.select("asked") if c not in felt}
+    affecting = set(own)
+    dead = {own[k] for k in s.groups.dead} | {c for c in p.select("asked") if c not in affecting}
     source = f"{MOTION}, on {s.observation.samples} equations"
     return BaseParameters(p, s.columns, matrix, tuple(sorted(dead)), s.groups.gap, s.groups.singular_values, source)
 

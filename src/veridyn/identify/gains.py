@@ -50,8 +50,11 @@ def check_load(tree: Tree, observed: Observation) -> None:
     faults.raise_if_any(IdentificationError, tree.name)
 
 
-def check_gains(fit: Fit, estimator: str) -> None:
-    """Refuse gains by name that cannot be told from zero: they do not feel what is known. Warn where noise of currents biases them."""
+def check_gains(fit: Fit, instruments: bool) -> None:
+    """Refuse gains by name that cannot be distinguished from zero: what is known does not act on them.
+
+    Warn where noise of the currents biases them; `instruments`: the method is one that this noise does not bias.
+    """
     faults = Faults()
     p = fit.tree.parameters
     found = {p.names[c]: k for k, c in enumerate(fit.base.columns)}
@@ -69,7 +72,7 @@ def check_gains(fit: Fit, estimator: str) -> None:
                 hint=LOAD,
             )
     faults.raise_if_any(IdentificationError, fit.tree.name)
-    if not names or estimator == "iv":
+    if not names or instruments:
         return
     at = [found[name] for name in names]
     lost, sigma = attenuation(fit, names), fit.sigma[at]
@@ -82,7 +85,7 @@ def check_gains(fit: Fit, estimator: str) -> None:
                 where=f"drive gains {', '.join(biased)}",
                 expected="less of that than their deviations",
                 found=f"up to {', '.join(f'{100 * x:.2g}' for x in biased.values())} %, if all that is left over is noise of the currents",
-                hint="Use estimator='iv', settings=Instrumental(reference='measured').",
+                hint="Use the method Instrumental(reference='measured').",
             ),
         )
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from veridyn.errors import Faults, IdentificationError
-from veridyn.identify.estimators.prior import Prior, belief
+from veridyn.identify.estimators.prior import Prior, prior_moments
 from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.elements import WRENCH_ROWS
@@ -149,7 +149,7 @@ class _Bench:
     trim: int
 
     def state(self, trials: Sequence[Trial]) -> _State:
-        mean, deviation = belief(self.tree, self.prior)
+        mean, deviation = prior_moments(self.tree, self.prior)
         asked = list(self.tree.parameters.select("asked"))
         values = np.where(np.isfinite(self.tree.parameters.values), self.tree.parameters.values, 0.0)
         values[asked] = mean

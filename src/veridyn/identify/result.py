@@ -80,7 +80,7 @@ class Feasibility:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Fit:
     """Base parameters with their standard deviations.
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.correlation import Growth
-from veridyn.identify.estimators.likelihood import Scan
+from veridyn.identify.estimators.harmonics import Scan
 from veridyn.identify.excitation.plan import ExcitationPlan
-from veridyn.identify.excitation.problem import Trajectory
+from veridyn.identify.excitation.shape import Trajectory
 from veridyn.report.blocks import Block, Figure, Key, Section, Table, Text, Verdict
 from veridyn.report.drawing import Plot
 from veridyn.report.page import page

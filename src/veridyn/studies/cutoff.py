@@ -16,6 +16,7 @@ import numpy as np
 
 from veridyn.errors import DataError, Fault
 from veridyn.identify.estimators.least_squares import solve
+from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.fitting import fit_of
 from veridyn.identify.observation import observation
 from veridyn.identify.sampling import Sampling
@@ -105,7 +106,7 @@ def propose(
         seen = replace(how, drop={row: held_out | how.dropped(row, len(held_out)) for row in names})
         rest = replace(how, drop={row: ~held_out | how.dropped(row, len(held_out)) for row in names})
         plain = replace(rest, filter=None, filters={}, decimate=1)  # the same samples at every cut-off
-        fit = fit_of(tree, solve(observation(tree, every, rows, seen)), "wls")
+        fit = fit_of(tree, solve(observation(tree, every, rows, seen)), WLS.title)
         held, raw = (
             validation_of(observation(tree, every, rows, other), fit.standard).relative_error for other in (rest, plain)
         )

@@ -18,6 +18,7 @@ from veridyn.identify.excitation.design import design_excitation
 from veridyn.identify.excitation.limits import Clearance, Limits
 from veridyn.identify.excitation.plan import ExcitationPlan, Noise
 from veridyn.identify.excitation.plant import Plant
+from veridyn.identify.excitation.shape import SHAPES
 from veridyn.identify.interior import Barrier
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
@@ -103,14 +104,12 @@ def excitation(loaded: Loaded[ExciteFile], progress: Progress = silent) -> Excit
     tree = tree_of(loaded, ("model",), s.model)
     plant = plant_of(tree, s.rows if isinstance(s.rows, str) else list(s.rows), s.motion.at or None)
     limits = _limits(loaded, plant)
-    frequency = s.motion.frequency
+    size = "harmonics" if s.motion.kind == "fourier" else "points"
+    settings = {size: getattr(s.motion, size), "frequency": s.motion.frequency}
     plan = design_excitation(
         plant,
         limits,
-        kind=s.motion.kind,
-        harmonics=s.motion.harmonics,
-        points=s.motion.points,
-        frequency=frequency if isinstance(frequency, tuple) else float(frequency),
+        loaded.build(("motion",), SHAPES[s.motion.kind], settings),
         criterion=s.search.criterion,
         noise=_noise(loaded, plant),
         rate=s.rate,

@@ -14,7 +14,7 @@ import numpy as np
 from veridyn.errors import DataError, Fault, VeridynError
 from veridyn.files.native import model_text, parse_model
 from veridyn.files.urdf_write import save_urdf
-from veridyn.identify.estimators.feasible import POSITIVE
+from veridyn.identify.estimators.feasible_set import POSITIVE
 from veridyn.identify.result import Fit
 from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import INERTIAL, broken_law

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.files.native import model_text
-from veridyn.identify.estimators.likelihood import Likelihood, Scan, periodic_data, scan
-from veridyn.identify.estimators.periodic import force_noise
+from veridyn.identify.estimators.harmonics import Scan, periodic_data, scan
+from veridyn.identify.estimators.likelihood import force_noise
 from veridyn.identify.excitation.closed import plant_of
 from veridyn.identify.excitation.plan import ExcitationPlan
 from veridyn.identify.result import Fit
@@ -165,7 +165,7 @@ def hexapod_study(rng: np.random.Generator, *, quick: bool = False, progress: Pr
     log = recorded(made, noise, rng, skip=1.0 / FREQUENCY, fresh=False)
     lengths, forces = periods_of(log, FREQUENCY)
     data = periodic_data(plant_of(hexapod(), "all", POSE), lengths, forces, force_noise(forces, MEMORY))
-    steps = scan(data, Likelihood(FREQUENCY, WIDEST // 2 if quick else WIDEST), progress)
+    steps = scan(data, WIDEST // 2 if quick else WIDEST, progress=progress)
     low = Butterworth(CUTOFF)
     in_time = zero_phase_periodic(posed(lengths), RATE, low)
     fits = {

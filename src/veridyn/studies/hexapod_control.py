@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.gauss_markov import GaussMarkov
-from veridyn.identify.estimators.periodic import force_noise
+from veridyn.identify.estimators.likelihood import force_noise
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.machines.hexapod import LEGS, POSE, hexapod, truth
@@ -103,8 +103,7 @@ def fitted(lengths: Periods, forces: Periods, pose: tuple[Array, Array, Array]) 
     return identify(
         hexapod(),
         closed_motion(hexapod(), lengths.t, *pose, at=POSE, forces=forces.mean),
-        estimator="gauss_markov",
-        settings=GaussMarkov(force_noise(forces, MEMORY)),
+        GaussMarkov(force_noise(forces, MEMORY)),
         sampling=Sampling(dead_zone=dict.fromkeys(LEGS, STANDSTILL)),
     )
 

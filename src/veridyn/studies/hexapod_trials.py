@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.correlation import Growth, growing
-from veridyn.identify.estimators.likelihood import Likelihood, PeriodicData, Scan, scan
+from veridyn.identify.estimators.harmonics import PeriodicData, Scan, scan
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.excitation.closed import ClosedPlant
 from veridyn.identify.excitation.criteria import Criterion
 from veridyn.identify.excitation.design import design_excitation
 from veridyn.identify.excitation.limits import Limits
 from veridyn.identify.excitation.plan import ExcitationPlan, Noise
+from veridyn.identify.excitation.shape import Fourier
 from veridyn.identify.interior import Barrier
 from veridyn.machines.hexapod import LEADS, POSE, RIGID, hexapod, limits, truth
 from veridyn.machines.hexapod_experiment import CENTRE, SensorNoise, circle, machine
@@ -76,9 +77,8 @@ def designed(
     return design_excitation(
         hexapod(),
         hexapod_limits(),
+        Fourier(HARMONICS, FREQUENCY),
         at=POSE,
-        harmonics=HARMONICS,
-        frequency=FREQUENCY,
         criterion=criterion,
         noise=Noise(s.correlation * np.outer(DEVIATIONS, DEVIATIONS), s.memory),
         rate=RATE,
@@ -223,4 +223,4 @@ def harmonics_scan(
     e = experiment(motion)
     a = averages(e, 1, rng)[0]
     data = PeriodicData(e.plant, e.rate, a.coordinates, a.positions, a.forces, a.position_covariance, a.force_noise)
-    return scan(data, Likelihood(motion.frequency, highest), progress)
+    return scan(data, highest, progress=progress)

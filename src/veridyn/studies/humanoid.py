@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, IdentificationWarning, warn
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.estimate import identify
+from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
+from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.result import Fit
 from veridyn.identify.selection import KNOWN, Remedy, Selection, remedies, select_motions
 from veridyn.identify.validate import Validation, validate
@@ -172,29 +174,26 @@ def humanoid_study(rng: np.random.Generator, quick: bool = False, progress: Prog
     fits: dict[str, Fit] = {}
     walked = reads[WALK]
     ways = {
-        PLAIN: ("wls", None, "hac"),
-        PRIOR: ("map", Prior(), "white"),
-        CONSISTENT: ("consistent", Consistent(prior=Prior()), "white"),
+        PLAIN: (WLS(), Hac()),
+        PRIOR: (Prior(), "white"),
+        CONSISTENT: (Consistent(prior=Prior()), "white"),
     }
-    for k, (name, (estimator, settings, covariance)) in enumerate(ways.items()):
+    for k, (name, (method, covariance)) in enumerate(ways.items()):
         progress("identifying", float(k), 4.0)
         fits[name] = identify(
             model,
             walked.motion,
-            "base",
-            estimator,
-            settings=settings,
+            method,
+            rows="base",
             covariance=covariance,
             sampling=walked.sampling,
             sigma=SIGMA,
         )
     every = [reads[name].motion for name in (WALK, *swings)]
     physical = Consistent(prior=Prior())
-    fits[EXCITED] = identify(
-        model, every, "base", "consistent", settings=physical, sampling=walked.sampling, sigma=SIGMA
-    )
+    fits[EXCITED] = identify(model, every, physical, rows="base", sampling=walked.sampling, sigma=SIGMA)
     exact = {
-        name: identify(model, motion, "base", "ols")
+        name: identify(model, motion, "ols", rows="base")
         for name, motion in {
             **{n: runs[n].motion for n in (WALK, LONG) if n in runs},
             "swings": [runs[n].motion for n in swings],

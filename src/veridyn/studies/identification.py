@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,9 @@ from veridyn.errors import Fault, IdentificationWarning, ModelError, warn
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.essential import Essential, essential
 from veridyn.identify.estimate import identify
+from veridyn.identify.estimator import Estimator
 from veridyn.identify.estimators.least_squares import solve
+from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.fitting import fit_of
 from veridyn.identify.logged import motion
 from veridyn.identify.observation import Sampling, observation
@@ -177,11 +179,10 @@ def identification(
 
 @dataclass(frozen=True)
 class Estimation:
-    """How a study estimates: the words of :func:`veridyn.identify.estimate.identify`."""
+    """How a study estimates: `method` and `covariance` of :func:`veridyn.identify.estimate.identify`."""
 
-    estimator: str = "wls"
-    settings: Any = None
-    covariance: str = "white"
+    method: Estimator = field(default_factory=WLS)
+    covariance: Literal["white", "hac"] = "white"
 
 
 def judged(
@@ -208,14 +209,13 @@ def judged(
     observed = observation(model, training, rows, how, progress=told)
     solution = solve(observed)
     if chosen == Estimation():
-        fit = fit_of(model, solution, "wls", acceptance)
+        fit = fit_of(model, solution, WLS.title, acceptance)
     else:
         fit = identify(
             model,
             training,
-            rows,
-            chosen.estimator,
-            settings=chosen.settings,
+            chosen.method,
+            rows=rows,
             covariance=chosen.covariance,
             sampling=how,
             acceptance=acceptance,

@@ -31,7 +31,7 @@ from veridyn.studies.doubts.plausible import (
     prior_scales,
 )
 from veridyn.studies.doubts.suspicion import Suspicion, suspicions
-from veridyn.studies.estimation import estimation_of
+from veridyn.studies.estimation import check_estimation, estimation_of
 from veridyn.studies.identification import Estimation, IdentificationStudy, judged
 from veridyn.studies.limits import missed
 from veridyn.studies.machine import tree_of
@@ -83,7 +83,7 @@ def run_identify(loaded: Loaded[IdentifyFile], progress: Progress = silent) -> I
     study = loaded.study
     tree = tree_of(loaded, ("model",), study.model)
     estimation = estimation_of(loaded, ("estimator",), study.estimator)
-    tree.select_rows(study.rows)
+    check_estimation(loaded, ("estimator",), tree, estimation)
     progress("reading the logs", 0.0, None)
     recorded = Recordings(loaded)
     _warn_of_repeats(recorded)
@@ -112,7 +112,7 @@ def run_identify(loaded: Loaded[IdentifyFile], progress: Progress = silent) -> I
     trust = None
     if study.estimator.trust:
         trust = _trust(loaded, tree, training, estimation, how, progress)
-        estimation = replace(estimation, settings=trust.settings)
+        estimation = replace(estimation, method=trust.settings)
     learn, judge = plain(training), plain(validation)
     if recorded.files:
         learn, judge, how, later = work.streamed(lowpass, how, later)
@@ -155,14 +155,14 @@ def _trust(
     progress: Progress,
 ) -> Trust[Any]:
     """How far the prior is to be trusted, by the training logs alone."""
-    if not isinstance(estimation.settings, Prior | Consistent) or how.filtering:
+    if not isinstance(estimation.method, Prior | Consistent) or how.filtering:
         expected = "an estimator with settings: {prior: …} or of a prior, and sampling: {filter: none}"
         fault = loaded.fault(("estimator", "trust"), "nothing can be chosen here.", expected)
         raise loaded.error(fault)
     kept = [part.motion[~wrong_speed(part)] for part in training]
     unmasked = replace(how, drop={}, trim=0)
-    belief: Any = estimation.settings
-    return trust_prior(tree, kept, belief, rows=loaded.study.rows, sampling=unmasked, progress=progress)
+    method: Any = estimation.method
+    return trust_prior(tree, kept, method, rows=loaded.study.rows, sampling=unmasked, progress=progress)
 
 
 def _suspected(

@@ -12,9 +12,10 @@ from identify.smooth_arm import NOISE, clean, drawn, forces, noisy, truth
 from strangers.random_trees import random_motion, random_tree
 from veridyn.errors import IdentificationError
 from veridyn.identify.estimate import identify
-from veridyn.identify.estimators.feasible import Consistent, _Space, split
+from veridyn.identify.estimators.feasible import Consistent
+from veridyn.identify.estimators.feasible_set import FeasibleSet
 from veridyn.identify.estimators.least_squares import solve
-from veridyn.identify.estimators.prior import Prior
+from veridyn.identify.estimators.prior import Prior, split
 from veridyn.identify.observation import observation
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.elements import coulomb
@@ -45,7 +46,7 @@ def cost(phi: np.ndarray, motion: Motion, rows: np.ndarray) -> float:
 def test_bodies_become_possible_at_little_cost(seed: int) -> None:
     """Where weighted least squares makes bodies that cannot exist: all possible, and less than 10 % more residual."""
     tree, motion = drawn(seed), weak(seed)
-    plain, fit = identify(tree, motion), identify(tree, motion, estimator="consistent")
+    plain, fit = identify(tree, motion), identify(tree, motion, "consistent")
     assert broken(tree, plain.standard)
     assert not broken(tree, fit.standard)
     assert fit.feasibility.feasible and set(fit.feasibility.least) == {"1", "2", "3", "4"}
@@ -72,7 +73,7 @@ def test_a_drawing_helps(metric: str) -> None:
         tree, motion = drawn(seed), weak(seed)
         errors = []
         for settings in (Consistent(), Consistent(Prior(), metric=metric)):
-            fit = identify(tree, motion, estimator="consistent", settings=settings)
+            fit = identify(tree, motion, settings)
             assert not broken(tree, fit.standard)
             check = clean(400, 7)
             errors.append(cost(fit.standard, check, NOISE))
@@ -82,7 +83,7 @@ def test_a_drawing_helps(metric: str) -> None:
 
 def test_what_is_feasible_already_stays() -> None:
     motion = noisy(np.random.default_rng(0), size=0.02)
-    plain, fit = identify(truth(), motion), identify(truth(), motion, estimator="consistent")
+    plain, fit = identify(truth(), motion), identify(truth(), motion, "consistent")
     assert fit.feasibility.broken == () and fit.feasibility.bound == ()
     assert fit.feasibility.cost_percent == pytest.approx(0.0, abs=1e-9)
     assert fit.values == pytest.approx(plain.values, rel=1e-9, abs=1e-12)
@@ -92,7 +93,7 @@ def test_what_is_feasible_already_stays() -> None:
 def test_nothing_known_before() -> None:
     """Without a single prior value: exact data still give exact base parameters, split among bodies that can exist."""
     tree = truth().with_parameters(np.full(len(truth().parameters), np.nan))
-    fit = identify(tree, clean(), estimator="consistent")
+    fit = identify(tree, clean(), "consistent")
     assert fit.values == pytest.approx(fit.base.reduce(truth().parameters.values), rel=1e-6, abs=1e-9)
     assert not broken(tree, fit.standard) and fit.feasibility.cost_percent < 1e-3
 
@@ -110,7 +111,7 @@ def test_random_machines(seed: int, noise: float) -> None:
     unknown = tree.with_parameters(np.full(len(tree.parameters), np.nan))
     believed = (Consistent(Prior()), Consistent(Prior(), metric="entropic"))
     for model, how in ((tree, Consistent()), (unknown, Consistent()), *((tree, b) for b in believed)):
-        fit = identify(model, motion, estimator="consistent", settings=how)
+        fit = identify(model, motion, how)
         assert fit.feasibility.feasible and fit.feasibility.cost_percent < 10.0
         assert not broken(tree, fit.standard)
         if noise < 1e-3:
@@ -121,7 +122,7 @@ def test_deviations_do_not_promise_too_much() -> None:
     """Those that are stated, over 30 weak logs: the mean square of error over deviation is at most 1."""
     scores = []
     for seed in range(30):
-        fit = identify(truth(), weak(seed), estimator="consistent")
+        fit = identify(truth(), weak(seed), "consistent")
         scores.append((fit.values - fit.base.reduce(truth().parameters.values)) / fit.sigma)
     found = np.nanmean(np.square(scores))
     print(f"mean square score {found:.3f}, {100 * np.isnan(scores).mean():.1f} % not stated")
@@ -140,13 +141,13 @@ def test_friction_is_not_negative() -> None:
     motion = replace(clean(), forces=inverse_dynamics(rubbing(-0.03), clean()))
     motion = noisy(np.random.default_rng(0), motion, 0.1)
     tree = rubbing(0.05)
-    plain, fit = identify(tree, motion), identify(tree, motion, estimator="consistent")
+    plain, fit = identify(tree, motion), identify(tree, motion, "consistent")
     k = plain.names.index("fs_q4")
     assert plain.values[k] < -0.02
     assert 0.0 <= fit.values[k] < 1e-5 and np.isnan(fit.sigma[k])
     assert "fs_q4" in fit.feasibility.bound and "fs_q4" in fit.feasibility.broken
     assert "fs_q4" in fit.notes[-1] or "fs_q4" in fit.notes[-2]
-    free = identify(tree, motion, estimator="consistent", settings=Consistent(unsigned=("fs_q4",)))
+    free = identify(tree, motion, Consistent(unsigned=("fs_q4",)))
     assert free.values[k] < -0.02 and np.isfinite(free.sigma[k])
     assert "at a bound: " in fit.summary() and "fs_q4" in fit.summary()
 
@@ -155,7 +156,7 @@ def test_entropic_distance_is_that_of_log_det() -> None:
     """½‖P₀^-½ Δ P₀^-½‖² = −log det(P₀⁻¹P) + tr(P₀⁻¹P) − 4 up to third order, for every body, by its definition."""
     tree = truth()
     s = solve(observation(tree, noisy(np.random.default_rng(0))))
-    space = _Space.of(tree, s, Consistent(Prior(relative=1.0), metric="entropic"))
+    space = FeasibleSet.of(tree, s, Consistent(Prior(relative=1.0), metric="entropic"))
     rng = np.random.default_rng(0)
     for body in range(4):
         x = tree.parameters.values[10 * body : 10 * body + 10]
@@ -170,7 +171,7 @@ def test_known_and_tied_parameters() -> None:
     p = drawn().parameters.known({"M4": 0.4, "MZ4": 0.02}).tied({"h_q4": Tie("h_q3", 0.075)})
     tree = drawn().with_parameters(p)
     spread, fixed = split(p)
-    fit = identify(tree, weak(0), estimator="consistent")
+    fit = identify(tree, weak(0), "consistent")
     own = dict(zip(p.names, fit.standard, strict=True))
     assert own["M4"] == 0.4 and own["MZ4"] == 0.02 and own["h_q4"] == pytest.approx(0.075 * own["h_q3"])
     assert not broken(tree, fit.standard)
@@ -182,25 +183,31 @@ def test_what_is_known_must_be_possible() -> None:
     flat = {f"{n}4": v for n, v in zip(("XX", "XY", "XZ", "YY", "YZ", "ZZ"), (1.0, 0, 0, 0.1, 0, 0.1))}
     whole = p.known({**flat, "MX4": 0.0, "MY4": 0.0, "MZ4": 0.0, "M4": 0.4})
     with pytest.raises(IdentificationError, match=r"body '4': what is known of it contradicts physics: .*triangle"):
-        identify(truth().with_parameters(whole), clean(), estimator="consistent")
+        identify(truth().with_parameters(whole), clean(), "consistent")
     with pytest.raises(IdentificationError, match=r"needs mass\.\nFound M = -1 kg"):
-        identify(truth().with_parameters(p.known({"M4": -1.0})), clean(), estimator="consistent")
+        identify(truth().with_parameters(p.known({"M4": -1.0})), clean(), "consistent")
     # Only the solver can see that no mass goes with these moments.
     with pytest.raises(IdentificationError, match=r"no physically consistent parameters[\s\S]*found 'infeasible"):
-        identify(truth().with_parameters(p.known(flat)), noisy(np.random.default_rng(0)), estimator="consistent")
+        identify(truth().with_parameters(p.known(flat)), noisy(np.random.default_rng(0)), "consistent")
 
 
 def test_wrong_settings_are_refused_all_at_once() -> None:
-    how = Consistent(margin=0.0, weight=-1.0, metric="polar", unsigned=("fs_q9",))
     with pytest.raises(IdentificationError) as caught:
-        identify(truth(), clean(), estimator="consistent", settings=how)
-    assert len(caught.value.faults) == 4
+        Consistent(margin=0.0, weight=-1.0, metric="polar", unsigned="fs_q9")
+    assert [f.where for f in caught.value.faults] == [
+        "Consistent.weight",
+        "Consistent.metric",
+        "Consistent.margin",
+        "Consistent.unsigned",
+    ]
+    with pytest.raises(IdentificationError, match=r"Consistent\.unsigned: 'fs_q9' is not an element"):
+        identify(truth(), clean(), Consistent(unsigned=("fs_q9",)))
     flat = Prior(dict.fromkeys(("XX4", "XY4", "XZ4", "YY4", "YZ4", "ZZ4", "MX4", "MY4", "MZ4"), 0.0))
     with pytest.raises(IdentificationError, match="body '4': the prior is not that of a body with volume"):
-        identify(truth(), clean(), estimator="consistent", settings=Consistent(flat, metric="entropic"))
+        identify(truth(), clean(), Consistent(flat, metric="entropic"))
 
 
 def test_without_cvxpy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cvxpy", None)
     with pytest.raises(IdentificationError, match=r"needs cvxpy and clarabel[\s\S]*veridyn\[consistent\]"):
-        identify(truth(), clean(), estimator="consistent")
+        identify(truth(), clean(), "consistent")

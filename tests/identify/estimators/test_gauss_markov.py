@@ -28,7 +28,7 @@ def noisy(seed: int, N: int = 400) -> object:
 def test_the_textbook_formula() -> None:
     """(9) and (10) with Σ as a matrix: white in time, given covariance, every sample."""
     motion = noisy(0, 60)
-    fit = identify(truth(), motion, estimator="gauss_markov", settings=GaussMarkov(C))
+    fit = identify(truth(), motion, GaussMarkov(C))
     A = (regressor(truth(), motion) @ truth().parameters.asked_matrix())[:, :, list(fit.base.columns)]
     Psi, y = A.reshape(-1, A.shape[2]), np.asarray(motion.forces).ravel()
     W = np.kron(np.eye(len(motion)), np.linalg.inv(C))
@@ -45,7 +45,7 @@ def test_the_textbook_formula() -> None:
 def test_noise_with_a_memory_by_a_whole_matrix() -> None:
     """Not periodic: the first sample, whose past is not known, is left out; the rest is generalised least squares."""
     motion = noisy(1, 50)
-    fit = identify(truth(), motion, estimator="gauss_markov", settings=GaussMarkov(COLOURED))
+    fit = identify(truth(), motion, GaussMarkov(COLOURED))
     A = (regressor(truth(), motion) @ truth().parameters.asked_matrix())[:, :, list(fit.base.columns)]
     Psi, y = A.reshape(-1, A.shape[2]), np.asarray(motion.forces).ravel()
     whiten = np.kron(np.eye(50), np.eye(4)) - np.kron(np.eye(50, k=-1), 0.6 * np.eye(4))
@@ -61,10 +61,10 @@ def test_it_scatters_less_than_least_squares_and_knows_by_how_much() -> None:
     stated = []
     for seed in range(30):
         motion = noisy(seed)
-        found["ols"].append(identify(truth(), motion, estimator="ols", engine="compiled").values)
+        found["ols"].append(identify(truth(), motion, "ols", engine="compiled").values)
         found["wls"].append(identify(truth(), motion, engine="compiled").values)
-        found["rows"].append(identify(truth(), motion, estimator="gauss_markov", engine="compiled").values)
-        fit = identify(truth(), motion, estimator="gauss_markov", settings=GaussMarkov(order=2), engine="compiled")
+        found["rows"].append(identify(truth(), motion, "gauss_markov", engine="compiled").values)
+        fit = identify(truth(), motion, GaussMarkov(order=2), engine="compiled")
         found["time"].append(fit.values)
         stated.append(fit.sigma)
     scatter = {name: np.std(values, axis=0) for name, values in found.items()}
@@ -90,11 +90,11 @@ def test_trials_at_once_are_trials_one_by_one() -> None:
 def test_refused_by_name() -> None:
     motion = noisy(0, 60)
     with pytest.raises(IdentificationError, match="not that of these rows"):
-        identify(truth(), motion, estimator="gauss_markov", settings=GaussMarkov(np.eye(2)))
-    with pytest.raises(IdentificationError, match="order cannot be below 0"):
-        identify(truth(), motion, estimator="gauss_markov", settings=GaussMarkov(order=-1))
+        identify(truth(), motion, GaussMarkov(np.eye(2)))
+    with pytest.raises(IdentificationError, match=r"GaussMarkov\.order: .*\nExpected a whole number of at least 0"):
+        GaussMarkov(order=-1)
     how = GaussMarkov(C, periodic=True)
     with pytest.raises(IdentificationError, match="no sample left out"):
-        identify(truth(), motion, estimator="gauss_markov", settings=how, sampling=Sampling(trim=3))
-    with pytest.raises(IdentificationError, match="a model of how noise remembers"):
-        identify(truth(), motion, estimator="gauss_markov", covariance="hac")
+        identify(truth(), motion, how, sampling=Sampling(trim=3))
+    with pytest.raises(IdentificationError, match="models the autocorrelation of the noise itself"):
+        identify(truth(), motion, "gauss_markov", covariance="hac")

@@ -55,7 +55,7 @@ def errors(fit):
 def test_least_squares_is_biased_and_instruments_are_not(loop):
     """Mean over 6 logs, in deviations of that mean: least squares loses inertia, instrumental variables do not."""
     logs = [noisy(loop, np.random.default_rng(seed)) for seed in range(6)]
-    fits = [identify(drawn(), log, estimator="iv", settings=HOW, sampling=WHERE) for log in logs]
+    fits = [identify(drawn(), log, HOW, sampling=WHERE) for log in logs]
     fit = fits[0]
     found = {"wls": [errors(identify(drawn(), log, sampling=WHERE)) for log in logs], "iv": [errors(f) for f in fits]}
     means = {name: np.mean(e, axis=0) / (np.std(e, axis=0, ddof=1) / np.sqrt(6)) for name, e in found.items()}
@@ -70,14 +70,14 @@ def test_least_squares_is_biased_and_instruments_are_not(loop):
 
 def test_exact_data_stay_exact_in_closed_loop(loop):
     """Equations hold to the accuracy with which the simulation rounds friction off, which the dead zone leaves out."""
-    fit = identify(drawn(), loop, estimator="iv", settings=HOW, sampling=WHERE)
+    fit = identify(drawn(), loop, HOW, sampling=WHERE)
     least = identify(drawn(), loop, sampling=WHERE)
     assert np.abs(errors(fit)).max() < 3.0 * np.abs(errors(least)).max() + 1e-6
 
 
 def test_the_reference_as_instruments(loop):
     log = noisy(loop, np.random.default_rng(0))
-    fit = identify(drawn(), log, estimator="iv", settings=Instrumental(reference=path()), sampling=WHERE)
+    fit = identify(drawn(), log, Instrumental(reference=path()), sampling=WHERE)
     assert np.sqrt(np.mean((errors(fit) / fit.sigma) ** 2)) < 2.0
     assert "along the reference" in fit.notes[-1]
 
@@ -86,7 +86,7 @@ def test_residuals_that_remember_widen_deviations(loop):
     log = noisy(loop, np.random.default_rng(0))
     wander = np.cumsum(np.random.default_rng(1).normal(size=log.q.shape), axis=0)
     log = replace(log, forces=log.forces + 0.2 * (wander - wander.mean(axis=0)) / wander.std(axis=0))
-    how = {"estimator": "iv", "settings": Instrumental(reference=path()), "sampling": WHERE}
+    how = {"method": Instrumental(reference=path()), "sampling": WHERE}
     white, hac = (identify(drawn(), log, covariance=c, **how) for c in ("white", "hac"))
     assert np.array_equal(white.values, hac.values)
     assert np.median(hac.sigma / white.sigma) > 1.5
@@ -97,29 +97,23 @@ def test_instruments_of_another_motion_are_refused(loop):
     limits = JointLimits(np.full(2, -2.0), np.full(2, 0.5), np.full(2, 6.0), np.full(2, 30.0))
     other = FourierTrajectory.random(np.random.default_rng(8), limits, harmonics=5, frequency=0.31, fill=0.9)
     with pytest.raises(IdentificationError, match="the instruments hardly resemble the motion"):
-        identify(drawn(), loop, estimator="iv", settings=Instrumental(reference=other), sampling=WHERE)
+        identify(drawn(), loop, Instrumental(reference=other), sampling=WHERE)
 
 
 def test_what_it_cannot_do_is_refused(loop):
     with pytest.raises(IdentificationError, match=r"need a motion without noise[\s\S]*found neither"):
-        identify(truth(), loop, estimator="iv")
+        identify(truth(), loop, "iv")
     with pytest.raises(IdentificationError, match=r"found both"):
-        identify(truth(), loop, estimator="iv", settings=Instrumental(LAW, path()))
+        identify(truth(), loop, Instrumental(law=LAW, reference=path()))
     with pytest.raises(DataError, match="wrenches act during the motion"):
-        identify(truth(), replace(loop, wrenches={"2": np.zeros((1001, 6))}), estimator="iv", settings=HOW)
+        identify(truth(), replace(loop, wrenches={"2": np.zeros((1001, 6))}), HOW)
     with pytest.warns(IdentificationWarning, match="have not settled after 1 iterations"):
-        fit = identify(
-            drawn(),
-            noisy(loop, np.random.default_rng(0)),
-            estimator="iv",
-            settings=replace(HOW, iterations=1),
-            sampling=WHERE,
-        )
+        fit = identify(drawn(), noisy(loop, np.random.default_rng(0)), replace(HOW, iterations=1), sampling=WHERE)
     with pytest.raises(
         IdentificationError, match="cannot be simulated with the previous estimate: the motion has run away"
     ):
-        identify(drawn(), noisy(loop, np.random.default_rng(0)), estimator="iv", settings=replace(HOW, start="data"))
+        identify(drawn(), noisy(loop, np.random.default_rng(0)), replace(HOW, start="data"))
     empty = vd.Tree.build(truth().bodies, elements=truth().elements)
     with pytest.raises(IdentificationError, match="the tree has no values to start from"):
-        identify(empty, loop, estimator="iv", settings=HOW)
+        identify(empty, loop, HOW)
     assert "NOT CONVERGED" in fit.notes[-1]

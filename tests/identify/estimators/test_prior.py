@@ -8,7 +8,7 @@ import pytest
 from identify.smooth_arm import NOISE, clean, drawn, noisy, truth
 from veridyn.errors import IdentificationError
 from veridyn.identify.estimate import identify
-from veridyn.identify.estimators.prior import Prior, belief, sizes
+from veridyn.identify.estimators.prior import Prior, prior_moments, sizes
 from veridyn.identify.validate import validate
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.parameters import Tie
@@ -19,8 +19,8 @@ SIGMA = dict(zip(truth().coordinates, NOISE, strict=True))
 def test_bayesian_linear_regression() -> None:
     """C = (WᵀW + S⁻¹)⁻¹, φ̂ = C (WᵀY + S⁻¹m), over all 48 standard parameters with W held whole; to 1e-6 of a deviation."""
     tree, motion = drawn(), noisy(np.random.default_rng(0))
-    fit = identify(tree, motion, estimator="map", sigma=SIGMA)
-    mean, deviation = belief(tree, Prior())
+    fit = identify(tree, motion, "map", sigma=SIGMA)
+    mean, deviation = prior_moments(tree, Prior())
     W = (regressor(tree, motion) / NOISE[:, None]).reshape(-1, len(mean))
     y = (motion.forces / NOISE).reshape(-1)
     C = np.linalg.inv(W.T @ W + np.diag(deviation**-2))
@@ -38,25 +38,25 @@ def test_bayesian_linear_regression() -> None:
 
 def test_a_flat_prior_is_no_prior() -> None:
     motion = noisy(np.random.default_rng(0))
-    plain, flat = identify(drawn(), motion), identify(drawn(), motion, estimator="map", settings=Prior(relative=1e5))
+    plain, flat = identify(drawn(), motion), identify(drawn(), motion, Prior(relative=1e5))
     assert np.abs((flat.values - plain.values) / plain.sigma).max() < 1e-4
     assert flat.sigma * plain.residual_sigma == pytest.approx(plain.sigma, rel=1e-4)
 
 
 def test_a_sharp_prior_is_the_answer() -> None:
     tree = drawn()
-    fit = identify(tree, noisy(np.random.default_rng(0)), estimator="map", settings=Prior(relative=1e-7))
+    fit = identify(tree, noisy(np.random.default_rng(0)), Prior(relative=1e-7))
     assert fit.standard == pytest.approx(tree.parameters.values, rel=1e-4, abs=1e-8)
     assert fit.prior_share is not None and np.all(fit.prior_share > 0.99)
 
 
 def test_values_and_deviations_by_name() -> None:
     prior = Prior({"M4": 0.5, "fs_q1": 2.0}, {"fs_q1": 1e-6})
-    mean, deviation = belief(truth(), prior)
+    mean, deviation = prior_moments(truth(), prior)
     names = list(truth().parameters.names)
     assert mean[names.index("M4")] == 0.5 and deviation[names.index("M4")] == pytest.approx(0.15)
     assert mean[names.index("M3")] == 1.5
-    fit = identify(truth(), noisy(np.random.default_rng(0)), estimator="map", settings=prior)
+    fit = identify(truth(), noisy(np.random.default_rng(0)), prior)
     assert fit.standard[names.index("fs_q1")] == pytest.approx(2.0, abs=1e-4)
 
 
@@ -71,7 +71,7 @@ def test_sizes() -> None:
 
 def test_what_only_the_prior_decides_is_named() -> None:
     """Body 1 turns about one axis: of its ten parameters the data know ZZ1 alone, and that with others."""
-    fit = identify(drawn(), noisy(np.random.default_rng(0)), estimator="map")
+    fit = identify(drawn(), noisy(np.random.default_rng(0)), "map")
     note = next(n for n in fit.notes if n.startswith("from the prior alone: "))
     named = note.removeprefix("from the prior alone: ").split(", ")
     assert {"XX1", "XY1", "XZ1", "YY1", "YZ1", "MX1", "MY1", "MZ1", "M1"} <= set(named)
@@ -85,7 +85,7 @@ def test_what_only_the_prior_decides_is_named() -> None:
 def test_known_and_tied_parameters() -> None:
     """Known ones keep their value and have no deviation; tied ones follow."""
     p = drawn().parameters.known({"M4": 0.4}).tied({"h_q4": Tie("h_q3", 0.075)})
-    fit = identify(drawn().with_parameters(p), noisy(np.random.default_rng(0)), estimator="map")
+    fit = identify(drawn().with_parameters(p), noisy(np.random.default_rng(0)), "map")
     own = dict(zip(p.names, fit.standard, strict=True))
     assert own["M4"] == 0.4 and own["h_q4"] == pytest.approx(0.075 * own["h_q3"])
     deviation = np.sqrt(np.diag(fit.standard_covariance))
@@ -99,7 +99,7 @@ def test_validation_uses_all_that_was_decided() -> None:
     better = 0
     for seed in range(5):
         motion = noisy(np.random.default_rng(seed), clean(250), 3.0)
-        with_prior, without = identify(drawn(seed), motion, estimator="map"), identify(drawn(seed), motion)
+        with_prior, without = identify(drawn(seed), motion, "map"), identify(drawn(seed), motion)
         check = clean(400, 7)
         better += validate(with_prior, check).relative_error < validate(without, check).relative_error
     assert better == 5
@@ -108,13 +108,16 @@ def test_validation_uses_all_that_was_decided() -> None:
 def test_a_prior_without_values_is_refused() -> None:
     tree = truth().with_parameters(truth().parameters.replacing({"M3": np.nan, "XX2": np.nan}))
     with pytest.raises(IdentificationError, match=r"a prior needs values, and these parameters have none: XX2, M3"):
-        identify(tree, clean(), estimator="map")
-    assert identify(tree, clean(), estimator="map", settings=Prior({"M3": 1.5, "XX2": 0.1})).values.size == 30
+        identify(tree, clean(), "map")
+    assert identify(tree, clean(), Prior({"M3": 1.5, "XX2": 0.1})).values.size == 30
 
 
 def test_wrong_priors_are_refused_all_at_once() -> None:
-    prior = Prior({"M9": 1.0, "M4": np.inf}, {"M3": -1.0}, relative=0.0)
     with pytest.raises(IdentificationError) as caught:
-        identify(truth(), clean(), estimator="map", settings=prior)
-    assert len(caught.value.faults) == 4
-    assert "'M9' is not an asked parameter" in str(caught.value)
+        Prior({"M9": 1.0, "M4": np.inf}, {"M3": -1.0}, relative=0.0)
+    assert [f.where for f in caught.value.faults] == ["Prior.values.M4", "Prior.sigma.M3", "Prior.relative"]
+    with pytest.raises(IdentificationError) as caught:
+        identify(truth(), clean(), Prior({"M9": 1.0}, {"M8": 1.0}))
+    assert [f.what for f in caught.value.faults] == [
+        f"'{name}' is not an estimated parameter." for name in ("M9", "M8")
+    ]

@@ -32,7 +32,7 @@ def test_errors_are_those_of_whole_identifications():
     found = trust_prior(drawn(), short(), Prior(), clean(400, 7), scales=(0.3, 0.03))
     assert found.scales == (0.03, 0.3)
     for scale, error in zip(found.scales, found.errors, strict=True):
-        fit = identify(drawn(), short(), estimator="map", settings=Prior(relative=scale))
+        fit = identify(drawn(), short(), Prior(relative=scale))
         assert validate(fit, clean(400, 7)).relative_error == pytest.approx(error, rel=1e-9)
     assert validate(identify(drawn(), short()), clean(400, 7)).relative_error == pytest.approx(found.plain, rel=1e-9)
 

@@ -13,6 +13,7 @@ from veridyn.identify.excitation.design import design_excitation
 from veridyn.identify.excitation.limits import Clearance, Limits
 from veridyn.identify.excitation.plan import Noise
 from veridyn.identify.excitation.setup import problem_of
+from veridyn.identify.excitation.shape import Fourier, Shape, Spline
 from veridyn.identify.excitation.start import drawn
 from veridyn.identify.interior import Barrier
 from veridyn.machines.hexapod import POSE, hexapod, limits
@@ -35,13 +36,11 @@ POSE_BOX = JointLimits(
 
 
 @pytest.mark.parametrize("criterion", ["d", "a", "e", "condition"])
-@pytest.mark.parametrize("kind", ["fourier", "spline"])
-def test_the_gradient_of_the_goal(criterion: str, kind: str) -> None:
+@pytest.mark.parametrize("shape", [Fourier(3, (0.05, 0.3)), Spline(8, (0.05, 0.3))], ids=repr)
+def test_the_gradient_of_the_goal(criterion: str, shape: Shape) -> None:
     """By central differences along random directions, frequency included: truncation is of order 1e-6 of the slope."""
     rng = np.random.default_rng(0)
-    problem, place, _ = problem_of(
-        truth(), ARM, rng=rng, criterion=criterion, kind=kind, harmonics=3, points=8, frequency=(0.05, 0.3)
-    )
+    problem, place, _ = problem_of(truth(), ARM, shape, rng=rng, criterion=criterion)
     u = drawn(problem, place, rng)
     value, slope = problem.value(u)
     assert value == pytest.approx(problem.goal_alone(u))
@@ -53,7 +52,7 @@ def test_the_gradient_of_the_goal(criterion: str, kind: str) -> None:
 
 def test_the_slopes_of_all_limits() -> None:
     rng = np.random.default_rng(1)
-    problem, place, _ = problem_of(truth(), EVERYTHING, rng=rng, harmonics=2, frequency=(0.05, 0.3))
+    problem, place, _ = problem_of(truth(), EVERYTHING, Fourier(harmonics=2, frequency=(0.05, 0.3)), rng=rng)
     u = drawn(problem, place, rng)
     J = problem.slopes(u)
     for _ in range(3):
@@ -66,7 +65,7 @@ def test_gradients_through_closed_loops() -> None:
     """The hexapod in its pose: goal and limits on the legs, exact through the loops."""
     rng = np.random.default_rng(2)
     both = Limits(limits(), POSE_BOX)
-    problem, place, _ = problem_of(hexapod(), both, rng=rng, at=POSE, harmonics=2, frequency=(0.2, 0.4))
+    problem, place, _ = problem_of(hexapod(), both, Fourier(harmonics=2, frequency=(0.2, 0.4)), rng=rng, at=POSE)
     u = drawn(problem, place, rng)
     _, slope = problem.value(u)
     J = problem.slopes(u)
@@ -80,7 +79,7 @@ def test_gradients_through_closed_loops() -> None:
 
 def test_a_plan_keeps_its_limits_between_samples_too() -> None:
     """On a grid of 5000 points, twenty times as fine as the search's; and better than where it started."""
-    plan = design_excitation(truth(), ARM, starts=2, barrier=QUICK, harmonics=4)
+    plan = design_excitation(truth(), ARM, Fourier(harmonics=4), starts=2, barrier=QUICK)
     q, qd, qdd = plan.trajectory.at(np.linspace(0.0, plan.trajectory.period, 5000))
     assert (np.abs(q) < 2.0).all() and (np.abs(qd) < 2.0).all() and (np.abs(qdd) < 8.0).all()
     assert max(plan.used.values()) > 0.97
@@ -91,13 +90,13 @@ def test_a_plan_keeps_its_limits_between_samples_too() -> None:
     assert x[plan.skipped : plan.skipped + one] == pytest.approx(x[plan.skipped + one : plan.skipped + 2 * one])
     assert plan.names == plan.base.names and "sigma" in plan.summary()
     rng = np.random.default_rng(0)
-    problem, place, _ = problem_of(truth(), ARM, rng=rng, harmonics=4)
+    problem, place, _ = problem_of(truth(), ARM, Fourier(harmonics=4), rng=rng)
     random = [problem.goal_alone(drawn(problem, place, rng)) for _ in range(20)]
     assert plan.value < min(random) - 0.3
 
 
 def test_limits_on_force_workspace_and_distance() -> None:
-    plan = design_excitation(truth(), EVERYTHING, starts=1, barrier=QUICK, harmonics=3)
+    plan = design_excitation(truth(), EVERYTHING, Fourier(harmonics=3), starts=1, barrier=QUICK)
     assert max(plan.used.values()) <= 1.0
     _, x, _, _ = plan.samples(1)
     p = body_pose(truth(), x, "4")[1]
@@ -108,7 +107,7 @@ def test_limits_on_force_workspace_and_distance() -> None:
 
 def test_each_criterion_is_best_at_its_own() -> None:
     plans = {
-        c: design_excitation(truth(), ARM, starts=2, barrier=QUICK, harmonics=3, criterion=c)
+        c: design_excitation(truth(), ARM, Fourier(harmonics=3), starts=2, barrier=QUICK, criterion=c)
         for c in ("d", "condition")
     }
     assert plans["condition"].condition < plans["d"].condition
@@ -122,8 +121,7 @@ def test_predicted_deviations_are_those_of_the_formula() -> None:
     how = {
         "starts": 1,
         "barrier": Barrier(iterations=5),
-        "harmonics": 3,
-        "frequency": 0.02,
+        "method": Fourier(harmonics=3, frequency=0.02),
         "rate": 200.0,
         "periods": 4,
     }
@@ -136,14 +134,16 @@ def test_predicted_deviations_are_those_of_the_formula() -> None:
 
 
 def test_the_frequency_is_chosen_where_it_is_free() -> None:
-    plan = design_excitation(truth(), ARM, starts=1, barrier=QUICK, harmonics=3, frequency=(0.05, 0.4), rate=100.0)
+    plan = design_excitation(
+        truth(), ARM, Fourier(harmonics=3, frequency=(0.05, 0.4)), starts=1, barrier=QUICK, rate=100.0
+    )
     assert 0.05 <= plan.frequency <= 0.4
     count = plan.rate / plan.frequency
     assert count == pytest.approx(round(count))
 
 
 def test_the_same_with_threads_and_the_same_seed() -> None:
-    how = {"starts": 2, "barrier": Barrier(iterations=8), "harmonics": 2}
+    how = {"method": Fourier(harmonics=2), "starts": 2, "barrier": Barrier(iterations=8)}
     alone = design_excitation(truth(), ARM, rng=np.random.default_rng(5), **how)
     with ThreadPoolExecutor(2) as pool:
         pooled = design_excitation(truth(), ARM, rng=np.random.default_rng(5), executor=pool, **how)
@@ -154,9 +154,8 @@ def test_the_hexapod_stays_within_its_legs() -> None:
     plan = design_excitation(
         hexapod(),
         Limits(limits(), POSE_BOX),
+        Fourier(harmonics=2, frequency=0.32),
         at=POSE,
-        harmonics=2,
-        frequency=0.32,
         rate=160.0,
         starts=1,
         barrier=Barrier(iterations=6),
@@ -173,9 +172,9 @@ def test_faults_by_name() -> None:
     with pytest.raises(IdentificationError, match=r"force of q\d.*no place to stand at"):
         design_excitation(tree, Limits(narrow, force=[0.1] * 4))
     with pytest.raises(DataError, match=r"period does not fit the sampling(.|\n)*nearest frequencies that fit are"):
-        design_excitation(tree, ARM, frequency=0.3, rate=100.0)
+        design_excitation(tree, ARM, Fourier(frequency=0.3), rate=100.0)
     with pytest.raises(DataError, match="sampling is too slow"):
-        design_excitation(tree, ARM, frequency=1.0, rate=10.0)
+        design_excitation(tree, ARM, Fourier(frequency=1.0), rate=10.0)
     with pytest.raises(DataError, match="not limits of this machine"):
         design_excitation(tree, JointLimits([-1.0], [1.0], [1.0], [1.0]))
     with pytest.raises(DataError, match="nothing bounds the motion"):
@@ -184,8 +183,14 @@ def test_faults_by_name() -> None:
         design_excitation(tree, Limits(ARM, workspace={"9": ((0, 0, 0), (1, 1, 1))}))
     with pytest.raises(DataError, match="no criterion"):
         design_excitation(tree, ARM, criterion="x")
-    with pytest.raises(DataError, match="no kind 'sine'"):
-        design_excitation(tree, ARM, kind="sine")
+    with pytest.raises(DataError, match=r"there is no method 'fourir'\.\n.*Did you mean 'fourier'"):
+        design_excitation(tree, ARM, "fourir")
+    with pytest.raises(DataError, match=r"'all' names rows, not a method\.\n.*rows='all'"):
+        design_excitation(tree, ARM, "all")
+    with pytest.raises(DataError, match=r"the class Spline is given, not an object of it\.\nExpected Spline\(\)"):
+        design_excitation(tree, ARM, Spline)
+    with pytest.raises(DataError, match=r"no argument 'harmonics'\.\nThe family of motions is the third argument"):
+        design_excitation(tree, ARM, harmonics=5)
     with pytest.raises(DataError, match="no covariance"):
         design_excitation(tree, ARM, noise=-np.eye(4))
     with pytest.raises(DataError, match="not that of this machine's rows"):

@@ -14,32 +14,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from veridyn.errors import Fault, IdentificationError
+from veridyn.errors import Fault, IdentificationError, VeridynError
 from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.observation import Block, Job, Plan, Stream
 from veridyn.identify.threads import one_blas_thread
+from veridyn.settings import Settings, at_least
 
 Array = NDArray[np.float64]
 LONGEST = 0.1  # of the samples: windows beyond it leave too few of them to say how they scatter
 
 TOO_FEW = Fault(
     "too many equations count as outliers: what is left does not fix every parameter.",
-    where="robust",
+    where="Robust",
     hint="Use loss='huber', a larger tuning, or a better model of what is measured.",
 )
 
 
-@dataclass(frozen=True)
-class Hac:
-    """Settings of ``covariance="hac"``. `lags` L: how many samples back residuals remember; None: from the data, by Andrews' rule."""
+@dataclass(frozen=True, repr=False)
+class Hac(Settings):
+    """Settings of ``covariance="hac"``: standard deviations that allow for autocorrelated residuals.
 
-    lags: int | None = None
+    Parameters
+    ----------
+    lags : int of at least 0, or None
+        Samples over which residuals may be correlated, L. None, the default, chooses it from the data by Andrews' rule.
+    """
+
+    error: ClassVar[type[VeridynError]] = IdentificationError
+
+    lags: Annotated[int, at_least(0)] | None = None
 
 
 class Score(Protocol):
@@ -161,8 +170,6 @@ class _Pass:
 
 def sandwich(stream: Stream, s: Solution, score: Score | None = None, hac: Hac | None = None) -> Sandwich:
     """The covariance of a solution by M⁻¹ S M⁻¹; without `hac`, L = 0. `score`: None for least squares."""
-    if hac is not None and hac.lags is not None and hac.lags < 0:
-        raise IdentificationError(Fault("there cannot be fewer than 0 lags.", where="covariance", found=f"{hac.lags}"))
     lags = 0 if hac is None or hac.lags is None else hac.lags
     sums = _summed(stream, s, score, lags)
     capped = False

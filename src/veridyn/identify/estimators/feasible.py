@@ -1,4 +1,4 @@
-"""Physically consistent parameters: the least residual among all parameters that some machine of matter can have.
+"""Physically consistent parameters: the smallest residual among all parameters that a physical machine can have.
 
     minimise ‖T (K φ − χ̂)‖² + w d(φ, φ₀)²   subject to   P(φ_b) ⪰ ε for every real body b,   friction, stiffness, rotors ≥ 0
 
@@ -11,60 +11,120 @@ divergence of −log det, the same in every frame (Lee, Wensing and Park, 2020, 
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, IdentificationError, did_you_mean
+from veridyn.identify.estimator import Estimator, FitProblem
+from veridyn.identify.estimators.coloured import Hac
+from veridyn.identify.estimators.feasible_set import FeasibleSet
 from veridyn.identify.estimators.least_squares import Solution
-from veridyn.identify.estimators.prior import Posterior, Prior, belief, posterior, sizes
-from veridyn.identify.result import Feasibility
-from veridyn.model.parameters import ParameterSet
-from veridyn.model.tree import Tree
-from veridyn.spatial.inertia import INERTIAL, broken_law, pseudo_inertia
+from veridyn.identify.estimators.prior import (
+    WHITE_HINT,
+    WHITE_ONLY,
+    Posterior,
+    Prior,
+    fit_with_prior,
+    posterior,
+    prior_moments,
+    split,
+)
+from veridyn.identify.fitting import at, base_of, fit_of
+from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Feasibility, Fit
+from veridyn.model.tree import Rows, Tree
+from veridyn.settings import above
+from veridyn.spatial.inertia import INERTIAL, broken_law
 
 Array = NDArray[np.float64]
-# Kinds of elements whose parameter cannot be negative.
-POSITIVE = (
-    "spring",
-    "inertia",
-    "stribeck",
-    "tanh_friction",
-    "bump_stop",
-    "dead_zone",
-    *(f"{f}{way}" for f in ("damper", "coulomb") for way in ("", "_forward", "_backward")),
-)
-NEAREST = 1e-7  # of the residual: how much a unit of distance weighs where it only decides between equals
-LARGEST = 1e5  # of the numbers the solver is given: exact data would give it weights without bound
-CHOICE = {"tol_gap_abs": 1e-5, "tol_gap_rel": 1e-5}  # where only the choice between equals depends on the solver
-COARSER = {"tol_gap_abs": 1e-6, "tol_gap_rel": 1e-6, "tol_feas": 1e-7}  # of the residual, where 1e-8 is not reached
-NEAR = 10.0  # margins from the bound within which a body counts as being at it
-UNITS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])  # P(φ) = Σ φ_k UNITS_k
+LARGEST_SHIFT = 2.0  # standard deviations by which constraints may move a parameter before none is stated for it
 
 
-@dataclass(frozen=True)
-class Consistent:
-    """Settings of the consistent estimator.
+@dataclass(frozen=True, repr=False)
+class Consistent(Estimator):
+    """Physically consistent least squares: every body has positive mass and a possible inertia, friction and stiffness are not negative.
 
-    `prior`: a belief, as of a drawing, that pulls with `weight` (1: as :class:`~veridyn.identify.estimators.prior.Prior` says, with its
-    deviations as they are); None: the tree's values only decide what the data leave open. `metric`: how distance is measured. `margin` ε:
-    as a share of typical sizes. `unsigned`: elements that may be negative all the same.
+    It needs the extra ``pip install 'veridyn[consistent]'`` (cvxpy and clarabel).
+
+    Parameters
+    ----------
+    prior : Prior or None
+        A prior that the parameters are drawn towards; None, the default: the tree's values only decide what the data leave open.
+    weight : float above 0
+        Weight of the prior; 1, the default, takes its standard deviations as they are.
+    metric : {"quadratic", "entropic"}
+        Distance to the prior: in its standard deviations (the default), or one between bodies that does not depend on the frame.
+    margin : float above 0
+        Smallest eigenvalue of each pseudo-inertia, over typical sizes; 1e-6 by default.
+    unsigned : tuple of str
+        Names of elements that may be negative nevertheless; none by default.
+
+    Examples
+    --------
+    >>> fit = vd.identify(robot, motion, vd.Consistent(prior=vd.Prior()))  # robot and motion as in the example of vd.identify
+    >>> fit.feasibility.feasible
+    True
     """
 
+    name: ClassVar[str] = "consistent"
+    title: ClassVar[str] = "physically consistent least squares"
+
     prior: Prior | None = None
-    weight: float = 1.0
+    weight: Annotated[float, above(0.0)] = 1.0
     metric: Literal["quadratic", "entropic"] = "quadratic"
-    margin: float = 1e-6
+    margin: Annotated[float, above(0.0)] = 1e-6
     unsigned: tuple[str, ...] = ()
+
+    def check(self, tree: Tree, rows: Rows, covariance: Hac | None) -> None:
+        super().check(tree, rows, covariance)
+        self.refuse_hac(covariance, WHITE_ONLY, WHITE_HINT)
+        _solver()
+        _check_known(tree, self)
+        if self.prior is not None:
+            prior_moments(tree, self.prior)
+
+    def fit(self, problem: FitProblem) -> Fit:
+        """The feasible point nearest to the least-squares solution; no sample is read again."""
+        return self.fit_solution(problem.tree, problem.least_squares(problem.stream()), problem.acceptance)
+
+    def fit_solution(self, tree: Tree, s: Solution, acceptance: Acceptance = SIGMA_BELOW_TEN) -> Fit:
+        """The same from a weighted least-squares solution."""
+        p, asked = tree.parameters, list(tree.parameters.select("asked"))
+        found = consistent(tree, s, self)
+        base = base_of(s)
+        K = base.matrix[:, asked]
+        if found.posterior is not None:
+            fit = fit_with_prior(tree, s, found.posterior, found.values[asked], self.title, acceptance)
+        else:
+            fit = fit_of(tree, at(s, K @ found.values[asked]), self.title, acceptance)
+            fit = replace(fit, covariance=s.covariance, standard_values=found.values)
+        free = s.values if found.posterior is None else K @ found.posterior.values
+        shifted = np.abs(fit.values - free) > LARGEST_SHIFT * fit.sigma
+        bound = found.feasibility.bound
+        lost = [k for k, name in enumerate(base.names) if shifted[k] or name in bound]
+        covariance = fit.covariance.copy()
+        covariance[lost] = covariance[:, lost] = np.nan
+        notes = list(fit.notes)
+        if found.posterior is None:
+            notes.append(
+                "deviations are those without constraints, which can only bring estimates nearer to a feasible truth"
+            )
+        if lost:
+            named = ", ".join(base.names[k] for k in lost)
+            notes.append(
+                f"no deviation is stated where a bound or more than {LARGEST_SHIFT:g} deviations of pull decide the value: {named}"
+            )
+        dead = [p.names[k] for k in base.dead]
+        if dead and found.posterior is None:
+            notes.append(f"from the tree's values or typical sizes alone: {', '.join(dead)}")
+        return replace(fit, covariance=covariance, notes=tuple(notes), feasibility=found.feasibility)
 
 
 @dataclass(frozen=True, eq=False)
 class Physical:
-    """`values` of all parameters and their certificate; `posterior` where a prior pulled."""
+    """`values` of all parameters and their certificate; `posterior` where there is a prior."""
 
     values: Array
     feasibility: Feasibility
@@ -73,240 +133,36 @@ class Physical:
 
 def consistent(tree: Tree, s: Solution, how: Consistent) -> Physical:
     """The consistent parameters nearest to a least-squares solution in its own metric."""
-    cp = check(tree, how)
-    space = _Space.of(tree, s, how)
-    believed = None
+    cp = _solver()
+    space = FeasibleSet.of(tree, s, how)
+    prior = None
     if how.prior is None:
         phi = space.reaching(space.anchor)
     else:
-        believed = posterior(s, space.K, space.anchor, np.sqrt(how.weight) * space.root)
-        phi = believed.values
+        prior = posterior(s, space.K, space.anchor, np.sqrt(how.weight) * space.root)
+        phi = prior.values
     if space.least(phi) < how.margin:
         phi = space.nearest(cp, phi)
     if space.least(phi) <= 0.0:
         raise IdentificationError(
             Fault(
-                "the solver's answer does not keep to the constraints.",
-                where="consistent",
+                "the solver's answer violates the constraints.",
+                where="Consistent",
                 found=f"a scaled eigenvalue of {space.least(phi):.3g}",
                 hint="Raise the margin.",
             )
         )
-    return Physical(space.full(phi), space.certificate(phi), believed)
+    return Physical(space.full(phi), space.certificate(phi), prior)
 
 
-@dataclass(frozen=True, eq=False)
-class _Space:
-    """Asked parameters φ, their groups K, the affine map to all parameters, and the constraints on these."""
-
-    tree: Tree
-    s: Solution
-    how: Consistent
-    K: Array
-    spread: Array
-    fixed: Array
-    anchor: Array
-    root: Array
-    bodies: dict[str, tuple[list[int], Array]]  # name → columns, and D with D P D of order one
-    signed: list[int]
-
-    @classmethod
-    def of(cls, tree: Tree, s: Solution, how: Consistent) -> _Space:
-        p = tree.parameters
-        asked = list(p.select("asked"))
-        place = {c: k for k, c in enumerate(asked)}
-        K = np.zeros((len(s.values), len(asked)))
-        K[:, [place[c] for c in s.observation.columns]] = s.groups.matrix
-        spread, fixed = split(p)
-        bodies, signed = {}, []
-        for k, (body, number) in enumerate(tree.columns):
-            moves = np.any(spread[k : k + 10] != 0.0) if body >= 0 else np.any(spread[k] != 0.0)
-            if body >= 0 and number == 0 and moves:
-                mass = p.typical[k + 9]
-                D = np.diag([1.0 / np.sqrt(p.typical[k])] * 3 + [1.0 / np.sqrt(mass)])
-                bodies[tree.bodies[body].name] = (list(range(k, k + 10)), D)
-            elif body < 0 and moves and tree.elements[number].kind in POSITIVE and p.names[k] not in how.unsigned:
-                signed.append(k)
-        if how.prior is None:
-            anchor = _known_or_typical(tree)[asked]
-            deviation = sizes(tree, _known_or_typical(tree))[asked]
-        else:
-            anchor, deviation = belief(tree, how.prior)
-        root = np.diag(1.0 / deviation)
-        made = cls(tree, s, how, K, spread, fixed, anchor, root, bodies, signed)
-        return made if how.metric == "quadratic" else made._entropic()
-
-    def _entropic(self) -> _Space:
-        """The same with the metric of the anchor's own pseudo-inertias, over the prior's relative deviation."""
-        p = self.tree.parameters
-        asked = list(p.select("asked"))
-        place = {c: k for k, c in enumerate(asked)}
-        relative = 1.0 if self.how.prior is None else self.how.prior.relative
-        precision = self.root.T @ self.root
-        faults = Faults()
-        for name, (columns, _) in self.bodies.items():
-            mine = [k for k, c in enumerate(columns) if c in place]
-            P0 = pseudo_inertia(self.full(self.anchor)[columns])
-            values, V = np.linalg.eigh(P0)
-            if values[0] <= 0.0:
-                law = broken_law(self.full(self.anchor)[columns]) or f"its least eigenvalue is {values[0]:.3g}"
-                faults.add(f"the prior is not that of a body with volume: {law}.", where=f"body '{name}'")
-                continue
-            H = V / np.sqrt(values)
-            parts = np.stack([(H.T @ U @ H).ravel() for U in UNITS[mine]], axis=1) / (np.sqrt(2.0) * relative)
-            at = [place[columns[k]] for k in mine]
-            precision[np.ix_(at, at)] = parts.T @ parts
-        faults.raise_if_any(IdentificationError)
-        root = np.asarray(np.linalg.cholesky(precision).T, dtype=np.float64)
-        return _Space(
-            self.tree, self.s, self.how, self.K, self.spread, self.fixed, self.anchor, root, self.bodies, self.signed
-        )
-
-    def full(self, phi: Array) -> Array:
-        """All parameters from the asked ones: known ones as they are, tied ones by their ties."""
-        return self.spread @ phi + self.fixed
-
-    def reaching(self, phi: Array) -> Array:
-        """The nearest parameters to these, in the metric, that reproduce the least-squares solution exactly."""
-        back = np.linalg.inv(self.root)
-        B = self.K @ back
-        return phi + back @ np.linalg.lstsq(B, self.s.values - self.K @ phi, rcond=None)[0]
-
-    def least(self, phi: Array) -> float:
-        """The smallest scaled eigenvalue or, where one is negative, signed element over its typical size."""
-        x = self.full(phi)
-        eigenvalues = [np.linalg.eigvalsh(D @ pseudo_inertia(x[c]) @ D)[0] for c, D in self.bodies.values()]
-        below = [v for v in x[self.signed] / self.tree.parameters.typical[self.signed] if v < 0.0]
-        return float(min([*eigenvalues, *below], default=1.0))
-
-    def nearest(self, cp: Any, start: Array) -> Array:
-        """The solution by the first way that the solver ends well on; nearly exact data need another than noisy ones.
-
-        Without a prior: at no cost where that is possible, else at the least. With one: at the least cost of both, or, where data are
-        so much surer than the prior that no solver can weigh them, with the groups as the posterior has them.
-        """
-        ways = [(True, LARGEST, CHOICE), *((False, share * LARGEST, {}) for share in (1.0, 0.1, 0.01))]
-        if self.how.prior is not None:
-            ways = [(False, LARGEST, {}), (False, LARGEST, COARSER), ways[0]]
-        status = ""
-        for keeping, largest, options in ways:
-            phi, ended = self.solve(cp, start, keeping, largest, options)
-            if phi is not None:
-                return phi
-            status = status if keeping and status else ended
-        raise IdentificationError(
-            Fault(
-                "no physically consistent parameters were found.",
-                where="consistent",
-                expected="the solver's status 'optimal'",
-                found=f"'{status}'",
-                hint="Known parameters may contradict physics, or the margin may be too large.",
-            )
-        )
-
-    def solve(
-        self, cp: Any, start: Array, keeping: bool, largest: float, options: Mapping[str, float]
-    ) -> tuple[Array | None, str]:
-        """By cvxpy and Clarabel, in steps from `start` in units of typical sizes: the parameters, or None, and the solver's status.
-
-        `keeping`: only steps that leave the groups as they are, so that the residual stays that of least squares.
-        """
-        p, how, s = self.tree.parameters, self.how, self.s
-        unit = p.typical[list(p.select("asked"))]
-        B = np.diag(unit)
-        if keeping:
-            B = unit[:, None] * np.linalg.svd(self.K * unit, full_matrices=True)[2][len(self.K) :].T
-            if not B.shape[1]:
-                return None, "nothing to choose"
-        z = cp.Variable(B.shape[1])
-        data = s.triangle @ self.K @ B
-        size = max(s.sigma * np.sqrt(s.freedom), float(np.linalg.norm(data, 2)) / largest)
-        pull = np.sqrt(NEAREST) if how.prior is None else np.sqrt(how.weight) / size
-        pull = 1.0 if keeping else pull
-        A, b = pull * self.root @ B, pull * self.root @ (start - self.anchor)
-        if not keeping:
-            A = np.vstack([A, data / size])
-            b = np.concatenate([b, s.triangle @ (self.K @ start - s.values) / size])
-        if how.prior is not None and not keeping:
-            # With a prior every direction has a weight: in coordinates in which the aim is round, solvers end well.
-            back = np.linalg.inv(np.linalg.qr(A, mode="r"))
-            A, B = A @ back, B @ back
-        aims = [cp.sum_squares(A @ z + b)]
-        x0, limits = self.full(start), []
-        for columns, D in self.bodies.values():
-            map_to = np.stack([(D @ U @ D).ravel() for U in UNITS], axis=1)
-            fixed = (map_to @ x0[columns]).reshape(4, 4) - how.margin * np.eye(4)
-            limits.append(cp.reshape((map_to @ self.spread[columns] @ B) @ z, (4, 4), order="C") + fixed >> 0)
-        if self.signed:
-            typical = p.typical[self.signed]
-            moved = self.spread[self.signed] @ B / typical[:, None]
-            limits.append(moved @ z + x0[self.signed] / typical >= how.margin)
-        problem = cp.Problem(cp.Minimize(sum(aims)), limits)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # an inaccurate solution is refused by its status
-                problem.solve(solver=cp.CLARABEL, **options)
-        except cp.error.SolverError as error:
-            return None, f"failed: {error}"
-        if problem.status != "optimal" or z.value is None:
-            return None, str(problem.status)
-        phi = start + B @ np.asarray(z.value, dtype=np.float64)
-        return (phi if not keeping or self.least(phi) > 0.5 * how.margin else None), "optimal"
-
-    def certificate(self, phi: Array) -> Feasibility:
-        x, p, s = self.full(phi), self.tree.parameters, self.s
-        plain = self.full(self.reaching(_known_or_typical(self.tree)[list(p.select("asked"))]))
-        least = {name: float(np.linalg.eigvalsh(pseudo_inertia(x[c]))[0]) for name, (c, _) in self.bodies.items()}
-        scaled = {n: np.linalg.eigvalsh(D @ pseudo_inertia(x[c]) @ D)[0] for n, (c, D) in self.bodies.items()}
-        bound = [n for n, v in scaled.items() if v < NEAR * self.how.margin]
-        bound += [p.names[k] for k in self.signed if x[k] < NEAR * self.how.margin * p.typical[k]]
-        broken = [n for n, (c, D) in self.bodies.items() if np.linalg.eigvalsh(D @ pseudo_inertia(plain[c]) @ D)[0] < 0]
-        broken += [p.names[k] for k in self.signed if plain[k] < 0.0]
-        shift = float(np.linalg.norm(s.triangle @ (self.K @ phi - s.values)))
-        # Of exact data neither the residual nor the shift is more than rounding.
-        residual = max(s.sigma * np.sqrt(s.freedom), 1e-12 * float(np.linalg.norm(s.triangle @ s.values)))
-        cost = 100.0 * (np.hypot(1.0, shift / residual) - 1.0) if residual > 0.0 else 0.0
-        return Feasibility(least, float(cost), tuple(bound), tuple(broken))
-
-
-def split(p: ParameterSet) -> tuple[Array, Array]:
-    """(spread, fixed) with all parameters = spread @ asked ones + fixed."""
-    known = np.zeros(len(p))
-    known[list(p.select("known"))] = p.values[list(p.select("known"))]
-    return p.asked_matrix()[:, list(p.select("asked"))], p.tie_matrix() @ known
-
-
-def _known_or_typical(tree: Tree) -> Array:
-    """The tree's values; where a body has none, a ball of typical size; where an element has none, its typical size."""
-    p = tree.parameters
-    values = p.values.copy()
-    for k, (body, number) in enumerate(tree.columns):
-        if body >= 0 and number == 0 and not np.isfinite(values[k : k + 10]).all():
-            ball = np.concatenate(
-                [0.1 * p.typical[k] * np.array([1, 0, 0, 1, 0, 1]), np.zeros(3), p.typical[k + 9 : k + 10]]
-            )
-            own = values[k : k + 10]
-            values[k : k + 10] = np.where(np.isfinite(own), own, ball)
-    return np.where(np.isfinite(values), values, p.typical)
-
-
-def check(tree: Tree, how: Consistent) -> Any:
-    """Refuse what cannot be solved, before anything is streamed; returns cvxpy, or says which extra brings it."""
-    cp = _solver()
+def _check_known(tree: Tree, how: Consistent) -> None:
+    """Refuse elements that are not there, and known parameters that contradict physics."""
     p, faults = tree.parameters, Faults()
     spread, fixed = split(p)
     elements = [e.parameter_name for e in tree.elements]
     for name in how.unsigned:
         if name not in elements:
-            faults.add(f"'{name}' is no element.", where="consistent.unsigned", hint=did_you_mean(name, elements))
-    if how.metric not in ("quadratic", "entropic"):
-        faults.add(
-            f"there is no metric '{how.metric}'.", where="consistent.metric", expected="'quadratic' or 'entropic'"
-        )
-    if not (how.margin > 0.0 and np.isfinite(how.margin)):
-        faults.add("it must be positive.", where="consistent.margin", found=f"{how.margin}")
-    if not (how.weight > 0.0 and np.isfinite(how.weight)):
-        faults.add("it must be positive.", where="consistent.weight", found=f"{how.weight}")
+            faults.add(f"'{name}' is not an element.", where="Consistent.unsigned", hint=did_you_mean(name, elements))
     for k, (body, number) in enumerate(tree.columns):
         if body >= 0 and number == 0 and not np.any(spread[k : k + 10] != 0.0):
             law = broken_law(fixed[k : k + 10])
@@ -314,18 +170,15 @@ def check(tree: Tree, how: Consistent) -> Any:
                 faults.add(
                     f"what is known of it contradicts physics: {law}.",
                     where=f"body '{tree.bodies[body].name}'",
-                    hint="Ask for its parameters, or correct them.",
+                    hint="Estimate its parameters, or correct them.",
                 )
         elif body >= 0 and number == 9 and not np.any(spread[k] != 0.0) and fixed[k] <= 0.0:
             faults.add(
-                "what is known of it contradicts physics: a body with parameters that are asked needs mass.",
+                "what is known of it contradicts physics: a body with estimated parameters needs mass.",
                 where=f"body '{tree.bodies[body].name}'",
                 found=f"{INERTIAL[9]} = {fixed[k]:.6g} kg",
             )
     faults.raise_if_any(IdentificationError, tree.name)
-    if how.prior is not None:
-        belief(tree, how.prior)
-    return cp
 
 
 def _solver() -> Any:
@@ -337,7 +190,7 @@ def _solver() -> Any:
         raise IdentificationError(
             Fault(
                 "the consistent estimator needs cvxpy and clarabel, which are not installed.",
-                where="consistent",
+                where="Consistent",
                 found=str(error),
                 hint="pip install 'veridyn[consistent]'",
             )

@@ -10,33 +10,101 @@ from the residuals of weighted least squares in one more pass.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import Fault, IdentificationError
+from veridyn.identify.estimator import Estimator, FitProblem
+from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.least_squares import Solution, solved
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.factor import triangle_of
+from veridyn.identify.fitting import fit_of
 from veridyn.identify.observation import Job, Plan, Stream
+from veridyn.identify.result import Fit
 from veridyn.identify.threads import one_blas_thread
+from veridyn.model.tree import Rows, Tree
+from veridyn.settings import Rule, at_least
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class GaussMarkov:
-    """Settings of the estimator.
+MODELLED = "models the autocorrelation of the noise itself, and its standard deviations follow from that model."
+MODELLED_HINT = "Give it an order above 0 instead."
 
-    `noise`: a covariance (rows, rows) of one equation's noise in the order of the rows, or a NoiseModel; None: from the residuals.
-    `order`: samples that noise from residuals may remember, chosen by BIC up to here; 0 for noise that is white in time.
-    `periodic`: the motion is one whole period, so its last sample comes before its first.
+
+def _is_noise(value: Any) -> bool:
+    """A noise model, or a square covariance of finite numbers; its size is checked against the rows later."""
+    if value is None or isinstance(value, NoiseModel):
+        return True
+    try:
+        C = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return C.ndim == 2 and C.shape[0] == C.shape[1] and bool(np.isfinite(C).all())
+
+
+NOISE = Rule(_is_noise, "a NoiseModel, a covariance (rows, rows), or None")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GaussMarkov(Estimator):
+    """Gauss-Markov: the best linear unbiased estimate for noise that is correlated across rows and, if so chosen, in time.
+
+    Parameters
+    ----------
+    noise : NoiseModel, array (rows, rows), or None
+        The noise, or the covariance of one sample's noise in N² or (N*m)², in the order of the rows. None, the default: it is estimated
+        from the residuals of weighted least squares.
+    order : int of at least 0
+        Samples over which noise from residuals may be correlated, at most; the order is chosen by BIC. 0, the default: white in time.
+    periodic : bool
+        The motion is one whole period, so that its last sample comes before its first; False by default.
+
+    Examples
+    --------
+    >>> fit = vd.identify(robot, motion, vd.GaussMarkov(order=2))  # robot and motion as in the example of vd.identify
+    >>> fit.estimator
+    'Gauss-Markov'
     """
 
-    noise: NoiseModel | ArrayLike | None = None
-    order: int = 0
+    name: ClassVar[str] = "gauss_markov"
+    title: ClassVar[str] = "Gauss-Markov"
+
+    noise: Annotated[NoiseModel | ArrayLike | None, NOISE] = None
+    order: Annotated[int, at_least(0)] = 0
     periodic: bool = False
+
+    def check(self, tree: Tree, rows: Rows, covariance: Hac | None) -> None:
+        super().check(tree, rows, covariance)
+        self.refuse_hac(covariance, MODELLED, MODELLED_HINT)
+        names = [tree.rows[r] for r in tree.select_rows(rows)]
+        shape = _shape(self.noise)
+        if shape is not None and shape != (len(names), len(names)):
+            raise IdentificationError(
+                Fault(
+                    "the noise is not that of these rows.",
+                    where="GaussMarkov.noise",
+                    expected=f"({len(names)}, {len(names)}) for {', '.join(names)}",
+                    found=f"{shape}",
+                )
+            )
+
+    def fit(self, problem: FitProblem) -> Fit:
+        """Weighted least squares first, for the groups and, where the noise is not given, for its residuals."""
+        samples = problem.stream()
+        found, noise = gauss_markov(samples, problem.least_squares(samples), self)
+        fit = fit_of(problem.tree, found, self.title, problem.acceptance)
+        return replace(fit, notes=(*fit.notes, noise.summary()))
+
+
+def _shape(noise: NoiseModel | ArrayLike | None) -> tuple[int, ...] | None:
+    if noise is None:
+        return None
+    return noise.news.shape if isinstance(noise, NoiseModel) else np.shape(noise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +171,7 @@ class _Whitened:
                 raise IdentificationError(
                     Fault(
                         "a periodic motion must be one short stretch with no sample left out.",
-                        where="gauss_markov.periodic",
+                        where="GaussMarkov.periodic",
                         hint="Average the periods first (veridyn.signals.frequency), and leave out dead zones and masks.",
                     )
                 )
@@ -123,9 +191,10 @@ def gauss_markov(stream: Stream, start: Solution, how: GaussMarkov) -> tuple[Sol
     """The Gauss-Markov solution over the groups of a weighted one, and the noise it was weighted by."""
     observed = start.observation
     place = {c: k for k, c in enumerate(observed.columns)}
-    noise = _given(stream, how)
-    if noise is None:
+    if how.noise is None:
         noise = _from_residuals(stream, start, how, place)
+    else:
+        noise = how.noise if isinstance(how.noise, NoiseModel) else NoiseModel.white(how.noise)
     R, equations = np.zeros((0, len(place) + 1)), 0
     with one_blas_thread():
         work = _Whitened(noise, place, how.periodic)
@@ -137,33 +206,12 @@ def gauss_markov(stream: Stream, start: Solution, how: GaussMarkov) -> tuple[Sol
         freedom = equations - len(found.values)
         if freedom <= 0:
             raise IdentificationError(
-                Fault("there are fewer equations than parameters.", "gauss_markov", found=f"{equations} equations")
+                Fault("there are fewer equations than parameters.", "GaussMarkov", found=f"{equations} equations")
             )
         sigma = found.sigma * np.sqrt(found.freedom / freedom)
     return replace(
         found, sigma=float(sigma), freedom=freedom, row_sigma=np.sqrt(np.diag(noise.autocovariances(0)[0]))
     ), noise
-
-
-def _given(stream: Stream, how: GaussMarkov) -> NoiseModel | None:
-    if how.order < 0:
-        raise IdentificationError(
-            Fault("an order cannot be below 0.", where="gauss_markov.order", found=f"{how.order}")
-        )
-    if how.noise is None:
-        return None
-    noise = how.noise if isinstance(how.noise, NoiseModel) else NoiseModel.white(how.noise)
-    rows = [stream.plan.tree.rows[r] for r in stream.plan.rows]
-    if noise.news.shape != (len(rows), len(rows)):
-        raise IdentificationError(
-            Fault(
-                "the noise is not that of these rows.",
-                where="gauss_markov.noise",
-                expected=f"({len(rows)}, {len(rows)}) for {', '.join(rows)}",
-                found=f"{noise.news.shape}",
-            )
-        )
-    return noise
 
 
 def _from_residuals(stream: Stream, start: Solution, how: GaussMarkov, place: dict[int, int]) -> NoiseModel:
@@ -192,22 +240,22 @@ class Estimate:
 
 
 def estimated(A: Array, y: Array, noise: NoiseModel, weights: NoiseModel | None = None) -> Estimate:
-    """Estimates from equations of whole periods A (…, N, r, p), y (…, N, r), with deviations for the noise there is.
+    """Estimates from equations of whole periods A (…, N, r, p), y (…, N, r), with deviations for the actual noise.
 
-    Without `weights` by Gauss and Markov, P = (ΨᵀΣ⁻¹Ψ)⁻¹. With `weights`, least squares that believes in another noise: the values are
-    its own, the deviations those of the noise there is, (ΨᵀVΨ)⁻¹ ΨᵀVΣVΨ (ΨᵀVΨ)⁻¹. Many trials at once by the leading axes.
+    Without `weights` by Gauss and Markov, P = (ΨᵀΣ⁻¹Ψ)⁻¹. With `weights`, least squares that assumes another noise: the values are
+    its own, the deviations those of the actual noise, (ΨᵀVΨ)⁻¹ ΨᵀVΣVΨ (ΨᵀVΨ)⁻¹. Many trials at once by the leading axes.
     """
-    believed = noise if weights is None else weights
+    assumed = noise if weights is None else weights
     both = np.concatenate([A, y[..., None]], axis=-1)
-    W = believed.whitened(both)
+    W = assumed.whitened(both)
     flat = W.reshape(*W.shape[:-3], -1, W.shape[-1])
     Q, R = np.linalg.qr(flat[..., :-1])
     inverse = np.linalg.inv(R)
     values = (inverse @ (np.swapaxes(Q, -1, -2) @ flat[..., -1:]))[..., 0]
     if weights is None:
         return Estimate(values, inverse @ np.swapaxes(inverse, -1, -2))
-    # VΨ, sample by sample, with the believed noise; then how much the real noise moves (VΨ)ᵀe
-    V = believed.unwhitened(W[..., :-1])
+    # VΨ, sample by sample, with the assumed noise; then how much the actual noise moves (VΨ)ᵀe
+    V = assumed.unwhitened(W[..., :-1])
     S = noise.spread(V)
     bread = inverse @ np.swapaxes(inverse, -1, -2)
     return Estimate(values, bread @ S @ bread)

@@ -14,23 +14,36 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from veridyn.errors import Fault, Faults, IdentificationError, IdentificationWarning, ModelError, SimulationError, warn
+from veridyn.errors import (
+    DataError,
+    Fault,
+    Faults,
+    IdentificationError,
+    IdentificationWarning,
+    ModelError,
+    SimulationError,
+    warn,
+)
+from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.coloured import Hac, andrews
 from veridyn.identify.estimators.instruments import summed, weakest_of
 from veridyn.identify.estimators.least_squares import EXACT, Solution, solved
-from veridyn.identify.estimators.shooting import Law, Shooting, check_motions, cut
+from veridyn.identify.estimators.shooting import LAW, Law, Shooting, check_motions, check_tree, cut
+from veridyn.identify.fitting import fit_of
 from veridyn.identify.observation import Stream
+from veridyn.identify.result import Fit
 from veridyn.mechanics.control import Reference
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.elements import Element
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
+from veridyn.model.tree import Rows, Tree
+from veridyn.settings import Rule, above, at_least
 
 Array = NDArray[np.float64]
 Values = Callable[[Array], Array]  # base parameters → all parameters
@@ -39,63 +52,94 @@ SETTLED = 0.02  # a change of every σ_j below which the weights agree with the 
 ROUNDING = 1e-13  # of the prediction: with exact data no step can be smaller
 
 
-@dataclass(frozen=True)
-class Instrumental:
-    """Settings of the instrumental-variable estimator: where the motion without noise comes from.
+def _is_reference(value: Any) -> bool:
+    return (
+        value is None or value == "measured" if isinstance(value, str | None) else callable(getattr(value, "at", None))
+    )
 
-    `law`: the control law Γ(t, q, q̇) under which the machine moved; it is simulated anew with every estimate. `reference`: anything
-    with ``at(t)``, the motion that was asked of the machine, as it is; or "measured", where the motion is good and only the currents
-    that drive gains multiply are noisy: their instruments are the currents that the previous estimate asks for. One of the two.
-    `start`: the first simulation has the parameters of least squares on the same "data", or the "tree"'s own, as where noise makes
-    least squares impossible to simulate. `friction_speed` and `substeps` of the simulation as in
-    :class:`~veridyn.identify.estimators.output_error.OutputError`. It has converged when the step of all parameters together is below
-    `tolerance` deviations.
+
+REFERENCE = Rule(_is_reference, "an object with at(t), 'measured', or None")
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Instrumental(Estimator):
+    """Instrumental variables: least squares that noise on the measured motion does not bias.
+
+    The settings say where a motion without that noise comes from: either `law` or `reference` must be given.
+
+    Parameters
+    ----------
+    law : callable (t, q, qd) -> forces, or None
+        The control law under which the machine moved: time in s, coordinates and their rates (n,), forces (n,) in N or N*m. The machine
+        is simulated in closed loop with every estimate.
+    reference : object with ``at(t)``, "measured", or None
+        The motion that the controller followed: ``at(t)`` returns q, qd and qdd, each (N, n). "measured": the motion is good and only
+        the currents that drive gains multiply are noisy; their instruments are the currents that the previous estimate predicts.
+    start : {"data", "tree"}
+        Parameters of the first simulation: least squares on the same data (the default), or the tree's own values, for data so noisy
+        that the least-squares solution cannot be simulated.
+    friction_speed : float of at least 0
+        Speed in rad/s or m/s below which dry friction is smoothed in the simulation; 0.05 by default.
+    substeps : int of at least 1
+        Integrator steps per sample; 1 by default. A stiff control law needs more.
+    iterations : int of at least 1
+        Estimates, at most; 30 by default. A warning is given where they do not suffice.
+    tolerance : float above 0
+        The step of all parameters together, in standard deviations, below which the iteration has converged; 0.02 by default.
+
+    Examples
+    --------
+    >>> fit = vd.identify(robot, motion, vd.Instrumental(reference=path))  # robot, motion and path as in the example of vd.identify
+    >>> fit.estimator
+    'instrumental variables'
     """
 
-    law: Law | None = None
-    reference: Reference | Literal["measured"] | None = None
-    start: Literal["data", "tree"] = "data"
-    friction_speed: float = 0.05
-    substeps: int = 1
-    iterations: int = 30
-    tolerance: float = 0.02
+    name: ClassVar[str] = "iv"
+    title: ClassVar[str] = "instrumental variables"
 
-    def check(self, tree: Tree) -> None:
+    law: Annotated[Law | None, LAW] = None
+    reference: Annotated[Reference | Literal["measured"] | None, REFERENCE] = None
+    start: Literal["data", "tree"] = "data"
+    friction_speed: Annotated[float, at_least(0.0)] = 0.05
+    substeps: Annotated[int, at_least(1)] = 1
+    iterations: Annotated[int, at_least(1)] = 30
+    tolerance: Annotated[float, above(0.0)] = 0.02
+
+    def check(self, tree: Tree, rows: Rows, covariance: Hac | None) -> None:
+        super().check(tree, rows, covariance)
         faults = Faults()
         if (self.law is None) == (self.reference is None):
             faults.add(
                 "instruments need a motion without noise.",
-                where="instrumental",
-                expected="law=, the control law to simulate with, or reference=, the motion that was asked for, or 'measured'",
+                where="Instrumental",
+                expected="law=, the control law to simulate with, or reference=, the motion that the controller followed, or 'measured'",
                 found="neither" if self.law is None else "both",
                 hint="Without either, filter well and use 'wls', or use 'oe', which needs none.",
-            )
-        if isinstance(self.reference, str) and self.reference != "measured":
-            faults.add(
-                "there is no such reference.",
-                where="instrumental.reference",
-                expected="'measured', or anything with at(t)",
-                found=f"'{self.reference}'",
-            )
-        if self.start not in ("data", "tree"):
-            faults.add(
-                "there is no such way.",
-                where="instrumental.start",
-                expected="data or tree",
-                found=f"'{self.start}'",
             )
         if self.start == "tree" and tree.parameters.missing():
             faults.add(
                 "the tree has no values to start from.",
-                where="instrumental.start",
+                where="Instrumental.start",
                 found=f"none for {', '.join(tree.parameters.missing()[:6])}",
             )
-        if self.iterations < 1 or self.substeps < 1 or not self.tolerance > 0.0 or not self.friction_speed >= 0.0:
-            faults.add(
-                "iterations and substeps must be at least 1, the tolerance positive, the friction speed not negative.",
-                where="instrumental",
-            )
         faults.raise_if_any(IdentificationError, tree.name)
+        if self.law is not None:
+            check_tree(tree, "Instrumental").raise_if_any(DataError, tree.name)
+
+    def fit(self, problem: FitProblem) -> Fit:
+        """Iterated from the least-squares solution, whose groups it keeps."""
+        samples, tree, hac = problem.stream(), problem.tree, problem.covariance
+        start = problem.least_squares(samples)
+        plain = fit_of(tree, start, self.title, problem.acceptance)
+        found = instrumental(samples, start, lambda x: replace(plain, values=x).standard, self, problem.sigma, hac)
+        fit = fit_of(tree, found.solution, self.title, problem.acceptance)
+        source = "simulated in closed loop" if self.law is not None else "along the reference"
+        source = "along the measured motion" if self.reference == "measured" else source
+        state = "" if found.converged else ", NOT CONVERGED"
+        notes = [f"instruments {source}, {found.iterations} iterations{state}; least correlation {found.weakest:.3f}"]
+        if hac is not None:
+            notes.append(f"deviations allow for residuals that remember {found.lags} samples")
+        return replace(fit, covariance=found.covariance, notes=(*fit.notes, *notes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,9 +164,8 @@ def instrumental(
 ) -> Instruments:
     """Iterate from a weighted least-squares solution; `values_of` gives all parameters of the tree from base parameters."""
     tree, s = stream.plan.tree, start
-    how.check(tree)
     if how.law is not None:
-        check_motions(tree, stream.motions, how.law, "instrumental")
+        check_motions(tree, stream.motions, how.law, "Instrumental")
     done, met, weakest = 0, False, 1.0
     motions: list[Motion] = []
     while not met and done < how.iterations:
@@ -137,7 +180,7 @@ def instrumental(
             raise IdentificationError(
                 Fault(
                     "the instruments hardly resemble the motion.",
-                    where="instrumental",
+                    where="Instrumental",
                     expected=f"a correlation of at least {WEAK:g} with every combination of columns",
                     found=f"{weakest:.3g}",
                     hint="Check that law= or reference= is that of this log, on its clock and in its units; a stiff law needs substeps.",
@@ -153,7 +196,7 @@ def instrumental(
             IdentificationWarning,
             Fault(
                 f"instruments and estimate have not settled after {done} iterations.",
-                where="instrumental",
+                where="Instrumental",
                 hint="Allow more iterations, or take the reference as instruments.",
             ),
         )
@@ -171,7 +214,7 @@ def _without_noise(tree: Tree, motion: Motion, values: Array, how: Instrumental)
     """The instruments' motion on the clock of the log."""
     if how.reference is not None:
         states = {} if isinstance(how.reference, str) else dict(zip(("q", "qd", "qdd"), how.reference.at(motion.t)))
-        return _heard(tree, replace(motion, **states), values)
+        return _with_signals(tree, replace(motion, **states), values)
     shooting = Shooting(tree, how.law, "linear", how.friction_speed, how.substeps)
     (runs,) = cut(tree, [motion], math.inf)
     try:
@@ -180,11 +223,11 @@ def _without_noise(tree: Tree, motion: Motion, values: Array, how: Instrumental)
         raise IdentificationError(
             Fault(
                 f"the machine cannot be simulated with the previous estimate: {error.faults[0].what}",
-                where="instrumental",
+                where="Instrumental",
                 hint="Take the reference as instruments, or ask for fewer parameters.",
             )
         ) from error
-    return _heard(tree, replace(motion, q=found.q[0], qd=found.qd[0], qdd=found.qdd[0]), values)
+    return _with_signals(tree, replace(motion, q=found.q[0], qd=found.qd[0], qdd=found.qdd[0]), values)
 
 
 def _signals(tree: Tree) -> list[Element]:
@@ -194,7 +237,7 @@ def _signals(tree: Tree) -> list[Element]:
     return [e for e in gains if p.states[p.index(e.parameter_name)] == "asked"]
 
 
-def _heard(tree: Tree, motion: Motion, values: Array) -> Motion:
+def _with_signals(tree: Tree, motion: Motion, values: Array) -> Motion:
     """Without forces, and with the signals that asked gains need along the motion where these parameters are the true ones."""
     none = np.zeros((len(motion), tree.n))
     gains = _signals(tree)

@@ -14,21 +14,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from veridyn.errors import Fault, Faults, IdentificationError
+from veridyn.errors import DataError, Fault, IdentificationError
+from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.coloured import Hac, bartlett, lags_for
 from veridyn.identify.estimators.least_squares import EXACT
 from veridyn.identify.estimators.output_problem import Problem, Values
-from veridyn.identify.estimators.shooting import Hold, Law, Shooting, check_motions, chunks, cut
+from veridyn.identify.estimators.shooting import LAW, Hold, Law, Shooting, check_motions, check_tree, chunks, cut
+from veridyn.identify.fitting import fit_of
+from veridyn.identify.result import Fit, RowReport
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
+from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
+from veridyn.settings import above, at_least
 
 Array = NDArray[np.float64]
 ROUNDING = 1e-10  # of the outputs' sensitivity to the parameters: with exact data no step can be told from less
@@ -38,50 +42,103 @@ SETTLED = 0.02  # a change of every σ_k below which they are held
 LAST = 1e8  # of the damping: no step reduces the residual any more
 
 
-@dataclass(frozen=True)
-class OutputError:
-    """Settings of the output-error estimator.
+@dataclass(frozen=True, repr=False, kw_only=True)
+class OutputError(Estimator):
+    """Output error: the parameters with which a simulation comes nearest to the measurement. All rows of the machine are needed.
 
-    `law`: None simulates under the measured forces and compares coordinates; a control law Γ(t, q, q̇) simulates in closed loop and
-    compares forces. `horizon`: seconds after which a simulation begins anew; the longer, the more model errors add up, and the more
-    they are weighed. `initial`: the state at the start of each run, "estimated" along or as "measured". `start`: parameters from
-    least squares on the same "data", or the "tree"'s own. `hold`: how forces go on between samples. `friction_speed`: below it dry
-    friction is rounded off, as in a simulation. `substeps`: steps of the integrator for each sample. It has converged when the step
-    of all parameters together is below `tolerance` deviations, or where the residual does not fall any more although a step is small.
+    Parameters
+    ----------
+    law : callable (t, q, qd) -> forces, or None
+        None, the default, simulates under the measured forces and compares coordinates. A control law (time in s, coordinates and rates
+        (n,), forces (n,) in N or N*m) simulates in closed loop and compares forces.
+    horizon : float above 0
+        Seconds after which a simulation starts again from a new initial state; infinite by default. Over a longer horizon model errors
+        accumulate and count for more.
+    initial : {"estimated", "measured"}
+        The state at the start of each run: estimated with the parameters (the default), or as measured.
+    start : {"data", "tree"}
+        Parameters to start from: least squares on the same data (the default), or the tree's own values.
+    hold : {"linear", "zero"}
+        Forces between samples: linear interpolation (the default), or the last sample.
+    friction_speed : float of at least 0
+        Speed in rad/s or m/s below which dry friction is smoothed in the simulation; 0.05 by default.
+    substeps : int of at least 1
+        Integrator steps per sample; 1 by default.
+    iterations : int of at least 1
+        Gauss-Newton steps, at most; 40 by default. It is an error where they do not suffice.
+    tolerance : float above 0
+        The step of all parameters together, in standard deviations, below which the iteration has converged; 0.02 by default. It has
+        also converged where a step is small and the residual no longer falls.
+
+    Examples
+    --------
+    >>> fit = vd.identify(robot, motion, vd.OutputError(horizon=0.5))  # robot and motion as in the example of vd.identify
+    >>> fit.estimator
+    'output error by simulation'
     """
 
-    law: Law | None = None
-    horizon: float = math.inf
+    name: ClassVar[str] = "oe"
+    title: ClassVar[str] = "output error by simulation"
+
+    law: Annotated[Law | None, LAW] = None
+    horizon: Annotated[float, above(0.0, infinite=True)] = math.inf
     initial: Literal["estimated", "measured"] = "estimated"
     start: Literal["data", "tree"] = "data"
     hold: Hold = "linear"
-    friction_speed: float = 0.05
-    substeps: int = 1
-    iterations: int = 40
-    tolerance: float = 0.02
+    friction_speed: Annotated[float, at_least(0.0)] = 0.05
+    substeps: Annotated[int, at_least(1)] = 1
+    iterations: Annotated[int, at_least(1)] = 40
+    tolerance: Annotated[float, above(0.0)] = 0.02
 
-    def check(self, tree: Tree) -> None:
-        faults = Faults()
-        if not self.horizon > 0.0:
-            faults.add("it must be positive.", where="output_error.horizon", found=f"{self.horizon}")
-        for name, known in (
-            ("initial", ("estimated", "measured")),
-            ("start", ("data", "tree")),
-            ("hold", ("linear", "zero")),
-        ):
-            if getattr(self, name) not in known:
-                faults.add(
-                    "there is no such way.",
-                    where=f"output_error.{name}",
-                    expected=" or ".join(known),
-                    found=f"'{getattr(self, name)}'",
-                )
-        if self.iterations < 1 or self.substeps < 1 or not self.tolerance > 0.0 or not self.friction_speed >= 0.0:
-            faults.add(
-                "iterations and substeps must be at least 1, the tolerance positive, the friction speed not negative.",
-                where="output_error",
-            )
-        faults.raise_if_any(IdentificationError, tree.name)
+    def check(self, tree: Tree, rows: Rows, covariance: Hac | None) -> None:
+        super().check(tree, rows, covariance)
+        if tree.select_rows(rows) != tree.select_rows("all"):
+            what = "a simulation needs every row of the machine."
+            raise IdentificationError(Fault(what, where="OutputError", expected="rows='all'"))
+        check_tree(tree, "OutputError").raise_if_any(DataError, tree.name)
+
+    def fit(self, problem: FitProblem) -> Fit:
+        """The groups and, unless ``start="tree"``, the start come from least squares on the same samples."""
+        samples, tree, hac = problem.stream(), problem.tree, problem.covariance
+        least = problem.least_squares(samples)
+        plain = fit_of(tree, least, self.title, problem.acceptance)
+        first = plain.values if self.start == "data" else _own_values(plain)
+
+        def values_of(x: Array) -> Array:
+            return replace(plain, values=x).standard
+
+        found = output_error(tree, samples.motions, first, values_of, self, problem.sigma, hac, samples.progress)
+        reports = tuple(
+            RowReport(name, found.samples, float(rms), float(size), float(s))
+            for name, rms, size, s in zip(tree.coordinates, found.rms, found.measured, found.output_sigma, strict=True)
+        )
+        what = (
+            "coordinates simulated under the measured forces" if self.law is None else "forces simulated in closed loop"
+        )
+        runs = f"{found.runs} run(s) of {found.samples // found.runs} samples"
+        notes = [f"rows compare {what}, {runs}; {found.iterations} iterations"]
+        if hac is not None:
+            notes.append(f"deviations allow for residuals that remember {found.lags} samples within a run")
+        return replace(
+            plain,
+            values=found.values,
+            covariance=found.covariance,
+            rows=reports,
+            residual_sigma=found.residual_sigma,
+            condition=float(np.linalg.cond(found.triangle)),
+            condition_scaled=float(np.linalg.cond(found.triangle * tree.parameters.typical[list(least.columns)])),
+            notes=(*plain.notes, *notes),
+        )
+
+
+def _own_values(fit: Fit) -> Array:
+    """The tree's own values of the base parameters; refused where there are none."""
+    first = fit.priors
+    if not np.isfinite(first).all():
+        named = ", ".join(n for n, v in zip(fit.names, first, strict=True) if not np.isfinite(v))
+        what = f"the tree has no values to start from: {named}."
+        raise IdentificationError(Fault(what, where="OutputError.start", hint="start='data'"))
+    return first
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +172,7 @@ def output_error(
     progress: Progress = silent,
 ) -> Shot:
     """Iterate from base parameters `start`; `values_of` gives all parameters of the tree from them and is affine."""
-    how.check(tree)
-    check_motions(tree, motions, how.law, "output_error")
+    check_motions(tree, motions, how.law, "OutputError")
     origin = values_of(np.zeros_like(start))
     spread = np.stack([values_of(unit) - origin for unit in np.eye(len(start))], axis=1)
     shooting = Shooting(tree, how.law, how.hold, how.friction_speed, how.substeps)
@@ -129,7 +185,7 @@ def output_error(
         raise IdentificationError(
             Fault(
                 "the machine cannot be simulated with the parameters that the estimate starts from.",
-                where="output_error",
+                where="OutputError",
                 hint="Shorten the horizon, or start='tree' where the tree's own values are those of a possible machine.",
             )
         )
@@ -171,7 +227,7 @@ def output_error(
     raise IdentificationError(
         Fault(
             f"the output error has not converged after {done} iterations.",
-            where="output_error",
+            where="OutputError",
             expected=f"a step below {how.tolerance:g} deviations",
             found=f"{length:.3g}",
             hint="Shorten the horizon, allow more iterations, or ask for fewer parameters.",
@@ -187,7 +243,7 @@ def _enough(problem: Problem, p: int) -> None:
         raise IdentificationError(
             Fault(
                 "there are fewer equations than parameters.",
-                where="output_error",
+                where="OutputError",
                 expected=f"more than {unknowns} samples of outputs, and at least 3 in each run",
                 found=f"{equations}, {short} in the shortest run",
                 hint="Record longer, or lengthen the horizon.",
@@ -233,7 +289,7 @@ def _finished(
         raise IdentificationError(
             Fault(
                 "the outputs do not fix every parameter: some change nothing that is compared.",
-                where="output_error",
+                where="OutputError",
                 hint="In closed loop compare forces; in open loop lengthen the horizon.",
             )
         )

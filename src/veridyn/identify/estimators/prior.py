@@ -1,49 +1,92 @@
-"""What was believed before and what the data say, weighed against each other: a Gaussian prior on the standard parameters.
+"""A Gaussian prior on the standard parameters, combined with the data: the posterior mean and its covariance.
 
-With φ ~ N(m, S) and the weighted equations, whose noise has deviation 1, the posterior is Gaussian too,
+With φ ~ N(m, S) and the weighted equations, whose noise has standard deviation 1, the posterior is Gaussian too,
 
     C = (Kᵀ TᵀT K + S⁻¹)⁻¹,   φ̂ = m + C Kᵀ TᵀT (χ̂ − K m),
 
 with T the triangle of the weighted base regressor, χ̂ its least-squares solution and χ = K φ the groups. So the samples enter
-through the small factor only, and every standard parameter gets a value: the data's where they speak, the prior's where not.
+through the small factor only, and every standard parameter gets a value: the data's where they determine it, the prior's where not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Faults, IdentificationError, did_you_mean
+from veridyn.identify.estimator import Estimator, FitProblem
+from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.least_squares import Solution
+from veridyn.identify.fitting import at, base_of, fit_of
+from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.threads import one_blas_thread
-from veridyn.model.tree import Tree
+from veridyn.model.parameters import ParameterSet
+from veridyn.model.tree import Rows, Tree
+from veridyn.settings import above
 
 Array = NDArray[np.float64]
-PRIOR_ALONE = 0.99  # of the prior's variance: what is left when the data said nothing
+PRIOR_ALONE = 0.99  # share of the prior's variance above which the data count as having determined nothing
+WHITE_ONLY = "weights the data as white noise, so 'hac' standard deviations would contradict its values."
+WHITE_HINT = "Identify by 'wls' with covariance='hac' to see how far residuals are from white, and give a sigma= larger by that factor."
 
 
-@dataclass(frozen=True)
-class Prior:
-    """A belief about the asked parameters: `values` and deviations `sigma` by name, for some or all of them.
+@dataclass(frozen=True, repr=False)
+class Prior(Estimator):
+    """Weighted least squares with a Gaussian prior on the estimated parameters (maximum a posteriori); its word is "map".
 
-    What `values` does not name has the tree's own value. What `sigma` does not name has the deviation `relative` times its size: of
-    a mass, itself; of the six moments of a body, the largest of them; of its first moments, √(mass × that); of an element, |value|. Where
-    that is zero, the typical size.
+    Every standard parameter gets a value and a standard deviation. :class:`~veridyn.identify.estimators.feasible.Consistent` takes the
+    same object as its `prior`.
+
+    Parameters
+    ----------
+    values : mapping of parameter names to numbers, or None
+        Prior means, each in the unit of its parameter. What is not named has the tree's own value.
+    sigma : mapping of parameter names to numbers above 0, or None
+        Prior standard deviations, in the same units. What is not named has `relative` times the size of the parameter.
+    relative : float above 0
+        Prior standard deviation over size, 0.3 by default. The size of a mass is itself; of the six moments of inertia of a body, the
+        largest of them; of its first moments, √(mass × that); of an element, |value|. Where that is zero, the typical size.
+
+    Examples
+    --------
+    >>> fit = vd.identify(robot, motion, vd.Prior(relative=0.2))  # robot and motion as in the example of vd.identify
+    >>> fit.estimator
+    'weighted least squares with a prior'
     """
 
+    name: ClassVar[str] = "map"
+    title: ClassVar[str] = "weighted least squares with a prior"
+
     values: Mapping[str, float] | None = None
-    sigma: Mapping[str, float] | None = None
-    relative: float = 0.3
+    sigma: Mapping[str, Annotated[float, above(0.0)]] | None = None
+    relative: Annotated[float, above(0.0)] = 0.3
+
+    def check(self, tree: Tree, rows: Rows, covariance: Hac | None) -> None:
+        super().check(tree, rows, covariance)
+        self.refuse_hac(covariance, WHITE_ONLY, WHITE_HINT)
+        prior_moments(tree, self)
+
+    def fit(self, problem: FitProblem) -> Fit:
+        """The posterior of the least-squares solution; no sample is read again."""
+        return self.fit_solution(problem.tree, problem.least_squares(problem.stream()), problem.acceptance)
+
+    def fit_solution(self, tree: Tree, s: Solution, acceptance: Acceptance = SIGMA_BELOW_TEN) -> Fit:
+        """The same from a weighted least-squares solution."""
+        mean, deviation = prior_moments(tree, self)
+        K = base_of(s).matrix[:, list(tree.parameters.select("asked"))]
+        found = posterior(s, K, mean, np.diag(1.0 / deviation))
+        return fit_with_prior(tree, s, found, found.values, self.title, acceptance)
 
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """`values` of the asked parameters, and `half` with half halfᵀ their covariance.
+    """`values` of the estimated parameters, and `half` with half halfᵀ their covariance.
 
-    `share`: the variance that is left over the prior's, 1 where the data said nothing and near 0 where the prior did not matter.
+    `share`: posterior over prior variance, 1 where the data determine nothing and near 0 where the prior does not matter.
     `weight`: of all directions, how many the prior decided: Σ 1/(1 + σ²).
     """
 
@@ -53,22 +96,16 @@ class Posterior:
     weight: float
 
 
-def belief(tree: Tree, prior: Prior) -> tuple[Array, Array]:
-    """Mean and deviation of each asked parameter, in order; refused where some have no value."""
+def prior_moments(tree: Tree, prior: Prior) -> tuple[Array, Array]:
+    """Mean and standard deviation of each estimated parameter, in order; refused where some have no value."""
     p, asked = tree.parameters, list(tree.parameters.select("asked"))
     faults = Faults()
     names = [p.names[k] for k in asked]
     for setting, given in (("values", prior.values or {}), ("sigma", prior.sigma or {})):
-        for name, value in given.items():
+        for name in given:
             if name not in names:
-                faults.add(
-                    f"'{name}' is not an asked parameter.", where=f"prior.{setting}", hint=did_you_mean(name, names)
-                )
-            elif not np.isfinite(value) or (setting == "sigma" and value <= 0.0):
-                wanted = "a positive number" if setting == "sigma" else "a number"
-                faults.add("it cannot be used.", where=f"prior.{setting}['{name}']", expected=wanted, found=f"{value}")
-    if not (np.isfinite(prior.relative) and prior.relative > 0.0):
-        faults.add("it must be positive.", where="prior.relative", found=f"{prior.relative}")
+                hint = did_you_mean(name, names)
+                faults.add(f"'{name}' is not an estimated parameter.", where=f"Prior.{setting}", hint=hint)
     own = p.values.copy()
     for name, value in (prior.values or {}).items():
         if name in names:
@@ -78,8 +115,8 @@ def belief(tree: Tree, prior: Prior) -> tuple[Array, Array]:
         listed = ", ".join(missing[:8]) + (f" and {len(missing) - 8} more" if len(missing) > 8 else "")
         faults.add(
             f"a prior needs values, and these parameters have none: {listed}.",
-            where="prior",
-            hint="Give them in the model file or in Prior(values={…}), or use estimator='wls', which needs none.",
+            where="Prior",
+            hint="Give them in the model file or in Prior(values={…}), or use the method 'wls', which needs none.",
         )
     faults.raise_if_any(IdentificationError)
     deviation = prior.relative * sizes(tree, own)
@@ -107,11 +144,41 @@ def posterior(s: Solution, K: Array, mean: Array, root: Array) -> Posterior:
     with one_blas_thread():
         back = np.linalg.inv(root)
         U, sv, Vt = np.linalg.svd(s.triangle @ K @ back, full_matrices=True)
-        told = U.T @ (s.triangle @ (s.values - K @ mean))
+        projected = U.T @ (s.triangle @ (s.values - K @ mean))
         gain = sv / (1.0 + sv**2)
-        values = mean + back @ (Vt[: len(sv)].T @ (gain * told[: len(sv)]))
+        values = mean + back @ (Vt[: len(sv)].T @ (gain * projected[: len(sv)]))
         kept = np.ones(len(mean))
         kept[: len(sv)] = 1.0 / (1.0 + sv**2)
         half = np.asarray(back @ Vt.T * np.sqrt(kept), dtype=np.float64)
     share = (half**2).sum(axis=1) / (back**2).sum(axis=1)
     return Posterior(values, half, share, float(kept.sum()))
+
+
+def fit_with_prior(tree: Tree, s: Solution, found: Posterior, phi: Array, title: str, acceptance: Acceptance) -> Fit:
+    """The fit of a posterior at the values `phi` of the estimated parameters."""
+    p, asked = tree.parameters, list(tree.parameters.select("asked"))
+    K = base_of(s).matrix[:, asked]
+    spread, fixed = split(p)
+    share = np.full(len(p), np.nan)
+    share[asked] = found.share
+    fit = fit_of(tree, at(s, K @ phi), title, acceptance)
+    alone = [p.names[k] for k in asked if share[k] > PRIOR_ALONE]
+    notes = [f"the prior decides {found.weight:.1f} of {len(asked)} parameters' worth"]
+    if alone:
+        notes.append(f"from the prior alone: {', '.join(alone)}")
+    base, standard = K @ found.half, spread @ found.half
+    return replace(
+        fit,
+        covariance=base @ base.T,
+        notes=(*fit.notes, *notes),
+        standard_values=spread @ phi + fixed,
+        standard_covariance=standard @ standard.T,
+        prior_share=share,
+    )
+
+
+def split(p: ParameterSet) -> tuple[Array, Array]:
+    """(spread, fixed) with all parameters = spread @ estimated ones + fixed."""
+    known = np.zeros(len(p))
+    known[list(p.select("known"))] = p.values[list(p.select("known"))]
+    return p.asked_matrix()[:, list(p.select("asked"))], p.tie_matrix() @ known

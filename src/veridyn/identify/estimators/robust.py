@@ -11,17 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, Faults, IdentificationError, IdentificationWarning, warn
-from veridyn.identify.estimators.coloured import TOO_FEW
+from veridyn.errors import Fault, IdentificationError, IdentificationWarning, warn
+from veridyn.identify.estimator import Estimator, FitProblem
+from veridyn.identify.estimators.coloured import TOO_FEW, sandwich
 from veridyn.identify.estimators.least_squares import EXACT, Solution, solved
 from veridyn.identify.factor import RowFactor
+from veridyn.identify.fitting import coloured, fit_of
 from veridyn.identify.observation import Job, Observation, Plan, Stream
+from veridyn.identify.result import Fit
 from veridyn.identify.threads import one_blas_thread
+from veridyn.settings import above, at_least
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.intp]
@@ -33,18 +37,37 @@ ROUNDING = 1e-14  # of the prediction: with exact data no step can be smaller
 SETTLED = 0.01  # a change of every scale below which they are held
 
 
-@dataclass(frozen=True)
-class Robust:
-    """Settings of the robust estimator.
+@dataclass(frozen=True, repr=False)
+class Robust(Estimator):
+    """Robust regression: the weight of an equation falls as its residual grows, so that gross errors count for little.
 
-    `loss` "huber" or "tukey"; `tuning` c in deviations (None: 1.345 and 4.685). It has converged when the step of all parameters
-    together is below `tolerance` deviations. Tukey's loss has several minima; it starts from Huber's solution and scales.
+    Parameters
+    ----------
+    loss : {"huber", "tukey"}
+        "huber", the default, bounds the effect of one equation and has one minimum. "tukey" ignores equations beyond `tuning`; it has
+        several minima and starts from Huber's solution and scales.
+    tuning : float above 0, or None
+        c of the loss, in standard deviations. None, the default: 1.345 for "huber" and 4.685 for "tukey", 95 % of the efficiency of
+        least squares where noise is Gaussian.
+    iterations : int of at least 1
+        Passes over the samples, at most; 60 by default. A warning is given where they do not suffice.
+    tolerance : float above 0
+        The step of all parameters together, in standard deviations, below which the iteration has converged; 1e-5 by default.
+
+    Examples
+    --------
+    >>> fit = vd.identify(robot, motion, vd.Robust(loss="tukey"))  # robot and motion as in the example of vd.identify
+    >>> fit.estimator
+    'robust regression'
     """
 
+    name: ClassVar[str] = "robust"
+    title: ClassVar[str] = "robust regression"
+
     loss: Literal["huber", "tukey"] = "huber"
-    tuning: float | None = None
-    iterations: int = 60
-    tolerance: float = 1e-5
+    tuning: Annotated[float, above(0.0)] | None = None
+    iterations: Annotated[int, at_least(1)] = 60
+    tolerance: Annotated[float, above(0.0)] = 1e-5
 
     @property
     def c(self) -> float:
@@ -66,15 +89,23 @@ class Robust:
         v = (u / self.c) ** 2
         return np.where(v < 1.0, (1.0 - v) * (1.0 - 5.0 * v), 0.0)
 
-    def check(self) -> None:
-        faults = Faults()
-        if self.loss not in TUNING:
-            faults.add(f"there is no loss '{self.loss}'.", where="robust.loss", expected="'huber' or 'tukey'")
-        elif not (np.isfinite(self.c) and self.c > 0.0):
-            faults.add("the tuning must be positive.", where="robust.tuning", found=f"{self.c}")
-        if self.iterations < 1 or not self.tolerance > 0.0:
-            faults.add("at least one iteration and a positive tolerance are needed.", where="robust")
-        faults.raise_if_any(IdentificationError)
+    def fit(self, problem: FitProblem) -> Fit:
+        """Reweighted from the least-squares solution; standard deviations by the sandwich with the final weights."""
+        samples = problem.stream()
+        found = reweighted(samples, problem.least_squares(samples), self, problem.sigma)
+        plain = sandwich(samples, found.solution, self)
+        solution = replace(found.solution, sigma=plain.residual_sigma)
+        worst = max(found.low_weight, key=lambda row: found.low_weight[row])
+        notes = [
+            f"{self.loss} weights with c = {self.c:g}, {found.iterations} iterations"
+            + ("" if found.converged else ", NOT CONVERGED"),
+            f"equations that count less than half: up to {100 * found.low_weight[worst]:.2g} % (row '{worst}')",
+        ]
+        fit = fit_of(problem.tree, solution, self.title, problem.acceptance)
+        fit = replace(fit, covariance=plain.covariance, notes=(*fit.notes, *notes))
+        if problem.covariance is None:
+            return fit
+        return coloured(fit, sandwich(samples, found.solution, self, problem.covariance), fit.sigma)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +115,7 @@ class Reweighted:
     """
 
     solution: Solution
-    doubted: Mapping[str, float]
+    low_weight: Mapping[str, float]
     iterations: int
     converged: bool
 
@@ -127,13 +158,12 @@ class _Pass:
 
 def reweighted(stream: Stream, start: Solution, how: Robust, sigma: Mapping[str, float] | None = None) -> Reweighted:
     """Iterate from a weighted least-squares solution; rows named in `sigma` keep that as their scale."""
-    how.check()
     rows = start.observation.rows
     given = np.array([f.row in (sigma or {}) for f in rows])
     floor = np.array([EXACT * f.measurement_norm / np.sqrt(f.samples) or s for f, s in zip(rows, start.row_sigma)])
     share = np.sqrt(1.0 - len(start.values) / start.observation.samples)  # residuals are smaller than errors by this
     s, scale, held, met = start, start.row_sigma.copy(), bool(given.all()), False
-    doubted, done = np.zeros(len(rows)), 0
+    low_weight, done = np.zeros(len(rows)), 0
     while not met and done < how.iterations:
         done += 1
         loss = how if held else replace(how, loss="huber", tuning=None)
@@ -142,7 +172,7 @@ def reweighted(stream: Stream, start: Solution, how: Robust, sigma: Mapping[str,
         step = float(np.linalg.norm(new.triangle @ (new.values - s.values))) / np.sqrt(len(new.values))
         rounding = ROUNDING * float(np.linalg.norm(new.triangle @ new.values))
         s = new
-        doubted = tally.low / np.maximum([f.samples for f in rows], 1)
+        low_weight = tally.low / np.maximum([f.samples for f in rows], 1)
         if held:
             met = step < max(how.tolerance, rounding)
         else:
@@ -155,12 +185,12 @@ def reweighted(stream: Stream, start: Solution, how: Robust, sigma: Mapping[str,
             IdentificationWarning,
             Fault(
                 f"the weights have not settled after {done} iterations.",
-                where="robust",
+                where="Robust",
                 hint="Allow more iterations, or use loss='huber', which has one minimum.",
             ),
         )
     final = replace(s, observation=start.observation, row_sigma=scale)
-    return Reweighted(final, {f.row: float(d) for f, d in zip(rows, doubted)}, done, met)
+    return Reweighted(final, {f.row: float(d) for f, d in zip(rows, low_weight)}, done, met)
 
 
 def _solved(weighted: Observation, s: Solution, scale: Array) -> Solution:

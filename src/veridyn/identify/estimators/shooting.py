@@ -26,10 +26,12 @@ from veridyn.mechanics.forward import mass_matrix
 from veridyn.mechanics.runs import Simulated, simulate_runs
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
+from veridyn.settings import Rule
 from veridyn.signals.resample import uniform_rate
 
 Array = NDArray[np.float64]
 Law = Callable[[float, Array, Array], ArrayLike]
+LAW = Rule(lambda law: law is None or callable(law), "a control law (t, q, qd) -> forces, or None")
 Hold = Literal["linear", "zero"]
 ENTRIES = 4_000_000  # of sensitivities that are held at once
 SAME = 1e-6  # of a step: clocks that differ by less are one
@@ -88,8 +90,8 @@ def cut(tree: Tree, motions: Sequence[Motion], horizon: float) -> list[Runs]:
     return found
 
 
-def check_motions(tree: Tree, motions: Sequence[Motion], law: Law | None, where: str) -> None:
-    """Refuse what cannot be simulated: every fault at once."""
+def check_tree(tree: Tree, where: str) -> Faults:
+    """What of a machine cannot be simulated from its log, whatever the motion."""
     faults = Faults()
     if tree.base == "free":
         faults.add("simulating a machine on a free base from its log is not supported.", where=where)
@@ -102,6 +104,12 @@ def check_motions(tree: Tree, motions: Sequence[Motion], law: Law | None, where:
             found=", ".join([*(s.name for s in tree.states), *tree.prescribed]),
             hint="Compute the states with element_states and fit by inverse dynamics.",
         )
+    return faults
+
+
+def check_motions(tree: Tree, motions: Sequence[Motion], law: Law | None, where: str) -> None:
+    """Refuse what cannot be simulated: every fault at once."""
+    faults = check_tree(tree, where)
     driven = {c for e in tree.elements if e.kind == "drive_gain" for c in e.on}
     for motion in motions:
         if motion.wrenches:

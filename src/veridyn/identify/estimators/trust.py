@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults, IdentificationError
-from veridyn.identify.estimators.believed import believed
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.prior import Prior
+from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.fitting import fit_of
 from veridyn.identify.observation import Sampling, observation
 from veridyn.identify.validate import validation_of
@@ -32,15 +32,15 @@ from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
-Belief = TypeVar("Belief", Prior, Consistent)
+WithPrior = TypeVar("WithPrior", Prior, Consistent)
 SCALES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 
 @dataclass(frozen=True)
-class Trust(Generic[Belief]):
+class Trust(Generic[WithPrior]):
     """`settings` with the chosen ``relative``; the errors ‖r‖/‖y‖ of every scale on what was tried, and that of plain least squares."""
 
-    settings: Belief
+    settings: WithPrior
     scales: tuple[float, ...]
     errors: tuple[float, ...]
     plain: float
@@ -62,7 +62,7 @@ class Trust(Generic[Belief]):
 def trust_prior(
     tree: Tree,
     motion: Motion | Sequence[Motion],
-    settings: Belief,
+    settings: WithPrior,
     tried: Motion | Sequence[Motion] | None = None,
     *,
     scales: Sequence[float] = SCALES,
@@ -71,7 +71,7 @@ def trust_prior(
     engine: Engine = "auto",
     executor: Executor | None = None,
     progress: Progress = silent,
-) -> Trust[Belief]:
+) -> Trust[WithPrior]:
     """The ``relative`` of a :class:`Prior`, or of the prior in a :class:`Consistent`, with the least error on `tried`.
 
     Without `tried` the motion is cut by :func:`slow_and_fast`: fitted on its slower half, tried on its faster one. The rest of
@@ -86,6 +86,7 @@ def trust_prior(
         faults.add("there is no prior to scale.", where="trust_prior", expected="Prior(…) or Consistent(Prior(…))")
     faults.raise_if_any(IdentificationError, tree.name)
     assert prior is not None
+    settings.check(tree, rows, None)
     if tried is None:
         motion, tried = slow_and_fast(motion)
     fitted, held = (
@@ -96,9 +97,9 @@ def trust_prior(
     errors, order = [], sorted(scales)
     for k, scale in enumerate(order):
         progress("scales of the prior", float(k), float(len(order)))
-        fit = believed(tree, start, _scaled(settings, prior, scale))
+        fit = _scaled(settings, prior, scale).fit_solution(tree, start)
         errors.append(validation_of(held, fit.standard).relative_error)
-    plain = validation_of(held, fit_of(tree, start, "wls").standard).relative_error
+    plain = validation_of(held, fit_of(tree, start, WLS.title).standard).relative_error
     best = order[int(np.argmin(errors))]
     return Trust(_scaled(settings, prior, best), tuple(order), tuple(errors), plain)
 
@@ -119,7 +120,7 @@ def slow_and_fast(motion: Motion | Sequence[Motion], share: float = 0.5) -> tupl
     return slow, [m[s > limit] for m, s in zip(several, speeds, strict=True)]
 
 
-def _scaled(settings: Belief, prior: Prior, scale: float) -> Belief:
+def _scaled(settings: WithPrior, prior: Prior, scale: float) -> WithPrior:
     new = replace(prior, relative=scale)
     if isinstance(settings, Prior):
         return new  # pyright: ignore[reportReturnType]

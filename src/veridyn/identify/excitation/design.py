@@ -1,4 +1,4 @@
-"""The door of experiment design: a machine and its limits in; a motion to run, and what it will tell, out.
+"""Design of experiments: a machine, its limits and a family of motions in; a motion to run and its predicted accuracy out.
 
 The motion is a finite Fourier series (12)–(15) of paper 002 or a periodic B-spline, in the joints of a tree or in any independent
 coordinates of a machine with loops, such as the pose of its platform. It minimises a criterion of the information ΨᵀΣ⁻¹Ψ with exact
@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,9 +22,11 @@ from veridyn.identify.excitation.plan import ExcitationPlan, Noise
 from veridyn.identify.excitation.plant import Plant
 from veridyn.identify.excitation.problem import Problem
 from veridyn.identify.excitation.setup import problem_of
+from veridyn.identify.excitation.shape import SHAPES, Shape
 from veridyn.identify.excitation.start import drawn, inside
 from veridyn.identify.interior import Barrier, Found, minimise
 from veridyn.identify.threads import one_blas_thread
+from veridyn.method import method_of, verb_with_method
 from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.trajectory import JointLimits
@@ -34,19 +35,20 @@ Array = NDArray[np.float64]
 
 FINER = 4  # times as many phases on which limits are enforced in the end
 LEAST, STEP = 0.97, 0.0005  # how far, and in what steps, a motion may be drawn together for that
+METHOD_IS_THIRD = (
+    "The family of motions is the third argument: design_excitation(tree, limits, Fourier(harmonics=5, frequency=0.1))."
+)
 MARGINS = (0.01, 0.03)  # shares of the limits kept free where drawing together does not help
 
 
+@verb_with_method(DataError, dict.fromkeys(("kind", "harmonics", "points", "frequency"), METHOD_IS_THIRD))
 def design_excitation(
     tree: Tree | Plant,
     limits: Limits | JointLimits,
+    method: Shape | str = "fourier",
     *,
-    at: Sequence[str] | None = None,
     rows: Rows = "all",
-    kind: Literal["fourier", "spline"] = "fourier",
-    harmonics: int = 5,
-    points: int = 16,
-    frequency: float | tuple[float, float] = 0.1,
+    at: Sequence[str] | None = None,
     criterion: Criterion = "d",
     noise: Noise | Mapping[str, float] | ArrayLike | None = None,
     rate: float = 100.0,
@@ -58,14 +60,57 @@ def design_excitation(
     executor: Executor | None = None,
     progress: Progress = silent,
 ) -> ExcitationPlan:
-    """A periodic motion that tells as much as it can about the base parameters, inside all limits.
+    """Design a periodic motion that determines the base parameters as well as possible and stays within all limits.
 
-    `limits`: a :class:`~veridyn.identify.excitation.limits.Limits`, or the joints' own alone. `at`: the coordinates that are designed, for
-    a machine with loops. `frequency` in Hz, or the two ends between which it is chosen; information is counted per second, so a slower
-    motion is not favoured for lasting longer. `noise`: deviation of each row, or the full covariance (rows, rows) across them, N or N*m;
-    1 where not given. The plan is for `periods` periods sampled at `rate` Hz, whose period is a whole number of samples. `starts` random
-    motions are improved and the best is kept. `rng`: the same generator gives the same plan (seed 0 where not given).
+    Parameters
+    ----------
+    tree : Tree or Plant
+        The machine.
+    limits : Limits or JointLimits
+        All limits of the experiment, or those of the joints alone.
+    method : Fourier, Spline or str
+        The family of motions: ``Fourier(harmonics=5, frequency=0.1)``, ``Spline(points=16, frequency=0.1)``, or "fourier" (the default)
+        or "spline" for one with default settings. Information is counted per second, so a slower motion gains nothing by lasting longer.
+    rows : "all" or names
+        The equations that will be measured; all of them by default.
+    at : sequence of str, optional
+        The coordinates that are designed, for a machine with loops; the actuated ones by default.
+    criterion : {"d", "a", "e", "condition"}
+        What is minimised: D- (the default), A- or E-optimality, or the condition number of the regressor.
+    noise : Noise, mapping of row names to numbers, or array, optional
+        Standard deviation of each row in N or N*m, (rows,), or their covariance (rows, rows); 1 for every row by default.
+    rate : float
+        Sampling rate in Hz, 100 by default. The period of the plan is a whole number of samples.
+    periods : int
+        Periods that will be recorded; 10 by default.
+    starts : int
+        Random motions to start from, 8 by default; the best result is kept.
+    barrier : Barrier, optional
+        Settings of the interior-point search.
+    centre : array (n,), optional
+        The place about which starts are made; by default the middle of the ranges, or the machine's home.
+    rng : numpy.random.Generator, optional
+        The same generator gives the same plan; seed 0 by default.
+    executor : concurrent.futures.Executor, optional
+        Shares out the starts.
+    progress : callable (task, done, total), optional
+        Called after every start.
+
+    Returns
+    -------
+    ExcitationPlan
+        The trajectory, the share of each limit that it uses, and the predicted standard deviation of each base parameter.
+
+    Examples
+    --------
+    >>> import veridyn as vd
+    >>> arm = vd.Tree.build([vd.Body("upper"), vd.Body("lower", "upper", placement=vd.MDH(d=0.5))])
+    >>> limits = vd.JointLimits([-1.5] * 2, [1.5] * 2, [2.0] * 2, [8.0] * 2)  # low, high, speed, acceleration
+    >>> plan = vd.design_excitation(arm, limits, vd.Fourier(harmonics=2, frequency=0.2), starts=1)
+    >>> plan.frequency, plan.trajectory.period, bool(max(plan.used.values()) <= 1.0)
+    (0.2, 5.0, True)
     """
+    shape = method_of(method, Shape, SHAPES, "design_excitation", ("all", "actuated", *tree.rows))
     if periods < 1 or starts < 1:
         raise DataError(Fault("at least one period and one start are needed.", where="design_excitation"))
     random = rng or np.random.default_rng(0)
@@ -73,13 +118,10 @@ def design_excitation(
         problem, place, noisy = problem_of(
             tree,
             limits,
+            shape,
             rng=random,
             at=at,
             rows=rows,
-            kind=kind,
-            harmonics=harmonics,
-            points=points,
-            frequency=frequency,
             criterion=criterion,
             noise=noise,
             rate=rate,

@@ -12,7 +12,8 @@ from veridyn.errors import DataError, Fault, IdentificationError, did_you_mean
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.excitation.criteria import criterion
 from veridyn.identify.excitation.plant import Plant
-from veridyn.identify.excitation.problem import Problem, Trajectory
+from veridyn.identify.excitation.problem import Problem
+from veridyn.identify.excitation.shape import Trajectory
 from veridyn.identify.excitation.start import shares
 from veridyn.signals.run_up import RunUp
 from veridyn.signals.trajectory import FourierTrajectory

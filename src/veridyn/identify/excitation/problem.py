@@ -18,58 +18,10 @@ from veridyn.errors import VeridynError
 from veridyn.identify.excitation.criteria import Criterion, criterion
 from veridyn.identify.excitation.limits import Bounds
 from veridyn.identify.excitation.plant import Plant
+from veridyn.identify.excitation.shape import Shape
 from veridyn.identify.interior import Limited
-from veridyn.signals.splines import SplineTrajectory, spline_basis
-from veridyn.signals.trajectory import FourierTrajectory, fourier_basis
 
 Array = NDArray[np.float64]
-Trajectory = FourierTrajectory | SplineTrajectory
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A family of periodic motions: `size` harmonics of a Fourier series, or `size` control points of splines of a `degree`."""
-
-    kind: str
-    size: int
-    degree: int = 5
-
-    @property
-    def count(self) -> int:
-        """Coefficients of one coordinate."""
-        return 2 * self.size + 1 if self.kind == "fourier" else self.size
-
-    @property
-    def fastest(self) -> float:
-        """How many of its shortest waves fit into a period."""
-        return float(self.size if self.kind == "fourier" else self.size / 4.0)
-
-    def basis(self, phase: Array) -> Array:
-        """(3, N, count)."""
-        if self.kind == "fourier":
-            return fourier_basis(phase, self.size)
-        return spline_basis(phase, self.size, self.degree)
-
-    def still(self, centre: Array) -> Array:
-        """The coefficients (count, n) of standing at a place."""
-        C = np.zeros((self.count, len(centre)))
-        C[0 if self.kind == "fourier" else slice(None)] = centre
-        return C
-
-    def drawn(self, rng: np.random.Generator, n: int) -> Array:
-        """Random coefficients (count, n) about zero."""
-        if self.kind == "fourier":
-            C = rng.standard_normal((self.count, n))
-            C[0] *= 0.0
-            return C
-        return rng.uniform(-1.0, 1.0, (self.count, n))
-
-    def trajectory(self, C: Array, frequency: float, start: float = 0.0) -> Trajectory:
-        if self.kind == "spline":
-            return SplineTrajectory(C, frequency, self.degree, start)
-        H = self.size
-        k = np.arange(1, H + 1)[:, None]
-        return FourierTrajectory(C[0], (C[1 : H + 1] / k).T, (C[H + 1 :] / k).T, frequency, start)
 
 
 @dataclass(frozen=True, eq=False)

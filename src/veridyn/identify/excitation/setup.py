@@ -1,9 +1,8 @@
-"""From a machine, its limits and what is asked to the problem a search solves: everything checked, faults by name."""
+"""From a machine, its limits and a family of motions to the problem that a search solves: everything checked, faults by name."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +13,8 @@ from veridyn.identify.excitation.criteria import Criterion, check_criterion
 from veridyn.identify.excitation.limits import Bounds, Limits, check_limits
 from veridyn.identify.excitation.plan import Noise, noise_of
 from veridyn.identify.excitation.plant import Plant
-from veridyn.identify.excitation.problem import Problem, Shape
+from veridyn.identify.excitation.problem import Problem
+from veridyn.identify.excitation.shape import Shape
 from veridyn.identify.excitation.start import reach_of, standing
 from veridyn.model.tree import Rows, Tree
 from veridyn.signals.trajectory import JointLimits
@@ -28,26 +28,22 @@ ROUNDED = 0.02  # of the speed limit, below which the search rounds dry friction
 def problem_of(
     tree: Tree | Plant,
     limits: Limits | JointLimits,
+    shape: Shape,
     *,
     rng: np.random.Generator,
     at: Sequence[str] | None = None,
     rows: Rows = "all",
-    kind: Literal["fourier", "spline"] = "fourier",
-    harmonics: int = 5,
-    points: int = 16,
-    frequency: float | tuple[float, float] = 0.1,
     criterion: Criterion = "d",
     noise: Noise | Mapping[str, float] | ArrayLike | None = None,
     rate: float = 100.0,
     centre: ArrayLike | None = None,
 ) -> tuple[Problem, Array, Noise]:
-    """The problem, a place (n,) about which to start, and the noise; words as for `design_excitation`."""
+    """The problem, a place (n,) about which to start, and the noise; arguments as for `design_excitation`."""
     check_criterion(criterion)
     plant = plant_of(tree, rows, at) if isinstance(tree, Tree) else tree
     whole = Limits(actuators=limits) if isinstance(limits, JointLimits) else limits
     check_limits(plant, whole)
-    shape = _shape(kind, harmonics, points)
-    ends = _frequencies(frequency, rate, shape)
+    ends = _frequencies(rate, shape)
     noisy = noise_of(plant, noise)
     actuators, own = whole.actuators, whole.coordinates
     if own is None and plant.bounded == plant.coordinates:
@@ -83,32 +79,9 @@ def _centre(plant: Plant, centre: ArrayLike | None, box: JointLimits | None) -> 
     return middle
 
 
-def _shape(kind: str, harmonics: int, points: int) -> Shape:
-    if kind not in ("fourier", "spline"):
-        raise DataError(
-            Fault(f"there is no kind '{kind}'.", where="design_excitation", expected="'fourier' or 'spline'")
-        )
-    size, least = (harmonics, 1) if kind == "fourier" else (points, 6)
-    if size < least:
-        what = "harmonics" if kind == "fourier" else "points"
-        raise DataError(
-            Fault(f"too few {what}.", where="design_excitation", expected=f"at least {least}", found=f"{size}")
-        )
-    return Shape(kind, size)
-
-
-def _frequencies(frequency: float | tuple[float, float], rate: float, shape: Shape) -> tuple[float, float]:
+def _frequencies(rate: float, shape: Shape) -> tuple[float, float]:
     """The ends of the frequency; a fixed one must fit the sampling."""
-    low, high = (frequency, frequency) if isinstance(frequency, int | float) else frequency
-    if not 0.0 < low <= high < np.inf:
-        raise DataError(
-            Fault(
-                "the frequency is not usable.",
-                where="design_excitation",
-                expected="one above zero, or the lower and the upper end",
-                found=f"{frequency}",
-            )
-        )
+    low, high = shape.ends
     if not rate > 4.0 * shape.fastest * high:
         raise DataError(
             Fault(
@@ -124,13 +97,13 @@ def _frequencies(frequency: float | tuple[float, float], rate: float, shape: Sha
         raise DataError(
             Fault(
                 "the period does not fit the sampling, so periods could not be averaged.",
-                where="design_excitation, frequency",
+                where=f"{type(shape).__name__}.frequency",
                 expected=f"a whole number of samples at {rate:g} Hz",
                 found=f"{count:.6g} at {low:g} Hz",
                 hint=f"The nearest frequencies that fit are {below:.9g} and {above:.9g} Hz.",
             )
         )
-    return float(low), float(high)
+    return low, high
 
 
 def _values(plant: Plant) -> Array:

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.estimate import fit_of
 from veridyn.identify.estimators.least_squares import solve
+from veridyn.identify.estimators.weighted import WLS
+from veridyn.identify.fitting import fit_of
 from veridyn.identify.observation import observation
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
@@ -85,7 +86,7 @@ def bent(tree: Tree, seen: Sequence[Motion], unseen: Motion, rows: Sequence[str]
     centre = z.mean(axis=0)
     learned = tuple(with_bends(m, tree, centre) for m in seen)
     # Not by `identify`, which would refuse a bend of zero: these gains stand for curves, and a straight spring has none.
-    fit = fit_of(wide, solve(observation(wide, learned, rows, how)), "wls")
+    fit = fit_of(wide, solve(observation(wide, learned, rows, how)), WLS.title)
     check = validate(fit, with_bends(unseen, tree, centre), sampling=how)
     values = dict(zip(fit.names, (float(x) for x in fit.values), strict=True))
     return Bent(fit, _secants(values, z, zd, centre), check, learned)

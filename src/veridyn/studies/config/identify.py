@@ -271,11 +271,11 @@ class EstimatorSettings(Settings):
     """How parameters are estimated."""
 
     name: str = "wls"
-    """ols, wls, robust, map, consistent, …"""
+    """ols, wls, robust, map, consistent, iv, oe, gauss_markov or likelihood."""
     covariance: Literal["white", "hac"] = "white"
-    """Deviations for residuals that are white, or that remember."""
+    """Standard deviations: white assumes uncorrelated residuals, hac allows for autocorrelation."""
     settings: dict[str, Any] = Field(default_factory=dict)
-    """Settings of that estimator."""
+    """Settings of that estimator, by the names of its class: {loss: tukey, iterations: 100} for robust."""
     trust: bool = False
     """Of an estimator with a prior: choose how far to trust it within the training logs, where their slower samples are fitted and
     their faster ones tried; needs sampling: {filter: none}."""

@@ -22,6 +22,7 @@ from veridyn.files.expressions import evaluate
 from veridyn.files.yaml_nodes import text_of
 from veridyn.files.yaml_plain import Place, PlainYaml, plain_yaml
 from veridyn.machines.shipped import is_shipped, shipped
+from veridyn.settings import build
 
 FORMAT = 1
 KINDS: dict[str, tuple[str, str]] = {  # kind → module and class of its settings; imported when asked for
@@ -69,6 +70,7 @@ class StudyFile(Settings):
 
 
 S = TypeVar("S", bound=StudyFile)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,13 @@ class Loaded(Generic[S]):
     def error(self, faults: Fault | Iterable[Fault]) -> FileError:
         """An error about this file."""
         return FileError(faults, self.file.name)
+
+    def build(self, at: Place, kind: type[T], values: Mapping[str, Any]) -> T:
+        """An object of a settings class (:mod:`veridyn.settings`) from the keys and values at a place, its faults with their lines."""
+        made = build(kind, values)
+        if made.object is None:
+            raise self.error([self.fault((*at, *f.path), f.what, f.expected, f.found, f.hint) for f in made.invalid])
+        return made.object
 
     def path(self, text: str, at: Place) -> Path:
         """A path of the file: relative to its folder, with ${NAME} for a variable of the environment; veridyn:NAME comes with veridyn."""

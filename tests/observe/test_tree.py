@@ -1,0 +1,307 @@
+"""Observers on trees: derivatives by differences, twins in natural coordinates, consistency on arms, free bodies and loops."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from strangers.twins import linkage_twin
+from veridyn.errors import DataError, ModelError
+from veridyn.machines.parallel import palletizer
+from veridyn.mechanics.integrate import BaseState, Inputs, Method, integrate
+from veridyn.mechanics.tree_readout import tree_readout
+from veridyn.model.elements import coulomb, damper
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.joint import Body
+from veridyn.model.place import Marker
+from veridyn.model.sensor import Sensor
+from veridyn.model.tree import Tree
+from veridyn.observe.jacobian import numeric_jacobian
+from veridyn.observe.observer import Observer, observe
+from veridyn.observe.tree_setup import tree_system
+from veridyn.observe.unsure import Unsure
+from veridyn.observe.virtual import Virtual
+from veridyn.spatial.inertia import from_centre
+
+STEP = 0.005
+BODY = from_centre(2.0, [0.3, 0.02, 0.01], np.diag([0.02, 0.05, 0.06]))
+
+
+@cache
+def arm() -> Tree:
+    """Two joints in a vertical plane with friction, an encoder on each, and an accelerometer at the tip."""
+    from veridyn.spatial.transforms import Placement
+
+    return Tree.build(
+        [Body("upper"), Body("lower", "upper", placement=Placement(position=np.array([0.6, 0.0, 0.0])))],
+        name="arm",
+        inertia={"upper": BODY, "lower": BODY},
+        gravity=(0.0, -9.81, 0.0),
+        elements=[damper("upper", 0.5, "fv1"), damper("lower", 0.3, "fv2")],
+        sensors=[
+            Sensor("q1", "coordinate", "upper", 1e-3),
+            Sensor("q2", "coordinate", "lower", 1e-3),
+            Sensor("tip", "accelerometer", Marker("lower", (0.6, 0.0, 0.0)), 0.05, axes="xy", bias_sigma=0.1),
+        ],
+    )
+
+
+@cache
+def tumbling() -> Tree:
+    """A free body with a pendulum, a receiver of positions and an inertial unit."""
+    return Tree.build(
+        [Body("hull", None, "fixed"), Body("arm", "hull", actuated=False)],
+        name="tumbling",
+        base="free",
+        inertia={"hull": from_centre(5.0, [0.0, 0.0, 0.0], np.diag([0.3, 0.5, 0.6])), "arm": BODY},
+        elements=[damper("arm", 0.2, "fv")],
+        sensors=[
+            Sensor("gps", "position", Marker("hull", (0.2, 0.1, 0.3)), 0.02),
+            Sensor("speed", "velocity", Marker("hull", (0.2, 0.1, 0.3)), 0.05),
+            Sensor("gyro", "gyroscope", "hull", 0.01),
+            Sensor("acc", "accelerometer", Marker("hull", (0.1, 0.0, 0.0)), 0.1),
+        ],
+    )
+
+
+def log_of(
+    tree: Tree, trajectory, forces: np.ndarray, rng: np.random.Generator
+) -> tuple[Experiment, np.ndarray, np.ndarray]:
+    """Noisy readings of a simulated motion with its forces, and the true configuration and velocity."""
+    m = trajectory.motion
+    q, qd, qdd = m.q, m.qd, m.qdd
+    if tree.base == "free":
+        R, e = trajectory.base_rotation, quaternions(trajectory.base_rotation)
+        q = np.hstack([trajectory.base_position, e, m.q])
+        V = np.einsum("nij,nj->ni", R, m.base.velocity)
+        A = np.einsum("nij,nj->ni", R, m.base.acceleration) + tree.gravity
+        qd, qdd = np.hstack([V, m.base.omega, m.qd]), np.hstack([A, m.base.omega_dot, m.qdd])
+    table = tree_readout(tree)
+    y = table.read(q, qd, qdd)
+    y = y + rng.standard_normal(y.shape) * np.sqrt(table.variances)
+    channels = {n: Channel(n, m.t, y[:, j], u) for j, (n, u) in enumerate(zip(table.names, table.units, strict=True))}
+    for k, c in enumerate(tree.coordinates):
+        if tree.actuated[k]:
+            channels[f"force.{c}"] = Channel(f"force.{c}", m.t, forces[:, k], "N*m")
+    return Experiment(channels, tree.name), q, qd
+
+
+def quaternions(R: np.ndarray) -> np.ndarray:
+    w = 0.5 * np.sqrt(np.maximum(1.0 + np.trace(R, axis1=1, axis2=2), 1e-12))
+    v = np.stack([R[:, 2, 1] - R[:, 1, 2], R[:, 0, 2] - R[:, 2, 0], R[:, 1, 0] - R[:, 0, 1]], axis=1)
+    return np.column_stack([w, v / (4.0 * w[:, None])])
+
+
+def swing(tree: Tree, seed: int, T: float = 1.0) -> tuple[Experiment, np.ndarray, np.ndarray]:
+    """Torques held over each sample, as a drive holds them; truth by DOP853."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(0.0, T + STEP / 2, STEP)
+    levels = 4.0 * np.sin(2 * np.pi * np.outer(t, [1.1, 1.7]) + rng.uniform(0, 6, 2)) + [12.0, 3.0]
+
+    def held(time: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        return levels[min(int(time / STEP + 1e-9), len(t) - 1)]
+
+    method = Method("RK4", step=STEP / 4)
+    found = integrate(tree, t, [0.4, -0.3], [0.5, -0.2], Inputs(held), method=method)
+    return log_of(tree, found, levels, rng)
+
+
+def test_an_arm_is_observed_consistently() -> None:
+    """NEES over twelve logs, known start deviations, no process noise beyond the walk of forces."""
+    values = []
+    for seed in range(12):
+        log, q, qd = swing(arm(), 100 + seed)
+        rng = np.random.default_rng(seed)
+        start = q[0] + 0.01 * rng.standard_normal(2)
+        rates = qd[0] + 0.05 * rng.standard_normal(2)
+        names = arm().coordinates
+        found = observe(
+            arm(),
+            log,
+            "ekf",
+            unsure=Unsure(force=1e-6, start=0.01, start_rate=0.05),
+            start=dict(zip(names, start, strict=True)),
+            rates=dict(zip(names, rates, strict=True)),
+        )
+        assert found.system.inputs == ("force.upper", "force.lower")
+        values.append(found.nees(q, qd, skip=10).value)
+        assert np.sqrt(np.mean((found.qd - qd)[50:] ** 2)) < 0.01
+    assert 0.6 < np.mean(values) < 1.5  # twelve logs of four states, errors correlated over a log
+
+
+def test_filters_agree_where_they_should() -> None:
+    """EKF and UKF to a fraction of a deviation; the smoother below the filter."""
+    log, q, qd = swing(arm(), 7)
+    settings = {
+        "unsure": Unsure(force=1e-4, start=0.01, start_rate=0.05),
+        "start": {"upper": q[0, 0], "lower": q[0, 1]},
+        "rates": {"upper": qd[0, 0], "lower": qd[0, 1]},
+    }
+    ekf, ukf, smooth = (observe(arm(), log, name, **settings) for name in ("ekf", "ukf", "smoother"))
+    assert np.abs((ekf.reduced - ukf.reduced) / ekf.sigma)[5:].max() < 0.2
+    assert np.sqrt(np.mean((smooth.qd - qd) ** 2)) < np.sqrt(np.mean((ekf.qd - qd) ** 2))
+
+
+@pytest.mark.parametrize("machine", [arm, tumbling, palletizer])
+def test_derivatives_of_states_and_readings(machine) -> None:
+    tree = machine()
+    if not tree.sensors:
+        moving = tree.bodies[-1].name
+        sensors = [Sensor(c, "coordinate", c, 1e-3) for c in tree.coordinates]
+        sensors += [Sensor("acc", "accelerometer", Marker(moving, (0.1, 0.0, 0.1)), 0.1)]
+        tree = replace(tree, sensors=tuple(sensors))
+    system, q, qd = tree_system(tree, Unsure(force=1.0), step=0.02)
+    rng = np.random.default_rng(0)
+    n = len(system.states)
+    d = np.concatenate(
+        [0.05 * rng.standard_normal(system.f), 0.3 * rng.standard_normal(system.f), np.zeros(n - 2 * system.f)]
+    )
+    x, u = system.add(system.belief(q, qd).x, d), np.zeros(0)
+    moved, F = system.move_and_jacobian(x, u, 0.0, 0.02)
+    y, H = system.sense_and_jacobian(x, u, 0.0)
+    np.testing.assert_allclose(system.sense(x, u, 0.0), y, rtol=1e-12, atol=1e-12)
+    for function, given in (
+        (lambda a: system.subtract(system.move(a, u, 0.0, 0.02), moved), F),
+        (lambda a: system.sense(a, u, 0.0), H),
+    ):
+        numeric, accuracy = numeric_jacobian(function, x, np.full(n, 0.01), system.add)
+        scale = np.abs(numeric).max(axis=1, keepdims=True) + 1e-9
+        assert (np.abs(given - numeric) <= 1e-6 * scale + 3.0 * accuracy).all()
+
+
+def test_a_free_body_is_observed_through_full_turns() -> None:
+    """It turns round several times about a horizontal axis; the attitude stays within its band."""
+    tree = tumbling()
+    rng = np.random.default_rng(3)
+    t = np.arange(0.0, 2.0 + STEP / 2, STEP)
+    base = BaseState((0.0, 0.0, 10.0), (1.0, 0.0, 0.0, 0.0), (1.0, 0.0, 2.0), (0.5, 9.0, 0.3))
+    truth = integrate(tree, t, [0.2], [0.0], base=base, method=Method("DOP853", rtol=1e-9, atol=1e-10))
+    log, q, qd = log_of(tree, truth, np.zeros((len(t), 1)), rng)
+    found = observe(
+        tree,
+        log,
+        "ekf",
+        unsure=Unsure(force=1e-6, start=0.02, start_rate=0.05),
+        start={"base.z": 10.0, "arm": 0.2},
+        rates={"base.x": 1.0, "base.z": 2.0, "base.roll": 0.5, "base.pitch": 9.0, "base.yaw": 0.3},
+        step=STEP / 2,
+    )
+    angle = 2.0 * np.arccos(np.clip(np.abs((found.q[:, 3:7] * q[:, 3:7]).sum(axis=1)), 0.0, 1.0))
+    assert angle[100:].max() < 0.02
+    assert 0.5 < found.nees(q, qd, skip=50).value < 1.6
+    assert found.states[:6] == ("base.x", "base.y", "base.z", "base.roll", "base.pitch", "base.yaw")
+    assert found.sigma.shape == found.reduced.shape and np.isfinite(found.sigma).all()
+    assert found.energy().shape == (len(t), 3)
+
+
+def test_twins_are_observed_alike() -> None:
+    """One log of an encoder, the linkage as a closed tree and in natural coordinates: the same states to 1e-6 of their deviations."""
+    twin = linkage_twin()
+    encoder = Sensor("encoder", "coordinate", "q1", 0.002)
+    tree = replace(twin.tree, sensors=(encoder,))
+    mechanism = replace(twin.mechanism, sensors=(encoder,))
+    t = np.arange(0.0, 0.5, STEP)
+    start, rate = 1.2, 3.0
+    plain, q, qd = tree_system(tree, Unsure(), unknown=(), start={"q1": start}, rates={"q1": rate})
+    rng, x, readings = np.random.default_rng(0), plain.belief(q, qd).x, []
+    for _ in t:
+        readings.append(plain.split(x)[0][0] + 0.002 * rng.standard_normal())
+        x = plain.move(x, np.zeros(0), 0.0, STEP)
+    log = Experiment({"encoder": Channel("encoder", t, np.array(readings), "rad")}, "linkage")
+    settings = {"unsure": Unsure(force=0.1, start=0.05, start_rate=0.5), "start": {"q1": start}, "rates": {"q1": rate}}
+    a = observe(tree, log, "ekf", independents=("q1",), **settings)
+    b = observe(mechanism, log, "ekf", independents=("q1",), **settings)
+    assert a.states == b.states
+    np.testing.assert_allclose(a.reduced, b.reduced, atol=1e-6 * b.sigma.max())
+    np.testing.assert_allclose(a.sigma, b.sigma, rtol=1e-6)
+    assert a.constraint_errors().max() < 1e-8
+    np.testing.assert_allclose(a.energy()[:, 0], b.energy()[:, 0], rtol=1e-6)
+
+
+def test_a_load_mass_is_estimated_with_the_state() -> None:
+    """A payload twice as heavy as the model says: its mass is found within its band."""
+    heavy = arm().with_parameters({"M_lower": 3.0})
+    log, q, qd = swing(heavy, 5, 1.5)
+    found = observe(
+        arm(),
+        log,
+        "ekf",
+        unsure=Unsure(force=1e-8, start=1e-3, start_rate=1e-2, start_parameter=2.0),
+        unknown=(),
+        parameters=("M_lower",),
+        start={"upper": q[0, 0], "lower": q[0, 1]},
+        rates={"upper": qd[0, 0], "lower": qd[0, 1]},
+    )
+    mass, sigma = found.state("parameter.M_lower"), found.sigma[:, found.states.index("parameter.M_lower")]
+    assert found.units[found.states.index("parameter.M_lower")] == "kg"
+    assert sigma[-1] < 0.3 and abs(mass[-1] - 3.0) < 3.0 * sigma[-1]
+
+
+def test_streamed_and_played_back_are_the_same() -> None:
+    log, q, qd = swing(arm(), 9)
+    settings = {
+        "unsure": Unsure(force=1e-4, start=0.01, start_rate=0.05),
+        "start": {"upper": q[0, 0], "lower": q[0, 1]},
+        "rates": {"upper": qd[0, 0], "lower": qd[0, 1]},
+        "inputs": ("force.upper", "force.lower"),
+    }
+    found = observe(arm(), log, "ekf", **settings)
+    observer = Observer(arm(), "ekf", **settings)
+    names = found.system.outputs
+    for k, t in enumerate(log["q1"].t):
+        inputs = [log["force.upper"].values[k], log["force.lower"].values[k]]
+        step = observer.step(float(t), {n: float(log[n].values[k]) for n in names}, inputs)
+    np.testing.assert_allclose(list(step.values.values()), found.reduced[-1], rtol=1e-9, atol=1e-12)
+
+
+def test_virtual_sensors_on_a_tree() -> None:
+    log, q, qd = swing(arm(), 11)
+    start = {"upper": q[0, 0], "lower": q[0, 1]}
+    found = observe(arm(), log, "ekf", unsure=Unsure(force=1e-4, start=0.01), start=start)
+    tip = found.virtual(Virtual("tip_place", "position", Marker("lower", (0.6, 0.0, 0.0))))["tip_place"]
+    exact = tree_readout(arm(), [Sensor("p", "position", Marker("lower", (0.6, 0.0, 0.0)), 1.0)]).read(q, qd, qd)
+    assert np.abs(tip.values - exact)[40:].max() < 5e-3 and (tip.sigma[:, :2] > 0.0).all()
+    with pytest.raises(DataError, match="no virtual sensor of kind 'reaction'"):
+        found.virtual(Virtual("r", "reaction", "upper"))
+
+
+def test_dry_friction_acts_in_the_observer() -> None:
+    """The model with friction explains the log; without it the estimated force is the friction."""
+    rough = arm().with_elements([coulomb("upper", 2.0, "fs")])
+    rough = rough.with_parameters({"fs": 2.0})
+    log, q, qd = swing(rough, 13)
+    start = {"upper": q[0, 0], "lower": q[0, 1]}
+    settings = {"unsure": Unsure(force=5.0, start=0.01, start_rate=0.5), "start": start}
+    with_it, without = (observe(tree, log, "ekf", **settings) for tree in (rough, arm()))
+    moving = np.abs(qd[:, 0]) > 0.3
+    moving[:60] = False
+    assert np.abs(with_it.state("force.upper")[moving]).mean() < 0.5
+    friction = without.state("force.upper")[moving] * -np.sign(qd[moving, 0])
+    assert abs(friction.mean() - 2.0) < 0.6
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"unknown": ("elbow",)}, ModelError, "'elbow' is no coordinate"),
+        ({"parameters": ("M7",)}, ModelError, "there is no parameter 'M7'"),
+        ({"inputs": ("force.elbow",)}, DataError, "there is no input 'force.elbow'"),
+        ({"start": {"elbow": 1.0}}, DataError, "there is no coordinate 'elbow'"),
+        ({"sensors": ()}, ModelError, "no sensors"),
+        ({"step": -1.0}, ModelError, "the longest step"),
+    ],
+)
+def test_settings_that_do_not_fit_are_named(settings: dict, error: type, message: str) -> None:
+    log, _, _ = swing(arm(), 1, 0.1)
+    with pytest.raises(error, match=message):
+        observe(arm(), log, "ekf", unsure=Unsure(force=1.0), **settings)
+
+
+def test_what_is_no_machine_or_no_log_is_named() -> None:
+    with pytest.raises(ModelError, match="no machine that can be observed"):
+        observe("arm.yaml", Experiment({}, "x"))
+    with pytest.raises(DataError, match="this is no log"):
+        observe(arm(), np.zeros((3, 2)))
