@@ -16,9 +16,9 @@ from veridyn.mechanics.natural.system import system_of
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.natural import Mechanism
 from veridyn.model.sensor import Sensor
-from veridyn.observe.mechanism import Unsure
 from veridyn.observe.observation import Observation
 from veridyn.observe.observer import Observer, observe
+from veridyn.observe.unsure import Unsure
 from veridyn.observe.virtual import Virtual
 
 SENSORS = (Sensor("travel", "coordinate", "x", 0.002), Sensor("tilt", "coordinate", "swing", 0.01))

@@ -1,0 +1,134 @@
+"""Parameters of a fit considered by the filter (Schmidt): bands that hold for machines drawn from the fit's covariance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from observe.test_tree import BODY, STEP, log_of
+from veridyn.errors import IdentificationError
+from veridyn.identify.estimate import identify
+from veridyn.mechanics.integrate import Inputs, Method, integrate
+from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.model.elements import damper
+from veridyn.model.joint import Body
+from veridyn.model.motion import Motion
+from veridyn.model.sensor import Sensor
+from veridyn.model.tree import Tree
+from veridyn.observe.observer import observe
+from veridyn.observe.unsure import Unsure
+from veridyn.signals.trajectory import FourierTrajectory, JointLimits
+from veridyn.spatial.transforms import Placement
+
+
+@cache
+def arm() -> Tree:
+    return Tree.build(
+        [Body("upper"), Body("lower", "upper", placement=Placement(position=np.array([0.6, 0.0, 0.0])))],
+        name="arm",
+        inertia={"upper": BODY, "lower": BODY},
+        gravity=(0.0, -9.81, 0.0),
+        elements=[damper("upper", 0.5, "fv1"), damper("lower", 0.3, "fv2")],
+        sensors=[Sensor("q1", "coordinate", "upper", 2e-3), Sensor("q2", "coordinate", "lower", 2e-3)],
+    )
+
+
+def recorded(seed: int, noise: float, samples: int = 600) -> Motion:
+    """An exciting motion with noisy torques."""
+    rng = np.random.default_rng(seed)
+    limits = JointLimits([-2.0] * 2, [2.0] * 2, [4.0] * 2, [20.0] * 2)
+    t = 0.005 * np.arange(samples)
+    motion = Motion(t, *FourierTrajectory.random(rng, limits, harmonics=4, frequency=0.5).at(t))
+    gamma = inverse_dynamics(arm(), motion)
+    return replace(motion, forces=gamma + noise * rng.standard_normal(gamma.shape))
+
+
+@cache
+def fitted() -> Tree:
+    """Identified from a short and noisy log: parameters uncertain by some percent."""
+    return identify(arm(), recorded(1, 4.0), "wls").machine()
+
+
+def test_the_identified_machine_has_the_covariance_of_the_fit() -> None:
+    fit = identify(arm(), recorded(1, 4.0), "wls")
+    machine = fit.machine()
+    assert machine.uncertainty is not None and len(machine.uncertainty.names) == len(fit.values)
+    np.testing.assert_allclose(machine.uncertainty.sigma, fit.sigma)
+    motion = recorded(2, 0.0)
+    np.testing.assert_allclose(inverse_dynamics(machine, motion), inverse_dynamics(fit.identified(), motion))
+    assert machine.with_parameters({"fv1": 1.0}).uncertainty is None
+
+
+def test_directions_that_were_not_excited_are_named() -> None:
+    """Only the upper joint moves: nobody knows the friction of the lower one."""
+    motion = recorded(1, 0.5)
+    still = replace(motion, q=motion.q * [1.0, 0.0], qd=motion.qd * [1.0, 0.0], qdd=motion.qdd * [1.0, 0.0])
+    still = replace(still, forces=inverse_dynamics(arm(), still) + 0.1 * np.random.default_rng(0).standard_normal((600, 2)))
+    fit = identify(arm(), still, "wls")
+    with pytest.raises(IdentificationError, match="did not show .*fv2"):
+        fit.machine()
+    machine = fit.machine(unexcited=0.3)
+    assert machine.uncertainty is not None and "fv2" in machine.uncertainty.names
+
+
+def test_a_machine_that_cannot_move_is_refused() -> None:
+    """Torques of the wrong sign make inertias negative."""
+    motion = recorded(1, 0.0)
+    assert motion.forces is not None
+    fit = identify(arm(), replace(motion, forces=-motion.forces), "wls")
+    with pytest.raises(IdentificationError, match="mass matrix is not positive definite"):
+        fit.machine()
+
+
+def nees_over_draws(draws: int, first: int, consider: bool) -> float:
+    """Mean NEES of positions and rates over machines drawn from the covariance of the fit, each observed by the fit's values."""
+    machine, values = fitted(), []
+    assert machine.uncertainty is not None
+    p = machine.parameters
+    places = [p.index(name) for name in machine.uncertainty.names]
+    for k in range(draws):
+        rng = np.random.default_rng(first + k)
+        drawn = p.values.copy()
+        drawn[places] = machine.uncertainty.draw(p.values[places], rng)
+        truth = machine.with_parameters(drawn)
+        t = np.arange(0.0, 0.8, STEP)
+        levels = 5.0 * np.sin(2 * np.pi * np.outer(t, [1.1, 1.7]) + rng.uniform(0, 6, 2)) + [14.0, 3.0]
+
+        def held(time: float, q: np.ndarray, qd: np.ndarray, levels: np.ndarray = levels) -> np.ndarray:
+            return levels[min(int(time / STEP + 1e-9), len(levels) - 1)]
+
+        start, rates = rng.normal([0.4, -0.3], 0.01), rng.normal([0.5, -0.2], 0.05)
+        motion = integrate(truth, t, start, rates, Inputs(held), method=Method("RK4", step=STEP / 2))
+        log, q, qd = log_of(truth, motion, levels, rng)
+        found = observe(
+            machine,
+            log,
+            "ekf",
+            unsure=Unsure(start=0.01, start_rate=0.05),
+            unknown=(),
+            start={"upper": 0.4, "lower": -0.3},
+            rates={"upper": 0.5, "lower": -0.2},
+            consider=consider,
+        )
+        values.append(found.nees(q, qd, skip=40).value)
+    return float(np.mean(values))
+
+
+@pytest.mark.filterwarnings("ignore:.*the step of the integration is too long")
+def test_bands_hold_with_the_covariance_considered_and_not_without() -> None:
+    """Quick form of the slow test: 16 draws."""
+    with_it, without = nees_over_draws(16, 500, True), nees_over_draws(16, 500, False)
+    assert 0.5 < with_it < 1.7  # 16 draws of a nearly constant error: the mean of NEES has a deviation of about 0.2
+    assert without > 1.5 and without > 2.0 * with_it
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*the step of the integration is too long")
+def test_bands_over_a_hundred_draws() -> None:
+    with_it, without = nees_over_draws(100, 1000, True), nees_over_draws(100, 1000, False)
+    print(f"NEES over 100 draws: considered {with_it:.3f}, not considered {without:.3f}")
+    assert 0.8 < with_it < 1.25
+    assert without > 1.5
