@@ -1,4 +1,4 @@
-"""Second and third derivatives of the constraints against differences of the first, and the transposed solve."""
+"""Second and third derivatives of the constraints against differences of the first."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import numpy as np
 from strangers.natural_mechanisms import random_mechanism
 from veridyn.mechanics.natural.position import position
 from veridyn.mechanics.natural.system import system_of
-from veridyn.mechanics.natural.tangent import add_third, bend, solve_transposed
-from veridyn.mechanics.natural.terms import constraints_at, factor
+from veridyn.mechanics.natural.tangent import add_third, bend
+from veridyn.mechanics.natural.terms import constraints_at
 
 
 def test_bends_of_the_constraints() -> None:
@@ -28,12 +28,3 @@ def test_bends_of_the_constraints() -> None:
         h = 1e-5
         numeric = (c.jacobian_rate(q + h * d, v) @ v - c.jacobian_rate(q - h * d, v) @ v) / (2.0 * h)
         assert np.abs(third - numeric).max() < 1e-5 * max(1.0, np.abs(numeric).max())
-
-
-def test_transposed_solve() -> None:
-    rng = np.random.default_rng(0)
-    A, x = rng.normal(size=(6, 6)), rng.normal(size=6)
-    B, pivot, y = A.copy(), np.empty(6, dtype=np.int64), A.T @ x
-    assert factor(B, pivot)
-    solve_transposed(B, pivot, y)
-    assert np.abs(y - x).max() < 1e-10

@@ -1,4 +1,4 @@
-"""The compiled terms against NumPy's: constraints, drift, stiffness of the constraints, forces, and the small factorisation."""
+"""The compiled terms against NumPy's: constraints, drift, stiffness of the constraints, forces."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from strangers.natural_mechanisms import random_mechanism
 from veridyn.mechanics.natural.position import position
 from veridyn.mechanics.natural.system import system_of
-from veridyn.mechanics.natural.terms import acting, constraints_at, curvature, drift, factor, solve
+from veridyn.mechanics.natural.terms import acting, constraints_at, curvature, drift
 
 
 def test_terms_are_those_of_the_tables() -> None:
@@ -35,13 +35,3 @@ def test_terms_are_those_of_the_tables() -> None:
         stiff, damp = f.tangents(q, qd, values)
         assert np.abs(Q - f.forces(q, qd, values)).max() < 1e-9
         assert np.abs(T - system.mass - 0.3 * stiff - 0.7 * damp).max() < 1e-9
-
-
-def test_factorisation() -> None:
-    rng = np.random.default_rng(1)
-    A, x = rng.normal(size=(7, 7)), rng.normal(size=7)
-    B, pivot, y = A.copy(), np.empty(7, dtype=np.int64), A @ x
-    assert factor(B, pivot)
-    solve(B, pivot, y)
-    assert np.abs(y - x).max() < 1e-10
-    assert not factor(np.zeros((3, 3)), np.empty(3, dtype=np.int64))

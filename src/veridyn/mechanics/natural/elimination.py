@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from veridyn.errors import ModelError
 from veridyn.mechanics.compiled import inner, lean
+from veridyn.mechanics.dense import factor, solve
 from veridyn.mechanics.natural.constraints import Constraints
 from veridyn.mechanics.natural.forces import ForceTable
 from veridyn.mechanics.natural.sparse import Places, Plan, factor_planned, plan_of, solve_planned
-from veridyn.mechanics.natural.terms import Tables, factor, solve
+from veridyn.mechanics.natural.terms import Tables
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]

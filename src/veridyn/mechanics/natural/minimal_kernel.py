@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import compiled, kept
+from veridyn.mechanics.dense import factor, solve
 from veridyn.mechanics.natural.tangent import accelerate, close, differentiate
-from veridyn.mechanics.natural.terms import Tables, factor, solve
+from veridyn.mechanics.natural.terms import Tables
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]

@@ -16,33 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import compiled
-from veridyn.mechanics.natural.terms import Tables, acting, constraints_at, curvature, drift, factor, solve
+from veridyn.mechanics.dense import factor, solve, solve_transposed
+from veridyn.mechanics.natural.terms import Tables, acting, constraints_at, curvature, drift
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 NEWTON = 30
 CLOSED = 1e-13  # of the constraints, relative to the square of the mechanism's size
 STRIDE = 0.1  # of the mechanism's size: a longer way of a coordinate is gone in pieces
-
-
-@compiled
-def solve_transposed(B: Array, pivot: Numbers, x: Array) -> None:
-    """Bᵀ x = b in place, with the factors that `factor` left."""
-    size = len(B)
-    for i in range(size):
-        s = x[i]
-        for j in range(i):
-            s -= B[j, i] * x[j]
-        x[i] = s / B[i, i]
-    for i in range(size - 1, -1, -1):
-        s = x[i]
-        for j in range(i + 1, size):
-            s -= B[j, i] * x[j]
-        x[i] = s
-    for k in range(size - 1, -1, -1):
-        p = pivot[k]
-        if p != k:
-            x[k], x[p] = x[p], x[k]
 
 
 @compiled

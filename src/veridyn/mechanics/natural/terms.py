@@ -1,4 +1,4 @@
-"""The terms of a mechanism's equations as machine code: constraints, what acts, and a small dense factorisation.
+"""The terms of a mechanism's equations as machine code: constraints and what acts.
 
 The same equations as ``constraints.py`` and ``forces.py`` over the same tables. Everything is planned when these are made:
 patterns, sizes and constants of a mechanism never change, so one function serves all mechanisms and is compiled once in a process.
@@ -275,47 +275,3 @@ def acting(
                     for b in range(dim):
                         for j in range(n):
                             T[i, j] += d * inner[a, b] * t.struts[e, b, j]
-
-
-@lean
-def factor(B: Array, pivot: Numbers) -> bool:
-    """LU with row pivoting, in place; False where a pivot is zero or not finite."""
-    size = len(B)
-    for k in range(size):
-        best, p = abs(B[k, k]), k
-        for i in range(k + 1, size):
-            if abs(B[i, k]) > best:
-                best, p = abs(B[i, k]), i
-        if not (best > 0.0 and np.isfinite(best)):
-            return False
-        pivot[k] = p
-        if p != k:
-            for j in range(size):
-                B[k, j], B[p, j] = B[p, j], B[k, j]
-        inverse = 1.0 / B[k, k]
-        for i in range(k + 1, size):
-            if B[i, k] != 0.0:
-                B[i, k] *= inverse
-                s = B[i, k]
-                for j in range(k + 1, size):
-                    B[i, j] -= s * B[k, j]
-    return True
-
-
-@lean
-def solve(B: Array, pivot: Numbers, x: Array) -> None:
-    size = len(B)
-    for k in range(size):
-        p = pivot[k]
-        if p != k:
-            x[k], x[p] = x[p], x[k]
-    for i in range(size):
-        s = x[i]
-        for j in range(i):
-            s -= B[i, j] * x[j]
-        x[i] = s
-    for i in range(size - 1, -1, -1):
-        s = x[i]
-        for j in range(i + 1, size):
-            s -= B[i, j] * x[j]
-        x[i] = s / B[i, i]
