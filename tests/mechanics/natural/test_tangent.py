@@ -6,6 +6,7 @@ import numpy as np
 
 from strangers.natural_mechanisms import random_mechanism
 from veridyn.mechanics.natural.position import position
+from veridyn.mechanics.natural.room import room_of
 from veridyn.mechanics.natural.system import system_of
 from veridyn.mechanics.natural.tangent import add_third, bend
 from veridyn.mechanics.natural.terms import constraints_at
@@ -18,13 +19,14 @@ def test_bends_of_the_constraints() -> None:
         system = system_of(random_mechanism(rng, 2 + seed % 2).mechanism)
         c, n, m, a = system.constraints, system.n, system.constraints.m, len(system.constraints.places)
         q, v, w, d = position(system), *rng.normal(size=(3, n))
-        J, AB, slopes, phi = np.zeros((m, n)), np.empty(2 * a), np.zeros((2 * a, n)), np.empty(m)
-        constraints_at(system.tables, q, np.empty(n + 1), phi, J, AB, slopes)
+        room = room_of(n, m, n - m, 0, a)
+        at = room.at
+        constraints_at(system.tables, q, at.y, at.phi, at.J, at.AB, at.slopes)
         out = np.empty(m)
-        bend(system.tables, AB, slopes, q, v, w, out)
+        bend(system.tables, room, q, v, w, out)
         assert np.abs(out - c.jacobian_rate(q, v) @ w).max() < 1e-9
         third = np.zeros(m)
-        add_third(system.tables, AB, slopes, q, d, v, third)
+        add_third(system.tables, room, q, d, v, third)
         h = 1e-5
         numeric = (c.jacobian_rate(q + h * d, v) @ v - c.jacobian_rate(q - h * d, v) @ v) / (2.0 * h)
         assert np.abs(third - numeric).max() < 1e-5 * max(1.0, np.abs(numeric).max())

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from veridyn.mechanics.compiled import inner, lean
 from veridyn.mechanics.natural.constraints import Constraints, Table
 from veridyn.mechanics.natural.forces import ForceTable
+from veridyn.mechanics.record import Cube, Matrix, Numbers, Vector
 
 Array = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 
 
 class _Forms(NamedTuple):
@@ -25,25 +25,25 @@ class _Forms(NamedTuple):
     rows: int
     start: Numbers
     source: Numbers
-    value: Array
+    value: Vector
     row: Numbers
     column: Numbers
     bend_row: Numbers
     bend_place: Numbers
-    bend_value: Array
+    bend_value: Vector
 
 
 class Tables(NamedTuple):
     """All constants of a mechanism, as the compiled step reads them."""
 
-    mass: Array
+    mass: Matrix
     quadratic: _Forms
     angles: _Forms
     places: Numbers
-    struts: Array
-    strut_laws: Array
+    struts: Cube
+    strut_laws: Matrix
     own: Numbers
-    own_laws: Array
+    own_laws: Matrix
 
 
 def tables_of(mass: Array, c: Constraints, f: ForceTable) -> Tables:
@@ -82,14 +82,14 @@ def _forms(t: Table) -> _Forms:
 class Scratch(NamedTuple):
     """What the terms of one pose are written to, made once for many steps."""
 
-    y: Array
-    phi: Array
-    J: Array
-    AB: Array
-    slopes: Array
-    Q: Array
-    T: Array  # (n, n), or (0, 0) where no tangent is asked for
-    way: Array
+    y: Vector
+    phi: Vector
+    J: Matrix
+    AB: Vector
+    slopes: Matrix
+    Q: Vector
+    T: Matrix  # (n, n), or (0, 0) where no tangent is needed
+    way: Matrix
 
 
 @inner
