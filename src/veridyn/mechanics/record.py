@@ -161,6 +161,8 @@ def _opened(typing_context: Any, address: Any, kind: Any) -> Any:
 
 
 class Opener(Protocol):
+    """How compiled code opens a record."""
+
     def __call__(self, address: NDArray[np.int64], kind: type[Record]) -> Record: ...
 
 

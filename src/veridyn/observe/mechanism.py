@@ -20,7 +20,7 @@ Unknown forces walk at random: the torque pulse, the wrong mass and the wrong gr
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,9 @@ from veridyn.mechanics.natural.charts import Charts
 from veridyn.mechanics.natural.minimal import Instant, Minimal
 from veridyn.observe.result import Belief
 from veridyn.observe.unsure import Unsure, sizes
+
+if TYPE_CHECKING:
+    from veridyn.observe.filter import CompiledStep
 
 Array = NDArray[np.float64]
 ErrorModel = Literal["exact", "forward", "integrator"]
@@ -302,6 +305,12 @@ class MechanismSystem:
         )
         x = self.join(q, qd, np.zeros(len(forces)) if u is None else u, np.zeros(len(self.drifting)))
         return Belief(x, deviations**2, t)
+
+    def compiled_step(self, gate: float | None, about: Array | None = None) -> CompiledStep:
+        """Filter steps by machine code, for one caller; `about`: along the tangent at this state."""
+        from veridyn.observe.natural_step import NaturalStep
+
+        return NaturalStep(self, gate, about)
 
     def _step(self, x: Array, inputs: Array, dt: float, derivative: bool = True) -> _Step:
         number, before = self.set_of(x), None

@@ -100,6 +100,20 @@ def threshold(gate: float) -> float:
     return float(chi2.ppf(gate, 1))
 
 
+def not_positive() -> ModelError:
+    """A noise R that no sensors have."""
+    return ModelError(Fault("the noise of the sensors is not positive definite.", "measurement noise"))
+
+
+def certain(variance: float) -> ModelError:
+    """An innovation without any variance, by which nothing can be divided."""
+    return ModelError(
+        Fault(
+            "a reading without any uncertainty meets a state without any.", "measurement update", found=f"{variance:g}"
+        )
+    )
+
+
 def _independent(H: Array, nu: Array, R: Array) -> tuple[Array, Array, Array, Array | None]:
     """H, ν and variances of combinations of the readings whose noise is independent, and the L⁻¹ that makes them."""
     variances = R.diagonal()
@@ -108,7 +122,7 @@ def _independent(H: Array, nu: Array, R: Array) -> tuple[Array, Array, Array, Ar
     try:
         C: Array = np.asarray(np.linalg.cholesky(R), dtype=np.float64)
     except np.linalg.LinAlgError as error:
-        raise ModelError(Fault("the noise of the sensors is not positive definite.", "measurement noise")) from error
+        raise not_positive() from error
     d = C.diagonal()
     mix: Array = np.asarray(np.linalg.inv(C / d), dtype=np.float64)
     return mix @ H, mix @ nu, d**2, mix
@@ -122,11 +136,7 @@ def _one_by_one(P: Array, H: Array, nu: Array, noise: Array) -> tuple[Array, Arr
         g = P @ h
         s = float(h @ g) + r
         if s <= 0.0:
-            raise ModelError(
-                Fault(
-                    "a reading without any uncertainty meets a state without any.", "measurement update", found=f"{s:g}"
-                )
-            )
+            raise certain(s)
         k = g / s
         e = float(nu[i] - h @ dx)
         column = k[:, None]

@@ -5,11 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from strangers.natural_mechanisms import random_mechanism
+from veridyn.mechanics.compiled import compiled
 from veridyn.mechanics.natural.position import position
 from veridyn.mechanics.natural.room import room_of
 from veridyn.mechanics.natural.system import system_of
 from veridyn.mechanics.natural.tangent import add_third, bend
 from veridyn.mechanics.natural.terms import constraints_at
+
+
+@compiled
+def both_bends(t, room, q, u, v, d, second, third):
+    """A door for Python to kernels that have none: Φ_qq[u, v], and Φ_qqq[d, u, u] added to `third`."""
+    at = room.at
+    constraints_at(t, q, at.y, at.phi, at.J, at.AB, at.slopes)
+    bend(t, room, q, u, v, second)
+    add_third(t, room, q, d, u, third)
 
 
 def test_bends_of_the_constraints() -> None:
@@ -20,13 +30,9 @@ def test_bends_of_the_constraints() -> None:
         c, n, m, a = system.constraints, system.n, system.constraints.m, len(system.constraints.places)
         q, v, w, d = position(system), *rng.normal(size=(3, n))
         room = room_of(n, m, n - m, 0, a)
-        at = room.at
-        constraints_at(system.tables, q, at.y, at.phi, at.J, at.AB, at.slopes)
-        out = np.empty(m)
-        bend(system.tables, room, q, v, w, out)
+        out, third = np.empty(m), np.zeros(m)
+        both_bends(system.tables, room, q, v, w, d, out, third)
         assert np.abs(out - c.jacobian_rate(q, v) @ w).max() < 1e-9
-        third = np.zeros(m)
-        add_third(system.tables, room, q, d, v, third)
         h = 1e-5
         numeric = (c.jacobian_rate(q + h * d, v) @ v - c.jacobian_rate(q - h * d, v) @ v) / (2.0 * h)
         assert np.abs(third - numeric).max() < 1e-5 * max(1.0, np.abs(numeric).max())

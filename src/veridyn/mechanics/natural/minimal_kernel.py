@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.compiled import kept, lean
+from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.dense import factor, solve
 from veridyn.mechanics.natural.room import Found, Model, Room, room_in_kernel
 from veridyn.mechanics.natural.tangent import accelerate, close, differentiate
@@ -17,7 +17,7 @@ SETTLED = 1e-11  # of a step's last change, relative to the mechanism's size
 ITERATIONS = 30
 
 
-@lean
+@core
 def advance(
     m: Model,
     w: Room,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.compiled import lean
+from veridyn.mechanics.compiled import core
 from veridyn.mechanics.dense import factor, solve, solve_transposed
 from veridyn.mechanics.natural.room import Found, Model, Room
 from veridyn.mechanics.natural.terms import Tables, acting, constraints_at, curvature, drift
@@ -27,7 +27,7 @@ CLOSED = 1e-13  # of the constraints, relative to the square of the mechanism's 
 STRIDE = 0.1  # of the mechanism's size: a longer way of a coordinate is gone in pieces
 
 
-@lean
+@core
 def second_along(rows: int, row: Numbers, place: Numbers, value: Array, v: Array, w: Array, out: Array) -> None:
     """vᵀ ∂²Φ/∂q² w of quadratic forms."""
     n = len(v)
@@ -38,7 +38,7 @@ def second_along(rows: int, row: Numbers, place: Numbers, value: Array, v: Array
         out[row[k]] += value[k] * v[p // n] * w[p % n]
 
 
-@lean
+@core
 def bend(t: Tables, w: Room, q: Array, u: Array, v: Array, out: Array) -> None:
     """Φ_qq[u, v] (m,), after `constraints_at` at the same q."""
     f, a = t.quadratic, len(t.places)
@@ -61,7 +61,7 @@ def bend(t: Tables, w: Room, q: Array, u: Array, v: Array, out: Array) -> None:
         out[first + i] = s * bent[2 * i] - c * bent[2 * i + 1] + mixed + own
 
 
-@lean
+@core
 def add_third(t: Tables, room: Room, q: Array, d: Array, v: Array, out: Array) -> None:
     """Add Φ_qqq[d, v, v] to `out` (m,); only angles have one."""
     a = len(t.places)
@@ -85,7 +85,7 @@ def add_third(t: Tables, room: Room, q: Array, d: Array, v: Array, out: Array) -
         out[first + i] += turned + curved - e * w * w * (c * AB[2 * i] + s * AB[2 * i + 1])
 
 
-@lean
+@core
 def reduce_columns(m: Model, w: Room, R: Array) -> None:
     """R with Φ_q R = 0 and unit rows for z, from the factors of the dependent columns."""
     z, dep, x, J = m.z, m.dep, w.x, w.at.J
@@ -99,7 +99,7 @@ def reduce_columns(m: Model, w: Room, R: Array) -> None:
             R[z[i], c] = 1.0 if i == c else 0.0
 
 
-@lean
+@core
 def close(m: Model, w: Room, q: Array, target: Array, R: Array, known: bool) -> bool:
     """Move q to z = `target` on Φ = 0 by Newton's method, in pieces where the way is long; True when it is closed there.
 
@@ -159,7 +159,7 @@ def close(m: Model, w: Room, q: Array, target: Array, R: Array, known: bool) -> 
     return True
 
 
-@lean
+@core
 def accelerate(m: Model, w: Room, load: Array, turning: Array, at: Found) -> bool:
     """q̈ and λ at a closed pose; leaves M R and the factors of Rᵀ M R behind. False where no mass resists."""
     t, z, dep, q, R, qdd, lam = m.t, m.z, m.dep, at.q, at.R, at.qdd, at.lam
@@ -203,7 +203,7 @@ def accelerate(m: Model, w: Room, load: Array, turning: Array, at: Found) -> boo
     return True
 
 
-@lean
+@core
 def differentiate(m: Model, w: Room, load: Array, turning: Array, at: Found) -> None:
     """∂q̇/∂z (n, f), ∂q̈/∂x (n, 2f + k) and ∂λ/∂x for x = (z, ż, u), where the forces B u act; after `accelerate`."""
     t, z, dep, B, q, R = m.t, m.z, m.dep, m.B, at.q, at.R

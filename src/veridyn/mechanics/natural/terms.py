@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.compiled import inner, lean
+from veridyn.mechanics.compiled import core, inner
 from veridyn.mechanics.natural.constraints import Constraints, Table
 from veridyn.mechanics.natural.forces import ForceTable
 from veridyn.mechanics.record import Cube, Matrix, Numbers, Vector
@@ -109,7 +109,7 @@ def scratch_of(t: Tables, m: int, tangent: bool) -> Scratch:
     )
 
 
-@lean
+@core
 def turned(turnings: Array, values: Array, out: Array) -> None:
     """Σ values · turnings, the forces that are linear in q; nothing where there are none."""
     for i in range(out.shape[0]):
@@ -120,7 +120,7 @@ def turned(turnings: Array, values: Array, out: Array) -> None:
             out[i, j] = s
 
 
-@lean
+@core
 def gather(f: _Forms, y: Array, values: Array, slopes: Array) -> None:
     """Values and gradients of quadratic forms at y = (q, 1)."""
     n = slopes.shape[1]
@@ -135,7 +135,7 @@ def gather(f: _Forms, y: Array, values: Array, slopes: Array) -> None:
             slopes[f.row[k], f.column[k]] = s
 
 
-@lean
+@core
 def second(f: _Forms, qd: Array, out: Array) -> None:
     """q̇ᵀ ∂²Φ/∂q² q̇ of each form."""
     n = len(qd)
@@ -146,7 +146,7 @@ def second(f: _Forms, qd: Array, out: Array) -> None:
         out[f.bend_row[k]] += f.bend_value[k] * qd[p // n] * qd[p % n]
 
 
-@lean
+@core
 def constraints_at(t: Tables, q: Array, y: Array, phi: Array, J: Array, AB: Array, slopes: Array) -> None:
     """Φ and Φ_q; A, B and their gradients are left in `AB` and `slopes`."""
     n, a = len(q), len(t.places)
@@ -167,7 +167,7 @@ def constraints_at(t: Tables, q: Array, y: Array, phi: Array, J: Array, AB: Arra
         J[k + i, p] += c * AB[2 * i] + s * AB[2 * i + 1]
 
 
-@lean
+@core
 def drift(t: Tables, q: Array, qd: Array, AB: Array, slopes: Array, out: Array) -> None:
     """Φ̇_q q̇, after :func:`constraints_at` at the same q."""
     a = len(t.places)
@@ -191,7 +191,7 @@ def drift(t: Tables, q: Array, qd: Array, AB: Array, slopes: Array, out: Array) 
         out[k + i] += weight * f.bend_value[j] * qd[p // n] * qd[p % n]
 
 
-@lean
+@core
 def curvature(t: Tables, q: Array, lam: Array, AB: Array, slopes: Array, scale: float, out: Array) -> None:
     """Add scale ∂(Φ_qᵀ λ)/∂q, after :func:`constraints_at` at the same q."""
     n, a = len(q), len(t.places)
@@ -217,7 +217,7 @@ def curvature(t: Tables, q: Array, lam: Array, AB: Array, slopes: Array, scale: 
         out[p, p] += w * (c * AB[2 * i + 1] - s * AB[2 * i])
 
 
-@lean
+@core
 def acting(
     t: Tables, load: Array, turning: Array, q: Array, qd: Array, wk: float, wc: float, Q: Array, T: Array, way: Array
 ) -> None:
