@@ -8,7 +8,7 @@ installed is said, not guessed. ``python -m benchmarks.observers`` prints every 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import NamedTuple
@@ -260,18 +260,29 @@ def _exudyn() -> Iterator[Run]:
 
 
 def _observer() -> str:
-    """`observer.step` of the EKF on the wrong four-bar, encoder readings of a steady crank."""
-    observer = Observer(wrong_fourbar(), "ekf", unsure=TUNED, start=MODEL_START[0], rates={"phi": 0.0})
-    clock = [0.0]
+    """`observer.step` of the EKF on the wrong four-bar, encoder readings of a steady crank: by machine code and by the Python filter."""
+    found = []
+    for engine, by_name in (("compiled", False), ("compiled", True), ("python", False)):
+        seconds = best_of(_steps(engine, by_name))
+        found.append(f"{1e6 * seconds.cpu:.0f} µs ({1e6 * seconds.wall:.0f} by the wall)")
+    array, named, reference = found
+    return (
+        f"- `observer.step`, EKF on the four-bar, readings as an array: {array}, by name: {named}; "
+        f"the Python filter, its reference: {reference}."
+    )
+
+
+def _steps(engine: str, by_name: bool) -> Callable[[], None]:
+    how = {"unsure": TUNED, "start": MODEL_START[0], "rates": {"phi": 0.0}, "engine": engine}
+    observer, clock, reading = Observer(wrong_fourbar(), "ekf", **how), [0.0], np.zeros(1)
 
     def step() -> None:
         clock[0] += 5e-3
-        observer.step(clock[0], {"encoder": np.pi / 2 + 1e-3 * np.sin(clock[0])})
+        value = np.pi / 2 + 1e-3 * np.sin(clock[0])
+        reading[0] = value
+        observer.step(clock[0], {"encoder": value} if by_name else reading)
 
-    seconds = best_of(step)
-    return (
-        f"- `observer.step`, EKF on the four-bar: {1e6 * seconds.cpu:.0f} µs, {1e6 * seconds.wall:.0f} µs by the wall."
-    )
+    return step
 
 
 if __name__ == "__main__":

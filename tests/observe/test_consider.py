@@ -66,7 +66,9 @@ def test_directions_that_were_not_excited_are_named() -> None:
     """Only the upper joint moves: nobody knows the friction of the lower one."""
     motion = recorded(1, 0.5)
     still = replace(motion, q=motion.q * [1.0, 0.0], qd=motion.qd * [1.0, 0.0], qdd=motion.qdd * [1.0, 0.0])
-    still = replace(still, forces=inverse_dynamics(arm(), still) + 0.1 * np.random.default_rng(0).standard_normal((600, 2)))
+    still = replace(
+        still, forces=inverse_dynamics(arm(), still) + 0.1 * np.random.default_rng(0).standard_normal((600, 2))
+    )
     fit = identify(arm(), still, "wls")
     with pytest.raises(IdentificationError, match="did not show .*fv2"):
         fit.machine()

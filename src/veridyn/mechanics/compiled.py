@@ -32,6 +32,15 @@ def lean(function: Function) -> Function:
     return cast(Function, numba.njit(error_model="numpy", nogil=True, **options)(function))
 
 
+def core(function: Function) -> Function:
+    """:func:`lean` and :func:`inner` in one, for functions that only compiled code calls and that are handed whole records.
+
+    A door for Python takes a record apart into its arrays, and to compile that takes longer than to compile the function.
+    """
+    options: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast(Function, numba.njit(error_model="numpy", nogil=True, **options)(function))
+
+
 def kept(function: Function) -> Function:
     """:func:`compiled`, with the machine code kept on disk for the next process; for functions that are called from Python.
 

@@ -9,22 +9,64 @@ error-state filter (54, 57): the predicted error is zero because the model itsel
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.observe.filter import Filter
+from veridyn.errors import Fault, ModelError
+from veridyn.observe.filter import CompiledStep, Filter
 from veridyn.observe.noise import symmetric
 from veridyn.observe.result import Belief
 from veridyn.observe.system import System
 from veridyn.observe.update import Expectation
 
 Array = NDArray[np.float64]
+Engine = Literal["auto", "compiled", "python"]
+
+
+@runtime_checkable
+class Compilable(Protocol):
+    """A system whose extended filter can run as machine code."""
+
+    def compiled_step(self, gate: float | None) -> CompiledStep | None:
+        """A step with this gate, for one caller; None where this system has none."""
+        ...
 
 
 @dataclass(frozen=True)
 class EKF(Filter):
-    """The extended Kalman filter; needs F and H."""
+    """The extended Kalman filter; needs F and H.
+
+    `engine`: "compiled" takes whole steps by machine code and refuses a system that has none, "python" is the reference, "auto"
+    compiles where the system allows it. The two agree to rounding.
+    """
+
+    engine: Engine = "auto"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.engine not in get_args(Engine):
+            raise ModelError(
+                Fault("the engine is unknown.", self.name, ", ".join(get_args(Engine)), f"'{self.engine}'")
+            )
+
+    def compiled_step(self, system: System) -> CompiledStep | None:
+        if self.engine == "python":
+            return None
+        plain = type(self) is EKF  # one that predicts or expects otherwise has no machine code
+        step = system.compiled_step(self.gate) if plain and isinstance(system, Compilable) else None
+        if step is None and self.engine == "compiled":
+            raise ModelError(
+                Fault(
+                    "there is no compiled step of this filter on this system.",
+                    self.name,
+                    "a system with a compiled_step, such as a mechanism's",
+                    type(system).__name__,
+                    hint='Use engine="auto" or engine="python".',
+                )
+            )
+        return step
 
     def predict(self, system: System, belief: Belief, u: Array, t: float, dt: float) -> tuple[Array, Array, Array]:
         x, F = system.move_and_jacobian(belief.x, u, t, dt)

@@ -3,7 +3,8 @@
     advance: belief at t → prediction at t + Δt          absorb: prediction, readings → belief, correction
 
 A filter is a frozen object of settings; a new one states :meth:`Filter.predict` and :meth:`Filter.expect` and inherits
-Joseph's form, gating, missing and late readings, streaming, smoothing and the conformance suite.
+Joseph's form, gating, missing and late readings, streaming, smoothing and the conformance suite. :class:`Passing` does both
+in one, by machine code where filter and system have some; what stands here is the reference for it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Fault, Faults, ModelError, SimulationError, VeridynError
 from veridyn.observe.measurements import Codes
 from veridyn.observe.noise import as_covariance
+from veridyn.observe.passage import Passage, Prediction, Stepped
 from veridyn.observe.result import Belief
 from veridyn.observe.system import System
 from veridyn.observe.update import Correction, Expectation, correct, threshold
@@ -27,14 +29,17 @@ Array = NDArray[np.float64]
 Late = Literal["use", "drop", "rewind"]
 
 
-@dataclass(frozen=True, eq=False)
-class Prediction:
-    """State, covariance and transition F, the derivative of the state at `t` with respect to the one before."""
+class CompiledStep(Protocol):
+    """A whole filter step by machine code. It works in memory of its own: one caller each, not for two threads at once."""
 
-    x: Array
-    P: Array
-    F: Array
-    t: float
+    def __call__(
+        self, belief: Belief, before: Array, t: float, values: Array, flags: Codes, inputs: Array
+    ) -> Passage | None:
+        """From `belief` under the inputs `before` to the readings `values` (m,) at t, where `inputs` act from then on.
+
+        None where the reference must do this step, because something about it is not plain or is wrong.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,10 @@ class Filter(ABC):
     @property
     def name(self) -> str:
         return type(self).__name__
+
+    def compiled_step(self, system: System) -> CompiledStep | None:
+        """This filter on this system by machine code, for one caller; None where there is none."""
+        return None
 
     @abstractmethod
     def predict(self, system: System, belief: Belief, u: Array, t: float, dt: float) -> tuple[Array, Array, Array]:
@@ -139,10 +148,34 @@ def absorb(
                 found=f"state {p.x}",
             )
         )
-    c = correct(p.P, expected, system.residual(values, expected.y), flags, how.gate)
+    considered = getattr(system, "considered", None)
+    c = correct(p.P, expected, system.residual(values, expected.y), flags, how.gate, considered)
     try:
         x = system.add(p.x, c.dx) if c.dof else p.x
     except VeridynError as error:
         faults = [replace(fault, where=f"{fault.where} at {p.t:.6g} s") for fault in error.faults]
         raise type(error)(faults, error.source) from error
     return Belief(x, c.P, p.t), c, expected.H
+
+
+class Passing:
+    """Steps of a filter on a system, for one caller: :func:`advance` and :func:`absorb`, by machine code where there is some.
+
+    `by_reference` counts the steps that the Python filter did.
+    """
+
+    def __init__(self, how: Filter, system: System) -> None:
+        self._how, self._system = how, system
+        self._compiled = how.compiled_step(system)
+        self.by_reference = 0
+
+    def __call__(self, belief: Belief, before: Array, t: float, values: Array, flags: Codes, inputs: Array) -> Passage:
+        """From `belief` under the inputs `before` to t, with the readings there, where `inputs` act from then on."""
+        if self._compiled is not None:
+            found = self._compiled(belief, before, t, values, flags, inputs)
+            if found is not None:
+                return found
+        self.by_reference += 1
+        prediction = advance(self._how, self._system, belief, before, t)
+        after, correction, H = absorb(self._how, self._system, prediction, values, flags, inputs)
+        return Stepped(prediction, after, correction, H)

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.observe.filter import CompiledStep
 from veridyn.observe.machine import MachineSystem
+from veridyn.observe.mechanism import MechanismSystem
 
 Array = NDArray[np.float64]
 
@@ -49,6 +51,9 @@ class Linearised:
 
     def sense_and_jacobian(self, x: Array, u: Array, t: float) -> tuple[Array, Array]:
         return self.sense(x, u, t), self.system.sense_and_jacobian(self.at, u, t)[1]
+
+    def compiled_step(self, gate: float | None) -> CompiledStep | None:
+        return self.system.compiled_step(gate, self.at) if isinstance(self.system, MechanismSystem) else None
 
     def sensor_noise(self, t: float) -> Array:
         return self.system.sensor_noise(t)

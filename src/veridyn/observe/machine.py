@@ -369,8 +369,10 @@ class MachineSystem(ABC):
         return self.varying[: len(self.varying) - count]
 
     @cached_property
-    def considered(self) -> NDArray[np.bool_]:
-        """Which states are considered: their uncertainty widens the others', and no reading corrects them (Schmidt)."""
+    def considered(self) -> NDArray[np.bool_] | None:
+        """Which states are considered: their uncertainty widens the others', and no reading corrects them (Schmidt); None for none."""
+        if self.uncertainty is None:
+            return None
         mask = np.zeros(len(self.states), dtype=np.bool_)
         after = 2 * self.f + len(self.model.unknown)
         mask[after + len(self.estimated) : after + len(self.varying)] = True

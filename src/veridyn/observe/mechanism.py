@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,12 @@ from veridyn.mechanics.natural.redundant import Reduced
 from veridyn.model.sensor import Sensor
 from veridyn.observe.machine import ErrorModel as ErrorModel
 from veridyn.observe.machine import MachineSystem, Step
+
+if TYPE_CHECKING:
+    from veridyn.observe.filter import CompiledStep
+
+if TYPE_CHECKING:
+    from veridyn.observe.filter import CompiledStep
 
 Array = NDArray[np.float64]
 
@@ -155,6 +162,12 @@ class MechanismSystem(MachineSystem):
             here = b[..., -1] == number
             out[here] = self.reduced(a[here], number) - self.reduced(b[here], number)
         return out
+
+    def compiled_step(self, gate: float | None, about: Array | None = None) -> CompiledStep:
+        """Filter steps by machine code, for one caller; `about`: along the tangent at this state."""
+        from veridyn.observe.natural_step import NaturalStep
+
+        return NaturalStep(self, gate, about)
 
     def one_step(self, x: Array, inputs: Array, dt: float, derivative: bool = True, since: float = 0.0) -> Step:
         number, before = self.set_of(x), None

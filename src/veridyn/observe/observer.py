@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -31,12 +33,22 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.natural import Mechanism
 from veridyn.model.sensor import Sensor
 from veridyn.model.tree import Tree
-from veridyn.observe.ekf import EKF
+from veridyn.observe.ekf import EKF, Engine
 from veridyn.observe.filter import Filter, Late
 from veridyn.observe.health import Repeats, Silence
 from veridyn.observe.linearised import Linearised
 from veridyn.observe.machine import ErrorModel, MachineSystem
-from veridyn.observe.measurements import MISSING, SAME, STATUSES, USED, Measurements, Status, frozen
+from veridyn.observe.measurements import (
+    MISSING,
+    NOT_FINITE,
+    SAME,
+    STATUSES,
+    USED,
+    Codes,
+    Measurements,
+    Status,
+    frozen,
+)
 from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.mechanism_setup import mechanism_system
 from veridyn.observe.observation import Observation
@@ -44,7 +56,7 @@ from veridyn.observe.result import Belief
 from veridyn.observe.run import in_order, run
 from veridyn.observe.smoother import smooth
 from veridyn.observe.stepping import warn_of_long_steps
-from veridyn.observe.stream import Stream
+from veridyn.observe.stream import Stream, statuses
 from veridyn.observe.system import System
 from veridyn.observe.tree_setup import inputs_in, tree_system
 from veridyn.observe.tuning import Tuning, tune
@@ -85,6 +97,7 @@ class Settings:
     parameters: tuple[str, ...] = ()
     sensors: tuple[Sensor, ...] | None = None
     consider: bool = True
+    engine: Engine = "auto"
 
     def __post_init__(self) -> None:
         if self.filter not in KINDS:
@@ -98,7 +111,16 @@ class Settings:
             )
 
     def method(self) -> Filter:
-        return KINDS[self.filter][0](gate=self.gate, late=self.late, horizon=self.horizon)
+        kind = KINDS[self.filter][0]
+        if kind is EKF:
+            return EKF(gate=self.gate, late=self.late, horizon=self.horizon, engine=self.engine)
+        if self.engine == "compiled":
+            raise ModelError(
+                Fault(
+                    f"the filter '{self.filter}' has no compiled step.", "observe", "engine auto or python", "compiled"
+                )
+            )
+        return kind(gate=self.gate, late=self.late, horizon=self.horizon)
 
     def system(self, machine: Observable, unsure: Unsure) -> tuple[MachineSystem, Array, Array]:
         _, error_model, forces = KINDS[self.filter]
@@ -154,6 +176,7 @@ def observe(
     parameters: Sequence[str] = (),
     sensors: Sequence[Sensor] | None = None,
     consider: bool = True,
+    engine: Engine = "auto",
     progress: Progress = silent,
 ) -> Observation:
     """Estimate the states of a machine from a log of its sensors.
@@ -189,6 +212,8 @@ def observe(
         Sensors instead of the machine's own.
     consider
         Let the uncertainty of the parameters of ``fit.machine()`` widen the bands of the states.
+    engine
+        "python" runs the reference instead of the compiled filter step, see :class:`~veridyn.observe.ekf.EKF`.
     """
     settings = Settings(
         filter,
@@ -206,6 +231,7 @@ def observe(
         tuple(parameters),
         None if sensors is None else tuple(sensors),
         consider,
+        engine,
     )
     return observe_with(settings, machine, log, progress)
 
@@ -334,19 +360,29 @@ def measurements_of(system: MachineSystem, log: Experiment) -> Measurements:
     return replace(readings, inputs=held, arrival=arrival)
 
 
-@dataclass(frozen=True, eq=False)
 class ObserverStep:
-    """What an observer knows after a step: the belief, its states by name with deviations, and what it has to say about its sensors.
+    """What an observer knows after a step at the time `t`: the `belief`, and what it has to say about its sensors.
 
-    `said` is empty while all is well; a sensor that fails is named when it fails and when it is back.
+    `values` and `sigma`: the states and their deviations by name; `status`: what became of the reading of each output, by name; all three
+    are made when they are first read. `said` is empty while all is well; a sensor that fails is named when it fails and when it is back.
     """
 
-    t: float
-    belief: Belief
-    values: Mapping[str, float]
-    sigma: Mapping[str, float]
-    status: Mapping[str, Status]
-    said: tuple[str, ...]
+    def __init__(self, system: MachineSystem, t: float, belief: Belief, codes: Codes, said: tuple[str, ...]) -> None:
+        self._system, self._codes = system, codes
+        self.t, self.belief, self.said = t, belief, said
+
+    @cached_property
+    def values(self) -> Mapping[str, float]:
+        return dict(zip(self._system.states, self._system.reduced(self.belief.x).tolist()))
+
+    @cached_property
+    def sigma(self) -> Mapping[str, float]:
+        P = self._system.reported(self.belief.x, self.belief.P)
+        return dict(zip(self._system.states, np.sqrt(np.diag(P)).tolist()))
+
+    @cached_property
+    def status(self) -> Mapping[str, Status]:
+        return statuses(self._system.outputs, self._codes)
 
 
 class Observer:
@@ -365,11 +401,13 @@ class Observer:
         if delays.any() and chosen.late == "use":
             chosen = replace(chosen, late="rewind", horizon=2.0 * float(delays.max()))
         # The longest wait first, and to the present itself though all are delayed.
-        self._waits = [(delay, delays == delay) for delay in sorted({0.0, *delays.tolist()}, reverse=True)]
+        waits = sorted({0.0, *delays.tolist()}, reverse=True)
+        self._waits = [(delay, delays == delay) for delay in waits] if delays.any() else []
         self._stream = Stream(chosen.method(), chosen.seen(self.system, q), self.system.belief(q, qd))
         self._repeats = Repeats(len(self.system.outputs), chosen.frozen_after)
         self._silence = Silence(len(self.system.outputs))
-        self._bad: dict[str, Status] = {}
+        self._places = {name: j for j, name in enumerate(self.system.outputs)}
+        self._bad: dict[int, int] = {}
         self._inputs = np.zeros(0)  # as the mechanism has them, until some are given
 
     @property
@@ -380,40 +418,49 @@ class Observer:
         self, t: float, measurements: ArrayLike | Mapping[str, float], inputs: ArrayLike | None = None
     ) -> ObserverStep:
         """Take in readings stamped `t` (s): by name, or an array with NaN where there is none; and the loads that act from now on."""
-        names = self.system.outputs
         if isinstance(measurements, Mapping):
-            for name in measurements:
-                if name not in names:
-                    raise DataError(Fault(f"there is no output '{name}'.", "step", hint=did_you_mean(name, names)))
-            values = np.array([float(measurements.get(name, np.nan)) for name in names])
-            flags = np.array([USED if n in measurements else MISSING for n in names], dtype=np.int8)
+            values, codes = self._by_name(measurements)
         else:
-            values = np.asarray(measurements, dtype=np.float64)
-            flags = np.zeros(len(names), dtype=np.int8)
-        if values.shape != (len(names),):
-            raise DataError(Fault("wrong shape.", "step", f"({len(names)},)", f"{values.shape}"))
+            values = np.array(measurements, dtype=np.float64)
+            codes = np.zeros(len(self._places), dtype=np.int8)
+        if values.shape != codes.shape:
+            raise DataError(Fault("wrong shape.", "step", f"{codes.shape}", f"{values.shape}"))
         if inputs is not None:
             self._inputs = np.atleast_1d(np.asarray(inputs, dtype=np.float64))
-        silent = self._silence.since(t, flags)
-        flags = self._repeats.flags(values, flags)
-        status = dict.fromkeys(names, STATUSES[MISSING])
+        silent = self._silence.since(t, codes)
+        codes = self._repeats.flags(values, codes)
+        if self._waits:
+            codes = self._delayed(t, values, codes, inputs)
+        elif not isfinite(t):
+            codes = self._stream.step(t, values, inputs, codes).codes  # refuses it
+        else:
+            if not isfinite(np.add.reduce(values)):  # which the sum is where all readings are
+                codes[(codes == USED) & ~np.isfinite(values)] = NOT_FINITE
+            codes = self._stream.take(t, values, codes, inputs).codes
+        said = self._said(t, codes.tolist(), silent)
+        return ObserverStep(self.system, t, self._stream.belief, codes, said)
+
+    def _by_name(self, measurements: Mapping[str, float]) -> tuple[Array, Codes]:
+        """Readings and codes (m,), MISSING for the outputs that are not named."""
+        values, codes = np.full(len(self._places), np.nan), np.full(len(self._places), MISSING, dtype=np.int8)
+        for name, value in measurements.items():
+            j = self._places.get(name)
+            if j is None:
+                names = self.system.outputs
+                raise DataError(Fault(f"there is no output '{name}'.", "step", hint=did_you_mean(name, names)))
+            values[j], codes[j] = value, USED
+        return values, codes
+
+    def _delayed(self, t: float, values: Array, codes: Codes, inputs: ArrayLike | None) -> Codes:
+        """Each reading at the time it speaks of; the status of all."""
+        status = np.full(len(codes), MISSING, dtype=np.int8)
         for delay, concerned in self._waits:
-            here = np.where(concerned, flags, np.int8(MISSING))
+            here = np.where(concerned, codes, np.int8(MISSING))
             if delay > 0.0 and (here == MISSING).all():
                 continue
             step = self._stream.step(t - delay, values, inputs if delay == 0.0 else None, here)
-            status |= {n: step.status[n] for n, one in zip(names, concerned.tolist()) if one}
-        belief = self._stream.belief
-        reduced = self.system.reduced(belief.x)
-        sigma = np.sqrt(np.diag(self.system.reported(belief.x, belief.P)))
-        return ObserverStep(
-            t,
-            belief,
-            dict(zip(self.system.states, reduced.tolist())),
-            dict(zip(self.system.states, sigma.tolist())),
-            status,
-            self._said(t, status, silent),
-        )
+            status[concerned] = step.codes[concerned]
+        return status
 
     def virtual(self, wanted: Virtual) -> tuple[Array, Array]:
         """The value (k,) of a virtual sensor now, and its standard deviation."""
@@ -421,17 +468,20 @@ class Observer:
         y, G = quantity_of(self.system, wanted).at(belief.x, self.system.instant(belief.x, self._inputs), self._inputs)
         return y, np.sqrt(np.maximum(((G @ belief.P) * G).sum(axis=1), 0.0))
 
-    def _said(self, t: float, status: Mapping[str, Status], silent: list[bool]) -> tuple[str, ...]:
+    def _said(self, t: float, codes: list[int], silent: list[bool]) -> tuple[str, ...]:
+        if not self._bad and not any(codes):
+            return ()
         told = []
-        for (name, now), gone in zip(status.items(), silent):
-            before = self._bad.get(name, USED)
+        for j, (now, gone) in enumerate(zip(codes, silent)):
+            before = self._bad.get(j, USED)
             if now == before or (now == MISSING and not gone):
                 continue
+            name = self.system.outputs[j]
             if now == USED:
-                del self._bad[name]
+                del self._bad[j]
                 told.append(f"{t:.6g} s: '{name}' is used again.")
             else:
-                self._bad[name] = now
-                why = "silent" if now == MISSING else now.name.lower().replace("_", " ")
+                self._bad[j] = now
+                why = "silent" if now == MISSING else STATUSES[now].name.lower().replace("_", " ")
                 told.append(f"{t:.6g} s: '{name}' is not used ({why}); its band grows.")
         return tuple(told)

@@ -13,8 +13,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.observe.filter import Filter, Prediction, absorb, advance, starting_belief
+from veridyn.observe.filter import Filter, Passing, starting_belief
 from veridyn.observe.measurements import Codes, Measurements, Status
+from veridyn.observe.passage import Passage
 from veridyn.observe.result import Belief, Estimates
 from veridyn.observe.stream import Stream
 from veridyn.observe.system import System
@@ -37,12 +38,11 @@ def run(
     flags = in_order(settings, log).flags
     belief = starting_belief(system, start, float(log.t[0]))
     history = _History(system, len(log), len(belief.x))
-    u = log.inputs[0]
+    step, u = Passing(settings, system), log.inputs[0]
     for k, t in enumerate(log.t.tolist()):
-        prediction = advance(settings, system, belief, u, t)
-        u = log.inputs[k]
-        belief, correction, H = absorb(settings, system, prediction, log.values[k], flags[k], u)
-        history.put(k, prediction, belief, correction, H)
+        passed = step(belief, u, t, log.values[k], flags[k], log.inputs[k])
+        belief, u = passed.belief, log.inputs[k]
+        history.put(k, passed)
         if k % 100 == 0 or k + 1 == len(log):
             progress(f"running {settings.name}", k + 1, len(log))
     return history.estimates(log.t, settings.name)
@@ -85,8 +85,8 @@ def _replay(settings: Filter, system: System, log: Measurements, start: Belief, 
                     step.correction, status=np.where(status == Status.MISSING, flags[past], status).astype(np.int8)
                 )
         step = stream.step(t, log.values[k], log.inputs[k], flags[k])
-        assert step.prediction is not None and step.correction is not None and step.H is not None
-        history.put(k, step.prediction, step.belief, step.correction, step.H)
+        assert step.passage is not None
+        history.put(k, step.passage)
         if k % 100 == 0 or k + 1 == len(log):
             progress(f"running {settings.name}", k + 1, len(log))
     for k, correction in told.items():
@@ -108,10 +108,11 @@ class _History:
         self.nis, self.log_likelihood = np.empty(count), np.empty(count)
         self.dof = np.empty(count, dtype=np.int64)
 
-    def put(self, k: int, before: Prediction, after: Belief, c: Correction, H: Array) -> None:
+    def put(self, k: int, passed: Passage) -> None:
+        before, after = passed.prediction, passed.belief
         self.x_predicted[k], self.P_predicted[k], self.F[k] = before.x, before.P, before.F
-        self.x[k], self.P[k], self.H[k] = after.x, after.P, H
-        self.judge(k, c)
+        self.x[k], self.P[k], self.H[k] = after.x, after.P, passed.H
+        self.judge(k, passed.correction)
 
     def judge(self, k: int, c: Correction) -> None:
         """What the readings of stamp k told, on time or with those that came later."""

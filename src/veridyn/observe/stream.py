@@ -12,14 +12,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
-from veridyn.observe.filter import Filter, Prediction, absorb, advance, starting_belief
+from veridyn.observe.filter import Filter, Passing, advance, starting_belief
 from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Status
+from veridyn.observe.passage import Passage, Prediction
 from veridyn.observe.result import Belief
 from veridyn.observe.system import System
 from veridyn.observe.update import Correction
@@ -27,28 +29,46 @@ from veridyn.observe.update import Correction
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
 class Step:
     """The newest `belief`, and what became of the readings of this stamp: `status` by output, `correction`, `H`.
 
-    Readings that came before with the same stamp are counted in again, so that they may be correlated.
-    `prediction` and `correction` are None for readings that were dropped because they came too late.
+    Readings that came before with the same stamp are counted in again, so that they may be correlated. `codes` (m,) is the status in the
+    order of the outputs. `passage`, and with it `prediction`, `correction` and `H`, is None for readings that came too late.
     """
 
-    belief: Belief
-    status: Mapping[str, Status]
-    prediction: Prediction | None = None
-    correction: Correction | None = None
-    H: Array | None = None
+    __slots__ = ("__dict__", "belief", "codes", "outputs", "passage")
+
+    def __init__(self, belief: Belief, outputs: tuple[str, ...], codes: Codes, passage: Passage | None = None) -> None:
+        self.belief, self.outputs, self.codes, self.passage = belief, outputs, codes, passage
+
+    @cached_property
+    def status(self) -> Mapping[str, Status]:
+        return statuses(self.outputs, self.codes)
+
+    @property
+    def prediction(self) -> Prediction | None:
+        return None if self.passage is None else self.passage.prediction
+
+    @property
+    def correction(self) -> Correction | None:
+        return None if self.passage is None else self.passage.correction
+
+    @property
+    def H(self) -> Array | None:
+        return None if self.passage is None else self.passage.H
 
 
-@dataclass(frozen=True, eq=False)
-class _Node:
+class _Node(NamedTuple):
     t: float
     values: Array
     flags: Codes
     u: Array
     belief: Belief
+
+
+def statuses(outputs: tuple[str, ...], codes: Codes) -> dict[str, Status]:
+    """The status of each output by name."""
+    return {name: STATUSES[code] for name, code in zip(outputs, codes.tolist())}
 
 
 def _stamp(node: _Node) -> float:
@@ -65,7 +85,7 @@ class Stream:
         if not system.outputs:
             raise ModelError(Fault("the system has no outputs.", settings.name))
         self.settings, self.system = settings, system
-        self._start = start
+        self._start, self._passing = start, Passing(settings, system)
         self._past: list[_Node] = []
 
     @property
@@ -83,7 +103,13 @@ class Stream:
 
         `inputs` act from `t` on; without them, those before go on acting.
         """
-        readings, codes = self._read(t, values, flags)
+        return self.take(t, *self._read(t, values, flags), inputs)
+
+    def take(self, t: float, readings: Array, codes: Codes, inputs: ArrayLike | None) -> Step:
+        """:meth:`step` with readings (m,) and their codes as they should be: neither is written to by anybody from now on.
+
+        A reading that is not finite is marked so, and `t` is a time.
+        """
         if not self._past:
             root = starting_belief(self.system, self._start, t)
             u = np.zeros(0) if inputs is None else np.atleast_1d(np.asarray(inputs, dtype=np.float64))
@@ -101,7 +127,7 @@ class Stream:
             )
         if t < newest and (self.settings.late == "drop" or t < max(newest - self.settings.horizon, self._past[0].t)):
             told = np.where(codes == USED, Status.LATE, codes)
-            return Step(self.belief, self._named(told))
+            return Step(self.belief, self.system.outputs, told.astype(np.int8))
         after = bisect_right(self._past, t, key=_stamp) if t < newest else len(self._past)
         u = self._past[after - 1].u if inputs is None else np.atleast_1d(np.asarray(inputs, dtype=np.float64))
         at = after
@@ -110,14 +136,14 @@ class Stream:
             at = after - 1  # readings of one stamp belong together: their noise may be correlated
             told = beside.flags == USED
             readings, codes = np.where(told, beside.values, readings), np.where(told, beside.flags, codes)
-        prediction, belief, correction, H = self._pass(self._past[at - 1], t, readings, codes, u)
-        redone = [_Node(t, readings, codes, u, belief)]
+        passage = self._pass(self._past[at - 1], t, readings, codes, u)
+        redone = [_Node(t, readings, codes, u, passage.belief)]
         for node in self._past[after:]:
-            again = self._pass(redone[-1], node.t, node.values, node.flags, node.u)[1]
+            again = self._pass(redone[-1], node.t, node.values, node.flags, node.u).belief
             redone.append(_Node(node.t, node.values, node.flags, node.u, again))
         self._past[at:] = redone
         self._forget()
-        return Step(self.belief, self._named(correction.status), prediction, correction, H)
+        return Step(self.belief, self.system.outputs, passage.status, passage)
 
     def predict(self, t: float) -> Belief:
         """The belief at a time not before the newest, without taking anything in."""
@@ -127,12 +153,8 @@ class Stream:
         p = advance(self.settings, self.system, node.belief, node.u, t)
         return Belief(p.x, p.P, t)
 
-    def _pass(
-        self, before: _Node, t: float, values: Array, flags: Codes, u: Array
-    ) -> tuple[Prediction, Belief, Correction, Array]:
-        prediction = advance(self.settings, self.system, before.belief, before.u, t)
-        belief, correction, H = absorb(self.settings, self.system, prediction, values, flags, u)
-        return prediction, belief, correction, H
+    def _pass(self, before: _Node, t: float, values: Array, flags: Codes, u: Array) -> Passage:
+        return self._passing(before.belief, before.u, t, values, flags, u)
 
     def _forget(self) -> None:
         if self.settings.late != "rewind":
@@ -164,6 +186,3 @@ class Stream:
         codes[absent & (codes == USED)] = MISSING
         codes[(codes == USED) & ~np.isfinite(readings)] = NOT_FINITE
         return readings, codes
-
-    def _named(self, codes: Codes) -> dict[str, Status]:
-        return {name: STATUSES[code] for name, code in zip(self.system.outputs, codes.tolist())}

@@ -61,11 +61,19 @@ class Correction:
         return {n: Status(int(s)).name.lower() for n, s in zip(names, self.status) if s != Status.USED}
 
 
-def correct(P: Array, expected: Expectation, innovations: Array, flags: Codes, gate: float | None = None) -> Correction:
+def correct(
+    P: Array,
+    expected: Expectation,
+    innovations: Array,
+    flags: Codes,
+    gate: float | None = None,
+    considered: NDArray[np.bool_] | None = None,
+) -> Correction:
     """Correct with the readings that `flags` (m,) lets through; `innovations` (m,) are readings minus `expected.y`.
 
     `gate` is the probability that an honest reading passes, such as 0.999; None lets everything pass. An innovation that
-    is not finite counts as not available and is reported.
+    is not finite counts as not available and is reported. `considered` (n,): states that no reading corrects, whose uncertainty enters
+    that of the others all the same (S. F. Schmidt, 1966).
     """
     H, R = expected.H, expected.R
     n, m = len(P), len(innovations)
@@ -85,7 +93,7 @@ def correct(P: Array, expected: Expectation, innovations: Array, flags: Codes, g
     if len(use) < m:
         H, R = H[use], R[np.ix_(use, use)]
     rows, residuals, noise, mix = _independent(H, nu[use], R)
-    dx, P, nis, log_likelihood, gain = _one_by_one(P, rows, residuals, noise)
+    dx, P, nis, log_likelihood, gain = _one_by_one(P, rows, residuals, noise, considered)
     K[:, use] = gain if mix is None else gain @ mix
     return Correction(dx, P, nu, variances, status, nis, len(use), log_likelihood, K)
 
@@ -100,6 +108,20 @@ def threshold(gate: float) -> float:
     return float(chi2.ppf(gate, 1))
 
 
+def not_positive() -> ModelError:
+    """A noise R that no sensors have."""
+    return ModelError(Fault("the noise of the sensors is not positive definite.", "measurement noise"))
+
+
+def certain(variance: float) -> ModelError:
+    """An innovation without any variance, by which nothing can be divided."""
+    return ModelError(
+        Fault(
+            "a reading without any uncertainty meets a state without any.", "measurement update", found=f"{variance:g}"
+        )
+    )
+
+
 def _independent(H: Array, nu: Array, R: Array) -> tuple[Array, Array, Array, Array | None]:
     """H, ν and variances of combinations of the readings whose noise is independent, and the L⁻¹ that makes them."""
     variances = R.diagonal()
@@ -108,13 +130,15 @@ def _independent(H: Array, nu: Array, R: Array) -> tuple[Array, Array, Array, Ar
     try:
         C: Array = np.asarray(np.linalg.cholesky(R), dtype=np.float64)
     except np.linalg.LinAlgError as error:
-        raise ModelError(Fault("the noise of the sensors is not positive definite.", "measurement noise")) from error
+        raise not_positive() from error
     d = C.diagonal()
     mix: Array = np.asarray(np.linalg.inv(C / d), dtype=np.float64)
     return mix @ H, mix @ nu, d**2, mix
 
 
-def _one_by_one(P: Array, H: Array, nu: Array, noise: Array) -> tuple[Array, Array, float, float, Array]:
+def _one_by_one(
+    P: Array, H: Array, nu: Array, noise: Array, considered: NDArray[np.bool_] | None = None
+) -> tuple[Array, Array, float, float, Array]:
     dx = np.zeros(len(P))
     gain = np.zeros((len(P), len(nu)))
     nis = log_likelihood = 0.0
@@ -122,12 +146,10 @@ def _one_by_one(P: Array, H: Array, nu: Array, noise: Array) -> tuple[Array, Arr
         g = P @ h
         s = float(h @ g) + r
         if s <= 0.0:
-            raise ModelError(
-                Fault(
-                    "a reading without any uncertainty meets a state without any.", "measurement update", found=f"{s:g}"
-                )
-            )
+            raise certain(s)
         k = g / s
+        if considered is not None:
+            k[considered] = 0.0  # Joseph's form holds for any gain
         e = float(nu[i] - h @ dx)
         column = k[:, None]
         kept = P - column * g  # (I − k h) P

@@ -9,18 +9,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import Fault, SimulationError
 from veridyn.mechanics.compiled import compiled, kept
+from veridyn.mechanics.dense import solve_once
 from veridyn.simulate.platform_equations import (
     G,
     equations,
     leg,
     pose_rate_of,
     rotation,
-    solve,
     twist_of,
     twist_rate_of,
 )
 
 Array = NDArray[np.float64]
+Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +172,7 @@ def _inverse(
 ) -> Array:
     out, M, h, J = np.empty((len(poses), 6)), np.empty((6, 6)), np.empty(6), np.empty((6, 6))
     twist, change, transposed = np.empty(6), np.empty(6), np.empty((6, 6))
+    pivot = np.empty(6, dtype=np.int64)
     for n in range(len(poses)):
         twist_of(poses[n], rates[n], twist)
         twist_rate_of(poses[n], rates[n], accelerations[n], change)
@@ -179,7 +181,7 @@ def _inverse(
             for j in range(6):
                 h[i] += M[i, j] * change[j]
                 transposed[i, j] = J[j, i]
-        solve(transposed, h)
+        solve_once(transposed, pivot, h)
         out[n] = h
     return out
 
@@ -197,6 +199,7 @@ def _slope(
     M: Array,
     h: Array,
     J: Array,
+    pivot: Numbers,
     out: Array,
 ) -> None:
     equations(state[:6], state[6:], hips, angles, feet, numbers, dry, viscous, M, h, J)
@@ -204,7 +207,7 @@ def _slope(
         h[i] = -h[i]
         for k in range(6):
             h[i] += J[k, i] * force[k]
-    solve(M, h)
+    solve_once(M, pivot, h)
     pose_rate_of(state[:6], state[6:], out[:6])
     for i in range(6):
         out[6 + i] = h[i]
@@ -232,7 +235,7 @@ def _run(
     keep, step = np.exp(-2.0 * np.pi * cutoff / rate), 1.0 / (rate * substeps)
     state, at, slope, change = np.empty(12), np.empty(12), np.empty(12), np.empty(12)
     M, h, J, R = np.empty((6, 6)), np.empty(6), np.empty((6, 6)), np.empty((3, 3))
-    axes, arm = np.empty((3, 3)), np.empty(3)
+    axes, arm, pivot = np.empty((3, 3)), np.empty(3), np.empty(6, dtype=np.int64)
     total, smooth = np.zeros(6), np.zeros(6)
     state[:6] = start[:6]
     twist_of(start[:6], start[6:], state[6:])
@@ -253,7 +256,7 @@ def _run(
                 change[i] = 0.0
                 at[i] = state[i]
             for stage in range(4):  # Runge and Kutta: slopes at 0, ½, ½ and 1 of the step count 1, 2, 2 and 1 sixths
-                _slope(at, forces[n], hips, angles, feet, numbers, dry, viscous, M, h, J, slope)
+                _slope(at, forces[n], hips, angles, feet, numbers, dry, viscous, M, h, J, pivot, slope)
                 weight = 1.0 if stage in (0, 3) else 2.0
                 reach = 1.0 if stage == 2 else 0.5
                 for i in range(12):

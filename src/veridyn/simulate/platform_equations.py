@@ -180,26 +180,3 @@ def equations(
                 h[i] += J[n, i] * load
                 for j in range(6):
                     M[i, j] += J[n, i] * D[n] * J[n, j]
-
-
-@compiled
-def solve(A: Array, b: Array) -> None:
-    """b becomes A⁻¹ b; A (n, n) is used up. Gauss with pivots by row."""
-    n = len(b)
-    for c in range(n):
-        p = c
-        for r in range(c + 1, n):
-            if abs(A[r, c]) > abs(A[p, c]):
-                p = r
-        for j in range(n):
-            A[c, j], A[p, j] = A[p, j], A[c, j]
-        b[c], b[p] = b[p], b[c]
-        for r in range(c + 1, n):
-            f = A[r, c] / A[c, c]
-            for j in range(c, n):
-                A[r, j] -= f * A[c, j]
-            b[r] -= f * b[c]
-    for c in range(n - 1, -1, -1):
-        for j in range(c + 1, n):
-            b[c] -= A[c, j] * b[j]
-        b[c] /= A[c, c]

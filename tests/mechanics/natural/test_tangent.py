@@ -1,14 +1,25 @@
-"""Second and third derivatives of the constraints against differences of the first, and the transposed solve."""
+"""Second and third derivatives of the constraints against differences of the first."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from strangers.natural_mechanisms import random_mechanism
+from veridyn.mechanics.compiled import compiled
 from veridyn.mechanics.natural.position import position
+from veridyn.mechanics.natural.room import room_of
 from veridyn.mechanics.natural.system import system_of
-from veridyn.mechanics.natural.tangent import add_third, bend, solve_transposed
-from veridyn.mechanics.natural.terms import constraints_at, factor
+from veridyn.mechanics.natural.tangent import add_third, bend
+from veridyn.mechanics.natural.terms import constraints_at
+
+
+@compiled
+def both_bends(t, room, q, u, v, d, second, third):
+    """A door for Python to kernels that have none: Φ_qq[u, v], and Φ_qqq[d, u, u] added to `third`."""
+    at = room.at
+    constraints_at(t, q, at.y, at.phi, at.J, at.AB, at.slopes)
+    bend(t, room, q, u, v, second)
+    add_third(t, room, q, d, u, third)
 
 
 def test_bends_of_the_constraints() -> None:
@@ -18,22 +29,10 @@ def test_bends_of_the_constraints() -> None:
         system = system_of(random_mechanism(rng, 2 + seed % 2).mechanism)
         c, n, m, a = system.constraints, system.n, system.constraints.m, len(system.constraints.places)
         q, v, w, d = position(system), *rng.normal(size=(3, n))
-        J, AB, slopes, phi = np.zeros((m, n)), np.empty(2 * a), np.zeros((2 * a, n)), np.empty(m)
-        constraints_at(system.tables, q, np.empty(n + 1), phi, J, AB, slopes)
-        out = np.empty(m)
-        bend(system.tables, AB, slopes, q, v, w, out)
+        room = room_of(n, m, n - m, 0, a)
+        out, third = np.empty(m), np.zeros(m)
+        both_bends(system.tables, room, q, v, w, d, out, third)
         assert np.abs(out - c.jacobian_rate(q, v) @ w).max() < 1e-9
-        third = np.zeros(m)
-        add_third(system.tables, AB, slopes, q, d, v, third)
         h = 1e-5
         numeric = (c.jacobian_rate(q + h * d, v) @ v - c.jacobian_rate(q - h * d, v) @ v) / (2.0 * h)
         assert np.abs(third - numeric).max() < 1e-5 * max(1.0, np.abs(numeric).max())
-
-
-def test_transposed_solve() -> None:
-    rng = np.random.default_rng(0)
-    A, x = rng.normal(size=(6, 6)), rng.normal(size=6)
-    B, pivot, y = A.copy(), np.empty(6, dtype=np.int64), A.T @ x
-    assert factor(B, pivot)
-    solve_transposed(B, pivot, y)
-    assert np.abs(y - x).max() < 1e-10

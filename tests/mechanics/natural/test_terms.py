@@ -1,13 +1,24 @@
-"""The compiled terms against NumPy's: constraints, drift, stiffness of the constraints, forces, and the small factorisation."""
+"""The compiled terms against NumPy's: constraints, drift, stiffness of the constraints, forces."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from strangers.natural_mechanisms import random_mechanism
+from veridyn.mechanics.compiled import compiled
 from veridyn.mechanics.natural.position import position
+from veridyn.mechanics.natural.room import room_of
 from veridyn.mechanics.natural.system import system_of
-from veridyn.mechanics.natural.terms import acting, constraints_at, curvature, drift, factor, solve
+from veridyn.mechanics.natural.terms import acting, constraints_at, curvature, drift
+
+
+@compiled
+def all_terms(t, load, turning, q, qd, lam, at, drifted, K):
+    """A door for Python to kernels that have none."""
+    constraints_at(t, q, at.y, at.phi, at.J, at.AB, at.slopes)
+    drift(t, q, qd, at.AB, at.slopes, drifted)
+    curvature(t, q, lam, at.AB, at.slopes, 1.0, K)
+    acting(t, load, turning, q, qd, 0.3, 0.7, at.Q, at.T, at.way)
 
 
 def test_terms_are_those_of_the_tables() -> None:
@@ -16,32 +27,14 @@ def test_terms_are_those_of_the_tables() -> None:
         system = system_of(random_mechanism(rng, 2 + seed % 2).mechanism)
         t, c, n, m = system.tables, system.constraints, system.n, system.constraints.m
         q, qd, lam = position(system), rng.normal(size=system.n), rng.normal(size=m)
-        a = len(c.places)
-        phi, J, AB, slopes = np.empty(m), np.zeros((m, n)), np.empty(2 * a), np.zeros((2 * a, n))
-        constraints_at(t, q, np.empty(n + 1), phi, J, AB, slopes)
-        assert np.abs(J - c.jacobian(q)).max() < 1e-12
-        out = np.empty(m)
-        drift(t, q, qd, AB, slopes, out)
-        assert np.abs(out - c.jacobian_rate(q, qd) @ qd).max() < 1e-10
-        K = np.zeros((n, n))
-        curvature(t, q, lam, AB, slopes, 1.0, K)
-        assert np.abs(K - c.curvature(q, lam)).max() < 1e-10
-        f = system.forces
-        values = f.values
+        f, values = system.forces, system.forces.values
         load = f.weight[:-1] + f.constant @ values
         turning = np.tensordot(values[f.active], f.turning[f.active], axes=1)
-        Q, T = np.empty(n), np.empty((n, n))
-        acting(t, load, turning, q, qd, 0.3, 0.7, Q, T, np.empty((5, 3)))
+        at, out, K = room_of(n, m, n - m, 0, len(c.places)).at, np.empty(m), np.zeros((n, n))
+        all_terms(t, load, turning, q, qd, lam, at, out, K)
+        assert np.abs(at.J - c.jacobian(q)).max() < 1e-12
+        assert np.abs(out - c.jacobian_rate(q, qd) @ qd).max() < 1e-10
+        assert np.abs(K - c.curvature(q, lam)).max() < 1e-10
         stiff, damp = f.tangents(q, qd, values)
-        assert np.abs(Q - f.forces(q, qd, values)).max() < 1e-9
-        assert np.abs(T - system.mass - 0.3 * stiff - 0.7 * damp).max() < 1e-9
-
-
-def test_factorisation() -> None:
-    rng = np.random.default_rng(1)
-    A, x = rng.normal(size=(7, 7)), rng.normal(size=7)
-    B, pivot, y = A.copy(), np.empty(7, dtype=np.int64), A @ x
-    assert factor(B, pivot)
-    solve(B, pivot, y)
-    assert np.abs(y - x).max() < 1e-10
-    assert not factor(np.zeros((3, 3)), np.empty(3, dtype=np.int64))
+        assert np.abs(at.Q - f.forces(q, qd, values)).max() < 1e-9
+        assert np.abs(at.T - system.mass - 0.3 * stiff - 0.7 * damp).max() < 1e-9

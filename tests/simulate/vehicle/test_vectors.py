@@ -1,6 +1,6 @@
 import numpy as np
 
-from veridyn.simulate.vehicle.vectors import attitude, cross, solve_positive, symmetric, turned, turned_back
+from veridyn.simulate.vehicle.vectors import attitude, cross, symmetric, turned, turned_back
 
 
 def test_products_are_numpy_s():
@@ -20,12 +20,3 @@ def test_a_quaternion_turns_as_its_half_angle_says():
     rodrigues = v * np.cos(angle) + np.cross(axis, v) * np.sin(angle) + axis * (axis @ v) * (1 - np.cos(angle))
     assert np.allclose(turned(R, tuple(v)), rodrigues)
     assert np.allclose(turned_back(R, turned(R, tuple(v))), v)
-
-
-def test_cholesky_solves():
-    rng = np.random.default_rng(2)
-    X = rng.standard_normal((9, 6))
-    A, b = X.T @ X, rng.standard_normal(6)
-    x = b.copy()
-    solve_positive(A.copy(), x)
-    assert np.allclose(A @ x, b)

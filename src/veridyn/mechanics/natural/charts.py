@@ -47,11 +47,19 @@ class Charts:
         lengths = [mechanism.unit_of(name) == "m" for name in mechanism.coordinates]
         return np.where(lengths, reach or 1.0, 1.0)
 
-    def strain(self, number: int, R: Array) -> float:
-        """By how much coordinates move when those of the set move by their sizes."""
+    def weights(self, number: int) -> Array:
+        """What R (n, f) of a set is multiplied with, entry by entry, for its strain."""
         if number not in self._weights:
             self._weights[number] = self.sizes[self.known[number].z] / self.sizes[:, None]
-        return float(np.abs(R * self._weights[number]).max(initial=0.0))
+        return self._weights[number]
+
+    def strain(self, number: int, R: Array) -> float:
+        """By how much coordinates move when those of the set move by their sizes."""
+        return float(np.abs(R * self.weights(number)).max(initial=0.0))
+
+    def limits(self, number: int) -> tuple[float, float]:
+        """The strain from which a set other than this is looked for, and by how many times that one must do better."""
+        return ADDED if self._added.issuperset(self.known[number].names) else CARTESIAN
 
     @cached_property
     def _added(self) -> frozenset[str]:
@@ -60,7 +68,7 @@ class Charts:
     def better(self, number: int, q: Array, R: Array) -> int | None:
         """The number of a set that does much better at the pose q, where R is that of the set in use; None if this one will do."""
         strain = self.strain(number, R)
-        strained, times = ADDED if self._added.issuperset(self.known[number].names) else CARTESIAN
+        strained, times = self.limits(number)
         if strain <= strained:
             return None
         other = self.best(q)

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import ModelError
-from veridyn.mechanics.compiled import inner, lean
+from veridyn.mechanics.compiled import core, inner
+from veridyn.mechanics.dense import factor, solve
 from veridyn.mechanics.natural.constraints import Constraints
 from veridyn.mechanics.natural.forces import ForceTable
 from veridyn.mechanics.natural.sparse import Places, Plan, factor_planned, plan_of, solve_planned
-from veridyn.mechanics.natural.terms import Tables, factor, solve
+from veridyn.mechanics.natural.terms import Tables
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -129,7 +130,7 @@ def factors_of(e: Elimination) -> Factors:
     )
 
 
-@lean
+@core
 def set_tangent(e: Elimination, w: Factors, T: Array, alpha: float) -> None:
     """T and −1/α into B."""
     for k in range(len(e.tangent_cell)):
@@ -138,7 +139,7 @@ def set_tangent(e: Elimination, w: Factors, T: Array, alpha: float) -> None:
         w.given[e.corner_cell[k]] = -1.0 / alpha
 
 
-@lean
+@core
 def factorised(e: Elimination, w: Factors, J: Array) -> bool:
     """Factors of B with the Φ_q in hand, after :func:`set_tangent`; False where it is singular."""
     for k in range(len(e.border_cell)):
@@ -153,7 +154,7 @@ def factorised(e: Elimination, w: Factors, J: Array) -> bool:
     return _pivoted(e, w)
 
 
-@lean
+@core
 def _pivoted(e: Elimination, w: Factors) -> bool:
     w.dense[0] = 1
     for i in range(len(w.B)):
@@ -164,7 +165,7 @@ def _pivoted(e: Elimination, w: Factors) -> bool:
     return factor(w.B, w.pivot)
 
 
-@lean
+@core
 def solved(e: Elimination, w: Factors) -> bool:
     """x from b."""
     if w.dense[0] == 0:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.compiled import kept, lean
+from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.natural.elimination import Elimination, Factors, factorised, factors_of, set_tangent, solved
 from veridyn.mechanics.natural.explicit import CLOSED, CORRECTIONS, STRAY, Tableau
 from veridyn.mechanics.natural.terms import Scratch, Tables, acting, constraints_at, drift, scratch_of, turned
@@ -26,7 +26,7 @@ class _Room(NamedTuple):
     turning: Array
 
 
-@lean
+@core
 def _accelerated(
     t: Tables, e: Elimination, f: Factors, at: Scratch, w: _Room, load: Array, q: Array, qd: Array, known: bool
 ) -> bool:
@@ -45,7 +45,7 @@ def _accelerated(
     return solved(e, f)
 
 
-@lean
+@core
 def _closed(t: Tables, e: Elimination, f: Factors, at: Scratch, before: Array, q: Array) -> bool:
     """q onto Φ = 0 in the metric M; leaves Φ_q and its factors of the new pose behind."""
     n, m, size = len(q), len(at.phi), 1.0
@@ -76,7 +76,7 @@ def _closed(t: Tables, e: Elimination, f: Factors, at: Scratch, before: Array, q
     return False
 
 
-@lean
+@core
 def _sharpened(e: Elimination, f: Factors, at: Scratch, w: _Room, x: Array, lam: Array) -> bool:
     """Add to x and λ what −1/α has left open of Φ_q x = −drift."""
     n, m = len(x), len(lam)
@@ -95,7 +95,7 @@ def _sharpened(e: Elimination, f: Factors, at: Scratch, w: _Room, x: Array, lam:
     return True
 
 
-@lean
+@core
 def _same(a: Array, b: Array) -> bool:
     same = True
     for i in range(len(a)):
@@ -103,7 +103,7 @@ def _same(a: Array, b: Array) -> bool:
     return same
 
 
-@lean
+@core
 def _step(
     t: Tables,
     e: Elimination,

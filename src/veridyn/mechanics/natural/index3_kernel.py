@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.compiled import kept, lean
+from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.natural.elimination import Elimination, Factors, factorised, factors_of, set_tangent, solved
 from veridyn.mechanics.natural.terms import (
     Scratch,
@@ -33,7 +33,7 @@ class _Room(NamedTuple):
     target: Array
 
 
-@lean
+@core
 def _projected(e: Elimination, f: Factors, J: Array, w: _Room, x: Array) -> bool:
     """x onto J x = target in the metric T, repeated with multipliers until nothing of size 1/α is left."""
     n, m, before, size = len(x), len(w.target), np.inf, 1.0
@@ -71,14 +71,14 @@ def _projected(e: Elimination, f: Factors, J: Array, w: _Room, x: Array) -> bool
     return True
 
 
-@lean
+@core
 def _rates(h: float, q0: Array, qd0: Array, qdd0: Array, q: Array, qd: Array, qdd: Array) -> None:
     for i in range(len(q)):
         qd[i] = 2.0 / h * (q[i] - q0[i]) - qd0[i]
         qdd[i] = 4.0 / (h * h) * (q[i] - q0[i]) - 4.0 / h * qd0[i] - qdd0[i]
 
 
-@lean
+@core
 def _step(
     t: Tables,
     e: Elimination,

@@ -19,7 +19,9 @@ from veridyn.errors import DataError, Fault, Faults, ModelError, SimulationError
 from veridyn.mechanics.natural.minimal_kernel import ITERATIONS, trapezoid
 from veridyn.mechanics.natural.position import independent, position, r_matrix
 from veridyn.mechanics.natural.redundant import Reduced, independent_rows
+from veridyn.mechanics.natural.room import Model
 from veridyn.mechanics.natural.system import NaturalSystem
+from veridyn.mechanics.record import Bound
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -72,6 +74,11 @@ class Minimal:
         keep[self.z] = False
         return np.flatnonzero(keep).astype(np.int64)
 
+    @cached_property
+    def bound(self) -> Bound:
+        """This model as the kernels read it; all callers share it."""
+        return Bound(Model(self.system.tables, self.z, self.dependent, self.B))
+
     def loads(self, given: Mapping[str, ArrayLike] | None = None) -> tuple[Array, Array]:
         """Constant and turning generalised forces (n,), (n, n+1) of the known loads, for the calls below."""
         forces = self.system.forces
@@ -103,12 +110,9 @@ class Minimal:
         load = loads[0] + u @ self.B.T if self.B.shape[1] else np.broadcast_to(loads[0], q.shape)
         # The pose is written to, and one layout means that one compiled version serves every caller: copies, row by row.
         state, *found = trapezoid(
-            self.system.tables,
-            self.z,
-            self.dependent,
+            self.bound.address,
             _rows(load, one),
             loads[1],
-            self.B,
             _rows(q, one),
             _rows(z, one),
             _rows(zd, one),

@@ -15,8 +15,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.compiled import compiled
-from veridyn.mechanics.natural.terms import Tables, acting, constraints_at, curvature, drift, factor, solve
+from veridyn.mechanics.compiled import core
+from veridyn.mechanics.dense import factor, solve, solve_transposed
+from veridyn.mechanics.natural.room import Found, Model, Room
+from veridyn.mechanics.natural.terms import Tables, acting, constraints_at, curvature, drift
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -25,27 +27,7 @@ CLOSED = 1e-13  # of the constraints, relative to the square of the mechanism's 
 STRIDE = 0.1  # of the mechanism's size: a longer way of a coordinate is gone in pieces
 
 
-@compiled
-def solve_transposed(B: Array, pivot: Numbers, x: Array) -> None:
-    """Bᵀ x = b in place, with the factors that `factor` left."""
-    size = len(B)
-    for i in range(size):
-        s = x[i]
-        for j in range(i):
-            s -= B[j, i] * x[j]
-        x[i] = s / B[i, i]
-    for i in range(size - 1, -1, -1):
-        s = x[i]
-        for j in range(i + 1, size):
-            s -= B[j, i] * x[j]
-        x[i] = s
-    for k in range(size - 1, -1, -1):
-        p = pivot[k]
-        if p != k:
-            x[k], x[p] = x[p], x[k]
-
-
-@compiled
+@core
 def second_along(rows: int, row: Numbers, place: Numbers, value: Array, v: Array, w: Array, out: Array) -> None:
     """vᵀ ∂²Φ/∂q² w of quadratic forms."""
     n = len(v)
@@ -56,37 +38,37 @@ def second_along(rows: int, row: Numbers, place: Numbers, value: Array, v: Array
         out[row[k]] += value[k] * v[p // n] * w[p % n]
 
 
-@compiled
-def bend(t: Tables, AB: Array, slopes: Array, q: Array, v: Array, w: Array, out: Array) -> None:
-    """Φ_qq[v, w] (m,), after `constraints_at` at the same q."""
+@core
+def bend(t: Tables, w: Room, q: Array, u: Array, v: Array, out: Array) -> None:
+    """Φ_qq[u, v] (m,), after `constraints_at` at the same q."""
     f, a = t.quadratic, len(t.places)
-    second_along(f.rows, f.bend_row, f.bend_place, f.bend_value, v, w, out)
+    second_along(f.rows, f.bend_row, f.bend_place, f.bend_value, u, v, out)
     if a == 0:
         return
     f = t.angles
-    bent, first = np.empty(2 * a), len(out) - a
-    second_along(f.rows, f.bend_row, f.bend_place, f.bend_value, v, w, bent)
+    bent, first, AB, slopes = w.bent[0], len(out) - a, w.at.AB, w.at.slopes
+    second_along(f.rows, f.bend_row, f.bend_place, f.bend_value, u, v, bent)
     for i in range(a):
         p = t.places[i]
-        s, c, Av, Bv, Aw, Bw = np.sin(q[p]), np.cos(q[p]), 0.0, 0.0, 0.0, 0.0
+        s, c, Au, Bu, Av, Bv = np.sin(q[p]), np.cos(q[p]), 0.0, 0.0, 0.0, 0.0
         for j in range(len(q)):
+            Au += slopes[2 * i, j] * u[j]
+            Bu += slopes[2 * i + 1, j] * u[j]
             Av += slopes[2 * i, j] * v[j]
             Bv += slopes[2 * i + 1, j] * v[j]
-            Aw += slopes[2 * i, j] * w[j]
-            Bw += slopes[2 * i + 1, j] * w[j]
-        mixed = v[p] * (c * Aw + s * Bw) + w[p] * (c * Av + s * Bv)
-        own = v[p] * w[p] * (c * AB[2 * i + 1] - s * AB[2 * i])
+        mixed = u[p] * (c * Av + s * Bv) + v[p] * (c * Au + s * Bu)
+        own = u[p] * v[p] * (c * AB[2 * i + 1] - s * AB[2 * i])
         out[first + i] = s * bent[2 * i] - c * bent[2 * i + 1] + mixed + own
 
 
-@compiled
-def add_third(t: Tables, AB: Array, slopes: Array, q: Array, d: Array, v: Array, out: Array) -> None:
+@core
+def add_third(t: Tables, room: Room, q: Array, d: Array, v: Array, out: Array) -> None:
     """Add Φ_qqq[d, v, v] to `out` (m,); only angles have one."""
     a = len(t.places)
     if a == 0:
         return
-    f = t.angles
-    vv, dv, first = np.empty(2 * a), np.empty(2 * a), len(out) - a
+    f, AB, slopes = t.angles, room.at.AB, room.at.slopes
+    vv, dv, first = room.bent[0], room.bent[1], len(out) - a
     second_along(f.rows, f.bend_row, f.bend_place, f.bend_value, v, v, vv)
     second_along(f.rows, f.bend_row, f.bend_place, f.bend_value, d, v, dv)
     for i in range(a):
@@ -103,41 +85,28 @@ def add_third(t: Tables, AB: Array, slopes: Array, q: Array, d: Array, v: Array,
         out[first + i] += turned + curved - e * w * w * (c * AB[2 * i] + s * AB[2 * i + 1])
 
 
-@compiled
-def reduce_columns(J: Array, A: Array, pivot: Numbers, z: Numbers, dep: Numbers, R: Array) -> None:
+@core
+def reduce_columns(m: Model, w: Room, R: Array) -> None:
     """R with Φ_q R = 0 and unit rows for z, from the factors of the dependent columns."""
-    x = np.empty(len(dep))
+    z, dep, x, J = m.z, m.dep, w.x, w.at.J
     for c in range(len(z)):
         for i in range(len(dep)):
             x[i] = -J[i, z[c]]
-        solve(A, pivot, x)
+        solve(w.A, w.pivot, x)
         for i in range(len(dep)):
             R[dep[i], c] = x[i]
         for i in range(len(z)):
             R[z[i], c] = 1.0 if i == c else 0.0
 
 
-@compiled
-def close(
-    t: Tables,
-    z: Numbers,
-    dep: Numbers,
-    q: Array,
-    target: Array,
-    J: Array,
-    AB: Array,
-    slopes: Array,
-    A: Array,
-    pivot: Numbers,
-    R: Array,
-    known: bool,
-) -> bool:
+@core
+def close(m: Model, w: Room, q: Array, target: Array, R: Array, known: bool) -> bool:
     """Move q to z = `target` on Φ = 0 by Newton's method, in pieces where the way is long; True when it is closed there.
 
     Leaves Φ_q, its factors and R of the new pose behind; `known`: those of the present pose are there already.
     """
-    n, f, m = len(q), len(z), len(dep)
-    y, phi, x, start = np.empty(n + 1), np.empty(m), np.empty(m), np.empty(f)
+    z, dep, x, start, phi, A, J = m.z, m.dep, w.x, w.start, w.at.phi, w.A, w.at.J
+    n, f, count = len(q), len(z), len(dep)
     size, longest, pieces = 1.0, 0.0, 1
     for i in range(n):
         size = max(size, abs(q[i]))
@@ -155,31 +124,31 @@ def close(
                 return False
             pieces = 1 + min(int(longest / (STRIDE * size)), 1000)
         if piece > 0:
-            for i in range(m):
+            for i in range(count):
                 for c in range(f):
                     q[dep[i]] += R[dep[i], c] * (target[c] - start[c]) / pieces
             for c in range(f):
                 q[z[c]] = target[c] if piece == pieces else start[c] + (target[c] - start[c]) * piece / pieces
         closed = False
         for _ in range(NEWTON):
-            constraints_at(t, q, y, phi, J, AB, slopes)
+            constraints_at(m.t, q, w.at.y, phi, J, w.at.AB, w.at.slopes)
             off = 0.0
-            for i in range(m):
+            for i in range(count):
                 off = max(off, abs(phi[i]))
                 x[i] = -phi[i]
-                for j in range(m):
+                for j in range(count):
                     A[i, j] = J[i, dep[j]]
-            if not (np.isfinite(off) and factor(A, pivot)):
+            if not (np.isfinite(off) and factor(A, w.pivot)):
                 return False
             if off <= CLOSED * size * size:
                 closed = True
                 break
-            solve(A, pivot, x)
-            for i in range(m):
+            solve(A, w.pivot, x)
+            for i in range(count):
                 q[dep[i]] += x[i]
         if not closed:
             return False
-        reduce_columns(J, A, pivot, z, dep, R)
+        reduce_columns(m, w, R)
         if piece == 0:
             arrived = True
             for c in range(f):
@@ -190,35 +159,18 @@ def close(
     return True
 
 
-@compiled
-def accelerate(
-    t: Tables,
-    z: Numbers,
-    dep: Numbers,
-    load: Array,
-    turning: Array,
-    q: Array,
-    qd: Array,
-    AB: Array,
-    slopes: Array,
-    A: Array,
-    pivot: Numbers,
-    R: Array,
-    qdd: Array,
-    lam: Array,
-    MR: Array,
-    mass: Array,
-    mass_pivot: Numbers,
-) -> bool:
+@core
+def accelerate(m: Model, w: Room, load: Array, turning: Array, at: Found) -> bool:
     """q̈ and λ at a closed pose; leaves M R and the factors of Rᵀ M R behind. False where no mass resists."""
-    n, f, m = len(q), len(z), len(dep)
-    Q, T, zdd = np.empty(n), np.empty((n, n)), np.zeros(f)
-    acting(t, load, turning, q, qd, 0.0, 0.0, Q, T, np.empty((5, 3)))
-    drift(t, q, qd, AB, slopes, lam)
-    solve(A, pivot, lam)
+    t, z, dep, q, R, qdd, lam = m.t, m.z, m.dep, at.q, at.R, at.qdd, at.lam
+    n, f, Q, zdd, MR, mass = len(q), len(z), w.at.Q, w.zdd, w.MR, w.mass
+    acting(t, load, turning, q, at.qd, 0.0, 0.0, Q, w.none, w.at.way)
+    drift(t, q, at.qd, w.at.AB, w.at.slopes, lam)
+    solve(w.A, w.pivot, lam)
     for i in range(f):
         qdd[z[i]] = 0.0
-    for i in range(m):
+        zdd[i] = 0.0
+    for i in range(len(dep)):
         qdd[dep[i]] = -lam[i]
     for i in range(n):
         s = Q[i]
@@ -236,80 +188,57 @@ def accelerate(
             for i in range(n):
                 s += R[i, c] * MR[i, d]
             mass[c, d] = s
-    if not factor(mass, mass_pivot):
+    if not factor(mass, w.mass_pivot):
         return False
-    solve(mass, mass_pivot, zdd)
+    solve(mass, w.mass_pivot, zdd)
     for i in range(n):
         for c in range(f):
             qdd[i] += R[i, c] * zdd[c]
-    for i in range(m):
+    for i in range(len(dep)):
         s = Q[dep[i]]
         for j in range(n):
             s -= t.mass[dep[i], j] * qdd[j]
         lam[i] = s
-    solve_transposed(A, pivot, lam)
+    solve_transposed(w.A, w.pivot, lam)
     return True
 
 
-@compiled
-def differentiate(
-    t: Tables,
-    z: Numbers,
-    dep: Numbers,
-    load: Array,
-    turning: Array,
-    B: Array,
-    q: Array,
-    qd: Array,
-    AB: Array,
-    slopes: Array,
-    A: Array,
-    pivot: Numbers,
-    R: Array,
-    qdd: Array,
-    lam: Array,
-    MR: Array,
-    mass: Array,
-    mass_pivot: Numbers,
-    qd_z: Array,
-    qdd_x: Array,
-    lam_x: Array,
-) -> None:
+@core
+def differentiate(m: Model, w: Room, load: Array, turning: Array, at: Found) -> None:
     """∂q̇/∂z (n, f), ∂q̈/∂x (n, 2f + k) and ∂λ/∂x for x = (z, ż, u), where the forces B u act; after `accelerate`."""
-    n, f, m = len(q), len(z), len(dep)
-    K, C, scratch = np.empty((n, n)), np.empty((n, n)), np.empty(n)
-    acting(t, load, turning, q, qd, 1.0, 0.0, scratch, K, np.empty((5, 3)))
-    acting(t, load, turning, q, qd, 0.0, 1.0, scratch, C, np.empty((5, 3)))
+    t, z, dep, B, q, R = m.t, m.z, m.dep, m.B, at.q, at.R
+    n, f, count = len(q), len(z), len(dep)
+    K, C, dq, dqd, p, g, da, x, more = w.at.T, w.C, w.dq, w.dqd, w.p, w.g, w.zdd, w.x, w.more
+    acting(t, load, turning, q, at.qd, 1.0, 0.0, p, K, w.at.way)
+    acting(t, load, turning, q, at.qd, 0.0, 1.0, p, C, w.at.way)
     for i in range(n):
         for j in range(n):
             K[i, j] -= t.mass[i, j]
             C[i, j] -= t.mass[i, j]
-    curvature(t, q, lam, AB, slopes, 1.0, K)
-    dq, dqd, p, g, da = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(f)
-    x, more = np.empty(m), np.empty(m)
+    curvature(t, q, at.lam, w.at.AB, w.at.slopes, 1.0, K)
     for column in range(2 * f + B.shape[1]):
         for i in range(n):
             dq[i] = R[i, column] if column < f else 0.0
             dqd[i] = R[i, column - f] if f <= column < 2 * f else 0.0
             g[i] = B[i, column - 2 * f] if column >= 2 * f else 0.0
             p[i] = 0.0
-        for i in range(m):
+        for i in range(count):
             x[i] = 0.0
         if column < f:
-            bend(t, AB, slopes, q, dq, qd, more)
-            solve(A, pivot, more)
-            for i in range(m):
+            bend(t, w, q, dq, at.qd, more)
+            solve(w.A, w.pivot, more)
+            for i in range(count):
                 dqd[dep[i]] = -more[i]
             for i in range(n):
-                qd_z[i, column] = dqd[i]
-            bend(t, AB, slopes, q, dq, qdd, x)
-            add_third(t, AB, slopes, q, dq, qd, x)
+                at.qd_z[i, column] = dqd[i]
+            bend(t, w, q, dq, at.qdd, x)
+            add_third(t, w, q, dq, at.qd, x)
         if column < 2 * f:
-            bend(t, AB, slopes, q, qd, dqd, more)
-            for i in range(m):
+            bend(t, w, q, at.qd, dqd, more)
+            for i in range(count):
                 x[i] += 2.0 * more[i]
-            solve(A, pivot, x)
-            for i in range(m):
+            solve(w.A, w.pivot, x)
+            for i in range(count):
                 p[dep[i]] = -x[i]
             for i in range(n):
                 for j in range(n):
@@ -317,19 +246,19 @@ def differentiate(
         for c in range(f):
             s = 0.0
             for i in range(n):
-                s += R[i, c] * g[i] - MR[i, c] * p[i]
+                s += R[i, c] * g[i] - w.MR[i, c] * p[i]
             da[c] = s
-        solve(mass, mass_pivot, da)
+        solve(w.mass, w.mass_pivot, da)
         for i in range(n):
             s = p[i]
             for c in range(f):
                 s += R[i, c] * da[c]
-            qdd_x[i, column] = s
-        for i in range(m):
+            at.qdd_x[i, column] = s
+        for i in range(count):
             s = g[dep[i]]
             for j in range(n):
-                s -= t.mass[dep[i], j] * qdd_x[j, column]
+                s -= t.mass[dep[i], j] * at.qdd_x[j, column]
             more[i] = s
-        solve_transposed(A, pivot, more)
-        for i in range(m):
-            lam_x[i, column] = more[i]
+        solve_transposed(w.A, w.pivot, more)
+        for i in range(count):
+            at.lam_x[i, column] = more[i]

@@ -1,4 +1,4 @@
-"""The terms of a mechanism's equations as machine code: constraints, what acts, and a small dense factorisation.
+"""The terms of a mechanism's equations as machine code: constraints and what acts.
 
 The same equations as ``constraints.py`` and ``forces.py`` over the same tables. Everything is planned when these are made:
 patterns, sizes and constants of a mechanism never change, so one function serves all mechanisms and is compiled once in a process.
@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.compiled import inner, lean
+from veridyn.mechanics.compiled import core, inner
 from veridyn.mechanics.natural.constraints import Constraints, Table
 from veridyn.mechanics.natural.forces import ForceTable
+from veridyn.mechanics.record import Cube, Matrix, Numbers, Vector
 
 Array = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 
 
 class _Forms(NamedTuple):
@@ -25,25 +25,25 @@ class _Forms(NamedTuple):
     rows: int
     start: Numbers
     source: Numbers
-    value: Array
+    value: Vector
     row: Numbers
     column: Numbers
     bend_row: Numbers
     bend_place: Numbers
-    bend_value: Array
+    bend_value: Vector
 
 
 class Tables(NamedTuple):
     """All constants of a mechanism, as the compiled step reads them."""
 
-    mass: Array
+    mass: Matrix
     quadratic: _Forms
     angles: _Forms
     places: Numbers
-    struts: Array
-    strut_laws: Array
+    struts: Cube
+    strut_laws: Matrix
     own: Numbers
-    own_laws: Array
+    own_laws: Matrix
 
 
 def tables_of(mass: Array, c: Constraints, f: ForceTable) -> Tables:
@@ -82,14 +82,14 @@ def _forms(t: Table) -> _Forms:
 class Scratch(NamedTuple):
     """What the terms of one pose are written to, made once for many steps."""
 
-    y: Array
-    phi: Array
-    J: Array
-    AB: Array
-    slopes: Array
-    Q: Array
-    T: Array  # (n, n), or (0, 0) where no tangent is asked for
-    way: Array
+    y: Vector
+    phi: Vector
+    J: Matrix
+    AB: Vector
+    slopes: Matrix
+    Q: Vector
+    T: Matrix  # (n, n), or (0, 0) where no tangent is needed
+    way: Matrix
 
 
 @inner
@@ -109,7 +109,7 @@ def scratch_of(t: Tables, m: int, tangent: bool) -> Scratch:
     )
 
 
-@lean
+@core
 def turned(turnings: Array, values: Array, out: Array) -> None:
     """Σ values · turnings, the forces that are linear in q; nothing where there are none."""
     for i in range(out.shape[0]):
@@ -120,7 +120,7 @@ def turned(turnings: Array, values: Array, out: Array) -> None:
             out[i, j] = s
 
 
-@lean
+@core
 def gather(f: _Forms, y: Array, values: Array, slopes: Array) -> None:
     """Values and gradients of quadratic forms at y = (q, 1)."""
     n = slopes.shape[1]
@@ -135,7 +135,7 @@ def gather(f: _Forms, y: Array, values: Array, slopes: Array) -> None:
             slopes[f.row[k], f.column[k]] = s
 
 
-@lean
+@core
 def second(f: _Forms, qd: Array, out: Array) -> None:
     """q̇ᵀ ∂²Φ/∂q² q̇ of each form."""
     n = len(qd)
@@ -146,7 +146,7 @@ def second(f: _Forms, qd: Array, out: Array) -> None:
         out[f.bend_row[k]] += f.bend_value[k] * qd[p // n] * qd[p % n]
 
 
-@lean
+@core
 def constraints_at(t: Tables, q: Array, y: Array, phi: Array, J: Array, AB: Array, slopes: Array) -> None:
     """Φ and Φ_q; A, B and their gradients are left in `AB` and `slopes`."""
     n, a = len(q), len(t.places)
@@ -167,7 +167,7 @@ def constraints_at(t: Tables, q: Array, y: Array, phi: Array, J: Array, AB: Arra
         J[k + i, p] += c * AB[2 * i] + s * AB[2 * i + 1]
 
 
-@lean
+@core
 def drift(t: Tables, q: Array, qd: Array, AB: Array, slopes: Array, out: Array) -> None:
     """Φ̇_q q̇, after :func:`constraints_at` at the same q."""
     a = len(t.places)
@@ -191,7 +191,7 @@ def drift(t: Tables, q: Array, qd: Array, AB: Array, slopes: Array, out: Array) 
         out[k + i] += weight * f.bend_value[j] * qd[p // n] * qd[p % n]
 
 
-@lean
+@core
 def curvature(t: Tables, q: Array, lam: Array, AB: Array, slopes: Array, scale: float, out: Array) -> None:
     """Add scale ∂(Φ_qᵀ λ)/∂q, after :func:`constraints_at` at the same q."""
     n, a = len(q), len(t.places)
@@ -217,7 +217,7 @@ def curvature(t: Tables, q: Array, lam: Array, AB: Array, slopes: Array, scale: 
         out[p, p] += w * (c * AB[2 * i + 1] - s * AB[2 * i])
 
 
-@lean
+@core
 def acting(
     t: Tables, load: Array, turning: Array, q: Array, qd: Array, wk: float, wc: float, Q: Array, T: Array, way: Array
 ) -> None:
@@ -275,47 +275,3 @@ def acting(
                     for b in range(dim):
                         for j in range(n):
                             T[i, j] += d * inner[a, b] * t.struts[e, b, j]
-
-
-@lean
-def factor(B: Array, pivot: Numbers) -> bool:
-    """LU with row pivoting, in place; False where a pivot is zero or not finite."""
-    size = len(B)
-    for k in range(size):
-        best, p = abs(B[k, k]), k
-        for i in range(k + 1, size):
-            if abs(B[i, k]) > best:
-                best, p = abs(B[i, k]), i
-        if not (best > 0.0 and np.isfinite(best)):
-            return False
-        pivot[k] = p
-        if p != k:
-            for j in range(size):
-                B[k, j], B[p, j] = B[p, j], B[k, j]
-        inverse = 1.0 / B[k, k]
-        for i in range(k + 1, size):
-            if B[i, k] != 0.0:
-                B[i, k] *= inverse
-                s = B[i, k]
-                for j in range(k + 1, size):
-                    B[i, j] -= s * B[k, j]
-    return True
-
-
-@lean
-def solve(B: Array, pivot: Numbers, x: Array) -> None:
-    size = len(B)
-    for k in range(size):
-        p = pivot[k]
-        if p != k:
-            x[k], x[p] = x[p], x[k]
-    for i in range(size):
-        s = x[i]
-        for j in range(i):
-            s -= B[i, j] * x[j]
-        x[i] = s
-    for i in range(size - 1, -1, -1):
-        s = x[i]
-        for j in range(i + 1, size):
-            s -= B[i, j] * x[j]
-        x[i] = s / B[i, i]

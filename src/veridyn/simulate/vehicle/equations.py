@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import inner
+from veridyn.mechanics.dense import solve_positive
 from veridyn.mechanics.ground.road import road_at
 from veridyn.simulate.vehicle.aerodynamics import air_wrench
 from veridyn.simulate.vehicle.contact import TyreNumbers, contact
@@ -64,7 +65,6 @@ from veridyn.simulate.vehicle.vectors import (
     dot,
     put,
     scale,
-    solve_positive,
     sub,
     symmetric,
     third,

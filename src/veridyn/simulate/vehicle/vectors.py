@@ -81,24 +81,3 @@ def attitude(w: float, x: float, y: float, z: float) -> M3:
         (2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)),
         (2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)),
     )
-
-
-@compiled
-def solve_positive(A: Array, b: Array) -> None:
-    """Solve A x = b for a symmetric positive A by Cholesky's method, x in the place of b; A is overwritten."""
-    n = len(b)
-    for j in range(n):
-        for k in range(j):
-            for i in range(j, n):
-                A[i, j] -= A[i, k] * A[j, k]
-        root = np.sqrt(A[j, j])
-        for i in range(j, n):
-            A[i, j] /= root
-    for i in range(n):
-        for k in range(i):
-            b[i] -= A[i, k] * b[k]
-        b[i] /= A[i, i]
-    for i in range(n - 1, -1, -1):
-        for k in range(i + 1, n):
-            b[i] -= A[k, i] * b[k]
-        b[i] /= A[i, i]

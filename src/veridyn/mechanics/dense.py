@@ -1,0 +1,111 @@
+"""Small dense systems of equations as machine code: P A = L U by rows with pivoting, and A = L Lᵀ of a positive matrix.
+
+For matrices of a few rows inside compiled loops, where a call of LAPACK costs more than the work. Everything happens in place and in
+arrays of the caller, so that no memory is taken.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.mechanics.compiled import lean
+
+Array = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+@lean
+def factor(A: Array, pivot: Numbers) -> bool:
+    """L and U in the place of A (n, n), the exchanged rows in `pivot` (n,); False where a pivot is zero or not finite."""
+    size = len(A)
+    for k in range(size):
+        best, p = abs(A[k, k]), k
+        for i in range(k + 1, size):
+            if abs(A[i, k]) > best:
+                best, p = abs(A[i, k]), i
+        if not (best > 0.0 and np.isfinite(best)):
+            return False
+        pivot[k] = p
+        if p != k:
+            for j in range(size):
+                A[k, j], A[p, j] = A[p, j], A[k, j]
+        inverse = 1.0 / A[k, k]
+        for i in range(k + 1, size):
+            if A[i, k] != 0.0:
+                A[i, k] *= inverse
+                s = A[i, k]
+                for j in range(k + 1, size):
+                    A[i, j] -= s * A[k, j]
+    return True
+
+
+@lean
+def solve(A: Array, pivot: Numbers, x: Array) -> None:
+    """A x = b in the place of b, with the factors that :func:`factor` left."""
+    size = len(A)
+    for k in range(size):
+        p = pivot[k]
+        if p != k:
+            x[k], x[p] = x[p], x[k]
+    for i in range(size):
+        s = x[i]
+        for j in range(i):
+            s -= A[i, j] * x[j]
+        x[i] = s
+    for i in range(size - 1, -1, -1):
+        s = x[i]
+        for j in range(i + 1, size):
+            s -= A[i, j] * x[j]
+        x[i] = s / A[i, i]
+
+
+@lean
+def solve_transposed(A: Array, pivot: Numbers, x: Array) -> None:
+    """Aᵀ x = b in the place of b, with the factors that :func:`factor` left."""
+    size = len(A)
+    for i in range(size):
+        s = x[i]
+        for j in range(i):
+            s -= A[j, i] * x[j]
+        x[i] = s / A[i, i]
+    for i in range(size - 1, -1, -1):
+        s = x[i]
+        for j in range(i + 1, size):
+            s -= A[j, i] * x[j]
+        x[i] = s
+    for k in range(size - 1, -1, -1):
+        p = pivot[k]
+        if p != k:
+            x[k], x[p] = x[p], x[k]
+
+
+@lean
+def solve_once(A: Array, pivot: Numbers, x: Array) -> None:
+    """A x = b in the place of b; A is overwritten with its factors. NaN where A is singular."""
+    if factor(A, pivot):
+        solve(A, pivot, x)
+        return
+    for i in range(len(x)):
+        x[i] = np.nan
+
+
+@lean
+def solve_positive(A: Array, b: Array) -> None:
+    """A x = b in the place of b for a symmetric positive A by Cholesky's method; A is overwritten."""
+    n = len(b)
+    for j in range(n):
+        for k in range(j):
+            for i in range(j, n):
+                A[i, j] -= A[i, k] * A[j, k]
+        root = np.sqrt(A[j, j])
+        for i in range(j, n):
+            A[i, j] /= root
+    for i in range(n):
+        for k in range(i):
+            b[i] -= A[i, k] * b[k]
+        b[i] /= A[i, i]
+    for i in range(n - 1, -1, -1):
+        for k in range(i + 1, n):
+            b[i] -= A[k, i] * b[k]
+        b[i] /= A[i, i]

@@ -1,0 +1,251 @@
+"""The correction of :mod:`veridyn.observe.update` as machine code, for any system: one reading at a time in Joseph's form.
+
+    ν = y − h(x),   g = P hᵀ,   s = h g + r,   k = g/s,
+    dx ← dx + k (ν − h dx),      P ← (I − k h) P (I − k h)ᵀ + k r kᵀ          (paper 003, equations 48 to 50, P_{k|k−1})
+
+Correlated noise R = L D Lᵀ is made independent first: rows of L⁻¹ H with the variances D. Compiled steps of any system call
+:func:`correct_into` with what they predicted; :func:`correct_compiled` is its door for Python.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.mechanics.compiled import core, kept
+from veridyn.mechanics.record import Bound, Codes, Matrix, Numbers, Vector, opened
+from veridyn.observe.measurements import MISSING, NOT_FINITE, USED, Status
+from veridyn.observe.update import LOG_2PI, Correction, Expectation, certain, not_positive, threshold
+
+Array = NDArray[np.float64]
+OUTLIER = int(Status.OUTLIER)
+DONE, CERTAIN, NOT_POSITIVE = 0, 1, 2  # a reading and a state without any uncertainty; a noise R that is none
+NIS, DOF, LOG_LIKELIHOOD, VARIANCE = 0, 1, 2, 3  # places in `judged`
+
+
+class Corrected(NamedTuple):
+    """What a correction of n states by m readings finds, the fields of :class:`~veridyn.observe.update.Correction`, and room for it.
+
+    Made once by :func:`corrected_of`, written to at every correction; it belongs to one caller.
+    """
+
+    dx: Vector  # (n,)
+    P: Matrix  # (n, n)
+    innovations: Vector  # (m,)
+    variances: Vector
+    status: Codes
+    K: Matrix  # (n, m)
+    judged: Vector  # (4,): NIS, number of readings used, log likelihood, variance of the last innovation
+    use: Numbers  # (m,) which readings are used
+    H: Matrix  # (m, n) of independent readings, with
+    nu: Vector
+    noise: Vector
+    L: Matrix  # (m, m)
+    gain: Matrix  # (n, m)
+    g: Vector  # (n,)
+    k: Vector
+    Ph: Vector
+    joseph: Matrix  # (n, n)
+
+
+def corrected_of(n: int, m: int) -> Corrected:
+    """Room for corrections of n states by m readings."""
+    return Corrected(
+        np.zeros(n),
+        np.zeros((n, n)),
+        np.zeros(m),
+        np.zeros(m),
+        np.zeros(m, dtype=np.int8),
+        np.zeros((n, m)),
+        np.zeros(4),
+        np.zeros(m, dtype=np.int64),
+        np.zeros((m, n)),
+        np.zeros(m),
+        np.zeros(m),
+        np.zeros((m, m)),
+        np.zeros((n, m)),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros((n, n)),
+    )
+
+
+@core
+def correct_into(P: Array, H: Array, R: Array, residual: Array, flags: Codes, limit: float, c: Corrected) -> int:
+    """Correct P (n, n) with the readings that `flags` (m,) lets through, into `c`; `DONE`, or why there is no correction.
+
+    H (m, n) and R (m, m) are those of all readings, `residual` (m,) readings minus what was expected. `limit`: readings with
+    ν² > limit · s count as outliers, infinity where there is no gate. P is not written to and may not be `c.P`.
+    """
+    n, m = len(P), len(residual)
+    count = _select(P, H, R, residual, flags, limit, c)
+    for i in range(n):
+        c.dx[i] = 0.0
+        for j in range(n):
+            c.P[i, j] = P[i, j]
+        for j in range(m):
+            c.K[i, j] = 0.0
+            c.gain[i, j] = 0.0
+    c.judged[NIS], c.judged[DOF], c.judged[LOG_LIKELIHOOD] = 0.0, count, 0.0
+    if count == 0:
+        return DONE
+    mixed = _mixed(R, c.use, count)
+    if mixed and not _unmix(R, count, c):
+        return NOT_POSITIVE
+    for i in range(count):
+        if not _absorb(i, count, c):
+            return CERTAIN
+    for row in range(n):
+        if mixed:  # K = gain L⁻¹
+            for i in range(count - 1, -1, -1):
+                s = c.gain[row, i]
+                for j in range(i + 1, count):
+                    s -= c.gain[row, j] * c.L[j, i]
+                c.gain[row, i] = s
+        for i in range(count):
+            c.K[row, c.use[i]] = c.gain[row, i]
+    return DONE
+
+
+@core
+def _select(P: Array, H: Array, R: Array, residual: Array, flags: Codes, limit: float, c: Corrected) -> int:
+    """Status, innovations and variances of all readings; those to use into `c.H`, `c.nu`, `c.noise`. How many there are."""
+    n, count = len(P), 0
+    for j in range(len(residual)):
+        finite, status = np.isfinite(residual[j]), flags[j]
+        if status == USED and not finite:
+            status = NOT_FINITE
+        variance = R[j, j]
+        for a in range(n):
+            s = 0.0
+            for b in range(n):
+                s += H[j, b] * P[b, a]
+            variance += s * H[j, a]
+        shown = finite and status != MISSING
+        c.innovations[j] = residual[j] if shown else np.nan
+        c.variances[j] = variance if shown else np.nan
+        if status == USED and residual[j] * residual[j] > limit * variance:
+            status = OUTLIER
+        c.status[j] = status
+        if status != USED:
+            continue
+        c.use[count] = j
+        c.nu[count] = residual[j]
+        c.noise[count] = R[j, j]
+        for a in range(n):
+            c.H[count, a] = H[j, a]
+        count += 1
+    return count
+
+
+@core
+def _mixed(R: Array, use: Numbers, count: int) -> bool:
+    """Whether the noise of the readings in use is correlated."""
+    for i in range(count):
+        for j in range(count):
+            if i != j and R[use[i], use[j]] != 0.0:
+                return True
+    return False
+
+
+@core
+def _unmix(R: Array, count: int, c: Corrected) -> bool:
+    """R = L D Lᵀ, then L⁻¹ H and L⁻¹ ν with the variances D; False where R is not positive definite."""
+    for i in range(count):
+        for j in range(i + 1):
+            s = R[c.use[i], c.use[j]]
+            for k in range(j):
+                s -= c.L[i, k] * c.L[j, k] * c.noise[k]
+            if i == j:
+                if not s > 0.0:
+                    return False
+                c.noise[i] = s
+                c.L[i, i] = 1.0
+            else:
+                c.L[i, j] = s / c.noise[j]
+    for i in range(count):
+        for j in range(i):
+            c.nu[i] -= c.L[i, j] * c.nu[j]
+            for a in range(c.H.shape[1]):
+                c.H[i, a] -= c.L[i, j] * c.H[j, a]
+    return True
+
+
+@core
+def _absorb(i: int, count: int, c: Corrected) -> bool:
+    """One independent reading; False where neither it nor the state has any uncertainty."""
+    P, h, g, k, r, n = c.P, c.H[i], c.g, c.k, c.noise[i], len(c.P)
+    s, e = r, c.nu[i]
+    for a in range(n):
+        total = 0.0
+        for b in range(n):
+            total += P[a, b] * h[b]
+        g[a] = total
+    for a in range(n):
+        s += h[a] * g[a]
+        e -= h[a] * c.dx[a]
+    c.judged[VARIANCE] = s
+    if s <= 0.0:
+        return False
+    for a in range(n):
+        k[a] = g[a] / s
+    for a in range(n):  # (I − k h) P, and that times hᵀ
+        total = 0.0
+        for b in range(n):
+            c.joseph[a, b] = P[a, b] - k[a] * g[b]
+            total += c.joseph[a, b] * h[b]
+        c.Ph[a] = total
+    for a in range(n):
+        for b in range(a + 1):
+            one = c.joseph[a, b] + k[a] * (r * k[b]) - c.Ph[a] * k[b]
+            other = c.joseph[b, a] + k[b] * (r * k[a]) - c.Ph[b] * k[a]
+            P[a, b] = P[b, a] = 0.5 * (one + other)
+    for j in range(count):
+        total = 0.0
+        for a in range(n):
+            total += h[a] * c.gain[a, j]
+        for a in range(n):
+            c.gain[a, j] -= k[a] * total
+    for a in range(n):
+        c.dx[a] += k[a] * e
+        c.gain[a, i] += k[a]
+    c.judged[NIS] += e * e / s
+    c.judged[LOG_LIKELIHOOD] -= 0.5 * (LOG_2PI + np.log(s) + e * e / s)
+    return True
+
+
+class _Given(NamedTuple):
+    """One correction as the door hands it over."""
+
+    P: Matrix
+    H: Matrix
+    R: Matrix
+    residual: Vector
+    flags: Codes
+    limit: float
+    c: Corrected
+
+
+@kept
+def _correct(address: NDArray[np.int64]) -> int:
+    d = opened(address, _Given)
+    return correct_into(d.P, d.H, d.R, d.residual, d.flags, d.limit, d.c)
+
+
+def correct_compiled(
+    P: Array, expected: Expectation, innovations: Array, flags: NDArray[np.int8], gate: float | None = None
+) -> Correction:
+    """:func:`veridyn.observe.update.correct` by machine code: same arguments, same answer to rounding, same faults."""
+    c = corrected_of(len(P), len(innovations))
+    limit = np.inf if gate is None else threshold(gate)
+    arrays = [np.array(x, dtype=np.float64, order="C") for x in (P, expected.H, expected.R, innovations)]
+    code = _correct(Bound(_Given(*arrays, np.array(flags, dtype=np.int8), limit, c)).address)
+    if code == NOT_POSITIVE:
+        raise not_positive()
+    if code == CERTAIN:
+        raise certain(float(c.judged[VARIANCE]))
+    nis, dof, log_likelihood, _ = c.judged.tolist()
+    return Correction(c.dx, c.P, c.innovations, c.variances, c.status, nis, int(dof), log_likelihood, c.K)
