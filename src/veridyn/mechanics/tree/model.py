@@ -177,7 +177,16 @@ class TreeModel:
         return self._run(x, v, np.zeros((*x.shape[:-1], 2 * self.f)), u, float(h), loads, derivative, since)
 
     def moved(self, x: Array, v: Array, d: Array, u: Array, loads: tuple[Array, Array]) -> Instant:
-        """The instant at x ⊞ d: independent coordinates and rates changed by d (…, 2f), the others following."""
+        """The instant at x ⊞ d: independent coordinates and rates changed by d (…, 2f), the others following.
+
+        Prescribed coordinates stay where x has them, whatever the loads say.
+        """
+        if self.tree.held:
+            first, held = (7 if self.free else 0), list(self.tree.held)
+            at = np.concatenate([x.reshape(-1, x.shape[-1])[0], v.reshape(-1, v.shape[-1])[0]])
+            rates = self.nq + self.nv - self.tree.n
+            stay = np.concatenate([at[[first + k for k in held]], at[[rates + k for k in held]], np.zeros(len(held))])
+            loads = (loads[0], np.concatenate([loads[1][: len(self.kernels.outside)], stay]))
         return self._run(x, v, d, u, 0.0, loads, False)
 
     def local(self, x: Array, v: Array) -> Array:
