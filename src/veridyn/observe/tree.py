@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,9 @@ from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.sensor import Sensor
 from veridyn.observe.machine import MachineSystem, Step
 from veridyn.spatial.rotations import matrix_of
+
+if TYPE_CHECKING:
+    from veridyn.observe.filter import CompiledStep
 
 Array = NDArray[np.float64]
 
@@ -111,6 +115,12 @@ class TreeSystem(MachineSystem):
         a, b = np.broadcast_arrays(a, b)
         (qa, qda, ua, ba), (qb, qdb, ub, bb) = self.split(a), self.split(b)
         return np.concatenate([self.model.difference(qa, qda, qb, qdb), ua - ub, ba - bb], axis=-1)
+
+    def compiled_step(self, gate: float | None) -> CompiledStep | None:
+        """Filter steps by machine code, for one caller; none where parameters are considered."""
+        from veridyn.observe.tree_step import TreeStep
+
+        return TreeStep(self, gate) if self.uncertainty is None else None
 
     def one_step(self, x: Array, inputs: Array, dt: float, derivative: bool = True, since: float = 0.0) -> Step:
         q, qd, u, b = self.split(x)

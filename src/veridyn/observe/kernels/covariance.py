@@ -1,0 +1,141 @@
+"""How covariances move over a sub-step of a machine, as machine code: transition, noise, and products of small matrices.
+
+The equations are those of :class:`~veridyn.observe.machine.MachineSystem`, which stays the reference. f degrees of freedom, k unknown
+forces and parameters; states are positions (f), rates (f), those k, and biases.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.mechanics.compiled import core
+
+Array = NDArray[np.float64]
+EXACT, FORWARD, INTEGRATOR = 0, 1, 2  # error models
+
+
+@core
+def transition(kind: int, step: Array, slopes: Array, push: Array, h: float, G: Array) -> None:
+    """G (states, states) of a sub-step of h seconds by the error model `kind`.
+
+    `step` (2f, 2f + k): the exact derivative; `slopes` (f, 2f + k): ∂z̈/∂(z, ż, u) at its end; `push` (f, k): what forces do over it.
+    """
+    size, f, moved = len(G), len(slopes), slopes.shape[1]
+    for a in range(size):
+        for b in range(size):
+            G[a, b] = 1.0 if a == b else 0.0
+    for c in range(f):
+        if kind == EXACT:
+            for b in range(moved):
+                G[c, b], G[f + c, b] = step[c, b], step[f + c, b]
+            continue
+        G[c, f + c] = h  # (54)
+        for b in range(moved):
+            slope = 0.0
+            if kind == FORWARD:
+                slope = slopes[c, b]
+            elif b >= 2 * f:
+                slope = push[c, b - 2 * f]
+            G[c, b] += 0.5 * h * h * slope
+            G[f + c, b] += h * slope
+
+
+@core
+def noise(density: Array, push: Array, h: float, Q: Array) -> None:
+    """White acceleration, and forces and biases that walk, all integrated over the sub-step; `density` (states,)."""
+    size, f, k = len(Q), push.shape[0], push.shape[1]
+    for a in range(size):
+        for b in range(size):
+            Q[a, b] = 0.0
+    for a in range(2 * f, size):
+        Q[a, a] = density[a] * h
+    for a in range(f):
+        white = density[f + a]
+        Q[a, a] = density[a] * h + white * h**3 / 3.0
+        Q[f + a, f + a] = white * h
+        Q[a, f + a] = Q[f + a, a] = white * h**2 / 2.0
+    for a in range(f):
+        for b in range(f):
+            both = 0.0
+            for j in range(k):
+                both += push[a, j] * density[2 * f + j] * push[b, j]
+            Q[a, b] += both * (h**5 / 20.0)
+            Q[a, f + b] += both * (h**4 / 8.0)
+            Q[f + a, f + b] += both * (h**3 / 3.0)
+        for j in range(k):
+            pushed = push[a, j] * density[2 * f + j]
+            Q[a, 2 * f + j] = Q[2 * f + j, a] = pushed * (h**3 / 6.0)
+            Q[f + a, 2 * f + j] = Q[2 * f + j, f + a] = pushed * (h**2 / 2.0)
+    for a in range(f):
+        for b in range(f):
+            Q[f + b, a] = Q[a, f + b]
+
+
+@core
+def gather(G: Array, added: Array, first: bool, F: Array, Q: Array, product: Array) -> None:
+    """F ← G F and Q ← G Q Gᵀ + added; `first`: F and Q are new."""
+    size = len(G)
+    if first:
+        for a in range(size):
+            for b in range(size):
+                F[a, b], Q[a, b] = G[a, b], added[a, b]
+        return
+    multiply(G, F, False, product)
+    for a in range(size):
+        for b in range(size):
+            F[a, b] = product[a, b]
+    multiply(G, Q, False, product)
+    multiply(product, G, True, Q)
+    for a in range(size):
+        for b in range(size):
+            Q[a, b] += added[a, b]
+
+
+@core
+def spread(P: Array, F: Array, Q: Array, dt: float, product: Array, room: Array, out: Array) -> None:
+    """out = F P Fᵀ + Q, symmetric; no time, no change."""
+    size = len(P)
+    if dt > 0.0:
+        multiply(F, P, False, product)
+        multiply(product, F, True, room)
+    for a in range(size):
+        for b in range(size):
+            out[a, b] = (room[a, b] + room[b, a]) / 2.0 + Q[a, b] if dt > 0.0 else P[a, b]
+
+
+@core
+def multiply(A: Array, B: Array, transposed: bool, out: Array) -> None:
+    """out = A B, or A Bᵀ."""
+    size = len(A)
+    for a in range(size):
+        if transposed:
+            for b in range(size):
+                s = 0.0
+                for j in range(size):
+                    s += A[a, j] * B[b, j]
+                out[a, b] = s
+            continue
+        for b in range(size):
+            out[a, b] = 0.0
+        for j in range(size):
+            factor = A[a, j]
+            if factor != 0.0:
+                for b in range(size):
+                    out[a, b] += factor * B[j, b]
+
+
+@core
+def all_finite(x: Array, P: Array, y: Array, H: Array) -> bool:
+    """Whether what was predicted and expected is finite."""
+    finite = True
+    for i in range(len(x)):
+        finite = finite and np.isfinite(x[i])
+    for a in range(len(P)):
+        for b in range(len(P)):
+            finite = finite and np.isfinite(P[a, b])
+    for j in range(len(y)):
+        finite = finite and np.isfinite(y[j])
+        for a in range(len(P)):
+            finite = finite and np.isfinite(H[j, a])
+    return finite

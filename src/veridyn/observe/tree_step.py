@@ -1,0 +1,132 @@
+"""The compiled filter step of a tree, bound to one caller: its record, made once, and the call that fills and reads it."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.mechanics.record import Bound
+from veridyn.mechanics.tree import step_kernel as tree
+from veridyn.observe.kernels.correction import DONE, corrected_of
+from veridyn.observe.kernels.covariance import EXACT, FORWARD, INTEGRATOR
+from veridyn.observe.kernels.tree_step import Acting, Found, Settings, TreeFilter, tree_step
+from veridyn.observe.measurements import Codes
+from veridyn.observe.passage import Compiled, Layout, Passage
+from veridyn.observe.result import Belief
+from veridyn.observe.update import threshold
+from veridyn.symbolic.emit_llvm import place_stride
+
+if TYPE_CHECKING:
+    from veridyn.observe.tree import TreeSystem
+
+Array = NDArray[np.float64]
+ERROR_MODELS = {"exact": EXACT, "forward": FORWARD, "integrator": INTEGRATOR}
+
+
+class TreeStep:
+    """Filter steps of a tree by machine code, a :class:`~veridyn.observe.filter.CompiledStep`.
+
+    `gate`: the probability that a good reading passes, None without a gate. It works in the memory of the tree's model; not for two
+    threads at once.
+    """
+
+    def __init__(self, system: TreeSystem, gate: float | None) -> None:
+        model, n, m = system.model, len(system.states), len(system.outputs)
+        f, k = system.f, system.extra
+        record = model.kernels.record
+        N = system.nq + system.nv + k + len(system.drifting) + 1
+        self._layout, self._held = Layout(N, n, m), list[object]()
+        self._turning = model.nq - model.tree.n
+        readings, slopes = self._connected(system)
+        at_rest = model.loads()
+        self._still = np.concatenate(at_rest)
+        self._split = len(at_rest[0])
+        units = [np.concatenate(model.loads({name: 1.0})) for name in system.inputs]
+        zeros = np.concatenate(model.loads(dict.fromkeys(system.inputs, 0.0)))
+        self._zero, self._by_input = zeros, np.array([u - zeros for u in units]).reshape(-1, len(zeros))
+        moved = 2 * f + k
+        self._parts = TreeFilter(
+            I=record.I,
+            W=record.W,
+            readings=readings,
+            slopes=slopes,
+            density=np.array(system.density),
+            bias=np.array(system.table.bias, dtype=np.float64),
+            selector=np.ascontiguousarray(system.selector),
+            wraps=system.wraps.astype(np.int8),
+            R=np.array(system.R, order="C"),
+            settings=Settings(
+                error_model=ERROR_MODELS[system.error_model],
+                longest=system.longest,
+                limit=np.inf if gate is None else threshold(gate),
+                accelerates=system.table.accelerates or bool(model.tree.held),
+            ),
+            x=np.zeros(N),
+            P=np.zeros((n, n)),
+            before=Acting(np.zeros(self._split), np.zeros(len(zeros) - self._split)),
+            now=Acting(np.zeros(self._split), np.zeros(len(zeros) - self._split)),
+            values=np.zeros(m),
+            flags=np.zeros(m, dtype=np.int8),
+            found=Found(
+                x=np.zeros(N),
+                P=np.zeros((n, n)),
+                F=np.zeros((n, n)),
+                Q=np.zeros((n, n)),
+                y=np.zeros(m),
+                H=np.zeros((m, n)),
+                residual=np.zeros(m),
+                after=np.zeros(N),
+                push=np.zeros((f, k)),
+                slopes=np.zeros((f, moved)),
+                step=np.zeros((2 * f, moved)),
+                G=np.zeros((n, n)),
+                added=np.zeros((n, n)),
+                product=np.zeros((n, n)),
+            ),
+            corrected=corrected_of(n, m),
+            out=np.zeros(self._layout.size),
+        )
+        self._bound = Bound(self._parts)
+        self._farthest = model.tree.turns
+
+    def _connected(self, system: TreeSystem) -> tuple[NDArray[np.int64], Array]:
+        """The sensors' kernel, reading q, q̇ and q̈ where the tree's kernels have them: its addresses, and what it writes."""
+        model, table = system.model, system.table
+        made, record = table.compiled, model.kernels.record  # pyright: ignore[reportAttributeAccessIssue]
+        kernel = made.kernel
+        nq, nv, width = model.nq, model.nv, 1 + 3 * model.nv
+        starts = [int(record.I[s]) for s in (tree.X, tree.V, tree.A)]
+        where = np.concatenate([starts[0] + np.arange(nq), starts[1] + np.arange(nv), starts[2] + np.arange(nv)])
+        slopes = np.zeros((len(table.names), width))
+        take = table.take  # pyright: ignore[reportAttributeAccessIssue]
+        pointers = record.W.ctypes.data + 8 * np.append(where[take], 0).astype(np.uintp)
+        out = slopes.ctypes.data + 8 * np.array([*(i * width + k for i, k in made.labels), 0], dtype=np.uintp)
+        strides, parameters = np.zeros(len(pointers), dtype=np.int64), np.zeros(1)
+        work = np.zeros(kernel.places * place_stride(kernel.block) + 8)
+        function = ctypes.cast(cast(Any, kernel.function), ctypes.c_void_p).value
+        self._held += [kernel, pointers, out, strides, parameters, work]
+        arrays = (pointers, strides, parameters, out, work)
+        return np.array([function, *(a.ctypes.data for a in arrays)], dtype=np.int64), slopes
+
+    def __call__(
+        self, belief: Belief, before: Array, t: float, values: Array, flags: Codes, inputs: Array
+    ) -> Passage | None:
+        """One step; None where the reference must do it, because something about it is wrong."""
+        s = self._parts
+        if (np.abs(belief.x[self._turning : self._turning + len(self._farthest)]) * self._farthest).max(
+            initial=0.0
+        ) > 9e5:
+            return None  # beyond the range of the compiled sine, as the reference says
+        s.x[:], s.P[:], s.values[:], s.flags[:] = belief.x, belief.P, values, flags
+        self._act(s.before, before)
+        self._act(s.now, inputs)
+        dt = 0.0 if belief.t is None else t - belief.t
+        return Compiled(self._layout, s.out.copy(), t) if tree_step(self._bound.address, dt) == DONE else None
+
+    def _act(self, place: Acting, inputs: Array) -> None:
+        """Inputs as they are given; none given, as the model has them."""
+        both = self._zero + inputs @ self._by_input if len(inputs) else self._still
+        place.extra[:], place.outside[:] = both[: self._split], both[self._split :]
