@@ -75,15 +75,15 @@ def test_a_step_of_a_stream_tells_all_that_the_reference_does() -> None:
 
 
 def overflow(engine: str) -> str:
-    """What an observer says whose force walks without measure."""
+    """What an observer says whose force walks without measure while its sensor is silent."""
     o = Observer(wrong_fourbar(), "ekf", engine=engine, **{**HOW, "unsure": replace(TUNED, force=1e308)})
     with pytest.raises(VeridynError) as error:
-        list(map(o.step, (0.0, 0.5, 1.0), ([encoder(0)],) * 3))
+        list(map(o.step, 0.25 * np.arange(12.0), ({},) * 12))
     return str(error.value)
 
 
 def test_faults_are_those_of_the_reference() -> None:
-    assert "the prediction is no longer finite at 0.5 s" in overflow("compiled")
+    assert "the prediction is no longer finite at" in overflow("compiled")
     assert overflow("compiled") == overflow("python")
 
 

@@ -35,7 +35,7 @@ def lean(function: Function) -> Function:
 def core(function: Function) -> Function:
     """:func:`lean` and :func:`inner` in one, for functions that only compiled code calls and that are handed whole records.
 
-    A door for Python takes a record apart into its arrays, and to compile that takes longer than to compile the function.
+    Beware of a literal True or False as an argument: numba compiles the function once more for each.
     """
     options: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return cast(Function, numba.njit(error_model="numpy", nogil=True, **options)(function))

@@ -109,17 +109,17 @@ class Settings:
                     hint=did_you_mean(self.filter, list(KINDS)),
                 )
             )
-
-    def method(self) -> Filter:
-        kind = KINDS[self.filter][0]
-        if kind is EKF:
-            return EKF(gate=self.gate, late=self.late, horizon=self.horizon, engine=self.engine)
-        if self.engine == "compiled":
+        if self.engine == "compiled" and KINDS[self.filter][0] is not EKF:
             raise ModelError(
                 Fault(
                     f"the filter '{self.filter}' has no compiled step.", "observe", "engine auto or python", "compiled"
                 )
             )
+
+    def method(self) -> Filter:
+        kind = KINDS[self.filter][0]
+        if kind is EKF:
+            return EKF(gate=self.gate, late=self.late, horizon=self.horizon, engine=self.engine)
         return kind(gate=self.gate, late=self.late, horizon=self.horizon)
 
     def system(self, machine: Observable, unsure: Unsure) -> tuple[MachineSystem, Array, Array]:

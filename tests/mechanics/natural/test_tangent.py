@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from strangers.natural_mechanisms import random_mechanism
 from veridyn.mechanics.compiled import compiled
 from veridyn.mechanics.natural.position import position
-from veridyn.mechanics.natural.room import room_of
+from veridyn.mechanics.natural.room import Room, room_of
 from veridyn.mechanics.natural.system import system_of
 from veridyn.mechanics.natural.tangent import add_third, bend
-from veridyn.mechanics.natural.terms import constraints_at
+from veridyn.mechanics.natural.terms import Tables, constraints_at
+from veridyn.mechanics.record import Bound, opened
+
+
+class Bench(NamedTuple):
+    t: Tables
+    room: Room
 
 
 @compiled
-def both_bends(t, room, q, u, v, d, second, third):
+def both_bends(address, q, u, v, d, second, third):
     """A door for Python to kernels that have none: Φ_qq[u, v], and Φ_qqq[d, u, u] added to `third`."""
+    t, room = opened(address, Bench).t, opened(address, Bench).room
     at = room.at
     constraints_at(t, q, at.y, at.phi, at.J, at.AB, at.slopes)
     bend(t, room, q, u, v, second)
@@ -31,7 +40,7 @@ def test_bends_of_the_constraints() -> None:
         q, v, w, d = position(system), *rng.normal(size=(3, n))
         room = room_of(n, m, n - m, 0, a)
         out, third = np.empty(m), np.zeros(m)
-        both_bends(system.tables, room, q, v, w, d, out, third)
+        both_bends(Bound(Bench(system.tables, room)).address, q, v, w, d, out, third)
         assert np.abs(out - c.jacobian_rate(q, v) @ w).max() < 1e-9
         h = 1e-5
         numeric = (c.jacobian_rate(q + h * d, v) @ v - c.jacobian_rate(q - h * d, v) @ v) / (2.0 * h)

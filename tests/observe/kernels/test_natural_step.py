@@ -117,7 +117,9 @@ def test_inputs_that_change_from_reading_to_reading() -> None:
 def test_a_smoother_goes_back_over_the_same_numbers() -> None:
     system, start = prepared("crane", settings("crane", "ekf"))
     log = readings(system, start, 30)
-    a, b = (smooth(run(EKF(engine=engine), system, log, start), system) for engine in ("compiled", "python"))
+    a, b = (
+        smooth(run(EKF(gate=0.999, engine=engine), system, log, start), system) for engine in ("compiled", "python")
+    )
     for x, y in ((a.x, b.x), (a.P, b.P)):  # the smoother inverts covariances of these numbers: some digits go
         assert np.abs(x - y).max() <= 1e-9 * np.abs(y).max()
 
@@ -131,10 +133,12 @@ def test_sets_of_coordinates_that_take_over(name: str, text: str, spin: float) -
     system, q, qd = how.system(natural, how.unsure)
     start = system.belief(q, qd, t=0.0)
     log = readings(system, start, 40)
-    found = run(EKF(engine="compiled"), system, log, start)
-    agree(found, run(EKF(engine="python"), system, log, start), 1e-10)  # changes of set amplify the last digits
+    found = run(EKF(gate=0.999, engine="compiled"), system, log, start)
+    agree(
+        found, run(EKF(gate=0.999, engine="python"), system, log, start), 1e-10
+    )  # changes of set amplify the last digits
     assert len(np.unique(found.x[:, -1])) > 1
-    step, belief, at = Passing(EKF(engine="compiled"), system), replace(start, P=np.diag(start.P)), 0.0
+    step, belief, at = Passing(EKF(gate=0.999, engine="compiled"), system), replace(start, P=np.diag(start.P)), 0.0
     for k, t in enumerate(log.t.tolist()):
         belief = step(belief, np.zeros(0), t, log.values[k], log.flags[k], np.zeros(0)).belief
         at = t

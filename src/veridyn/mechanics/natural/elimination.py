@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import ModelError
-from veridyn.mechanics.compiled import core, inner
+from veridyn.mechanics.compiled import core
 from veridyn.mechanics.dense import factor, solve
 from veridyn.mechanics.natural.constraints import Constraints
 from veridyn.mechanics.natural.forces import ForceTable
-from veridyn.mechanics.natural.sparse import Places, Plan, factor_planned, plan_of, solve_planned
+from veridyn.mechanics.natural.sparse import Plan, factor_planned, plan_of, solve_planned
 from veridyn.mechanics.natural.terms import Tables
+from veridyn.mechanics.record import Matrix, Numbers, Places, Vector
 
 Array = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 POSES = 6  # at which the order of elimination is tried when it is planned
 USUAL_STEP = 1e-3  # s, for the weights of stiffness and penalty at those
 USUAL_PENALTY = 1e12  # times the mean diagonal of the mass matrix
@@ -47,14 +47,14 @@ class Elimination(NamedTuple):
 class Factors(NamedTuple):
     """The numbers of B, its factors, and room for solving: b → x. Written to."""
 
-    given: Array
-    v: Array
-    b: Array
-    x: Array
-    z: Array
-    r: Array
-    size: Array
-    B: Array
+    given: Vector
+    v: Vector
+    b: Vector
+    x: Vector
+    z: Vector
+    r: Vector
+    size: Vector
+    B: Matrix
     pivot: Numbers
     dense: Numbers  # (1,): whether the factors in hand are those of the dense B
 
@@ -112,7 +112,6 @@ def _pattern(mass: Array, f: ForceTable, t: Tables, m: int) -> NDArray[np.bool_]
     return out
 
 
-@inner
 def factors_of(e: Elimination) -> Factors:
     """Room for one bordered matrix."""
     N = len(e.plan.order)

@@ -91,16 +91,15 @@ def explicit_steps(
 
     `values` (K or 1, stages + 1, loads) are those at the stages and at the end of each step, or (1, 1, loads) those of all.
     """
-    from veridyn.mechanics.natural.explicit_kernel import (
-        explicit_kernel,  # loads the compiler, which not everybody needs
-    )
+    # Loads the compiler, which not everybody needs.
+    from veridyn.mechanics.natural.explicit_kernel import explicit_kernel, work_of
+    from veridyn.mechanics.record import Bound
 
     start = np.concatenate([state.q, state.qd, state.qdd, state.multipliers])
     out = np.empty((len(steps), len(start)))
+    work = Bound(work_of(system.tables, system.elimination, tableau(rule), len(system.forces.active) > 0))
     made = explicit_kernel(
-        system.tables,
-        system.elimination,
-        tableau(rule),
+        work.address,
         *system.forces.packed(values),
         start,
         steps,

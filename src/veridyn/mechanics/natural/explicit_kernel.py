@@ -11,31 +11,65 @@ from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.natural.elimination import Elimination, Factors, factorised, factors_of, set_tangent, solved
 from veridyn.mechanics.natural.explicit import CLOSED, CORRECTIONS, STRAY, Tableau
 from veridyn.mechanics.natural.terms import Scratch, Tables, acting, constraints_at, drift, scratch_of, turned
+from veridyn.mechanics.record import Matrix, Vector, opened
 
 Array = NDArray[np.float64]
+Numbers = NDArray[np.int64]
 REFACTOR = 3  # corrections with one factorisation
 
 
-class _Room(NamedTuple):
-    """What the stages write to, made once for many steps."""
+class Rule(NamedTuple):
+    """A :class:`~veridyn.mechanics.natural.explicit.Tableau` without its times."""
 
-    drift: Array
-    q: Array
-    v: Array  # (stages, n)
-    a: Array
-    turning: Array
+    A: Matrix
+    b: Vector
+
+
+class Work(NamedTuple):
+    """The mechanism, the rule, and room for steps of one caller."""
+
+    t: Tables
+    e: Elimination
+    rule: Rule
+    f: Factors
+    at: Scratch
+    drift: Vector
+    q: Vector
+    v: Matrix  # (stages, n)
+    a: Matrix
+    turning: Matrix
+
+
+def work_of(t: Tables, e: Elimination, rule: Tableau, turns: bool) -> Work:
+    """Room for steps of a mechanism by a rule; `turns`: some forces turn with their bodies."""
+    n, s = len(t.mass), len(rule.b)
+    m = len(e.plan.order) - n
+    return Work(
+        t,
+        e,
+        Rule(np.array(rule.A), np.array(rule.b)),
+        factors_of(e),
+        scratch_of(t, m, False),
+        np.empty(m),
+        np.empty(n),
+        np.empty((s, n)),
+        np.empty((s, n)),
+        np.zeros((n if turns else 0, n + 1)),
+    )
 
 
 @core
-def _accelerated(
-    t: Tables, e: Elimination, f: Factors, at: Scratch, w: _Room, load: Array, q: Array, qd: Array, known: bool
-) -> bool:
-    """q̈ and λ into f.x; `known`: Φ_q and its factors are those of q already."""
+def _posed(w: Work, q: Array) -> bool:
+    """Φ, Φ_q and its factors at q."""
+    constraints_at(w.t, q, w.at.y, w.at.phi, w.at.J, w.at.AB, w.at.slopes)
+    return factorised(w.e, w.f, w.at.J)
+
+
+@core
+def _accelerated(w: Work, load: Array, q: Array, qd: Array) -> bool:
+    """q̈ and λ into f.x, after :func:`_posed` or :func:`_closed` at the same q."""
+    t, e, f, at = w.t, w.e, w.f, w.at
     n, m = len(q), len(at.phi)
-    if not known:
-        constraints_at(t, q, at.y, at.phi, at.J, at.AB, at.slopes)
-        if not factorised(e, f, at.J):
-            return False
     acting(t, load, w.turning, q, qd, 0.0, 0.0, at.Q, at.T, at.way)
     drift(t, q, qd, at.AB, at.slopes, w.drift)
     for i in range(n):
@@ -46,8 +80,9 @@ def _accelerated(
 
 
 @core
-def _closed(t: Tables, e: Elimination, f: Factors, at: Scratch, before: Array, q: Array) -> bool:
+def _closed(w: Work, before: Array, q: Array) -> bool:
     """q onto Φ = 0 in the metric M; leaves Φ_q and its factors of the new pose behind."""
+    t, e, f, at = w.t, w.e, w.f, w.at
     n, m, size = len(q), len(at.phi), 1.0
     for i in range(n):
         size = max(size, abs(before[i]))
@@ -77,8 +112,9 @@ def _closed(t: Tables, e: Elimination, f: Factors, at: Scratch, before: Array, q
 
 
 @core
-def _sharpened(e: Elimination, f: Factors, at: Scratch, w: _Room, x: Array, lam: Array) -> bool:
+def _sharpened(w: Work, x: Array, lam: Array) -> bool:
     """Add to x and λ what −1/α has left open of Φ_q x = −drift."""
+    e, f, at = w.e, w.f, w.at
     n, m = len(x), len(lam)
     for i in range(n):
         f.b[i] = 0.0
@@ -105,23 +141,11 @@ def _same(a: Array, b: Array) -> bool:
 
 @core
 def _step(
-    t: Tables,
-    e: Elimination,
-    f: Factors,
-    at: Scratch,
-    w: _Room,
-    rule: Tableau,
-    loads: Array,
-    values: Array,
-    turnings: Array,
-    before: Array,
-    x: Array,
-    h: float,
-    known: bool,
+    w: Work, loads: Array, values: Array, turnings: Array, before: Array, x: Array, h: float, known: bool
 ) -> bool:
     """One step from `before` to x, both (3n + m,); `known`: the accelerations before are those of the first stage."""
-    n, m, s = len(w.q), len(at.phi), len(rule.b)
-    last = len(loads) - 1
+    rule, f, n, m = w.rule, w.f, len(w.q), len(w.at.phi)
+    s, last = len(rule.b), len(loads) - 1
     for i in range(s):
         for j in range(n):
             position, speed = 0.0, 0.0
@@ -137,7 +161,7 @@ def _step(
             continue
         if len(turnings):
             turned(turnings, values[min(i, last)], w.turning)
-        if not _accelerated(t, e, f, at, w, loads[min(i, last)], w.q, w.v[i], False):
+        if not (_posed(w, w.q) and _accelerated(w, loads[min(i, last)], w.q, w.v[i])):
             return False
         for j in range(n):
             w.a[i, j] = f.x[j]
@@ -149,29 +173,27 @@ def _step(
             speed += rule.b[k] * w.a[k, j]
         q[j] = before[j] + h * position
         qd[j] = before[n + j] + h * speed
-    if not _closed(t, e, f, at, before, q):
+    if not _closed(w, before, q):
         return False
     for i in range(m):
         w.drift[i] = 0.0
         lam[i] = 0.0
-    if not _sharpened(e, f, at, w, qd, lam):
+    if not _sharpened(w, qd, lam):
         return False
     if len(turnings):
         turned(turnings, values[last], w.turning)
-    if not _accelerated(t, e, f, at, w, loads[last], q, qd, True):
+    if not _accelerated(w, loads[last], q, qd):
         return False
     for j in range(n):
         qdd[j] = f.x[j]
     for i in range(m):
         lam[i] = f.x[n + i]
-    return _sharpened(e, f, at, w, qdd, lam)
+    return _sharpened(w, qdd, lam)
 
 
 @kept
 def explicit_kernel(
-    t: Tables,
-    e: Elimination,
-    rule: Tableau,
+    address: Numbers,
     loads: Array,
     values: Array,
     turnings: Array,
@@ -182,25 +204,17 @@ def explicit_kernel(
 ) -> int:
     """Steps of lengths `steps` (K,) from `start` (3n + m,): q, q̇, q̈ and λ after each, in the rows of `out` (K, 3n + m).
 
-    `loads` (K or 1, stages + 1 or 1, n) holds all constant generalised forces, `values` (K or 1, stages + 1 or 1, a) the factors of
-    `turnings` (a, n, n+1), the forces that are linear in q. The number of steps made: fewer than K where one fails.
+    `address` is that of a bound :class:`Work`. `loads` (K or 1, stages + 1 or 1, n) holds all constant generalised forces, `values`
+    (K or 1, stages + 1 or 1, a) the factors of `turnings` (a, n, n+1), the forces that are linear in q. The number of steps made: fewer
+    than K where one fails.
     """
-    n = loads.shape[2]
-    m, s = len(start) - 3 * n, len(rule.b)
-    f, at = factors_of(e), scratch_of(t, m, False)
-    w = _Room(
-        np.empty(m),
-        np.empty(n),
-        np.empty((s, n)),
-        np.empty((s, n)),
-        np.zeros((n if len(turnings) else 0, n + 1)),
-    )
-    set_tangent(e, f, t.mass, alpha)
+    w = opened(address, Work)
+    set_tangent(w.e, w.f, w.t.mass, alpha)
     before, many = start, len(loads) - 1
     for k in range(len(steps)):
         now, past = min(k, many), min(max(k - 1, 0), many)
         known = k > 0 and _same(loads[now, 0], loads[past, -1]) and _same(values[now, 0], values[past, -1])
-        if not _step(t, e, f, at, w, rule, loads[now], values[now], turnings, before, out[k], steps[k], known):
+        if not _step(w, loads[now], values[now], turnings, before, out[k], steps[k], known):
             return k
         before = out[k]
     return len(steps)

@@ -60,15 +60,17 @@ def index3_steps(system: NaturalSystem, state: NaturalState, steps: Array, value
 
     `values` (K or 1, loads) are those of each step, or of all.
     """
-    from veridyn.mechanics.natural.index3_kernel import index3_kernel  # loads the compiler, which not everybody needs
+    # Loads the compiler, which not everybody needs.
+    from veridyn.mechanics.natural.index3_kernel import index3_kernel, work_of
+    from veridyn.mechanics.record import Bound
 
     loads, factors, turnings = system.forces.packed(values)
     # Copies have one layout and may be written to: one compiled version serves every caller.
     start = np.concatenate([state.q, state.qd, state.qdd, state.multipliers])
     out = np.empty((len(steps), len(start)))
     alpha, limit = how.alpha(system), how.iterations
-    tables, plan = system.tables, system.elimination
-    made, moved = index3_kernel(tables, plan, loads, factors, turnings, start, steps, alpha, how.tolerance, limit, out)
+    work = Bound(work_of(system.tables, system.elimination))
+    made, moved = index3_kernel(work.address, loads, factors, turnings, start, steps, alpha, how.tolerance, limit, out)
     if moved:
         raise _not_converged(system, state.t + float(steps[: made + 1].sum()), how, moved)
     return out

@@ -19,23 +19,37 @@ from veridyn.mechanics.natural.terms import (
     scratch_of,
     turned,
 )
+from veridyn.mechanics.record import Vector, opened
 
 Array = NDArray[np.float64]
+Numbers = NDArray[np.int64]
 PROJECTIONS = 12
 CLOSED = 1e-12
 
 
-class _Room(NamedTuple):
-    """What projections write to, made once for many."""
+class Work(NamedTuple):
+    """The mechanism, and room for steps of one caller."""
 
-    right: Array
-    sigma: Array
-    target: Array
+    t: Tables
+    e: Elimination
+    f: Factors
+    at: Scratch
+    right: Vector  # (n + m,), what projections write to
+    sigma: Vector  # (m,)
+    target: Vector
+
+
+def work_of(t: Tables, e: Elimination) -> Work:
+    """Room for steps of a mechanism."""
+    n = len(t.mass)
+    m = len(e.plan.order) - n
+    return Work(t, e, factors_of(e), scratch_of(t, m, True), np.empty(n + m), np.empty(m), np.empty(m))
 
 
 @core
-def _projected(e: Elimination, f: Factors, J: Array, w: _Room, x: Array) -> bool:
+def _projected(w: Work, x: Array) -> bool:
     """x onto J x = target in the metric T, repeated with multipliers until nothing of size 1/α is left."""
+    e, f, J = w.e, w.f, w.at.J
     n, m, before, size = len(x), len(w.target), np.inf, 1.0
     for i in range(n):
         w.right[i] = 0.0
@@ -80,28 +94,24 @@ def _rates(h: float, q0: Array, qd0: Array, qdd0: Array, q: Array, qd: Array, qd
 
 @core
 def _step(
-    t: Tables,
-    e: Elimination,
-    f: Factors,
-    at: Scratch,
-    w: _Room,
+    w: Work,
     load: Array,
     turning: Array,
-    q0: Array,
-    qd0: Array,
-    qdd0: Array,
-    q: Array,
-    qd: Array,
-    qdd: Array,
-    lam: Array,
+    before: Array,
+    after: Array,
     h: float,
     alpha: float,
     tolerance: float,
     iterations: int,
 ) -> float:
-    """One step; `lam` holds the multipliers before and after. Zero, or by how much the last iteration moved where it did not converge."""
-    n, m = len(q), len(lam)
-    k, size = 0.25 * h * h, 1.0
+    """One step from `before` to `after`, both (3n + m,): q, q̇, q̈ and λ, where λ of `after` holds that before at first.
+
+    Zero, or by how much the last iteration moved where it did not converge.
+    """
+    t, e, f, at, n = w.t, w.e, w.f, w.at, len(load)
+    q0, qd0, qdd0 = before[:n], before[n : 2 * n], before[2 * n : 3 * n]
+    q, qd, qdd, lam = after[:n], after[n : 2 * n], after[2 * n : 3 * n], after[3 * n :]
+    m, k, size = len(lam), 0.25 * h * h, 1.0
     for i in range(n):
         q[i] = q0[i] + h * qd0[i] + 0.5 * h * h * qdd0[i]
         size = max(size, abs(q[i]))
@@ -144,20 +154,19 @@ def _step(
     for i in range(m):
         w.target[i] = 0.0
     set_tangent(e, f, at.T, k * alpha)
-    if not (factorised(e, f, at.J) and _projected(e, f, at.J, w, qd)):
+    if not (factorised(e, f, at.J) and _projected(w, qd)):
         return np.inf
     drift(t, q, qd, at.AB, at.slopes, w.target)
     for i in range(m):
         w.target[i] = -w.target[i]
-    if not _projected(e, f, at.J, w, qdd):
+    if not _projected(w, qdd):
         return np.inf
     return 0.0
 
 
 @kept
 def index3_kernel(
-    t: Tables,
-    e: Elimination,
+    address: Numbers,
     loads: Array,
     values: Array,
     turnings: Array,
@@ -170,41 +179,20 @@ def index3_kernel(
 ) -> tuple[int, float]:
     """Steps of lengths `steps` (K,) from `start` (3n + m,): q, q̇, q̈ and λ after each, in the rows of `out` (K, 3n + m).
 
-    `loads` (K or 1, n) holds all constant generalised forces of each step, `values` (K or 1, a) the factors of `turnings` (a, n, n+1), the
-    forces that are linear in q. The number of steps made, and zero, or by how much the last iteration of the next one moved.
+    `address` is that of a bound :class:`Work`. `loads` (K or 1, n) holds all constant generalised forces of each step, `values` (K or 1, a)
+    the factors of `turnings` (a, n, n+1), the forces that are linear in q. The number of steps made, and zero, or by how much the last
+    iteration of the next one moved.
     """
-    n = loads.shape[1]
-    m, f = len(start) - 3 * n, factors_of(e)
-    at, w = scratch_of(t, m, True), _Room(np.empty(n + m), np.empty(m), np.empty(m))
+    w, n = opened(address, Work), loads.shape[1]
     turning = np.zeros((n if len(turnings) else 0, n + 1))
     before = start
     for k in range(len(steps)):
         if len(turnings) and (k == 0 or len(values) > 1):
             turned(turnings, values[k], turning)
-        x = out[k]
-        lam = x[3 * n :]
-        lam[:] = before[3 * n :]
-        moved = _step(
-            t,
-            e,
-            f,
-            at,
-            w,
-            loads[min(k, len(loads) - 1)],
-            turning,
-            before[:n],
-            before[n : 2 * n],
-            before[2 * n : 3 * n],
-            x[:n],
-            x[n : 2 * n],
-            x[2 * n : 3 * n],
-            lam,
-            steps[k],
-            alpha,
-            tolerance,
-            iterations,
-        )
+        for i in range(3 * n, len(before)):
+            out[k, i] = before[i]
+        moved = _step(w, loads[min(k, len(loads) - 1)], turning, before, out[k], steps[k], alpha, tolerance, iterations)
         if moved != 0.0:
             return k, moved
-        before = x
+        before = out[k]
     return len(steps), 0.0

@@ -8,6 +8,7 @@ equations, not of an approximation. All other coordinates follow from the positi
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,7 @@ from veridyn.errors import DataError, Fault, Faults, ModelError, SimulationError
 from veridyn.mechanics.natural.minimal_kernel import ITERATIONS, trapezoid
 from veridyn.mechanics.natural.position import independent, position, r_matrix
 from veridyn.mechanics.natural.redundant import Reduced, independent_rows
-from veridyn.mechanics.natural.room import Model
+from veridyn.mechanics.natural.room import Model, desk_of
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.mechanics.record import Bound
 
@@ -45,6 +46,21 @@ class Instant:
     qdd_x: Array
     multipliers_x: Array
     F: Array
+
+
+class _Desks(threading.local):
+    """Room for the kernels, made once for each thread that computes with a model."""
+
+    made: Bound | None = None
+
+    def bound(self, model: Minimal) -> Bound:
+        if self.made is None:
+            places = len(model.system.tables.places)
+            self.made = Bound(desk_of(model.system.n, len(model.dependent), model.f, model.B.shape[1], places))
+        return self.made
+
+    def __reduce__(self) -> tuple[type[_Desks], tuple[()]]:
+        return _Desks, ()  # room does not travel
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +95,10 @@ class Minimal:
         """This model as the kernels read it; all callers share it."""
         return Bound(Model(self.system.tables, self.z, self.dependent, self.B))
 
+    @cached_property
+    def _desks(self) -> _Desks:
+        return _Desks()
+
     def loads(self, given: Mapping[str, ArrayLike] | None = None) -> tuple[Array, Array]:
         """Constant and turning generalised forces (n,), (n, n+1) of the known loads, for the calls below."""
         forces = self.system.forces
@@ -108,9 +128,10 @@ class Minimal:
     ) -> Instant:
         one = q.ndim == 1
         load = loads[0] + u @ self.B.T if self.B.shape[1] else np.broadcast_to(loads[0], q.shape)
-        # The pose is written to, and one layout means that one compiled version serves every caller: copies, row by row.
+        # One layout means that one compiled version serves every caller: copies, row by row.
         state, *found = trapezoid(
             self.bound.address,
+            self._desks.bound(self).address,
             _rows(load, one),
             loads[1],
             _rows(q, one),

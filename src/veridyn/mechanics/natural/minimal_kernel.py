@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.dense import factor, solve
-from veridyn.mechanics.natural.room import Found, Model, Room, room_in_kernel
+from veridyn.mechanics.natural.room import Desk, Found, Model, Room
 from veridyn.mechanics.natural.tangent import accelerate, close, differentiate
 from veridyn.mechanics.record import opened
 
@@ -104,25 +104,57 @@ def advance(
     return 0
 
 
+@core
+def _copy(x: Array, out: Array) -> None:
+    for i in range(len(x)):
+        out[i] = x[i]
+
+
+@core
+def _copy_rows(x: Array, out: Array) -> None:
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            out[i, j] = x[i, j]
+
+
 @kept
 def trapezoid(
-    address: Numbers, load: Array, turning: Array, q: Array, target: Array, rate: Array, h: float, derivative: bool
+    model: Numbers,
+    desk: Numbers,
+    load: Array,
+    turning: Array,
+    q: Array,
+    target: Array,
+    rate: Array,
+    h: float,
+    derivative: bool,
 ) -> tuple[int, Array, Array, Array, Array, Array, Array, Array, Array, Array]:
     """From each pose near q (N, n) with z = `target`, ż = `rate` one step h on, or for h = 0 that instant itself.
 
     First 0, or 1 at a singular pose, or 2 where a step does not settle; then (N, …) of q, q̇, q̈, λ, R, ∂q̇/∂z, ∂q̈/∂x, ∂λ/∂x and
-    ∂(z, ż)/∂x. `address` is that of a bound :class:`Model`, `load` (N, n); q is written to.
+    ∂(z, ż)/∂x, zeros where no derivative is wanted. `model` and `desk` are the addresses of a bound :class:`Model` and :class:`Desk`;
+    `load` (N, n).
     """
-    m = opened(address, Model)
+    m, w, at = opened(model, Model), opened(desk, Desk).room, opened(desk, Desk).found
     many, n = q.shape
     count, f, x = len(m.dep), len(m.z), 2 * len(m.z) + m.B.shape[1]
-    w = room_in_kernel(n, count, f, m.B.shape[1], len(m.t.places))
-    qd, qdd, lam, R = np.empty((many, n)), np.empty((many, n)), np.empty((many, count)), np.zeros((many, n, f))
-    qd_z, qdd_x, lam_x = np.zeros((many, n, f)), np.zeros((many, n, x)), np.zeros((many, count, x))
-    F, state = np.zeros((many, 2 * f, x)), 0
+    poses, qd, qdd, lam = np.empty((many, n)), np.empty((many, n)), np.empty((many, n)), np.empty((many, count))
+    R, qd_z, qdd_x = np.empty((many, n, f)), np.zeros((many, n, f)), np.zeros((many, n, x))
+    lam_x, F, state = np.zeros((many, count, x)), np.zeros((many, 2 * f, x)), 0
     for k in range(many):
-        at = Found(q[k], qd[k], qdd[k], lam[k], R[k], qd_z[k], qdd_x[k], lam_x[k], F[k])
+        _copy(q[k], at.q)
         state = advance(m, w, load[k], turning, target[k], rate[k], h, derivative, at)
         if state != 0:
             break
-    return state, q, qd, qdd, lam, R, qd_z, qdd_x, lam_x, F
+        _copy(at.q, poses[k])
+        _copy(at.qd, qd[k])
+        _copy(at.qdd, qdd[k])
+        _copy(at.lam, lam[k])
+        _copy_rows(at.R, R[k])
+        if derivative:
+            _copy_rows(at.qd_z, qd_z[k])
+            _copy_rows(at.qdd_x, qdd_x[k])
+            _copy_rows(at.lam_x, lam_x[k])
+        if derivative and h > 0.0:
+            _copy_rows(at.F, F[k])
+    return state, poses, qd, qdd, lam, R, qd_z, qdd_x, lam_x, F

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from veridyn.mechanics.compiled import inner
 from veridyn.mechanics.natural.terms import Scratch, Tables
 from veridyn.mechanics.record import Matrix, Numbers, Vector
 
@@ -74,6 +73,18 @@ class Found(NamedTuple):
     F: Matrix
 
 
+class Desk(NamedTuple):
+    """Room and what is found in it, for one caller."""
+
+    room: Room
+    found: Found
+
+
+def desk_of(n: int, m: int, f: int, k: int, a: int) -> Desk:
+    """Room for a mechanism of n coordinates, m constraints, f degrees of freedom, k unknown forces and a angles, and for an instant."""
+    return Desk(room_of(n, m, f, k, a), found_of(n, m, f, k))
+
+
 def room_of(n: int, m: int, f: int, k: int, a: int) -> Room:
     """Room for a mechanism of n coordinates, m constraints, f degrees of freedom, k unknown forces and a angles."""
     at = Scratch(
@@ -132,6 +143,3 @@ def found_of(n: int, m: int, f: int, k: int) -> Found:
         np.zeros((m, x)),
         np.zeros((2 * f, x)),
     )
-
-
-room_in_kernel = inner(room_of)

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import Fault, ModelError, SimulationError
-from veridyn.mechanics.compiled import lean
+from veridyn.mechanics.compiled import core, kept
+from veridyn.mechanics.record import Bound, Places, Vector, opened
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-Places = NDArray[np.uint64]  # numba reads a signed index as one that may count from the end, and asks each time
 LARGE_ENOUGH = 1e-3  # of a pivot, relative to the largest number in its row and column
 NOTHING = 1e-13  # of a pivot, relative to the largest number of the matrix it is left of
 EXACT = 1e-14  # backward error that needs no refinement
@@ -134,7 +134,7 @@ def _symbolic(order: Numbers, place: Numbers, row: Numbers, column: Numbers) -> 
     return Plan(*(x.astype(np.uint64) for x in numbers), cells=cells)
 
 
-@lean
+@core
 def factor_planned(p: Plan, v: Array) -> int:
     """L and U in place of the cells `v`; −1, or the pivot that is zero or not finite."""
     start, lower, upper, target, o = p.start, p.lower, p.upper, p.target, 0
@@ -152,7 +152,7 @@ def factor_planned(p: Plan, v: Array) -> int:
     return -1
 
 
-@lean
+@core
 def back_planned(p: Plan, v: Array, b: Array, x: Array, z: Array) -> None:
     """Add B⁻¹ b to x; z is room for N numbers."""
     order, start, lower, upper, at = p.order, p.start, p.lower, p.upper, p.at
@@ -171,7 +171,7 @@ def back_planned(p: Plan, v: Array, b: Array, x: Array, z: Array) -> None:
         x[order[k]] += z[k]
 
 
-@lean
+@core
 def solve_planned(p: Plan, given: Array, v: Array, b: Array, x: Array, z: Array, r: Array, size: Array) -> bool:
     """x = B⁻¹ b with `given` the numbers of B itself in the order of `p.row`; False where the backward error stays above `SOUND`.
 
@@ -201,6 +201,29 @@ def solve_planned(p: Plan, given: Array, v: Array, b: Array, x: Array, z: Array,
     return worst <= SOUND
 
 
+class _Problem(NamedTuple):
+    """One system of equations and room for its solution."""
+
+    plan: Plan
+    given: Vector
+    v: Vector
+    b: Vector
+    x: Vector
+    z: Vector
+    r: Vector
+    size: Vector
+
+
+@kept
+def _solve(address: Numbers) -> int:
+    """x from b: −1, the pivot that is zero, or −2 where the backward error stays too large."""
+    s = opened(address, _Problem)
+    failed = factor_planned(s.plan, s.v)
+    if failed >= 0 or solve_planned(s.plan, s.given, s.v, s.b, s.x, s.z, s.r, s.size):
+        return failed
+    return -2
+
+
 def sparse_solve(plan: Plan, B: ArrayLike, b: ArrayLike, names: Sequence[str] = ()) -> Array:
     """x with B x = b for one matrix of the planned pattern; what the planned order cannot solve is refused by name."""
     matrix, right = np.asarray(B, dtype=np.float64), np.array(b, dtype=np.float64)
@@ -215,9 +238,9 @@ def sparse_solve(plan: Plan, B: ArrayLike, b: ArrayLike, names: Sequence[str] = 
     given = matrix[plan.row, plan.column]
     v = np.zeros(plan.cells)
     v[plan.cell] = given
-    failed = factor_planned(plan, v)
     x = np.zeros(N)
-    if failed < 0 and solve_planned(plan, given, v, right, x, np.zeros(N), np.zeros(N), np.zeros(N)):
+    failed = _solve(Bound(_Problem(plan, given, v, right, x, np.zeros(N), np.zeros(N), np.zeros(N))).address)
+    if failed == -1:
         return x
     worst = int(plan.order[failed if failed >= 0 else int(np.argmin(np.abs(v[:N])))])
     raise SimulationError(

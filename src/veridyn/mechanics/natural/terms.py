@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.compiled import core, inner
+from veridyn.mechanics.compiled import core
 from veridyn.mechanics.natural.constraints import Constraints, Table
 from veridyn.mechanics.natural.forces import ForceTable
 from veridyn.mechanics.record import Cube, Matrix, Numbers, Vector
@@ -92,7 +92,6 @@ class Scratch(NamedTuple):
     way: Matrix
 
 
-@inner
 def scratch_of(t: Tables, m: int, tangent: bool) -> Scratch:
     """Room for the terms of a mechanism with m constraints."""
     n, a = len(t.mass), len(t.places)

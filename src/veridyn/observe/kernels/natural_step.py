@@ -181,7 +181,8 @@ def _move(s: NaturalFilter, dt: float, begin: int) -> int:
         if not _set_loads(s, g.inputs if reading else g.before, at):
             return REFERENCE
         _set_start(s, at)
-        if advance(s.model, w.room, w.load, w.turning, w.aim, w.speed, h, True, w.found) != 0:
+        derivative = h >= 0.0  # always, but a literal True would make the compiler work twice
+        if advance(s.model, w.room, w.load, w.turning, w.aim, w.speed, h, derivative, w.found) != 0:
             return REFERENCE
         if reading:
             break
@@ -205,7 +206,7 @@ def _follow_tangent(s: NaturalFilter, dt: float) -> bool:
             for b in range(size):
                 total += p.F[a, b] * w.d[b]
             w.product[0, a] = total
-        if not _retract(s, p.x, w.product[0], p.x, False):
+        if not _retract(s, p.x, w.product[0], p.x, not s.settings.linear):
             return False
     else:
         for i in range(len(p.x)):
@@ -222,8 +223,8 @@ def _spread(s: NaturalFilter, dt: float) -> None:
     """P ← F P Fᵀ + Q; no time, no change."""
     p, w, size = s.found, s.work, len(s.found.P)
     if dt > 0.0:
-        _multiply(p.F, s.given.P, False, w.product)
-        _multiply(w.product, p.F, True, w.G)
+        _multiply(p.F, s.given.P, w.product)
+        _multiply_transposed(w.product, p.F, w.G)
     for a in range(size):
         for b in range(size):
             p.P[a, b] = (w.G[a, b] + w.G[b, a]) / 2.0 + p.Q[a, b] if dt > 0.0 else s.given.P[a, b]
@@ -305,12 +306,12 @@ def _gather(s: NaturalFilter, h: float, first: bool) -> None:
             for b in range(size):
                 p.F[a, b], p.Q[a, b] = w.G[a, b], w.added[a, b]
         return
-    _multiply(w.G, p.F, False, w.product)
+    _multiply(w.G, p.F, w.product)
     for a in range(size):
         for b in range(size):
             p.F[a, b] = w.product[a, b]
-    _multiply(w.G, p.Q, False, w.product)
-    _multiply(w.product, w.G, True, p.Q)
+    _multiply(w.G, p.Q, w.product)
+    _multiply_transposed(w.product, w.G, p.Q)
     for a in range(size):
         for b in range(size):
             p.Q[a, b] += w.added[a, b]
@@ -445,11 +446,22 @@ def _retract(s: NaturalFilter, x: Array, d: Array, out: Array, known: bool) -> b
 
 
 @core
-def _multiply(A: Array, B: Array, transposed: bool, out: Array) -> None:
-    """A B, or A Bᵀ."""
-    for i in range(A.shape[0]):
+def _multiply(A: Array, B: Array, out: Array) -> None:
+    """A B."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = 0.0
+        for k in range(A.shape[1]):
+            for j in range(out.shape[1]):
+                out[i, j] += A[i, k] * B[k, j]
+
+
+@core
+def _multiply_transposed(A: Array, B: Array, out: Array) -> None:
+    """A Bᵀ."""
+    for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             total = 0.0
             for k in range(A.shape[1]):
-                total += A[i, k] * (B[j, k] if transposed else B[k, j])
+                total += A[i, k] * B[j, k]
             out[i, j] = total
