@@ -220,12 +220,12 @@ def integrate(
             ) from error
 
     if how.name == "RK4":
-        states = _runge_kutta(rate, clock, y0, how.step, system.mended if tree.loops or tree.held else None)
+        path = _runge_kutta(rate, clock, y0, how.step, system.mended if tree.loops or tree.held else None)
     else:
         solution = solve_ivp(
             rate, (clock[0], clock[-1]), y0, how.name, clock, rtol=how.rtol, atol=how.atol, max_step=how.step
         )
-        states = solution.y.T
+        path = solution.y.T
         if not solution.success:
             raise SimulationError(
                 Fault(
@@ -236,10 +236,10 @@ def integrate(
                 )
             )
     if tree.loops or tree.held:
-        states = system.mended(clock, states)
+        path = system.mended(clock, path)
     if tree.loops:
-        _refuse_crossing(system, clock, states)
-    found = _trajectory(system, clock, states)
+        _refuse_crossing(system, clock, path)
+    found = _trajectory(system, clock, path)
     return replace(found, motion=with_held_forces(tree, found.motion, instant.values))
 
 

@@ -64,8 +64,11 @@ def _constants(e: Element, where: str, faults: Faults) -> None:
                 f"its kind, {e.kind}, has no constant '{key}'.",
                 where=where,
                 found=f"{key} {value:g}",
-                hint=(f"Only {', '.join(owners)} has one. " if owners else "")
-                + (f"It has: {', '.join(own)}." if own else ""),
+                hint=" ".join(
+                    f"{what}: {', '.join(listed)}."
+                    for what, listed in (("Kinds that have one", owners), ("Constants of its kind", own))
+                    if listed
+                ),
             )
         elif not c.allows(value):
             faults.add(
