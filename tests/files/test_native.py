@@ -536,7 +536,7 @@ CASES = {
     "unknown key at the top": (
         ONE + "element: []\n",
         "bad.yaml, line 4: there is no key 'element' here.\nKnown: veridyn, name, base, gravity, constants, bodies, elements, parameters, "
-        "transmission, loops, assembly. Did you mean 'elements'?",
+        "transmission, loops, assembly, prescribed. Did you mean 'elements'?",
     ),
     "unknown key of a body": (
         HEAD + "bodies:\n  - name: a\n    joint: turning\n    antecedant: ground\n",

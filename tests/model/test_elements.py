@@ -64,7 +64,10 @@ def test_friction_of_each_direction_and_stribeck() -> None:
         Tree.build([Body("1")], elements=[stribeck("q1", -1.0)])
     with pytest.raises(ModelError, match=r"needs the constant 'speed': the speed at which half of it is left"):
         Tree.build([Body("1")], elements=[Element("stribeck", {"q1": 1.0})])
-    with pytest.raises(ModelError, match=r"its kind, damper, has no constant 'speed'\.[\s\S]*Kinds that have one: stribeck, tanh_friction, lugre"):
+    with pytest.raises(
+        ModelError,
+        match=r"its kind, damper, has no constant 'speed'\.[\s\S]*Kinds that have one: stribeck, tanh_friction, lugre",
+    ):
         Tree.build([Body("1")], elements=[Element("damper", {"q1": 1.0}, constants={"speed": 2.0})])
 
 

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from observe.test_mechanism_sets import MACHINES, spun
+from strangers.natural_mechanisms import random_mechanism
 from veridyn.machines.fourbar import MODEL_START, PRINTED, TUNED, wrong_fourbar
 from veridyn.machines.spatial import CRANE, SPATIAL, crane, spatial
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.model.instrument import Instrument
 from veridyn.observe.ekf import EKF
 from veridyn.observe.filter import Passing
 from veridyn.observe.measurements import Measurements, Status
@@ -112,6 +114,35 @@ def test_inputs_that_change_from_reading_to_reading() -> None:
     push[20:25] = push[20]
     log = readings(system, start, 50, inputs=push)
     agree(*(run(EKF(engine=engine), system, log, start) for engine in ("compiled", "python")))
+
+
+def test_an_angle_counts_the_short_way_round() -> None:
+    bars = wrong_fourbar()
+    turning = system_of(replace(bars, sensors=tuple(replace(i, turns=True, bias_sigma=0.01) for i in bars.sensors)))
+    how = Settings("ekf", TUNED, MODEL_START[0], {"phi": 9.0})
+    system, q, qd = how.system(turning, TUNED)
+    start = system.belief(q, qd, t=0.0)
+    log = readings(system, start, 60)
+    log = replace(log, values=log.values + 2.0 * np.pi * np.arange(-30, 30)[:, None])
+    found = [run(EKF(gate=0.999, engine=engine), system, log, start) for engine in ("compiled", "python")]
+    agree(*found)
+    assert (found[0].status == Status.USED).sum() > 40
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_everything_that_can_act(dimension: int) -> None:
+    """Springs, dampers, forces and torques that turn with their bodies, one of them an input, on chains of random joints."""
+    for seed in range(3):
+        rng = np.random.default_rng(40 + seed)
+        posed = random_mechanism(rng, dimension).mechanism
+        sensors = (Instrument("angle", "coordinate", "theta", 0.01, turns=True), Instrument("way", "rate", "s", 0.02))
+        natural = system_of(replace(posed, sensors=(*sensors, Instrument("gyroscope", "gyroscope", "b2", 0.1))))
+        how = Settings("ekf", Unsure(acceleration=0.1, start=1e-3, start_rate=1e-2), unknown=(), inputs=("motor",))
+        assert how.unsure is not None and len(natural.forces.active)
+        system, q, qd = how.system(natural, how.unsure)
+        start = system.belief(q, qd, t=0.0)
+        log = readings(system, start, 8, seed, inputs=rng.normal(size=(8, 1)))
+        agree(*(run(EKF(gate=0.999, engine=engine), system, log, start) for engine in ("compiled", "python")), 1e-11)
 
 
 def test_a_smoother_goes_back_over_the_same_numbers() -> None:
