@@ -99,7 +99,7 @@ class Layout:
         for name, on in self.vectors.items():
             if group in on and np.linalg.norm(np.cross(on[group], d)) <= PARALLEL:
                 return name, float(np.sign(on[group] @ d))
-        made = self.name(wanted, "axis")
+        made = self.name(wanted, "2")
         self.vectors[made] = {group: d}
         return made, 1.0
 
