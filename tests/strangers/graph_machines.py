@@ -68,7 +68,7 @@ def seven_joint_arm() -> Machine:
 def rssr() -> Machine:
     """A spatial four-bar: two cranks on skew axes and a rod with mass, turning, universal, spherical, turning."""
     crank = Link(name="crank", inertia=from_centre(1.5, (0.17, 0.02, 0.01), np.diag([0.002, 0.02, 0.02])))
-    rod = Link(name="rod", inertia=from_centre(0.9, (0.75, 0.0, 0.02), np.diag([0.001, 0.17, 0.17])))
+    rod = Link(name="rod", inertia=from_centre(0.9, (0.5, 0.0, 0.02), np.diag([0.001, 0.08, 0.08])))
     rocker = Link(name="rocker", inertia=from_centre(2.0, (0.3, 0.05, -0.02), np.diag([0.01, 0.09, 0.09])))
     tilted = rotation_to_axis((0.3, 0.5, 0.8))
     across = Placement([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]], (0.35, 0.0, 0.0))
@@ -78,7 +78,7 @@ def rssr() -> Machine:
         Joint(
             name="ball",
             kind="spherical",
-            a=Attachment("rod", Placement(position=(1.5, 0, 0))),
+            a=Attachment("rod", Placement(position=(1.0, 0, 0))),
             b=Attachment("rocker", Placement(position=(0.65, 0, 0))),
         ),
         Joint(name="psi", a=Attachment("ground", Placement(tilted, (1.1, 0.6, 0.2))), b="rocker"),
@@ -100,8 +100,10 @@ def slider_crank() -> Machine:
         Joint(name="phi", a="ground", b="crank", actuated=True),
         Joint(name="A", a=Attachment("crank", Placement(position=(0.3, 0, 0))), b="rod"),
         Joint(name="B", a=Attachment("rod", Placement(position=(1.0, 0, 0))), b="piston"),
-        Joint(name="x", kind="sliding", a=Attachment("ground", Placement(along)), b=Attachment("piston", Placement(along))),
+        Joint(
+            name="x", kind="sliding", a=Attachment("ground", Placement(along)), b=Attachment("piston", Placement(along))
+        ),
     ]
-    elements = [spring("x", 200.0), damper("x", 3.0)]
+    elements = [spring("x", 20.0), damper("x", 3.0)]
     home = Assembly(hold={"phi": 0.7}, guess={"A": -0.9, "x": 1.2})
     return Machine.build(links, joints, name="slider-crank", elements=elements, assembly=home, dimension=2)

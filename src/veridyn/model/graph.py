@@ -7,7 +7,7 @@ from it, :mod:`~veridyn.model.points` the points and vectors of natural coordina
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
 from typing import Literal
@@ -88,6 +88,10 @@ class Graph:
     formulation: Formulation = "tree"
     description: PointDescription | None = None
     stated: ParameterSet | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        """The description without what was computed from it."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @cached_property
     def by_name(self) -> Mapping[str, Link]:

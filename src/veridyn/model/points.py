@@ -35,6 +35,7 @@ from veridyn.model.natural import (
 from veridyn.model.points_coordinates import added_coordinates
 from veridyn.model.points_joints import layout_of
 from veridyn.model.points_layout import Layout
+from veridyn.model.spanning import spanning_of
 from veridyn.model.ten import rigid_body, ten_of
 
 Array = NDArray[np.float64]
@@ -118,7 +119,7 @@ def _refuse_unknown(graph: Graph, faults: Faults) -> None:
 def _chosen(graph: Graph, coordinates: Coordinates, faults: Faults) -> set[str]:
     known = [c for joint in graph.joints for c in joint.coordinate_names]
     if coordinates == "all":
-        return {c for joint in graph.joints if joint.cut != "yes" for c in joint.coordinate_names}
+        return {c for carrier in spanning_of(graph).carriers.values() for c in carrier.joint.coordinate_names}
     explicit = {c for joint in graph.joints for c in joint.coordinates}
     names = set(graph.needed) | explicit
     if not isinstance(coordinates, str):

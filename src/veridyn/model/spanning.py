@@ -27,7 +27,7 @@ from veridyn.spatial.transforms import MDH, Placement
 
 Array = NDArray[np.float64]
 # What is rather kept in the tree, first; those behind are rather cut.
-KEPT_FIRST = ("floating", "fixed", "turning", "sliding", "planar", "cylindrical", "universal", "spherical")
+KEPT_FIRST = ("floating", "fixed", "sliding", "turning", "planar", "cylindrical", "universal", "spherical")
 PLANAR_BASE = "planar"  # what a floating joint is in the plane
 
 
@@ -48,18 +48,20 @@ class Spanning:
 
 
 def spanning_of(graph: Graph) -> Spanning:
-    """The spanning tree: joints that must not be cut first, then by kind, those near the ground before those far from it, then in order.
+    """The spanning tree: joints that must not be cut first, then those whose coordinates have names, then by kind, from the ground on.
 
     Joints that carry a motor, or a coordinate that an element, load or sensor uses, are never cut; a loop of nothing but those is refused
     by name.
     """
     depth = _depths(graph)
+    named = {*graph.assembly.hold, *graph.assembly.guess}
 
     def rank(at: tuple[int, Joint]) -> tuple[int, int, int, int]:
         k, joint = at
         held = joint.cut == "no" or bool(set(joint.coordinate_names) & graph.needed)
+        by_name = bool(joint.coordinates) or bool(set(joint.coordinate_names) & named)
         nearest = min(depth[end.body] for end in graph.ends(joint))
-        return (0 if held else 1, KEPT_FIRST.index(joint.kind), nearest, k)
+        return (0 if held else 1 if by_name else 2, KEPT_FIRST.index(joint.kind), nearest, k)
 
     candidates = [(k, j) for k, j in enumerate(graph.joints) if j.cut != "yes" and j.kind != "distance"]
     part = {name: name for name in (GROUND, *graph.by_name)}
