@@ -31,10 +31,10 @@ from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.reaction import reaction_of
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.elements import Element
+from veridyn.model.load import Drive
 from veridyn.model.loop import Assembly
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.model.natural import Drive
 from veridyn.model.of_mechanism import machine_of_mechanism
 from veridyn.model.of_tree import machine_of_tree
 from veridyn.model.points import mechanism_of

@@ -74,7 +74,6 @@ def test_links_have_the_ten_numbers_of_the_bodies_and_new_ones_reach_the_mechani
 def test_what_a_tree_cannot_carry_is_refused_by_name_and_stays_in_natural_coordinates() -> None:
     for name, words in (
         ("STEERING", "rack 'teeth': a tree has no racks"),
-        ("STRING", "element 'k': a tree has no spring or damper between two places"),
         ("WATT", "coordinate 'h': it is no coordinate of a joint"),
         ("CHAIN", "share v and no point"),
     ):

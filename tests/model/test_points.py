@@ -12,12 +12,14 @@ from veridyn.errors import ModelError
 from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.elements import coulomb, drive_gain, offset, spring
-from veridyn.model.instrument import Instrument
 from veridyn.model.link import Joint, Link
+from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.loop import Assembly, Attachment
 from veridyn.model.machine import Machine
-from veridyn.model.natural import Angle, Distance, Drive, Force, Marker, Torque
+from veridyn.model.natural import Angle, Distance
+from veridyn.model.place import Marker
 from veridyn.model.points import mechanism_of
+from veridyn.model.sensor import Sensor
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import Placement
 
@@ -80,7 +82,7 @@ def test_only_coordinates_that_something_uses_are_added() -> None:
     used = replace(
         machine,
         elements=(spring("sliding1", 3.0), offset("sliding1", 0.5)),
-        sensors=(Instrument("enc", "coordinate", "universal2_1", 0.01),),
+        sensors=(Sensor("enc", "coordinate", "universal2_1", 0.01),),
     )
     assert [(a.name, type(a)) for a in used.mechanism.added] == [("sliding1", Distance), ("universal2_1", Angle)]
     assert used.mechanism.loads == (Drive("off_sliding1", "sliding1", -0.5),)
@@ -93,7 +95,7 @@ def test_sensors_and_loads_on_bodies_are_carried() -> None:
     machine = replace(
         random_machine(3, ("spherical",)),
         loads=(Force("push", "body0", (1.0, 0, 0)), Torque("turn", "body0", (0, 0, 1.0))),
-        sensors=(Instrument("acc", "accelerometer", Marker("body0", (0.1, 0, 0)), 0.1),),
+        sensors=(Sensor("acc", "accelerometer", Marker("body0", (0.1, 0, 0)), 0.1),),
     )
     mechanism = machine.mechanism
     assert mechanism.loads[0] == Force("push", Marker("body0", (0, 0, 0)), (1.0, 0, 0))

@@ -18,6 +18,7 @@ from veridyn.model.loop import Attachment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.natural import Damper, Spring
+from veridyn.model.place import Marker
 from veridyn.model.spanning import spanning_of
 from veridyn.spatial.transforms import Placement
 
@@ -121,19 +122,17 @@ def test_a_loop_of_joints_that_must_not_be_cut_is_refused_by_name() -> None:
         _ring(**{f"j{k}": {"actuated": True} for k in range(4)})
 
 
-def test_a_spring_with_a_rest_position_is_a_spring_and_a_constant_force() -> None:
+def test_springs_and_dampers_of_natural_coordinates_are_elements_of_the_tree() -> None:
     link, joint = Link(name="a", inertia=BOX), Joint(name="q", a="ground", b="a")
-    machine = Machine.build([link], [joint], elements=[Spring("k", "q", 3.0, 0.5), Damper("d", "q", 0.2)])
-    assert machine.parameters.names[10:] == ("k", "k_rest", "d")
-    assert machine.parameters.values[10:] == pytest.approx([3.0, -1.5, 0.2])
-    other = machine.with_parameters({"k": 6.0})
-    assert other.elements[0] == Spring("k", "q", 6.0, 0.25)
-
-
-def test_a_spring_between_two_places_is_refused_by_name() -> None:
-    link, joint = Link(name="a", inertia=BOX), Joint(name="q", a="ground", b="a")
-    with pytest.raises(ModelError, match=r"element 'k': a tree has no spring or damper between two places"):
-        Machine.build([link], [joint], elements=[Spring("k", ("a", "b"), 3.0)])
+    far = (Marker("ground", (0, 0, 1.0)), Marker("a", (0.5, 0, 0)))
+    acting = [Spring("k", "q", 3.0, 0.5), Damper("d", "q", 0.2), Spring("s", far, 9.0, 0.4)]
+    machine = Machine.build([link], [joint], elements=acting)
+    assert machine.parameters.names[10:] == ("k", "d", "s")
+    assert machine.parameters.values[10:] == pytest.approx([3.0, 0.2, 9.0])
+    assert [e.constant("rest") for e in machine.tree.elements if e.kind == "spring"] == [0.5, 0.4]
+    assert machine.tree.elements[2].between == far
+    assert machine.with_parameters({"k": 6.0}).elements[0] == Spring("k", "q", 6.0, 0.5)
+    assert machine.mechanism.springs == (acting[0], acting[2])
 
 
 def test_every_kind_of_joint_but_a_distance_is_tried_above() -> None:

@@ -17,23 +17,14 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault
 from veridyn.model.elements import Element
-from veridyn.model.instrument import Instrument
 from veridyn.model.joint import GROUND
 from veridyn.model.link import End, Joint, Link
+from veridyn.model.load import Drive, Load
 from veridyn.model.loop import Assembly, Attachment
-from veridyn.model.natural import (
-    Added,
-    Damper,
-    Drive,
-    Load,
-    Point,
-    Rack,
-    RigidBody,
-    Spring,
-    UnitVector,
-)
+from veridyn.model.natural import Added, Damper, Point, Rack, RigidBody, Spring, UnitVector
 from veridyn.model.natural import Joint as PointJoint
 from veridyn.model.parameters import ParameterSet
+from veridyn.model.sensor import Sensor
 from veridyn.model.transmission import Transmission
 
 Array = NDArray[np.float64]
@@ -79,7 +70,7 @@ class Graph:
     joints: tuple[Joint, ...]
     elements: tuple[Acting, ...] = ()
     loads: tuple[Load, ...] = ()
-    sensors: tuple[Instrument, ...] = ()
+    sensors: tuple[Sensor, ...] = ()
     prescribed: tuple[str, ...] = ()
     transmission: Transmission | None = None
     assembly: Assembly = field(default_factory=Assembly)

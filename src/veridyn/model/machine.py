@@ -12,14 +12,15 @@ from numpy.typing import ArrayLike
 from veridyn.errors import ModelError
 from veridyn.model.elements import Element
 from veridyn.model.graph import Acting, Formulation, Graph, PointDescription
-from veridyn.model.instrument import Instrument
 from veridyn.model.link import Joint, Link
+from veridyn.model.load import Load
 from veridyn.model.loop import Assembly
 from veridyn.model.machine_check import check_graph
-from veridyn.model.natural import Damper, Load, Mechanism, Spring
+from veridyn.model.natural import Damper, Mechanism
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.points import mechanism_of
-from veridyn.model.spanning import rest_name, tree_of
+from veridyn.model.sensor import Sensor
+from veridyn.model.spanning import tree_of
 from veridyn.model.transmission import Transmission
 from veridyn.model.tree import GRAVITY, Rows, Tree
 from veridyn.spatial.inertia import INERTIAL
@@ -45,7 +46,7 @@ class Machine(Graph):
         name: str = "machine",
         elements: Iterable[Acting] = (),
         loads: Iterable[Load] = (),
-        sensors: Iterable[Instrument] = (),
+        sensors: Iterable[Sensor] = (),
         prescribed: Iterable[str] = (),
         parameters: ParameterSet | None = None,
         transmission: Transmission | None = None,
@@ -187,8 +188,5 @@ def _with_ten(link: Link, ten: list[float]) -> Link:
 def _with_value(acting: Acting, values: Mapping[str, float]) -> Acting:
     if isinstance(acting, Element):
         return replace(acting, value=values[acting.parameter_name])
-    if isinstance(acting, Damper):
-        return replace(acting, coefficient=values.get(acting.name, acting.coefficient))
-    stiffness = values.get(acting.name, acting.stiffness)
-    rest = rest_name(acting)
-    return Spring(acting.name, acting.on, stiffness, -values[rest] / stiffness if rest in values else acting.rest)
+    value = values[acting.name]
+    return replace(acting, coefficient=value) if isinstance(acting, Damper) else replace(acting, stiffness=value)

@@ -16,12 +16,13 @@ from veridyn.errors import Faults, ModelError
 from veridyn.model.elements import Element
 from veridyn.model.graph import Graph, PointDescription
 from veridyn.model.link import Link, values_of
+from veridyn.model.load import Drive
 from veridyn.model.loop import Assembly
 from veridyn.model.machine import Machine
 from veridyn.model.mechanism_coordinates import Naming
 from veridyn.model.mechanism_joints import MechanismJoints
 from veridyn.model.mechanism_pose import Pose
-from veridyn.model.natural import Angle, Drive, Mechanism
+from veridyn.model.natural import Angle, Mechanism
 from veridyn.model.spanning import free_root, spanning_of
 from veridyn.model.ten import ten_of
 

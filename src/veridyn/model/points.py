@@ -17,24 +17,14 @@ from numpy.typing import NDArray
 from veridyn.errors import Faults, ModelError, did_you_mean
 from veridyn.model.elements import Element
 from veridyn.model.graph import Graph, unique
-from veridyn.model.instrument import Instrument
 from veridyn.model.joint import GROUND
-from veridyn.model.natural import (
-    Damper,
-    Drive,
-    Force,
-    Load,
-    Marker,
-    Mechanism,
-    PointRef,
-    RigidBody,
-    Rotor,
-    Spring,
-    Torque,
-)
+from veridyn.model.load import Drive, Force, Load, Torque
+from veridyn.model.natural import Damper, Mechanism, RigidBody, Rotor, Spring
+from veridyn.model.place import Marker, PointRef
 from veridyn.model.points_coordinates import added_coordinates
 from veridyn.model.points_joints import layout_of
 from veridyn.model.points_layout import Layout
+from veridyn.model.sensor import Sensor
 from veridyn.model.spanning import spanning_of
 from veridyn.model.ten import rigid_body, ten_of
 
@@ -60,6 +50,8 @@ def mechanism_of(graph: Graph, coordinates: Coordinates = "needed") -> Mechanism
     layout = layout_of(graph, [c for joint in graph.joints for c in joint.coordinate_names])
     sensors = [_sensor(layout, s) for s in graph.sensors]
     loads = [_load(layout, load) for load in (*graph.loads, *acting.drives, *_motors(graph, names, acting))]
+    springs = [replace(s, on=_acts_on(layout, s.on)) for s in acting.springs]
+    dampers = [replace(d, on=_acts_on(layout, d.on)) for d in acting.dampers]
     added = added_coordinates(layout, names, faults)
     faults.raise_if_any(ModelError, graph.name)
     return Mechanism.build(
@@ -69,8 +61,8 @@ def mechanism_of(graph: Graph, coordinates: Coordinates = "needed") -> Mechanism
         vectors=layout.unit_vectors(),
         joints=layout.joints,
         added=added,
-        springs=acting.springs,
-        dampers=acting.dampers,
+        springs=springs,
+        dampers=dampers,
         loads=loads,
         gravity=graph.gravity[: graph.dimension].tolist(),
         sensors=sensors,
@@ -148,7 +140,12 @@ class _Acting:
 
     def _element(self, e: Element, faults: Faults) -> None:
         name, where = e.parameter_name, f"element '{e.parameter_name}'"
-        if e.kind not in ("spring", "damper", "offset", "inertia") or e.on_body is not None:
+        if e.kind in ("spring", "damper") and e.between is not None and np.isfinite(e.value):
+            if e.kind == "spring":
+                self.springs.append(Spring(name, e.between, e.value, e.constant("rest")))
+            else:
+                self.dampers.append(Damper(name, e.between, e.value))
+        elif e.kind not in ("spring", "damper", "offset", "inertia") or e.on_body is not None or e.between is not None:
             faults.add(f"natural coordinates have no element of kind {e.kind}.", where=where, hint=TREE_ONLY)
         elif len(e.on) != 1:
             faults.add(
@@ -162,7 +159,7 @@ class _Acting:
         else:
             on, a = next(iter(e.on.items()))
             if e.kind == "spring":
-                self.springs.append(Spring(name, on, e.value * a**2))
+                self.springs.append(Spring(name, on, e.value * a**2, e.constant("rest") / a))
             elif e.kind == "damper":
                 self.dampers.append(Damper(name, on, e.value * a**2))
             elif e.kind == "inertia":
@@ -192,7 +189,11 @@ def _on(layout: Layout, ref: PointRef) -> PointRef:
     return ref
 
 
-def _sensor(layout: Layout, sensor: Instrument) -> Instrument:
+def _acts_on(layout: Layout, on: str | tuple[PointRef, PointRef]) -> str | tuple[PointRef, PointRef]:
+    return on if isinstance(on, str) else (_on(layout, on[0]), _on(layout, on[1]))
+
+
+def _sensor(layout: Layout, sensor: Sensor) -> Sensor:
     if sensor.kind in ON_COORDINATE:
         return sensor
     if sensor.kind == "gyroscope" and not isinstance(sensor.on, Marker):

@@ -18,7 +18,8 @@ from veridyn.model.graph import Graph, unique
 from veridyn.model.joint import GROUND
 from veridyn.model.link import inverted
 from veridyn.model.natural import Joint as PointJoint
-from veridyn.model.natural import Marker, Point, PointRef, RigidBody, UnitVector, numbers
+from veridyn.model.natural import Point, RigidBody, UnitVector
+from veridyn.model.place import Marker, PointRef, numbers
 from veridyn.model.ten import rigid_body
 from veridyn.spatial.inertia import inertia_matrix
 from veridyn.spatial.transforms import MDH, Placement

@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, ModelError
-from veridyn.model.elements import Element
-from veridyn.model.graph import Acting, Graph, unique
+from veridyn.model.graph import Graph, unique
 from veridyn.model.joint import GROUND, Body
 from veridyn.model.link import COURSES, Joint, chained, inverted, is_identity
 from veridyn.model.loop import Attachment, Loop
-from veridyn.model.natural import Spring
 from veridyn.model.tree import Tree
+from veridyn.model.tree_parts import tree_element, tree_load, tree_sensor
 from veridyn.spatial.transforms import MDH, Placement
 
 Array = NDArray[np.float64]
@@ -134,10 +133,9 @@ def _carriers(graph: Graph, kept: Sequence[Joint]) -> dict[str, Carrier]:
 def tree_of(graph: Graph) -> Tree:
     """The tree with cut joints of a machine.
 
-    Racks, and springs and dampers between two places, are refused by name: they belong to natural coordinates.
+    Racks, and coordinates that no joint has, are refused by name: they belong to natural coordinates.
     """
     faults = Faults()
-    elements = [e for acting in graph.elements for e in as_elements(acting, faults)]
     if graph.description is not None:
         _refuse_described(graph, faults)
     faults.raise_if_any(ModelError, graph.name)
@@ -155,10 +153,13 @@ def tree_of(graph: Graph) -> Tree:
         base="free" if base else "fixed",
         gravity=graph.gravity,
         inertia={link.name: link.ten for link in graph.links if link.real and link.inertia is not None},
-        elements=elements,
+        elements=[tree_element(graph, acting) for acting in graph.elements],
         transmission=graph.transmission,
         loops=[_loop(graph, joint) for joint in spanning.cut if joint.kind != "floating"],
         assembly=graph.assembly,
+        sensors=[tree_sensor(graph, sensor) for sensor in graph.sensors],
+        loads=[tree_load(graph, load) for load in graph.loads],
+        prescribed=graph.prescribed,
     )
     return tree if graph.stated is None else tree.with_parameters(graph.stated)
 
@@ -256,31 +257,6 @@ def _loop(graph: Graph, joint: Joint) -> Loop:
     return Loop(joint.name, joint.kind, first, second, joint.length)
 
 
-def as_elements(acting: Acting, faults: Faults) -> list[Element]:
-    """An element of the tree for each gain: a spring with a rest position is a spring and a constant force."""
-    if isinstance(acting, Element):
-        return [acting]
-    if not isinstance(acting.on, str):
-        faults.add(
-            "a tree has no spring or damper between two places.",
-            where=f"element '{acting.name}'",
-            hint="Use formulation: natural.",
-        )
-        return []
-    on = {acting.on: 1.0}
-    if not isinstance(acting, Spring):
-        return [Element("damper", on, acting.coefficient, acting.name)]
-    spring = Element("spring", on, acting.stiffness, acting.name)
-    if acting.rest == 0.0:
-        return [spring]
-    return [spring, Element("offset", on, -acting.stiffness * acting.rest, rest_name(acting))]
-
-
-def rest_name(spring: Spring) -> str:
-    """The name of the constant force that stands for the rest position of a spring."""
-    return f"{spring.name}_rest"
-
-
 def _refuse_described(graph: Graph, faults: Faults) -> None:
     """What the points of natural coordinates say and a tree cannot."""
     description = graph.description
@@ -289,12 +265,13 @@ def _refuse_described(graph: Graph, faults: Faults) -> None:
     for rack in description.racks:
         faults.add("a tree has no racks.", where=f"rack '{rack.name}'", hint="Use formulation: natural.")
     joined = {c for joint in graph.joints for c in joint.coordinate_names}
-    for a in description.added:
-        if a.name in graph.needed and a.name not in joined:
+    places = [f"{e.name}.{axis}" for e in (*description.points, *description.vectors) for axis in "xyz"]
+    for name in (*(a.name for a in description.added), *places):
+        if name in graph.needed and name not in joined:
             faults.found.append(
                 Fault(
                     "it is no coordinate of a joint, and an element, load or sensor uses it.",
-                    where=f"coordinate '{a.name}'",
+                    where=f"coordinate '{name}'",
                     expected="an angle between two bodies at their turning joint, or a distance along a sliding one",
                     hint="Use formulation: natural.",
                 )

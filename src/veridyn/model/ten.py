@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.model.natural import RigidBody, numbers
+from veridyn.model.natural import RigidBody
+from veridyn.model.place import numbers
 from veridyn.spatial.inertia import cross_matrix, from_centre, inertia_matrix
 
 Array = NDArray[np.float64]
