@@ -75,6 +75,17 @@ def parse_model(text: str, source: str = "model") -> Tree:
 def _check_version(root: MappingNode, source: str) -> None:
     """Refuse a file of another kind or version alone: its other keys would only be noise."""
     keys = {key.value: value for key, value in root.value if isinstance(key, ScalarNode)}
+    if "mechanism" in keys:
+        raise FileError(
+            Fault(
+                "this is the file of a mechanism in natural coordinates.",
+                expected="the file of a tree, with name: and a list of bodies",
+                found="the key 'mechanism'",
+                hint="Read it with load_machine, whose tree and mechanism are both formulations, or with load_mechanism.",
+                line=line_of(keys["mechanism"]),
+            ),
+            source,
+        )
     if "veridyn" not in keys and "bodies" not in keys:
         hint = f"A model file begins with veridyn: {FORMAT} and lists bodies."
         raise FileError(

@@ -39,6 +39,7 @@ from veridyn.model.natural import (
     Point,
     Rack,
     RigidBody,
+    Rotor,
     Spring,
     UnitVector,
     uniform_bar,
@@ -48,7 +49,7 @@ from veridyn.model.sensor import KINDS as SENSORS
 from veridyn.model.sensor import Sensor, SensorKind
 
 T = TypeVar("T")
-KINDS = ("spherical", "turning", "sliding", "cylindrical", "universal", "distance")
+KINDS = ("spherical", "turning", "sliding", "cylindrical", "universal", "inline", "inplane", "distance")
 SECTIONS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {  # its word in messages, keys, required keys
     "points": ("point", ("at", "fixed"), ("at",)),
     "vectors": ("vector", ("along", "fixed"), ("along",)),
@@ -59,6 +60,7 @@ SECTIONS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {  # its 
     "racks": ("rack", ("distance", "angle", "radius", "offset"), ("distance", "angle", "radius")),
     "springs": ("force", ("on", "stiffness", "rest"), ("on", "stiffness")),
     "dampers": ("force", ("on", "coefficient"), ("on", "coefficient")),
+    "rotors": ("force", ("on", "inertia"), ("on", "inertia")),
     "drives": ("force", ("on", "value"), ("on",)),
     "forces": ("force", ("at", "value"), ("at", "value")),
     "torques": ("force", ("body", "value", "against"), ("body", "value")),
@@ -169,6 +171,9 @@ class _Draft:
             ),
             "dampers": self.each(
                 "dampers", lambda n, w, at: Damper(n, self.on(at, w), self.number(at, w, "coefficient"))
+            ),
+            "rotors": self.each(
+                "rotors", lambda n, w, at: Rotor(n, self.text(at, w, "on"), self.number(at, w, "inertia"))
             ),
             "loads": [
                 *self.each(

@@ -12,7 +12,7 @@ import numpy as np
 from veridyn.errors import Fault, Faults, did_you_mean
 from veridyn.model.joint import GROUND, Body
 from veridyn.spatial.rotations import is_rotation
-from veridyn.spatial.transforms import Placement
+from veridyn.spatial.transforms import MDH, Placement
 
 CUTS: Mapping[str, str] = MappingProxyType(
     {
@@ -33,7 +33,7 @@ class Attachment:
     """A frame on a body, or on the ground; the axis of a cut joint is the frame's z."""
 
     body: str
-    placement: Placement = field(default_factory=Placement)
+    placement: MDH | Placement = field(default_factory=Placement)
 
 
 @dataclass(frozen=True)

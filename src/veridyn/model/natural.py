@@ -24,7 +24,7 @@ from veridyn.model.place import Marker, Numbers, PointRef, numbers
 from veridyn.model.sensor import Sensor
 
 Array = NDArray[np.float64]
-JointKind = Literal["spherical", "turning", "sliding", "cylindrical", "universal", "distance"]
+JointKind = Literal["spherical", "turning", "sliding", "cylindrical", "universal", "inline", "inplane", "distance"]
 
 AXES = "xyz"
 
@@ -122,6 +122,8 @@ class Joint:
     universal   they coincide and the axes are perpendicular                 –, 4              markers
     cylindrical b stays on the axis of a (in space with parallel axes)       1, 4              markers
     sliding     b stays on the axis of a and does not turn about it          2, 5              markers
+    inline      b stays on the axis of a, and nothing else                   1, 2              a marker
+    inplane     b stays in the plane through a normal to its axis            –, 1              a marker
     distance    the two places are `length` apart                            1, 1              any
     =========== ============================================================ ================= ==========
     """
@@ -188,6 +190,15 @@ class Damper:
     coefficient: float
 
 
+@dataclass(frozen=True)
+class Rotor:
+    """The inertia of a motor, as seen from an added coordinate: ½ I ċ² of kinetic energy, kg*m^2 or kg."""
+
+    name: str
+    coordinate: str
+    inertia: float
+
+
 Added = Angle | Distance
 
 
@@ -211,6 +222,7 @@ class Mechanism:
     loads: tuple[Load, ...]
     gravity: Numbers
     sensors: tuple[Sensor, ...] = ()
+    rotors: tuple[Rotor, ...] = ()
 
     @classmethod
     def build(
@@ -228,6 +240,7 @@ class Mechanism:
         loads: Iterable[Load] = (),
         gravity: Sequence[float] = (),
         sensors: Iterable[Sensor] = (),
+        rotors: Iterable[Rotor] = (),
     ) -> Mechanism:
         """Check the description whole. The dimension is that of the points; gravity defaults to none."""
         from veridyn.model.natural_check import check_mechanism
@@ -248,6 +261,7 @@ class Mechanism:
             tuple(loads),
             numbers(gravity) or (0.0,) * dimension,
             tuple(sensors),
+            tuple(rotors),
         )
         faults = check_mechanism(made)
         if faults:

@@ -18,7 +18,7 @@ from veridyn.spatial.inertia import broken_law, from_centre
 
 UNIT = 1e-9  # by how much a unit vector may miss its length
 SQUARE = 1e-6  # the largest cosine of two directions that count as perpendicular
-KINDS = ("spherical", "turning", "sliding", "cylindrical", "universal", "distance")
+KINDS = ("spherical", "turning", "sliding", "cylindrical", "universal", "inline", "inplane", "distance")
 
 
 def check_mechanism(m: Mechanism) -> list[Fault]:
@@ -70,7 +70,7 @@ class _Look:
         groups = {
             "point or vector": [*self.points, *self.vectors, *self.coordinates],
             "body or joint": [*self.bodies, *(j.name for j in m.joints), *(r.name for r in m.racks)],
-            "force": [f.name for f in (*m.springs, *m.dampers, *m.loads)],
+            "force": [f.name for f in (*m.springs, *m.dampers, *m.loads, *m.rotors)],
             "sensor": [s.name for s in m.sensors],
         }
         for kind, names in groups.items():
@@ -193,12 +193,12 @@ class _Look:
             for end in (j.a, j.b):
                 self.point(end, where)
                 with_axis = j.kind in ("sliding", "universal") or (j.kind in ("turning", "cylindrical") and not plane)
-                if with_axis or (j.kind == "cylindrical" and end is j.a):
+                if with_axis or (j.kind in ("cylindrical", "inline", "inplane") and end is j.a):
                     self.axis(end, where)
                 if j.kind == "sliding" and not plane:
                     self.side(end, where)
-            if j.kind == "universal" and plane:
-                self.faults.add("a universal joint exists in space only.", where=where)
+            if j.kind in ("universal", "inplane") and plane:
+                self.faults.add(f"a joint of kind {j.kind} exists in space only.", where=where)
             if j.kind == "distance" and not (math.isfinite(j.length) and j.length > 0.0):
                 self.faults.add(
                     "a distance joint needs its length.", where=where, expected="a positive length", found=f"{j.length}"
@@ -283,6 +283,11 @@ class _Look:
         for d in self.m.dampers:
             if not math.isfinite(d.coefficient):
                 self.faults.add("its number is not finite.", where=f"force '{d.name}'")
+        for r in self.m.rotors:
+            where = f"force '{r.name}'"
+            self.known(r.coordinate, self.coordinates, "added coordinate", where)
+            if not (math.isfinite(r.inertia) and r.inertia >= 0.0):
+                self.faults.add("it needs an inertia of zero or more.", where=where, found=f"{r.inertia}")
         for load in self.m.loads:
             where = f"force '{load.name}'"
             if isinstance(load, Drive):

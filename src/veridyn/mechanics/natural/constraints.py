@@ -321,11 +321,14 @@ class _Writer:
             return
         assert isinstance(j.a, Marker)  # natural_check has seen to it
         axis_a, side_a, third_a = (self.g.along(j.a.body, x) for x in frame(j.a))
-        if j.kind in ("sliding", "cylindrical"):
+        if j.kind == "inplane":
+            self.row(where, j.name, dot_form(r, axis_a))
+            return
+        if j.kind in ("sliding", "cylindrical", "inline"):
             self.row(where, f"{j.name}: beside", dot_form(r, side_a))
             if space:
                 self.row(where, f"{j.name}: above", dot_form(r, third_a))
-            elif j.kind == "cylindrical":
+            if j.kind == "inline" or (j.kind == "cylindrical" and not space):
                 return
         assert isinstance(j.b, Marker)
         axis_b, side_b, _ = (self.g.along(j.b.body, x) for x in frame(j.b))

@@ -121,15 +121,12 @@ class Geometry:
                     ),
                     self.mechanism.name,
                 )
-        chosen: list[int] = []
-        span = np.zeros((dim, 0))
-        while candidates and len(chosen) < (1 if dim == 2 else 3):
-            sines = [np.linalg.norm(x - span @ (span.T @ x)) / np.linalg.norm(x) for _, x, _ in candidates]
-            best = int(np.argmax(np.round(sines, 6)))
-            if sines[best] < INDEPENDENT:
-                break
-            chosen.append(best)
-            span = np.linalg.qr(np.column_stack([candidates[i][1] for i in chosen]))[0]
+        chosen = _independent([x for _, x, _ in candidates], 1 if dim == 2 else 3)
+        still = [i for i, (source, _, _) in enumerate(candidates) if self.fixed.issuperset(source)]
+        if not set(still) <= set(chosen):
+            # A fixed direction has its length already: as a combination of others it would say that once more.
+            candidates = [*(candidates[i] for i in still), *(c for i, c in enumerate(candidates) if i not in still)]
+            chosen = _independent([x for _, x, _ in candidates], 1 if dim == 2 else 3)
         directions = [(candidates[i][1], candidates[i][2]) for i in chosen]
         if dim == 2 and directions:
             x, A = directions[0]
@@ -244,3 +241,19 @@ class Geometry:
         x = np.asarray(q, dtype=np.float64)
         y = np.concatenate([x, np.ones((*x.shape[:-1], 1))], axis=-1)
         return np.einsum("kij,...j->...ik", basis.maps, y), basis
+
+
+def _independent(directions: list[Array], most: int) -> list[int]:
+    """Numbers of at most so many directions, each the farthest from the span of those before it."""
+    chosen: list[int] = []
+    if not directions:
+        return chosen
+    span = np.zeros((len(directions[0]), 0))
+    while len(chosen) < most:
+        sines = [np.linalg.norm(x - span @ (span.T @ x)) / np.linalg.norm(x) for x in directions]
+        best = int(np.argmax(np.round(sines, 6)))
+        if sines[best] < INDEPENDENT:
+            break
+        chosen.append(best)
+        span = np.linalg.qr(np.column_stack([directions[i] for i in chosen]))[0]
+    return chosen

@@ -19,7 +19,10 @@ IN_SPAN = 1e-9
 
 
 def mass_matrix_of(geometry: Geometry) -> Array:
-    """M (n, n), constant and symmetric. A body whose mass lies outside what its points and vectors span is refused by name."""
+    """M (n, n), constant and symmetric, with the inertias of motors.
+
+    A body whose mass lies outside what its points and vectors span is refused by name.
+    """
     n = geometry.mechanism.n
     M, faults = np.zeros((n, n)), Faults()
     for b in geometry.mechanism.bodies:
@@ -27,6 +30,9 @@ def mass_matrix_of(geometry: Geometry) -> Array:
         if fault is not None:
             faults.found.append(fault)
         M += own
+    for rotor in geometry.mechanism.rotors:
+        k = geometry.mechanism.index(rotor.coordinate)
+        M[k, k] += rotor.inertia
     faults.raise_if_any(ModelError, geometry.mechanism.name)
     return 0.5 * (M + M.T)
 

@@ -29,7 +29,7 @@ from veridyn.model.place import Marker
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 OWN = "\0"  # before the name of a body's own copy of a point or vector; no file can hold it
-WITHOUT_MOMENT = ("spherical",)
+WITHOUT_MOMENT = ("spherical", "inline", "inplane")
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,234 @@
+"""The parts of a machine's graph: bodies with frames, and joints between two frames.
+
+A joint moves its frame `b` against its frame `a`. With all coordinates zero both frames coincide, except for a universal joint, whose
+`b` is then turned by a right angle about x. M(q) takes components in `b` to components in `a`:
+
+=========== ========================= ======================================= =====================
+kind        coordinates               M(q)                                    free directions
+=========== ========================= ======================================= =====================
+turning     angle                     Rz(q)                                   1 turn
+sliding     way                       Tz(q)                                   1 slide
+cylindrical z, angle                  Tz(q1) Rz(q2)                           1 slide, 1 turn
+universal   1, 2                      Rz(q1) Rx(π/2) Rz(q2)                   2 turns
+planar      x, y, angle               Tx(q1) Ty(q2) Rz(q3)                    2 slides, 1 turn
+spherical   yaw, pitch, roll          Rz(q1) Ry(q2) Rx(q3)                    3 turns
+floating    x, y, z, yaw, pitch, roll Tx Ty Tz Rz Ry Rx                       all six
+fixed       –                         1                                       none
+distance    –                         the two origins are `length` apart      five
+=========== ========================= ======================================= =====================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.model.loop import Attachment
+from veridyn.spatial.rotations import rot_x, rot_z
+from veridyn.spatial.transforms import MDH, Placement, rotation_to_axis
+
+Array = NDArray[np.float64]
+JointKind = Literal[
+    "turning", "sliding", "spherical", "universal", "cylindrical", "planar", "floating", "fixed", "distance"
+]
+KINDS: tuple[str, ...] = get_args(JointKind)
+Cut = Literal["auto", "yes", "no"]
+CUT_CHOICES: tuple[str, ...] = get_args(Cut)
+End = str | Attachment  # "body", "body.frame", or a frame written out
+IDENTITY = np.eye(3)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One coordinate of a joint: how it moves, its word in default names, and the rotation of its frame in the one before."""
+
+    motion: Literal["turning", "sliding"]
+    word: str
+    turned: Array
+
+
+@dataclass(frozen=True)
+class Course:
+    """The motion of a joint as steps along z axes, and the rotation of the frame `b` in the frame of the last step."""
+
+    steps: tuple[Step, ...]
+    last: Array
+
+
+Move = tuple[Literal["turning", "sliding"], str, str]
+
+
+def _along(*moves: Move) -> Course:
+    """Steps along the axes x, y, z, each turned back so that the frame at the end is parallel to the first where no coordinate turns."""
+    steps, before = [], IDENTITY
+    for motion, word, axis in moves:
+        here = IDENTITY if axis == "z" else rotation_to_axis(IDENTITY["xyz".index(axis)])
+        steps.append(Step(motion, word, before.T @ here))
+        before = here
+    return Course(tuple(steps), before.T)
+
+
+_SLIDES: tuple[Move, ...] = (("sliding", "x", "x"), ("sliding", "y", "y"), ("sliding", "z", "z"))
+_TURNS: tuple[Move, ...] = (("turning", "yaw", "z"), ("turning", "pitch", "y"), ("turning", "roll", "x"))
+COURSES: Mapping[str, Course] = MappingProxyType(
+    {
+        "turning": _along(("turning", "", "z")),
+        "sliding": _along(("sliding", "", "z")),
+        "cylindrical": _along(("sliding", "z", "z"), ("turning", "angle", "z")),
+        "universal": Course((Step("turning", "1", IDENTITY), Step("turning", "2", rot_x(np.pi / 2))), IDENTITY),
+        "planar": _along(*_SLIDES[:2], ("turning", "angle", "z")),
+        "spherical": _along(*_TURNS),
+        "floating": _along(*_SLIDES, *_TURNS),
+        "fixed": Course((), IDENTITY),
+        "distance": Course((), IDENTITY),
+    }
+)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Link:
+    """A body of a machine.
+
+    Parameters
+    ----------
+    inertia : ten numbers XX XY XZ YY YZ ZZ MX MY MZ M about the origin of its frame; None where they are unknown, NaN where one is.
+    frames : name → placement in the body's own frame; "body.name" stands for it wherever a joint has an end.
+    real : False for a body without mass, which has no inertial parameters.
+    label : what follows XX in the names of its parameters; by default the name.
+    """
+
+    name: str
+    inertia: ArrayLike | None = None
+    frames: Mapping[str, MDH | Placement] = field(default_factory=dict)
+    real: bool = True
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))
+        if self.inertia is not None:
+            object.__setattr__(self, "inertia", np.array(self.inertia, dtype=np.float64))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        own = {"name": self.name, "inertia": self.inertia, "frames": dict(self.frames), "real": self.real}
+        return _link, (own | {"label": self.label},)
+
+    @property
+    def ten(self) -> Array:
+        """The ten numbers, NaN where unknown and zero for a body without mass."""
+        if self.inertia is None:
+            return np.full(10, np.nan) if self.real else np.zeros(10)
+        return np.asarray(self.inertia, dtype=np.float64)
+
+
+def _link(own: dict[str, object]) -> Link:
+    return Link(**own)  # pyright: ignore[reportArgumentType]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joint:
+    """A joint between two frames; see the table of the module for the kinds.
+
+    Parameters
+    ----------
+    a, b : "body", "body.frame" or an :class:`~veridyn.model.loop.Attachment`; "ground" is a body.
+    coordinates : names of its coordinates in the order of the table. By default the joint's name, with the coordinate's word behind it
+        where there are several. Joints that name the same coordinate share it: each moves by `ratio` times the coordinate.
+    actuated : whether its coordinates have motors, or the names of those that have.
+    cut : "yes" where a loop is cut open at this joint, "no" where it must not be, "auto" to let veridyn choose.
+    length : of a distance (m).
+    """
+
+    name: str
+    kind: JointKind = "turning"
+    a: End
+    b: End
+    coordinates: tuple[str, ...] = ()
+    ratio: float = 1.0
+    actuated: bool | tuple[str, ...] = False
+    cut: Cut = "auto"
+    length: float = 0.0
+
+    @property
+    def course(self) -> Course:
+        return COURSES[self.kind]
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Names of its coordinates, its own or the default ones."""
+        if self.coordinates or self.kind not in COURSES:
+            return self.coordinates
+        stem = f"q{self.name}" if self.name[:1].isdigit() else self.name
+        words = [step.word for step in self.course.steps]
+        return (stem,) if words == [""] else tuple(f"{stem}_{word}" for word in words)
+
+    @property
+    def motors(self) -> tuple[bool, ...]:
+        """Whether each of its coordinates has a motor."""
+        names = self.coordinate_names
+        return (
+            tuple(name in self.actuated for name in names)
+            if isinstance(self.actuated, tuple)
+            else (bool(self.actuated),) * len(names)
+        )
+
+
+def moved_by(joint: Joint, values: ArrayLike) -> tuple[Array, Array]:
+    """M(q) of a joint as a rotation and a position, for values of its own coordinates; `ratio` counts."""
+    R, p = np.eye(3), np.zeros(3)
+    for step, value in zip(joint.course.steps, np.atleast_1d(np.asarray(values, dtype=np.float64)), strict=True):
+        R = R @ step.turned
+        if step.motion == "turning":
+            R = R @ rot_z(float(joint.ratio * value))
+        else:
+            p = p + R[:, 2] * joint.ratio * value
+    return R @ joint.course.last, p
+
+
+def values_of(joint: Joint, R: Array, p: Array) -> Array:
+    """The coordinates nearest a pose of the frame `b` in the frame `a`: exact where the joint allows the pose."""
+    turn = np.arctan2
+    about_z = turn(R[1, 0] - R[0, 1], R[0, 0] + R[1, 1])
+    found = {
+        "turning": [about_z],
+        "sliding": [p[2]],
+        "cylindrical": [p[2], about_z],
+        "universal": [turn(R[0, 2], -R[1, 2]), turn(R[2, 0], R[2, 1])],
+        "planar": [p[0], p[1], about_z],
+        "spherical": _angles(R),
+        "floating": [*p, *_angles(R)],
+    }.get(joint.kind, [])
+    return np.array(found, dtype=np.float64) / joint.ratio
+
+
+def _angles(R: Array) -> list[float]:
+    """Yaw, pitch and roll of R = Rz Ry Rx."""
+    yaw = float(np.arctan2(R[1, 0], R[0, 0]))
+    level = rot_z(yaw).T @ R
+    return [yaw, np.arctan2(-level[2, 0], level[0, 0]), np.arctan2(-level[1, 2], level[1, 1])]
+
+
+def as_placement(R: Array, p: Array) -> Placement:
+    return Placement(R, np.where(np.abs(p) < 1e-300, 0.0, p))
+
+
+def chained(first: MDH | Placement, second: MDH | Placement) -> MDH | Placement:
+    """The placement of a frame that sits at `second` in a frame that sits at `first`."""
+    if is_identity(second):
+        return first
+    if is_identity(first):
+        return second
+    return as_placement(first.rotation @ second.rotation, first.position + first.rotation @ second.position)
+
+
+def inverted(placement: MDH | Placement) -> Placement:
+    R = placement.rotation.T
+    return as_placement(R, -R @ placement.position)
+
+
+def is_identity(placement: MDH | Placement) -> bool:
+    return bool(np.array_equal(placement.rotation, IDENTITY) and not np.any(placement.position))

@@ -1,0 +1,196 @@
+"""What must hold of a machine's graph; every fault is found before any is raised."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+
+from veridyn.errors import Fault, Faults, did_you_mean
+from veridyn.model.graph import FORMULATIONS, Graph
+from veridyn.model.joint import GROUND
+from veridyn.model.link import CUT_CHOICES, KINDS, End, Joint
+from veridyn.model.loop import Attachment
+from veridyn.spatial.inertia import broken_law
+from veridyn.spatial.rotations import is_rotation
+
+PLANE = 1e-9  # by how much a placement may leave the plane of a planar machine
+
+
+def check_graph(graph: Graph) -> list[Fault]:
+    """Every fault of a description. `where` begins with "body 'name'", "joint 'name'" and so on, so that a loader can add the line."""
+    faults = Faults()
+    if not graph.links:
+        faults.add("there is no body.", where="bodies", hint="A machine needs at least one.")
+    _names(graph, faults)
+    _links(graph, faults)
+    for joint in graph.joints:
+        _joint(graph, joint, faults)
+    if graph.formulation not in FORMULATIONS:
+        hint = did_you_mean(graph.formulation, FORMULATIONS)
+        faults.add(f"there is no formulation '{graph.formulation}'.", where="formulation", hint=hint)
+    if graph.dimension not in (2, 3):
+        faults.add("a machine has two or three dimensions.", where="dimension", found=f"{graph.dimension}")
+    if graph.gravity.shape != (3,) or not np.isfinite(graph.gravity).all():
+        faults.add("gravity is not a vector.", where="gravity", expected="three finite numbers, m/s^2")
+    if faults:
+        return faults.found
+    _connected(graph, faults)
+    if graph.dimension == 2:
+        _planar(graph, faults)
+    _prescribed(graph, faults)
+    return faults.found
+
+
+def _names(graph: Graph, faults: Faults) -> None:
+    groups = {
+        "body": [link.name for link in graph.links],
+        "joint": [joint.name for joint in graph.joints],
+        "load": [load.name for load in graph.loads],
+        "sensor": [sensor.name for sensor in graph.sensors],
+    }
+    for kind, names in groups.items():
+        for name, times in Counter(names).items():
+            if times > 1:
+                hint = f"Give each {kind} a name of its own."
+                faults.add(f"the name is used {times} times.", where=f"{kind} '{name}'", hint=hint)
+            if name == "" or (kind == "body" and name == GROUND):
+                faults.add("this name is taken by the ground.", where=f"{kind} '{name}'", hint="Choose another one.")
+
+
+def _links(graph: Graph, faults: Faults) -> None:
+    for link in graph.links:
+        where = f"body '{link.name}'"
+        for name, placement in link.frames.items():
+            _placement(placement, f"{where}, frame '{name}'", faults)
+        x = link.ten
+        if x.shape != (10,):
+            expected = "XX XY XZ YY YZ ZZ MX MY MZ M"
+            faults.add("its inertia is not ten numbers.", where=where, expected=expected, found=f"{x.shape}")
+        elif not link.real and np.any(x != 0.0):
+            faults.add("a body that is not real has no inertia, but some is given.", where=where, hint="Make it real.")
+        elif np.isinf(x).any():
+            faults.add("its inertia holds infinite numbers.", where=where)
+        elif np.isfinite(x).all() and (law := broken_law(x)):
+            faults.add(f"no physical body has this inertia: {law}.", where=where)
+
+
+def _placement(placement: object, where: str, faults: Faults) -> None:
+    R, p = np.asarray(getattr(placement, "rotation", None)), np.asarray(getattr(placement, "position", None))
+    good = R.shape == (3, 3) and p.shape == (3,) and bool(np.isfinite(R).all() and np.isfinite(p).all())
+    if not good or not is_rotation(R):
+        faults.add("its placement is not a rotation and a position.", where=where)
+
+
+def _end(graph: Graph, end: End, where: str, faults: Faults) -> str | None:
+    """The body of an end, or None where it does not exist."""
+    bodies = [*graph.by_name, GROUND]
+    if isinstance(end, Attachment):
+        if end.body not in bodies:
+            faults.add(f"there is no body '{end.body}'.", where=where, hint=did_you_mean(end.body, bodies))
+            return None
+        _placement(end.placement, f"{where}, frame on '{end.body}'", faults)
+        return end.body
+    if end in bodies:
+        return end
+    body, dot, frame = end.rpartition(".")
+    if dot and body in graph.by_name:
+        if frame not in graph.by_name[body].frames:
+            hint = did_you_mean(frame, [*graph.by_name[body].frames])
+            faults.add(f"the body '{body}' has no frame '{frame}'.", where=where, hint=hint)
+            return None
+        return body
+    faults.add(f"there is no body '{body or end}'.", where=where, hint=did_you_mean(body or end, bodies))
+    return None
+
+
+def _joint(graph: Graph, joint: Joint, faults: Faults) -> None:
+    where = f"joint '{joint.name}'"
+    if joint.kind not in KINDS:
+        faults.add(f"'{joint.kind}' is no kind of joint.", where=where, hint=did_you_mean(joint.kind, KINDS))
+        return
+    if joint.cut not in CUT_CHOICES:
+        faults.add(f"cut cannot be '{joint.cut}'.", where=where, expected=", ".join(CUT_CHOICES))
+    ends = [_end(graph, end, where, faults) for end in (joint.a, joint.b)]
+    if ends[0] is not None and ends[0] == ends[1]:
+        faults.add(f"both ends are on '{ends[0]}'.", where=where)
+    steps = joint.course.steps
+    if joint.coordinates and len(joint.coordinates) != len(steps):
+        faults.add(
+            f"a {joint.kind} joint has {len(steps)} coordinates.",
+            where=where,
+            expected=", ".join(step.word or "one name" for step in steps) or "none",
+            found=", ".join(joint.coordinates),
+        )
+    elif "" in joint.coordinates or len(set(joint.coordinates)) < len(joint.coordinates):
+        faults.add("each coordinate needs a name of its own.", where=where, found=", ".join(joint.coordinates))
+    if isinstance(joint.actuated, tuple):
+        for name in joint.actuated:
+            if name not in joint.coordinate_names:
+                hint = did_you_mean(name, joint.coordinate_names)
+                faults.add(f"it has no coordinate '{name}' to drive.", where=where, hint=hint)
+    if joint.ratio != 1.0 and len(steps) != 1:
+        faults.add("only a joint of one coordinate has a ratio.", where=where, found=f"{joint.ratio:g}")
+    elif not np.isfinite(joint.ratio) or joint.ratio == 0.0:
+        faults.add("its ratio must be a number other than zero.", where=where, found=f"{joint.ratio}")
+    if joint.kind == "distance" and not 0.0 < joint.length < np.inf:
+        faults.add("a distance needs a length above zero.", where=where, found=f"{joint.length:g}")
+    if joint.kind != "distance" and joint.length != 0.0:
+        faults.add("only a distance has a length.", where=where, found=f"kind: {joint.kind}")
+    if joint.kind == "distance" and joint.cut == "no":
+        faults.add("a distance is always cut: it is one equation.", where=where, found="cut: no")
+
+
+def _connected(graph: Graph, faults: Faults) -> None:
+    """Every body must be joined to the ground by joints that are not cut; a body that moves freely has a floating joint."""
+    reached, grown = {GROUND}, True
+    ways = [tuple(end.body for end in graph.ends(j)) for j in graph.joints if j.cut != "yes" and j.kind != "distance"]
+    while grown:
+        grown = False
+        for a, b in ways:
+            if (a in reached) != (b in reached):
+                reached |= {a, b}
+                grown = True
+    for link in graph.links:
+        if link.name not in reached:
+            faults.add(
+                "no joint that is not cut leads from the ground to it.",
+                where=f"body '{link.name}'",
+                hint="Add a joint; one of kind floating where it moves freely.",
+            )
+
+
+def _planar(graph: Graph, faults: Faults) -> None:
+    for joint in graph.joints:
+        where = f"joint '{joint.name}'"
+        if joint.kind in ("universal", "cylindrical", "spherical"):
+            hint = "In the plane a pin is a turning joint."
+            faults.add(f"a {joint.kind} joint exists in space only.", where=where, found="dimension: 2", hint=hint)
+            continue
+        for end in graph.ends(joint):
+            normal = abs(end.placement.rotation[2, 2])
+            sliding = joint.kind == "sliding"
+            if joint.kind in ("distance", "floating"):
+                continue
+            if (sliding and normal > PLANE) or (not sliding and abs(normal - 1.0) > PLANE):
+                faults.add(
+                    "it does not move in the plane.",
+                    where=f"{where}, frame on '{end.body}'",
+                    expected="z in the plane" if sliding else "z normal to the plane",
+                )
+    if abs(graph.gravity[2]) > 0.0:
+        faults.add("gravity leaves the plane of a planar machine.", where="gravity", found=f"{graph.gravity[2]:g}")
+
+
+def _prescribed(graph: Graph, faults: Faults) -> None:
+    known = _listed(c for joint in graph.joints for c in joint.coordinate_names)
+    known += [a.name for a in graph.description.added] if graph.description else []
+    for name in graph.prescribed:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            faults.add(f"there is no coordinate '{name}' to prescribe.", where="prescribed", hint=hint)
+
+
+def _listed(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))

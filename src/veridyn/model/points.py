@@ -1,0 +1,212 @@
+"""A machine in natural coordinates: points and unit vectors, as the kernels of ``mechanics/natural/`` take them.
+
+Where the user wrote points and vectors, these are taken as they are, with the inertias of the links. Otherwise they are laid out from the
+graph (:mod:`~veridyn.model.points_layout`), and joint coordinates that something uses are added angles and distances with their own names
+(:mod:`~veridyn.model.points_coordinates`). What natural coordinates cannot carry is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Faults, ModelError, did_you_mean
+from veridyn.model.elements import Element
+from veridyn.model.graph import Graph, unique
+from veridyn.model.joint import GROUND
+from veridyn.model.load import Drive, Force, Load, Torque
+from veridyn.model.natural import Damper, Mechanism, RigidBody, Rotor, Spring
+from veridyn.model.place import Marker, PointRef
+from veridyn.model.points_coordinates import added_coordinates
+from veridyn.model.points_joints import layout_of
+from veridyn.model.points_layout import Layout
+from veridyn.model.sensor import Sensor
+from veridyn.model.spanning import spanning_of
+from veridyn.model.ten import rigid_body, ten_of
+
+Array = NDArray[np.float64]
+Coordinates = Literal["needed", "all"] | Iterable[str]
+ON_COORDINATE = ("coordinate", "rate")
+TREE_ONLY = "Use formulation: tree."
+
+
+def mechanism_of(graph: Graph, coordinates: Coordinates = "needed") -> Mechanism:
+    """The machine in natural coordinates.
+
+    `coordinates`: which joint coordinates become added angles and distances: "needed" for those with a name of their own, a motor,
+    an element, a load, a sensor or a prescribed motion; "all"; or names. A machine whose points a user wrote has those written there.
+    """
+    faults = Faults()
+    _refuse_unknown(graph, faults)
+    acting = _Acting(graph, faults)
+    faults.raise_if_any(ModelError, graph.name)
+    if graph.description is not None:
+        return _described(graph, acting)
+    names = _chosen(graph, coordinates, faults)
+    layout = layout_of(graph, [c for joint in graph.joints for c in joint.coordinate_names])
+    sensors = [_sensor(layout, s) for s in graph.sensors]
+    loads = [_load(layout, load) for load in (*graph.loads, *acting.drives, *_motors(graph, names, acting))]
+    springs = [replace(s, on=_acts_on(layout, s.on)) for s in acting.springs]
+    dampers = [replace(d, on=_acts_on(layout, d.on)) for d in acting.dampers]
+    added = added_coordinates(layout, names, faults)
+    faults.raise_if_any(ModelError, graph.name)
+    return Mechanism.build(
+        layout.points(),
+        layout.bodies(),
+        name=graph.name,
+        vectors=layout.unit_vectors(),
+        joints=layout.joints,
+        added=added,
+        springs=springs,
+        dampers=dampers,
+        loads=loads,
+        gravity=graph.gravity[: graph.dimension].tolist(),
+        sensors=sensors,
+        rotors=acting.rotors,
+    )
+
+
+def _described(graph: Graph, acting: _Acting) -> Mechanism:
+    """The points and vectors as they were written; a body keeps its numbers to the bit where its link has them still."""
+    description = graph.description
+    assert description is not None
+    bodies: list[RigidBody] = []
+    for b in description.bodies:
+        link = graph.by_name[b.name]
+        same = np.array_equal(link.ten, ten_of(b, graph.dimension))
+        points = {name: np.asarray(at) for name, at in b.points.items()}
+        vectors = {name: np.asarray(along) for name, along in b.vectors.items()}
+        bodies.append(b if same else rigid_body(b.name, points, vectors, link.ten, graph.dimension))
+    return Mechanism.build(
+        description.points,
+        bodies,
+        name=graph.name,
+        vectors=description.vectors,
+        joints=description.joints,
+        added=description.added,
+        racks=description.racks,
+        springs=acting.springs,
+        dampers=acting.dampers,
+        loads=(*graph.loads, *acting.drives),
+        gravity=graph.gravity[: graph.dimension].tolist(),
+        sensors=graph.sensors,
+        rotors=acting.rotors,
+    )
+
+
+def _refuse_unknown(graph: Graph, faults: Faults) -> None:
+    for link in graph.links:
+        if not np.isfinite(link.ten).all():
+            faults.add(
+                "its inertia is unknown, and natural coordinates need all ten numbers.",
+                where=f"body '{link.name}'",
+                hint="Give its inertia, or identify it in formulation: tree.",
+            )
+
+
+def _chosen(graph: Graph, coordinates: Coordinates, faults: Faults) -> set[str]:
+    known = [c for joint in graph.joints for c in joint.coordinate_names]
+    if coordinates == "all":
+        return {c for carrier in spanning_of(graph).carriers.values() for c in carrier.joint.coordinate_names}
+    explicit = {c for joint in graph.joints for c in joint.coordinates}
+    names = set(graph.needed) | explicit
+    if not isinstance(coordinates, str):
+        wanted = set(coordinates)
+        for name in wanted - set(known):
+            faults.add(f"there is no coordinate '{name}'.", where=graph.name, hint=did_you_mean(name, known))
+        names |= wanted
+    return names & set(known)
+
+
+class _Acting:
+    """Springs, dampers, constant forces and motor inertias of the elements; what has no place in natural coordinates is refused."""
+
+    def __init__(self, graph: Graph, faults: Faults) -> None:
+        self.springs: list[Spring] = []
+        self.dampers: list[Damper] = []
+        self.rotors: list[Rotor] = []
+        self.drives: list[Drive] = []
+        for e in graph.elements:
+            if isinstance(e, Element):
+                self._element(e, faults)
+            elif isinstance(e, Spring):
+                self.springs.append(e)
+            else:
+                self.dampers.append(e)
+
+    def _element(self, e: Element, faults: Faults) -> None:
+        name, where = e.parameter_name, f"element '{e.parameter_name}'"
+        if e.kind in ("spring", "damper") and e.between is not None and np.isfinite(e.value):
+            if e.kind == "spring":
+                self.springs.append(Spring(name, e.between, e.value, e.constant("rest")))
+            else:
+                self.dampers.append(Damper(name, e.between, e.value))
+        elif e.kind not in ("spring", "damper", "offset", "inertia") or e.on_body is not None or e.between is not None:
+            faults.add(f"natural coordinates have no element of kind {e.kind}.", where=where, hint=TREE_ONLY)
+        elif len(e.on) != 1:
+            faults.add(
+                "natural coordinates have no element on a combination of coordinates.",
+                where=where,
+                found=", ".join(e.on),
+                hint=TREE_ONLY,
+            )
+        elif not np.isfinite(e.value):
+            faults.add("its value is unknown, and natural coordinates need it.", where=where, hint="Give its value.")
+        else:
+            on, a = next(iter(e.on.items()))
+            if e.kind == "spring":
+                self.springs.append(Spring(name, on, e.value * a**2, e.constant("rest") / a))
+            elif e.kind == "damper":
+                self.dampers.append(Damper(name, on, e.value * a**2))
+            elif e.kind == "inertia":
+                self.rotors.append(Rotor(name, on, e.value * a**2))
+            else:  # Γ = … + offset: what acts on the coordinate is the opposite
+                self.drives.append(Drive(name, on, -e.value * a))
+
+
+def _motors(graph: Graph, names: set[str], acting: _Acting) -> list[Drive]:
+    """A drive for each motor that no load of the machine stands for, with the name of its coordinate."""
+    driven = {load.coordinate for load in graph.loads if isinstance(load, Drive)}
+    taken = {x.name for x in (*graph.loads, *acting.drives, *acting.springs, *acting.dampers, *acting.rotors)}
+    return [
+        Drive(unique(c, taken, "motor"), c)
+        for joint in graph.joints
+        for c, on in zip(joint.coordinate_names, joint.motors, strict=True)
+        if on and c in names and c not in driven
+    ]
+
+
+def _on(layout: Layout, ref: PointRef) -> PointRef:
+    """A place on a body, which then has vectors enough; a body's name stands for the origin of its frame."""
+    body = ref.body if isinstance(ref, Marker) else ref
+    if body in layout.graph.by_name:
+        layout.complete(body)
+        return ref if isinstance(ref, Marker) else Marker(body, (0.0,) * layout.graph.dimension)
+    return ref
+
+
+def _acts_on(layout: Layout, on: str | tuple[PointRef, PointRef]) -> str | tuple[PointRef, PointRef]:
+    return on if isinstance(on, str) else (_on(layout, on[0]), _on(layout, on[1]))
+
+
+def _sensor(layout: Layout, sensor: Sensor) -> Sensor:
+    if sensor.kind in ON_COORDINATE:
+        return sensor
+    if sensor.kind == "gyroscope" and not isinstance(sensor.on, Marker):
+        layout.complete(sensor.on)
+        return sensor
+    return replace(sensor, on=_on(layout, sensor.on))
+
+
+def _load(layout: Layout, load: Load) -> Load:
+    if isinstance(load, Force):
+        return Force(load.name, _on(layout, load.at), load.value)
+    if isinstance(load, Torque):
+        for body in (load.body, load.against):
+            if body != GROUND:
+                layout.complete(body)
+    return load
