@@ -7,13 +7,13 @@ from functools import cache
 
 import numpy as np
 import pytest
+from veridyn.model.instrument import Instrument
 
 from observe.test_mechanism_sets import MACHINES, spun
 from strangers.natural_mechanisms import random_mechanism
 from veridyn.machines.fourbar import MODEL_START, PRINTED, TUNED, wrong_fourbar
 from veridyn.machines.spatial import CRANE, SPATIAL, crane, spatial
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
-from veridyn.model.instrument import Instrument
 from veridyn.observe.ekf import EKF
 from veridyn.observe.filter import Passing
 from veridyn.observe.measurements import Measurements, Status
