@@ -27,7 +27,10 @@ _HOMES = {
     "veridyn.spatial.transforms": ("MDH", "Placement"),
     "veridyn.spatial.inertia": ("from_centre",),
     "veridyn.model.joint": ("Body",),
+    "veridyn.model.link": ("Joint", "Link"),
+    "veridyn.model.machine": ("Machine",),
     "veridyn.model.tree": ("Tree",),
+    "veridyn.model.uncertainty": ("Uncertainty",),
     "veridyn.model.loop": ("Assembly", "Attachment", "Loop"),
     "veridyn.model.actuators": ("actuators",),
     "veridyn.model.pose": ("Pose",),
@@ -113,6 +116,7 @@ _HOMES = {
     "veridyn.observe.observer": ("Observer",),
     "veridyn.observe.virtual": ("Virtual",),
     "veridyn.files.archive": ("load", "save"),
+    "veridyn.files.machine": ("load_machine",),
     "veridyn.files.native": ("load_model", "save_model"),
     "veridyn.files.table": ("load_log", "save_log"),
     "veridyn.files.geodesy": ("GeoOrigin", "enu_of", "geodetic_of", "local_position"),
@@ -160,6 +164,7 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.files.geodesy import enu_of as enu_of
     from veridyn.files.geodesy import geodetic_of as geodetic_of
     from veridyn.files.geodesy import local_position as local_position
+    from veridyn.files.machine import load_machine as load_machine
     from veridyn.files.native import load_model as load_model
     from veridyn.files.native import save_model as save_model
     from veridyn.files.natural import load_mechanism as load_mechanism
@@ -247,12 +252,15 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.model.experiment import Channel as Channel
     from veridyn.model.experiment import Experiment as Experiment
     from veridyn.model.joint import Body as Body
+    from veridyn.model.link import Joint as Joint
+    from veridyn.model.link import Link as Link
     from veridyn.model.load import Drive as Drive
     from veridyn.model.load import Force as Force
     from veridyn.model.load import Torque as Torque
     from veridyn.model.loop import Assembly as Assembly
     from veridyn.model.loop import Attachment as Attachment
     from veridyn.model.loop import Loop as Loop
+    from veridyn.model.machine import Machine as Machine
     from veridyn.model.motion import BaseMotion as BaseMotion
     from veridyn.model.motion import Motion as Motion
     from veridyn.model.natural import Mechanism as Mechanism
@@ -264,6 +272,7 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.model.sensor import Sensor as Sensor
     from veridyn.model.transmission import Transmission as Transmission
     from veridyn.model.tree import Tree as Tree
+    from veridyn.model.uncertainty import Uncertainty as Uncertainty
     from veridyn.model.virtual_base import on_six_joints as on_six_joints
     from veridyn.model.weld import welded as welded
     from veridyn.observe.observer import Observer as Observer

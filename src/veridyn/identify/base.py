@@ -19,6 +19,7 @@ from veridyn.identify.rules import combinations
 from veridyn.mechanics.loops.closure import closed_motion, closed_positions
 from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.samples import blocks
+from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.tree import Rows, Tree
@@ -110,6 +111,7 @@ class BaseParameters:
         return "\n".join(lines)
 
 
+@accepts_machine
 def base_parameters(
     tree: Tree,
     motion: Motion | Sequence[Motion] | None = None,

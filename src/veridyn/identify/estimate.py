@@ -20,6 +20,7 @@ from veridyn.identify.sampling import Sampling
 from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.engine import Engine
 from veridyn.method import method_of, verb_with_method
+from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
@@ -28,6 +29,7 @@ METHOD_IS_THIRD = "The method is the third argument: identify(tree, motion, Robu
 ROW_WORDS = ("all", "joints", "base", "actuated")
 
 
+@accepts_machine
 @verb_with_method(IdentificationError, {"estimator": METHOD_IS_THIRD, "settings": METHOD_IS_THIRD})
 def identify(
     tree: Tree,

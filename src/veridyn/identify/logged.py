@@ -18,6 +18,7 @@ from veridyn.errors import DataError, Fault
 from veridyn.identify.reach import readings_in_reach
 from veridyn.mechanics.loops.assembly import assembled, loop_values
 from veridyn.mechanics.loops.closure import closed_motion
+from veridyn.model.accept import accepts_machine
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 from veridyn.model.pose import Pose
@@ -40,6 +41,7 @@ class Logged:
     spare: Mapping[str, Array] = field(default_factory=dict)
 
 
+@accepts_machine
 def motion(tree: Tree, log: Experiment, signals: Signals | None = None, *, pose: Pose | None = None) -> Motion:
     """The motion of `tree` that `log` recorded, as :func:`veridyn.signals.motion.motion` makes it, loops closed where there are any.
 

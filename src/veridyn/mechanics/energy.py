@@ -14,6 +14,7 @@ from veridyn.mechanics.laws import potential
 from veridyn.mechanics.newton_euler import outward
 from veridyn.mechanics.samples import complete_values, split, state_of
 from veridyn.mechanics.struts import strut_of
+from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import ARRAYS, Scalar, add, mul
@@ -36,6 +37,7 @@ class Energy:
         return self.kinetic + self.gravity + self.elastic
 
 
+@accepts_machine
 def energy(
     tree: Tree,
     motion: Motion,

@@ -17,6 +17,7 @@ from veridyn.mechanics.loops.assembly import loop_values
 from veridyn.mechanics.loops.dynamics import check_closed_state, solve_closed
 from veridyn.mechanics.mass import equations_of_motion, mass_entries
 from veridyn.mechanics.samples import acting_of, blocks, complete_values, loaded_bodies, split, state_of
+from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import ARRAYS, Scalar
@@ -26,6 +27,7 @@ NEAR = 1e12  # of the sum of inverse pivots: from here on the matrix is looked a
 SINGULAR = 1e-7  # of a pivot of the matrix scaled to unit diagonal; its square is the mass left of a unit one
 
 
+@accepts_machine
 def forward_dynamics(
     tree: Tree, motion: Motion, parameters: Array | None = None, *, engine: Engine = "auto", threads: int = 1
 ) -> Motion:
@@ -129,6 +131,7 @@ def _solved(tree: Tree, motion: Motion, values: Array) -> Array:
     return solved
 
 
+@accepts_machine
 def mass_matrix(
     tree: Tree, q: ArrayLike, parameters: Array | None = None, *, engine: Engine = "auto", threads: int = 1
 ) -> Array:

@@ -22,6 +22,7 @@ from veridyn.mechanics.instant import Instant
 from veridyn.mechanics.loops.assembly import loop_values
 from veridyn.mechanics.loops.dynamics import check_closed_state, first_crossing, onto_closure
 from veridyn.mechanics.samples import complete_values
+from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
@@ -166,6 +167,7 @@ class _System:
         )
 
 
+@accepts_machine
 def integrate(
     tree: Tree,
     t: ArrayLike,

@@ -11,6 +11,7 @@ from veridyn.mechanics.formula import Request
 from veridyn.mechanics.loops.projection import open_rows, projected, projection
 from veridyn.mechanics.newton_euler import outward, rigid_rows
 from veridyn.mechanics.samples import acting_of, blocks, complete_values, loaded_bodies, split, state_of
+from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
 from veridyn.spatial.algebra import ARRAYS
@@ -18,6 +19,7 @@ from veridyn.spatial.algebra import ARRAYS
 Array = NDArray[np.float64]
 
 
+@accepts_machine
 def inverse_dynamics(
     tree: Tree,
     motion: Motion,

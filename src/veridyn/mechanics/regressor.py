@@ -15,6 +15,7 @@ from veridyn.mechanics.formula import Request
 from veridyn.mechanics.loops.projection import open_rows, projected, projection
 from veridyn.mechanics.newton_euler import outward
 from veridyn.mechanics.samples import blocks, state_of
+from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
 from veridyn.spatial.algebra import ARRAYS
@@ -22,6 +23,7 @@ from veridyn.spatial.algebra import ARRAYS
 Array = NDArray[np.float64]
 
 
+@accepts_machine
 def regressor(
     tree: Tree,
     motion: Motion,

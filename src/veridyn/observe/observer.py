@@ -30,6 +30,7 @@ from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
 from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.natural import Mechanism
 from veridyn.model.sensor import Sensor
 from veridyn.model.tree import Tree
@@ -66,7 +67,7 @@ from veridyn.observe.virtual import Virtual, quantity_of
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
-Observable = Tree | Mechanism | NaturalSystem
+Observable = Machine | Tree | Mechanism | NaturalSystem
 KINDS: Mapping[str, tuple[type[Filter], ErrorModel, bool]] = {  # filter, error model, whether forces are estimated
     "linear": (EKF, "exact", True),
     "error_ekf": (EKF, "integrator", False),
@@ -123,6 +124,7 @@ class Settings:
         return kind(gate=self.gate, late=self.late, horizon=self.horizon)
 
     def system(self, machine: Observable, unsure: Unsure) -> tuple[MachineSystem, Array, Array]:
+        machine = formulated(machine)
         _, error_model, forces = KINDS[self.filter]
         common: dict[str, Any] = {
             "error_model": error_model,
@@ -241,6 +243,7 @@ def observe_with(
 ) -> Observation:
     """:func:`observe` with its settings in one object."""
     _refuse_other(machine, log)
+    machine = formulated(machine)
     tuning: Tuning | None = None
     unsure = settings.unsure
     if settings.inputs is None and isinstance(machine, Tree) and isinstance(log, Experiment):
@@ -307,6 +310,13 @@ def _first(log: Measurements, count: int) -> Measurements:
     return Measurements(log.t[:count], log.values[:count], log.names, log.flags[:count], log.inputs[:count], arrival)
 
 
+def formulated(machine: Observable) -> Tree | Mechanism | NaturalSystem:
+    """A machine in the formulation it is described in; what is one already stays."""
+    if not isinstance(machine, Machine):
+        return machine
+    return machine.tree if machine.formulation == "tree" else machine.mechanism
+
+
 def ready(system: MachineSystem) -> Observable:
     """The machine of a system, prepared as far as it can be: redundant constraints have been reported once."""
     return system.model.system if isinstance(system, MechanismSystem) else system.model.tree
@@ -314,7 +324,7 @@ def ready(system: MachineSystem) -> Observable:
 
 def _refuse_other(machine: object, log: object) -> None:
     """Refuse what is no machine, or no log, by name."""
-    if not isinstance(machine, Tree | Mechanism | NaturalSystem):
+    if not isinstance(machine, Machine | Tree | Mechanism | NaturalSystem):
         raise ModelError(
             Fault("this is no machine that can be observed.", "observe", "a machine", type(machine).__name__)
         )

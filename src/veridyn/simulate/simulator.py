@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.integrate import Trajectory
+from veridyn.model.accept import accepts_machine
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.tree import Tree
@@ -28,6 +29,7 @@ Array = NDArray[np.float64]
 MEASURED = ("q.*", "force.*", "base.omega.*", "base.acceleration.*", "base.velocity.*", "wrench.*", "signal.*")
 
 
+@accepts_machine
 def simulate(
     machine: Tree,
     manoeuvre: Manoeuvre,
