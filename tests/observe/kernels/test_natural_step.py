@@ -7,13 +7,13 @@ from functools import cache
 
 import numpy as np
 import pytest
-from veridyn.model.instrument import Instrument
 
 from observe.test_mechanism_sets import MACHINES, spun
 from strangers.natural_mechanisms import random_mechanism
 from veridyn.machines.fourbar import MODEL_START, PRINTED, TUNED, wrong_fourbar
 from veridyn.machines.spatial import CRANE, SPATIAL, crane, spatial
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.model.sensor import Sensor
 from veridyn.observe.ekf import EKF
 from veridyn.observe.filter import Passing
 from veridyn.observe.measurements import Measurements, Status
@@ -135,8 +135,8 @@ def test_everything_that_can_act(dimension: int) -> None:
     for seed in range(3):
         rng = np.random.default_rng(40 + seed)
         posed = random_mechanism(rng, dimension).mechanism
-        sensors = (Instrument("angle", "coordinate", "theta", 0.01, turns=True), Instrument("way", "rate", "s", 0.02))
-        natural = system_of(replace(posed, sensors=(*sensors, Instrument("gyroscope", "gyroscope", "b2", 0.1))))
+        sensors = (Sensor("angle", "coordinate", "theta", 0.01, turns=True), Sensor("way", "rate", "s", 0.02))
+        natural = system_of(replace(posed, sensors=(*sensors, Sensor("gyroscope", "gyroscope", "b2", 0.1))))
         how = Settings("ekf", Unsure(acceleration=0.1, start=1e-3, start_rate=1e-2), unknown=(), inputs=("motor",))
         assert how.unsure is not None and len(natural.forces.active)
         system, q, qd = how.system(natural, how.unsure)
