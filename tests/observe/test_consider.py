@@ -18,6 +18,7 @@ from veridyn.model.joint import Body
 from veridyn.model.motion import Motion
 from veridyn.model.sensor import Sensor
 from veridyn.model.tree import Tree
+from veridyn.observe.observation import Observation
 from veridyn.observe.observer import observe
 from veridyn.observe.unsure import Unsure
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
@@ -85,38 +86,53 @@ def test_a_machine_that_cannot_move_is_refused() -> None:
         fit.machine()
 
 
-def nees_over_draws(draws: int, first: int, consider: bool) -> float:
-    """Mean NEES of positions and rates over machines drawn from the covariance of the fit, each observed by the fit's values."""
-    machine, values = fitted(), []
+def observed(seed: int, **more: object) -> tuple[Observation, np.ndarray, np.ndarray]:
+    """A machine drawn from the covariance of the fit, observed by the fit's values; with its true motion."""
+    machine, rng = fitted(), np.random.default_rng(seed)
     assert machine.uncertainty is not None
     p = machine.parameters
     places = [p.index(name) for name in machine.uncertainty.names]
+    drawn = p.values.copy()
+    drawn[places] = machine.uncertainty.draw(p.values[places], rng)
+    truth = machine.with_parameters(drawn)
+    t = np.arange(0.0, 0.8, STEP)
+    levels = 5.0 * np.sin(2 * np.pi * np.outer(t, [1.1, 1.7]) + rng.uniform(0, 6, 2)) + [14.0, 3.0]
+
+    def held(time: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        return levels[min(int(time / STEP + 1e-9), len(levels) - 1)]
+
+    start, rates = rng.normal([0.4, -0.3], 0.01), rng.normal([0.5, -0.2], 0.05)
+    motion = integrate(truth, t, start, rates, Inputs(held), method=Method("RK4", step=STEP / 2))
+    log, q, qd = log_of(truth, motion, levels, rng)
+    found = observe(
+        machine,
+        log,
+        "ekf",
+        unsure=Unsure(start=0.01, start_rate=0.05),
+        unknown=(),
+        start={"upper": 0.4, "lower": -0.3},
+        rates={"upper": 0.5, "lower": -0.2},
+        **more,
+    )
+    return found, q, qd
+
+
+def nees_over_draws(draws: int, first: int, consider: bool) -> float:
+    """Mean NEES of positions and rates over machines drawn from the covariance of the fit."""
+    values = []
     for k in range(draws):
-        rng = np.random.default_rng(first + k)
-        drawn = p.values.copy()
-        drawn[places] = machine.uncertainty.draw(p.values[places], rng)
-        truth = machine.with_parameters(drawn)
-        t = np.arange(0.0, 0.8, STEP)
-        levels = 5.0 * np.sin(2 * np.pi * np.outer(t, [1.1, 1.7]) + rng.uniform(0, 6, 2)) + [14.0, 3.0]
-
-        def held(time: float, q: np.ndarray, qd: np.ndarray, levels: np.ndarray = levels) -> np.ndarray:
-            return levels[min(int(time / STEP + 1e-9), len(levels) - 1)]
-
-        start, rates = rng.normal([0.4, -0.3], 0.01), rng.normal([0.5, -0.2], 0.05)
-        motion = integrate(truth, t, start, rates, Inputs(held), method=Method("RK4", step=STEP / 2))
-        log, q, qd = log_of(truth, motion, levels, rng)
-        found = observe(
-            machine,
-            log,
-            "ekf",
-            unsure=Unsure(start=0.01, start_rate=0.05),
-            unknown=(),
-            start={"upper": 0.4, "lower": -0.3},
-            rates={"upper": 0.5, "lower": -0.2},
-            consider=consider,
-        )
+        found, q, qd = observed(first + k, consider=consider)
         values.append(found.nees(q, qd, skip=40).mean)
     return float(np.mean(values))
+
+
+@pytest.mark.filterwarnings("ignore:.*the step of the integration is too long")
+def test_the_compiled_step_considers_as_the_reference_does() -> None:
+    compiled, python = (observed(7, engine=engine)[0].estimates for engine in ("compiled", "python"))
+    for a, b in ((compiled.x, python.x), (compiled.P, python.P), (compiled.K, python.K)):
+        assert np.abs(a - b).max() <= 1e-12 * np.abs(b).max()
+    part = np.flatnonzero(np.abs(compiled.K).max(axis=(0, 2)) == 0.0)
+    assert len(part) and (compiled.x[:, -1 - len(part) : -1] == compiled.x[0, -1 - len(part) : -1]).all()
 
 
 @pytest.mark.filterwarnings("ignore:.*the step of the integration is too long")

@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 from veridyn.mechanics.natural.room import found_of, room_of
 from veridyn.mechanics.record import Bound
 from veridyn.observe.kernels.correction import DONE, corrected_of
+from veridyn.observe.kernels.covariance import EXACT, FORWARD, INTEGRATOR
 from veridyn.observe.kernels.natural_step import (
-    EXACT,
-    FORWARD,
-    INTEGRATOR,
     STRAINED,
     Given,
     Loads,
@@ -106,7 +104,7 @@ class NaturalStep:
                 residual=np.zeros(m),
                 after=np.zeros(N),
             ),
-            corrected=corrected_of(states, m),
+            corrected=corrected_of(states, m, system.considered),
             work=Work(
                 room=room_of(n, n - f, f, k, a),
                 found=found_of(n, n - f, f, k),
@@ -115,6 +113,7 @@ class NaturalStep:
                 turning=np.zeros((n if len(forces.active) else 0, n + 1)),
                 aim=np.zeros(f),
                 speed=np.zeros(f),
+                slopes_z=np.zeros((f, 2 * f + k)),
                 push=np.zeros((f, k)),
                 G=np.zeros((states, states)),
                 added=np.zeros((states, states)),

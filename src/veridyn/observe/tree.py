@@ -116,11 +116,11 @@ class TreeSystem(MachineSystem):
         (qa, qda, ua, ba), (qb, qdb, ub, bb) = self.split(a), self.split(b)
         return np.concatenate([self.model.difference(qa, qda, qb, qdb), ua - ub, ba - bb], axis=-1)
 
-    def compiled_step(self, gate: float | None) -> CompiledStep | None:
-        """Filter steps by machine code, for one caller; none where parameters are considered."""
+    def compiled_step(self, gate: float | None) -> CompiledStep:
+        """Filter steps by machine code, for one caller."""
         from veridyn.observe.tree_step import TreeStep
 
-        return TreeStep(self, gate) if self.uncertainty is None else None
+        return TreeStep(self, gate)
 
     def one_step(self, x: Array, inputs: Array, dt: float, derivative: bool = True, since: float = 0.0) -> Step:
         q, qd, u, b = self.split(x)

@@ -86,7 +86,7 @@ class TreeStep:
                 added=np.zeros((n, n)),
                 product=np.zeros((n, n)),
             ),
-            corrected=corrected_of(n, m),
+            corrected=corrected_of(n, m, system.considered),
             out=np.zeros(self._layout.size),
         )
         self._bound = Bound(self._parts)

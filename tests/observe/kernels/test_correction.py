@@ -49,7 +49,9 @@ def test_agrees_with_the_reference(n: int, m: int, noise: str, gate: float | Non
     nu[wild > 0.95] = np.inf
     expected = Expectation(np.zeros(m), rng.normal(size=(m, n)), R)
     kept = P.copy()
-    same(correct(P, expected, nu, flags, gate), correct_compiled(P, expected, nu, flags, gate))
+    for considered in (None, rng.random(n) < 0.3):
+        arguments = (P, expected, nu, flags, gate, considered)
+        same(correct(*arguments), correct_compiled(*arguments))
     assert np.array_equal(P, kept)
 
 

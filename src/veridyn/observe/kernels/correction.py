@@ -37,6 +37,9 @@ class Corrected(NamedTuple):
     variances: Vector
     status: Codes
     K: Matrix  # (n, m)
+    considered: (
+        Codes  # (n,) given: 1 for states that no reading corrects, though their uncertainty enters that of the others
+    )
     judged: Vector  # (4,): NIS, number of readings used, log likelihood, variance of the last innovation
     use: Numbers  # (m,) which readings are used
     H: Matrix  # (m, n) of independent readings, with
@@ -50,8 +53,8 @@ class Corrected(NamedTuple):
     joseph: Matrix  # (n, n)
 
 
-def corrected_of(n: int, m: int) -> Corrected:
-    """Room for corrections of n states by m readings."""
+def corrected_of(n: int, m: int, considered: NDArray[np.bool_] | None = None) -> Corrected:
+    """Room for corrections of n states by m readings; `considered` (n,): states that no reading corrects (Schmidt), None for none."""
     return Corrected(
         np.zeros(n),
         np.zeros((n, n)),
@@ -59,6 +62,7 @@ def corrected_of(n: int, m: int) -> Corrected:
         np.zeros(m),
         np.zeros(m, dtype=np.int8),
         np.zeros((n, m)),
+        np.zeros(n, dtype=np.int8) if considered is None else np.array(considered, dtype=np.int8),
         np.zeros(4),
         np.zeros(m, dtype=np.int64),
         np.zeros((m, n)),
@@ -191,7 +195,7 @@ def _absorb(i: int, count: int, c: Corrected) -> bool:
     if s <= 0.0:
         return False
     for a in range(n):
-        k[a] = g[a] / s
+        k[a] = g[a] / s if c.considered[a] == 0 else 0.0  # Joseph's form holds for any gain
     for a in range(n):  # (I − k h) P, and that times hᵀ
         total = 0.0
         for b in range(n):
@@ -236,10 +240,15 @@ def _correct(address: NDArray[np.int64]) -> int:
 
 
 def correct_compiled(
-    P: Array, expected: Expectation, innovations: Array, flags: NDArray[np.int8], gate: float | None = None
+    P: Array,
+    expected: Expectation,
+    innovations: Array,
+    flags: NDArray[np.int8],
+    gate: float | None = None,
+    considered: NDArray[np.bool_] | None = None,
 ) -> Correction:
     """:func:`veridyn.observe.update.correct` by machine code: same arguments, same answer to rounding, same faults."""
-    c = corrected_of(len(P), len(innovations))
+    c = corrected_of(len(P), len(innovations), considered)
     limit = np.inf if gate is None else threshold(gate)
     arrays = [np.array(x, dtype=np.float64, order="C") for x in (P, expected.H, expected.R, innovations)]
     code = _correct(Bound(_Given(*arrays, np.array(flags, dtype=np.int8), limit, c)).address)

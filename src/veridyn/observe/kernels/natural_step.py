@@ -21,10 +21,10 @@ from veridyn.mechanics.natural.tangent import close
 from veridyn.mechanics.natural.terms import turned
 from veridyn.mechanics.record import Codes, Cube, Matrix, Numbers, Vector, opened
 from veridyn.observe.kernels.correction import DOF, DONE, Corrected, correct_into
+from veridyn.observe.kernels.covariance import all_finite, gather, noise, spread, transition
 from veridyn.observe.kernels.outcome import put_results
 
 Array = NDArray[np.float64]
-EXACT, FORWARD, INTEGRATOR = 0, 1, 2  # error models
 # Beside DONE: another set of independent coordinates may do better; anything else that the reference must look at.
 STRAINED, REFERENCE = 1, 2
 ROUNDING = 1e-9  # of a number of sub-steps
@@ -100,6 +100,7 @@ class Work(NamedTuple):
     turning: Matrix  # (n or 0, n + 1)
     aim: Vector  # (f,)
     speed: Vector
+    slopes_z: Matrix  # (f, 2f + k): of z̈
     push: Matrix  # (f, k)
     G: Matrix  # (states, states)
     added: Matrix
@@ -141,13 +142,15 @@ def natural_step(address: NDArray[np.int64], dt: float, begin: int) -> int:
     _read(s, g.about if linear else p.x)
     if linear and not _follow_tangent(s, dt):
         return REFERENCE
-    _spread(s, dt)
+    spread(g.P, p.F, p.Q, dt, s.work.product, s.work.G, p.P)
     for j in range(len(p.y)):
         e = g.values[j] - p.y[j]
         if s.sensors.wraps[j] != 0:
             e = (e + np.pi) % (2.0 * np.pi) - np.pi
         p.residual[j] = e
-    if not _finite(s) or correct_into(p.P, p.H, s.sensors.R, p.residual, g.flags, s.settings.limit, c) != DONE:
+    if not all_finite(p.x, p.P, p.y, p.H):
+        return REFERENCE
+    if correct_into(p.P, p.H, s.sensors.R, p.residual, g.flags, s.settings.limit, c) != DONE:
         return REFERENCE
     for i in range(len(p.x)):
         p.after[i] = p.x[i]
@@ -219,34 +222,6 @@ def _follow_tangent(s: NaturalFilter, dt: float) -> bool:
 
 
 @core
-def _spread(s: NaturalFilter, dt: float) -> None:
-    """P ← F P Fᵀ + Q; no time, no change."""
-    p, w, size = s.found, s.work, len(s.found.P)
-    if dt > 0.0:
-        _multiply(p.F, s.given.P, w.product)
-        _multiply_transposed(w.product, p.F, w.G)
-    for a in range(size):
-        for b in range(size):
-            p.P[a, b] = (w.G[a, b] + w.G[b, a]) / 2.0 + p.Q[a, b] if dt > 0.0 else s.given.P[a, b]
-
-
-@core
-def _finite(s: NaturalFilter) -> bool:
-    """Whether what was predicted and expected is."""
-    p, finite = s.found, True
-    for i in range(len(p.x)):
-        finite = finite and np.isfinite(p.x[i])
-    for a in range(len(p.P)):
-        for b in range(len(p.P)):
-            finite = finite and np.isfinite(p.P[a, b])
-    for j in range(len(p.y)):
-        finite = finite and np.isfinite(p.y[j])
-        for a in range(len(p.P)):
-            finite = finite and np.isfinite(p.H[j, a])
-    return finite
-
-
-@core
 def _set_loads(s: NaturalFilter, inputs: Array, x: Array) -> bool:
     """The forces that act on the mechanism in the state x; False where an input is not finite."""
     l, w, B, n = s.loads, s.work, s.model.B, len(s.work.load)
@@ -293,83 +268,17 @@ def _strain(s: NaturalFilter) -> float:
 
 @core
 def _gather(s: NaturalFilter, h: float, first: bool) -> None:
-    """F ← G F and Q ← G Q Gᵀ + added, with the transition and the noise of a sub-step of h seconds."""
-    p, w, size = s.found, s.work, len(s.found.P)
-    f, k = len(s.model.z), s.model.B.shape[1]
+    """F and Q with those of a sub-step of h seconds."""
+    p, w, z = s.found, s.work, s.model.z
+    f, k = len(z), s.model.B.shape[1]
     for c in range(f):
+        for j in range(2 * f + k):
+            w.slopes_z[c, j] = w.found.qdd_x[z[c], j]
         for j in range(k):
             w.push[c, j] = w.found.F[f + c, 2 * f + j] / h  # (Rᵀ M R)⁻¹ of the forces, over the step
-    _transition(s, h)
-    _noise(s, h)
-    if first:
-        for a in range(size):
-            for b in range(size):
-                p.F[a, b], p.Q[a, b] = w.G[a, b], w.added[a, b]
-        return
-    _multiply(w.G, p.F, w.product)
-    for a in range(size):
-        for b in range(size):
-            p.F[a, b] = w.product[a, b]
-    _multiply(w.G, p.Q, w.product)
-    _multiply_transposed(w.product, w.G, p.Q)
-    for a in range(size):
-        for b in range(size):
-            p.Q[a, b] += w.added[a, b]
-
-
-@core
-def _transition(s: NaturalFilter, h: float) -> None:
-    w, z, size = s.work, s.model.z, len(s.found.P)
-    G, f, k, kind = w.G, len(z), s.model.B.shape[1], s.settings.error_model
-    for a in range(size):
-        for b in range(size):
-            G[a, b] = 1.0 if a == b else 0.0
-    for c in range(f):
-        if kind == EXACT:
-            for b in range(2 * f + k):
-                G[c, b], G[f + c, b] = w.found.F[c, b], w.found.F[f + c, b]
-            continue
-        G[c, f + c] = h  # (54)
-        for b in range(2 * f + k):
-            slope = 0.0
-            if kind == FORWARD:
-                slope = w.found.qdd_x[z[c], b]
-            elif b >= 2 * f:
-                slope = w.push[c, b - 2 * f]
-            G[c, b] += 0.5 * h * h * slope
-            G[f + c, b] += h * slope
-
-
-@core
-def _noise(s: NaturalFilter, h: float) -> None:
-    """White acceleration, and forces and biases that walk: all integrated over the sub-step."""
-    w, d, size = s.work, s.density, len(s.found.P)
-    Q, f, k = w.added, len(s.model.z), s.model.B.shape[1]
-    for a in range(size):
-        for b in range(size):
-            Q[a, b] = 0.0
-    for a in range(2 * f, size):
-        Q[a, a] = d[a] * h
-    for a in range(f):
-        white = d[f + a]
-        Q[a, a] = d[a] * h + white * h**3 / 3.0
-        Q[f + a, f + a] = white * h
-        Q[a, f + a] = Q[f + a, a] = white * h**2 / 2.0
-    for a in range(f):
-        for b in range(f):
-            both = 0.0
-            for j in range(k):
-                both += w.push[a, j] * d[2 * f + j] * w.push[b, j]
-            Q[a, b] += both * (h**5 / 20.0)
-            Q[a, f + b] += both * (h**4 / 8.0)
-            Q[f + a, f + b] += both * (h**3 / 3.0)
-        for j in range(k):
-            pushed = w.push[a, j] * d[2 * f + j]
-            Q[a, 2 * f + j] = Q[2 * f + j, a] = pushed * (h**3 / 6.0)
-            Q[f + a, 2 * f + j] = Q[2 * f + j, f + a] = pushed * (h**2 / 2.0)
-    for a in range(f):
-        for b in range(f):
-            Q[f + b, a] = Q[a, f + b]
+    transition(s.settings.error_model, w.found.F, w.slopes_z, w.push, h, w.G)
+    noise(s.density, w.push, h, w.added)
+    gather(w.G, w.added, first, p.F, p.Q, w.product)
 
 
 @core
@@ -443,25 +352,3 @@ def _retract(s: NaturalFilter, x: Array, d: Array, out: Array, known: bool) -> b
         out[2 * n + i] = x[2 * n + i] + d[2 * f + i]
     out[len(out) - 1] = x[len(x) - 1]
     return True
-
-
-@core
-def _multiply(A: Array, B: Array, out: Array) -> None:
-    """A B."""
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[i, j] = 0.0
-        for k in range(A.shape[1]):
-            for j in range(out.shape[1]):
-                out[i, j] += A[i, k] * B[k, j]
-
-
-@core
-def _multiply_transposed(A: Array, B: Array, out: Array) -> None:
-    """A Bᵀ."""
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            total = 0.0
-            for k in range(A.shape[1]):
-                total += A[i, k] * B[j, k]
-            out[i, j] = total
