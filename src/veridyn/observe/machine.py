@@ -356,9 +356,9 @@ class MachineSystem(ABC):
             ]
         )
         x = self.join(q, qd, self.start_unknown if u is None else u, np.zeros(len(self.drifting)))
-        if self.uncertainty is None:
+        if self.uncertainty is None or self.considered is None:
             return Belief(x, deviations**2, t)
-        P, part = np.diag(deviations**2), self.considered
+        P, part = np.diag(deviations**2), np.flatnonzero(self.considered)
         P[np.ix_(part, part)] = self.uncertainty.covariance
         return Belief(x, P, t)
 

@@ -6,11 +6,12 @@ steps go on in another set as soon as the reference has changed to it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.mechanics.measurement import Readout
 from veridyn.mechanics.natural.room import found_of, room_of
 from veridyn.mechanics.record import Bound
 from veridyn.observe.kernels.correction import DONE, corrected_of
@@ -52,7 +53,8 @@ class NaturalStep:
         n, f, k = system.model.system.n, system.f, len(system.model.unknown)
         states, m, a = len(system.states), len(system.outputs), len(system.model.system.tables.places)
         self._layout = Layout(2 * n + k + len(system.drifting) + 1, states, m)
-        forces, table, N = system.model.system.forces, system.table, self._layout.N
+        forces, N = system.model.system.forces, self._layout.N
+        table = cast(Readout, system.table)  # mechanisms have no other
         inputs = np.array([forces.loads[name].start for name in system.inputs], dtype=np.int64)
         self._defaults = forces.values[inputs]
         self._parts = NaturalFilter(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,26 +27,6 @@ class Prediction:
     P: Array
     F: Array
     t: float
-
-
-class Passage(Protocol):
-    """The `belief` after a step, the `prediction` before its readings, the `correction` by them and the H that was used.
-
-    `status` (m,) says what became of each reading, `used` how many were taken in.
-    """
-
-    @property
-    def belief(self) -> Belief: ...
-    @property
-    def prediction(self) -> Prediction: ...
-    @property
-    def correction(self) -> Correction: ...
-    @property
-    def H(self) -> Array: ...
-    @property
-    def status(self) -> Codes: ...
-    @property
-    def used(self) -> int: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,3 +110,8 @@ class Compiled:
     def H(self) -> Array:
         _, n, m = self._layout
         return self._row[-3 - m - n * m : -3 - m].reshape(m, n)
+
+
+# What one step leaves behind: the `belief` after it, the `prediction` before its readings, the `correction` by them and the H that was
+# used; `status` (m,) says what became of each reading, `used` how many were taken in.
+Passage = Stepped | Compiled

@@ -388,6 +388,7 @@ def _checked(
         system.belief(q, qd)
     except VeridynError as error:
         raise loaded.error([_placed(loaded, fault) for fault in error.faults]) from error
+    assert isinstance(system, MechanismSystem)  # its machine is one
     faults, taken = [], {"t", *system.states}
     for v in wanted:
         try:

@@ -295,10 +295,10 @@ class TreeModel:
         faults.raise_if_any(DataError, tree.name)
         q = np.array([places.get(c, 0.0) for c in tree.coordinates])
         if tree.loops:
-            given = [*free_names, *tree.prescribed]
-            home = splitting(tree, given).home
-            wanted = np.array([[places.get(c, float(home[tree.coordinates.index(c)])) for c in given]])
-            q = close(tree, wanted, at=given, path=False).q[0]
+            leading = [*free_names, *tree.prescribed]
+            home = splitting(tree, leading).home
+            wanted = np.array([[places.get(c, float(home[tree.coordinates.index(c)])) for c in leading]])
+            q = close(tree, wanted, at=leading, path=False).q[0]
         x, rate = q, np.array([speeds.get(c, 0.0) for c in free_names])
         if self.free:
             p = [places.get(name, 0.0) for name in BASE_NAMES]

@@ -196,10 +196,12 @@ class _Base:
             ways += [{}, {}, {}]
             turns = ((-x, w, z, -y), (-y, -z, w, x), (-z, y, -x, w))  # e ∘ (0, u) for u = x, y, z
             ways += [{f"e.{i}": mul(0.5, rate) for i, rate in enumerate(turn)} for turn in turns]
-        return ways + [{f"q.{k}": 1.0} for k in range(self.tree.n)]
+        joints: list[dict[str, Number]] = [{f"q.{k}": 1.0} for k in range(self.tree.n)]
+        return [*ways, *joints]
 
     def ways_of_v(self) -> list[dict[str, Number]]:
         ways: list[dict[str, Number]] = []
         if self.free:
             ways += [{f"{symbol}.{k}": 1.0} for symbol in ("V", "w") for k in range(3)]
-        return ways + [{f"qd.{k}": 1.0} for k in range(self.tree.n)]
+        joints: list[dict[str, Number]] = [{f"qd.{k}": 1.0} for k in range(self.tree.n)]
+        return [*ways, *joints]

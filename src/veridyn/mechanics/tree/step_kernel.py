@@ -162,7 +162,7 @@ def close(I: Numbers, W: Array) -> bool:
             W[x + I[dep + j]] += short * W[step + j]
         if worst <= CLOSED or most <= 1e-15:
             return True
-    return worst <= 1e3 * CLOSED
+    return bool(worst <= 1e3 * CLOSED)
 
 
 @lean
@@ -190,8 +190,8 @@ def spread(I: Numbers, W: Array) -> bool:
 def own_row(I: Numbers, c: int) -> int:
     """The velocity that the independent coordinate c is."""
     if I[FREE]:
-        return c if c < 6 else 6 + I[I[Z] + c - 6]
-    return I[I[Z] + c]
+        return c if c < 6 else int(6 + I[I[Z] + c - 6])
+    return int(I[I[Z] + c])
 
 
 @lean
@@ -374,8 +374,8 @@ def turned(I: Numbers, W: Array, own: int, d: int, T: int) -> float:
     """An entry of ∂a/∂x T, where T turns the attitude's columns."""
     row = I[A_X] + own * (2 * I[FREEDOM] + I[FORCES] + I[VARYING])
     if not I[FREE] or d < 3 or d >= 6:
-        return W[row + d]
-    return W[row + 3] * W[T + d - 3] + W[row + 4] * W[T + d] + W[row + 5] * W[T + d + 3]
+        return float(W[row + d])
+    return float(W[row + 3] * W[T + d - 3] + W[row + 4] * W[T + d] + W[row + 5] * W[T + d + 3])
 
 
 @lean
@@ -405,7 +405,7 @@ def trial(I: Numbers, W: Array, h: float) -> float:
     for c in range(f):
         W[left + c] = W[I[A] + own_row(I, c)] - W[I[A1] + c]
         worst = max(worst, abs(W[left + c]))
-    return worst
+    return float(worst)
 
 
 @lean
@@ -428,7 +428,7 @@ def predict_end(I: Numbers, W: Array, h: float) -> float:
             jerk += W[before + c * every + f + d] * W[I[A] + own_row(I, d)]
         W[I[A0] + c] = W[I[A] + own]
         W[I[A1] + c] = W[I[A0] + c] + h * jerk
-    return size
+    return float(size)
 
 
 @lean

@@ -250,8 +250,9 @@ def correct_compiled(
     """:func:`veridyn.observe.update.correct` by machine code: same arguments, same answer to rounding, same faults."""
     c = corrected_of(len(P), len(innovations), considered)
     limit = np.inf if gate is None else threshold(gate)
-    arrays = [np.array(x, dtype=np.float64, order="C") for x in (P, expected.H, expected.R, innovations)]
-    code = _correct(Bound(_Given(*arrays, np.array(flags, dtype=np.int8), limit, c)).address)
+    P, H, R, nu = (np.array(x, dtype=np.float64, order="C") for x in (P, expected.H, expected.R, innovations))
+    given = _Given(P=P, H=H, R=R, residual=nu, flags=np.array(flags, dtype=np.int8), limit=limit, c=c)
+    code = _correct(Bound(given).address)
     if code == NOT_POSITIVE:
         raise not_positive()
     if code == CERTAIN:
