@@ -96,14 +96,10 @@ def observed(seed: int, **more: object) -> tuple[Observation, np.ndarray, np.nda
     drawn[places] = machine.uncertainty.draw(p.values[places], rng)
     truth = machine.with_parameters(drawn)
     t = np.arange(0.0, 0.8, STEP)
-    levels = 5.0 * np.sin(2 * np.pi * np.outer(t, [1.1, 1.7]) + rng.uniform(0, 6, 2)) + [14.0, 3.0]
-
-    def held(time: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        return levels[min(int(time / STEP + 1e-9), len(levels) - 1)]
-
+    torque = np.array([14.0, 3.0]) + rng.uniform(-5.0, 5.0, 2)
     start, rates = rng.normal([0.4, -0.3], 0.01), rng.normal([0.5, -0.2], 0.05)
-    motion = integrate(truth, t, start, rates, Inputs(held), method=Method("RK4", step=STEP / 2))
-    log, q, qd = log_of(truth, motion, levels, rng)
+    motion = integrate(truth, t, start, rates, Inputs(lambda time, q, qd: torque), method=Method("RK4", step=STEP / 2))
+    log, q, qd = log_of(truth, motion, np.broadcast_to(torque, (len(t), 2)), rng)
     found = observe(
         machine,
         log,
@@ -112,6 +108,7 @@ def observed(seed: int, **more: object) -> tuple[Observation, np.ndarray, np.nda
         unknown=(),
         start={"upper": 0.4, "lower": -0.3},
         rates={"upper": 0.5, "lower": -0.2},
+        step=1e-3,
         **more,
     )
     return found, q, qd
