@@ -42,9 +42,9 @@ def arm() -> Tree:
         gravity=(0.0, -9.81, 0.0),
         elements=[damper("upper", 0.5, "fv1"), damper("lower", 0.3, "fv2")],
         sensors=[
-            Sensor("q1", "coordinate", "upper", 1e-3),
-            Sensor("q2", "coordinate", "lower", 1e-3),
-            Sensor("tip", "accelerometer", Marker("lower", (0.6, 0.0, 0.0)), 0.05, axes="xy", bias_sigma=0.1),
+            Sensor("q1", "coordinate", "upper", 1e-2),
+            Sensor("q2", "coordinate", "lower", 1e-2),
+            Sensor("tip", "accelerometer", Marker("lower", (0.6, 0.0, 0.0)), 1.0, axes="xy", bias_sigma=0.5),
         ],
     )
 
@@ -106,9 +106,9 @@ def swing(tree: Tree, seed: int, T: float = 1.0) -> tuple[Experiment, np.ndarray
 
 
 def test_an_arm_is_observed_consistently() -> None:
-    """NEES over twelve logs, known start deviations, no process noise beyond the walk of forces."""
+    """NEES over eight logs, known start deviations, no process noise beyond the walk of forces."""
     values = []
-    for seed in range(12):
+    for seed in range(8):
         log, q, qd = swing(arm(), 100 + seed)
         rng = np.random.default_rng(seed)
         start = q[0] + 0.01 * rng.standard_normal(2)
@@ -121,12 +121,12 @@ def test_an_arm_is_observed_consistently() -> None:
             unsure=Unsure(force=1e-6, start=0.01, start_rate=0.05),
             start=dict(zip(names, start, strict=True)),
             rates=dict(zip(names, rates, strict=True)),
-            step=1e-3,
+            step=5e-4,
         )
         assert found.system.inputs == ("force.upper", "force.lower")
         values.append(found.nees(q, qd, skip=10).mean)
-        assert np.sqrt(np.mean((found.qd - qd)[50:] ** 2)) < 0.01
-    assert 0.6 < np.mean(values) < 1.5  # twelve logs of four states, errors correlated over a log
+        assert np.sqrt(np.mean((found.qd - qd)[50:] ** 2)) < 0.05
+    assert 0.6 < np.mean(values) < 1.5  # eight logs of four states, errors correlated over a log
 
 
 def test_filters_agree_where_they_should() -> None:
@@ -240,7 +240,7 @@ def test_a_load_mass_is_estimated_with_the_state() -> None:
         unsure=Unsure(force=1e-8, start=1e-3, start_rate=1e-2, start_parameter=2.0),
         unknown=(),
         parameters=("M_lower",),
-        step=3e-4,
+        step=2e-4,
         start={"upper": q[0, 0], "lower": q[0, 1]},
         rates={"upper": qd[0, 0], "lower": qd[0, 1]},
     )
@@ -273,7 +273,7 @@ def test_virtual_sensors_on_a_tree() -> None:
     found = observe(arm(), log, "ekf", unsure=Unsure(force=1e-4, start=0.01), start=start, step=1e-3)
     tip = found.virtual(Virtual("tip_place", "position", Marker("lower", (0.6, 0.0, 0.0))))["tip_place"]
     exact = tree_readout(arm(), [Sensor("p", "position", Marker("lower", (0.6, 0.0, 0.0)), 1.0)]).read(q, qd, qd)
-    assert np.abs(tip.values - exact)[40:].max() < 5e-3 and (tip.sigma[:, :2] > 0.0).all()
+    assert np.abs(tip.values - exact)[40:].max() < 5e-2 and (tip.sigma[:, :2] > 0.0).all()
     with pytest.raises(DataError, match="no virtual sensor of kind 'reaction'"):
         found.virtual(Virtual("r", "reaction", "upper"))
 

@@ -200,8 +200,6 @@ class _Base:
         return [*ways, *joints]
 
     def ways_of_v(self) -> list[dict[str, Number]]:
-        ways: list[dict[str, Number]] = []
-        if self.free:
-            ways += [{f"{symbol}.{k}": 1.0} for symbol in ("V", "w") for k in range(3)]
-        joints: list[dict[str, Number]] = [{f"qd.{k}": 1.0} for k in range(self.tree.n)]
-        return [*ways, *joints]
+        names = [f"{symbol}.{k}" for symbol in ("V", "w") for k in range(3)] if self.free else []
+        ways: list[dict[str, Number]] = [{name: 1.0} for name in (*names, *(f"qd.{k}" for k in range(self.tree.n)))]
+        return ways
