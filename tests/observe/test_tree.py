@@ -240,7 +240,7 @@ def test_a_load_mass_is_estimated_with_the_state() -> None:
         unsure=Unsure(force=1e-8, start=1e-3, start_rate=1e-2, start_parameter=2.0),
         unknown=(),
         parameters=("M_lower",),
-        step=2e-4,
+        step=1e-4,
         start={"upper": q[0, 0], "lower": q[0, 1]},
         rates={"upper": qd[0, 0], "lower": qd[0, 1]},
     )
