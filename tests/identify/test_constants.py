@@ -48,7 +48,7 @@ def measured(seed: int, law, noise: float = 0.02) -> tuple[Tree, Motion]:
 
 def test_speed_and_exponent_of_a_stribeck_curve() -> None:
     """Both constants of the curve beside all inertias, dry and viscous friction; errors are within their deviations over ten draws."""
-    scores = []
+    scores, fits = [], []
     for seed in range(10):
         tree, motion = measured(seed, lambda q, qd: friction(qd))
         curve = Element("stribeck", {"q1": 1.0}, constants={"speed": 0.3, "exponent": 2.0})
@@ -56,11 +56,12 @@ def test_speed_and_exponent_of_a_stribeck_curve() -> None:
         fit = fit_constants(tree, motion, ["fst_q1.speed", "fst_q1.exponent"])
         assert fit.converged, fit.summary()
         scores.append((fit.values - [0.15, 1.4]) / fit.sigma)
-    z = np.array(scores)
+        fits.append(fit)
+    z, last = np.array(scores), fits[-1]
     assert np.abs(z).max() < 4.0
     assert 0.5 < np.sqrt((z**2).mean()) < 1.6  # 20 numbers: the root mean square of unit normals stays within
-    assert fit.sigma[0] < 0.03 and fit.sigma[1] < 0.3
-    assert fit.tree.constants[0].value == fit.values[0]
+    assert last.sigma[0] < 0.03 and last.sigma[1] < 0.3
+    assert last.tree.constants[0].value == last.values[0]
 
 
 @pytest.mark.parametrize(

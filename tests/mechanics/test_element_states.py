@@ -121,6 +121,7 @@ def test_states_along_a_measured_motion() -> None:
     assert dict(zip(fit.names, fit.values, strict=True))["fl_x"] == pytest.approx(4.0, rel=0.01)
     rest = tree.without_elements(["fl_x"])
     own = inverse_dynamics(tree.with_parameters({"h_x": 0.0, "M_x": 0.0}), again)
+    assert bare.forces is not None
     clean = identify(rest, replace(bare, forces=bare.forces - own), "ols")
     assert dict(zip(clean.names, clean.values, strict=True))["M_x"] == pytest.approx(MASS, rel=1e-3)
 

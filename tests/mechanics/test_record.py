@@ -15,7 +15,7 @@ from veridyn.mechanics.record import Bound, Codes, Cube, Matrix, Numbers, Vector
 
 class Inside(NamedTuple):
     scale: float
-    count: int
+    times: int
     twice: bool
     codes: Codes
 
@@ -36,7 +36,7 @@ class Wrong(NamedTuple):
 def shuffle(address):
     """A small sum of every field, and a mark in two of the arrays."""
     r = opened(address, Outer)
-    s = r.inside.scale * r.inside.count + r.inside.codes[1]
+    s = r.inside.scale * r.inside.times + r.inside.codes[1]
     if r.inside.twice:
         s *= 2.0
     for i in range(r.A.shape[0]):

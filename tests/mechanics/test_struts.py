@@ -52,6 +52,7 @@ def by_pinocchio(tree: Tree, e: Element, motion: Motion) -> tuple[np.ndarray, np
     """ℓ (N,) and ∂ℓ/∂(rows) (N, rows) of an element's two places, with Pinocchio's poses and Jacobians."""
     oracle = PinModel(replace(tree, elements=()))
     ends, slopes = [], []
+    assert e.between is not None
     for m in e.between:
         if m.body == "ground":
             ends.append(np.broadcast_to(m.at, (len(motion), 3)))

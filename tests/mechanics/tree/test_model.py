@@ -67,7 +67,7 @@ def test_accelerations_of_open_trees_as_pinocchio_s(name: str) -> None:
     x, v, u = moving(m, 3)
     at = m.instant(x, v, u, m.loads())
     first = 6 if m.free else 0
-    base = None
+    base, R = None, np.eye(3)
     if m.free:
         R = matrix_of(x[3:7])
         zero = np.zeros((1, 3))
