@@ -6,7 +6,7 @@ import numpy as np
 
 from veridyn.identify.correlation import Growth
 from veridyn.identify.estimators.gauss_markov import Estimate
-from veridyn.identify.estimators.likelihood import Scan
+from veridyn.identify.estimators.harmonics import Scan
 from veridyn.report.excitation import design_trials_blocks, growth_blocks, ratio_bars, scan_blocks
 from veridyn.studies.hexapod_trials import DesignTrials
 from veridyn.studies.trials import ESTIMATORS, Trials
