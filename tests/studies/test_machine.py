@@ -40,7 +40,7 @@ def test_elements_for_each_motor(tmp_path: Path) -> None:
 
 def test_kinds_are_those_of_model_files(tmp_path: Path) -> None:
     made = tree(tmp_path, "elements: [{kind: stribeck, on: q1, speed: 0.1}, {kind: drive_gain, signal: i_*}]")
-    assert made.elements[-4].speed == 0.1
+    assert made.elements[-4].constants["speed"] == 0.1
     assert [e.signal for e in made.elements[-3:]] == ["i_q1", "i_q2", "i_q3"]
     (tmp_path / "model.yaml").unlink()
     with pytest.raises(

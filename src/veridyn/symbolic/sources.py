@@ -11,9 +11,8 @@ import os
 from functools import cache
 from pathlib import Path
 
-FLOORS: tuple[
-    tuple[str, ...], ...
-] = (  # from the top; the layers of pyproject.toml, which an installed package does not have
+# From the top: the layers of pyproject.toml, which an installed package does not have.
+FLOORS: tuple[tuple[str, ...], ...] = (
     ("cli",),
     ("report",),
     ("view",),
@@ -24,6 +23,8 @@ FLOORS: tuple[
     ("mechanics", "signals"),
     ("model",),
     ("symbolic", "spatial"),
+    ("method",),
+    ("settings",),
     ("errors", "progress", "verbs"),
 )
 PACKAGE = Path(__file__).resolve().parents[1]
