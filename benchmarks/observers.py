@@ -21,6 +21,7 @@ from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.natural.minimal import minimal, start_of
 from veridyn.mechanics.natural.system import system_of
+from veridyn.observe.ekf import EKF
 from veridyn.observe.observer import Observer
 
 PHI, END = 2.53083926, 4.0
@@ -273,8 +274,8 @@ def _observer() -> str:
 
 
 def _steps(engine: str, by_name: bool) -> Callable[[], None]:
-    how = {"unsure": TUNED, "start": MODEL_START[0], "rates": {"phi": 0.0}, "engine": engine}
-    observer, clock, reading = Observer(wrong_fourbar(), "ekf", **how), [0.0], np.zeros(1)
+    how = {"unsure": TUNED, "start": MODEL_START[0], "rates": {"phi": 0.0}}
+    observer, clock, reading = Observer(wrong_fourbar(), EKF(engine=engine), **how), [0.0], np.zeros(1)
 
     def step() -> None:
         clock[0] += 5e-3

@@ -113,7 +113,10 @@ _HOMES = {
     "veridyn.model.natural": ("Mechanism",),
     "veridyn.files.natural": ("load_mechanism",),
     "veridyn.observe.unsure": ("Unsure",),
+    "veridyn.observe.ekf": ("EKF",),
+    "veridyn.observe.methods": ("ErrorEKF", "ForceErrorEKF", "LinearKF", "Smoother"),
     "veridyn.observe.observer": ("Observer",),
+    "veridyn.observe.ukf": ("UKF",),
     "veridyn.observe.virtual": ("Virtual",),
     "veridyn.files.archive": ("load", "save"),
     "veridyn.files.machine": ("load_machine",),
@@ -275,8 +278,14 @@ if TYPE_CHECKING:  # what editors and type checkers see of the lazy names
     from veridyn.model.uncertainty import Uncertainty as Uncertainty
     from veridyn.model.virtual_base import on_six_joints as on_six_joints
     from veridyn.model.weld import welded as welded
+    from veridyn.observe.ekf import EKF as EKF
+    from veridyn.observe.methods import ErrorEKF as ErrorEKF
+    from veridyn.observe.methods import ForceErrorEKF as ForceErrorEKF
+    from veridyn.observe.methods import LinearKF as LinearKF
+    from veridyn.observe.methods import Smoother as Smoother
+    from veridyn.observe.observe import observe as observe
     from veridyn.observe.observer import Observer as Observer
-    from veridyn.observe.observer import observe as observe
+    from veridyn.observe.ukf import UKF as UKF
     from veridyn.observe.unsure import Unsure as Unsure
     from veridyn.observe.virtual import Virtual as Virtual
     from veridyn.signals.base_motion import moved_to_base as moved_to_base

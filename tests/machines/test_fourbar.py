@@ -21,7 +21,9 @@ from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import constraint_errors
 from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.system import system_of
-from veridyn.observe.observer import Settings, measurements_of, tuned
+from veridyn.observe.observe import tuned
+from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.readings import measurements_of
 from veridyn.observe.unsure import Unsure
 
 
@@ -59,7 +61,7 @@ def test_the_settings_are_those_that_are_told() -> None:
 @pytest.mark.slow
 def test_the_torques_walk_is_the_most_likely_one_on_other_seeds(run: FourbarRun) -> None:
     model = system_of(wrong_fourbar())
-    settings = Settings("ekf", replace(TUNED, force=0.0), *MODEL_START)
+    settings = ObserverSetup(unsure=replace(TUNED, force=0.0), start=MODEL_START[0], rates=MODEL_START[1])
     system = settings.system(model, Unsure())[0]
     logs = [measurements_of(system, run.log(np.random.default_rng(k))) for k in (1000, 1001, 1002)]
     found, tuning = tuned(settings, model, logs, samples=2000)

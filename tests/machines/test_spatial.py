@@ -16,7 +16,9 @@ from veridyn.mechanics.natural.position import position
 from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.system import system_of
 from veridyn.observe.consistency import pooled
-from veridyn.observe.observer import KINDS, measurements_of, observe_with, tuned
+from veridyn.observe.methods import FILTERS
+from veridyn.observe.observe import observe_with, tuned
+from veridyn.observe.readings import measurements_of
 
 JOINTS = {  # body: parent, a place on its axis and the axis, in the reference pose; the wrist is two of them
     "lower_a": ("universe", "OA", (0.0, 0.0, 1.0)),
@@ -171,8 +173,8 @@ def test_filters_know_their_errors_on_twenty_seeds(name: str) -> None:
     not_asked = ("error_ekf", "linear") if name == "spatial" else ("error_ekf",)
     failed = []
     print(f"\n{name:<18} NEES   inside  band of one log   band of all 20   NIS")
-    for kind in KINDS:
-        how = walk.settings(kind)
+    for kind in FILTERS:
+        how = walk.setup(kind)
         if kind == "error_ekf":
             other = measurements_of(
                 how.system(machine, walk.unsure)[0], walked(machine, walk, np.random.default_rng([7, 0]))[1]

@@ -260,9 +260,9 @@ def test_bad_shapes_starts_and_clocks_are_refused_by_name(kind, log):
         run(kind(), system, Measurements(np.arange(3.0), np.zeros((3, 2)), ("y0", "y10")), good)
     with pytest.raises(DataError, match=r"measurements.t: the clock stands still(.|\n)*at sample 2"):
         Measurements(np.array([0.0, 0.1, 0.1]), np.zeros((3, 2)), CASE.outputs)
-    with pytest.raises(ModelError, match="the gate is not a probability"):
+    with pytest.raises(ModelError, match=r"gate: the value is not valid(.|\n)*above 0 and below 1"):
         kind(gate=3.0)
-    with pytest.raises(ModelError, match="late readings is unknown"):
+    with pytest.raises(ModelError, match=r"late: the value is not valid"):
         kind(late="ignore")
 
 

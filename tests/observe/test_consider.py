@@ -18,8 +18,9 @@ from veridyn.model.joint import Body
 from veridyn.model.motion import Motion
 from veridyn.model.sensor import Sensor
 from veridyn.model.tree import Tree
+from veridyn.observe.ekf import EKF
 from veridyn.observe.observation import Observation
-from veridyn.observe.observer import observe
+from veridyn.observe.observe import observe
 from veridyn.observe.unsure import Unsure
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 from veridyn.spatial.transforms import Placement
@@ -86,7 +87,7 @@ def test_a_machine_that_cannot_move_is_refused() -> None:
         fit.machine()
 
 
-def observed(seed: int, **more: object) -> tuple[Observation, np.ndarray, np.ndarray]:
+def observed(seed: int, method: EKF | str = "ekf", **more: object) -> tuple[Observation, np.ndarray, np.ndarray]:
     """A machine drawn from the covariance of the fit, observed by the fit's values; with its true motion."""
     machine, rng = fitted(), np.random.default_rng(seed)
     assert machine.uncertainty is not None
@@ -103,7 +104,7 @@ def observed(seed: int, **more: object) -> tuple[Observation, np.ndarray, np.nda
     found = observe(
         machine,
         log,
-        "ekf",
+        method,
         unsure=Unsure(start=0.01, start_rate=0.05),
         unknown=(),
         start={"upper": 0.4, "lower": -0.3},
@@ -125,7 +126,7 @@ def nees_over_draws(draws: int, first: int, consider: bool) -> float:
 
 @pytest.mark.filterwarnings("ignore:.*the step of the integration is too long")
 def test_the_compiled_step_considers_as_the_reference_does() -> None:
-    compiled, python = (observed(7, engine=engine)[0].estimates for engine in ("compiled", "python"))
+    compiled, python = (observed(7, EKF(engine=engine))[0].estimates for engine in ("compiled", "python"))
     for a, b in ((compiled.x, python.x), (compiled.P, python.P), (compiled.K, python.K)):
         assert np.abs(a - b).max() <= 1e-12 * np.abs(b).max()
     part = np.flatnonzero(np.abs(compiled.K).max(axis=(0, 2)) == 0.0)

@@ -63,5 +63,5 @@ def test_a_sensor_model_that_is_not_finite_is_named():
 
 
 def test_bad_settings_are_refused():
-    with pytest.raises(ModelError, match="EKF: the horizon is not a time"):
+    with pytest.raises(ModelError, match=r"EKF.horizon: the value is not valid"):
         EKF(late="rewind", horizon=-1.0)

@@ -17,7 +17,8 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.natural import Mechanism
 from veridyn.model.sensor import Sensor
 from veridyn.observe.observation import Observation
-from veridyn.observe.observer import Observer, observe
+from veridyn.observe.observe import observe
+from veridyn.observe.observer import Observer
 from veridyn.observe.unsure import Unsure
 from veridyn.observe.virtual import Virtual
 

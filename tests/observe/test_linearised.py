@@ -12,7 +12,7 @@ from veridyn.mechanics.natural.system import system_of
 from veridyn.observe.linear import Kalman, from_rates
 from veridyn.observe.linearised import Linearised
 from veridyn.observe.measurements import Measurements
-from veridyn.observe.observer import observe_with
+from veridyn.observe.observe import observe_with
 from veridyn.observe.result import Belief
 from veridyn.observe.run import run
 
@@ -36,7 +36,7 @@ def test_it_is_the_linear_kalman_filter_of_the_crane() -> None:
     """The trapezoidal step at 10 ms beside the exponential: a hundredth of a deviation."""
     machine = system_of(crane())
     _, log = walked(machine, SHORT, np.random.default_rng(2))
-    found = observe_with(SHORT.settings("linear"), machine, log)
+    found = observe_with(SHORT.setup("linear"), machine, log)
     readings = Measurements(found.t, np.column_stack([log[n].values for n in ("travel", "tilt")]), ("travel", "tilt"))
     start = Belief([0.5, 0, 0, 0, 0, 0], np.array([0.05, 0.05, 0.05, 0.05, 20.0, 0.02]) ** 2)
     stranger = run(Kalman(), by_hand(), readings, start)
@@ -48,7 +48,7 @@ def test_it_is_the_linear_kalman_filter_of_the_crane() -> None:
 
 def test_straight_lines_through_one_state() -> None:
     """Many states at once, as one; twice the change, twice the difference; and at that state itself the mechanism's own step."""
-    system, q, qd = SHORT.settings("linear").system(crane(), SHORT.unsure)
+    system, q, qd = SHORT.setup("linear").system(crane(), SHORT.unsure)
     straight = Linearised(system, system.belief(q, qd).x)
     none, d = np.zeros(0), np.array([0.1, 0.2, -0.3, 0.1, 30.0, 0.01])
     some = straight.add(straight.at, np.array([0 * d, d, 2 * d]))

@@ -15,7 +15,8 @@ from veridyn.observe.consistency import pooled
 from veridyn.observe.jacobian import check_jacobian
 from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.mechanism_setup import mechanism_system
-from veridyn.observe.observer import Observer, observe
+from veridyn.observe.observe import observe
+from veridyn.observe.observer import Observer
 from veridyn.observe.unsure import Unsure
 
 TOP = """

@@ -14,7 +14,7 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.jacobian import numeric_jacobian
-from veridyn.observe.observer import observe
+from veridyn.observe.observe import observe
 from veridyn.observe.unsure import Unsure
 
 

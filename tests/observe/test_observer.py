@@ -15,8 +15,13 @@ from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
+from veridyn.observe.ekf import EKF
 from veridyn.observe.measurements import Status
-from veridyn.observe.observer import KINDS, Observer, Settings, measurements_of, observe, observe_with, tuned
+from veridyn.observe.methods import FILTERS, Smoother
+from veridyn.observe.observe import observe, observe_with, tuned
+from veridyn.observe.observer import Observer
+from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.readings import measurements_of
 from veridyn.observe.unsure import Unsure
 from veridyn.observe.virtual import Virtual
 
@@ -33,7 +38,7 @@ def case() -> tuple[NaturalSystem, object, Experiment]:
 @pytest.mark.parametrize("name", ["linear", "error_ekf_force", "ekf", "ukf", "smoother"])
 def test_every_filter_follows_the_crane(case, name: str) -> None:
     machine, truth, log = case
-    found = observe_with(SHORT.settings(name), machine, log)
+    found = observe_with(SHORT.setup(name), machine, log)
     off = (found.q - truth.q)[20:]
     assert np.sqrt((off[:, machine.mechanism.index("x")] ** 2).mean()) < 2e-3
     assert np.abs(found.constraint_errors()).max() < 1e-9
@@ -42,10 +47,8 @@ def test_every_filter_follows_the_crane(case, name: str) -> None:
 
 def test_the_public_verb(case) -> None:
     machine, _, log = case
-    found = vd.observe(
-        machine.mechanism, log, filter="ekf", unsure=UNSURE, unknown=("motor",), independents=("x", "swing")
-    )
-    again = observe_with(SHORT.settings("ekf"), machine, log)
+    found = vd.observe(machine.mechanism, log, "ekf", unsure=UNSURE, unknown=("motor",), independents=("x", "swing"))
+    again = observe_with(SHORT.setup("ekf"), machine, log)
     assert np.allclose(found.reduced, again.reduced, atol=1e-9)
     value, sigma = found.coordinate("L.x")
     assert value.shape == sigma.shape == (150,) and (sigma > 0.0).all()
@@ -53,7 +56,7 @@ def test_the_public_verb(case) -> None:
 
 def test_a_stream_gives_the_numbers_of_a_log(case) -> None:
     machine, _, log = case
-    whole = observe_with(SHORT.settings("ekf"), machine, log)
+    whole = observe_with(SHORT.setup("ekf"), machine, log)
     observer = Observer(machine, "ekf", unsure=UNSURE, unknown=("motor",), independents=("x", "swing"))
     for k, t in enumerate(whole.t.tolist()):
         step = observer.step(t, {name: float(log[name].values[k]) for name in ("travel", "tilt")})
@@ -83,7 +86,7 @@ def test_a_sensor_that_fails(case, fault: str, filter: str) -> None:
     if fault == "dies":
         kept = np.r_[0:60, 110:150]
         broken = log.replacing(Channel("travel", log["travel"].t[kept], log["travel"].values[kept], "m"))
-    settings = replace(SHORT.settings(filter), gate=0.9999, frozen_after=3)
+    settings = replace(SHORT.setup(FILTERS[filter](gate=0.9999)), frozen_after=3)
     found = observe_with(settings, machine, broken)
     status = {"dies": Status.MISSING, "freezes": Status.FROZEN, "jumps": Status.OUTLIER, "nan": Status.NOT_FINITE}[
         fault
@@ -97,15 +100,15 @@ def test_a_sensor_that_fails(case, fault: str, filter: str) -> None:
     assert (np.abs(off[20:]) < 5.0 * sigma[20:]).all()
 
 
-IN_SPACE = tuple(kind for kind in KINDS if kind != "linear")  # which is for machines that move little: the crane
+IN_SPACE = tuple(kind for kind in FILTERS if kind != "linear")  # which is for machines that move little: the crane
 BAD = slice(30, 55)
 BROKEN = {"dies": Status.MISSING, "freezes": Status.FROZEN, "jumps": Status.OUTLIER, "nan": Status.NOT_FINITE}
 LESS = replace(SPATIAL, samples=70)
 
 
-def _gated(filter: str) -> Settings:
+def _gated(filter: str) -> ObserverSetup:
     """The errorEKF estimates no forces: it trusts its accelerations to 1 (rad/s²)²/Hz instead."""
-    given = replace(LESS.settings(filter), gate=0.9999, frozen_after=3)
+    given = replace(LESS.setup(FILTERS[filter](gate=0.9999)), frozen_after=3)
     return replace(given, unsure=replace(SPATIAL.unsure, acceleration=1.0)) if filter == "error_ekf" else given
 
 
@@ -149,11 +152,10 @@ def test_every_observer_says_that_a_sensor_failed_and_that_it_is_back(arms, filt
     how = _gated(filter)
     observer = Observer(
         machine,
-        filter,
+        how.method,
         unsure=how.unsure,
         unknown=how.unknown,
         independents=how.independents,
-        gate=0.9999,
         frozen_after=3,
     )
     broken, said = _broken(log, "gyro.x", fault), []
@@ -190,7 +192,7 @@ def test_without_any_sensor_the_model_goes_on_alone(arms, filter: str) -> None:
 @pytest.mark.parametrize("filter", ["linear", "ekf"])
 def test_a_running_program_is_told_when_a_sensor_fails_and_when_it_is_back(case, filter: str) -> None:
     machine, _, log = case
-    observer = Observer(machine, filter, unsure=UNSURE, unknown=("motor",), gate=0.9999, frozen_after=3)
+    observer = Observer(machine, FILTERS[filter](gate=0.9999), unsure=UNSURE, unknown=("motor",), frozen_after=3)
     said: list[str] = []
     for k, t in enumerate(log["travel"].t.tolist()):
         travel = np.nan if 40 <= k < 60 else float(log["travel"].values[k])
@@ -208,8 +210,8 @@ def test_a_late_sensor_is_put_where_it_belongs(case) -> None:
     )
     tilt = log["tilt"]
     shifted = log.replacing(Channel("tilt", tilt.t + delay, tilt.values, tilt.unit))
-    plain = observe_with(SHORT.settings("ekf"), machine, log)
-    found = observe_with(SHORT.settings("ekf"), late, shifted)
+    plain = observe_with(SHORT.setup("ekf"), machine, log)
+    found = observe_with(SHORT.setup("ekf"), late, shifted)
     assert np.allclose(found.reduced, plain.reduced, atol=1e-9)
     observer = Observer(late, "ekf", unsure=UNSURE, unknown=("motor",), independents=("x", "swing"))
     travel = log["travel"]
@@ -230,12 +232,12 @@ def test_a_smoother_of_late_readings(case) -> None:
     )
     tilt = log["tilt"]
     shifted = log.replacing(Channel("tilt", tilt.t[:-3] + delay, tilt.values[:-3], tilt.unit))
-    settings = SHORT.settings("smoother")
+    settings = SHORT.setup("smoother")
     plain = observe_with(settings, late, shifted)
-    back = observe_with(replace(settings, late="rewind"), late, shifted)
+    back = observe_with(replace(settings, method=Smoother(late="rewind")), late, shifted)
     assert np.array_equal(back.reduced, plain.reduced) and np.array_equal(back.sigma, plain.sigma)
-    short = observe_with(replace(settings, late="rewind", horizon=0.01), late, shifted)
-    dropped = observe_with(replace(settings, late="drop"), late, shifted)
+    short = observe_with(replace(settings, method=Smoother(late="rewind", horizon=0.01)), late, shifted)
+    dropped = observe_with(replace(settings, method=Smoother(late="drop")), late, shifted)
     assert np.array_equal(short.reduced, dropped.reduced)
     assert short.estimates.counts()["tilt"]["late"] == len(tilt) - 3 and "comes too late" in short.summary()
 
@@ -243,14 +245,14 @@ def test_a_smoother_of_late_readings(case) -> None:
 def test_sensors_on_clocks_of_their_own(case) -> None:
     machine, truth, log = case
     slow = log.replacing(Channel("travel", log["travel"].t[::7], log["travel"].values[::7], "m"))
-    found = observe_with(SHORT.settings("ekf"), machine, slow)
+    found = observe_with(SHORT.setup("ekf"), machine, slow)
     assert len(found) == len(truth) and not found.episodes()
     assert found.estimates.counts()["travel"]["used"] == len(log["travel"].t[::7])
 
 
 def test_noise_is_chosen_by_likelihood_where_none_is_given(case) -> None:
     machine, _, log = case
-    settings = replace(SHORT.settings("ekf"), unsure=replace(UNSURE, force=0.0))
+    settings = replace(SHORT.setup("ekf"), unsure=replace(UNSURE, force=0.0))
     system = settings.system(machine, UNSURE)[0]
     unsure, tuning = tuned(settings, machine, [measurements_of(system, log)], samples=150)
     assert isinstance(unsure.force, dict) and tuning.readings == 300
@@ -262,7 +264,7 @@ def test_noise_is_chosen_by_likelihood_where_none_is_given(case) -> None:
 def test_an_input_is_a_channel_that_is_held(case) -> None:
     machine, _, log = case
     torque = Channel("motor", np.array([0.0, 1.0]), np.array([0.0, 500.0]), "N")
-    settings = replace(SHORT.settings("ekf"), unknown=("swing",), inputs=("motor",))
+    settings = replace(SHORT.setup("ekf"), unknown=("swing",), inputs=("motor",))
     system = settings.system(machine, replace(UNSURE, force=1.0))[0]
     readings = measurements_of(system, log.replacing(torque))
     assert readings.inputs[49, 0] == 0.0 and readings.inputs[50, 0] == 500.0
@@ -299,14 +301,20 @@ def test_observability_names_what_is_not_seen_and_the_sensor_that_helps(case) ->
     seen = found.observability(part=slice(0, 100), extra=extra)
     assert not seen.observable and any("'x'" in d.text for d in seen.unseen)
     assert "travel" in seen.enough and "no reading changes with" in seen.summary()
-    whole = observe_with(SHORT.settings("ekf"), machine, log)
+    whole = observe_with(SHORT.setup("ekf"), machine, log)
     assert whole.observability(part=slice(0, 100)).observable
 
 
 def test_bad_settings_are_named(case) -> None:
     machine, _, log = case
-    with pytest.raises(ModelError, match=r"there is no filter 'kalman'(.|\n)*error_ekf"):
-        Settings("kalman")
+    with pytest.raises(ModelError, match=r"there is no method 'kalman'"):
+        observe(machine, log, "kalman")
+    with pytest.raises(ModelError, match=r"there is no argument 'gate'(.|\n)*observe\(machine, log, EKF\(gate=…\)\)"):
+        observe(machine, log, "ekf", gate=0.9)  # pyright: ignore[reportCallIssue]
+    with pytest.raises(ModelError, match=r"the class EKF is given, not an object of it"):
+        observe(machine, log, EKF)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ModelError, match=r"EKF.gate: the value is not valid(.|\n)*above 0 and below 1"):
+        EKF(gate=99.9)
     with pytest.raises(ModelError, match="a smoother needs the whole log"):
         Observer(machine, "smoother", unsure=UNSURE)
     with pytest.raises(

@@ -12,7 +12,7 @@ from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.observe.observer import observe
+from veridyn.observe.observe import observe
 from veridyn.observe.stepping import step_bias
 from veridyn.observe.unsure import Unsure
 

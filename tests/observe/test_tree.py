@@ -20,7 +20,8 @@ from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.model.tree import Tree
 from veridyn.observe.jacobian import numeric_jacobian
-from veridyn.observe.observer import Observer, observe
+from veridyn.observe.observe import observe
+from veridyn.observe.observer import Observer
 from veridyn.observe.tree_setup import tree_system
 from veridyn.observe.unsure import Unsure
 from veridyn.observe.virtual import Virtual

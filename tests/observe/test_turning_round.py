@@ -15,7 +15,7 @@ from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, in
 from veridyn.mechanics.natural.minimal import minimal, start_of
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.observe.observer import observe
+from veridyn.observe.observe import observe
 from veridyn.observe.unsure import Unsure
 
 UNSURE = Unsure(acceleration=1e-8, start=0.01, start_rate=0.05)

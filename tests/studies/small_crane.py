@@ -29,5 +29,5 @@ def small_crane() -> ObservationStudy:
     machine = system_of(crane())
     truth, _ = walked(machine, SHORT, np.random.default_rng(2))
     logs = [study_log(k) for k in range(2)]
-    settings = {name: SHORT.settings(name) for name in ("error_ekf_force", "ekf", "smoother")}
+    settings = {name: SHORT.setup(name) for name in ("error_ekf_force", "ekf", "smoother")}
     return observation(machine, truth, truth, logs, settings, {"x": "x", "swing": "swing"}, chosen="ekf", skip=10)

@@ -28,7 +28,7 @@ def test_figures_and_scores() -> None:
 
 def test_what_is_refused() -> None:
     study = small_crane()
-    settings = {"ekf": SHORT.settings("ekf")}
+    settings = {"ekf": SHORT.setup("ekf")}
     with pytest.raises(DataError, match="there is no filter 'efk'"):
         observation(study.machine, study.truth, study.plain, [], settings, study.labels, chosen="efk")
     late = replace(study.truth, t=study.truth.t + 0.5)

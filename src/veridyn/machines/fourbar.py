@@ -20,7 +20,8 @@ from veridyn.mechanics.natural.system import system_of
 from veridyn.model.experiment import Experiment
 from veridyn.model.load import Drive
 from veridyn.model.natural import Mechanism, uniform_bar
-from veridyn.observe.observer import Settings
+from veridyn.observe.methods import FILTERS
+from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.unsure import Unsure
 from veridyn.progress import Progress, silent
 from veridyn.simulate.imperfection import Imperfection, Imperfections
@@ -81,10 +82,13 @@ def fourbar_run(progress: Progress = silent) -> FourbarRun:
     return FourbarRun(truth, plain, exact_readings(true, truth))
 
 
-def fourbar_settings() -> dict[str, Settings]:
+def fourbar_settings() -> dict[str, ObserverSetup]:
     """Every filter as it is compared: the thesis' errorEKF with its printed noise, the others with the tuned walk of the torque."""
     unsure = {"error_ekf": PRINTED, "error_ekf_force": TUNED, "ekf": TUNED, "ukf": TUNED, "smoother": TUNED}
-    return {name: Settings(name, how, *MODEL_START) for name, how in unsure.items()}
+    return {
+        name: ObserverSetup(method=FILTERS[name](), unsure=how, start=MODEL_START[0], rates=MODEL_START[1])
+        for name, how in unsure.items()
+    }
 
 
 def _torque(time: float) -> dict[str, ArrayLike]:

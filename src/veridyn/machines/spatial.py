@@ -16,7 +16,9 @@ from veridyn.mechanics.natural.minimal import minimal, start_of
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.experiment import Experiment
 from veridyn.model.natural import Mechanism
-from veridyn.observe.observer import Settings
+from veridyn.observe.filter import Filter
+from veridyn.observe.methods import filter_of
+from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.unsure import Unsure
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 
@@ -50,8 +52,10 @@ class Walk:
     samples: int
     step: float
 
-    def settings(self, filter: str) -> Settings:
-        return Settings(filter, self.unsure, independents=self.independents, unknown=self.motors)
+    def setup(self, method: Filter | str) -> ObserverSetup:
+        """These settings with a filter."""
+        filter = filter_of(method, "observe")
+        return ObserverSetup(method=filter, unsure=self.unsure, independents=self.independents, unknown=self.motors)
 
 
 SPATIAL = Walk(

@@ -27,7 +27,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal, get_args
 
-from veridyn.errors import Fault, Faults, did_you_mean
+from veridyn.errors import Fault, Faults, ModelError, did_you_mean
 from veridyn.model.joint import GROUND
 from veridyn.model.place import Home, Marker, PointRef, check_marker, moved_place
 
@@ -102,6 +102,37 @@ class Sensor:
             return self
         to = self.to if self.to is None else moved_place(self.to, homes)
         return replace(self, on=moved_place(self.on, homes, self.kind in OWN_AXES), to=to)
+
+
+Choice = Sequence[Sensor | str] | Mapping[str, Sensor | None]
+
+
+def chosen_sensors(own: Sequence[Sensor], given: Choice | None, where: str) -> tuple[Sensor, ...]:
+    """The sensors that are used: a machine's own, or what is given instead.
+
+    A sequence lists all of them, a name standing for the machine's own. A mapping replaces the machine's own by name: one set to None is
+    left out, the others stay. None leaves all as they are. `where`: who asks, for messages.
+
+    Examples
+    --------
+    >>> encoder, gyro = Sensor("encoder", "coordinate", "q1", 1e-4), Sensor("gyro", "gyroscope", "arm", 0.01)
+    >>> [s.name for s in chosen_sensors([encoder, gyro], {"gyro": None}, "observe")]
+    ['encoder']
+    """
+    if given is None:
+        return tuple(own)
+    by_name = {s.name: s for s in own}
+    named = [*given] if isinstance(given, Mapping) else [s for s in given if isinstance(s, str)]
+    faults = Faults()
+    for name in named:
+        new = isinstance(given, Mapping) and given[name] is not None
+        if name not in by_name and not new:
+            faults.add(f"the machine has no sensor '{name}'.", where=where, hint=did_you_mean(name, list(by_name)))
+    faults.raise_if_any(ModelError)
+    if isinstance(given, Mapping):
+        merged = {**by_name, **{name: s and replace(s, name=name) for name, s in given.items()}}
+        return tuple(s for s in merged.values() if s is not None)
+    return tuple(by_name[s] if isinstance(s, str) else s for s in given)
 
 
 def sensor_faults(s: Sensor, dimension: int) -> list[Fault]:

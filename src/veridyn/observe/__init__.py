@@ -2,4 +2,4 @@
 
 from veridyn.verbs import speak
 
-speak(__name__, "veridyn.observe.observer", "observe")
+speak(__name__, "veridyn.observe.observe", "observe")

@@ -9,7 +9,7 @@ error-state filter (54, 57): the predicted error is zero because the model itsel
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args, runtime_checkable
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ class Compilable(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EKF(Filter):
     """The extended Kalman filter; needs F and H.
 
@@ -42,19 +42,14 @@ class EKF(Filter):
     compiles where the system allows it. The two agree to rounding.
     """
 
-    engine: Engine = "auto"
+    word: ClassVar[str] = "ekf"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.engine not in get_args(Engine):
-            raise ModelError(
-                Fault("the engine is unknown.", self.name, ", ".join(get_args(Engine)), f"'{self.engine}'")
-            )
+    engine: Engine = "auto"
 
     def compiled_step(self, system: System) -> CompiledStep | None:
         if self.engine == "python":
             return None
-        plain = type(self) is EKF  # one that predicts or expects otherwise has no machine code
+        plain = type(self).predict is EKF.predict and type(self).expect is EKF.expect  # others have no machine code
         step = system.compiled_step(self.gate) if plain and isinstance(system, Compilable) else None
         if step is None and self.engine == "compiled":
             raise ModelError(

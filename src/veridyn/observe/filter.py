@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Annotated, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,12 @@ from veridyn.observe.noise import as_covariance
 from veridyn.observe.passage import Passage, Prediction, Stepped
 from veridyn.observe.result import Belief
 from veridyn.observe.system import System
-from veridyn.observe.update import Correction, Expectation, correct, threshold
+from veridyn.observe.update import Correction, Expectation, correct
+from veridyn.settings import Settings, at_least, between
 
 Array = NDArray[np.float64]
 Late = Literal["use", "drop", "rewind"]
+ErrorModel = Literal["exact", "forward", "integrator"]
 
 
 class CompiledStep(Protocol):
@@ -42,29 +44,27 @@ class CompiledStep(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Filter(ABC):
-    """Settings that all filters share.
+@dataclass(frozen=True, repr=False)
+class Filter(Settings, ABC):
+    """Settings that all filters share, checked when an object is made.
 
-    `gate`: the probability that an honest reading passes, such as 0.999; None lets every reading pass.
+    `gate`: the probability that a good reading passes, such as 0.999; None lets every reading pass.
     `late`, for readings that arrive after the filter has passed their stamp: "use" plays a log back as if all were on
-    time; "drop" leaves them out and says so; "rewind" goes back to the stamp and forward again, for readings not later
+    time; "drop" leaves them out and reports it; "rewind" goes back to the stamp and forward again, for readings not later
     than `horizon` seconds.
+
+    `word` stands for the filter with default settings; filters of linear systems alone have none. On a machine, `error_model` is what
+    carries the covariance, see :mod:`veridyn.observe.machine`, and `estimates_forces` whether unknown forces are part of the state.
     """
 
-    gate: float | None = None
-    late: Late = "use"
-    horizon: float = np.inf
+    error: ClassVar[type[VeridynError]] = ModelError
+    word: ClassVar[str] = ""
+    error_model: ClassVar[ErrorModel] = "exact"
+    estimates_forces: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        if self.gate is not None:
-            threshold(self.gate)
-        if self.late not in ("use", "drop", "rewind"):
-            raise ModelError(
-                Fault("the policy for late readings is unknown.", self.name, "use, drop or rewind", f"'{self.late}'")
-            )
-        if not self.horizon >= 0.0:
-            raise ModelError(Fault("the horizon is not a time.", self.name, "zero or more", f"{self.horizon}"))
+    gate: Annotated[float, between(0.0, 1.0)] | None = None
+    late: Late = "use"
+    horizon: Annotated[float, at_least(0.0, infinite=True)] = np.inf
 
     @property
     def name(self) -> str:

@@ -114,7 +114,7 @@ class Linear:
         return y - expected
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Kalman(Filter):
     """The linear Kalman filter. It takes a :class:`Linear` system only, so that "exact" is never claimed wrongly."""
 

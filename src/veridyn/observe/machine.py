@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,11 +32,11 @@ from veridyn.mechanics.natural.minimal import Instant
 from veridyn.mechanics.tree_readout import TreeReadout
 from veridyn.model.sensor import Sensor
 from veridyn.model.uncertainty import Uncertainty
+from veridyn.observe.filter import ErrorModel
 from veridyn.observe.result import Belief
 from veridyn.observe.unsure import Unsure, sizes
 
 Array = NDArray[np.float64]
-ErrorModel = Literal["exact", "forward", "integrator"]
 Table = Readout | TreeReadout  # what sensors read, y = h(q, q̇, q̈), and the derivatives of it; one for each formulation
 
 

@@ -14,6 +14,7 @@ Reference: S. J. Julier, "The scaled unscented transformation", ACC 2002, 4555-4
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +29,14 @@ from veridyn.observe.update import Expectation
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class UKF(Filter):
     """The unscented filter; needs no derivatives.
 
     `alpha` spreads the points, `kappa` adds to the spread, `beta` = 2 is right for normal errors.
     """
+
+    word: ClassVar[str] = "ukf"
 
     alpha: float = 1.0
     beta: float = 2.0

@@ -13,9 +13,13 @@ from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.mechanics.natural.integrate import NaturalMotion
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.experiment import Experiment
+from veridyn.observe.ekf import EKF
+from veridyn.observe.methods import Smoother
 from veridyn.observe.observation import Observation
-from veridyn.observe.observer import Settings, observe_with, smoothed
+from veridyn.observe.observe import observe_with, smoothed
+from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.progress import Progress, silent
+from veridyn.settings import values_of
 from veridyn.studies.result import ParameterRow, Result
 
 Array = NDArray[np.float64]
@@ -30,7 +34,7 @@ class Score:
     """
 
     name: str
-    settings: Settings
+    settings: ObserverSetup
     rms: Array
     rms_rate: Array
     largest: Array
@@ -142,7 +146,7 @@ def observation(
     truth: NaturalMotion,
     plain: NaturalMotion,
     logs: Sequence[Experiment],
-    settings: Mapping[str, Settings],
+    settings: Mapping[str, ObserverSetup],
     labels: Mapping[str, str],
     *,
     chosen: str,
@@ -163,7 +167,8 @@ def observation(
     for name, how in settings.items():
         found: list[Observation] = []
         seconds: list[float] = []
-        before = [k for k in seen if settings[k].filter == "ekf" and replace(settings[k], filter="smoother") == how]
+        forward = replace(how, method=EKF(**values_of(how.method))) if isinstance(how.method, Smoother) else None
+        before = [k for k in seen if settings[k] == forward]
         for number, log in enumerate(logs):
             begin = clock()
             if before:  # the smoother's way forward has been gone already
@@ -179,7 +184,12 @@ def observation(
 
 
 def _score(
-    name: str, how: Settings, seen: Sequence[Observation], truth: NaturalMotion, seconds: Sequence[float], skip: int
+    name: str,
+    how: ObserverSetup,
+    seen: Sequence[Observation],
+    truth: NaturalMotion,
+    seconds: Sequence[float],
+    skip: int,
 ) -> Score:
     if any(len(o) != len(truth) or np.abs(o.t - truth.t).max() > 1e-9 for o in seen):
         raise DataError(Fault("the log and the truth are on different clocks.", "observation study"))

@@ -25,8 +25,11 @@ from veridyn.model.place import Marker
 from veridyn.observe.consistency import Consistency
 from veridyn.observe.measurements import Measurements, Status, frozen
 from veridyn.observe.mechanism import MechanismSystem
+from veridyn.observe.methods import FILTERS
 from veridyn.observe.observation import Observation
-from veridyn.observe.observer import Settings, measurements_of, observe_with, tuned
+from veridyn.observe.observe import observe_with, tuned
+from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.readings import measurements_of
 from veridyn.observe.unsure import Unsure
 from veridyn.observe.virtual import Quantity, Reading, Virtual
 from veridyn.progress import Progress, silent
@@ -310,7 +313,7 @@ def _mechanism(loaded: Loaded[ObserveFile]) -> Mechanism:
     return replace(whole, sensors=tuple(replace(i, sigma=s.unsure.sensors.get(i.name, i.sigma)) for i in kept))
 
 
-def _settings(loaded: Loaded[ObserveFile], mechanism: Mechanism) -> Settings:
+def _settings(loaded: Loaded[ObserveFile], mechanism: Mechanism) -> ObserverSetup:
     s, f, u = loaded.study, loaded.study.filter, loaded.study.unsure
     loads = [load.name for load in mechanism.loads]
     outputs = [c for i in mechanism.sensors for c in i.channels(mechanism.dimension)]
@@ -356,24 +359,21 @@ def _settings(loaded: Loaded[ObserveFile], mechanism: Mechanism) -> Settings:
     if faults:
         raise loaded.error(faults)
     unsure = Unsure(u.position or 0.0, u.acceleration or 0.0, u.force or 0.0, u.start, u.start_rate, u.start_force)
-    return Settings(
-        f.name,
-        unsure,
-        s.start.coordinates or None,
-        s.start.rates or None,
-        f.independents,
-        f.unknown,
-        tuple(name for name in s.log.columns if name not in outputs),
-        f.gate,
-        f.late,
-        np.inf if f.horizon is None else f.horizon,
-        f.frozen_after,
-        f.step,
+    return ObserverSetup(
+        method=FILTERS[f.name](gate=f.gate, late=f.late, horizon=np.inf if f.horizon is None else f.horizon),
+        unsure=unsure,
+        start=s.start.coordinates or None,
+        rates=s.start.rates or None,
+        independents=f.independents,
+        unknown=f.unknown,
+        inputs=tuple(name for name in s.log.columns if name not in outputs),
+        frozen_after=f.frozen_after,
+        step=f.step,
     )
 
 
 def _checked(
-    loaded: Loaded[ObserveFile], settings: Settings, machine: NaturalSystem, wanted: list[Virtual]
+    loaded: Loaded[ObserveFile], settings: ObserverSetup, machine: NaturalSystem, wanted: list[Virtual]
 ) -> MechanismSystem:
     """The system, once everything that the study says of it is known to be possible: before the log is read."""
     try:

@@ -17,7 +17,8 @@ from veridyn.model.sensor import Sensor
 from veridyn.observe.ekf import EKF
 from veridyn.observe.filter import Passing
 from veridyn.observe.measurements import Measurements, Status
-from veridyn.observe.observer import Settings
+from veridyn.observe.methods import FILTERS
+from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.result import Belief, Estimates
 from veridyn.observe.run import run
 from veridyn.observe.smoother import smooth
@@ -34,15 +35,20 @@ def machine(name: str) -> NaturalSystem:
     return system_of({"fourbar": wrong_fourbar, "crane": crane, "spatial": spatial}[name]())
 
 
-def settings(name: str, kind: str, **more: object) -> Settings:
+def settings(name: str, kind: str, **more: object) -> ObserverSetup:
     if name == "fourbar":
-        chosen = Settings(kind, PRINTED if kind == "error_ekf" else TUNED, MODEL_START[0], {"phi": -1.0})
+        chosen = ObserverSetup(
+            method=FILTERS[kind](),
+            unsure=PRINTED if kind == "error_ekf" else TUNED,
+            start=MODEL_START[0],
+            rates={"phi": -1.0},
+        )
     else:
-        chosen = {"crane": CRANE, "spatial": SPATIAL}[name].settings(kind)
+        chosen = {"crane": CRANE, "spatial": SPATIAL}[name].setup(kind)
     return replace(chosen, **more)
 
 
-def prepared(name: str, how: Settings) -> tuple[System, Belief]:
+def prepared(name: str, how: ObserverSetup) -> tuple[System, Belief]:
     """The system as the filter sees it, and where it starts."""
     assert how.unsure is not None
     system, q, qd = how.system(machine(name), how.unsure)
@@ -119,7 +125,7 @@ def test_inputs_that_change_from_reading_to_reading() -> None:
 def test_an_angle_counts_the_short_way_round() -> None:
     bars = wrong_fourbar()
     turning = system_of(replace(bars, sensors=tuple(replace(i, turns=True, bias_sigma=0.01) for i in bars.sensors)))
-    how = Settings("ekf", TUNED, MODEL_START[0], {"phi": 9.0})
+    how = ObserverSetup(unsure=TUNED, start=MODEL_START[0], rates={"phi": 9.0})
     system, q, qd = how.system(turning, TUNED)
     start = system.belief(q, qd, t=0.0)
     log = readings(system, start, 60)
@@ -137,7 +143,7 @@ def test_everything_that_can_act(dimension: int) -> None:
         posed = random_mechanism(rng, dimension).mechanism
         sensors = (Sensor("angle", "coordinate", "theta", 0.01, turns=True), Sensor("way", "rate", "s", 0.02))
         natural = system_of(replace(posed, sensors=(*sensors, Sensor("gyroscope", "gyroscope", "b2", 0.1))))
-        how = Settings("ekf", Unsure(acceleration=0.1, start=1e-3, start_rate=1e-2), unknown=(), inputs=("motor",))
+        how = ObserverSetup(unsure=Unsure(acceleration=0.1, start=1e-3, start_rate=1e-2), unknown=(), inputs=("motor",))
         assert how.unsure is not None and len(natural.forces.active)
         system, q, qd = how.system(natural, how.unsure)
         start = system.belief(q, qd, t=0.0)
@@ -159,7 +165,9 @@ def test_a_smoother_goes_back_over_the_same_numbers() -> None:
 def test_sets_of_coordinates_that_take_over(name: str, text: str, spin: float) -> None:
     """The reference does the steps into another set, machine code the rest, in every set."""
     natural, rates = spun(name, text, spin)
-    how = Settings("ekf", Unsure(acceleration=1e-4, start=0.01, start_rate=0.05), rates=rates, unknown=(), step=2e-3)
+    how = ObserverSetup(
+        unsure=Unsure(acceleration=1e-4, start=0.01, start_rate=0.05), rates=rates, unknown=(), step=2e-3
+    )
     assert how.unsure is not None
     system, q, qd = how.system(natural, how.unsure)
     start = system.belief(q, qd, t=0.0)

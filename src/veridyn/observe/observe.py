@@ -1,0 +1,226 @@
+"""The door to filters on machines: a machine with sensors, a log and a method in; states with bands and virtual sensors out.
+
+states = observe(machine, log, EKF(gate=0.999))            methods: :mod:`veridyn.observe.methods`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, Fault, ModelError
+from veridyn.mechanics.natural.system import NaturalSystem
+from veridyn.method import verb_with_method
+from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
+from veridyn.model.natural import Mechanism
+from veridyn.model.sensor import Choice
+from veridyn.model.tree import Tree
+from veridyn.observe.filter import Filter
+from veridyn.observe.measurements import Measurements, Status, frozen
+from veridyn.observe.methods import LinearKF, Smoother, filter_of
+from veridyn.observe.observation import Observation
+from veridyn.observe.observer_setup import Observable, ObserverSetup, formulated, ready
+from veridyn.observe.readings import measurements_of
+from veridyn.observe.run import in_order, run
+from veridyn.observe.smoother import smooth
+from veridyn.observe.stepping import warn_of_long_steps
+from veridyn.observe.system import System
+from veridyn.observe.tree_setup import inputs_in
+from veridyn.observe.tuning import Tuning, tune
+from veridyn.observe.unsure import Unsure
+from veridyn.progress import Progress, silent
+
+Array = NDArray[np.float64]
+TUNED_ON = 1000  # samples of a log that choose the noise where none is given
+OF_THE_FILTER = "It is a setting of the filter: observe(machine, log, EKF({}=…))."
+GONE = {name: OF_THE_FILTER.format(name) for name in ("gate", "late", "horizon", "engine")}
+GONE["filter"] = "The filter is the third argument: observe(machine, log, EKF(gate=0.999)), or a word such as 'ukf'."
+
+
+@verb_with_method(ModelError, GONE)
+def observe(
+    machine: Observable,
+    log: Experiment | Measurements,
+    method: Filter | str = "ekf",
+    *,
+    unsure: Unsure | None = None,
+    start: Mapping[str, float] | None = None,
+    rates: Mapping[str, float] | None = None,
+    independents: Sequence[str] = (),
+    unknown: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
+    frozen_after: int | None = None,
+    step: float = 0.01,
+    parameters: Sequence[str] = (),
+    sensors: Choice | None = None,
+    consider: bool = True,
+    progress: Progress = silent,
+) -> Observation:
+    """Estimate the states of a machine from a log of its sensors.
+
+    Parameters
+    ----------
+    machine : Machine, Tree or Mechanism
+        The machine, open or closed, on a fixed base or a free one, in either formulation, with its sensors. ``fit.machine()`` brings the
+        covariance of its identified parameters along.
+    log : Experiment
+        Channels by the names of the sensors' outputs and of the inputs, in the sensors' units.
+    method : Filter or str
+        The filter: an object such as ``EKF(gate=0.999)``, or a word for one with default settings: "linear", "error_ekf",
+        "error_ekf_force", "ekf" (the default), "ukf", "smoother".
+    unsure : Unsure, optional
+        The process noise: how far the model is trusted. By default the density of the unknown forces (or of white acceleration) is the
+        one under which the first thousand samples of the log are most likely.
+    start, rates : mapping of coordinates to numbers, optional
+        Where the model starts (rad or m), and how fast (rad/s or m/s); what is not given is at home, and at rest.
+    independents : names of coordinates, optional
+        Coordinates that the states are made of; chosen from the machine by default.
+    unknown : names, optional
+        The forces that are estimated, by independent coordinate or load; by default one on each independent coordinate.
+    inputs : names, optional
+        Loads whose values are channels of the log; by default, for a tree, all that the log has.
+    frozen_after : int, optional
+        So many repeats of one number mean that a sensor hangs; never by default.
+    step : float
+        The longest step of the integration (s).
+    parameters : names, optional
+        Parameters of a tree that are estimated with the state; `unsure` gives their random walk and their deviation at the start.
+    sensors : sequence of Sensor or name, or mapping of names to Sensor or None, optional
+        A sequence lists the sensors that are used, a name standing for the machine's own. A mapping replaces the machine's own by name;
+        one set to None is left out. By default all sensors of the machine.
+    consider : bool
+        Let the uncertainty of the parameters of ``fit.machine()`` widen the bands of the states (the default).
+    progress : callable (task, done, total), optional
+        Called as samples are filtered.
+
+    Returns
+    -------
+    Observation
+        States with standard deviations over time, virtual sensors, and how far to trust them; ``print(states.summary())``.
+
+    Raises
+    ------
+    ModelError
+        The machine, a setting or a name cannot be used; every fault is named.
+    DataError
+        The log lacks a channel, or has another unit or clock than the machine expects.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridyn as vd
+    >>> encoder = vd.Sensor("encoder", "coordinate", "q1", 1e-3)
+    >>> inertia = {"rod": vd.from_centre(1.0, [0.5, 0.0, 0.0], np.diag([1e-3, 0.08, 0.08]))}
+    >>> rod = vd.Body("rod", placement=vd.MDH(alpha=-np.pi / 2))
+    >>> pendulum = vd.Tree.build([rod], inertia=inertia, sensors=[encoder])
+    >>> released = vd.Driven(1.0, 100.0, [0.3], [0.0])
+    >>> log = vd.simulate(pendulum, released, rng=np.random.default_rng(0))
+    >>> states = vd.observe(pendulum, log, "ekf", unsure=vd.Unsure(force=1e-4), start={"q1": 0.0})
+    >>> states.states
+    ('q1', 'q1_rate', 'q1_force')
+    >>> bool(states.sigma[-1, 0] < 1e-3)
+    True
+    """
+    setup = ObserverSetup(
+        method=filter_of(method, "observe"),
+        unsure=unsure,
+        start=start,
+        rates=rates,
+        independents=tuple(independents),
+        unknown=None if unknown is None else tuple(unknown),
+        inputs=None if inputs is None else tuple(inputs),
+        frozen_after=frozen_after,
+        step=step,
+        parameters=tuple(parameters),
+        sensors=sensors,
+        consider=consider,
+    )
+    return observe_with(setup, machine, log, progress)
+
+
+def observe_with(
+    setup: ObserverSetup, machine: Observable, log: Experiment | Measurements, progress: Progress = silent
+) -> Observation:
+    """:func:`observe` with all that it is run with in one object."""
+    _refuse_other(machine, log)
+    machine = formulated(machine)
+    tuning: Tuning | None = None
+    unsure = setup.unsure
+    if setup.inputs is None and isinstance(machine, Tree) and isinstance(log, Experiment):
+        setup = replace(setup, inputs=inputs_in(machine, log.names))
+    system, q, qd = setup.system(machine, unsure or Unsure())
+    readings = log if isinstance(log, Measurements) else measurements_of(system, log)
+    if setup.frozen_after is not None:
+        readings = readings.flagged(frozen(readings.values, setup.frozen_after), Status.FROZEN)
+    if unsure is None:
+        machine = ready(system)
+        unsure, tuning = tuned(setup, machine, [readings], progress)
+        system, q, qd = setup.system(machine, unsure)
+    method, smooths = setup.method, isinstance(setup.method, Smoother)
+    if smooths:  # it goes back along one chain of steps
+        readings = in_order(method, readings.select(system.outputs))
+    estimates = run(method, setup.seen(system, q), readings, system.belief(q, qd), progress)
+    if not isinstance(method, LinearKF) and not estimates.replayed and len(estimates) > 1:
+        warn_of_long_steps(system, estimates, readings.inputs)
+    found = Observation(method.word, system, estimates, estimates, readings.inputs, unsure, tuning)
+    return smoothed(found) if smooths else found
+
+
+def smoothed(found: Observation) -> Observation:
+    """The same log in the light of all its readings: backwards over what a filter left behind."""
+    return replace(found, filter="smoother", track=smooth(found.estimates, found.system))
+
+
+def tuned(
+    setup: ObserverSetup,
+    machine: Observable,
+    logs: Sequence[Measurements],
+    progress: Progress = silent,
+    samples: int = TUNED_ON,
+) -> tuple[Unsure, Tuning]:
+    """The `unsure` under which the logs are most likely: one number scales the walk of all forces, or all white accelerations.
+
+    The scale is that of an acceleration of 1 rad/s² or 1 m/s²: a force density of θ (Rᵀ M R)² for θ in (unit/s²)²/s.
+    """
+    base = setup.unsure or Unsure()
+    system, q, qd = setup.system(machine, base)
+    start = system.belief(q, qd)
+    f, forces = system.f, system.model.unknown
+    at = system.instant(start.x, np.zeros(len(system.inputs)) if not logs else logs[0].inputs[0])
+
+    def described(values: Mapping[str, float]) -> Unsure:
+        theta = values["density"]
+        if not forces:
+            return replace(base, acceleration=theta)
+        push = np.abs(system.accelerated(at, 0)[:, 2 * f : 2 * f + len(forces)]).max(axis=0)
+        return replace(base, force={n: theta / max(float(p), 1e-12) ** 2 for n, p in zip(forces, push)})
+
+    def build(values: Mapping[str, float]) -> System:
+        return setup.seen(setup.system(ready(system), described(values))[0], q)
+
+    parts = [(_first(log, samples), system.belief(q, qd)) for log in logs]
+    found = tune(setup.method, build, {"density": 1.0}, parts, decades=5.0, progress=progress)
+    return described(found.values), found
+
+
+def _first(log: Measurements, count: int) -> Measurements:
+    if len(log) <= count:
+        return log
+    arrival = None if log.arrival is None else log.arrival[:count]
+    return Measurements(log.t[:count], log.values[:count], log.names, log.flags[:count], log.inputs[:count], arrival)
+
+
+def _refuse_other(machine: object, log: object) -> None:
+    """Refuse what is no machine, or no log, by name."""
+    if not isinstance(machine, Machine | Tree | Mechanism | NaturalSystem):
+        raise ModelError(
+            Fault("this is no machine that can be observed.", "observe", "a machine", type(machine).__name__)
+        )
+    if not isinstance(log, Experiment | Measurements):
+        raise DataError(
+            Fault("this is no log.", "observe", "an Experiment, as load_log returns it", type(log).__name__)
+        )

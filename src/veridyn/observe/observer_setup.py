@@ -1,0 +1,104 @@
+"""What a filter is run with: the method, the process noise, where the machine starts, what is unknown of it and what is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Fault, ModelError
+from veridyn.mechanics.measurement import readout
+from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.model.machine import Machine
+from veridyn.model.natural import Mechanism
+from veridyn.model.sensor import Choice, chosen_sensors
+from veridyn.model.tree import Tree
+from veridyn.observe.ekf import EKF
+from veridyn.observe.filter import Filter
+from veridyn.observe.linearised import Linearised
+from veridyn.observe.machine import MachineSystem
+from veridyn.observe.mechanism import MechanismSystem
+from veridyn.observe.mechanism_setup import mechanism_system
+from veridyn.observe.methods import LinearKF, filter_of
+from veridyn.observe.system import System
+from veridyn.observe.tree_setup import tree_system
+from veridyn.observe.unsure import Unsure
+
+Array = NDArray[np.float64]
+Observable = Machine | Tree | Mechanism | NaturalSystem
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObserverSetup:
+    """How to observe; every field has the meaning that :func:`~veridyn.observe.observe.observe` gives it."""
+
+    method: Filter = field(default_factory=EKF)
+    unsure: Unsure | None = None
+    start: Mapping[str, float] | None = None
+    rates: Mapping[str, float] | None = None
+    independents: tuple[str, ...] = ()
+    unknown: tuple[str, ...] | None = None
+    inputs: tuple[str, ...] | None = None
+    frozen_after: int | None = None
+    step: float = 0.01
+    parameters: tuple[str, ...] = ()
+    sensors: Choice | None = None
+    consider: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "method", filter_of(self.method, "observe"))
+        for name in ("independents", "unknown", "inputs", "parameters"):
+            given = getattr(self, name)
+            if given is not None:
+                object.__setattr__(self, name, tuple(given))
+
+    def system(self, machine: Observable, unsure: Unsure) -> tuple[MachineSystem, Array, Array]:
+        """The system that the filter runs on, and the configuration and velocity it starts from."""
+        machine = formulated(machine)
+        common: dict[str, Any] = {
+            "error_model": self.method.error_model,
+            "unknown": self.unknown if self.method.estimates_forces else (),
+            "independents": self.independents,
+            "inputs": self.inputs or (),
+            "start": self.start,
+            "rates": self.rates,
+            "step": self.step,
+        }
+        if isinstance(machine, Tree):
+            sensors = chosen_sensors(machine.sensors, self.sensors, "observe")
+            chosen = {"parameters": self.parameters, "sensors": sensors, "consider": self.consider}
+            return tree_system(machine, unsure, **chosen, **common)
+        if self.parameters:
+            raise ModelError(
+                Fault(
+                    "parameters are estimated with the state on trees only.",
+                    "observe",
+                    found=", ".join(self.parameters),
+                    hint="Describe the machine as a tree with joints; springs and masses of mechanisms are fixed.",
+                )
+            )
+        natural = machine if isinstance(machine, NaturalSystem) else system_of(machine)
+        table = readout(natural, chosen_sensors(natural.mechanism.sensors, self.sensors, "observe"))
+        return mechanism_system(natural, unsure, sensors=table, **common)
+
+    def seen(self, system: MachineSystem, q: Array) -> System:
+        """The machine as the filter takes it: itself, or its tangent at rest in the pose it starts from."""
+        if not isinstance(self.method, LinearKF):
+            return system
+        alone = replace(system, one_set=True) if isinstance(system, MechanismSystem) else system
+        return Linearised(alone, system.belief(q, np.zeros(system.nv)).x)
+
+
+def formulated(machine: Observable) -> Tree | Mechanism | NaturalSystem:
+    """A machine in the formulation it is described in; what is one already stays."""
+    if not isinstance(machine, Machine):
+        return machine
+    return machine.tree if machine.formulation == "tree" else machine.mechanism
+
+
+def ready(system: MachineSystem) -> Observable:
+    """The machine of a system, prepared as far as it can be: redundant constraints have been reported once."""
+    return system.model.system if isinstance(system, MechanismSystem) else system.model.tree
