@@ -1,10 +1,15 @@
 import numpy as np
 import pytest
 
+from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.integrate import BaseState, Inputs, Method
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.kinematics import body_pose
 from veridyn.model.elements import damper, drive_gain
 from veridyn.model.joint import Body
+from veridyn.model.load import Drive, Force, Torque
+from veridyn.model.place import Marker
+from veridyn.model.sensor import Sensor
 from veridyn.model.tree import Tree
 from veridyn.signals.motion import Signals, motion
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
@@ -97,3 +102,60 @@ def test_a_free_machine_logs_its_base_wrenches_and_signals():
     assert (
         np.abs(inverse_dynamics(tree, found)).max() < 1e-2
     )  # of 59 N: every force is a wrench, a signal or an inertia
+
+
+def test_a_machine_records_its_own_sensors_and_drives():
+    sensors = [
+        Sensor("encoder", "coordinate", "q1", 1e-3, quantum=1e-4),
+        Sensor("tip", "position", Marker("2", (0.1, 0.0, 0.0)), 1e-3, rate=20.0, axes="xz"),
+        Sensor("turn", "coordinate", "q1", 1e-9, turns=True),
+    ]
+    tree = arm(sensors=sensors, loads=[Drive("motor", "q1", 3.0)])
+    run = Driven(1.0, 100.0, [3.0, 0.1], [4.0, 0.0])
+    log = simulate(tree, run, rng=np.random.default_rng(1))
+    assert log.names == ("encoder", "tip.x", "tip.z", "turn", "motor", "force.q2")
+    assert (
+        len(log["tip.x"]) == 21 and (log["motor"].values == 3.0).all()
+    )  # what the model has it at, since nothing else is given
+    truth = run.run(tree).motion
+    assert 5e-4 < np.std(log["encoder"].values - truth.q[:, 0]) < 2e-3
+    assert np.abs(log["turn"].values).max() <= np.pi and truth.q[:, 0].max() > np.pi
+    R, p = body_pose(tree, truth.q, "2")
+    tip = (p + R @ np.array([0.1, 0.0, 0.0]))[::5]
+    assert 5e-4 < np.std(log["tip.z"].values - tip[:, 2]) < 2e-3
+    only = simulate(
+        tree, run, rng=np.random.default_rng(1), sensors=["encoder"], imperfections={"qd.q1": Imperfection()}
+    )
+    assert only.names == ("encoder", "qd.q1")
+    without = simulate(tree, run, rng=np.random.default_rng(1), sensors={"tip": None})
+    assert without.names == ("encoder", "turn", "motor", "force.q2")
+    with pytest.raises(ModelError, match=r"the machine has no sensor 'encodr'(.|\n)*Did you mean 'encoder'"):
+        simulate(tree, run, sensors=["encodr"])
+    with pytest.raises(DataError, match="a noisy sensor needs random numbers"):
+        simulate(tree, run)
+
+
+def test_loads_act_as_equal_wrenches_do():
+    """A force at a place and a torque, given as loads, against the same as wrenches of bodies, whose sign and frame have other tests."""
+    force, torque = (
+        Force("push", Marker("2", (0.1, 0.0, 0.05)), (1.0, -2.0, 3.0)),
+        Torque("twist", "1", (0.0, 0.3, 0.1)),
+    )
+    loaded = arm(loads=[force, torque])
+    pushed = Driven(0.4, 100.0, [0.2, 0.1], [0.3, 0.0], method=PRECISE).run(loaded)
+    plain = arm()
+
+    def wrenches(t, q, qd):
+        R1, R2 = (body_pose(plain, q[None], name)[0][0] for name in ("1", "2"))
+        f = R2.T @ np.array(force.value)
+        return {
+            "2": np.concatenate([f, np.cross(force.at.at, f)]),
+            "1": np.concatenate([np.zeros(3), R1.T @ np.array(torque.value)]),
+        }
+
+    same = Driven(0.4, 100.0, [0.2, 0.1], [0.3, 0.0], Inputs(wrenches=wrenches), method=PRECISE).run(plain)
+    assert np.allclose(pushed.motion.q, same.motion.q, atol=1e-9) and np.ptp(same.motion.q) > 0.1
+    log = record(loaded, pushed)
+    assert (log["push.y"].values == -2.0).all() and (log["twist.z"].values == 0.1).all()
+    with pytest.raises(DataError, match=r"there is no load 'psh'(.|\n)*Did you mean 'push'"):
+        Driven(0.4, 100.0, [0.2, 0.1], [0.3, 0.0], Inputs(loads=lambda t: {"psh": 1.0})).run(loaded)

@@ -26,6 +26,7 @@ from veridyn.model.tree import Tree
 from veridyn.signals.motion import Signals
 from veridyn.signals.motion import motion as measured_motion
 from veridyn.signals.naming import measured_positions
+from veridyn.signals.sensors import with_sensor_channels
 
 Array = NDArray[np.float64]
 PREFERRED = 10.0  # how much rather a coordinate with an equation of its own is taken than another (chosen)
@@ -55,6 +56,7 @@ def logged(tree: Tree, log: Experiment, signals: Signals | None = None, *, pose:
     """The same, and what it was made from."""
     if not tree.loops:
         return Logged(measured_motion(tree, log, signals, pose=pose), tree.coordinates)
+    log = with_sensor_channels(tree, log)
     measured = measured_positions(tree, log)
     given = determining(tree, measured, log.name)
     _check_forces(tree, log)

@@ -130,7 +130,7 @@ def demonstration(rng: np.random.Generator, quick: bool = False, progress: Progr
         ("training", exciting(rng), 6.0 if quick else 11.0),
         ("validation", other(rng), 4.0 if quick else 7.0),
     ):
-        log = simulate(truth, tracking(reference, model, duration), sensors(), rng, progress)
+        log = simulate(truth, tracking(reference, model, duration), rng=rng, imperfections=sensors(), progress=progress)
         logs.append(replace(log, name=f"{name} of the arm (simulated)"))
     signals = Signals(lowpass=30.0, trim=0.2)
     return ArmDemo(truth, model, logs[0], logs[1], signals, sampling(model), "all", quick)

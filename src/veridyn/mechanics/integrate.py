@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,10 +20,12 @@ from veridyn.errors import DataError, Fault, Faults, SimulationError, did_you_me
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.forward import with_held_forces
 from veridyn.mechanics.instant import Instant
+from veridyn.mechanics.loading import load_matrix
 from veridyn.mechanics.loops.assembly import loop_values
 from veridyn.mechanics.loops.dynamics import check_closed_state, first_crossing, onto_closure
 from veridyn.mechanics.samples import complete_values
 from veridyn.model.accept import accepts_machine
+from veridyn.model.load import Drive, Load, components
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
@@ -50,13 +53,16 @@ class BaseState:
 class Inputs:
     """What acts from outside, each a function of time, q and q̇: forces (n,) on the coordinates, wrenches by body, signals by name.
 
-    `prescribed`: a function of time → name → (q, q̇, q̈) of every prescribed coordinate of the machine.
+    `prescribed`: a function of time → name → (q, q̇, q̈) of every prescribed coordinate of the machine. `loads`: a function of time →
+    name → value of the machine's loads; what it does not name keeps the value of the model. A drive is the actuator of its coordinate:
+    where `forces` are given, they are what the drives do.
     """
 
     forces: Forces | None = None
     wrenches: Callable[[float, Array, Array], Mapping[str, ArrayLike]] | None = None
     signals: Callable[[float, Array, Array], Mapping[str, float]] | None = None
     prescribed: Callable[[float], Mapping[str, tuple[float, float, float]]] | None = None
+    loads: Callable[[float], Mapping[str, ArrayLike]] | None = None
 
 
 @dataclass(frozen=True)
@@ -79,12 +85,14 @@ class Trajectory:
     """A simulated motion, with the pose of a free base in the ground's frame.
 
     `states`: those that elements have of their own, (N,) by name ("fl_q1.z"); they are among the signals of the motion too.
+    `loads`: forces and torques that acted at places and on bodies, (N, 3) by name; drives are among the forces of the motion.
     """
 
     motion: Motion
     base_position: Array | None = None
     base_rotation: Array | None = None
     states: Mapping[str, Array] = field(default_factory=dict)
+    loads: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +117,13 @@ class _System:
         at = 7 if self.free else 0
         q, qd = y[at : at + n], y[len(y) - n :]
         act = self.inputs
-        forces = np.zeros(n) if act.forces is None else np.array(act.forces(t, q, qd), dtype=np.float64)
+        forces = self.driving(t) if act.forces is None else np.array(act.forces(t, q, qd), dtype=np.float64)
         forces[list(self.tree.held)] = 0.0  # what they need is found afterwards
         wrenches = {} if act.wrenches is None else act.wrenches(t, q, qd)
         wrenches = {k: np.asarray(w, dtype=np.float64) for k, w in wrenches.items()}
+        acting, pushed = forces, wrenches
+        if self.placed:
+            acting, pushed = self.pushed(t, y[: at + n], forces, wrenches)
         signals = {} if act.signals is None else act.signals(t, q, qd)
         if self.own:
             signals = {**signals, **{s.name: float(x) for s, x in zip(self.tree.states, own, strict=True)}}
@@ -120,7 +131,41 @@ class _System:
         if self.free:
             v, w = rotation_of(y[3:7]).T @ y[7 + n : 10 + n], y[10 + n : 13 + n]
         qdd = self.prescribed(t)[2] if self.tree.held else None
-        return self.instant(q, qd, forces, w, v, wrenches, signals, qdd), forces, wrenches, signals
+        return self.instant(q, qd, acting, w, v, pushed, signals, qdd), forces, wrenches, signals
+
+    @cached_property
+    def placed(self) -> tuple[Load, ...]:
+        """The loads that act at places and on bodies."""
+        return tuple(load for load in self.tree.loads if not isinstance(load, Drive))
+
+    def values_of_loads(self, t: float) -> dict[str, Array]:
+        """The value of every load at a time."""
+        given = {} if self.inputs.loads is None else self.inputs.loads(t)
+        return {
+            load.name: np.atleast_1d(np.asarray(given.get(load.name, load.value), dtype=np.float64))
+            for load in self.tree.loads
+        }
+
+    def driving(self, t: float) -> Array:
+        """(n,): what the drives of the machine do at a time."""
+        forces = np.zeros(self.tree.n)
+        if self.tree.loads:
+            values = self.values_of_loads(t)
+            for load in self.tree.loads:
+                if isinstance(load, Drive):
+                    forces[self.tree.coordinates.index(load.coordinate)] += values[load.name][0]
+        return forces
+
+    def pushed(self, t: float, q: Array, forces: Array, wrenches: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
+        """Forces and wrenches with what the placed loads add to them, in the configuration q: Q = B u."""
+        values = self.values_of_loads(t)
+        if self.free:
+            q = np.concatenate([q[:3], q[3:7] / np.linalg.norm(q[3:7]), q[7:]])
+        Q = load_matrix(self.tree, q[None], self.placed)[0] @ np.concatenate([values[x.name] for x in self.placed])
+        if not self.free:
+            return forces + Q, wrenches
+        root = self.tree.bodies[0].name
+        return forces + Q[6:], {**wrenches, root: wrenches.get(root, np.zeros(6)) + Q[:6]}
 
     def prescribed(self, t: float) -> Array:
         """(3, n): q, q̇ and q̈ of the prescribed coordinates at a time, zero elsewhere."""
@@ -201,6 +246,7 @@ def integrate(
     )
     system = _System(tree, inputs if isinstance(inputs, Inputs) else Inputs(inputs), instant)
     _check_prescribed(system, clock[0], y0)
+    _check_given_loads(system, clock[0])
 
     def rate(time: float, y: Array) -> Array:
         if not np.isfinite(y).all():
@@ -290,6 +336,25 @@ def _check_prescribed(system: _System, start: float, y: Array) -> None:
         )
 
 
+def _check_given_loads(system: _System, start: float) -> None:
+    """Refuse values of loads that the machine does not have, or of another size."""
+    if system.inputs.loads is None:
+        return
+    tree, faults = system.tree, Faults()
+    sizes = {load.name: components(load) for load in tree.loads}
+    for name, value in system.inputs.loads(start).items():
+        if name not in sizes:
+            faults.add(f"there is no load '{name}'.", where="Inputs.loads", hint=did_you_mean(name, list(sizes)))
+        elif np.size(value) != sizes[name]:
+            faults.add(
+                "its value has another size.",
+                where=f"load '{name}'",
+                expected=f"{sizes[name]} numbers",
+                found=f"{np.size(value)}",
+            )
+    faults.raise_if_any(DataError, tree.name)
+
+
 def _refuse_crossing(system: _System, clock: Array, y: Array) -> None:
     """A fixed step may leap over a singular position; what comes behind it is one of several motions, and nobody knows which."""
     n, at = system.tree.n, 7 if system.free else 0
@@ -367,12 +432,16 @@ def _trajectory(system: _System, clock: Array, y: Array) -> Trajectory:
     wrenches = {body: np.array([f[2][body] for f in found]) for body in found[0][2]}
     signals = {name: np.array([f[3][name] for f in found]) for name in found[0][3]}
     states = {s.name: signals[s.name] for s in system.tree.states}
+    placed = [system.values_of_loads(t) for t in clock.tolist()] if system.placed else []
+    loads = {load.name: np.array([values[load.name] for values in placed]) for load in system.placed}
     y = y[:, : y.shape[1] - system.own]
     if not system.free:
-        return Trajectory(Motion(clock, y[:, :n], y[:, n:], a, None, forces, wrenches, signals), states=states)
+        return Trajectory(
+            Motion(clock, y[:, :n], y[:, n:], a, None, forces, wrenches, signals), states=states, loads=loads
+        )
     quaternion = y[:, 3:7] / np.linalg.norm(y[:, 3:7], axis=1, keepdims=True)
     R = matrix_of(quaternion)
     velocity = np.einsum("nji,nj->ni", R, y[:, 7 + n : 10 + n])
     base = BaseMotion(y[:, 10 + n : 13 + n], a[:, 3:6], a[:, :3], velocity)
     motion = Motion(clock, y[:, 7 : 7 + n], y[:, 13 + n :], a[:, 6:], base, forces, wrenches, signals)
-    return Trajectory(motion, y[:, :3], R, states)
+    return Trajectory(motion, y[:, :3], R, states, loads)

@@ -15,6 +15,8 @@ wrench.b.fx … mz            wrench acting on a body, all six components      N
 signal.s                    anything else a gain multiplies                  any
 =========================== ================================================ ==================
 
+Sensors and drives of the machine's own record channels of their own names; :mod:`veridyn.signals.sensors` says what they stand for.
+
 Positions, rates and the base's motion pass the low-pass; forces, wrenches and signals do not: filtering both sides of the
 equations alike is the business of the identification (parallel filtering).
 """
@@ -40,6 +42,7 @@ from veridyn.signals.derivative import Method, derivative, warn_if_biased
 from veridyn.signals.naming import AXES, Naming
 from veridyn.signals.resample import resample, uniform_rate
 from veridyn.signals.samples import as_rate
+from veridyn.signals.sensors import with_sensor_channels
 
 Array = NDArray[np.float64]
 
@@ -105,6 +108,7 @@ def motion(
                 "a pose of the base says nothing about a machine whose base is fixed.", where=f"pose of '{tree.name}'"
             )
         )
+    log = with_sensor_channels(tree, log)
     naming = Naming(tree, log, how.measured_rates, pose is not None, positions)
     naming.check(gaps=how.max_gap is None)
     used = naming.experiment if pose is None else naming.experiment.replacing(*pose_channels(pose))

@@ -1,16 +1,19 @@
-"""A machine, a manoeuvre and sensors in; out comes an Experiment, the same type as a real log.
+"""A machine and a manoeuvre in; out comes an Experiment, the same type as a real log.
 
     truth: machine + manoeuvre → motion, forces       log: truth + sensors → channels
 
-Channels are named as :func:`veridyn.signals.motion.motion` reads them, in SI units. The machine of a simulation and the
+Sensors belong to the machine: each records the channel of its name, with its noise, on its clock. What acts on the machine is recorded
+too: drives and other loads by their names, forces of the other motors, wrenches and signals, named as
+:func:`veridyn.signals.motion.motion` reads them. All in SI units. The machine of a simulation and the
 model of an identification may be the same code; what a simulation alone can show is that noise, clocks, filters and
 estimators do what they should, not that the mechanics are right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,51 +22,107 @@ from veridyn.mechanics.integrate import Trajectory
 from veridyn.model.accept import accepts_machine
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.load import Drive, Force, channels
+from veridyn.model.sensor import Choice, Sensor, chosen_sensors
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.simulate.manoeuvre import Manoeuvre
+from veridyn.simulate.readings import exact_readings, imperfections_of
 
 Array = NDArray[np.float64]
 
-MEASURED = ("q.*", "force.*", "base.omega.*", "base.acceleration.*", "base.velocity.*", "wrench.*", "signal.*")
+MOTION = ("q.*", "base.omega.*", "base.acceleration.*", "base.velocity.*")
+INPUTS = ("force.*", "wrench.*", "signal.*")
 
 
 @accepts_machine
 def simulate(
     machine: Tree,
     manoeuvre: Manoeuvre,
-    sensors: Imperfections | Mapping[str, Imperfection] | None = None,
+    *,
     rng: np.random.Generator | None = None,
+    sensors: Choice | None = None,
+    imperfections: Imperfections | Mapping[str, Imperfection] | None = None,
     progress: Progress = silent,
 ) -> Experiment:
-    """The log of a machine that carries out a manoeuvre.
+    """Simulate a machine that carries out a manoeuvre, and record its log.
 
-    `sensors` by pattern of channel names; without them positions, forces, the base's rates, wrenches and signals are
-    recorded as they are. `rng` is needed where a sensor has noise; the seed is the caller's to note.
+    Parameters
+    ----------
+    machine : Machine or Tree
+        The machine; its sensors record, each with its own noise, clock, delay and bias.
+    manoeuvre : Tracking, Driven or Prescribed
+        What it does, for how long (s), sampled at which rate (Hz).
+    rng : numpy.random.Generator, optional
+        Needed where a sensor has noise; the seed is the caller's to note.
+    sensors : sequence of Sensor or name, or mapping of names to Sensor or None, optional
+        A sequence lists the sensors that record, a name standing for the machine's own. A mapping replaces the machine's own by name;
+        one set to None is left out. By default all sensors of the machine.
+    imperfections : mapping of patterns of channel names to Imperfection, optional
+        What else is recorded, and how badly: ``{"q.*": Imperfection(quantum=1e-5), "force.*": Imperfection(noise=0.1)}``. By default what
+        acts on the machine is recorded as it is: forces, loads, wrenches, signals and the motion of prescribed coordinates; and, where
+        the machine has no sensors, the positions of its joints and the motion of its base.
+    progress : callable (task, done, total), optional
+        Called with the simulated time.
+
+    Returns
+    -------
+    Experiment
+        The same type as a log from a file.
+
+    Raises
+    ------
+    SimulationError
+        The motion did not reach its end; the time it reached is named.
+    DataError
+        The manoeuvre does not belong to the machine, or a sensor or pattern to nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridyn as vd
+    >>> inertia = {"rod": vd.from_centre(1.0, [0.5, 0.0, 0.0], np.diag([1e-3, 0.08, 0.08]))}
+    >>> rod = vd.Body("rod", placement=vd.MDH(alpha=-np.pi / 2))
+    >>> encoder = vd.Sensor("encoder", "coordinate", "q1", 1e-4)
+    >>> pendulum = vd.Tree.build([rod], inertia=inertia, sensors=[encoder])
+    >>> log = vd.simulate(pendulum, vd.Driven(1.0, 100.0, [0.3], [0.0]), rng=np.random.default_rng(0))
+    >>> log.names, len(log["encoder"])
+    (('encoder', 'force.q1'), 101)
     """
-    return record(machine, manoeuvre.run(machine, progress), sensors, rng)
+    return record(machine, manoeuvre.run(machine, progress), imperfections, rng, sensors)
 
 
 def record(
     machine: Tree,
     trajectory: Trajectory,
-    sensors: Imperfections | Mapping[str, Imperfection] | None = None,
+    imperfections: Imperfections | Mapping[str, Imperfection] | None = None,
     rng: np.random.Generator | None = None,
+    sensors: Choice | None = None,
 ) -> Experiment:
     """The log that sensors make of a motion that is known already: many logs of one truth, without simulating again."""
     truth = exact(machine, trajectory)
-    if sensors is None:
-        kept = {pattern: Imperfection() for pattern in MEASURED if any(n.startswith(pattern[:-1]) for n in truth)}
-        return Imperfections(kept).read(truth, None)
-    chosen = sensors if isinstance(sensors, Imperfections) else Imperfections(sensors)
-    return chosen.read(truth, rng)
+    chosen = chosen_sensors(machine.sensors, sensors, "simulate")
+    readings = exact_readings(machine, trajectory, chosen)
+    if imperfections is None:
+        recorded = INPUTS if chosen else (*MOTION, *INPUTS)
+        kept = {p: Imperfection() for p in recorded if any(fnmatchcase(n, p) for n in truth)}
+        acting = [name for load in machine.loads for name in channels(load)]
+        held = [f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in machine.prescribed]
+        others = Imperfections({**kept, **{n: Imperfection() for n in (*acting, *held) if n in truth}})
+    else:
+        others = imperfections if isinstance(imperfections, Imperfections) else Imperfections(imperfections)
+    own = Imperfections(imperfections_of(chosen, rng)).read(Experiment(readings, truth.name), rng)
+    log = others.read(truth, rng) if others.by_pattern or not chosen else Experiment({}, truth.name)
+    log = Experiment({**own.channels, **log.channels}, truth.name, truth.notes)
+    return wrapped(chosen, log)
 
 
 def exact(machine: Tree, trajectory: Trajectory) -> Experiment:
     """Every channel of a motion without any error: q., qd., qdd., force., and base., wrench. and signal. where they exist.
 
-    A passive coordinate has no force channel, nor has one that is driven by a gain times a signal.
+    A passive coordinate has no force channel, nor has one that is driven by a gain times a signal. The force of a coordinate with a drive
+    stands under the drive's name, and other loads under theirs.
     """
     t = trajectory.motion.t
     channels = {name: Channel(name, t, values, unit) for name, values, unit in _truth(machine, trajectory)}
@@ -78,9 +137,15 @@ def _truth(machine: Tree, trajectory: Trajectory) -> Iterator[tuple[str, Array, 
         for k, name in enumerate(machine.coordinates):
             yield f"{prefix}.{name}", values[:, k], ("rad" if turning[k] else "m") + power
     driven = {c for e in machine.elements if e.kind == "drive_gain" for c in e.on}
+    drives = {load.coordinate: load.name for load in reversed(machine.loads) if isinstance(load, Drive)}
     for k, name in enumerate(machine.coordinates):
-        if m.forces is not None and machine.actuated[k] and name not in driven:
+        if m.forces is not None and name in drives:
+            yield drives[name], m.forces[:, k], "N*m" if turning[k] else "N"
+        elif m.forces is not None and machine.actuated[k] and name not in driven:
             yield f"force.{name}", m.forces[:, k], "N*m" if turning[k] else "N"
+    for load in machine.loads:
+        for k, name in enumerate(channels(load) if load.name in trajectory.loads else ()):
+            yield name, trajectory.loads[load.name][:, k], "N" if isinstance(load, Force) else "N*m"
     if m.base is not None:
         rates = {"omega": "rad/s", "omega_dot": "rad/s^2", "acceleration": "m/s^2", "velocity": "m/s"}
         for field, unit in rates.items():
@@ -93,6 +158,14 @@ def _truth(machine: Tree, trajectory: Trajectory) -> Iterator[tuple[str, Array, 
             yield f"wrench.{body}.{component}", w[:, k], "N" if k < 3 else "N*m"
     for name, values in m.signals.items():
         yield f"signal.{name}", values, signal_unit(machine, name)
+
+
+def wrapped(sensors: Sequence[Sensor], log: Experiment) -> Experiment:
+    """The same log with readings between −π and π where a sensor reads an angle modulo a full turn."""
+    turning = [s.name for s in sensors if s.turns and s.name in log]
+    return log.replacing(
+        *(Channel(c, log[c].t, (log[c].values + np.pi) % (2.0 * np.pi) - np.pi, log[c].unit) for c in turning)
+    )
 
 
 def signal_unit(machine: Tree, signal: str) -> str:

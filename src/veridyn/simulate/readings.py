@@ -1,0 +1,69 @@
+"""What the sensors of a tree read along a simulated motion, without any error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from veridyn.mechanics.integrate import Trajectory
+from veridyn.mechanics.tree_readout import tree_readout
+from veridyn.model.experiment import Channel
+from veridyn.model.sensor import Sensor
+from veridyn.model.tree import Tree
+from veridyn.simulate.imperfection import Imperfection
+
+Array = NDArray[np.float64]
+
+
+def exact_readings(tree: Tree, trajectory: Trajectory, sensors: Sequence[Sensor]) -> dict[str, Channel]:
+    """The outputs of `sensors` by name, their known bias included."""
+    if not sensors:
+        return {}
+    table = tree_readout(tree, sensors)
+    values = table.read(*configurations(tree, trajectory))
+    t = trajectory.motion.t
+    return {name: Channel(name, t, values[:, k], unit) for k, (name, unit) in enumerate(zip(table.names, table.units))}
+
+
+def configurations(tree: Tree, trajectory: Trajectory) -> tuple[Array, Array, Array]:
+    """Configurations (N, nq), rates and accelerations (N, nv) as :mod:`veridyn.mechanics.sensing` orders them."""
+    m, R = trajectory.motion, trajectory.base_rotation
+    if tree.base != "free":
+        return m.q, m.qd, m.qdd
+    base = m.base
+    assert (
+        base is not None and base.velocity is not None and R is not None
+    )  # a simulated motion of a free base has them
+    x, y, z, w = Rotation.from_matrix(R).as_quat().T
+    e = np.column_stack([w, x, y, z])
+    e *= _continued(e)
+    V = np.einsum("nij,nj->ni", R, base.velocity)
+    Vd = np.einsum("nij,nj->ni", R, base.acceleration) + tree.gravity
+    q = np.hstack([trajectory.base_position, e, m.q])
+    return q, np.hstack([V, base.omega, m.qd]), np.hstack([Vd, base.omega_dot, m.qdd])
+
+
+def _continued(e: Array) -> Array:
+    """Signs (N, 1) that make quaternions (N, 4) follow each other without a jump."""
+    turned = (e[1:] * e[:-1]).sum(axis=1) < 0.0
+    return np.concatenate([[1.0], np.cumprod(np.where(turned, -1.0, 1.0))])[:, None]
+
+
+def imperfections_of(sensors: Sequence[Sensor], rng: np.random.Generator | None) -> dict[str, Imperfection]:
+    """The sensors of a machine, output by output, each with a bias drawn as the sensor has it."""
+    found = {}
+    for sensor in sensors:
+        for channel in sensor.channels(3):
+            drawn = 0.0 if rng is None or sensor.bias_sigma == 0.0 else float(rng.standard_normal())
+            found[channel] = Imperfection(
+                noise=sensor.sigma,
+                bias=sensor.bias_sigma * drawn,
+                quantum=sensor.quantum,
+                rate=sensor.rate,
+                delay=sensor.delay,
+                walk=sensor.bias_walk,
+            )
+    return found
