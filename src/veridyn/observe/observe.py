@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.mechanics.natural.system import NaturalSystem
+from veridyn.mechanics.tree.model import FRICTION_SPEED
 from veridyn.method import verb_with_method
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
@@ -24,7 +25,7 @@ from veridyn.observe.measurements import Measurements, Status, frozen
 from veridyn.observe.methods import LinearKF, Smoother, filter_of
 from veridyn.observe.observation import Observation
 from veridyn.observe.observer_setup import Observable, ObserverSetup, formulated, ready
-from veridyn.observe.readings import measurements_of
+from veridyn.observe.readings import InputHold, first_positions, measurements_of
 from veridyn.observe.run import in_order, run
 from veridyn.observe.smoother import smooth
 from veridyn.observe.stepping import warn_of_long_steps
@@ -55,6 +56,8 @@ def observe(
     inputs: Sequence[str] | None = None,
     frozen_after: int | None = None,
     step: float = 0.01,
+    input_hold: InputHold = "zero",
+    friction_speed: float = FRICTION_SPEED,
     parameters: Sequence[str] = (),
     sensors: Choice | None = None,
     consider: bool = True,
@@ -76,7 +79,8 @@ def observe(
         The process noise: how far the model is trusted. By default the density of the unknown forces (or of white acceleration) is the
         one under which the first thousand samples of the log are most likely.
     start, rates : mapping of coordinates to numbers, optional
-        Where the model starts (rad or m), and how fast (rad/s or m/s); what is not given is at home, and at rest.
+        Where the model starts (rad or m), and how fast (rad/s or m/s). Without a start, coordinates with a sensor of their own start at
+        its first reading; all others are at home, and at rest.
     independents : names of coordinates, optional
         Coordinates that the states are made of; chosen from the machine by default.
     unknown : names, optional
@@ -87,6 +91,11 @@ def observe(
         So many repeats of one number mean that a sensor hangs; never by default.
     step : float
         The longest step of the integration (s).
+    input_hold : {"zero", "linear"}
+        "zero", the default: an input acts from its sample to the next, as what a controller puts out. "linear": it runs straight from
+        sample to sample, as a measured force does, and acts by its mean between readings.
+    friction_speed : float
+        Below it (rad/s, m/s) dry friction of a tree is rounded off, because a jump has no tangent.
     parameters : names, optional
         Parameters of a tree that are estimated with the state; `unsure` gives their random walk and their deviation at the start.
     sensors : sequence of Sensor or name, or mapping of names to Sensor or None, optional
@@ -135,6 +144,8 @@ def observe(
         inputs=None if inputs is None else tuple(inputs),
         frozen_after=frozen_after,
         step=step,
+        input_hold=input_hold,
+        friction_speed=friction_speed,
         parameters=tuple(parameters),
         sensors=sensors,
         consider=consider,
@@ -153,7 +164,12 @@ def observe_with(
     if setup.inputs is None and isinstance(machine, Tree) and isinstance(log, Experiment):
         setup = replace(setup, inputs=inputs_in(machine, log.names))
     system, q, qd = setup.system(machine, unsure or Unsure())
-    readings = log if isinstance(log, Measurements) else measurements_of(system, log)
+    readings = log if isinstance(log, Measurements) else measurements_of(system, log, setup.input_hold)
+    if setup.start is None and isinstance(log, Experiment):
+        first = first_positions(system, log)
+        if first:
+            setup = replace(setup, start=first)
+            system, q, qd = setup.system(ready(system), unsure or Unsure())
     if setup.frozen_after is not None:
         readings = readings.flagged(frozen(readings.values, setup.frozen_after), Status.FROZEN)
     if unsure is None:

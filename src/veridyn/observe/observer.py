@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, ModelError, did_you_mean
+from veridyn.mechanics.tree.model import FRICTION_SPEED
 from veridyn.model.sensor import Choice
 from veridyn.observe.filter import Filter
 from veridyn.observe.health import Repeats, Silence
@@ -74,6 +75,7 @@ class Observer:
         inputs: Sequence[str] | None = None,
         frozen_after: int | None = None,
         step: float = 0.01,
+        friction_speed: float = FRICTION_SPEED,
         parameters: Sequence[str] = (),
         sensors: Choice | None = None,
         consider: bool = True,
@@ -88,6 +90,7 @@ class Observer:
             inputs=None if inputs is None else tuple(inputs),
             frozen_after=frozen_after,
             step=step,
+            friction_speed=friction_speed,
             parameters=tuple(parameters),
             sensors=sensors,
             consider=consider,

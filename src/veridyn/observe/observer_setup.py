@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, ModelError
 from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.tree.model import FRICTION_SPEED
 from veridyn.model.machine import Machine
 from veridyn.model.natural import Mechanism
 from veridyn.model.sensor import Choice, chosen_sensors
@@ -23,6 +24,7 @@ from veridyn.observe.machine import MachineSystem
 from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.mechanism_setup import mechanism_system
 from veridyn.observe.methods import LinearKF, filter_of
+from veridyn.observe.readings import InputHold
 from veridyn.observe.system import System
 from veridyn.observe.tree_setup import tree_system
 from veridyn.observe.unsure import Unsure
@@ -44,12 +46,20 @@ class ObserverSetup:
     inputs: tuple[str, ...] | None = None
     frozen_after: int | None = None
     step: float = 0.01
+    input_hold: InputHold = "zero"
+    friction_speed: float = FRICTION_SPEED
     parameters: tuple[str, ...] = ()
     sensors: Choice | None = None
     consider: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "method", filter_of(self.method, "observe"))
+        if self.input_hold not in get_args(InputHold):
+            expected = " or ".join(get_args(InputHold))
+            raise ModelError(Fault("it is not known.", "observe, input_hold", expected, f"{self.input_hold!r}"))
+        if not self.friction_speed > 0.0:
+            found = f"{self.friction_speed}"
+            raise ModelError(Fault("it is not usable.", "observe, friction_speed", "a speed above zero", found))
         for name in ("independents", "unknown", "inputs", "parameters"):
             given = getattr(self, name)
             if given is not None:
@@ -69,7 +79,8 @@ class ObserverSetup:
         }
         if isinstance(machine, Tree):
             sensors = chosen_sensors(machine.sensors, self.sensors, "observe")
-            chosen = {"parameters": self.parameters, "sensors": sensors, "consider": self.consider}
+            chosen: dict[str, Any] = {"parameters": self.parameters, "sensors": sensors, "consider": self.consider}
+            chosen["friction_speed"] = self.friction_speed
             return tree_system(machine, unsure, **chosen, **common)
         if self.parameters:
             raise ModelError(

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import SAME, Measurements
 
+InputHold = Literal["zero", "linear"]
 
-def measurements_of(system: MachineSystem, log: Experiment) -> Measurements:
+
+def measurements_of(system: MachineSystem, log: Experiment, hold: InputHold = "zero") -> Measurements:
     """The channels of the system's sensors on the union of their clocks, each at the time it speaks of.
 
-    An input acts from its own stamp to its next one: where it changes between readings there is a row without any.
+    With `hold` "zero" an input acts from its own stamp to its next one, as what a controller puts out: where it changes between readings
+    there is a row without any. With "linear" it runs straight from sample to sample, as a measured force does, and acts on each interval
+    between readings by its mean there.
     """
     table, faults = system.table, Faults()
     delays = np.array([table.sensors[k].delay for k in table.owner])
@@ -33,7 +39,7 @@ def measurements_of(system: MachineSystem, log: Experiment) -> Measurements:
         moved[name] = Channel(name, channel.t - delay, channel.values, unit)
     faults.raise_if_any(DataError)
     known = [log[name] for name in system.inputs]
-    changes = [c.t[1:][c.values[1:] != c.values[:-1]] for c in known]
+    changes = [c.t[1:][c.values[1:] != c.values[:-1]] for c in known] if hold == "zero" else []
     readings = Measurements.from_experiment(Experiment(moved, log.name), table.names, np.concatenate([*changes, []]))
     first = min(float(log[name].t[0]) for name in table.names if len(log[name]))
     held = np.zeros((len(readings), len(known)))
@@ -42,7 +48,32 @@ def measurements_of(system: MachineSystem, log: Experiment) -> Measurements:
             raise DataError(
                 Fault("the input starts after the first reading.", where=f"{log.name}, channel '{channel.name}'")
             )
+        if hold == "linear":
+            held[:, j] = _means(channel, readings.t)
+            continue
         acting = np.searchsorted(channel.t, readings.t + SAME, side="right") - 1
         held[:, j] = channel.values[np.maximum(acting, 0)]  # where a delay looks back to before it: as it begins
     arrival = readings.t[:, None] + delays if delays.any() else None
     return replace(readings, inputs=held, arrival=arrival)
+
+
+def _means(channel: Channel, t: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The mean (N,) of a channel, straight between its samples, from each time to the next; after the last time, its value there."""
+    own = np.union1d(channel.t, t)
+    values = np.interp(own, channel.t, channel.values)
+    area = np.concatenate([[0.0], np.cumsum(0.5 * (values[1:] + values[:-1]) * np.diff(own))])
+    at = np.searchsorted(own, t)
+    means = np.diff(area[at]) / np.diff(t)
+    return np.append(means, values[at[-1]])
+
+
+def first_positions(system: MachineSystem, log: Experiment) -> dict[str, float]:
+    """The first readings of the sensors of independent coordinates, by coordinate: where the machine is when the log begins."""
+    found: dict[str, float] = {}
+    for sensor in sorted(system.table.sensors, key=lambda s: s.variance):
+        if sensor.kind == "coordinate" and sensor.on in system.model.names and str(sensor.on) not in found:
+            values = log[sensor.name].values
+            usable = values[np.isfinite(values)]
+            if len(usable):
+                found[str(sensor.on)] = float(usable[0]) - sensor.bias
+    return found
