@@ -55,7 +55,8 @@ class Inputs:
 
     `prescribed`: a function of time → name → (q, q̇, q̈) of every prescribed coordinate of the machine. `loads`: a function of time →
     name → value of the machine's loads; what it does not name keeps the value of the model. A drive is the actuator of its coordinate:
-    where `forces` are given, they are what the drives do.
+    where `forces` are given, they are what the drives do. `contacts`: a function of time, the base's state, q and q̇ → wrenches by body,
+    such as those of the ground on a machine whose base is free; they add to `wrenches`.
     """
 
     forces: Forces | None = None
@@ -63,6 +64,7 @@ class Inputs:
     signals: Callable[[float, Array, Array], Mapping[str, float]] | None = None
     prescribed: Callable[[float], Mapping[str, tuple[float, float, float]]] | None = None
     loads: Callable[[float], Mapping[str, ArrayLike]] | None = None
+    contacts: Callable[[float, BaseState, Array, Array], Mapping[str, ArrayLike]] | None = None
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,9 @@ class _System:
         forces[list(self.tree.held)] = 0.0  # what they need is found afterwards
         wrenches = {} if act.wrenches is None else act.wrenches(t, q, qd)
         wrenches = {k: np.asarray(w, dtype=np.float64) for k, w in wrenches.items()}
+        if act.contacts is not None:
+            for body, w in act.contacts(t, self.base_state(y), q, qd).items():
+                wrenches[body] = wrenches.get(body, 0.0) + np.asarray(w, dtype=np.float64)
         acting, pushed = forces, wrenches
         if self.placed:
             acting, pushed = self.pushed(t, y[: at + n], forces, wrenches)
@@ -132,6 +137,13 @@ class _System:
             v, w = rotation_of(y[3:7]).T @ y[7 + n : 10 + n], y[10 + n : 13 + n]
         qdd = self.prescribed(t)[2] if self.tree.held else None
         return self.instant(q, qd, acting, w, v, pushed, signals, qdd), forces, wrenches, signals
+
+    def base_state(self, y: Array) -> BaseState:
+        """Where a free base is and how it moves; at rest in the origin where it is fixed."""
+        if not self.free:
+            return BaseState()
+        n = self.tree.n
+        return BaseState(y[:3], y[3:7] / np.linalg.norm(y[3:7]), y[7 + n : 10 + n], y[10 + n : 13 + n])
 
     @cached_property
     def placed(self) -> tuple[Load, ...]:
