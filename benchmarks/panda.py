@@ -104,10 +104,14 @@ class _Stages:
 def arm() -> Tree:
     """The published geometry with viscous and dry friction and an offset at each joint."""
     bodies = [
-        vd.Body(str(k), "ground" if k == 1 else str(k - 1), placement=vd.MDH(alpha=turns * pi / 2, d=d, r=r))
+        vd.model.Body(
+            str(k), "ground" if k == 1 else str(k - 1), placement=vd.spatial.MDH(alpha=turns * pi / 2, d=d, r=r)
+        )
         for k, (turns, d, r) in enumerate(TABLE, 1)
     ]
-    friction = [element for c in JOINTS for element in (vd.damper(c), vd.coulomb(c), vd.offset(c))]
+    friction = [
+        element for c in JOINTS for element in (vd.elements.damper(c), vd.elements.coulomb(c), vd.elements.offset(c))
+    ]
     return Tree.build(bodies, name="panda", gravity=(0.0, 0.0, -9.81), elements=friction)
 
 

@@ -19,23 +19,31 @@ from veridyn.simulate.simulator import record
 
 SOFT = 0.05  # rad/s, below which the simulated dry friction is rounded off
 RATE = 200.0  # Hz
-TORQUE = {"force.q1": vd.Imperfection(noise=0.05), "force.q2": vd.Imperfection(noise=0.02)}  # N*m
+TORQUE = {"force.q1": vd.simulation.Imperfection(noise=0.05), "force.q2": vd.simulation.Imperfection(noise=0.02)}  # N*m
 ENCODERS = {"fine encoder": 2e-6, "coarse encoder": 5e-4}  # rad, deviation of one reading
 LOGS = 4
 
 
-def machine() -> vd.Tree:
+def machine() -> vd.model.Tree:
     """Both axes horizontal; friction at both joints."""
-    bodies = [vd.Body("1", placement=vd.MDH(alpha=np.pi / 2)), vd.Body("2", "1", placement=vd.MDH(d=0.3))]
+    bodies = [
+        vd.model.Body("1", placement=vd.spatial.MDH(alpha=np.pi / 2)),
+        vd.model.Body("2", "1", placement=vd.spatial.MDH(d=0.3)),
+    ]
     inertia = {
-        "1": vd.from_centre(0.6, (0.25, 0.01, 0.0), np.diag([0.001, 0.01, 0.011])),
-        "2": vd.from_centre(0.5, (0.16, -0.02, 0.0), np.diag([0.001, 0.006, 0.007])),
+        "1": vd.spatial.from_centre(0.6, (0.25, 0.01, 0.0), np.diag([0.001, 0.01, 0.011])),
+        "2": vd.spatial.from_centre(0.5, (0.16, -0.02, 0.0), np.diag([0.001, 0.006, 0.007])),
     }
-    elements = [vd.damper("q1", 0.05), vd.coulomb("q1", 0.06), vd.damper("q2", 0.02), vd.coulomb("q2", 0.03)]
-    return vd.Tree.build(bodies, name="two links", inertia=inertia, elements=elements)
+    elements = [
+        vd.elements.damper("q1", 0.05),
+        vd.elements.coulomb("q1", 0.06),
+        vd.elements.damper("q2", 0.02),
+        vd.elements.coulomb("q2", 0.03),
+    ]
+    return vd.model.Tree.build(bodies, name="two links", inertia=inertia, elements=elements)
 
 
-def drawing(seed: int) -> vd.Tree:
+def drawing(seed: int) -> vd.model.Tree:
     """What the drawing says: each body and each element wrong by up to 20 %."""
     true, rng = machine(), np.random.default_rng(seed)
     bodies, elements = (1.0 + 0.2 * rng.uniform(-1.0, 1.0, len(x)) for x in (true.bodies, true.elements))
@@ -43,9 +51,11 @@ def drawing(seed: int) -> vd.Tree:
     return true.with_parameters(true.parameters.values * np.array(factor))
 
 
-def path(seed: int) -> vd.FourierTrajectory:
-    limits = vd.JointLimits(np.full(2, -2.0), np.full(2, 0.5), np.full(2, 6.0), np.full(2, 40.0))
-    return vd.FourierTrajectory.random(np.random.default_rng(seed), limits, harmonics=5, frequency=0.25, fill=0.95)
+def path(seed: int) -> vd.signals.FourierTrajectory:
+    limits = vd.signals.JointLimits(np.full(2, -2.0), np.full(2, 0.5), np.full(2, 6.0), np.full(2, 40.0))
+    return vd.signals.FourierTrajectory.random(
+        np.random.default_rng(seed), limits, harmonics=5, frequency=0.25, fill=0.95
+    )
 
 
 KP, KD = np.array([20.0, 8.0]), np.array([2.0, 0.8])
@@ -63,7 +73,10 @@ def truth(seed: int, seconds: float) -> Trajectory:
 def recorded(encoder: float, seed: int) -> vd.Motion:
     """8 s of it as sensors see them, through a low-pass of 20 Hz."""
     log = record(
-        machine(), truth(3, 8.0), {"q.*": vd.Imperfection(noise=encoder), **TORQUE}, np.random.default_rng(seed)
+        machine(),
+        truth(3, 8.0),
+        {"q.*": vd.simulation.Imperfection(noise=encoder), **TORQUE},
+        np.random.default_rng(seed),
     )
     return vd.motion(machine(), log, vd.Signals(lowpass=20.0, trim=0.1))
 
@@ -88,7 +101,7 @@ CASES = (
     Case("`Instrumental(law=law)`", vd.Instrumental(law=LAW, start="tree", friction_speed=SOFT), "hac"),
     Case("`OutputError(law=law)`", vd.OutputError(law=LAW, start="tree", friction_speed=SOFT), "hac"),
 )
-SAMPLING = vd.Sampling(filter=vd.Butterworth(20.0), decimate=4, dead_zone={"q1": 0.2, "q2": 0.2})
+SAMPLING = vd.identification.Sampling(filter=vd.signals.Butterworth(20.0), decimate=4, dead_zone={"q1": 0.2, "q2": 0.2})
 
 
 def judged(case: Case, encoder: float) -> tuple[float, float, float]:
@@ -102,7 +115,7 @@ def judged(case: Case, encoder: float) -> tuple[float, float, float]:
         moved = [k for k, c in enumerate(fit.base.columns) if true.columns[c][0] >= 0]
         inertia.append(np.mean((error / sizes)[moved] ** 2))
         scores.append(np.nanmean((error / fit.sigma) ** 2))
-        runs = vd.replay(fit.identified(), truth(8, 6.0).motion, horizon=1.0, friction_speed=SOFT)
+        runs = vd.identification.replay(fit.identified(), truth(8, 6.0).motion, horizon=1.0, friction_speed=SOFT)
         strayed.append(np.mean([r.rms**2 for r in runs.rows]))
     return 100.0 * np.sqrt(np.mean(inertia)), np.sqrt(np.mean(scores)), 1e3 * np.sqrt(np.mean(strayed))
 

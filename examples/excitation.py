@@ -35,23 +35,31 @@ CENTRES = (  # m, chosen
 TORQUE_NOISE = np.array([0.2, 0.3, 0.15, 0.15, 0.05, 0.05, 0.03])  # N*m, chosen
 
 
-def arm() -> vd.Tree:
+def arm() -> vd.model.Tree:
     """The true arm."""
     bodies = [
-        vd.Body(
-            f"link{k}", "ground" if k == 1 else f"link{k - 1}", "turning", vd.MDH(alpha=a, d=d, r=r), coordinate=f"q{k}"
+        vd.model.Body(
+            f"link{k}",
+            "ground" if k == 1 else f"link{k - 1}",
+            "turning",
+            vd.spatial.MDH(alpha=a, d=d, r=r),
+            coordinate=f"q{k}",
         )
         for k, (a, d, r) in enumerate(TABLE, 1)
     ]
     inertia = {
-        f"link{k}": vd.from_centre(m, c, np.diag([0.01, 0.012, 0.008]) * m / 3.0)
+        f"link{k}": vd.spatial.from_centre(m, c, np.diag([0.01, 0.012, 0.008]) * m / 3.0)
         for k, (m, c) in enumerate(zip(MASSES, CENTRES), 1)
     }
-    friction = [make(f"q{k}", value) for k in range(1, 8) for make, value in ((vd.coulomb, 0.4), (vd.damper, 0.3))]
-    return vd.Tree.build(bodies, name="seven-joint arm", inertia=inertia, elements=friction)
+    friction = [
+        make(f"q{k}", value)
+        for k in range(1, 8)
+        for make, value in ((vd.elements.coulomb, 0.4), (vd.elements.damper, 0.3))
+    ]
+    return vd.model.Tree.build(bodies, name="seven-joint arm", inertia=inertia, elements=friction)
 
 
-LIMITS = vd.JointLimits(
+LIMITS = vd.signals.JointLimits(
     low=np.array([-2.8973, -1.7628, -2.8973, -3.0718, -2.8973, -0.0175, -2.8973]),
     high=np.array([2.8973, 1.7628, 2.8973, -0.0698, 2.8973, 3.7525, 2.8973]),
     speed=np.array([2.175, 2.175, 2.175, 2.175, 2.61, 2.61, 2.61]),
@@ -68,7 +76,7 @@ def main() -> float:
     plan = vd.design_excitation(
         tree,
         LIMITS,
-        noise=vd.Noise(correlated, memory=0.4),
+        noise=vd.identification.Noise(correlated, memory=0.4),
         periods=10,
         starts=2,
         barrier=Barrier(iterations=80),
@@ -78,7 +86,7 @@ def main() -> float:
 
     t, q, qd, qdd = plan.samples()  # what the controller runs: from rest, then ten periods
     motion = vd.Motion(t, q, qd, qdd)
-    noise = vd.NoiseModel((1.0 - 0.4**2) * correlated, 0.4 * np.eye(7)[None])
+    noise = vd.identification.NoiseModel((1.0 - 0.4**2) * correlated, 0.4 * np.eye(7)[None])
     torques = vd.inverse_dynamics(tree, motion) + noise.drawn(len(t), rng)[0]
     log = vd.Motion(t, q + 1e-5 * rng.normal(size=q.shape), qd, qdd, forces=torques)
 

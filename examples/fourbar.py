@@ -12,7 +12,7 @@ start, rates = MODEL_START  # the model starts 30° and 11 rad/s away from the t
 states = vd.observe(wrong_fourbar(), log, "ekf", unsure=TUNED, start=start, rates=rates)
 print(states.summary())
 
-pin = states.virtual(vd.Virtual("pin", "reaction", ("rod", "2")))["pin"]
+pin = states.virtual(vd.observers.Virtual("pin", "reaction", ("rod", "2")))["pin"]
 print(f"largest force in pin 2: {np.linalg.norm(pin.values[SKIP:], axis=1).max():.0f} N")
 for name, motion in (("model alone", run.plain.q), ("observer", states.q)):
     print(f"rms error of x1, {name}: {np.sqrt(((motion - run.truth.q)[SKIP:, 0] ** 2).mean()):.4f} m")

@@ -18,9 +18,9 @@ print(base.summary(), "\n")
 
 # 2. Kinematics: the pose of the platform gives all joints, and the lengths of the legs give the pose back.
 pose = np.array([[0.05, -0.03, -0.90, 0.1, 0.0, 0.2]])
-joints = vd.close(robot, pose, at=POSE)
+joints = vd.dynamics.close(robot, pose, at=POSE)
 lengths = joints.q[:, [robot.coordinates.index(leg) for leg in LEGS]]
-back = vd.close(robot, lengths)
+back = vd.dynamics.close(robot, lengths)
 print(
     f"legs {lengths[0].round(4)} m; pose again to {abs(back.q[:, :6] - pose).max():.1e} in {back.iterations[0]} steps\n"
 )

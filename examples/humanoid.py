@@ -20,12 +20,14 @@ def laboratory(log: vd.Experiment) -> vd.Motion:
     """Markers to a pose, encoders and pose to a motion, plate to a wrench on the torso."""
     clock = log["plate.fz"].t
     seen = np.stack([np.column_stack([log[f"marker.{m}.{a}"].values for a in "xyz"]) for m in MARKERS], axis=1)
-    fit = vd.fit_markers(clock, seen, np.array(list(MARKERS.values())), list(MARKERS), body=BASE)
+    fit = vd.signals.fit_markers(clock, seen, np.array(list(MARKERS.values())), list(MARKERS), body=BASE)
     angles = vd.Experiment({n: c for n, c in log.channels.items() if n.startswith("q.")}, log.name)
     motion = vd.motion(drawing, angles, signals, pose=fit.pose)
-    pose = vd.pose_at(vd.smoothed_pose(fit.pose, signals.filter), motion.t)
+    pose = vd.signals.pose_at(vd.signals.smoothed_pose(fit.pose, signals.filter), motion.t)
     plate = np.column_stack([np.interp(motion.t, clock, log[f"plate.{r}"].values) for r in SIGMA])
-    return vd.with_contacts(drawing, motion, pose, {BASE: vd.plate_wrench(plate[:, :3], plate[:, 3:])})
+    return vd.dynamics.with_contacts(
+        drawing, motion, pose, {BASE: vd.dynamics.plate_wrench(plate[:, :3], plate[:, 3:])}
+    )
 
 
 walking = laboratory(recorded(drawing, performed(robot, walk(drawing, steps=4)), rng))

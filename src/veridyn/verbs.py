@@ -1,36 +1,58 @@
-"""Rooms that are also verbs: ``veridyn.identify`` is a folder, and ``veridyn.identify(tree, motion)`` identifies.
+"""Verbs that share their name with a folder: ``veridyn.identify`` is the function, also after ``import veridyn.identify.base``.
 
-A package and a function cannot both be the attribute of one name, so the package itself is made callable.
+The import system binds a folder to its name in the package. The package keeps the name for the function, and modules of the folder are
+attributes of the function as well, so that ``import veridyn.identify.base as base`` and ``veridyn.identify.base`` mean what they say.
 """
 
 from __future__ import annotations
 
 import importlib
-import inspect
 import sys
 import types
-from typing import Any
+
+from veridyn.lazy import Finder, listed
 
 
-class Verb(types.ModuleType):
-    """A package that does what one of its functions does."""
+class Door(types.ModuleType):
+    """A package in which the names of `_verbs` never mean folders."""
 
-    _spoken: tuple[str, str]
+    _verbs: tuple[str, ...]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._function()(*args, **kwargs)
-
-    def _function(self) -> Any:
-        home, name = self._spoken
-        return getattr(importlib.import_module(home), name)
-
-    @property
-    def __signature__(self) -> inspect.Signature:
-        return inspect.signature(self._function())
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in self._verbs and isinstance(value, types.ModuleType)):
+            super().__setattr__(name, value)
 
 
-def speak(room: str, home: str, function: str) -> None:
-    """Make the package `room` callable as `function` of the module `home`, which is imported when it is first called."""
-    package = sys.modules[room]
-    package.__class__ = Verb
-    package._spoken = (home, function)  # pyright: ignore[reportAttributeAccessIssue]
+class Folder(types.ModuleType):
+    """The folder of a verb; its modules are attributes of the function too."""
+
+    _function: types.FunctionType
+
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, value)
+        if isinstance(value, types.ModuleType):
+            setattr(self._function, name, value)
+
+
+def keep_verbs(package: str, verbs: tuple[str, ...]) -> Finder:
+    """Keep these names of a package for functions; returns what finds a function by its name."""
+    door = sys.modules[package]
+    vars(door)["_verbs"] = verbs
+    door.__class__ = Door
+
+    def find(name: str) -> object:
+        home, own = listed(package)[name]
+        function = getattr(importlib.import_module(home), own, None)
+        folder = importlib.import_module(f"{package}.{name}")
+        if function is None:  # its module is being imported and needs the folder itself
+            return folder
+        if not isinstance(folder, Folder):
+            vars(folder)["_function"] = function
+            folder.__class__ = Folder
+            for module in [m for m in vars(folder).values() if isinstance(m, types.ModuleType)]:
+                if module.__name__.startswith(f"{folder.__name__}."):
+                    setattr(function, module.__name__.rpartition(".")[2], module)
+        vars(door)[name] = function
+        return function
+
+    return find

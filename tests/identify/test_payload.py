@@ -25,8 +25,8 @@ def loaded_truth():
     tree = truth()
     inertia = {b.name: [tree.parameters[b.parameter(s)] for s in INERTIAL] for b in tree.bodies}
     elements = [replace(e, value=tree.parameters[e.parameter_name]) for e in tree.elements]
-    bodies = [*tree.bodies, vd.Body("payload", "4", "fixed")]
-    return vd.Tree.build(bodies, inertia={**inertia, "payload": LOAD}, elements=elements)
+    bodies = [*tree.bodies, vd.model.Body("payload", "4", "fixed")]
+    return vd.model.Tree.build(bodies, inertia={**inertia, "payload": LOAD}, elements=elements)
 
 
 def driven(rng=None, loaded=False, size=0.3):
@@ -43,9 +43,10 @@ def unknown(gains=None):
     """The arm with nothing known but, where given, its gains."""
     elements = [replace(e, value=float("nan")) for e in truth().elements]
     elements += [
-        vd.drive_gain(f"q{k}", f"i{k}", np.nan if gains is None else gains[k - 1], f"K{k}") for k in range(1, 5)
+        vd.elements.drive_gain(f"q{k}", f"i{k}", np.nan if gains is None else gains[k - 1], f"K{k}")
+        for k in range(1, 5)
     ]
-    tree = vd.Tree.build(truth().bodies, name="arm", elements=elements)
+    tree = vd.model.Tree.build(truth().bodies, name="arm", elements=elements)
     return tree if gains is None else tree.with_parameters(tree.parameters.known([f"K{k}" for k in range(1, 5)]))
 
 

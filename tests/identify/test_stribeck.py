@@ -23,8 +23,8 @@ def machine():
     """The arm with two curves, as high as its dry friction."""
     tree = truth()
     inertia = {b.name: [tree.parameters[b.parameter(s)] for s in INERTIAL] for b in tree.bodies}
-    curves = [vd.stribeck(c, v, 1.5 if c == "q1" else 0.6) for c, v in TRUE.items()]
-    return vd.Tree.build(tree.bodies, inertia=inertia, elements=[*tree.elements, *curves])
+    curves = [vd.elements.stribeck(c, v, 1.5 if c == "q1" else 0.6) for c, v in TRUE.items()]
+    return vd.model.Tree.build(tree.bodies, inertia=inertia, elements=[*tree.elements, *curves])
 
 
 def recorded(size, seed=0, samples=4000):
@@ -72,7 +72,9 @@ def test_the_profile_is_that_of_whole_identifications():
     inertia = {b.name: [tree.parameters[b.parameter(s)] for s in INERTIAL] for b in tree.bodies}
     sizes = []
     for speed in curves["q1"].speeds[::4]:
-        with_one = vd.Tree.build(tree.bodies, inertia=inertia, elements=[*tree.elements, vd.stribeck("q1", speed)])
+        with_one = vd.model.Tree.build(
+            tree.bodies, inertia=inertia, elements=[*tree.elements, vd.elements.stribeck("q1", speed)]
+        )
         fit = identify(with_one, motion, sigma=weights)
         sizes.append(fit.residual_sigma**2)
     assert np.array(curves["q1"].residuals[::4]) / sizes == pytest.approx(

@@ -38,9 +38,11 @@ def markers() -> tuple[np.ndarray, dict[str, np.ndarray]]:
     return table[:, 1], {n: seen[:, k] for k, n in enumerate(names)}
 
 
-def person() -> vd.Tree:
+def person() -> vd.model.Tree:
     """One body: standing still, all that a plate can tell is its mass and where its centre is."""
-    return vd.Tree.build([vd.Body("person", None, "fixed")], name="person", base="free", gravity=(0.0, 0.0, -G))
+    return vd.model.Tree.build(
+        [vd.model.Body("person", None, "fixed")], name="person", base="free", gravity=(0.0, 0.0, -G)
+    )
 
 
 def weighed(used: np.ndarray) -> tuple[float, float]:
@@ -52,7 +54,9 @@ def weighed(used: np.ndarray) -> tuple[float, float]:
     base = vd.BaseMotion(zero, zero, np.tile([0.0, 0.0, G], (N, 1)))
     motion = vd.Motion(t, np.zeros((N, 0)), np.zeros((N, 0)), np.zeros((N, 0)), base, wrenches={"person": wrench})
     asked = tree.with_parameters(tree.parameters.known({n: 0.0 for n in tree.parameters.names if n != "M_person"}))
-    fit = vd.identify(asked, motion, rows=["fz"], sampling=vd.Sampling(drop={"fz": ~used}), covariance="hac")
+    fit = vd.identify(
+        asked, motion, rows=["fz"], sampling=vd.identification.Sampling(drop={"fz": ~used}), covariance="hac"
+    )
     return float(fit.values[0]), float(fit.sigma[0])
 
 
@@ -86,10 +90,10 @@ def lifted(parts: Sequence[str], cutoff: float = 5.0) -> vd.Fit:
     _, seen = markers()
     where = {p: seen[f"BODY:{p.upper()}"][:, 1] for p in parts} | {"box": seen["BOX:NEAR"][:, 1]}
     bodies = [
-        vd.Body("plate", None, "fixed"),
-        *(vd.Body(p, "plate", "sliding", coordinate=p, actuated=False) for p in where),
+        vd.model.Body("plate", None, "fixed"),
+        *(vd.model.Body(p, "plate", "sliding", coordinate=p, actuated=False) for p in where),
     ]
-    tree = vd.Tree.build(bodies, name="person and box", base="free", gravity=(0.0, 0.0, -G))
+    tree = vd.model.Tree.build(bodies, name="person and box", base="free", gravity=(0.0, 0.0, -G))
     asked = [f"M_{p}" for p in where]
     tree = tree.with_parameters(tree.parameters.known({n: 0.0 for n in tree.parameters.names if n not in asked}))
     rows = ("fx", "fy", "fz", "mx", "my", "mz")
@@ -112,7 +116,7 @@ def lifted(parts: Sequence[str], cutoff: float = 5.0) -> vd.Fit:
     in_hand = (height > FLOOR + LIFTED) & ~((np.abs(height - TABLE) < 0.006) & (speed < 0.05))
     motion.qdd[~in_hand, tree.coordinates.index("box")] = -G
     shared = binary_dilation(np.diff(in_hand.astype(int), prepend=0) != 0, iterations=40)
-    how = vd.Sampling(filter=vd.Butterworth(cutoff), decimate=5, drop={"fz": shared}, trim=20)
+    how = vd.identification.Sampling(filter=vd.signals.Butterworth(cutoff), decimate=5, drop={"fz": shared}, trim=20)
     return vd.identify(tree, motion, rows=["fz"], sampling=how, covariance="hac")
 
 
@@ -135,8 +139,10 @@ def test_the_box_by_the_step_of_the_force() -> None:
 def test_occluded_markers_are_bridged_or_named() -> None:
     t, seen = markers()
     measured = np.stack([seen[n] for n in PELVIS], axis=1)
-    with pytest.warns(vd.DataWarning, match="markers of 'pelvis'"):
-        fit = vd.fit_markers(t, measured, vd.marker_cluster(measured), PELVIS, max_gap=0.1, body="pelvis")
+    with pytest.warns(vd.errors.DataWarning, match="markers of 'pelvis'"):
+        fit = vd.signals.fit_markers(
+            t, measured, vd.signals.marker_cluster(measured), PELVIS, max_gap=0.1, body="pelvis"
+        )
     print(
         fit.summary().splitlines()[0], f"; {len(fit.lost)} spans lost, {100 * (1 - fit.valid.mean()):.1f} % of the time"
     )

@@ -29,12 +29,12 @@ LEADS = {"ZZ1R": "ZZ1", "MX1R": "MX1"}  # base parameters that are not standard 
 def pendulum():
     """Zero where it hangs. The second motor sits on the first link: its rotor turns with q1 − 6 q2. The links are symmetric."""
     bodies = [
-        vd.Body("1", placement=vd.MDH(alpha=math.pi / 2, theta=-math.pi / 2)),
-        vd.Body("2", "1", placement=vd.MDH(d=LENGTH)),
+        vd.model.Body("1", placement=vd.spatial.MDH(alpha=math.pi / 2, theta=-math.pi / 2)),
+        vd.model.Body("2", "1", placement=vd.spatial.MDH(d=LENGTH)),
     ]
-    elements = [vd.motor_inertia({"q1": 1.0, "q2": -GEAR}, name="Ir")]
-    elements += [element for c in ("q1", "q2") for element in (vd.damper(c), vd.coulomb(c))]
-    tree = vd.Tree.build(bodies, name="double pendulum", gravity=(0.0, 0.0, -9.81), elements=elements)
+    elements = [vd.elements.motor_inertia({"q1": 1.0, "q2": -GEAR}, name="Ir")]
+    elements += [element for c in ("q1", "q2") for element in (vd.elements.damper(c), vd.elements.coulomb(c))]
+    tree = vd.model.Tree.build(bodies, name="double pendulum", gravity=(0.0, 0.0, -9.81), elements=elements)
     return tree.with_parameters(tree.parameters.known({"MY1": 0.0, "MY2": 0.0}))
 
 
@@ -66,7 +66,7 @@ def moved(name, lowpass):
 @pytest.fixture(scope="module")
 def fits():
     """Inverse dynamics on signals and columns through 5 Hz; output error on signals through 40 Hz, from the same start."""
-    sampling = vd.Sampling(filter=vd.Butterworth(CUTOFF), decimate=5, trim=50)
+    sampling = vd.identification.Sampling(filter=vd.signals.Butterworth(CUTOFF), decimate=5, trim=50)
     inverse = vd.identify(pendulum(), [moved(k, CUTOFF) for k in FITTED], sampling=sampling, covariance="hac")
     how = OutputError(horizon=HORIZON, friction_speed=SOFT)
     wide = [moved(k, 40.0) for k in FITTED]
@@ -116,7 +116,7 @@ def test_forward_simulation_of_files_not_fitted(fits):
 
 def test_noise_in_accelerations_biases_inverse_dynamics_and_not_output_error():
     """The same four files with signals and columns through 20 Hz: inverse dynamics loses half of the inertia."""
-    sampling = vd.Sampling(filter=vd.Butterworth(20.0), decimate=5, trim=50)
+    sampling = vd.identification.Sampling(filter=vd.signals.Butterworth(20.0), decimate=5, trim=50)
     fit = vd.identify(pendulum(), [moved(k, 20.0) for k in FITTED], sampling=sampling)
     found = dict(zip(fit.names, fit.values, strict=True))
     print(f"double pendulum, inverse dynamics through 20 Hz: ZZ1R {found['ZZ1R']:.4f}, ZZ2 {found['ZZ2']:.4f}")

@@ -17,7 +17,7 @@ PUBLISHED = {"M1": (95.1089, 0.1085), "Fv": (203.5034, 1.1460), "Fc": (20.3935, 
 # The recipe says to decimate and not by which filter. Order 8 at 0.9 of the new Nyquist frequency comes nearest to the
 # usual one, a Chebyshev filter of order 8 up to 0.8 of it, which gives condition 26.01, errors 4.04 % and 5.95 %. Where the
 # filter halves matters: from 40 to 50 Hz the condition goes from 26.04 to 26.03, the cross-validation from 5.76 to 6.09 %.
-SAMPLING = vd.Sampling(filter=vd.Butterworth(45.0, order=8), decimate=10, trim=49)
+SAMPLING = vd.identification.Sampling(filter=vd.signals.Butterworth(45.0, order=8), decimate=10, trim=49)
 SIGNALS = vd.Signals(lowpass=100.0, derivative="central")
 
 
@@ -30,12 +30,14 @@ def load(name):
 def axis(gain):
     """One sliding joint; force = gain × voltage, the gain known."""
     elements = [
-        vd.damper("q1", name="Fv"),
-        vd.coulomb("q1", name="Fc"),
-        vd.offset("q1", name="off"),
+        vd.elements.damper("q1", name="Fv"),
+        vd.elements.coulomb("q1", name="Fc"),
+        vd.elements.offset("q1", name="off"),
         vd.Element("drive_gain", {"q1": 1.0}, gain, "gtau", "vir", unit="N/V"),
     ]
-    tree = vd.Tree.build([vd.Body("1", joint="sliding")], name="EMPS", gravity=(0.0, 0.0, 0.0), elements=elements)
+    tree = vd.model.Tree.build(
+        [vd.model.Body("1", joint="sliding")], name="EMPS", gravity=(0.0, 0.0, 0.0), elements=elements
+    )
     return tree.with_parameters(tree.parameters.known(["gtau"]))
 
 
@@ -43,7 +45,7 @@ def axis(gain):
 def fitted():
     log = load("DATA_EMPS.mat")
     tree = axis(float(log.notes["gtau"]))
-    with pytest.warns(vd.DataWarning, match=r"second derivative by 'central' differences is biased"):
+    with pytest.warns(vd.errors.DataWarning, match=r"second derivative by 'central' differences is biased"):
         moved = vd.motion(tree, log, SIGNALS)
     return tree, vd.identify(tree, moved, "ols", sampling=SAMPLING)
 
@@ -66,7 +68,7 @@ def test_condition_and_relative_error_are_the_published_ones(fitted):
 
 def test_cross_validation_on_the_file_with_pulses(fitted):
     tree, fit = fitted
-    with pytest.warns(vd.DataWarning, match=r"biased"):
+    with pytest.warns(vd.errors.DataWarning, match=r"biased"):
         other = vd.motion(tree, load("DATA_EMPS_PULSES.mat"), SIGNALS)
     error = 100.0 * vd.validate(fit, other, sampling=SAMPLING).relative_error
     print(f"EMPS: cross-validation {error:.3f} % (published 5.98 %)")
@@ -85,12 +87,18 @@ def test_derivatives_without_bias_move_the_mass_down(fitted):
 
 def without_gain():
     """The axis with forces of its own in place of voltages, for what is simulated."""
-    elements = [vd.damper("q1", name="Fv"), vd.coulomb("q1", name="Fc"), vd.offset("q1", name="off")]
-    return vd.Tree.build([vd.Body("1", joint="sliding")], name="EMPS", gravity=(0.0, 0.0, 0.0), elements=elements)
+    elements = [
+        vd.elements.damper("q1", name="Fv"),
+        vd.elements.coulomb("q1", name="Fc"),
+        vd.elements.offset("q1", name="off"),
+    ]
+    return vd.model.Tree.build(
+        [vd.model.Body("1", joint="sliding")], name="EMPS", gravity=(0.0, 0.0, 0.0), elements=elements
+    )
 
 
 def with_forces(tree, log):
-    with pytest.warns(vd.DataWarning, match=r"biased"):
+    with pytest.warns(vd.errors.DataWarning, match=r"biased"):
         moved = vd.motion(tree, log, SIGNALS)
     return replace(moved, forces=float(log.notes["gtau"]) * moved.signals["vir"][:, None], signals={})
 
@@ -99,8 +107,11 @@ def test_friction_differs_with_the_direction(fitted):
     """Forwards 167, backwards 240 N*s/m: a quarter of the published model's residual is that its friction has no direction."""
     tree, fit = fitted
     motion = with_forces(tree, load("DATA_EMPS.mat"))
-    uneven = vd.Tree.build(
-        [vd.Body("1", joint="sliding")], name="EMPS", gravity=(0.0, 0.0, 0.0), elements=vd.asymmetric("q1")
+    uneven = vd.model.Tree.build(
+        [vd.model.Body("1", joint="sliding")],
+        name="EMPS",
+        gravity=(0.0, 0.0, 0.0),
+        elements=vd.elements.asymmetric("q1"),
     )
     better = vd.identify(uneven, motion, "ols", sampling=SAMPLING)
     print(better.summary())
@@ -108,7 +119,7 @@ def test_friction_differs_with_the_direction(fitted):
     (forwards, a), (backwards, b) = found["hp_q1"], found["hn_q1"]
     assert backwards - forwards > 10.0 * np.hypot(a, b)
     assert better.rows[0].relative_error < 0.8 * fit.rows[0].relative_error
-    with pytest.warns(vd.DataWarning, match=r"biased"):
+    with pytest.warns(vd.errors.DataWarning, match=r"biased"):
         other = vd.motion(tree, load("DATA_EMPS_PULSES.mat"), SIGNALS)
     gain = tree.parameters["gtau"]
     other = replace(other, forces=gain * other.signals["vir"][:, None], signals={})

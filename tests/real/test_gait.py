@@ -18,10 +18,10 @@ MASS = 72.84
 
 
 @cache
-def walked() -> tuple[vd.Tree, vd.Motion]:
+def walked() -> tuple[vd.model.Tree, vd.Motion]:
     where = folder("gait_subject01")
-    model = vd.load_osim(where / "subject01.osim")
-    coordinates, plates = vd.load_storage(where / "coordinates.sto"), vd.load_storage(where / "grf_raw.mot")
+    model = vd.files.load_osim(where / "subject01.osim")
+    coordinates, plates = vd.files.load_storage(where / "coordinates.sto"), vd.files.load_storage(where / "grf_raw.mot")
     t = coordinates.pop("time")
     q, pose = model.drive(t, coordinates)
     tree = model.tree
@@ -37,11 +37,11 @@ def walked() -> tuple[vd.Tree, vd.Motion]:
     def of(side: str) -> np.ndarray:
         force, centre = (np.column_stack([plates[f"ground_force_{side}_{what}{a}"] for a in "xyz"]) for what in "vp")
         free = np.column_stack([plates[f"ground_torque_{side}_{a}"] for a in "xyz"])
-        world = vd.pressure_wrench(force, centre, free)
+        world = vd.dynamics.pressure_wrench(force, centre, free)
         return np.column_stack([np.interp(motion.t, plates["time"], w) for w in world.T])
 
     feet = {f"calcn_{side}": of(side) for side in "rl"}
-    return tree, vd.with_contacts(tree, motion, vd.pose_at(pose, motion.t), feet)
+    return tree, vd.dynamics.with_contacts(tree, motion, vd.signals.pose_at(pose, motion.t), feet)
 
 
 def test_the_model_has_the_person_s_mass() -> None:
@@ -56,12 +56,12 @@ def test_the_total_mass_is_within_two_percent(rows: str | tuple[str, ...]) -> No
     p = tree.parameters
     zero = {n: 0.0 for n, v in zip(p.names, p.values, strict=True) if v == 0.0}
     ties = {
-        n: vd.Tie("M_pelvis", v / p["M_pelvis"])
+        n: vd.model.Tie("M_pelvis", v / p["M_pelvis"])
         for n, v in zip(p.names, p.values, strict=True)
         if v != 0.0 and n != "M_pelvis"
     }
     scaled = tree.with_parameters(p.known(zero).tied(ties))
-    fit = vd.identify(scaled, motion, rows=rows, sampling=vd.Sampling(trim=10))
+    fit = vd.identify(scaled, motion, rows=rows, sampling=vd.identification.Sampling(trim=10))
     found = float(fit.values[0] / p["M_pelvis"] * MASS)
     print(f"gait, rows {rows}: {found:.2f} kg, {100 * (found / MASS - 1):+.3f} %")
     assert found == pytest.approx(MASS, rel=0.02)
@@ -71,7 +71,7 @@ def test_little_is_left_at_the_pelvis_with_the_given_masses() -> None:
     tree, motion = walked()
     left = vd.inverse_dynamics(tree, motion, "base")[10:-10]
     rms = np.sqrt((left**2).mean(axis=0))
-    own = vd.load_storage(folder("gait_subject01") / "inverse_dynamics.sto")
+    own = vd.files.load_storage(folder("gait_subject01") / "inverse_dynamics.sto")
     theirs = [np.sqrt((own[k][20:-20] ** 2).mean()) for k in list(own)[1:7]]
     print(
         f"gait, pelvis: {rms[:3].round(2)} N and {rms[3:].round(2)} N·m; "

@@ -20,13 +20,15 @@ SOLES = {"l_sole": "lf_Fz", "r_sole": "rf_Fz"}
 
 
 @cache
-def machine() -> tuple[vd.Tree, float]:
+def machine() -> tuple[vd.model.Tree, float]:
     """On six joints, so that row base_z is the vertical balance; one unknown, by which all masses and inertias are scaled."""
-    tree = vd.on_six_joints(vd.load_urdf(folder("icub") / "model.urdf", base="free"))
+    tree = vd.model.on_six_joints(vd.files.load_urdf(folder("icub") / "model.urdf", base="free"))
     p = tree.parameters
     total = sum(p[b.parameter("M")] for b in tree.bodies if b.real)
     zero = {n: 0.0 for n, v in zip(p.names, p.values, strict=True) if v == 0.0}
-    ties = {n: vd.Tie(ROOT, v / p[ROOT]) for n, v in zip(p.names, p.values, strict=True) if v != 0.0 and n != ROOT}
+    ties = {
+        n: vd.model.Tie(ROOT, v / p[ROOT]) for n, v in zip(p.names, p.values, strict=True) if v != 0.0 and n != ROOT
+    }
     return tree.with_parameters(p.known(zero).tied(ties)), total
 
 
@@ -56,7 +58,9 @@ def moved(run: str) -> vd.Motion:
 
 def mass(motion: vd.Motion, drop: np.ndarray | None = None) -> tuple[float, float]:
     tree, total = machine()
-    how = vd.Sampling(filter=vd.Butterworth(3.0), decimate=5, drop={} if drop is None else {"base_z": drop})
+    how = vd.identification.Sampling(
+        filter=vd.signals.Butterworth(3.0), decimate=5, drop={} if drop is None else {"base_z": drop}
+    )
     fit = vd.identify(tree, motion, rows=["base_z"], sampling=how, covariance="hac")
     scale = total / tree.parameters[ROOT]
     return float(fit.values[0] * scale), float(fit.sigma[0] * scale)

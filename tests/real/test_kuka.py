@@ -17,11 +17,11 @@ from veridyn.spatial.inertia import INERTIAL
 @pytest.fixture(scope="module")
 def arm():
     """The URDF with its inertias and friction as priors, and an offset for each torque sensor."""
-    with pytest.warns(vd.DataWarning, match=r"<origin> stands 2 times"):
+    with pytest.warns(vd.errors.DataWarning, match=r"<origin> stands 2 times"):
         drawn = load_urdf(folder("kuka_lwr4") / "kuka_lwr4.urdf")
     inertia = {b.name: [drawn.parameters[b.parameter(s)] for s in INERTIAL] for b in drawn.bodies if b.real}
-    elements = [*drawn.elements, *(vd.offset(c, 0.0) for c in drawn.coordinates)]
-    return vd.Tree.build(drawn.bodies, name="LWR4+", inertia=inertia, elements=elements)
+    elements = [*drawn.elements, *(vd.elements.offset(c, 0.0) for c in drawn.coordinates)]
+    return vd.model.Tree.build(drawn.bodies, name="LWR4+", inertia=inertia, elements=elements)
 
 
 @pytest.fixture(scope="module")

@@ -24,11 +24,13 @@ GEOMETRY = [
     (pi / 2, 0.088, 0.0),
 ]
 BODIES = [
-    vd.Body(str(k), "ground" if k == 1 else str(k - 1), placement=vd.MDH(alpha=alpha, d=d, r=r))
+    vd.model.Body(str(k), "ground" if k == 1 else str(k - 1), placement=vd.spatial.MDH(alpha=alpha, d=d, r=r))
     for k, (alpha, d, r) in enumerate(GEOMETRY, 1)
 ]
-FRICTION = [element for c in JOINTS for element in (vd.damper(c), vd.coulomb(c), vd.offset(c))]
-PANDA = vd.Tree.build(BODIES, name="panda", gravity=(0.0, 0.0, -9.81), elements=FRICTION)
+FRICTION = [
+    element for c in JOINTS for element in (vd.elements.damper(c), vd.elements.coulomb(c), vd.elements.offset(c))
+]
+PANDA = vd.model.Tree.build(BODIES, name="panda", gravity=(0.0, 0.0, -9.81), elements=FRICTION)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +51,7 @@ def moved(log, cutoff):
 
 
 def sampling(cutoff, trim=0):
-    return vd.Sampling(filter=vd.Butterworth(cutoff), decimate=10, trim=trim)
+    return vd.identification.Sampling(filter=vd.signals.Butterworth(cutoff), decimate=10, trim=trim)
 
 
 def errors(motion, how):
@@ -61,7 +63,7 @@ def errors(motion, how):
 
 
 def test_the_clock_is_found_out(log):
-    found = vd.inspect(log)
+    found = vd.signals.inspect(log)
     print(found.summary())
     kinds = {finding.kind for finding in found}
     assert {"gap", "jitter"} <= kinds
@@ -70,7 +72,7 @@ def test_the_clock_is_found_out(log):
 
 
 def test_43_inertial_and_21_friction_base_parameters_are_found_and_named(log):
-    closed = vd.base_parameters(vd.Tree.build(BODIES, name="panda"))
+    closed = vd.base_parameters(vd.model.Tree.build(BODIES, name="panda"))
     assert closed.source == "by the closed rules" and closed.count == 43
     # The second combination of the paper's table III: J2xx − J2yy + J3yy + 0.632 c3z m3 + 0.0998 m3 + 0.1067 (m4 + … + m7).
     assert "XX2R = XX2 - YY2 + YY3 + 0.632*MZ3 + 0.099856*M3 + 0.10666225*M4" in closed.relations()[1]

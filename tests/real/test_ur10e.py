@@ -21,9 +21,9 @@ def arm():
     drawn = load_urdf(folder("ur10e") / "ur10e.urdf")
     elements = []
     for k, c in enumerate(drawn.coordinates, 1):
-        elements += [vd.damper(c), vd.coulomb(c), vd.offset(c), vd.motor_inertia(c)]
-        elements.append(vd.drive_gain(c, f"i{k}", GAINS[k - 1], f"K{k}"))
-    tree = vd.Tree.build(drawn.bodies, name="UR10e", elements=elements)
+        elements += [vd.elements.damper(c), vd.elements.coulomb(c), vd.elements.offset(c), vd.elements.motor_inertia(c)]
+        elements.append(vd.elements.drive_gain(c, f"i{k}", GAINS[k - 1], f"K{k}"))
+    tree = vd.model.Tree.build(drawn.bodies, name="UR10e", elements=elements)
     return tree.with_parameters(tree.parameters.known([f"K{k}" for k in range(1, 7)]))
 
 
@@ -38,7 +38,9 @@ def moved(tree, name):
 
 def sampling(tree):
     """One second off each end; each row leaves out its samples below 0.05 rad/s, where friction is not sign(q̇)."""
-    return vd.Sampling(filter=vd.Butterworth(CUTOFF), dead_zone=dict.fromkeys(tree.coordinates, MOVING), trim=100)
+    return vd.identification.Sampling(
+        filter=vd.signals.Butterworth(CUTOFF), dead_zone=dict.fromkeys(tree.coordinates, MOVING), trim=100
+    )
 
 
 def test_point_to_point_is_predicted_from_fourier_runs(arm):
@@ -46,7 +48,7 @@ def test_point_to_point_is_predicted_from_fourier_runs(arm):
     test = moved(arm, POINT_TO_POINT)
     check = vd.validate(fit, test, sampling=sampling(arm))
     # The currents as they were recorded hold noise that no model has; the same fit, told beside them.
-    raw = vd.validate(fit, test, sampling=vd.Sampling(dead_zone=sampling(arm).dead_zone, trim=100))
+    raw = vd.validate(fit, test, sampling=vd.identification.Sampling(dead_zone=sampling(arm).dead_zone, trim=100))
     print(f"UR10e: {len(fit.values)} base parameters, condition {fit.condition:.0f}")
     for row, plain, trained in zip(check.rows, raw.rows, fit.rows, strict=True):
         print(

@@ -96,12 +96,12 @@ def identify(
     >>> from dataclasses import replace
     >>> import numpy as np
     >>> import veridyn as vd
-    >>> links = [vd.Body("1", placement=vd.MDH(alpha=np.pi / 2)), vd.Body("2", "1", placement=vd.MDH(d=0.5))]
-    >>> inertia = {"1": vd.from_centre(4.0, [0.25, 0.0, 0.0], np.diag([0.01, 0.1, 0.1]))}
-    >>> inertia["2"] = vd.from_centre(2.0, [0.2, 0.0, 0.0], np.diag([0.01, 0.05, 0.05]))
-    >>> robot = vd.Tree.build(links, inertia=inertia, elements=[vd.damper("q1", 0.8), vd.damper("q2", 0.5)])
-    >>> limits = vd.JointLimits([-2.0] * 2, [2.0] * 2, [4.0] * 2, [15.0] * 2)
-    >>> path = vd.FourierTrajectory.random(np.random.default_rng(0), limits, harmonics=4, frequency=0.5)
+    >>> links = [vd.model.Body("1", placement=vd.spatial.MDH(alpha=np.pi / 2)), vd.model.Body("2", "1", placement=vd.spatial.MDH(d=0.5))]
+    >>> inertia = {"1": vd.spatial.from_centre(4.0, [0.25, 0.0, 0.0], np.diag([0.01, 0.1, 0.1]))}
+    >>> inertia["2"] = vd.spatial.from_centre(2.0, [0.2, 0.0, 0.0], np.diag([0.01, 0.05, 0.05]))
+    >>> robot = vd.model.Tree.build(links, inertia=inertia, elements=[vd.elements.damper("q1", 0.8), vd.elements.damper("q2", 0.5)])
+    >>> limits = vd.signals.JointLimits([-2.0] * 2, [2.0] * 2, [4.0] * 2, [15.0] * 2)
+    >>> path = vd.signals.FourierTrajectory.random(np.random.default_rng(0), limits, harmonics=4, frequency=0.5)
     >>> t = 0.01 * np.arange(800)
     >>> motion = vd.Motion(t, *path.at(t))
     >>> noise = 0.05 * np.random.default_rng(1).normal(size=(800, 2))

@@ -89,7 +89,7 @@ def with_contacts(tree: Tree, motion: Motion, pose: Pose, world: Mapping[str, Ar
             where="pose",
             expected=f"{len(motion)} samples, as the motion",
             found=f"{len(pose)}",
-            hint="veridyn.pose_at(pose, motion.t) brings it there.",
+            hint="veridyn.signals.pose_at(pose, motion.t) brings it there.",
         )
     faults.raise_if_any(DataError)
     felt = dict(motion.wrenches)

@@ -93,18 +93,22 @@ def _on(target: str | Mapping[str, float]) -> Mapping[str, float]:
 
 
 def spring(on: str | Mapping[str, float], value: float = NAN, name: str = "") -> Element:
+    """A spring: a stiffness in N*m/rad or N/m on a coordinate, or on a combination of coordinates such as ``{"z1": 1.0, "z2": -1.0}``."""
     return Element("spring", _on(on), value, name)
 
 
 def offset(on: str | Mapping[str, float], value: float = NAN, name: str = "") -> Element:
+    """A constant force or torque, in N or N*m; on a component such as "body.fx" of a wrench, the zero of a force sensor."""
     return Element("offset", _on(on), value, name)
 
 
 def damper(on: str | Mapping[str, float], value: float = NAN, name: str = "") -> Element:
+    """Viscous friction, in N*m*s/rad or N*s/m."""
     return Element("damper", _on(on), value, name)
 
 
 def coulomb(on: str | Mapping[str, float], value: float = NAN, name: str = "") -> Element:
+    """Dry friction, value · sign(v), in N*m or N."""
     return Element("coulomb", _on(on), value, name)
 
 
@@ -130,10 +134,12 @@ def stribeck(on: str | Mapping[str, float], speed: float, value: float = NAN, na
 
 
 def motor_inertia(on: str | Mapping[str, float], value: float = NAN, name: str = "") -> Element:
+    """The inertia of a motor as seen from the coordinate, in kg*m^2 or kg."""
     return Element("inertia", _on(on), value, name)
 
 
 def drive_gain(on: str | Mapping[str, float], signal: str, value: float = NAN, name: str = "") -> Element:
+    """The force per unit of a measured signal, such as N*m/A of a motor current named `signal`."""
     return Element("drive_gain", _on(on), value, name, signal)
 
 

@@ -275,7 +275,7 @@ def _warn_if_not_excited(structure: BaseParameters, excited: BaseParameters) -> 
                 where="training",
                 expected=f"{structure.count} base parameters",
                 found=f"{excited.count}; not separated: {', '.join(names)}",
-                hint="veridyn.explain(tree, name, motion) says which motion would help.",
+                hint="veridyn.identification.explain(tree, name, motion) says which motion would help.",
             ),
         )
 

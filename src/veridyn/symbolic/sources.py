@@ -13,6 +13,7 @@ from pathlib import Path
 
 # From the top: the layers of pyproject.toml, which an installed package does not have.
 FLOORS: tuple[tuple[str, ...], ...] = (
+    ("dynamics", "elements", "identification", "observers", "simulation"),
     ("cli",),
     ("report",),
     ("view",),
@@ -25,7 +26,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("symbolic", "spatial"),
     ("method",),
     ("settings",),
-    ("errors", "progress", "verbs"),
+    ("verbs",),
+    ("errors", "lazy", "progress"),
 )
 PACKAGE = Path(__file__).resolve().parents[1]
 BESIDE = ""  # stands for the modules directly in the package

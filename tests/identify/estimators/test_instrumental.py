@@ -44,7 +44,7 @@ def noisy(loop, rng, size=1.0):
     )
 
 
-WHERE = vd.Sampling(dead_zone={"q1": 20 * SOFT / 4, "q2": 20 * SOFT / 4})
+WHERE = vd.identification.Sampling(dead_zone={"q1": 20 * SOFT / 4, "q2": 20 * SOFT / 4})
 HOW = Instrumental(law=LAW, start="tree", friction_speed=SOFT)
 
 
@@ -113,7 +113,7 @@ def test_what_it_cannot_do_is_refused(loop):
         IdentificationError, match="cannot be simulated with the previous estimate: the motion has run away"
     ):
         identify(drawn(), noisy(loop, np.random.default_rng(0)), replace(HOW, start="data"))
-    empty = vd.Tree.build(truth().bodies, elements=truth().elements)
+    empty = vd.model.Tree.build(truth().bodies, elements=truth().elements)
     with pytest.raises(IdentificationError, match="the tree has no values to start from"):
         identify(empty, loop, HOW)
     assert "NOT CONVERGED" in fit.notes[-1]

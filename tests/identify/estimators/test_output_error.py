@@ -86,9 +86,9 @@ def test_residuals_that_remember_widen_deviations():
 
 def test_a_drive_gain_known_drives_the_simulation():
     plain = truth()
-    elements = [*plain.elements, vd.drive_gain("q2", "i", 2.0, "K2")]
+    elements = [*plain.elements, vd.elements.drive_gain("q2", "i", 2.0, "K2")]
     inertia = {b: plain.parameters.values[10 * k : 10 * k + 10] for k, b in enumerate(("1", "2"))}
-    tree = vd.Tree.build(plain.bodies, inertia=inertia, elements=elements)
+    tree = vd.model.Tree.build(plain.bodies, inertia=inertia, elements=elements)
     tree = tree.with_parameters(tree.parameters.known(["K2"]))
     motion = clean()
     forces = motion.forces.copy()
@@ -107,7 +107,7 @@ def test_what_it_cannot_do_is_refused():
         OutputError(start="nowhere")
     with pytest.raises(IdentificationError, match="a simulation needs every row"):
         identify(truth(), clean(), "oe", rows=["q1"])
-    empty = vd.Tree.build(truth().bodies, elements=truth().elements)
+    empty = vd.model.Tree.build(truth().bodies, elements=truth().elements)
     with pytest.raises(IdentificationError, match="the tree has no values to start from: ZZ1R"):
         identify(empty, clean(), HOW)
     with pytest.raises(vd.DataError, match="it is not uniform"):

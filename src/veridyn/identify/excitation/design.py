@@ -104,8 +104,8 @@ def design_excitation(
     Examples
     --------
     >>> import veridyn as vd
-    >>> arm = vd.Tree.build([vd.Body("upper"), vd.Body("lower", "upper", placement=vd.MDH(d=0.5))])
-    >>> limits = vd.JointLimits([-1.5] * 2, [1.5] * 2, [2.0] * 2, [8.0] * 2)  # low, high, speed, acceleration
+    >>> arm = vd.model.Tree.build([vd.model.Body("upper"), vd.model.Body("lower", "upper", placement=vd.spatial.MDH(d=0.5))])
+    >>> limits = vd.signals.JointLimits([-1.5] * 2, [1.5] * 2, [2.0] * 2, [8.0] * 2)  # low, high, speed, acceleration
     >>> plan = vd.design_excitation(arm, limits, vd.Fourier(harmonics=2, frequency=0.2), starts=1)
     >>> plan.frequency, plan.trajectory.period, bool(max(plan.used.values()) <= 1.0)
     (0.2, 5.0, True)

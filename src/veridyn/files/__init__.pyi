@@ -1,0 +1,19 @@
+"""Every file format: models, logs, results, and their units."""
+
+from veridyn.files.archive import load as load
+from veridyn.files.archive import save as save
+from veridyn.files.geodesy import GeoOrigin as GeoOrigin
+from veridyn.files.geodesy import enu_of as enu_of
+from veridyn.files.geodesy import geodetic_of as geodetic_of
+from veridyn.files.geodesy import local_position as local_position
+from veridyn.files.machine import load_machine as load_machine
+from veridyn.files.native import load_model as load_model
+from veridyn.files.native import save_model as save_model
+from veridyn.files.natural import load_mechanism as load_mechanism
+from veridyn.files.osim import load_osim as load_osim
+from veridyn.files.osim import load_storage as load_storage
+from veridyn.files.table import load_log as load_log
+from veridyn.files.table import save_log as save_log
+from veridyn.files.urdf import load_urdf as load_urdf
+from veridyn.files.urdf import urdf_limits as urdf_limits
+from veridyn.files.urdf_write import save_urdf as save_urdf

@@ -1,0 +1,29 @@
+"""Beside `identify`: settings, results, choice of motions, payloads, and what explains a fit."""
+
+from veridyn.identify.base import BaseParameters as BaseParameters
+from veridyn.identify.base import base_parameters as base_parameters
+from veridyn.identify.encoders import encoder_offsets as encoder_offsets
+from veridyn.identify.essential import essential as essential
+from veridyn.identify.estimators.coloured import Hac as Hac
+from veridyn.identify.estimators.noise_model import NoiseModel as NoiseModel
+from veridyn.identify.estimators.trust import slow_and_fast as slow_and_fast
+from veridyn.identify.estimators.trust import trust_prior as trust_prior
+from veridyn.identify.excitation.limits import Clearance as Clearance
+from veridyn.identify.excitation.limits import Limits as Limits
+from veridyn.identify.excitation.plan import ExcitationPlan as ExcitationPlan
+from veridyn.identify.excitation.plan import Noise as Noise
+from veridyn.identify.explain import Explanation as Explanation
+from veridyn.identify.explain import explain as explain
+from veridyn.identify.laboratory import Trial as Trial
+from veridyn.identify.laboratory import diagnose as diagnose
+from veridyn.identify.observation import Sampling as Sampling
+from veridyn.identify.observation import observation as observation
+from veridyn.identify.payload import carrying as carrying
+from veridyn.identify.payload import with_payload as with_payload
+from veridyn.identify.replay import replay as replay
+from veridyn.identify.result import Acceptance as Acceptance
+from veridyn.identify.result import Fit as Fit
+from veridyn.identify.selection import remedies as remedies
+from veridyn.identify.selection import select_motions as select_motions
+from veridyn.identify.stribeck import stribeck_speeds as stribeck_speeds
+from veridyn.identify.validate import Validation as Validation

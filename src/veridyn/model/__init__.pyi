@@ -1,0 +1,29 @@
+"""What a machine is, and the data types that travel through the rooms: trees, parameters, motions, experiments."""
+
+from veridyn.model.elements import Element as Element
+from veridyn.model.experiment import Channel as Channel
+from veridyn.model.experiment import Experiment as Experiment
+from veridyn.model.joint import Body as Body
+from veridyn.model.link import Joint as Joint
+from veridyn.model.link import Link as Link
+from veridyn.model.load import Drive as Drive
+from veridyn.model.load import Force as Force
+from veridyn.model.load import Torque as Torque
+from veridyn.model.loop import Assembly as Assembly
+from veridyn.model.loop import Attachment as Attachment
+from veridyn.model.loop import Loop as Loop
+from veridyn.model.machine import Machine as Machine
+from veridyn.model.motion import BaseMotion as BaseMotion
+from veridyn.model.motion import Motion as Motion
+from veridyn.model.natural import Mechanism as Mechanism
+from veridyn.model.parameters import ParameterSet as ParameterSet
+from veridyn.model.parameters import Tie as Tie
+from veridyn.model.place import Marker as Marker
+from veridyn.model.pose import Pose as Pose
+from veridyn.model.rebase import rebased as rebased
+from veridyn.model.sensor import Sensor as Sensor
+from veridyn.model.transmission import Transmission as Transmission
+from veridyn.model.tree import Tree as Tree
+from veridyn.model.uncertainty import Uncertainty as Uncertainty
+from veridyn.model.virtual_base import on_six_joints as on_six_joints
+from veridyn.model.weld import welded as welded

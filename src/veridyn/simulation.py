@@ -1,0 +1,5 @@
+"""Beside `simulate`: manoeuvres, and what real sensors do to a signal."""
+
+from veridyn.lazy import attach
+
+__getattr__, __dir__ = attach(__name__)
