@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-import inspect
 import pickle
 import re
 import tracemalloc
@@ -369,18 +367,6 @@ def test_what_is_not_a_method_is_refused_by_name() -> None:
     refused(r"there is no argument 'estimator'\.\nThe method is the third argument", estimator="wls")
     refused(r"there is no argument 'settings'\.", settings=Robust())
     refused(r"there is no covariance 'grey'\.\nExpected 'white', 'hac' or a Hac", covariance="grey")
-
-
-def test_the_examples_of_the_docstrings_run() -> None:
-    """Those of the methods use the robot and the motion of the example of `identify`."""
-    parser, runner = doctest.DocTestParser(), doctest.DocTestRunner()
-    room: dict[str, object] = {}
-    for what in (identify, *ESTIMATORS.values()):
-        text = inspect.getdoc(what) or ""
-        assert ">>> " in text, what
-        test = parser.get_doctest(text, room, what.__name__, None, 0)
-        assert runner.run(test, clear_globs=False).failed == 0, what
-        room = test.globs
 
 
 # The table of docs/estimators.md: the same data through each.

@@ -93,9 +93,40 @@ class _FitFile(_Strict):
 
 
 def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-    """Write a fit as `path`, which ends in .json, and its arrays beside it as .npz; returns the path.
+    """Write a fit as JSON, with its arrays beside it as .npz; files appear whole or not at all.
 
-    Files that exist are left alone unless `overwrite` is given. The tree travels inside, as the text of a model file.
+    Parameters
+    ----------
+    fit : Fit
+        What is saved. The machine travels inside, as the text of a model file.
+    path : str or path
+        A name that ends in .json.
+    overwrite : bool
+        Replace files that exist; they are left alone by default.
+
+    Returns
+    -------
+    Path
+        The JSON file.
+
+    Raises
+    ------
+    FileError
+        The name does not end in .json, or a file exists.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridyn as vd
+    >>> inertia = vd.spatial.from_centre(2.0, [0.5, 0.0, 0.0], np.diag([0.01, 0.1, 0.1]))  # ZZ = 0.6 kg*m^2, MX = 1 kg*m
+    >>> rod, hinge = vd.Link(name="rod", inertia=inertia), vd.Joint(name="hinge", a="ground", b="rod", actuated=True)
+    >>> pendulum = vd.Machine.build([rod], [hinge], dimension=2)  # moves in the x-y plane, gravity along −y
+    >>> t = 0.01 * np.arange(200)
+    >>> q, qd, qdd = np.sin(3 * t), 3 * np.cos(3 * t), -9 * np.sin(3 * t)
+    >>> forces = 0.6 * qdd + 9.81 * np.cos(q)
+    >>> fit = vd.identify(pendulum, vd.Motion(t, q[:, None], qd[:, None], qdd[:, None], forces=forces[:, None]))
+    >>> vd.save(fit, "fit.json").name, vd.load("fit.json").names == fit.names
+    ('fit.json', True)
     """
     file = Path(path)
     if file.suffix.lower() != ".json":
@@ -153,7 +184,29 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
 
 
 def load(path: str | os.PathLike[str]) -> Fit:
-    """The fit that :func:`save` wrote; a FileError tells what is wrong with a file that is none."""
+    """The fit that :func:`save` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+        The JSON file; its arrays are in the .npz file beside it.
+
+    Returns
+    -------
+    Fit
+
+    Raises
+    ------
+    FileError
+        A file is missing, is not a fit, or does not belong to the other.
+
+    Examples
+    --------
+    >>> import veridyn as vd
+    >>> vd.load("missing.json")
+    Traceback (most recent call last):
+    veridyn.errors.FileError: ...
+    """
     file = Path(path)
     content = _parsed(file)
     try:

@@ -20,7 +20,8 @@ def load_machine(path: str | Path) -> Machine:
 
     Parameters
     ----------
-    path : a model file with a list of bodies (formulation tree), one with points and bodies (formulation natural), or .urdf.
+    path : str or path
+        A model file with a list of bodies (formulation tree), one with points and bodies (formulation natural), or .urdf.
 
     Returns
     -------
@@ -30,6 +31,13 @@ def load_machine(path: str | Path) -> Machine:
     ------
     FileError, ModelError
         With every fault of the file, by name and line.
+
+    Examples
+    --------
+    >>> import veridyn as vd
+    >>> from veridyn.machines.shipped import shipped
+    >>> vd.load_machine(shipped("veridyn:fourbar.yaml")).formulation
+    'natural'
     """
     file = Path(path)
     if file.suffix.lower() == ".urdf":

@@ -48,7 +48,30 @@ PLACE = ("body", "at")
 
 
 def load_model(path: str | Path) -> Tree:
-    """The machine that a model file describes; a :class:`FileError` or :class:`ModelError` tells all that is wrong."""
+    """The machine that a model file describes.
+
+    Parameters
+    ----------
+    path : str or path
+        A model file (YAML), or .urdf.
+
+    Returns
+    -------
+    Tree
+
+    Raises
+    ------
+    FileError, ModelError
+        With every fault of the file, by name and line.
+
+    Examples
+    --------
+    >>> import veridyn as vd
+    >>> from veridyn.machines.shipped import shipped
+    >>> arm = vd.load_model(shipped("veridyn:linkage.yaml"))
+    >>> arm.coordinates
+    ('q1', 'q2', 'q3')
+    """
     file = Path(path)
     return load_urdf(file) if file.suffix.lower() == ".urdf" else parse_model(text_of(file), source=file.name)
 

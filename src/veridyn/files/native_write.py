@@ -33,11 +33,37 @@ _ANGLES |= {-angle: f"-{text}" for angle, text in _ANGLES.items()}
 
 
 def save_model(tree: Tree, path: str | Path, overwrite: bool = False) -> None:
-    """Write a model file that :func:`~veridyn.files.native.load_model` reads back as an equal tree.
+    """Write a model file that :func:`~veridyn.files.native.load_model` reads back as an equal machine.
 
-    The file appears whole or not at all, and one that exists is left alone unless `overwrite` is given. What a tree
-    does not hold cannot come back: constants, formulas and comments of the file it was read from; a base of six joints
-    is written as the virtual bodies it is made of. See :func:`model_text` for what is refused.
+    What a tree does not hold cannot come back: constants, formulas and comments of the file it was read from; a base of six joints is
+    written as the virtual bodies it is made of. See :func:`model_text` for what is refused.
+
+    Parameters
+    ----------
+    tree : Tree
+        The machine.
+    path : str or path
+        The file, which appears whole or not at all.
+    overwrite : bool
+        Replace a file that exists; it is left alone by default.
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    FileError
+        The file exists, or cannot be written.
+
+    Examples
+    --------
+    >>> import veridyn as vd
+    >>> from veridyn.machines.shipped import shipped
+    >>> arm = vd.load_model(shipped("veridyn:linkage.yaml"))
+    >>> vd.save_model(arm, "copy.yaml")
+    >>> vd.load_model("copy.yaml").parameters.names == arm.parameters.names
+    True
     """
     write_atomic(path, model_text(tree).encode("utf-8"), overwrite)
 

@@ -57,13 +57,47 @@ def load_log(
     delimiter: str | None = None,
     decimal: str = ".",
 ) -> Experiment:
-    """Read a table as an Experiment whose channels share the clock of the column `time`, all in SI.
+    """Read a log as an Experiment, all channels in SI units.
 
-    `columns`: None takes every column that has a header; a list names the columns of a CSV file without header row, in
-    order ("" skips one); a mapping {channel: header} picks and renames columns. `units`: {channel or header: unit}.
-    `delimiter` is found from the first line unless given; `decimal` is the decimal mark. Both matter to CSV files only.
-    ``.mat`` and ``.npz`` files are read by :func:`~veridyn.files.mat.load_mat` and :func:`~veridyn.files.npz.load_npz`. MDF files
-    (:func:`~veridyn.files.mdf.load_mdf`) and bags (:func:`~veridyn.files.bag.load_bag`) have a clock for each channel, and need no `time`.
+    Parameters
+    ----------
+    path : str or path
+        A CSV, Parquet, MAT, NPZ or MDF file, or a bag. Channels of a table share the clock of the column `time`; those of MDF files and
+        bags have a clock each.
+    columns : sequence of str, or mapping, optional
+        A list names the columns of a CSV file without header row, in order ("" skips one); a mapping {channel: header} picks and renames
+        columns. Every column that has a header by default.
+    units : mapping, optional
+        {channel or header: unit}, where the header does not give it.
+    time : str
+        The column of the clock, "t" by default.
+    name : str, optional
+        The name of the log in messages; that of the file by default.
+    delimiter : str, optional
+        Between the columns of a CSV file; found from its first line by default.
+    decimal : str
+        The decimal mark of a CSV file, "." by default.
+
+    Returns
+    -------
+    Experiment
+        Channels by name, in SI units, with times in s.
+
+    Raises
+    ------
+    FileError
+        The file is missing or cannot be read.
+    DataError
+        A column is missing, or has no unit or an unknown one; every fault is named.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import veridyn as vd
+    >>> _ = Path("run.csv").write_text("t,angle\\n0.0,0\\n0.1,90\\n0.2,180\\n")
+    >>> log = vd.load_log("run.csv", columns={"q.hinge": "angle"}, units={"t": "s", "angle": "deg"})
+    >>> log["q.hinge"].unit, log["q.hinge"].values.round(3)
+    ('rad', array([0.   , 1.571, 3.142]))
     """
     file = existing_log(path)
     reader = _reader_by_format(file)

@@ -119,11 +119,43 @@ def base_parameters(
     rows: Rows = "all",
     tolerance: float = RANK_TOLERANCE,
 ) -> BaseParameters:
-    """The base parameters of a tree by the closed rules, or those that a motion (or several) excites, by rank.
+    """The base parameters of a machine by the closed rules, or those that a motion excites, by rank.
 
-    Only asked parameters are grouped: known ones belong to the measured side, tied ones count as one with what they are tied to. The
+    Only estimated parameters are grouped: known ones belong to the measured side, tied ones count as one with what they are tied to. The
     closed rules cover all rows of rigid bodies. With elements, with a coordinate that several joints share, with closed loops, or with
     fewer rows, rank on generic states decides.
+
+    Parameters
+    ----------
+    tree : Machine or Tree
+        The machine; values of its parameters are not needed.
+    motion : Motion or sequence of Motion, optional
+        Samples that decide which parameters are identifiable; by default whatever any motion can excite.
+    rows : "all", "joints", "base", "actuated", or names
+        The equations that are measured; all of them by default.
+    tolerance : float
+        Ratio of singular values, with columns in typical sizes, below which a direction counts as not excited; 1e-9 by default.
+
+    Returns
+    -------
+    BaseParameters
+        ``count``, ``names``, ``units``, ``relations()`` such as "ZZ6R = ZZ6 + XX9 + XX12", ``dead`` parameters and ``summary()``.
+
+    Raises
+    ------
+    DataError
+        The motion does not belong to the machine.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridyn as vd
+    >>> inertia = vd.spatial.from_centre(2.0, [0.5, 0.0, 0.0], np.diag([0.01, 0.1, 0.1]))  # ZZ = 0.6 kg*m^2, MX = 1 kg*m
+    >>> rod, hinge = vd.Link(name="rod", inertia=inertia), vd.Joint(name="hinge", a="ground", b="rod", actuated=True)
+    >>> pendulum = vd.Machine.build([rod], [hinge], dimension=2)  # moves in the x-y plane, gravity along −y
+    >>> base = vd.base_parameters(pendulum)
+    >>> base.count, base.names
+    (3, ('ZZ_rod', 'MX_rod', 'MY_rod'))
     """
     p = tree.parameters
     if motion is not None:

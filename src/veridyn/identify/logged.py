@@ -44,10 +44,45 @@ class Logged:
 
 @accepts_machine
 def motion(tree: Tree, log: Experiment, signals: Signals | None = None, *, pose: Pose | None = None) -> Motion:
-    """The motion of `tree` that `log` recorded, as :func:`veridyn.signals.motion.motion` makes it, loops closed where there are any.
+    """The motion of a machine that a log recorded: one clock, one low-pass filter, derivatives, loops closed where there are any.
 
-    Of a machine with loops any coordinates may be measured that determine it: the actuated ones, the pose of a platform, or more. A pose
-    out of reach, a singular one and one behind a singular one are refused with their time.
+    Channels are found by name, as :mod:`veridyn.signals.motion` lists them. Of a machine with loops any coordinates may be measured that
+    determine it: the actuated ones, the pose of a platform, or more.
+
+    Parameters
+    ----------
+    tree : Machine or Tree
+        The machine.
+    log : Experiment
+        Channels such as "q.c" (rad or m) and "force.c" (N*m or N) for a coordinate c, each on its own clock.
+    signals : Signals, optional
+        Rate, low-pass filter, derivative and trim; by default the rate of the fastest channel and no filter.
+    pose : Pose, optional
+        Measured rotations (N, 3, 3) and positions (N, 3) of a free base, in place of its channels.
+
+    Returns
+    -------
+    Motion
+        N samples of all coordinates, their rates and accelerations, with forces, wrenches and signals where they are measured.
+
+    Raises
+    ------
+    DataError
+        A channel is missing, or has another unit or a bad clock; a pose out of reach or behind a singular one, with its time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridyn as vd
+    >>> inertia = vd.spatial.from_centre(2.0, [0.5, 0.0, 0.0], np.diag([0.01, 0.1, 0.1]))  # ZZ = 0.6 kg*m^2, MX = 1 kg*m
+    >>> rod, hinge = vd.Link(name="rod", inertia=inertia), vd.Joint(name="hinge", a="ground", b="rod", actuated=True)
+    >>> pendulum = vd.Machine.build([rod], [hinge], dimension=2)  # moves in the x-y plane, gravity along −y
+    >>> t = 0.01 * np.arange(500)
+    >>> values = {"q.hinge": 0.5 * np.sin(2 * t), "force.hinge": np.cos(2 * t)}
+    >>> log = vd.Experiment.from_arrays(t, values, {"q.hinge": "rad", "force.hinge": "N*m"})
+    >>> motion = vd.motion(pendulum, log, vd.Signals(lowpass=10.0, trim=0.5))
+    >>> bool(abs(motion.qd[:, 0] - np.cos(2 * motion.t)).max() < 1e-3)
+    True
     """
     return logged(tree, log, signals, pose=pose).motion
 

@@ -14,6 +14,7 @@ from veridyn.identify.observation import Observation, Sampling, observation
 from veridyn.identify.result import Fit, RowReport, relative_error
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
@@ -64,7 +65,7 @@ class Validation:
 
 
 def validate(
-    fit: Fit | Tree,
+    fit: Fit | Machine | Tree,
     motion: Motion | Sequence[Motion],
     *,
     rows: Rows | None = None,
@@ -73,13 +74,54 @@ def validate(
     executor: Executor | None = None,
     progress: Progress = silent,
 ) -> Validation:
-    """Measured forces of a motion against those the fit predicts, row by row: rms and ‖r‖/‖y‖.
-
-    A tree in place of a fit is taken as it is, all its values known.
+    """Measured forces of a motion against those that a fit predicts, row by row: rms and ‖r‖/‖y‖.
 
     y is the measured side without known parameters, as in the fit; members of a group that the fit could not separate keep their priors.
-    `rows` are those of the fit unless others are named. The samples go through `sampling` as in an identification.
+
+    Parameters
+    ----------
+    fit : Fit, Machine or Tree
+        The identified model; a machine or tree is taken as it is, all its values known.
+    motion : Motion or sequence of Motion
+        Samples that were not used for the fit, with measured forces (N, n) in N*m or N.
+    rows : "all", "joints", "base", "actuated", or names, optional
+        The equations that are compared; those of the fit by default.
+    sampling : Sampling, optional
+        Filter, decimation, dead zones and masks, as in :func:`identify`; every sample as it is by default.
+    engine : {"auto", "compiled", "numpy"}
+        Machine code, the NumPy reference, or machine code where there are enough samples to pay for compiling (the default).
+    executor : concurrent.futures.Executor, optional
+        Shares out the samples; they are streamed in this thread by default.
+    progress : callable (task, done, total), optional
+        Called as the samples are streamed.
+
+    Returns
+    -------
+    Validation
+        Errors of each row, ``relative_error`` over all rows, ``worst`` and ``summary()``.
+
+    Raises
+    ------
+    DataError
+        The motion lacks what these rows need, or a parameter of a machine has no value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridyn as vd
+    >>> inertia = vd.spatial.from_centre(2.0, [0.5, 0.0, 0.0], np.diag([0.01, 0.1, 0.1]))  # ZZ = 0.6 kg*m^2, MX = 1 kg*m
+    >>> rod, hinge = vd.Link(name="rod", inertia=inertia), vd.Joint(name="hinge", a="ground", b="rod", actuated=True)
+    >>> pendulum = vd.Machine.build([rod], [hinge], dimension=2)  # moves in the x-y plane, gravity along −y
+    >>> t = 0.01 * np.arange(400)
+    >>> def swing(rate):
+    ...     q, qd, qdd = np.sin(rate * t), rate * np.cos(rate * t), -(rate**2) * np.sin(rate * t)
+    ...     return vd.Motion(t, q[:, None], qd[:, None], qdd[:, None], forces=(0.6 * qdd + 9.81 * np.cos(q))[:, None])
+    >>> fit = vd.identify(pendulum, swing(3.0))
+    >>> bool(vd.validate(fit, swing(5.0)).relative_error < 1e-9)
+    True
     """
+    if isinstance(fit, Machine):
+        fit = fit.tree
     if isinstance(fit, Tree):
         missing = fit.parameters.missing()
         if missing:

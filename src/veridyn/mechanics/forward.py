@@ -33,12 +33,43 @@ def forward_dynamics(
 ) -> Motion:
     """The same motion with the accelerations that its forces cause: inverse dynamics of the result gives the forces back.
 
-    Uses ``motion.forces``, q, q̇, wrenches, signals and, for a free base, its ω and velocity; accelerations in the argument are not
-    looked at. A free base's result is the specific acceleration v̇ − g, so no attitude is needed. A machine with loops must be closed,
-    in positions and rates; forces of passive joints are zero (:mod:`veridyn.mechanics.loops.dynamics`).
+    A free base's result is the specific acceleration v̇ − g, so no attitude is needed. A machine with loops must be closed, in positions and
+    rates; forces of passive joints are zero (:mod:`veridyn.mechanics.loops.dynamics`).
 
-    The accelerations of prescribed coordinates are taken from the motion; their forces may be NaN there, and are in the result those of
-    inverse dynamics.
+    Parameters
+    ----------
+    tree : Machine or Tree
+        The machine.
+    motion : Motion
+        N samples: q, qd (N, n), forces (N, n) in N*m or N on every coordinate, wrenches and signals; for a free base its ω and velocity.
+        Accelerations are not used, except those of prescribed coordinates, whose forces may be NaN.
+    parameters : array (p,), optional
+        Values in the order of ``tree.parameters.names``; the machine's own by default.
+    engine : {"auto", "compiled", "numpy"}
+        Machine code, the NumPy reference, or machine code where there are enough samples to pay for compiling (the default).
+    threads : int
+        Threads of the compiled kernel; 1 by default.
+
+    Returns
+    -------
+    Motion
+        With qdd (N, n) in rad/s^2 or m/s^2, and the forces of prescribed coordinates.
+
+    Raises
+    ------
+    DataError
+        A force is missing, or the motion does not belong to the machine.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridyn as vd
+    >>> inertia = vd.spatial.from_centre(2.0, [0.5, 0.0, 0.0], np.diag([0.01, 0.1, 0.1]))  # ZZ = 0.6 kg*m^2, MX = 1 kg*m
+    >>> rod, hinge = vd.Link(name="rod", inertia=inertia), vd.Joint(name="hinge", a="ground", b="rod", actuated=True)
+    >>> pendulum = vd.Machine.build([rod], [hinge], dimension=2)  # moves in the x-y plane, gravity along −y
+    >>> pulled = vd.Motion(t=[0.0], q=[[0.0]], qd=[[0.0]], qdd=[[0.0]], forces=[[10.41]])
+    >>> vd.forward_dynamics(pendulum, pulled).qdd.round(6)
+    array([[1.]])
     """
     tree.check_motion(motion)
     solved_for = [k for k in range(tree.n) if k not in tree.held]

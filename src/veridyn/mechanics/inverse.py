@@ -30,13 +30,48 @@ def inverse_dynamics(
     threads: int = 1,
     out: Buffer | None = None,
 ) -> Array:
-    """Γ (N, rows) = D(q, q̇, q̈) φ − Gᵀ wrenches: (3) and (17) of paper 000, and (19) for the rows of a free base.
+    """The forces of a motion: Γ = D(q, q̇, q̈) φ − Gᵀ wrenches, (3) and (17) of paper 000, and (19) for the rows of a free base.
 
-    With `parameters` (in the order of ``tree.parameters``) or the tree's own. Rows of a free base are zero when every force on the
-    machine is in ``motion.wrenches``. `engine`: "compiled" machine code, "numpy" the reference, or "auto", which compiles where it
-    pays. `out`: a :class:`~veridyn.mechanics.engine.Buffer` that compiled results are written into again and again. Units: N for
-    sliding rows and forces, N*m for turning rows and moments. A tree with loops has rows for its independent coordinates alone,
-    (∂q/∂q_a)ᵀ Γ, and the motion must keep the loops closed.
+    Rows of a free base are zero when every force on the machine is in ``motion.wrenches``. A machine with loops has rows for its
+    independent coordinates alone, (∂q/∂q_a)ᵀ Γ, and the motion must keep the loops closed.
+
+    Parameters
+    ----------
+    tree : Machine or Tree
+        The machine.
+    motion : Motion
+        N samples: q, qd, qdd (N, n) in rad or m and s; the wrenches (N, 6) that act on bodies; for a free base its motion.
+    rows : "all", "joints", "base", "actuated", or names
+        The equations that are wanted; all of them by default.
+    parameters : array (p,), optional
+        Values in the order of ``tree.parameters.names``; the machine's own by default.
+    engine : {"auto", "compiled", "numpy"}
+        Machine code, the NumPy reference, or machine code where there are enough samples to pay for compiling (the default).
+    threads : int
+        Threads of the compiled kernel; 1 by default.
+    out : Buffer, optional
+        Memory that compiled results are written into again and again; new memory by default.
+
+    Returns
+    -------
+    array (N, rows)
+        N for sliding rows and forces, N*m for turning rows and moments.
+
+    Raises
+    ------
+    DataError
+        The motion does not belong to the machine, or a parameter has no value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridyn as vd
+    >>> inertia = vd.spatial.from_centre(2.0, [0.5, 0.0, 0.0], np.diag([0.01, 0.1, 0.1]))  # ZZ = 0.6 kg*m^2, MX = 1 kg*m
+    >>> rod, hinge = vd.Link(name="rod", inertia=inertia), vd.Joint(name="hinge", a="ground", b="rod", actuated=True)
+    >>> pendulum = vd.Machine.build([rod], [hinge], dimension=2)  # moves in the x-y plane, gravity along −y
+    >>> still = vd.Motion(t=[0.0], q=[[0.0]], qd=[[0.0]], qdd=[[1.0]])  # horizontal, about to turn
+    >>> vd.inverse_dynamics(pendulum, still).round(2)
+    array([[10.41]])
     """
     tree.check_motion(motion)
     chosen = tree.select_rows(rows)

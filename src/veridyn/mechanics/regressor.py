@@ -34,12 +34,48 @@ def regressor(
     threads: int = 1,
     out: Buffer | None = None,
 ) -> Array:
-    """D (N, rows, columns) with D φ = Γ where no wrench acts: equations (18) and (20) of paper 000.
+    """The regressor D of a motion, with D φ = Γ where no wrench acts: equations (18) and (20) of paper 000.
 
-    Columns are ``tree.parameters.names``, all of them whatever their state, or those whose numbers `wanted` gives, in that order.
-    `engine`: "compiled" machine code, "numpy" the reference, or "auto", which compiles where it pays. `out`: a
-    :class:`~veridyn.mechanics.engine.Buffer` that compiled results are written into again and again. A tree with loops has rows for its
-    independent coordinates alone, (∂q/∂q_a)ᵀ D, and the motion must keep the loops closed.
+    A machine with loops has rows for its independent coordinates alone, (∂q/∂q_a)ᵀ D, and the motion must keep the loops closed.
+
+    Parameters
+    ----------
+    tree : Machine or Tree
+        The machine; values of its parameters are not needed.
+    motion : Motion
+        N samples: q, qd, qdd (N, n) in rad or m and s; for a free base its motion.
+    rows : "all", "joints", "base", "actuated", or names
+        The equations that are wanted; all of them by default.
+    wanted : sequence of int, optional
+        Numbers of the columns that are wanted, in that order; all by default, whatever the state of their parameters.
+    engine : {"auto", "compiled", "numpy"}
+        Machine code, the NumPy reference, or machine code where there are enough samples to pay for compiling (the default).
+    threads : int
+        Threads of the compiled kernel; 1 by default.
+    out : Buffer, optional
+        Memory that compiled results are written into again and again; new memory by default.
+
+    Returns
+    -------
+    array (N, rows, columns)
+        Columns in the order of ``tree.parameters.names``; N or N*m per unit of the parameter.
+
+    Raises
+    ------
+    DataError
+        The motion does not belong to the machine, or a column is given twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridyn as vd
+    >>> inertia = vd.spatial.from_centre(2.0, [0.5, 0.0, 0.0], np.diag([0.01, 0.1, 0.1]))  # ZZ = 0.6 kg*m^2, MX = 1 kg*m
+    >>> rod, hinge = vd.Link(name="rod", inertia=inertia), vd.Joint(name="hinge", a="ground", b="rod", actuated=True)
+    >>> pendulum = vd.Machine.build([rod], [hinge], dimension=2)  # moves in the x-y plane, gravity along −y
+    >>> still = vd.Motion(t=[0.0], q=[[0.0]], qd=[[0.0]], qdd=[[1.0]])
+    >>> D = vd.regressor(pendulum, still)
+    >>> D.shape, (D @ pendulum.parameters.values).round(2)  # the forces of inverse_dynamics
+    ((1, 1, 10), array([[10.41]]))
     """
     tree.check_motion(motion)
     chosen = tree.select_rows(rows)

@@ -123,9 +123,9 @@ def observe(
     >>> import numpy as np
     >>> import veridyn as vd
     >>> encoder = vd.Sensor("encoder", "coordinate", "q1", 1e-3)
-    >>> inertia = {"rod": vd.from_centre(1.0, [0.5, 0.0, 0.0], np.diag([1e-3, 0.08, 0.08]))}
-    >>> rod = vd.Body("rod", placement=vd.MDH(alpha=-np.pi / 2))
-    >>> pendulum = vd.Tree.build([rod], inertia=inertia, sensors=[encoder])
+    >>> inertia = {"rod": vd.spatial.from_centre(1.0, [0.5, 0.0, 0.0], np.diag([1e-3, 0.08, 0.08]))}
+    >>> rod = vd.model.Body("rod", placement=vd.spatial.MDH(alpha=-np.pi / 2))
+    >>> pendulum = vd.model.Tree.build([rod], inertia=inertia, sensors=[encoder])
     >>> released = vd.Driven(1.0, 100.0, [0.3], [0.0])
     >>> log = vd.simulate(pendulum, released, rng=np.random.default_rng(0))
     >>> states = vd.observe(pendulum, log, "ekf", unsure=vd.Unsure(force=1e-4), start={"q1": 0.0})

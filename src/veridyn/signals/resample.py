@@ -147,10 +147,43 @@ def resample(
     on_gap: Literal["refuse", "report"] = "refuse",
     antialias: bool = True,
 ) -> Channel | Experiment:
-    """The same data at common times: `clock` is a rate in Hz, or the times themselves, inside the span of the data.
+    """The same data at common times.
 
-    A gap longer than `max_gap` seconds is refused, or with ``on_gap="report"`` bridged by the interpolation and named
-    in a DataWarning (:func:`gaps` and :func:`outside` then say which samples to leave out). All faults come at once.
+    Parameters
+    ----------
+    data : Channel or Experiment
+        One channel, or several, each on its own clock.
+    clock : float or array (N,)
+        A rate in Hz, or the times themselves in s, inside the span of the data.
+    method : {"linear", "cubic", "pchip"}
+        The interpolation between samples; "linear" by default.
+    max_gap : float, optional
+        The longest span (s) without a sample that may be bridged; five steps of the channel by default.
+    on_gap : {"refuse", "report"}
+        What to do with a longer gap: refuse it (the default), or bridge it and name it in a DataWarning. :func:`gaps` and :func:`outside`
+        then give the samples to leave out.
+    antialias : bool
+        Filter a channel before it is sampled at a lower rate (the default).
+
+    Returns
+    -------
+    Channel or Experiment
+        As given, with N samples on one clock.
+
+    Raises
+    ------
+    DataError
+        A channel has too few samples, a clock that does not increase or a gap, or the times lie outside of it; all faults at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridyn as vd
+    >>> t = 0.01 * np.arange(101)
+    >>> log = vd.Experiment.from_arrays(t, {"q.hinge": t**2}, {"q.hinge": "rad"})
+    >>> slow = vd.resample(log, 10.0, antialias=False)
+    >>> len(slow["q.hinge"]), round(float(slow["q.hinge"].values[5]), 6)
+    (11, 0.25)
     """
     channels = _channels(data)
     label = data.name if isinstance(data, Experiment) else f"channel '{data.name}'"

@@ -23,16 +23,19 @@ def snapped(values: ArrayLike) -> Array:
 
 
 def rot_x(angle: float) -> Array:
+    """The rotation matrix (3, 3) of a turn about x by `angle` (rad)."""
     c, s = np.cos(angle), np.sin(angle)
     return snapped([[1, 0, 0], [0, c, -s], [0, s, c]])
 
 
 def rot_y(angle: float) -> Array:
+    """The rotation matrix (3, 3) of a turn about y by `angle` (rad)."""
     c, s = np.cos(angle), np.sin(angle)
     return snapped([[c, 0, s], [0, 1, 0], [-s, 0, c]])
 
 
 def rot_z(angle: float) -> Array:
+    """The rotation matrix (3, 3) of a turn about z by `angle` (rad)."""
     c, s = np.cos(angle), np.sin(angle)
     return snapped([[c, -s, 0], [s, c, 0], [0, 0, 1]])
 

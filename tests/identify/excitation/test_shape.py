@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import doctest
-import inspect
 from typing import Any
 
 import numpy as np
 import pytest
 
-import veridyn as vd
 from veridyn.errors import DataError
-from veridyn.identify.excitation.design import design_excitation
 from veridyn.identify.excitation.shape import SHAPES, Fourier, Shape, Spline
 
 BOTH = pytest.mark.parametrize("shape", [Fourier(3), Spline(9)], ids=repr)
@@ -72,10 +68,3 @@ def test_sizes_and_frequencies() -> None:
 def test_settings_are_refused_by_name(kind: type[Shape], given: dict[str, Any], expected: str) -> None:
     with pytest.raises(DataError, match=expected):
         kind(**given)
-
-
-def test_the_examples_of_the_docstrings_run() -> None:
-    parser, runner = doctest.DocTestParser(), doctest.DocTestRunner()
-    for what in (design_excitation, Fourier, Spline):
-        test = parser.get_doctest(inspect.getdoc(what) or "", {"vd": vd}, what.__name__, None, 0)
-        assert test.examples and runner.run(test).failed == 0, what
