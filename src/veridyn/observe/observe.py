@@ -123,14 +123,14 @@ def observe(
     >>> import numpy as np
     >>> import veridyn as vd
     >>> encoder = vd.Sensor("encoder", "coordinate", "q1", 1e-3)
-    >>> inertia = {"rod": vd.spatial.from_centre(1.0, [0.5, 0.0, 0.0], np.diag([1e-3, 0.08, 0.08]))}
-    >>> rod = vd.model.Body("rod", placement=vd.spatial.MDH(alpha=-np.pi / 2))
+    >>> inertia = {"1": vd.spatial.from_centre(1.0, [0.5, 0.0, 0.0], np.diag([1e-3, 0.08, 0.08]))}
+    >>> rod = vd.model.Body("1", placement=vd.spatial.MDH(alpha=-np.pi / 2))
     >>> pendulum = vd.model.Tree.build([rod], inertia=inertia, sensors=[encoder])
     >>> released = vd.Driven(1.0, 100.0, [0.3], [0.0])
     >>> log = vd.simulate(pendulum, released, rng=np.random.default_rng(0))
     >>> states = vd.observe(pendulum, log, "ekf", unsure=vd.Unsure(force=1e-4), start={"q1": 0.0})
     >>> states.states
-    ('q1', 'q1_rate', 'q1_force')
+    ('q1', 'q1_dot', 'force.q1')
     >>> bool(states.sigma[-1, 0] < 1e-3)
     True
     """

@@ -82,10 +82,10 @@ def simulate(
     --------
     >>> import numpy as np
     >>> import veridyn as vd
-    >>> inertia = {"rod": vd.from_centre(1.0, [0.5, 0.0, 0.0], np.diag([1e-3, 0.08, 0.08]))}
-    >>> rod = vd.Body("rod", placement=vd.MDH(alpha=-np.pi / 2))
+    >>> inertia = {"1": vd.spatial.from_centre(1.0, [0.5, 0.0, 0.0], np.diag([1e-3, 0.08, 0.08]))}
+    >>> rod = vd.model.Body("1", placement=vd.spatial.MDH(alpha=-np.pi / 2))
     >>> encoder = vd.Sensor("encoder", "coordinate", "q1", 1e-4)
-    >>> pendulum = vd.Tree.build([rod], inertia=inertia, sensors=[encoder])
+    >>> pendulum = vd.model.Tree.build([rod], inertia=inertia, sensors=[encoder])
     >>> log = vd.simulate(pendulum, vd.Driven(1.0, 100.0, [0.3], [0.0]), rng=np.random.default_rng(0))
     >>> log.names, len(log["encoder"])
     (('encoder', 'force.q1'), 101)
