@@ -110,14 +110,24 @@ def _exists(parts: list[str]) -> bool:
         place, parts = place / parts[0], parts[1:]
     if not parts:
         return True
+    if len(parts) == 1 and parts[0] in _listed(place / "__init__.pyi"):
+        return True
     module = place / f"{parts[0]}.py"
     if not module.exists():
         return False
+    if len(parts) == 2 and parts[1] in _listed(module.with_suffix(".pyi")):
+        return True
     defined = ast.parse(module.read_text(encoding="utf-8")).body
     names = {node.name for node in defined if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
     names |= {t.id for node in defined if isinstance(node, ast.Assign) for t in node.targets if isinstance(t, ast.Name)}
     names |= {n.target.id for n in defined if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
     return len(parts) == 1 or parts[1] in names
+
+
+def _listed(stub: Path) -> set[str]:
+    """The public names that a stub lists."""
+    lines = ast.parse(stub.read_text(encoding="utf-8")).body if stub.exists() else []
+    return {alias.name for line in lines if isinstance(line, ast.ImportFrom) for alias in line.names}
 
 
 def _place(room: str) -> Path:
