@@ -1,3 +1,6 @@
+import dataclasses
+import importlib
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +26,8 @@ RELIED_ON = (
     "load_model load_log motion Signals inverse_dynamics regressor base_parameters identify validate design_excitation Fourier Robust",
     "simulate observe EKF ErrorEKF save load Motion BaseMotion Fit Machine Link Joint Element Marker Sensor Experiment",
 )
+# Records of more than five fields whose first ones are written by position in many places.
+BY_POSITION = {"Body": 4, "Motion": 6, "RigidBody": 6, "Sensor": 4}
 BUILDING = {
     "model": "Machine Link Joint Loop Attachment Assembly Element Marker Sensor Drive Force Torque Transmission ParameterSet Tie",
     "elements": "KINDS spring damper coulomb stribeck strut lugre maxwell relaxation motor_inertia drive_gain drag offset asymmetric",
@@ -60,6 +65,20 @@ def test_a_program_that_takes_a_moved_name_is_warned_once() -> None:
 def test_the_type_checker_is_told_that_the_package_is_typed() -> None:
     folder = Path(veridyn.__file__).parent
     assert (folder / "py.typed").is_file() and (folder / "__init__.pyi").is_file()
+
+
+def test_records_with_more_than_five_fields_take_keywords() -> None:
+    found = {}
+    for room in ("model", "signals", "identify"):
+        folder = str(Path(veridyn.__file__).parent / room)
+        for module in pkgutil.walk_packages([folder], f"veridyn.{room}."):
+            for kind in vars(importlib.import_module(module.name)).values():
+                if dataclasses.is_dataclass(kind) and isinstance(kind, type) and kind.__module__ == module.name:
+                    fields = dataclasses.fields(kind)
+                    by_position = sum(f.init and not f.kw_only for f in fields)
+                    if len(fields) > 5 and by_position and not kind.__name__.startswith("_"):
+                        found[kind.__name__] = by_position
+    assert found == BY_POSITION
 
 
 def test_other_names_are_refused() -> None:

@@ -107,7 +107,9 @@ transmission: {motors: [m], joints: [s], matrix: [[half]]}
 """)
     seven, rod, rod2, tip = tree.bodies
     assert tree.name == "everything"
-    assert seven == Body("7", "ground", "turning", MDH(np.pi / 3, 0.1, -np.pi / 2, 0.5, np.radians(30), 0.25), False)
+    assert seven == Body(
+        "7", "ground", "turning", MDH(np.pi / 3, 0.1, -np.pi / 2, 0.5, np.radians(30), 0.25), actuated=False
+    )
     assert rod == Body(
         "rod", "7", "sliding", Placement(rpy(0.1, 0.2, 0.3), [1, 2, 0.25]), coordinate="s", ratio=-2.0, label="2"
     )
@@ -263,7 +265,7 @@ def rich_tree(rng: np.random.Generator, k: int) -> Tree:
         motor_inertia(turning, name='quote " and \\ and é \n \x07 😀'),
         drive_gain(first, "i 1", 3.0, name="7"),
         drag(f"{tree.bodies[0].name}.mz", 0.1),
-        Element("damper", {turning: 1.0}, name="h_unit", typical=rng.random() + 0.1, unit="N*m*s/turn"),
+        Element(kind="damper", on={turning: 1.0}, name="h_unit", typical=rng.random() + 0.1, unit="N*m*s/turn"),
     ]
     inertia = {b.name: random_inertia(rng) for b in tree.bodies if b.real and rng.random() < 0.8}
     transmission = Transmission(("m",), (first,), np.array([[rng.random() + 0.5]])) if k % 2 else None

@@ -51,7 +51,7 @@ def test_speed_and_exponent_of_a_stribeck_curve() -> None:
     scores, fits = [], []
     for seed in range(10):
         tree, motion = measured(seed, lambda q, qd: friction(qd))
-        curve = Element("stribeck", {"q1": 1.0}, constants={"speed": 0.3, "exponent": 2.0})
+        curve = Element(kind="stribeck", on={"q1": 1.0}, constants={"speed": 0.3, "exponent": 2.0})
         tree = tree.with_elements([coulomb("q1"), damper("q1"), curve])
         fit = fit_constants(tree, motion, ["fst_q1.speed", "fst_q1.exponent"])
         assert fit.converged, fit.summary()
@@ -74,7 +74,7 @@ def test_speed_and_exponent_of_a_stribeck_curve() -> None:
 )
 def test_one_constant(kind: str, key: str, start: float, truth: float, law) -> None:
     tree, motion = measured(3, law)
-    tree = tree.with_elements([Element(kind, {"q1": 1.0}, name="e", constants={key: start})])
+    tree = tree.with_elements([Element(kind=kind, on={"q1": 1.0}, name="e", constants={key: start})])
     fit = fit_constants(tree, motion, [f"e.{key}"])
     assert fit.converged, fit.summary()
     assert abs(fit.values[0] - truth) < 4.0 * fit.sigma[0]
@@ -86,8 +86,8 @@ def test_one_constant(kind: str, key: str, start: float, truth: float, law) -> N
 def test_what_cannot_be_separated_is_refused() -> None:
     """The rest of a spring beside an offset on the same coordinate, and names that are none."""
     tree, motion = measured(0, lambda q, qd: 10.0 * (q - 0.2))
-    with_rest = Element("spring", {"q1": 1.0}, constants={"rest": 0.1})
-    both = tree.with_elements([with_rest, Element("offset", {"q1": 1.0})])
+    with_rest = Element(kind="spring", on={"q1": 1.0}, constants={"rest": 0.1})
+    both = tree.with_elements([with_rest, Element(kind="offset", on={"q1": 1.0})])
     with pytest.raises(IdentificationError, match="cannot separate these constants"):
         fit_constants(both, motion, ["k_q1.rest"])
     alone = fit_constants(tree.with_elements([with_rest]), motion, ["k_q1.rest"])

@@ -31,7 +31,7 @@ def slider(*elements: Element) -> Tree:
 
 
 def lugre(value: float = 4.0) -> Element:
-    return Element("lugre", {"x": 1.0}, value, constants=LUGRE)
+    return Element(kind="lugre", on={"x": 1.0}, value=value, constants=LUGRE)
 
 
 def friction(v: float, z: float, force: float = 4.0) -> tuple[float, float]:
@@ -78,7 +78,7 @@ def test_friction_at_constant_speed_is_the_curve(v: float) -> None:
 
 def test_maxwell_element_relaxes() -> None:
     """Held at a stretch after a fast ramp, the force fades as e^(−t/time); start values count."""
-    tree = slider(Element("maxwell", {"x": 1.0}, 50.0, constants={"time": 0.2})).with_prescribed(["x"])
+    tree = slider(Element(kind="maxwell", on={"x": 1.0}, value=50.0, constants={"time": 0.2})).with_prescribed(["x"])
     t = np.linspace(0.0, 0.6, 13)
     still = Inputs(prescribed=lambda s: {"x": (0.3, 0.0, 0.0)})
     got = integrate(tree, t, [0.3], [0.0], still, states={"km_x.s": 0.1})
@@ -87,7 +87,7 @@ def test_maxwell_element_relaxes() -> None:
 
 def test_relaxation_follows_over_its_length() -> None:
     """A step of slip: after a travelled length L the force has reached 1 − 1/e, whatever the speed."""
-    e = Element("relaxation", {"x": 1.0}, 1000.0, "tyre", "speed", constants={"length": 0.4})
+    e = Element(kind="relaxation", on={"x": 1.0}, value=1000.0, name="tyre", signal="speed", constants={"length": 0.4})
     tree = slider(e).with_prescribed(["x"])
     for speed in (2.0, 10.0):
         inputs = Inputs(signals=lambda t, q, qd, v=speed: {"speed": v}, prescribed=lambda s: {"x": (0.05, 0.0, 0.0)})
@@ -98,8 +98,8 @@ def test_relaxation_follows_over_its_length() -> None:
 def test_a_strut_with_a_state() -> None:
     """A Maxwell element between two places: along a straight line its length is the coordinate's distance."""
     ends = Marker("ground", (0.0, 0.0, -1.0)), Marker("x", (0.0, 0.0, 0.0))
-    line = slider(Element("maxwell", {"x": 1.0}, 50.0, "m", constants={"time": 0.2}))
-    tied = slider(Element("maxwell", {}, 50.0, "m", between=ends, constants={"time": 0.2}))
+    line = slider(Element(kind="maxwell", on={"x": 1.0}, value=50.0, name="m", constants={"time": 0.2}))
+    tied = slider(Element(kind="maxwell", on={}, value=50.0, name="m", between=ends, constants={"time": 0.2}))
     t = np.linspace(0.0, 1.0, 11)
     a, b = (integrate(tree, t, [0.1], [0.5], states={"m.s": 0.02}).motion for tree in (line, tied))
     assert b.q == pytest.approx(a.q, abs=1e-8)
@@ -127,7 +127,7 @@ def test_states_along_a_measured_motion() -> None:
 
 
 def test_many_runs_carry_the_states() -> None:
-    tree = slider(Element("maxwell", {"x": 1.0}, 50.0, "m", constants={"time": 0.2}))
+    tree = slider(Element(kind="maxwell", on={"x": 1.0}, value=50.0, name="m", constants={"time": 0.2}))
     start = np.array([[0.1], [-0.2]]), np.array([[0.5], [0.3]])
     found = simulate_runs(tree, 0.01, 51, *start, lambda t, q, qd: (0.0 * q, {}), inner=np.array([[0.02], [0.0]]))
     for k, s in enumerate((0.02, 0.0)):
@@ -139,7 +139,10 @@ def test_many_runs_carry_the_states() -> None:
 
 
 def test_faults_and_files() -> None:
-    tree = slider(lugre(), Element("relaxation", {"x": 1.0}, 1.0, "tyre", "speed", constants={"length": 0.4}))
+    tree = slider(
+        lugre(),
+        Element(kind="relaxation", on={"x": 1.0}, value=1.0, name="tyre", signal="speed", constants={"length": 0.4}),
+    )
     again = parse_model(model_text(tree), source="x")
     assert [dict(e.constants) for e in again.elements] == [dict(e.constants) for e in tree.elements]
     assert (again.states, again.signals) == (tree.states, tree.signals)
@@ -148,6 +151,6 @@ def test_faults_and_files() -> None:
     with pytest.raises(DataError, match=r"there is no state 'fl_x\.y'"):
         integrate(slider(lugre()), [0.0, 1.0], [0.0], [0.0], states={"fl_x.y": 1.0})
     with pytest.raises(ModelError, match="its law needs a signal, and none is named"):
-        slider(Element("relaxation", {"x": 1.0}, constants={"length": 0.4}))
+        slider(Element(kind="relaxation", on={"x": 1.0}, constants={"length": 0.4}))
     with pytest.raises(ModelError, match="there is no element 'fl'"):
         tree.without_elements(["fl"])

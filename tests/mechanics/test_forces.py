@@ -86,7 +86,7 @@ def test_column_of_each_kind(kind: str, on: dict[str, float]) -> None:
     special["tanh_friction"] = special["stribeck"]
     special["cubic"] = {"constants": {"rest": 0.2}}
     special["bump_stop"] = special["dead_zone"] = {"constants": {"gap": 0.4}}
-    tree = arm([Element(kind, on, 1.0, "e", **special.get(kind, {}))])
+    tree = arm([Element(kind=kind, on=on, value=1.0, name="e", **special.get(kind, {}))])
     motion = moving(tree)
     weights = np.array([on.get(c, 0.0) for c in tree.coordinates])
     c, cd, cdd = (x @ weights for x in (motion.q, motion.qd, motion.qdd))
@@ -218,15 +218,15 @@ def test_a_missing_signal_is_named() -> None:
 def uneven() -> Tree:
     """Friction that differs with the direction, and a Stribeck curve."""
     ways = ("coulomb_forward", "coulomb_backward", "damper_forward", "damper_backward")
-    elements = [Element(kind, {"b": 1.0}, v) for kind, v in zip(ways, (0.9, 0.5, 0.3, 0.2), strict=True)]
-    return arm([*elements, Element("stribeck", COMBINATION, 0.7, constants={"speed": 0.4})])
+    elements = [Element(kind=kind, on={"b": 1.0}, value=v) for kind, v in zip(ways, (0.9, 0.5, 0.3, 0.2), strict=True)]
+    return arm([*elements, Element(kind="stribeck", on=COMBINATION, value=0.7, constants={"speed": 0.4})])
 
 
 def test_both_ways_alike_are_the_friction_without_direction() -> None:
     """fsp = fsn = fs and hp = hn = h give fs sign(v) + h v, rounded off or not."""
     ways = {"coulomb": ("coulomb_forward", "coulomb_backward"), "damper": ("damper_forward", "damper_backward")}
-    one = arm([Element(kind, COMBINATION, 0.6) for kind in ways])
-    two = arm([Element(kind, COMBINATION, 0.6) for both in ways.values() for kind in both])
+    one = arm([Element(kind=kind, on=COMBINATION, value=0.6) for kind in ways])
+    two = arm([Element(kind=kind, on=COMBINATION, value=0.6) for both in ways.values() for kind in both])
     motion = moving(one)
     assert inverse_dynamics(two, motion) == pytest.approx(inverse_dynamics(one, motion), rel=1e-13)
     zero = replace(motion, qd=np.zeros_like(motion.qd))

@@ -23,7 +23,7 @@ V = np.linspace(-2.0, 2.0, 41)
 
 def one(kind: str, **constants: float) -> Tree:
     """One element of value 3 on a sliding mass."""
-    element = Element(kind, {"x": 1.0}, 3.0, "e", constants=constants)
+    element = Element(kind=kind, on={"x": 1.0}, value=3.0, name="e", constants=constants)
     return Tree.build(
         [Body("x", joint="sliding")], inertia={"x": [0.0] * 9 + [1.0]}, gravity=(0, 0, 0), elements=[element]
     )

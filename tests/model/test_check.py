@@ -141,8 +141,8 @@ def test_virtual_bodies_have_no_inertia() -> None:
 
 
 ELEMENTS = {
-    "kind": (Element("sprung", {"a": 1.0}), "'sprung' is no kind of element.\nKnown: spring, offset,"),
-    "nothing": (Element("spring", {}, name="k"), "element 'k': it acts on nothing."),
+    "kind": (Element(kind="sprung", on={"a": 1.0}), "'sprung' is no kind of element.\nKnown: spring, offset,"),
+    "nothing": (Element(kind="spring", on={}, name="k"), "element 'k': it acts on nothing."),
     "no coordinate": (spring("c"), "element 'k_c': there is no coordinate 'c'.\nKnown: a, b."),
     "mixed": (
         spring({"a": 1.0, "b": 1.0}),
@@ -151,7 +151,7 @@ ELEMENTS = {
     "zero coefficient": (spring({"a": 0.0}), "its coefficients must be numbers other than zero.\nFound {'a': 0.0}."),
     "infinite": (spring("a", np.inf), "element 'k_a': its value is infinite."),
     "no signal": (
-        Element("drive_gain", {"a": 1.0}),
+        Element(kind="drive_gain", on={"a": 1.0}),
         "element 'K_a': a drive gain multiplies a measured signal, and none is named.",
     ),
     "drag on a coordinate": (

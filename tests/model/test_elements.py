@@ -29,7 +29,7 @@ def test_names_are_made_of_symbol_and_target() -> None:
     assert drag("chassis.fx").parameter_name == "C_chassis_fx"
     assert spring({"z1": 1.0, "z2": -1.0}).parameter_name == "k_z1_z2"
     assert spring("z1", name="karf").parameter_name == "karf"
-    assert Element("nonsense", {"z1": 1.0}).parameter_name == "nonsense_z1"
+    assert Element(kind="nonsense", on={"z1": 1.0}).parameter_name == "nonsense_z1"
 
 
 def test_a_name_alone_is_a_combination_with_coefficient_one() -> None:
@@ -63,16 +63,16 @@ def test_friction_of_each_direction_and_stribeck() -> None:
     with pytest.raises(ModelError, match=r"constant 'speed' is out of bounds[\s\S]*between 0 and inf, found -1.0"):
         Tree.build([Body("1")], elements=[stribeck("q1", -1.0)])
     with pytest.raises(ModelError, match=r"needs the constant 'speed': the speed at which half of it is left"):
-        Tree.build([Body("1")], elements=[Element("stribeck", {"q1": 1.0})])
+        Tree.build([Body("1")], elements=[Element(kind="stribeck", on={"q1": 1.0})])
     with pytest.raises(
         ModelError,
         match=r"its kind, damper, has no constant 'speed'\.[\s\S]*Kinds that have one: stribeck, tanh_friction, lugre",
     ):
-        Tree.build([Body("1")], elements=[Element("damper", {"q1": 1.0}, constants={"speed": 2.0})])
+        Tree.build([Body("1")], elements=[Element(kind="damper", on={"q1": 1.0}, constants={"speed": 2.0})])
 
 
 def test_elements_are_hashable_and_pickle() -> None:
-    e = Element("spring", {"z1": 1.0, "z2": -1.0}, 3.0, "karf", typical=2.0, unit="N/m")
+    e = Element(kind="spring", on={"z1": 1.0, "z2": -1.0}, value=3.0, name="karf", typical=2.0, unit="N/m")
     again = pickle.loads(pickle.dumps(e))
     assert again == e
     assert hash(again) == hash(e)
@@ -83,8 +83,8 @@ def test_units_follow_the_kind_of_coordinate() -> None:
     bodies = [Body("1"), Body("2", "1", "sliding")]
     elements = [
         Element(
-            kind,
-            {c: 1.0},
+            kind=kind,
+            on={c: 1.0},
             signal="i" if KINDS[kind].signal else "",
             constants={constant.key: 1.0 for constant in KINDS[kind].constants if constant.required},
         )
@@ -94,7 +94,12 @@ def test_units_follow_the_kind_of_coordinate() -> None:
     ]
     p = Tree.build(
         bodies,
-        elements=[*elements, drag("1.fx"), drag("1.mz"), Element("spring", {"q1": 1.0}, name="u", unit="N*m/turn")],
+        elements=[
+            *elements,
+            drag("1.fx"),
+            drag("1.mz"),
+            Element(kind="spring", on={"q1": 1.0}, name="u", unit="N*m/turn"),
+        ],
     ).parameters
     unit = dict(zip(p.names, p.units, strict=True))
     assert (unit["k_q1"], unit["k_q2"]) == ("N*m/rad", "N/m")

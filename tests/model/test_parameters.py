@@ -12,7 +12,13 @@ NAN = float("nan")
 
 
 def five() -> ParameterSet:
-    return ParameterSet(tuple("abcde"), ("kg",) * 5, np.array([1.0, 2.0, NAN, 4.0, 5.0]), np.ones(5), ("asked",) * 5)
+    return ParameterSet(
+        names=tuple("abcde"),
+        units=("kg",) * 5,
+        values=np.array([1.0, 2.0, NAN, 4.0, 5.0]),
+        typical=np.ones(5),
+        states=("asked",) * 5,
+    )
 
 
 def test_everything_is_asked_at_first() -> None:
@@ -54,7 +60,9 @@ def test_copies_leave_the_original_alone() -> None:
 
 
 def test_unknown_names_are_answered_with_the_nearest() -> None:
-    p = ParameterSet(("XX_arm", "M_arm"), ("", ""), np.zeros(2), np.ones(2), ("asked",) * 2)
+    p = ParameterSet(
+        names=("XX_arm", "M_arm"), units=("", ""), values=np.zeros(2), typical=np.ones(2), states=("asked",) * 2
+    )
     for ask in (
         lambda: p["XX_am"],
         lambda: p.known(["XX_am"]),

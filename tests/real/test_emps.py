@@ -33,7 +33,7 @@ def axis(gain):
         vd.elements.damper("q1", name="Fv"),
         vd.elements.coulomb("q1", name="Fc"),
         vd.elements.offset("q1", name="off"),
-        vd.Element("drive_gain", {"q1": 1.0}, gain, "gtau", "vir", unit="N/V"),
+        vd.Element(kind="drive_gain", on={"q1": 1.0}, value=gain, name="gtau", signal="vir", unit="N/V"),
     ]
     tree = vd.model.Tree.build(
         [vd.model.Body("1", joint="sliding")], name="EMPS", gravity=(0.0, 0.0, 0.0), elements=elements

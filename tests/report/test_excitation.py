@@ -35,7 +35,15 @@ def test_trials_of_two_designs() -> None:
 def test_the_staircase_of_the_cut_off() -> None:
     h = np.arange(1, 9)
     cost = np.where(h < 5, 1e9, 100.0 - h)
-    found = Scan(h, cost, cost + 12 * h, cost + 40 * h, "bic", 5, Estimate(np.zeros(1), np.eye(1)))
+    found = Scan(
+        harmonics=h,
+        cost=cost,
+        aic=cost + 12 * h,
+        bic=cost + 40 * h,
+        criterion="bic",
+        chosen=5,
+        estimate=Estimate(np.zeros(1), np.eye(1)),
+    )
     text, figure = scan_blocks(found)
     assert "prefers 8 harmonics, AIC 5 and BIC 5" in text.text and len(figure.legend) >= 3
 

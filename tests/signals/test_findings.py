@@ -8,7 +8,9 @@ from veridyn.signals.findings import Finding, Findings
 
 def finding(channel, kind, severity):
     fault = Fault(f"{kind} found.", f"channel '{channel}'")
-    return Finding(channel, kind, severity, 0.0, 1.0, 1, str(fault), fault)
+    return Finding(
+        channel=channel, kind=kind, severity=severity, t_start=0.0, t_end=1.0, count=1, message=str(fault), fault=fault
+    )
 
 
 FOUND = Findings(

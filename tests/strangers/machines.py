@@ -89,7 +89,7 @@ def any_motion(tree: Tree, N: int, seed: int = 0, wrenches: bool = True, strided
     signals = {e.signal: rng.standard_normal(N) for e in tree.elements if e.kind == "drive_gain"}
     forces = rng.standard_normal((N, tree.n))
     if not strided:
-        return Motion(m.t, m.q, m.qd, m.qdd, m.base, forces, felt, signals)
+        return Motion(m.t, m.q, m.qd, m.qdd, m.base, forces, wrenches=felt, signals=signals)
 
     def spread(x: np.ndarray) -> np.ndarray:
         """The same numbers in every third row of a larger table, backwards in memory."""
@@ -102,4 +102,13 @@ def any_motion(tree: Tree, N: int, seed: int = 0, wrenches: bool = True, strided
         base = BaseMotion(*(spread(x) for x in (base.omega, base.omega_dot, base.acceleration, base.velocity)))
     spread_signals = {k: spread(v[:, None])[:, 0] for k, v in signals.items()}
     spread_wrenches = {k: spread(v) for k, v in felt.items()}
-    return Motion(m.t, spread(m.q), spread(m.qd), spread(m.qdd), base, spread(forces), spread_wrenches, spread_signals)
+    return Motion(
+        m.t,
+        spread(m.q),
+        spread(m.qd),
+        spread(m.qdd),
+        base,
+        spread(forces),
+        wrenches=spread_wrenches,
+        signals=spread_signals,
+    )

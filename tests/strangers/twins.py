@@ -128,7 +128,9 @@ def spatial_twin() -> Twin:
     for name, before, coordinate, place, axis, start, actuated in joints:
         R, p = rotation_to_axis(axis), np.array(place)
         turned = Placement(R @ rot_z(-start), p)
-        bodies.append(Body(f"joint {name}", before, "turning", turned, actuated, False, coordinate))
+        bodies.append(
+            Body(f"joint {name}", before, "turning", turned, actuated=actuated, real=False, coordinate=coordinate)
+        )
         bodies.append(Body(name, f"joint {name}", "fixed", Placement(R.T, -R.T @ p)))
     ends = [Attachment(body, Placement(position=at["TB"])) for body in ("rod", "upper_b")]
     tree = Tree.build(

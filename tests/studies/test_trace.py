@@ -29,9 +29,9 @@ def test_traces_pass_the_filter_of_the_fit_on_both_sides() -> None:
     rng = np.random.default_rng(5)
     training, validation = log_of(truth, rng, "a", 4.0), log_of(truth, rng, "b", 4.0)
     plain = identification(truth, training, validation).traces["validation"]
-    low = identification(truth, training, validation, sampling=Sampling(Butterworth(5.0), 10, trim=50)).traces[
-        "validation"
-    ]
+    low = identification(
+        truth, training, validation, sampling=Sampling(filter=Butterworth(5.0), decimate=10, trim=50)
+    ).traces["validation"]
     assert low.rows == plain.rows == ("q1", "q2")
     assert low.units == ("N*m", "N*m")
     # White noise of 200 Hz through 5 Hz twice keeps about √(5/100) of its size.

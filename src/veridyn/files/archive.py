@@ -216,13 +216,13 @@ def load(path: str | os.PathLike[str]) -> Fit:
     arrays = _arrays_of(file, content.arrays)
     _check(file, content, arrays, tree)
     base = BaseParameters(
-        tree.parameters,
-        tuple(int(c) for c in arrays["columns"]),
-        arrays["matrix"],
-        tuple(int(c) for c in arrays["dead"]),
-        content.gap,
-        arrays["singular_values"],
-        content.source,
+        parameters=tree.parameters,
+        columns=tuple(int(c) for c in arrays["columns"]),
+        matrix=arrays["matrix"],
+        dead=tuple(int(c) for c in arrays["dead"]),
+        gap=content.gap,
+        singular_values=arrays["singular_values"],
+        source=content.source,
     )
     if list(base.names) != content.names or list(base.units) != content.units:
         fault = Fault("its names are not those that its model and its arrays make.", expected=", ".join(base.names[:8]))

@@ -250,13 +250,13 @@ class _Draft:
             self.odd_names += [given] if given else []
             return
         element = Element(
-            kind,
-            on,
-            numbers.get("value", NAN),
-            texts["name"],
-            texts["signal"],
-            numbers.get("typical", NAN),
-            texts["unit"],
+            kind=kind,
+            on=on,
+            value=numbers.get("value", NAN),
+            name=texts["name"],
+            signal=texts["signal"],
+            typical=numbers.get("typical", NAN),
+            unit=texts["unit"],
             between=between,
             constants={key: numbers[key] for key in CONSTANT_KEYS if key in numbers},
         )

@@ -274,7 +274,18 @@ class UrdfFile:
             name = joint.child if straight else _new(f"{joint.name}_axis", taken)
             lines[f"body '{name}'"] = joint.node.line
             own = real and straight
-            bodies.append(Body(name, joint.parent, kind, Placement(R, p), True, own, coordinate, ratio))
+            bodies.append(
+                Body(
+                    name,
+                    joint.parent,
+                    kind,
+                    Placement(R, p),
+                    actuated=True,
+                    real=own,
+                    coordinate=coordinate,
+                    ratio=ratio,
+                )
+            )
             if not straight:
                 bodies.append(Body(joint.child, name, "fixed", Placement(turn.T), real=real))
         return bodies, lines
@@ -288,7 +299,7 @@ class UrdfFile:
             for kind, symbol, value in (("damper", "h", joint.damping), ("coulomb", "fs", joint.friction)):
                 if value != 0.0:
                     name = f"{symbol}_{joint.name}" if joint.leader else ""
-                    elements.append(Element(kind, {coordinate: ratio}, value, name))
+                    elements.append(Element(kind=kind, on={coordinate: ratio}, value=value, name=name))
                     lines[f"element '{elements[-1].parameter_name}'"] = joint.node.line
         return elements
 

@@ -29,7 +29,7 @@ MOTION = "numerically"  # how the source of base parameters begins that a motion
 DIGITS = 8  # that are shown of a coefficient that a motion told, which holds ten or so
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class BaseParameters:
     """Base parameters χ = K φ of the standard parameters φ (`parameters`, all of the tree's, in order).
 
@@ -187,7 +187,15 @@ def structural(tree: Tree) -> Array:
 def named(groups: Groups, parameters: ParameterSet, source: str) -> BaseParameters:
     """Groups of columns as base parameters; the columns of known and tied parameters, zero by construction, are not dead but not asked."""
     dead = tuple(k for k in groups.dead if parameters.states[k] == "asked")
-    return BaseParameters(parameters, groups.kept, groups.matrix, dead, groups.gap, groups.singular_values, source)
+    return BaseParameters(
+        parameters=parameters,
+        columns=groups.kept,
+        matrix=groups.matrix,
+        dead=dead,
+        gap=groups.gap,
+        singular_values=groups.singular_values,
+        source=source,
+    )
 
 
 def generic_motion(tree: Tree, samples: int = 0) -> Motion:

@@ -55,7 +55,15 @@ def base_of(s: Solution) -> BaseParameters:
     affecting = set(own)
     dead = {own[k] for k in s.groups.dead} | {c for c in p.select("asked") if c not in affecting}
     source = f"{MOTION}, on {s.observation.samples} equations"
-    return BaseParameters(p, s.columns, matrix, tuple(sorted(dead)), s.groups.gap, s.groups.singular_values, source)
+    return BaseParameters(
+        parameters=p,
+        columns=s.columns,
+        matrix=matrix,
+        dead=tuple(sorted(dead)),
+        gap=s.groups.gap,
+        singular_values=s.groups.singular_values,
+        source=source,
+    )
 
 
 def row_reports(s: Solution) -> tuple[RowReport, ...]:

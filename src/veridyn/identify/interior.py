@@ -40,7 +40,7 @@ class Barrier:
     tolerance: float = 1.0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Found:
     """The point, its goal, the iterations and evaluations it took, and whether it met the tolerance. `history`: the goal at each step."""
 
@@ -123,7 +123,7 @@ def minimise(problem: Limited, start: Array, how: Barrier | None = None) -> Foun
                 met = True
                 break
             mu = max(how.fall * mu, how.last)
-    return Found(u, f, done, evaluations, met, tuple(history))
+    return Found(u=u, goal=f, iterations=done, evaluations=evaluations, converged=met, history=tuple(history))
 
 
 def _merit(f: float, below: Array, above: Array, mu: float) -> float:

@@ -195,7 +195,7 @@ def _counted(work: Callable[[Plan, Job], T], plan: Plan, job: Job) -> tuple[T, i
     return work(plan, job), job.stop - job.start
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Job:
     """Samples start to stop of a log of `total` samples; `motion` holds them and their margins, from sample `offset` on.
 
@@ -286,7 +286,9 @@ class Plan:
             stop = min(start + span, N)
             first = max(0, start - lead * self.how.decimate)
             lo, hi = max(0, first - margin), min(N, stop + margin)
-            yield Job(motion[lo:hi], lo, first, start, stop, N, rate, before)
+            yield Job(
+                motion=motion[lo:hi], offset=lo, first=first, start=start, stop=stop, total=N, rate=rate, before=before
+            )
 
     def factors(self, job: Job, weigh: Weigh | None = None) -> tuple[RowFactor, ...]:
         """The factors of one job's samples, block by block."""

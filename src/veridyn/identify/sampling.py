@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 NO_ROWS: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Sampling:
     """How samples become equations.
 

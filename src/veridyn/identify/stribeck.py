@@ -33,7 +33,7 @@ ROUNDS = 10  # of choosing joint by joint; it ends as soon as none changes
 FINE = 9  # speeds of the finer bank
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Curve:
     """The Stribeck curve of one coordinate: its speed and the interval of speeds that do as well.
 
@@ -124,7 +124,15 @@ def _searched(
     for c, options in banks.items():
         tried = [cost({**speeds, c: v}) / variance for v in options]
         gain = 100.0 * (1.0 - np.sqrt(cost(speeds) / cost({k: v for k, v in speeds.items() if k != c})))
-        found[c] = Curve(c, speeds[c], speeds[c], speeds[c], options, tuple(tried), float(gain))
+        found[c] = Curve(
+            on=c,
+            speed=speeds[c],
+            low=speeds[c],
+            high=speeds[c],
+            speeds=options,
+            residuals=tuple(tried),
+            gain_percent=float(gain),
+        )
     return found
 
 
@@ -164,12 +172,12 @@ def _with(tree: Tree, elements: Sequence[Element]) -> Tree:
     more = new.parameters
     tail = slice(len(p), None)
     joined = ParameterSet(
-        more.names,
-        more.units,
-        np.concatenate([p.values, more.values[tail]]),
-        np.concatenate([p.typical, more.typical[tail]]),
-        (*p.states, *more.states[tail]),
-        p.ties,
+        names=more.names,
+        units=more.units,
+        values=np.concatenate([p.values, more.values[tail]]),
+        typical=np.concatenate([p.typical, more.typical[tail]]),
+        states=(*p.states, *more.states[tail]),
+        ties=p.ties,
     )
     return new.with_parameters(joined).with_prescribed(tree.prescribed)
 

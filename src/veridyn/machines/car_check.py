@@ -104,10 +104,28 @@ def _channels(log: Experiment, wanted: list[str]) -> Iterator[Finding]:
     for name in wanted:
         if name not in log:
             fault = Fault(f"there is no channel '{name}'.", log.name, hint=did_you_mean(name, log.names))
-            yield Finding(name, "missing", "fatal", np.nan, np.nan, 0, str(fault), fault)
+            yield Finding(
+                channel=name,
+                kind="missing",
+                severity="fatal",
+                t_start=np.nan,
+                t_end=np.nan,
+                count=0,
+                message=str(fault),
+                fault=fault,
+            )
             continue
         for fault in unit_faults(log[name], [UNITS[kind_of(name)]]):
-            yield Finding(name, "unit", "fatal", np.nan, np.nan, len(log[name]), str(fault), fault)
+            yield Finding(
+                channel=name,
+                kind="unit",
+                severity="fatal",
+                t_start=np.nan,
+                t_end=np.nan,
+                count=len(log[name]),
+                message=str(fault),
+                fault=fault,
+            )
 
 
 def _hypotheses() -> Iterator[_Wiring]:
@@ -156,7 +174,16 @@ def _contradictions(tree: Tree, motion: Motion) -> list[Finding]:
             f"Correct the wiring in the log, or leave the drive out; do not average it in.{told}",
         )
         found.append(
-            Finding(h.channel, "contradiction", "fatal", motion.t[0], motion.t[-1], len(motion), str(fault), fault)
+            Finding(
+                channel=h.channel,
+                kind="contradiction",
+                severity="fatal",
+                t_start=motion.t[0],
+                t_end=motion.t[-1],
+                count=len(motion),
+                message=str(fault),
+                fault=fault,
+            )
         )
         wrench = h.undone(wrench)
     return found

@@ -449,11 +449,13 @@ def _trajectory(system: _System, clock: Array, y: Array) -> Trajectory:
     y = y[:, : y.shape[1] - system.own]
     if not system.free:
         return Trajectory(
-            Motion(clock, y[:, :n], y[:, n:], a, None, forces, wrenches, signals), states=states, loads=loads
+            Motion(clock, y[:, :n], y[:, n:], a, None, forces, wrenches=wrenches, signals=signals),
+            states=states,
+            loads=loads,
         )
     quaternion = y[:, 3:7] / np.linalg.norm(y[:, 3:7], axis=1, keepdims=True)
     R = matrix_of(quaternion)
     velocity = np.einsum("nji,nj->ni", R, y[:, 7 + n : 10 + n])
     base = BaseMotion(y[:, 10 + n : 13 + n], a[:, 3:6], a[:, :3], velocity)
-    motion = Motion(clock, y[:, 7 : 7 + n], y[:, 13 + n :], a[:, 6:], base, forces, wrenches, signals)
+    motion = Motion(clock, y[:, 7 : 7 + n], y[:, 13 + n :], a[:, 6:], base, forces, wrenches=wrenches, signals=signals)
     return Trajectory(motion, y[:, :3], R, states, loads)

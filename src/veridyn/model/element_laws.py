@@ -56,8 +56,8 @@ def maxwell(on: On, time: float, value: float = NAN, name: str = "") -> Element:
 def relaxation(on: On, length: float, signal: str, value: float = NAN, name: str = "") -> Element:
     """A stiffness (N*m/rad or N/m) whose force follows over a travelled `length` (m); `signal` names the speed of travel (m/s)."""
     acts = {on: 1.0} if isinstance(on, str) else on
-    return Element("relaxation", acts, value, name, signal=signal, constants={"length": length})
+    return Element(kind="relaxation", on=acts, value=value, name=name, signal=signal, constants={"length": length})
 
 
 def _made(kind: str, on: On, value: float, name: str, **constants: float) -> Element:
-    return Element(kind, {on: 1.0} if isinstance(on, str) else on, value, name, constants=constants)
+    return Element(kind=kind, on={on: 1.0} if isinstance(on, str) else on, value=value, name=name, constants=constants)

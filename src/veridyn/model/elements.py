@@ -15,8 +15,9 @@ positive spring or damper resists. The kinds and their laws are those of :mod:`v
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
+from typing import Any
 
 from veridyn.model.element_kinds import KINDS, NAN
 from veridyn.model.place import Marker
@@ -24,7 +25,7 @@ from veridyn.model.place import Marker
 WRENCH_ROWS = ("fx", "fy", "fz", "mx", "my", "mz")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Element:
     """One element: `on` maps coordinates to their coefficients aᵢ, or, for drag and offsets, one "body.fx" to its coefficient.
 
@@ -40,8 +41,8 @@ class Element:
     signal: str = ""
     typical: float = NAN
     unit: str = ""
-    between: tuple[Marker, Marker] | None = field(default=None, kw_only=True)
-    constants: Mapping[str, float] = field(default_factory=dict, kw_only=True)
+    between: tuple[Marker, Marker] | None = None
+    constants: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for part in ("on", "constants"):
@@ -51,8 +52,8 @@ class Element:
             object.__setattr__(self, "between", tuple(self.between))
 
     def __reduce__(self) -> tuple[object, ...]:
-        own = (self.kind, dict(self.on), self.value, self.name, self.signal, self.typical, self.unit)
-        return _element, (own, self.between, dict(self.constants))
+        mappings = {"on": dict(self.on), "constants": dict(self.constants)}  # a read-only view cannot be pickled
+        return _element, ({f.name: getattr(self, f.name) for f in fields(self)} | mappings,)
 
     def __hash__(self) -> int:
         acts = (tuple(self.on.items()), self.between, tuple(self.constants.items()))
@@ -80,12 +81,8 @@ class Element:
         return self.constants.get(key, NAN if kind is None else kind.default)
 
 
-def _element(
-    own: tuple[str, Mapping[str, float], float, str, str, float, str],
-    between: tuple[Marker, Marker] | None,
-    constants: Mapping[str, float],
-) -> Element:
-    return Element(*own, between=between, constants=constants)
+def _element(own: dict[str, Any]) -> Element:
+    return Element(**own)
 
 
 def _on(target: str | Mapping[str, float]) -> Mapping[str, float]:
@@ -94,22 +91,22 @@ def _on(target: str | Mapping[str, float]) -> Mapping[str, float]:
 
 def spring(on: str | Mapping[str, float], value: float = NAN, name: str = "") -> Element:
     """A spring: a stiffness in N*m/rad or N/m on a coordinate, or on a combination of coordinates such as ``{"z1": 1.0, "z2": -1.0}``."""
-    return Element("spring", _on(on), value, name)
+    return Element(kind="spring", on=_on(on), value=value, name=name)
 
 
 def offset(on: str | Mapping[str, float], value: float = NAN, name: str = "") -> Element:
     """A constant force or torque, in N or N*m; on a component such as "body.fx" of a wrench, the zero of a force sensor."""
-    return Element("offset", _on(on), value, name)
+    return Element(kind="offset", on=_on(on), value=value, name=name)
 
 
 def damper(on: str | Mapping[str, float], value: float = NAN, name: str = "") -> Element:
     """Viscous friction, in N*m*s/rad or N*s/m."""
-    return Element("damper", _on(on), value, name)
+    return Element(kind="damper", on=_on(on), value=value, name=name)
 
 
 def coulomb(on: str | Mapping[str, float], value: float = NAN, name: str = "") -> Element:
     """Dry friction, value · sign(v), in N*m or N."""
-    return Element("coulomb", _on(on), value, name)
+    return Element(kind="coulomb", on=_on(on), value=value, name=name)
 
 
 def strut(kind: str, a: Marker, b: Marker, value: float = NAN, name: str = "", **constants: float) -> Element:
@@ -118,31 +115,32 @@ def strut(kind: str, a: Marker, b: Marker, value: float = NAN, name: str = "", *
     Where the rest length of a spring is unknown, leave `rest` out and add ``strut("offset", a, b)``: the tension is k c + off, and the
     parameter off = −k · rest is identified beside k.
     """
-    return Element(kind, {}, value, name, between=(a, b), constants=constants)
+    return Element(kind=kind, on={}, value=value, name=name, between=(a, b), constants=constants)
 
 
 def asymmetric(on: str | Mapping[str, float]) -> tuple[Element, ...]:
     """Dry and viscous friction of each direction: four elements, fsp, fsn, hp and hn. Together with an offset they are one too many."""
     return tuple(
-        Element(kind, _on(on)) for kind in ("coulomb_forward", "coulomb_backward", "damper_forward", "damper_backward")
+        Element(kind=kind, on=_on(on))
+        for kind in ("coulomb_forward", "coulomb_backward", "damper_forward", "damper_backward")
     )
 
 
 def stribeck(on: str | Mapping[str, float], speed: float, value: float = NAN, name: str = "") -> Element:
     """What static friction has above dry friction, falling with speed: at `speed` half of it is left."""
-    return Element("stribeck", _on(on), value, name, constants={"speed": speed})
+    return Element(kind="stribeck", on=_on(on), value=value, name=name, constants={"speed": speed})
 
 
 def motor_inertia(on: str | Mapping[str, float], value: float = NAN, name: str = "") -> Element:
     """The inertia of a motor as seen from the coordinate, in kg*m^2 or kg."""
-    return Element("inertia", _on(on), value, name)
+    return Element(kind="inertia", on=_on(on), value=value, name=name)
 
 
 def drive_gain(on: str | Mapping[str, float], signal: str, value: float = NAN, name: str = "") -> Element:
     """The force per unit of a measured signal, such as N*m/A of a motor current named `signal`."""
-    return Element("drive_gain", _on(on), value, name, signal)
+    return Element(kind="drive_gain", on=_on(on), value=value, name=name, signal=signal)
 
 
 def drag(on: str, value: float = NAN, name: str = "") -> Element:
     """Drag on one component of a body's wrench, such as "chassis.fx"; positive values oppose forward motion."""
-    return Element("drag", _on(on), value, name)
+    return Element(kind="drag", on=_on(on), value=value, name=name)

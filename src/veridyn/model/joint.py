@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 from veridyn.spatial.transforms import MDH, Placement
@@ -26,6 +26,7 @@ class Body:
     antecedent: str | None = GROUND
     joint: JointKind = "turning"
     placement: MDH | Placement = MDH()
+    _: KW_ONLY
     actuated: bool = True
     real: bool = True
     coordinate: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,7 @@ class Motion:
     qdd: Array
     base: BaseMotion | None = None
     forces: Array | None = None
+    _: KW_ONLY
     wrenches: Mapping[str, Array] = field(default_factory=dict)
     signals: Mapping[str, Array] = field(default_factory=dict)
 
@@ -153,8 +154,8 @@ def joined(motions: Sequence[Motion]) -> Motion:
         qdd,
         base,
         np.concatenate(forces) if len(forces) == len(motions) else None,
-        {k: np.concatenate([m.wrenches[k] for m in motions]) for k in sorted(shared["wrenches"])},
-        {k: np.concatenate([m.signals[k] for m in motions]) for k in sorted(shared["signals"])},
+        wrenches={k: np.concatenate([m.wrenches[k] for m in motions]) for k in sorted(shared["wrenches"])},
+        signals={k: np.concatenate([m.signals[k] for m in motions]) for k in sorted(shared["signals"])},
     )
 
 

@@ -202,7 +202,7 @@ class Rotor:
 Added = Angle | Distance
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Mechanism:
     """Points, vectors, bodies, joints, added coordinates, what acts on them and what measures them, in the plane (2) or in space (3).
 
@@ -248,20 +248,20 @@ class Mechanism:
         at = tuple(points)
         dimension = len(at[0].at) if at else 0
         made = cls(
-            name,
-            dimension,
-            at,
-            tuple(vectors),
-            tuple(bodies),
-            tuple(joints),
-            tuple(added),
-            tuple(racks),
-            tuple(springs),
-            tuple(dampers),
-            tuple(loads),
-            numbers(gravity) or (0.0,) * dimension,
-            tuple(sensors),
-            tuple(rotors),
+            name=name,
+            dimension=dimension,
+            points=at,
+            vectors=tuple(vectors),
+            bodies=tuple(bodies),
+            joints=tuple(joints),
+            added=tuple(added),
+            racks=tuple(racks),
+            springs=tuple(springs),
+            dampers=tuple(dampers),
+            loads=tuple(loads),
+            gravity=numbers(gravity) or (0.0,) * dimension,
+            sensors=tuple(sensors),
+            rotors=tuple(rotors),
         )
         faults = check_mechanism(made)
         if faults:

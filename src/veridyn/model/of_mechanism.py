@@ -58,7 +58,9 @@ def machine_of_mechanism(mechanism: Mechanism) -> Machine:
         racks=mechanism.racks,
         without_tree=tuple(faults.found),
     )
-    motor_inertias = [Element("inertia", {r.coordinate: 1.0}, r.inertia, r.name) for r in mechanism.rotors]
+    motor_inertias = [
+        Element(kind="inertia", on={r.coordinate: 1.0}, value=r.inertia, name=r.name) for r in mechanism.rotors
+    ]
     elements = (*mechanism.springs, *mechanism.dampers, *motor_inertias)
     graph = Graph(
         name=mechanism.name,

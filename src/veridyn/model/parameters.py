@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +25,7 @@ class Tie:
     factor: float = 1.0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ParameterSet:
     """The parameters of one machine in the order of the regressor's columns.
 
@@ -48,8 +48,9 @@ class ParameterSet:
         self.values.flags.writeable = False
         self.typical.flags.writeable = False
 
-    def __reduce__(self) -> tuple[type[ParameterSet], tuple[object, ...]]:
-        return ParameterSet, (self.names, self.units, self.values, self.typical, self.states, dict(self.ties))
+    def __reduce__(self) -> tuple[object, ...]:
+        # A read-only view cannot be pickled.
+        return _parameter_set, ({f.name: getattr(self, f.name) for f in fields(self)} | {"ties": dict(self.ties)},)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -149,3 +150,7 @@ class ParameterSet:
     def missing(self) -> tuple[str, ...]:
         """Names of the parameters nobody has a value for."""
         return tuple(n for n, v in zip(self.names, self.values, strict=True) if not np.isfinite(v))
+
+
+def _parameter_set(own: dict[str, Any]) -> ParameterSet:
+    return ParameterSet(**own)

@@ -23,7 +23,7 @@ def layout_of(graph: Graph, reserved: Iterable[str]) -> Layout:
     """Clusters, shared points and vectors, and joints with equations of a machine. `reserved`: names that points may not take."""
     spanning = spanning_of(graph)
     clusters = clusters_of(graph)
-    layout = Layout(graph, clusters, start_poses(graph, spanning), set(reserved))
+    layout = Layout(graph=graph, clusters=clusters, poses=start_poses(graph, spanning), reserved=set(reserved))
     carriers = [c.joint for c in spanning.carriers.values()]
     for joint in carriers:
         _lay(layout, joint, shared=True)

@@ -31,7 +31,7 @@ CARRIED = 1e-11  # of the largest second moment: mass outside the span that coun
 NEW_DIRECTION = 1e-3  # sine above which a direction counts as independent of others when vectors are added
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Layout:
     """The points and vectors of one machine while they are laid out. `vectors`: name → group → components in the group's frame."""
 

@@ -31,7 +31,7 @@ Rows = str | Sequence[str]
 GRAVITY = (0.0, 0.0, -9.81)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Tree:
     """Bodies with antecedents, in an order in which every antecedent comes before its bodies; made by :meth:`build`.
 
@@ -93,7 +93,19 @@ class Tree:
             raise ModelError(faults, name)
         ordered = _antecedents_first(given)
         parameters = _parameters(ordered, parts, inertias, g)
-        tree = cls(name, ordered, base, g, parts, parameters, transmission, cuts, home, measured, acting)
+        tree = cls(
+            name=name,
+            bodies=ordered,
+            base=base,
+            gravity=g,
+            elements=parts,
+            parameters=parameters,
+            transmission=transmission,
+            loops=cuts,
+            assembly=home,
+            sensors=measured,
+            loads=acting,
+        )
         if transmission is not None:
             unknown = [j for j in transmission.joints if j not in tree.coordinates]
             if unknown:
@@ -179,12 +191,12 @@ class Tree:
         p = self.parameters
         kept = [k for k, name in enumerate(p.names) if name not in gone]
         new = ParameterSet(
-            tuple(p.names[k] for k in kept),
-            tuple(p.units[k] for k in kept),
-            p.values[kept],
-            p.typical[kept],
-            tuple(p.states[k] for k in kept),
-            {name: tie for name, tie in p.ties.items() if name not in gone and tie.to not in gone},
+            names=tuple(p.names[k] for k in kept),
+            units=tuple(p.units[k] for k in kept),
+            values=p.values[kept],
+            typical=p.typical[kept],
+            states=tuple(p.states[k] for k in kept),
+            ties={name: tie for name, tie in p.ties.items() if name not in gone and tie.to not in gone},
         )
         return replace(self, elements=tuple(e for e in self.elements if e.parameter_name not in gone), parameters=new)
 
@@ -507,7 +519,9 @@ def _parameters(
         values.append(e.value)
         typical.append(_typical(e, kinds, weight, length))
     states = ("asked",) * len(names)
-    return ParameterSet(tuple(names), tuple(units), np.array(values), np.array(typical), states)
+    return ParameterSet(
+        names=tuple(names), units=tuple(units), values=np.array(values), typical=np.array(typical), states=states
+    )
 
 
 def _turns(e: Element, kinds: Mapping[str, str]) -> bool:

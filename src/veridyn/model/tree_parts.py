@@ -21,9 +21,9 @@ def tree_element(graph: Graph, acting: Acting) -> Element:
     kind, value = ("spring", acting.stiffness) if isinstance(acting, Spring) else ("damper", acting.coefficient)
     constants = {"rest": acting.rest} if isinstance(acting, Spring) and acting.rest else {}
     if isinstance(acting.on, str):
-        return Element(kind, {acting.on: 1.0}, value, acting.name, constants=constants)
+        return Element(kind=kind, on={acting.on: 1.0}, value=value, name=acting.name, constants=constants)
     a, b = (_marker(graph, end) for end in acting.on)
-    return Element(kind, {}, value, acting.name, between=(a, b), constants=constants)
+    return Element(kind=kind, on={}, value=value, name=acting.name, between=(a, b), constants=constants)
 
 
 def tree_sensor(graph: Graph, sensor: Sensor) -> Sensor:

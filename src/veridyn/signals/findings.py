@@ -32,7 +32,7 @@ Kind = Literal[
 Severity = Literal["note", "warning", "fatal"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Finding:
     """One kind of trouble on one channel, from the first place to the last (s), `count` times."""
 

@@ -30,7 +30,7 @@ FEWEST = 4  # bins beyond the harmonics that say how strong noise is
 HIGHEST = 12  # harmonics whose phases are looked at
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Periods:
     """N_m periods of k channels, averaged.
 
@@ -76,14 +76,14 @@ class Periods:
         """Some of the channels."""
         at = [self.names.index(name) for name in names]
         return Periods(
-            tuple(names),
-            self.rate,
-            self.mean[:, at],
-            self.covariance[np.ix_(at, at)],
-            self.deviations[:, :, at],
-            self.period_error,
-            self.period_error_sigma,
-            self.leakage,
+            names=tuple(names),
+            rate=self.rate,
+            mean=self.mean[:, at],
+            covariance=self.covariance[np.ix_(at, at)],
+            deviations=self.deviations[:, :, at],
+            period_error=self.period_error,
+            period_error_sigma=self.period_error_sigma,
+            leakage=self.leakage,
         )
 
 
@@ -135,7 +135,16 @@ def averaged(
     flat = deviations.reshape(-1, x.shape[2])
     covariance = flat.T @ flat / (count * (periods - 1))
     error, sigma = _period_error(x)
-    found = Periods(own, float(rate), mean, covariance, deviations, error, sigma, _leakage(x))
+    found = Periods(
+        names=own,
+        rate=float(rate),
+        mean=mean,
+        covariance=covariance,
+        deviations=deviations,
+        period_error=error,
+        period_error_sigma=sigma,
+        leakage=_leakage(x),
+    )
     if not found.repeats:
         warn(
             DataWarning,

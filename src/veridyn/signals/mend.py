@@ -25,7 +25,7 @@ BRIDGED = 0.02  # s: a span that motion of some hertz crosses as a straight line
 SHORTEST = 100  # samples; a shorter piece says less than the ends of its filters cost (chosen)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Mending:
     """What is done about each kind of trouble.
 

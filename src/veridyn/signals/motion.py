@@ -47,7 +47,7 @@ from veridyn.signals.sensors import with_sensor_channels
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Signals:
     """How a log becomes a motion.
 
@@ -151,7 +151,7 @@ class _Builder:
         wrenches = {b: self._stack(f"wrench.{b}.{r}" for r in WRENCH_ROWS) for b in self.naming.bodies}
         others = {n.removeprefix("signal."): self._values(n) for n in self.log if n.startswith("signal.")}
         measured = forces if np.isfinite(forces).any() else None
-        return Motion(t, q, *self._rates(q), self._base(), measured, wrenches, others)
+        return Motion(t, q, *self._rates(q), self._base(), measured, wrenches=wrenches, signals=others)
 
     def warn(self) -> None:
         """Say so where differences bias the band that the low-pass leaves; without a low-pass all of it is left."""

@@ -25,7 +25,7 @@ from veridyn.signals.resample import GAP_STEPS
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Limits:
     """What counts as trouble.
 
@@ -79,7 +79,16 @@ def _finding(
     fault = Fault(what, where, expected, found, hint)
     times = channel.t[[places[0], places[-1] if last is None else last]] if len(places) else (np.nan, np.nan)
     start, end = float(times[0]), float(times[1])
-    return Finding(channel.name, kind, severity, start, end, len(places), str(fault), fault)
+    return Finding(
+        channel=channel.name,
+        kind=kind,
+        severity=severity,
+        t_start=start,
+        t_end=end,
+        count=len(places),
+        message=str(fault),
+        fault=fault,
+    )
 
 
 def _clock(channel: Channel, limits: Limits, others: int) -> Iterator[Finding]:

@@ -63,7 +63,16 @@ def _beyond(channel: Channel, low: float, high: float) -> Finding | None:
     )
     start, end = float(channel.t[outside[0]]), float(channel.t[outside[-1]])
     kind = "unit" if other else "range"
-    return Finding(channel.name, kind, "fatal", start, end, len(outside), str(fault), fault)
+    return Finding(
+        channel=channel.name,
+        kind=kind,
+        severity="fatal",
+        t_start=start,
+        t_end=end,
+        count=len(outside),
+        message=str(fault),
+        fault=fault,
+    )
 
 
 def _looks_like(channel: Channel, low: float, high: float) -> str:

@@ -54,7 +54,7 @@ class Spectrum:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Peak:
     """A local maximum: where (Hz), how high and how far above its surroundings (`unit`), half-power width (Hz)."""
 
@@ -149,7 +149,15 @@ def peaks(spectrum: Spectrum, count: int | None = None, prominence: float = 0.05
         level = share * float(values[k])
         width = _crossing(values, k, level, 1) - _crossing(values, k, level, -1)
         frequency = float(spectrum.frequency[k]) + shift * spectrum.resolution
-        out.append(Peak(frequency, height, float(stands_out), width * spectrum.resolution, spectrum.unit))
+        out.append(
+            Peak(
+                frequency=frequency,
+                amplitude=height,
+                prominence=float(stands_out),
+                bandwidth=width * spectrum.resolution,
+                unit=spectrum.unit,
+            )
+        )
     out.sort(key=lambda p: -p.amplitude)
     return tuple(out[:count])
 

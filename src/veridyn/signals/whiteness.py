@@ -24,7 +24,7 @@ from veridyn.signals.samples import as_rate, as_samples
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Whiteness:
     """The cumulative periodogram `cumulative` at `frequency` (Hz), the line `expected`, and the half-width `band`.
 
@@ -90,13 +90,13 @@ def cumulative_periodogram(x: ArrayLike, rate: float, level: float = 0.05, where
     below = uniform - (k[:-1] - 1) / n
     statistic = float(max(above.max(), below.max()))
     return Whiteness(
-        k * rate / len(samples),
-        cumulative,
-        k / count,
-        _half_width(level, n),
-        statistic,
-        float(kstwo.sf(statistic, n)),
-        level,
+        frequency=k * rate / len(samples),
+        cumulative=cumulative,
+        expected=k / count,
+        band=_half_width(level, n),
+        statistic=statistic,
+        p_value=float(kstwo.sf(statistic, n)),
+        level=level,
     )
 
 

@@ -222,5 +222,13 @@ def harmonics_scan(
     """The staircase (24) of one trial, with AIC and BIC."""
     e = experiment(motion)
     a = averages(e, 1, rng)[0]
-    data = PeriodicData(e.plant, e.rate, a.coordinates, a.positions, a.forces, a.position_covariance, a.force_noise)
+    data = PeriodicData(
+        plant=e.plant,
+        rate=e.rate,
+        coordinates=a.coordinates,
+        positions=a.positions,
+        forces=a.forces,
+        position_noise=a.position_covariance,
+        force_noise=a.force_noise,
+    )
     return scan(data, highest, progress=progress)

@@ -66,11 +66,19 @@ def _elements(tree: Tree, s: ElementSettings) -> list[Element]:
     value, constants = NAN if s.value is None else s.value, s.constants()
     if s.on in ("each", "actuated"):
         return [
-            Element(s.kind, {c: 1.0}, value, "", s.signal.replace("*", c), unit=s.unit, constants=constants)
+            Element(
+                kind=s.kind,
+                on={c: 1.0},
+                value=value,
+                name="",
+                signal=s.signal.replace("*", c),
+                unit=s.unit,
+                constants=constants,
+            )
             for c in (tree.coordinates if s.on == "each" else tree.actuated_coordinates)
         ]
     on = {s.on: 1.0} if isinstance(s.on, str) else s.on
-    return [Element(s.kind, on, value, s.name, s.signal, unit=s.unit, constants=constants)]
+    return [Element(kind=s.kind, on=on, value=value, name=s.name, signal=s.signal, unit=s.unit, constants=constants)]
 
 
 def _transmission(s: TransmissionSettings) -> Transmission:

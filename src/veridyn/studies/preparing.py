@@ -54,7 +54,13 @@ class Preparing:
         study, clock, values = self.loaded.study, self.loaded.study.clock, self.loaded.study.values
         self.model_file = self.loaded.path(study.model.file, ("model", "file"))
         how = Mending(
-            clock.duplicates, clock.backwards, clock.gaps, clock.max_gap, values.missing, values.spikes, values.dead
+            duplicates=clock.duplicates,
+            backwards=clock.backwards,
+            gaps=clock.gaps,
+            max_gap=clock.max_gap,
+            missing=values.missing,
+            spikes=values.spikes,
+            dead=values.dead,
         )
         faults = []
         for log in self.recorded.logs:
@@ -73,7 +79,16 @@ class Preparing:
         s = self.loaded.study.signals
         measured = s.measured_rates if rates is None else rates
         # Gaps have been dealt with where the log was mended.
-        return Signals(self.rate, lowpass, s.order, s.derivative, measured, 0.0, s.interpolation, max_gap=1e9)
+        return Signals(
+            rate=self.rate,
+            lowpass=lowpass,
+            order=s.order,
+            derivative=s.derivative,
+            measured_rates=measured,
+            trim=0.0,
+            interpolation=s.interpolation,
+            max_gap=1e9,
+        )
 
     def lowpass(self) -> tuple[Cutoff | None, float | None]:
         """What was tried, and the cut-off of the positions."""
@@ -158,7 +173,7 @@ class Preparing:
         else:
             total = sum(len(part.motion) for part in training)
             step = min(int(self.rate / (NEWS * cutoff)), total // (ENOUGH * len(self.tree.parameters)))
-        sampling = Sampling(low, max(1, step), zone, trim=s.trim)
+        sampling = Sampling(filter=low, decimate=max(1, step), dead_zone=zone, trim=s.trim)
         still = self.loaded.study.values.standstill == "drop"
         still_masks = [
             [resting(self.tree, part.motion) if still else {} for part in parts] for parts in (training, validation)

@@ -21,7 +21,13 @@ TRUTH = np.array([3.0, -2.0, 0.5, 10.0, -7.0, 1.5])
 
 
 def parameters(p: int = P) -> ParameterSet:
-    return ParameterSet(tuple(f"p{k}" for k in range(p)), ("kg",) * p, np.full(p, np.nan), np.ones(p), ("asked",) * p)
+    return ParameterSet(
+        names=tuple(f"p{k}" for k in range(p)),
+        units=("kg",) * p,
+        values=np.full(p, np.nan),
+        typical=np.ones(p),
+        states=("asked",) * p,
+    )
 
 
 @cache
@@ -145,7 +151,14 @@ def test_condition_numbers() -> None:
     typical = np.array([1.0, 1.0, 1e-3, 1.0, 1.0, 1.0])
     o = observed(W, Y)
     o = Observation(
-        ParameterSet(o.parameters.names, o.parameters.units, np.full(P, np.nan), typical, ("asked",) * P), o.rows
+        ParameterSet(
+            names=o.parameters.names,
+            units=o.parameters.units,
+            values=np.full(P, np.nan),
+            typical=typical,
+            states=("asked",) * P,
+        ),
+        o.rows,
     )
     s = solve(o, sigma=known())
     Wp = (W / SIGMAS[:, None, None]).reshape(-1, P)

@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 Criterion = Literal["bic", "aic", "cost"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class PeriodicData:
     """One averaged period of a plant: `coordinates` x̂ (N, n) as they follow from the `positions` (N, m) of its actuators, `forces` (N, r).
 
@@ -54,7 +54,7 @@ class PeriodicData:
         return np.stack(dft_filter(self.coordinates, self.rate, harmonics))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Scan:
     """The staircase: for each number of `harmonics`, the cost (24), AIC and BIC; and the estimate at the chosen one."""
 
@@ -101,13 +101,13 @@ def periodic_data(
     share = 1.0 / positions.periods
     noise = (force_noise or NoiseModel.white(forces.covariance)).scaled(share)
     return PeriodicData(
-        plant,
-        positions.rate,
-        plant.located(positions.mean),
-        positions.mean,
-        forces.mean,
-        share * positions.covariance,
-        noise,
+        plant=plant,
+        rate=positions.rate,
+        coordinates=plant.located(positions.mean),
+        positions=positions.mean,
+        forces=forces.mean,
+        position_noise=share * positions.covariance,
+        force_noise=noise,
     )
 
 
@@ -126,7 +126,9 @@ def scan(data: PeriodicData, highest: int = 30, criterion: Criterion = "bic", pr
     bic = costs + n * numbers * np.log(data.measurements)
     by = {"cost": costs, "aic": aic, "bic": bic}
     chosen = int(numbers[int(np.argmin(by[criterion]))])
-    return Scan(numbers, costs, aic, bic, criterion, chosen, found[chosen])
+    return Scan(
+        harmonics=numbers, cost=costs, aic=aic, bic=bic, criterion=criterion, chosen=chosen, estimate=found[chosen]
+    )
 
 
 def _fitted(data: PeriodicData, X: Array) -> tuple[Estimate, float]:

@@ -142,7 +142,7 @@ class Instrumental(Estimator):
         return replace(fit, covariance=found.covariance, notes=(*fit.notes, *notes))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Instruments:
     """`solution` at the instrumental values, `covariance` of these, and the least correlation of instruments and columns."""
 
@@ -207,7 +207,14 @@ def instrumental(
         sums = summed(stream, motions, s, lags)
     half = solve_triangular(s.triangle, np.linalg.inv(sums.columns))
     spread = s.observation.samples / s.freedom
-    return Instruments(s, spread * half @ sums.meat @ half.T, weakest, done, met, lags)
+    return Instruments(
+        solution=s,
+        covariance=spread * half @ sums.meat @ half.T,
+        weakest=weakest,
+        iterations=done,
+        converged=met,
+        lags=lags,
+    )
 
 
 def _without_noise(tree: Tree, motion: Motion, values: Array, how: Instrumental) -> Motion:

@@ -22,7 +22,7 @@ from veridyn.model.motion import Motion
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Sums:
     """Products of orthonormalised instruments with columns, measurements and themselves; of scores, with and without lags."""
 
@@ -36,13 +36,13 @@ class Sums:
 
     def __add__(self, o: Sums) -> Sums:
         return Sums(
-            self.columns + o.columns,
-            self.measured + o.measured,
-            self.own + o.own,
-            self.meat + o.meat,
-            self.square + o.square,
-            self.product + o.product,
-            self.samples + o.samples,
+            columns=self.columns + o.columns,
+            measured=self.measured + o.measured,
+            own=self.own + o.own,
+            meat=self.meat + o.meat,
+            square=self.square + o.square,
+            product=self.product + o.product,
+            samples=self.samples + o.samples,
         )
 
 
@@ -89,7 +89,15 @@ class Pass:
         summed = np.cumsum(np.vstack([np.zeros((1, p)), line, last]), axis=0)
         G = summed[self.lead + 1 :] - summed[self.lead - self.lags : len(summed) - self.lags - 1]
         product = (own * line[self.lead - 1 : -1]).sum(axis=0)
-        return Sums(ZW, Zy, ZZ, G.T @ G / (self.lags + 1.0), (own**2).sum(axis=0), product, len(own))
+        return Sums(
+            columns=ZW,
+            measured=Zy,
+            own=ZZ,
+            meat=G.T @ G / (self.lags + 1.0),
+            square=(own**2).sum(axis=0),
+            product=product,
+            samples=len(own),
+        )
 
     @property
     def lead(self) -> int:

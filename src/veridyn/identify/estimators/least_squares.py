@@ -24,7 +24,7 @@ Weighting = Literal["rows", "none"]
 EXACT = 1e-7  # of the measurement: no sensor is better, so a smaller residual is exact data, and no weight may be made of it
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Solution:
     """A solved weighted system over the base columns of `groups` (numbers within ``observation.columns``).
 
@@ -124,7 +124,14 @@ def solved(observed: Observation, R: Array, groups: Groups, row_sigma: Array, to
         )
     values = solve_triangular(triangle, y)
     return Solution(
-        observed, groups, values, triangle, row_sigma, residual / np.sqrt(freedom), freedom, tolerance
+        observation=observed,
+        groups=groups,
+        values=values,
+        triangle=triangle,
+        row_sigma=row_sigma,
+        sigma=residual / np.sqrt(freedom),
+        freedom=freedom,
+        tolerance=tolerance,
     )  # (26)
 
 

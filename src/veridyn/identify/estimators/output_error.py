@@ -141,7 +141,7 @@ def _own_values(fit: Fit) -> Array:
     return first
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Shot:
     """Base parameters of the least output error, their covariance, and what is left of each output.
 
@@ -303,7 +303,19 @@ def _finished(
     rms = np.sqrt(sum((r**2).sum(axis=(0, 1)) for r in residuals) / samples)
     size = np.sqrt(sum((problem.measured(g) ** 2).sum(axis=(0, 1)) for g in problem.groups) / samples)
     count = sum(len(g) for g in problem.groups)
-    return Shot(x, covariance, A, sigma, rms, size, samples, count, iterations, scale, lags)
+    return Shot(
+        values=x,
+        covariance=covariance,
+        triangle=A,
+        output_sigma=sigma,
+        rms=rms,
+        measured=size,
+        samples=samples,
+        runs=count,
+        iterations=iterations,
+        residual_sigma=scale,
+        lags=lags,
+    )
 
 
 def _meat(

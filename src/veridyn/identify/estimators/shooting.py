@@ -38,7 +38,7 @@ SAME = 1e-6  # of a step: clocks that differ by less are one
 NUDGE = 1e-6  # by which a state is moved to differentiate a control law
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Runs:
     """R runs of K samples every `step` seconds from the times `start`: measured q, q̇ and forces (R, K, n), signals (R, K)."""
 
@@ -60,11 +60,20 @@ class Runs:
         """Both, which are of one length and step."""
         q, qd, forces = (np.concatenate([getattr(self, s), getattr(other, s)]) for s in ("q", "qd", "forces"))
         signals = {name: np.concatenate([x, other.signals[name]]) for name, x in self.signals.items()}
-        return Runs(np.concatenate([self.start, other.start]), self.step, q, qd, forces, signals)
+        return Runs(
+            start=np.concatenate([self.start, other.start]), step=self.step, q=q, qd=qd, forces=forces, signals=signals
+        )
 
     def __getitem__(self, part: slice) -> Runs:
         signals = {name: x[part] for name, x in self.signals.items()}
-        return Runs(self.start[part], self.step, self.q[part], self.qd[part], self.forces[part], signals)
+        return Runs(
+            start=self.start[part],
+            step=self.step,
+            q=self.q[part],
+            qd=self.qd[part],
+            forces=self.forces[part],
+            signals=signals,
+        )
 
 
 def cut(tree: Tree, motions: Sequence[Motion], horizon: float) -> list[Runs]:
@@ -83,7 +92,14 @@ def cut(tree: Tree, motions: Sequence[Motion], horizon: float) -> list[Runs]:
         forces = np.zeros_like(motion.q) if motion.forces is None else motion.forces
         forces = np.where(np.isnan(forces), 0.0, forces)
         signals = {name: shaped(motion.signals[name]) for name in needed}
-        new = Runs(shaped(motion.t)[:, 0], step, shaped(motion.q), shaped(motion.qd), shaped(forces), signals)
+        new = Runs(
+            start=shaped(motion.t)[:, 0],
+            step=step,
+            q=shaped(motion.q),
+            qd=shaped(motion.qd),
+            forces=shaped(forces),
+            signals=signals,
+        )
         if found and found[-1].samples == K and abs(found[-1].step / step - 1.0) < SAME:
             new = found.pop().joined(new)
         found.append(new)

@@ -70,7 +70,7 @@ def noise_of(plant: Plant, noise: Noise | Mapping[str, float] | ArrayLike | None
     return made
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ExcitationPlan:
     """The motion and what it promises.
 
@@ -117,21 +117,21 @@ class ExcitationPlan:
         scale = np.linalg.norm(flat, axis=0)
         trajectory = problem.shape.trajectory(C, f)
         return cls(
-            problem.plant.name,
-            problem.plant.coordinates,
-            problem.plant.rows,
-            problem.plant.base,
-            trajectory,
-            _entered(problem, trajectory),
-            problem.goal,
-            criterion(problem.goal, goal_information, problem.typical)[0],
-            goals,
-            periods * information_of(A, noise, noise.memory),
-            float(np.linalg.cond(flat)) if scale.all() else np.inf,
-            noise,
-            rate,
-            periods,
-            dict(zip(problem.bounds.names, used.tolist(), strict=True)),
+            name=problem.plant.name,
+            coordinates=problem.plant.coordinates,
+            rows=problem.plant.rows,
+            base=problem.plant.base,
+            trajectory=trajectory,
+            reference=_entered(problem, trajectory),
+            criterion=problem.goal,
+            value=criterion(problem.goal, goal_information, problem.typical)[0],
+            goals=goals,
+            information=periods * information_of(A, noise, noise.memory),
+            condition=float(np.linalg.cond(flat)) if scale.all() else np.inf,
+            noise=noise,
+            rate=rate,
+            periods=periods,
+            used=dict(zip(problem.bounds.names, used.tolist(), strict=True)),
         )
 
     @property

@@ -24,7 +24,7 @@ from veridyn.identify.interior import Limited
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Problem:
     """The goal and the limits on `phases` of one period, over unknowns u.
 

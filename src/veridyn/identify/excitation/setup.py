@@ -58,7 +58,17 @@ def problem_of(
     place = standing(bounds, middle, reach, rng)
     phases = np.arange(count := int(np.ceil(GRID * shape.fastest))) / count
     whitener = np.asarray(np.linalg.inv(np.linalg.cholesky(noisy.covariance)), dtype=np.float64)
-    problem = Problem(plant, shape, bounds, criterion, phases, reach, whitener, ends, bounds.friction_speed)
+    problem = Problem(
+        plant=plant,
+        shape=shape,
+        bounds=bounds,
+        goal=criterion,
+        phases=phases,
+        reach=reach,
+        whitener=whitener,
+        frequency=ends,
+        friction_speed=bounds.friction_speed,
+    )
     return problem, place, noisy
 
 

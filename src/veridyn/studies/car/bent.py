@@ -50,13 +50,31 @@ class Bent:
 def widened(tree: Tree) -> Tree:
     """The tree with bends of springs, dampers and bars asked as well."""
     parts = [
-        Element("drive_gain", {f"z{i}": 1.0}, 0.0, f"{kind}_{i}", f"bend.{kind}_{i}", size, unit)
+        Element(
+            kind="drive_gain",
+            on={f"z{i}": 1.0},
+            value=0.0,
+            name=f"{kind}_{i}",
+            signal=f"bend.{kind}_{i}",
+            typical=size,
+            unit=unit,
+        )
         for i in WHEELS
         for kind, (unit, size) in KINDS.items()
     ]
     for bar, (left, right) in BARS.items():
         on = {f"z{left}": 1.0, f"z{right}": -1.0}
-        parts.append(Element("drive_gain", on, 0.0, f"k3_{bar}", f"bend.k3_{bar}", 4e5, "N/m^3"))
+        parts.append(
+            Element(
+                kind="drive_gain",
+                on=on,
+                value=0.0,
+                name=f"k3_{bar}",
+                signal=f"bend.k3_{bar}",
+                typical=4e5,
+                unit="N/m^3",
+            )
+        )
     return tree.with_elements(parts)
 
 
