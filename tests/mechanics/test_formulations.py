@@ -1,4 +1,4 @@
-"""One machine in both formulations: accelerations, energies, places and simulated motions agree, and agree with Pinocchio."""
+"""One machine in both formulations: accelerations, energies, places, readings, reactions and motions agree, and agree with Pinocchio."""
 
 from __future__ import annotations
 
@@ -24,12 +24,17 @@ from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.integrate import Method, integrate
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.loops.closure import closed_home, closed_motion
+from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.dynamics import NaturalState, natural_energy, solve_accelerations
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.natural.position import position, velocity
 from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.reaction import reaction_of
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.tree.model import tree_model
+from veridyn.mechanics.tree.quantities import TreeQuantities
+from veridyn.mechanics.tree.quantity import Quantity
+from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.elements import Element
 from veridyn.model.load import Drive
 from veridyn.model.loop import Assembly
@@ -37,10 +42,14 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.of_mechanism import machine_of_mechanism
 from veridyn.model.of_tree import machine_of_tree
+from veridyn.model.place import Marker
 from veridyn.model.points import mechanism_of
+from veridyn.model.sensor import Sensor
 
 Array = NDArray[np.float64]
 SMOOTH = ("spring", "damper", "inertia", "offset")
+PLANE, SPACE = ("x", "y"), ("x", "y", "z")
+WHOLE = (*SPACE, "moment.x", "moment.y", "moment.z")
 
 
 def _text(name: str) -> str:
@@ -71,6 +80,41 @@ MACHINES: dict[str, Callable[[], Machine]] = {
     "seven-joint arm": seven_joint_arm,
     "two arms and a rod": lambda: _described("spatial"),
 }
+# What a joint of the tree does to the body beyond it, or a cut joint to its second end, and the same in natural coordinates: there a joint
+# by name, or (body, point) where bodies share the point. Components that both have: redundant joints share the others.
+REACTIONS: dict[str, list[tuple[str, str | tuple[str, str], tuple[str, ...]]]] = {
+    "four-bar": [("rod", ("rod", "1"), PLANE), ("crank", ("crank", "A"), PLANE), ("2", ("rocker", "2"), PLANE)],
+    "linkage": [
+        ("coupler", ("coupler", "coupler"), ("x", "z")),
+        ("pin", "pin", ("x", "z")),
+        ("rocker", ("rocker", "rocker"), ("x", "z")),
+    ],
+    "slider-crank": [("rod", ("rod", "A_point"), PLANE), ("x", "x", PLANE)],
+    "crane": [("rope", ("rope", "T"), PLANE), ("rail", "rail", PLANE)],
+    "delta": [
+        ("rod1a", ("rod1a", "cross1a_point"), SPACE),
+        ("ball1a", ("platform", "ball1a"), SPACE),
+        ("arm1", ("arm1", "arm1"), SPACE),
+    ],
+    "palletizer": [
+        ("forearm", ("forearm", "forearm"), ("z",)),
+        ("elbow", "elbow", ("z",)),
+        ("column", ("column", "column"), WHOLE),
+    ],
+    "hexapod": [("rod1", "rod1_joint", SPACE), ("rod4", "rod4_joint", SPACE)],
+    "rssr": [
+        ("rod", ("rod", "hook"), SPACE),
+        ("ball", ("rocker", "ball"), SPACE),
+        ("rocker", ("rocker", "psi_point"), WHOLE),
+    ],
+    "rssr, rod without mass": [("rod", "rod", ("",)), ("rocker", ("rocker", "B0"), WHOLE)],
+    "seven-joint arm": [("link4", ("link4", "q4_point"), WHOLE), ("link6", ("link6", "q5_point"), SPACE)],
+    "two arms and a rod": [
+        ("wrist_2", "wrist", WHOLE),
+        ("TB", ("upper_b", "TB"), SPACE),
+        ("PB", ("upper_b", "PB"), WHOLE),
+    ],
+}
 BY_PINOCCHIO = [name for name in MACHINES if name != "rssr, rod without mass"]
 SIMULATED = {  # step for which the error of order four is well above rounding
     "four-bar": 0.05,
@@ -78,7 +122,13 @@ SIMULATED = {  # step for which the error of order four is well above rounding
     "crane": 0.1,
     "rssr": 0.02,
     "seven-joint arm": 0.02,
+    "linkage": 0.02,
+    "palletizer": 0.02,
+    "delta": 0.02,
+    "hexapod": 0.02,
 }
+QUICK = dict.fromkeys(("four-bar", "slider-crank", "crane", "rssr", "seven-joint arm"), 1.0)  # s; of the others less
+QUICK |= {"linkage": 0.16, "palletizer": 0.16, "delta": 0.2, "hexapod": 0.08}
 
 
 @cache
@@ -239,8 +289,76 @@ def test_the_reaction_of_a_joint_of_the_arm_is_that_of_pinocchio() -> None:
         assert np.abs(across @ (found[3:] - R @ f.angular)).max() <= 1e-9 * scale
 
 
+@pytest.mark.parametrize("name", REACTIONS)
+def test_reactions_agree(name: str) -> None:
+    """Of joints and cut joints, to 1e-9 of the largest of each."""
+    machine, system, free = made(name)
+    tree = machine.tree
+    model = tree_model(tree, independents=free if tree.loops else (), unknown=())
+    cuts = [loop.name for loop in tree.loops]
+    chosen = [
+        Quantity("cut", cuts.index(on)) if on in cuts else Quantity("joint", tree.index(on))
+        for on, _, _ in REACTIONS[name]
+    ]
+    ready = TreeQuantities(model, chosen)
+    for motion in states(name, 2):
+        x, xd, loads = natural(name, motion)
+        values = system.forces.load_values(loads)
+        xdd, lam = solve_accelerations(system, x, xd, values)
+        given = {load.name: 0.0 for load in tree.loads if isinstance(load, Drive)}
+        given |= {f"force.{c}": motion.forces[0, k] for k, c in enumerate(tree.coordinates)}
+        acting = model.loads(given)
+        at = model.instant(motion.q[0], motion.qd[0], np.zeros(0), acting, derivative=False)
+        y, determined, first = ready.at(at.q, at.qd, at, acting).y, ready.determined, 0
+        for quantity, (_, on, components) in zip(chosen, REACTIONS[name], strict=True):
+            count = quantity.count(tree)
+            places = [first + (WHOLE.index(c) if count > 1 else 0) for c in components]
+            wrench = reaction_of(system, on)
+            theirs = wrench.at(x, xd, xdd, lam, values, np.zeros(0)).y[[wrench.components.index(c) for c in components]]
+            assert determined[places].all()
+            assert np.abs(y[places] - theirs).max() <= 1e-9 * max(1.0, float(np.abs(y[first : first + count]).max()))
+            first += count
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_sensors_read_the_same(name: str) -> None:
+    """Position, velocity, gyroscope and accelerometer of a place on every body that natural coordinates give an orientation."""
+    machine, system, _ = made(name)
+    tree, flat = machine.tree, machine.dimension == 2
+    bodies = [
+        b.name for b in system.mechanism.bodies if b.name in machine.by_name and len(b.elements) >= (2 if flat else 3)
+    ]
+    assert bodies
+    ours, theirs = [], []
+    for body in bodies:
+        deep = Marker(body, (0.11, -0.07, 0.0 if flat else 0.05))
+        place = Marker(body, deep.at[:2]) if flat else deep
+        for kind in ("position", "velocity", "accelerometer"):
+            ours.append(Sensor(f"{body} {kind}", kind, deep, 1.0, axes="xy" if flat else "xyz"))
+            theirs.append(Sensor(f"{body} {kind}", kind, place, 1.0))
+        ours.append(Sensor(f"{body} gyroscope", "gyroscope", body, 1.0, axes="z" if flat else "xyz"))
+        theirs.append(Sensor(f"{body} gyroscope", "gyroscope", body, 1.0))
+    one, two = tree_readout(tree, ours, "numpy"), readout(system, theirs)
+    for motion in states(name, 2):
+        x, xd, loads = natural(name, motion)
+        xdd, _ = solve_accelerations(system, x, xd, loads)
+        qdd = forward_dynamics(tree, motion, engine="numpy").qdd[0]
+        a, b = one.read(motion.q[0], motion.qd[0], qdd), two.read(x, xd, xdd)
+        assert np.abs(a - b).max() <= 1e-9 * max(1.0, float(np.abs(a).max()))
+
+
 @pytest.mark.parametrize("name", SIMULATED)
+def test_a_simulated_motion_converges_with_the_order_of_the_step_to_one_motion(name: str) -> None:
+    check_motion(name, QUICK[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, duration in QUICK.items() if duration < 1.0])
 def test_a_simulated_second_converges_with_the_order_of_the_step_to_one_motion(name: str) -> None:
+    check_motion(name, 1.0)
+
+
+def check_motion(name: str, duration: float) -> None:
     """Runge-Kutta of order four: seen from a quarter of the step, half of it leaves a seventeenth of the error; both give one motion."""
     machine, system, _ = made(name)
     tree, h = machine.tree, SIMULATED[name]
@@ -248,7 +366,7 @@ def test_a_simulated_second_converges_with_the_order_of_the_step_to_one_motion(n
     motion = states(name, 1)[0]
     x, xd, loads = natural(name, motion)
     xdd, lam = solve_accelerations(system, x, xd, loads)
-    start, clock = NaturalState(0.0, x, xd, xdd, lam), np.array([0.0, 1.0])
+    start, clock = NaturalState(0.0, x, xd, xdd, lam), np.array([0.0, duration])
 
     def by_tree(method: Method) -> Array:
         forces = motion.forces[0]

@@ -5,15 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from observe.test_tree import arm
+from observe.test_tree import swing as arm_swing
 from veridyn.errors import DataWarning
 from veridyn.files.natural import parse_mechanism
 from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.natural.system import system_of
+from veridyn.model.elements import damper, spring
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.joint import Body
+from veridyn.model.sensor import Sensor
+from veridyn.model.tree import Tree
 from veridyn.observe.observe import observe
-from veridyn.observe.stepping import step_bias
+from veridyn.observe.stepping import LONGEST_STEP, MODE_SHARE, TOLERATED, mode_step, step_bias
+from veridyn.observe.tree_setup import tree_system
 from veridyn.observe.unsure import Unsure
 
 PENDULUM = """
@@ -65,3 +72,40 @@ def test_a_step_proposed_has_one_digit() -> None:
 
     assert StepBias(5.0, 0.0, 0.01).better == pytest.approx(1e-3)
     assert StepBias(0.6, 0.0, 0.01).better == pytest.approx(2e-3)
+
+
+def sprung(stiffness: float, damping: float) -> Tree:
+    """A mass of 2 kg on a spring and a damper, with an encoder."""
+    return Tree.build(
+        [Body("x", joint="sliding")],
+        inertia={"x": [0.0] * 9 + [2.0]},
+        gravity=(0.0, 0.0, 0.0),
+        elements=[spring("x", stiffness, "k"), damper("x", damping, "c")],
+        sensors=[Sensor("x", "coordinate", "x", 1e-3)],
+    )
+
+
+def test_the_default_step_of_a_tree_follows_its_fastest_oscillation() -> None:
+    """ω = √(k/m − (c/2m)²) of the book; nothing shorter for what only decays, or for a slow machine."""
+    omega = np.sqrt(2e4 / 2.0 - (8.0 / 4.0) ** 2)
+    system, q, qd = tree_system(sprung(2e4, 8.0), UNSURE)
+    assert system.longest == pytest.approx(MODE_SHARE / omega, rel=1e-9)
+    assert mode_step(system, q, qd) == system.longest
+    for slow in (sprung(2e4, 4e4), sprung(2.0, 0.1)):
+        assert tree_system(slow, UNSURE)[0].longest == LONGEST_STEP
+    assert tree_system(sprung(2e4, 8.0), UNSURE, step=0.004)[0].longest == 0.004
+
+
+def test_without_a_step_a_log_is_run_again_until_the_bias_is_small() -> None:
+    """The arm's log warns at the old default of 0.01 s; without a step it does not, and the bias is within what is tolerated."""
+    log, q, qd = arm_swing(arm(), 7)
+    settings = {
+        "unsure": Unsure(force=1e-6, start=0.01, start_rate=0.05),
+        "start": {"upper": q[0, 0], "lower": q[0, 1]},
+        "rates": {"upper": qd[0, 0], "lower": qd[0, 1]},
+    }
+    with pytest.warns(DataWarning, match="the step of the integration is too long"):
+        observe(arm(), log, "ekf", step=LONGEST_STEP, **settings)
+    found = observe(arm(), log, "ekf", **settings)
+    bias = step_bias(found.system, found.estimates, found.inputs)
+    assert bias.deviations <= TOLERATED and found.system.longest < LONGEST_STEP

@@ -275,8 +275,8 @@ def test_virtual_sensors_on_a_tree() -> None:
     tip = found.virtual(Virtual("tip_place", "position", Marker("lower", (0.6, 0.0, 0.0))))["tip_place"]
     exact = tree_readout(arm(), [Sensor("p", "position", Marker("lower", (0.6, 0.0, 0.0)), 1.0)]).read(q, qd, qd)
     assert np.abs(tip.values - exact)[40:].max() < 5e-2 and (tip.sigma[:, :2] > 0.0).all()
-    with pytest.raises(DataError, match="no virtual sensor of kind 'reaction'"):
-        found.virtual(Virtual("r", "reaction", "upper"))
+    with pytest.raises(DataError, match="no virtual sensor of kind 'tension'"):
+        found.virtual(Virtual("r", "tension", "upper"))  # pyright: ignore[reportArgumentType]
 
 
 def test_dry_friction_acts_in_the_observer() -> None:

@@ -41,6 +41,17 @@ def core(function: Function) -> Function:
     return cast(Function, numba.njit(error_model="numpy", nogil=True, **options)(function))
 
 
+def address_of(function: Callable[..., Any], signature: tuple[Any, ...]) -> int:
+    """The address at which compiled code can call a :func:`kept` function of numbers as a function of C; compiled or loaded now.
+
+    Code that calls it so does not contain it, and need not be compiled again with it.
+    """
+    dispatcher = cast(Any, function)
+    dispatcher.compile(signature)
+    made = dispatcher.overloads[signature]
+    return int(made.library.get_pointer_to_function(made.fndesc.llvm_cfunc_wrapper_name))
+
+
 def kept(function: Function) -> Function:
     """:func:`compiled`, with the machine code kept on disk for the next process; for functions that are called from Python.
 

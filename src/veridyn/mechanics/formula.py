@@ -17,7 +17,7 @@ from veridyn.mechanics.mass import equations_of_motion, mass_entries
 from veridyn.mechanics.newton_euler import Outward, State, Wrench, jacobian_entries, outward, rigid_rows
 from veridyn.mechanics.samples import minus_gravity
 from veridyn.mechanics.sensing_formula import reading_derivatives, reading_entries
-from veridyn.mechanics.tree import statement
+from veridyn.mechanics.tree import quantity, statement
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import add, is_zero, mul
 from veridyn.spatial.linalg import Vec
@@ -282,6 +282,7 @@ _QUANTITIES: dict[str, Callable[[Symbols, Request], dict[Label, Number]]] = {
     "motion": statement.motion,
     "closing": statement.closing,
     "tangent": statement.tangent,
+    "quantities": quantity.quantities,
     "readings": _readings,
     "reading_derivatives": _readings,
 }

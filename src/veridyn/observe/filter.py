@@ -150,6 +150,9 @@ def absorb(
         )
     considered = getattr(system, "considered", None)
     c = correct(p.P, expected, system.residual(values, expected.y), flags, how.gate, considered)
+    bounds = getattr(system, "bounds", None)
+    if c.dof and bounds is not None:
+        c = replace(c, dx=bounds.project(p.x, c.dx, c.P, considered))
     try:
         x = system.add(p.x, c.dx) if c.dof else p.x
     except VeridynError as error:

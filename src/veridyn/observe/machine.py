@@ -18,13 +18,13 @@ Unknown forces and parameters walk at random: the torque pulse, the wrong mass a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from veridyn.errors import Fault, ModelError
 from veridyn.mechanics.measurement import Readout
@@ -32,25 +32,13 @@ from veridyn.mechanics.natural.minimal import Instant
 from veridyn.mechanics.tree_readout import TreeReadout
 from veridyn.model.sensor import Sensor
 from veridyn.model.uncertainty import Uncertainty
+from veridyn.observe.bounds import Bounds
 from veridyn.observe.filter import ErrorModel
 from veridyn.observe.result import Belief
 from veridyn.observe.unsure import Unsure, sizes
 
 Array = NDArray[np.float64]
 Table = Readout | TreeReadout  # what sensors read, y = h(q, q̇, q̈), and the derivatives of it; one for each formulation
-
-
-class Model(Protocol):
-    """A machine over independent coordinates: names, unknown forces, and the loads that act."""
-
-    @property
-    def f(self) -> int: ...
-    @property
-    def names(self) -> tuple[str, ...]: ...
-    @property
-    def unknown(self) -> tuple[str, ...]: ...
-
-    def loads(self, given: Mapping[str, ArrayLike] | None = None) -> tuple[Array, Array]: ...
 
 
 class Step(NamedTuple):
@@ -67,7 +55,8 @@ class Step(NamedTuple):
 class MachineSystem(ABC):
     """A machine with the sensors of `table`, as a :class:`~veridyn.observe.system.System`.
 
-    `inputs` names the loads whose values come with the measurements, `varying` the parameters that are states, behind the unknown forces.
+    `inputs` names the loads whose values come with the measurements, `varying` the parameters that are states, behind the unknown forces,
+    and `inner` the states that elements have of their own, behind those. `bounds` hold estimated parameters.
     Subclasses are the formulations: :class:`~veridyn.observe.mechanism.MechanismSystem` and :class:`~veridyn.observe.tree.TreeSystem`.
     """
 
@@ -79,11 +68,13 @@ class MachineSystem(ABC):
     outputs: tuple[str, ...]
     drifting: tuple[int, ...]  # outputs whose bias is a state
     R: Array
-    density: Array  # of position, acceleration (f each), force (k), parameters (p), bias
+    density: Array  # of position, acceleration (f each), force (k), parameters (p), states of elements, bias
     selector: Array  # (m, p): which bias belongs to which output
     wraps: NDArray[np.bool_]
     longest: float  # step (s) of the integration
     varying: tuple[str, ...] = ()
+    inner: tuple[str, ...] = ()
+    bounds: Bounds | None = None
     uncertainty: Uncertainty | None = None  # of the last of `varying`, which are considered and not estimated
     _known: list[tuple[bytes, Instant]] = field(default_factory=list, init=False, repr=False)
     _loads: list[tuple[bytes, tuple[Array, Array]]] = field(default_factory=list, init=False, repr=False)
@@ -95,7 +86,8 @@ class MachineSystem(ABC):
     @property
     @abstractmethod
     def model(self) -> Any:
-        """The machine over its (first) set of independent coordinates, a :class:`Model`."""
+        """The machine over its (first) set of independent coordinates: a :class:`~veridyn.mechanics.tree.model.TreeModel` or a
+        :class:`~veridyn.mechanics.natural.minimal.Minimal`, with `f`, `names`, `unknown` and `loads`."""
 
     @property
     @abstractmethod
@@ -197,11 +189,11 @@ class MachineSystem(ABC):
 
     @property
     def extra(self) -> int:
-        """How many unknown forces and parameters the state has."""
-        return len(self.model.unknown) + len(self.varying)
+        """How many unknown forces, parameters and states of elements the state has."""
+        return len(self.model.unknown) + len(self.varying) + len(self.inner)
 
     def split(self, x: Array) -> tuple[Array, Array, Array, Array]:
-        """q, q̇, unknown forces and parameters, and biases of states (…, N)."""
+        """q, q̇, unknown forces with parameters and states of elements, and biases of states (…, N)."""
         a, b = self.nq, self.nq + self.nv
         return x[..., :a], x[..., a:b], x[..., b : b + self.extra], x[..., b + self.extra : -1]
 
@@ -238,7 +230,7 @@ class MachineSystem(ABC):
         at, F, Q = x, np.eye(len(self.states)), np.zeros((len(self.states), len(self.states)))
         for k in range(count):
             step = self.one_step(at, u, h, since=k * h)
-            push = step.found.F[self.f :, 2 * self.f :] / h  # (Rᵀ M R)⁻¹ of the forces, over the step
+            push = step.found.F[self.f : 2 * self.f, 2 * self.f :] / h  # (Rᵀ M R)⁻¹ of the forces, over the step
             G, added = self._transition(step, push, h), self._noise(push, h, step.number)
             if step.before is not None:
                 G = G @ self.whole(step.before)
@@ -263,8 +255,9 @@ class MachineSystem(ABC):
     def _transition(self, step: Step, push: Array, h: float) -> Array:
         f, moved = self.f, 2 * self.f + self.extra
         F = np.eye(len(self.states))
+        F[moved - len(self.inner) : moved, :moved] = step.found.F[2 * f :]  # states of elements: by every error model
         if self.error_model == "exact":
-            F[: 2 * f, :moved] = step.found.F
+            F[: 2 * f, :moved] = step.found.F[: 2 * f]
             return F
         if self.error_model == "forward":
             a = self.accelerated(step.found, step.number)
@@ -310,14 +303,22 @@ class MachineSystem(ABC):
         self._same[dt, number] = Q
         return Q
 
+    def posed(self, x: Array, inputs: Array) -> tuple[Array, Array, Array]:
+        """q, q̇ and q̈ that sensors read at a state, or at many, under the inputs that act now; q̈ only where a sensor depends on it."""
+        q, qd, _, _ = self.split(x)
+        return q, qd, self.accelerations(x, inputs) if self.table.accelerates else np.zeros_like(qd)
+
+    def posed_at(self, x: Array, at: Instant) -> tuple[Array, Array]:
+        """q and q̇ that sensors read at a state whose instant is known."""
+        q, qd, _, _ = self.split(x)
+        return q, qd
+
     def sense(self, x: Array, u: Array, t: float) -> Array:
-        q, qd, _, b = self.split(x)
-        qdd = self.accelerations(x, u) if self.table.accelerates else np.zeros_like(qd)
-        return self.table.read(q, qd, qdd) + b @ self.selector.T
+        return self.table.read(*self.posed(x, u)) + self.split(x)[3] @ self.selector.T
 
     def sense_and_jacobian(self, x: Array, u: Array, t: float) -> tuple[Array, Array]:
-        q, qd, _, b = self.split(x)
-        at = self.instant(x, u)
+        b, at = self.split(x)[3], self.instant(x, u)
+        q, qd = self.posed_at(x, at)
         return self.table.read(q, qd, at.qdd) + self.selector @ b, self.chained(
             at, *self.table.derivatives(q, qd, at.qdd)
         )
@@ -352,6 +353,7 @@ class MachineSystem(ABC):
                 sizes(self.unsure.start_force, forces, "start_force"),
                 sizes(self.unsure.start_parameter, self.estimated, "start_parameter"),
                 np.zeros(len(self.varying) - len(self.estimated)),
+                sizes(self.unsure.start_element, self.inner, "start_element"),
                 [self.table.sensors[self.table.owner[j]].bias_sigma for j in self.drifting],
             ]
         )
@@ -380,7 +382,7 @@ class MachineSystem(ABC):
 
     @property
     def start_unknown(self) -> Array:
-        """Unknown forces, which start at zero, and parameters, which start as the machine has them."""
+        """Unknown forces and states of elements, which start at zero, and parameters, which start as the machine has them."""
         return np.zeros(self.extra)
 
     def remember(self, key: bytes, found: Instant) -> None:

@@ -65,7 +65,7 @@ class Observation:
         system = self.system
         sizes = tuple(system.unit_of(name) for name in system.model.names)
         forces = tuple(system.force_unit(name) for name in system.model.unknown)
-        parameters = tuple(system.parameter_unit(name) for name in system.varying)
+        parameters = tuple(system.parameter_unit(name) for name in (*system.varying, *system.inner))
         biases = tuple(system.table.units[j] for j in system.drifting)
         return (*sizes, *(f"{u}/s" for u in sizes), *forces, *parameters, *biases)
 
@@ -114,6 +114,15 @@ class Observation:
     def episodes(self, least: int = 3) -> tuple[Episode, ...]:
         """What became of the sensors."""
         return episodes(self.estimates, least)
+
+    def bounded(self) -> tuple[str, ...]:
+        """Estimated parameters that stood at a bound, with how often: their estimate is the bound's there, and not the data's."""
+        bounds = self.system.bounds
+        held = {} if bounds is None else bounds.held(self.track.x)
+        return tuple(
+            f"parameter '{name}' stood at its bound {bound:g} at {times} of {len(self)} samples"
+            for name, (bound, times) in held.items()
+        )
 
     def nis(self, skip: int = 0) -> Consistency:
         return nis(self.estimates, skip=skip)
@@ -170,6 +179,7 @@ class Observation:
             lines.append("  " + self.nis().summary())
         lines += [f"  innovations of '{name}' {w.summary()}" for name, w in self.whiteness().items()]
         lines += [f"  {e}" for e in self.episodes()]
+        lines += [f"  {line}" for line in self.bounded()]
         if self.tuning is not None:
             lines.append(f"  noise chosen on this log: {self.tuning.summary()}")
         return "\n".join(lines)

@@ -20,6 +20,7 @@ from veridyn.model.machine import Machine
 from veridyn.model.natural import Mechanism
 from veridyn.model.sensor import Choice
 from veridyn.model.tree import Tree
+from veridyn.observe.bounds import Parameters
 from veridyn.observe.filter import Filter
 from veridyn.observe.measurements import Measurements, Status, frozen
 from veridyn.observe.methods import LinearKF, Smoother, filter_of
@@ -28,8 +29,9 @@ from veridyn.observe.observer_setup import Observable, ObserverSetup, formulated
 from veridyn.observe.readings import InputHold, first_positions, measurements_of
 from veridyn.observe.run import in_order, run
 from veridyn.observe.smoother import smooth
-from veridyn.observe.stepping import warn_of_long_steps
+from veridyn.observe.stepping import REFINEMENTS, TOLERATED, step_bias, warn_of_long_steps
 from veridyn.observe.system import System
+from veridyn.observe.tree import TreeSystem
 from veridyn.observe.tree_setup import inputs_in
 from veridyn.observe.tuning import Tuning, tune
 from veridyn.observe.unsure import Unsure
@@ -55,10 +57,10 @@ def observe(
     unknown: Sequence[str] | None = None,
     inputs: Sequence[str] | None = None,
     frozen_after: int | None = None,
-    step: float = 0.01,
+    step: float | None = None,
     input_hold: InputHold = "zero",
     friction_speed: float = FRICTION_SPEED,
-    parameters: Sequence[str] = (),
+    parameters: Parameters = (),
     sensors: Choice | None = None,
     consider: bool = True,
     progress: Progress = silent,
@@ -89,15 +91,18 @@ def observe(
         Loads whose values are channels of the log; by default, for a tree, all that the log has.
     frozen_after : int, optional
         So many repeats of one number mean that a sensor hangs; never by default.
-    step : float
-        The longest step of the integration (s).
+    step : float, optional
+        The longest step of the integration (s). Without it 0.01 s; for a tree shorter where its fastest oscillation needs that, and where
+        the bias of the steps along the log is too large for the estimated deviations, the log is run again with a shorter one.
     input_hold : {"zero", "linear"}
         "zero", the default: an input acts from its sample to the next, as what a controller puts out. "linear": it runs straight from
         sample to sample, as a measured force does, and acts by its mean between readings.
     friction_speed : float
         Below it (rad/s, m/s) dry friction of a tree is rounded off, because a jump has no tangent.
-    parameters : names, optional
-        Parameters of a tree that are estimated with the state; `unsure` gives their random walk and their deviation at the start.
+    parameters : names, or mapping of names to (sigma, walk, lower, upper), optional
+        Parameters of a tree, or constants inside the laws of its elements ("fst_q1.speed"), that are estimated with the state. Of names
+        `unsure` gives the random walk and the deviation at the start; a mapping gives deviation at the start, density of the random walk
+        (unit²/s) and bounds, the last three optional.
     sensors : sequence of Sensor or name, or mapping of names to Sensor or None, optional
         A sequence lists the sensors that are used, a name standing for the machine's own. A mapping replaces the machine's own by name;
         one set to None is left out. By default all sensors of the machine.
@@ -146,7 +151,7 @@ def observe(
         step=step,
         input_hold=input_hold,
         friction_speed=friction_speed,
-        parameters=tuple(parameters),
+        parameters=parameters if isinstance(parameters, Mapping) else tuple(parameters),
         sensors=sensors,
         consider=consider,
     )
@@ -180,8 +185,15 @@ def observe_with(
     if smooths:  # it goes back along one chain of steps
         readings = in_order(method, readings.select(system.outputs))
     estimates = run(method, setup.seen(system, q), readings, system.belief(q, qd), progress)
-    if not isinstance(method, LinearKF) and not estimates.replayed and len(estimates) > 1:
-        warn_of_long_steps(system, estimates, readings.inputs)
+    refinements = REFINEMENTS if setup.step is None and isinstance(system, TreeSystem) else 0
+    while not isinstance(method, LinearKF) and not estimates.replayed and len(estimates) > 1:
+        bias = step_bias(system, estimates, readings.inputs)
+        if bias.deviations <= TOLERATED or not refinements:
+            warn_of_long_steps(system, bias)
+            break
+        refinements -= 1
+        system = replace(system, longest=bias.better)
+        estimates = run(method, setup.seen(system, q), readings, system.belief(q, qd), progress)
     found = Observation(method.word, system, estimates, estimates, readings.inputs, unsure, tuning)
     return smoothed(found) if smooths else found
 

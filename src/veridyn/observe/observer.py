@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.errors import DataError, Fault, ModelError, did_you_mean
 from veridyn.mechanics.tree.model import FRICTION_SPEED
 from veridyn.model.sensor import Choice
+from veridyn.observe.bounds import Parameters
 from veridyn.observe.filter import Filter
 from veridyn.observe.health import Repeats, Silence
 from veridyn.observe.machine import MachineSystem
@@ -24,6 +25,7 @@ from veridyn.observe.methods import Smoother, filter_of
 from veridyn.observe.observer_setup import Observable, ObserverSetup
 from veridyn.observe.result import Belief
 from veridyn.observe.stream import Stream, statuses
+from veridyn.observe.tree import TreeSystem
 from veridyn.observe.unsure import Unsure
 from veridyn.observe.virtual import Virtual, quantity_of
 
@@ -74,9 +76,9 @@ class Observer:
         unknown: Sequence[str] | None = None,
         inputs: Sequence[str] | None = None,
         frozen_after: int | None = None,
-        step: float = 0.01,
+        step: float | None = None,
         friction_speed: float = FRICTION_SPEED,
-        parameters: Sequence[str] = (),
+        parameters: Parameters = (),
         sensors: Choice | None = None,
         consider: bool = True,
     ) -> None:
@@ -91,7 +93,7 @@ class Observer:
             frozen_after=frozen_after,
             step=step,
             friction_speed=friction_speed,
-            parameters=tuple(parameters),
+            parameters=parameters if isinstance(parameters, Mapping) else tuple(parameters),
             sensors=sensors,
             consider=consider,
         )
@@ -111,6 +113,7 @@ class Observer:
         self._places = {name: j for j, name in enumerate(self.system.outputs)}
         self._bad: dict[int, int] = {}
         self._inputs = np.zeros(0)  # as the mechanism has them, until some are given
+        self._since = np.nan  # when they were given
 
     @property
     def belief(self) -> Belief:
@@ -127,8 +130,10 @@ class Observer:
             codes = np.zeros(len(self._places), dtype=np.int8)
         if values.shape != codes.shape:
             raise DataError(Fault("wrong shape.", "step", f"{codes.shape}", f"{values.shape}"))
+        if inputs is None and isinstance(self.system, TreeSystem) and t > self._since:
+            inputs = self.system.later(self._inputs, t - self._since)  # prescribed coordinates go on
         if inputs is not None:
-            self._inputs = np.atleast_1d(np.asarray(inputs, dtype=np.float64))
+            self._inputs, self._since = np.atleast_1d(np.asarray(inputs, dtype=np.float64)), t
         silent = self._silence.since(t, codes)
         codes = self._repeats.flags(values, codes)
         if self._waits:

@@ -17,6 +17,7 @@ from veridyn.model.machine import Machine
 from veridyn.model.natural import Mechanism
 from veridyn.model.sensor import Choice, chosen_sensors
 from veridyn.model.tree import Tree
+from veridyn.observe.bounds import Parameters
 from veridyn.observe.ekf import EKF
 from veridyn.observe.filter import Filter
 from veridyn.observe.linearised import Linearised
@@ -25,6 +26,7 @@ from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.mechanism_setup import mechanism_system
 from veridyn.observe.methods import LinearKF, filter_of
 from veridyn.observe.readings import InputHold
+from veridyn.observe.stepping import LONGEST_STEP
 from veridyn.observe.system import System
 from veridyn.observe.tree_setup import tree_system
 from veridyn.observe.unsure import Unsure
@@ -45,10 +47,10 @@ class ObserverSetup:
     unknown: tuple[str, ...] | None = None
     inputs: tuple[str, ...] | None = None
     frozen_after: int | None = None
-    step: float = 0.01
+    step: float | None = None
     input_hold: InputHold = "zero"
     friction_speed: float = FRICTION_SPEED
-    parameters: tuple[str, ...] = ()
+    parameters: Parameters = ()
     sensors: Choice | None = None
     consider: bool = True
 
@@ -62,7 +64,7 @@ class ObserverSetup:
             raise ModelError(Fault("it is not usable.", "observe, friction_speed", "a speed above zero", found))
         for name in ("independents", "unknown", "inputs", "parameters"):
             given = getattr(self, name)
-            if given is not None:
+            if given is not None and not isinstance(given, Mapping):
                 object.__setattr__(self, name, tuple(given))
 
     def system(self, machine: Observable, unsure: Unsure) -> tuple[MachineSystem, Array, Array]:
@@ -75,12 +77,11 @@ class ObserverSetup:
             "inputs": self.inputs or (),
             "start": self.start,
             "rates": self.rates,
-            "step": self.step,
         }
         if isinstance(machine, Tree):
             sensors = chosen_sensors(machine.sensors, self.sensors, "observe")
             chosen: dict[str, Any] = {"parameters": self.parameters, "sensors": sensors, "consider": self.consider}
-            chosen["friction_speed"] = self.friction_speed
+            chosen |= {"friction_speed": self.friction_speed, "step": self.step}
             return tree_system(machine, unsure, **chosen, **common)
         if self.parameters:
             raise ModelError(
@@ -93,7 +94,8 @@ class ObserverSetup:
             )
         natural = machine if isinstance(machine, NaturalSystem) else system_of(machine)
         table = readout(natural, chosen_sensors(natural.mechanism.sensors, self.sensors, "observe"))
-        return mechanism_system(natural, unsure, sensors=table, **common)
+        step = LONGEST_STEP if self.step is None else self.step
+        return mechanism_system(natural, unsure, sensors=table, step=step, **common)
 
     def seen(self, system: MachineSystem, q: Array) -> System:
         """The machine as the filter takes it: itself, or its tangent at rest in the pose it starts from."""

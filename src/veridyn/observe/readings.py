@@ -12,6 +12,7 @@ from veridyn.errors import DataError, Fault, Faults
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import SAME, Measurements
+from veridyn.observe.tree import TreeSystem
 
 InputHold = Literal["zero", "linear"]
 
@@ -21,7 +22,8 @@ def measurements_of(system: MachineSystem, log: Experiment, hold: InputHold = "z
 
     With `hold` "zero" an input acts from its own stamp to its next one, as what a controller puts out: where it changes between readings
     there is a row without any. With "linear" it runs straight from sample to sample, as a measured force does, and acts on each interval
-    between readings by its mean there.
+    between readings by its mean there. Prescribed coordinates are where they are at the time of a reading: with "zero" they go on from
+    their last sample with its q̈.
     """
     table, faults = system.table, Faults()
     delays = np.array([table.sensors[k].delay for k in table.owner])
@@ -42,17 +44,22 @@ def measurements_of(system: MachineSystem, log: Experiment, hold: InputHold = "z
     changes = [c.t[1:][c.values[1:] != c.values[:-1]] for c in known] if hold == "zero" else []
     readings = Measurements.from_experiment(Experiment(moved, log.name), table.names, np.concatenate([*changes, []]))
     first = min(float(log[name].t[0]) for name in table.names if len(log[name]))
-    held = np.zeros((len(readings), len(known)))
+    held, ages = np.zeros((len(readings), len(known))), np.zeros(len(readings))
     for j, channel in enumerate(known):
         if len(channel) == 0 or channel.t[0] > first:
             raise DataError(
                 Fault("the input starts after the first reading.", where=f"{log.name}, channel '{channel.name}'")
             )
         if hold == "linear":
-            held[:, j] = _means(channel, readings.t)
+            placed = channel.name.startswith(("q.", "qd."))  # of a prescribed coordinate
+            held[:, j] = np.interp(readings.t, channel.t, channel.values) if placed else _means(channel, readings.t)
             continue
-        acting = np.searchsorted(channel.t, readings.t + SAME, side="right") - 1
-        held[:, j] = channel.values[np.maximum(acting, 0)]  # where a delay looks back to before it: as it begins
+        acting = np.maximum(np.searchsorted(channel.t, readings.t + SAME, side="right") - 1, 0)
+        held[:, j] = channel.values[acting]  # where a delay looks back to before it: as it begins
+        if channel.name.startswith("q."):
+            ages = np.maximum(readings.t - channel.t[acting], 0.0)
+    if isinstance(system, TreeSystem) and system.model.tree.held and known and hold == "zero":
+        held = np.array([system.later(one, age) for one, age in zip(held, ages.tolist(), strict=True)])
     arrival = readings.t[:, None] + delays if delays.any() else None
     return replace(readings, inputs=held, arrival=arrival)
 

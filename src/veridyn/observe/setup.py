@@ -39,6 +39,7 @@ def common_fields(
     """The fields that all :class:`~veridyn.observe.machine.MachineSystem` have, from a model and its sensors."""
     drifting = tuple(j for j, k in enumerate(table.owner) if table.sensors[k].drifts)
     varying: tuple[str, ...] = getattr(model, "varying", ())
+    inner: tuple[str, ...] = getattr(model, "inner", ())
     considered = 0 if uncertainty is None else len(uncertainty.names)
     rates = getattr(model, "rate_names", tuple(f"{name}_dot" for name in model.names))
     density = [
@@ -47,6 +48,7 @@ def common_fields(
         sizes(unsure.force, model.unknown, "force"),
         sizes(unsure.parameter, varying[: len(varying) - considered], "parameter"),
         np.zeros(considered),
+        sizes(unsure.element, inner, "element"),
         [table.sensors[table.owner[j]].bias_walk for j in drifting],
     ]
     return {
@@ -59,6 +61,7 @@ def common_fields(
             *rates,
             *(f"force.{name}" for name in model.unknown),
             *(f"parameter.{name}" for name in varying),
+            *(f"state.{name}" for name in inner),
             *(f"bias.{table.names[j]}" for j in drifting),
         ),
         "outputs": table.names,
@@ -69,5 +72,6 @@ def common_fields(
         "wraps": np.array([table.sensors[k].turns for k in table.owner], dtype=np.bool_),
         "longest": step,
         "varying": varying,
+        "inner": inner,
         "uncertainty": uncertainty,
     }

@@ -41,10 +41,13 @@ def smooth(estimates: Estimates, system: System | None = None) -> Smoothed:
         F, ahead = e.F[k + 1], e.P_predicted[k + 1]
         G = gains[k] = _gain(e.P[k] @ F.T, ahead)
         change = x[k + 1] - e.x_predicted[k + 1] if system is None else system.subtract(x[k + 1], e.x_predicted[k + 1])
-        x[k] = e.x[k] + G @ change if system is None else system.add(e.x[k], G @ change)
         keep = identity - G @ F
         added = ahead - F @ e.P[k] @ F.T
         P[k] = symmetric(keep @ e.P[k] @ keep.T + G @ (added + P[k + 1]) @ G.T)
+        d, bounds = G @ change, getattr(system, "bounds", None)
+        if bounds is not None:
+            d = bounds.project(e.x[k], d, P[k], getattr(system, "considered", None))
+        x[k] = e.x[k] + d if system is None else system.add(e.x[k], d)
     return Smoothed(e.t, x, P, e.states, f"{e.filter} smoothed", gains)
 
 

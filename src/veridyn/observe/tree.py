@@ -57,7 +57,7 @@ class TreeSystem(MachineSystem):
 
     @property
     def start_unknown(self) -> Array:
-        return np.concatenate([np.zeros(len(self.model.unknown)), self.model.start_values])
+        return self.model.start_unknown
 
     @property
     def reports_changes(self) -> bool:
@@ -104,6 +104,31 @@ class TreeSystem(MachineSystem):
         q, qd, u, _ = self.split(x)
         return self.model.instant(q, qd, u, self.acting(inputs), derivative=False).qdd
 
+    def posed(self, x: Array, inputs: Array) -> tuple[Array, Array, Array]:
+        """Prescribed coordinates are where the inputs have them now, and what loops tie follows."""
+        if not self.model.tree.held:
+            return super().posed(x, inputs)
+        q, qd, u, _ = self.split(x)
+        found = self.model.instant(q, qd, u, self.acting(inputs), derivative=False)
+        return found.q, found.qd, found.qdd
+
+    def posed_at(self, x: Array, at: Instant) -> tuple[Array, Array]:
+        return (at.q, at.qd) if self.model.tree.held else super().posed_at(x, at)
+
+    def later(self, inputs: Array, dt: float) -> Array | None:
+        """The inputs of a moment dt seconds later, where none are given then: prescribed coordinates go on with q̈; None without any."""
+        if not self.model.tree.held or not len(inputs):
+            return None
+        out, place = inputs.copy(), {name: k for k, name in enumerate(self.inputs)}
+        for name in self.model.tree.prescribed:
+            q, qd, qdd = (place.get(f"{symbol}.{name}", -1) for symbol in ("q", "qd", "qdd"))
+            rate, rising = (inputs[k] if k >= 0 else 0.0 for k in (qd, qdd))
+            if q >= 0:
+                out[q] += dt * rate + 0.5 * dt**2 * rising
+            if qd >= 0:
+                out[qd] += dt * rising
+        return out
+
     def add(self, x: Array, d: Array) -> Array:
         q, qd, u, b = self.split(x if d.ndim == 1 else np.broadcast_to(x, (*d.shape[:-1], len(x))))
         f, k = self.f, self.extra
@@ -125,8 +150,8 @@ class TreeSystem(MachineSystem):
     def one_step(self, x: Array, inputs: Array, dt: float, derivative: bool = True, since: float = 0.0) -> Step:
         q, qd, u, b = self.split(x)
         found = self.model.step(q, qd, u, dt, self.acting(inputs), derivative, since)
-        moved = self.join(found.q, found.qd, u, b)
-        if derivative:
+        moved = self.join(found.q, found.qd, found.u, b)
+        if derivative and not self.model.tree.held:  # whose place is given anew with the next inputs
             self.remember(moved.tobytes() + inputs.tobytes(), found)
         return Step(moved, found, 0, None, None)
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, did_you_mean
-from veridyn.mechanics.tree.model import FRICTION_SPEED, tree_model
+from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
+from veridyn.mechanics.tree.model import FRICTION_SPEED, TreeModel, tree_model
 from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.load import Drive, channels
 from veridyn.model.sensor import Sensor
 from veridyn.model.tree import Tree
+from veridyn.observe.bounds import Bounds, Estimated, Parameters, read_parameters
 from veridyn.observe.machine import ErrorModel
 from veridyn.observe.setup import common_fields, refuse_unobservable
+from veridyn.observe.stepping import LONGEST_STEP, mode_step
 from veridyn.observe.tree import TreeSystem
-from veridyn.observe.unsure import Unsure
+from veridyn.observe.unsure import Size, Unsure
 
 Array = NDArray[np.float64]
 
@@ -27,13 +30,13 @@ def tree_system(
     *,
     error_model: ErrorModel = "exact",
     unknown: tuple[str, ...] | None = None,
-    parameters: tuple[str, ...] = (),
+    parameters: Parameters = (),
     independents: tuple[str, ...] = (),
     sensors: Sequence[Sensor] | None = None,
     inputs: tuple[str, ...] = (),
     start: Mapping[str, float] | None = None,
     rates: Mapping[str, float] | None = None,
-    step: float = 0.01,
+    step: float | None = None,
     friction_speed: float = FRICTION_SPEED,
     consider: bool = True,
 ) -> tuple[TreeSystem, Array, Array]:
@@ -46,20 +49,22 @@ def tree_system(
     unknown
         Forces that are estimated: coordinates, base.x … base.yaw, or components of loads; None for one on every independent coordinate.
     parameters
-        Parameters of the tree that are estimated with the state.
+        Parameters of the tree, and constants inside the laws of its elements ("fst_q1.speed"), that are estimated with the state: names, or
+        name → (sigma, walk, lower, upper) or :class:`~veridyn.observe.bounds.Estimated`, which counts before `unsure`.
     inputs
         What acts and is measured: force.C, signal.S, wrench.B.fx … mz, or components of loads. All six components of a wrench.
     start, rates
         Coordinates and rates by name; what is not given is at home (zero for an open tree), and at rest.
     step
-        The longest step of the integration (s).
+        The longest step of the integration (s); None for that of :func:`~veridyn.observe.stepping.mode_step`.
     friction_speed
         Below it (rad/s, m/s) dry friction is rounded off, because a jump has no tangent.
     consider
         Let the uncertainty of the tree's parameters, where a fit has given it one, widen that of the states.
     """
     table = tree_readout(tree, sensors)
-    refuse_unobservable(tree.name, table, step)
+    refuse_unobservable(tree.name, table, LONGEST_STEP if step is None else step)
+    names, estimated = read_parameters(parameters)
     loads = {name: load for load in tree.loads for name in channels(load)}
     forces: tuple[str, ...] | None = None
     pushed: tuple[str, ...] = ()
@@ -72,19 +77,68 @@ def tree_system(
         pushed = tuple(name for name in unknown if name in loads and not isinstance(loads[name], Drive))
     bodies = tuple(dict.fromkeys(name.split(".")[1] for name in inputs if name.startswith("wrench.")))
     _check_wrenches(tree, bodies)
-    uncertainty = tree.uncertainty.without(parameters) if consider and tree.uncertainty is not None else None
+    uncertainty = tree.uncertainty.without(names) if consider and tree.uncertainty is not None else None
     model = tree_model(
         tree,
         independents=independents,
         unknown=forces,
-        varying=(*pushed, *parameters, *(() if uncertainty is None else uncertainty.names)),
+        varying=(*pushed, *names, *(() if uncertainty is None else uncertainty.names)),
         wrenches=bodies,
         friction_speed=friction_speed,
     )
     model.loads(dict.fromkeys(inputs, 0.0))  # a name that is no input is refused here
-    fields = common_fields(model, table, unsure, error_model, inputs, step, uncertainty)
+    if estimated:
+        described = {"parameter": unsure.parameter, "start_parameter": unsure.start_parameter}
+        walk = _sized(described["parameter"], (*pushed, *names), {n: e.walk for n, e in estimated.items()})
+        sigma = _sized(described["start_parameter"], (*pushed, *names), {n: e.sigma for n, e in estimated.items()})
+        unsure = replace(unsure, parameter=walk, start_parameter=sigma)
+    fields = common_fields(model, table, unsure, error_model, inputs, step or LONGEST_STEP, uncertainty)
     q, qd = model.start_of(start, rates)
-    return TreeSystem(tree_model=model, **fields), q, qd
+    system = TreeSystem(tree_model=model, bounds=_bounds(model, estimated), **fields)
+    if step is None:
+        system = replace(system, longest=mode_step(system, q, qd))
+    return system, q, qd
+
+
+def _sized(given: Size, names: Sequence[str], own: Mapping[str, float]) -> dict[str, float]:
+    """A number for each name: its own, else what is given for it or for all."""
+    rest = given if isinstance(given, Mapping) else dict.fromkeys(names, float(given))
+    return {**{n: float(v) for n, v in rest.items()}, **own}
+
+
+def _bounds(model: TreeModel, estimated: Mapping[str, Estimated]) -> Bounds | None:
+    """The bounds of those that have some; refused where the machine's own value is beyond, or a constant's law has no meaning there."""
+    held = {n: e for n, e in estimated.items() if np.isfinite([e.lower, e.upper]).any()}
+    laws = {c.name: c for c in model.tree.constants}
+    faults = Faults()
+    values = dict(zip(model.varying, model.start_values.tolist(), strict=True))
+    for name, how in held.items():
+        where = f"parameters, '{name}'"
+        if not how.lower <= values[name] <= how.upper:
+            expected = f"between {how.lower:g} and {how.upper:g}"
+            faults.add(
+                "the machine's own value is beyond its bounds.",
+                where=where,
+                expected=expected,
+                found=f"{values[name]:g}",
+            )
+        law = laws.get(name)
+        if law is not None and not (law.low <= how.lower and how.upper <= law.high):
+            expected = f"bounds within {law.low:g} and {law.high:g}"
+            faults.add(
+                "its law has no meaning there.", where=where, expected=expected, found=f"{how.lower:g}, {how.upper:g}"
+            )
+    faults.raise_if_any(ModelError, model.name)
+    if not held:
+        return None
+    places = np.array([len(model.unknown) + model.varying.index(name) for name in held], dtype=np.int64)
+    return Bounds(
+        names=tuple(held),
+        places=model.nq + model.nv + places,
+        changes=2 * model.f + places,
+        lower=np.array([e.lower for e in held.values()]),
+        upper=np.array([e.upper for e in held.values()]),
+    )
 
 
 def _check_wrenches(tree: Tree, bodies: Sequence[str]) -> None:
@@ -99,7 +153,8 @@ def _check_wrenches(tree: Tree, bodies: Sequence[str]) -> None:
 def inputs_in(tree: Tree, channels_there: Sequence[str]) -> tuple[str, ...]:
     """The channels of a log that act on a tree: forces of actuated coordinates, motions of prescribed ones, signals, wrenches, loads."""
     found = [f"force.{c}" for c in tree.actuated_coordinates if c not in tree.prescribed]
-    found += [f"signal.{name}" for name in tree.signals]
+    own = {state.name for state in tree.states}
+    found += [f"signal.{name}" for name in tree.signals if name not in own]
     found += [f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in tree.prescribed]
     found += [name for load in tree.loads for name in channels(load)]
     for body in tree.bodies:

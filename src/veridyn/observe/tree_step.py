@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import ctypes
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.mechanics.engine import FARTHEST
 from veridyn.mechanics.record import Bound
-from veridyn.mechanics.tree import step_kernel as tree
+from veridyn.mechanics.tree import layout as tree
+from veridyn.mechanics.tree.record import call_addresses
 from veridyn.observe.kernels.correction import DONE, corrected_of
 from veridyn.observe.kernels.covariance import EXACT, FORWARD, INTEGRATOR
-from veridyn.observe.kernels.tree_step import Acting, Found, Settings, TreeFilter, tree_step
+from veridyn.observe.kernels.tree_step import Acting, Found, Held, Settings, TreeFilter, tree_step
 from veridyn.observe.measurements import Codes
 from veridyn.observe.passage import Compiled, Layout, Passage
 from veridyn.observe.result import Belief
 from veridyn.observe.update import threshold
-from veridyn.symbolic.emit_llvm import place_stride
 
 if TYPE_CHECKING:
     from veridyn.observe.tree import TreeSystem
@@ -81,22 +81,22 @@ class TreeStep:
                 after=np.zeros(N),
                 push=np.zeros((f, k)),
                 slopes=np.zeros((f, moved)),
-                step=np.zeros((2 * f, moved)),
+                step=np.zeros((2 * f + len(system.inner), moved)),
                 G=np.zeros((n, n)),
                 added=np.zeros((n, n)),
                 product=np.zeros((n, n)),
             ),
             corrected=corrected_of(n, m, system.considered),
+            bounds=_bounds(system),
             out=np.zeros(self._layout.size),
         )
         self._bound = Bound(self._parts)
-        self._farthest = model.tree.turns
+        self._turns = model.tree.turns
 
     def _connected(self, system: TreeSystem) -> tuple[NDArray[np.int64], Array]:
         """The sensors' kernel, reading q, q̇ and q̈ where the tree's kernels have them: its addresses, and what it writes."""
         model, table = system.model, system.table
         made, record = table.compiled, model.kernels.record  # pyright: ignore[reportAttributeAccessIssue]
-        kernel = made.kernel
         nq, nv, width = model.nq, model.nv, 1 + 3 * model.nv
         starts = [int(record.I[s]) for s in (tree.X, tree.V, tree.A)]
         where = np.concatenate([starts[0] + np.arange(nq), starts[1] + np.arange(nv), starts[2] + np.arange(nv)])
@@ -104,22 +104,20 @@ class TreeStep:
         take = table.take  # pyright: ignore[reportAttributeAccessIssue]
         pointers = record.W.ctypes.data + 8 * np.append(where[take], 0).astype(np.uintp)
         out = slopes.ctypes.data + 8 * np.array([*(i * width + k for i, k in made.labels), 0], dtype=np.uintp)
-        strides, parameters = np.zeros(len(pointers), dtype=np.int64), np.zeros(1)
-        work = np.zeros(kernel.places * place_stride(kernel.block) + 8)
-        function = ctypes.cast(cast(Any, kernel.function), ctypes.c_void_p).value
-        self._held += [kernel, pointers, out, strides, parameters, work]
-        arrays = (pointers, strides, parameters, out, work)
-        return np.array([function, *(a.ctypes.data for a in arrays)], dtype=np.int64), slopes
+        addresses, held = call_addresses(
+            made.kernel, pointers, out, record.W.ctypes.data
+        )  # readings have no parameters
+        self._held += held
+        return np.array(addresses, dtype=np.int64), slopes
 
     def __call__(
         self, belief: Belief, before: Array, t: float, values: Array, flags: Codes, inputs: Array
     ) -> Passage | None:
         """One step; None where the reference must do it, because something about it is wrong."""
         s = self._parts
-        if (np.abs(belief.x[self._turning : self._turning + len(self._farthest)]) * self._farthest).max(
-            initial=0.0
-        ) > 9e5:
-            return None  # beyond the range of the compiled sine, as the reference says
+        angles = np.abs(belief.x[self._turning : self._turning + len(self._turns)]) * self._turns
+        if angles.max(initial=0.0) > FARTHEST:
+            return None  # which the reference refuses by name
         s.x[:], s.P[:], s.values[:], s.flags[:] = belief.x, belief.P, values, flags
         self._act(s.before, before)
         self._act(s.now, inputs)
@@ -130,3 +128,11 @@ class TreeStep:
         """Inputs as they are given; none given, as the model has them."""
         both = self._zero + inputs @ self._by_input if len(inputs) else self._still
         place.extra[:], place.outside[:] = both[: self._split], both[self._split :]
+
+
+def _bounds(system: TreeSystem) -> Held:
+    b = system.bounds
+    if b is None:
+        none = np.zeros(0, dtype=np.int64)
+        return Held(none, none, np.zeros(0), np.zeros(0))
+    return Held(b.places, b.changes, b.lower, b.upper)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.joint import GROUND
 from veridyn.model.natural import AXES, Angle
 from veridyn.model.place import Marker, PointRef
-from veridyn.model.sensor import KINDS, Sensor
+from veridyn.model.sensor import KINDS, Sensor, SensorKind
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.result import Track
@@ -34,7 +34,17 @@ from veridyn.observe.tree_virtual import TreeQuantity
 
 Array = NDArray[np.float64]
 Kind = Literal[
-    "coordinate", "rate", "position", "velocity", "acceleration", "gyroscope", "accelerometer", "spring", "reaction"
+    "coordinate",
+    "rate",
+    "position",
+    "velocity",
+    "distance",
+    "acceleration",
+    "gyroscope",
+    "accelerometer",
+    "spring",
+    "reaction",
+    "force",
 ]
 
 READ = tuple(kind for kind in KINDS if kind != "distance")  # what sensors in natural coordinates read
@@ -48,7 +58,9 @@ class Virtual:
     `on`: what it is on. For "spring", the name of a spring or damper: its tension or torque. For "reaction", a joint by its name: what its
     end a does to its end b, force and, where the joint carries one, moment about b's place, in the ground's axes; of a distance the force
     along it (positive: it pulls), of a rack that on its distance. Or (body, point) where bodies share the point, or where it is fixed: what
-    the others do to that body there; with shared vectors or further shared points there is a moment about the point.
+    the others do to that body there; with shared vectors or further shared points there is a moment about the point. On a tree, a joint by
+    the body it carries, by its coordinate, or a cut joint by its name, and "force" for the force on a coordinate
+    (:class:`~veridyn.observe.tree_virtual.TreeQuantity`).
     """
 
     name: str
@@ -131,7 +143,7 @@ class Quantity:
                 _point(natural, on)
             if isinstance(on, str) and wanted.kind == "accelerometer":
                 raise _no_place(wanted, "an accelerometer has axes, and a point has none.")
-            self.table = readout(natural, [Sensor(wanted.name, wanted.kind, on, 1.0)])
+            self.table = readout(natural, [Sensor(wanted.name, cast(SensorKind, wanted.kind), on, 1.0)])
             self.components, self.units = self.table.names, self.table.units
         else:
             raise DataError(

@@ -85,7 +85,7 @@ def _rule(graph: Graph, n: int, da: Number, db: Number) -> Number:
     if op == LOG:
         return graph.div(da, a)
     assert op == ABS  # every other operation was dealt with
-    return graph.mul(graph.sign(a), da)
+    return graph.mul(Graph.sign(graph, a), da)  # also in a graph that rounds signs off
 
 
 def reverse(graph: Graph, output: Number, by: Sequence[Expression]) -> list[Number]:

@@ -11,8 +11,10 @@ from veridyn.mechanics.engine import compiled, uniform_values
 from veridyn.mechanics.formula import Request
 from veridyn.mechanics.loops.assembly import units
 from veridyn.mechanics.samples import loaded_bodies
-from veridyn.mechanics.tree import step_kernel as k
+from veridyn.mechanics.tree import layout as k
 from veridyn.mechanics.tree.record import Record, connect, record_of
+from veridyn.mechanics.tree.statement import Column, column_of, input_of
+from veridyn.mechanics.tree.step_kernel import advance_address
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.load import channels
 from veridyn.model.tree import Tree
@@ -23,10 +25,17 @@ FIRST_LABELS = {"motion": "M", "tangent": "BY_X", "closing": "J_CLOSING"}
 
 @dataclass(frozen=True, eq=False)
 class TreeKernels:
-    """The record of a tree; `outside` names what kernels read besides the state: wrench.B.fx …, signal.S, and components of loads."""
+    """The record of a tree; `outside` names what kernels read besides the state: wrench.B.fx …, signal.S, and components of loads.
+
+    `columns`: what varies behind the unknown forces, states of elements last; `bodies` have wrenches; `friction_speed` is zero where no
+    friction is rounded off.
+    """
 
     record: Record
     outside: tuple[str, ...]
+    columns: tuple[Column, ...]
+    bodies: tuple[int, ...]
+    friction_speed: float
 
     def part(self, section: str) -> Array:
         """A section of the record by name, as a matrix."""
@@ -59,7 +68,8 @@ def kernels_of(
     outside = tuple(f"wrench.{tree.bodies[j].name}.{row}" for j in bodies for row in WRENCH_ROWS)
     outside += tuple(f"signal.{s}" for s in signals)
     loads = tuple(name for load in tree.loads for name in channels(load))
-    columns = tuple(-1 - loads.index(name) if name in loads else tree.parameters.index(name) for name in varying)
+    columns = tuple(c for c in (column_of(tree, name) for name in varying) if c is not None)  # names were checked
+    columns += tuple(("state", i) for i in range(len(tree.states)))
     outside += loads
     speed = friction_speed if _is_dry(tree) else 0.0
     requests = [
@@ -72,26 +82,28 @@ def kernels_of(
     free, n, m = tree.base == "free", tree.n, len(rows)
     base = 6 if free else 0
     f, nv, nq = len(z) + base, n + base, n + (7 if free else 0)
-    u = 2 * f + B.shape[1] + len(columns)
+    u, p, ns = 2 * f + B.shape[1] + len(columns), len(columns), len(tree.states)
     shapes = {
         "X": (1, nq), "V": (1, nv), "A": (1, nv), "LAM": (1, m), "OUTSIDE": (1, len(outside)),
         "P_MOTION": (1, len(uniform[0])), "P_TANGENT": (1, len(uniform[1])),
-        "M": (nv, nv), "LOAD": (nv, 1), "J": (m, n), "OPENING": (m, 1), "DRIFT": (m, 1),
+        "M": (nv, nv), "LOAD": (nv, 1), "J": (m, n), "OPENING": (m, 1), "DRIFT": (m, 1), "STATE_RATE": (ns, 1),
         "BY_X": (nv, nv), "BY_V": (nv, nv), "LOOPS_BY_X": (m, nv), "LOOPS_BY_V": (m, nv), "SLOPE_RATES": (m, n),
-        "COLUMNS": (nv, len(columns)), "J_CLOSING": (m, n), "OPEN_CLOSING": (m, 1),
-        "R": (nv, f), "V_Z": (nv, f), "A_X": (nv, u), "LAM_X": (m, u), "F": (2 * f, u),
-        "START": (1, nq), "EXTRA": (1, nv), "B": B.shape, "UNIT": (1, n), "UNKNOWN": (1, B.shape[1] + len(columns)),
+        "COLUMNS": (nv, p), "RATE_BY_X": (ns, nv), "RATE_BY_V": (ns, nv), "RATE_COLUMNS": (ns, p),
+        "J_CLOSING": (m, n), "OPEN_CLOSING": (m, 1),
+        "R": (nv, f), "V_Z": (nv, f), "A_X": (nv, u), "LAM_X": (m, u), "S_X": (ns, u), "F": (2 * f + ns, u),
+        "START": (1, nq), "EXTRA": (1, nv), "B": B.shape, "UNIT": (1, n), "UNKNOWN": (1, B.shape[1] + p),
         "GIVEN": (3, len(tree.held)), "CLOCK": (1, 1),
-        "DEP": (m, m), "DEP_T": (m, m), "MASS": (f, f), "N": (f, f), "BEFORE": (f, u), "T0": (3, 3), "T1": (3, 3),
-        "NV_A": (1, nv), "NV_B": (1, nv), "NV_C": (1, nv), "M_A": (1, m),
+        "DEP": (m, m), "DEP_T": (m, m), "MASS": (f, f), "N": (f + ns, f + ns), "BEFORE": (f, u), "BEFORE_S": (ns, u),
+        "T0": (3, 3), "T1": (3, 3), "NV_A": (1, nv), "NV_B": (1, nv), "NV_C": (1, nv), "M_A": (1, m),
+        "S0": (1, ns), "S1": (1, ns), "S_RATE": (1, ns), "LEFT": (1, f + ns), "CHANGE": (1, f + ns), "BOTH": (1, f + ns),
     }  # fmt: skip
     record = record_of(
         [shapes.get(name, (1, f)) for name in k.SECTIONS],
-        [z, dependent, tree.held, columns, columns, range(m), range(m), range(f), range(f)],
+        [z, dependent, tree.held, range(p), range(p), range(m), range(m), range(f), range(f + ns)],
         len(k.KERNELS),
-        [int(free), n, nv, nq, m, f, B.shape[1], len(columns), len(tree.held)],
+        [int(free), n, nv, nq, m, f, B.shape[1], p, len(tree.held), ns, advance_address()],
     )
-    kernels = TreeKernels(record, outside)
+    kernels = TreeKernels(record, outside, columns, bodies, speed)
     starts = {name: int(record.I[getattr(k, name)]) for name in k.SECTIONS}
     place = _Places(tree, bodies, signals, starts)
     for one, request, at in zip(made, requests, (k.MOTION, k.TANGENT, k.CLOSING), strict=True):
@@ -103,11 +115,12 @@ def kernels_of(
     for section, own, slots in (("P_MOTION", uniform[0], k.SLOT_MOTION), ("P_TANGENT", uniform[1], k.SLOT_TANGENT)):
         kernels.part(section)[0] = uniform_values(tree, values, own)
         at = int(record.I[slots])
-        for j, c in enumerate(columns):
-            if c < 0:
-                record.I[at + j] = starts["OUTSIDE"] + len(outside) - len(loads) - 1 - c
+        for j, column in enumerate(columns):
+            name = input_of(tree, column)
+            if column[0] in ("load", "state"):
+                record.I[at + j] = place.of(name)
             else:
-                record.I[at + j] = starts[section] + own.index(f"p.{c}") if f"p.{c}" in own else -1
+                record.I[at + j] = starts[section] + own.index(name) if name in own else -1
     kernels.part("B")[:] = B
     kernels.part("UNIT")[0] = units(tree)
     R = kernels.part("R")

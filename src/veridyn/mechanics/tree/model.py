@@ -20,7 +20,10 @@ from veridyn.mechanics.loops.closure import close
 from veridyn.mechanics.natural.minimal import Instant
 from veridyn.mechanics.samples import complete_values
 from veridyn.mechanics.tree.kernels import TreeKernels, kernels_of
-from veridyn.mechanics.tree.step_kernel import DONE, ITERATIONS, UNSETTLED, tree_trapezoid
+from veridyn.mechanics.tree.layout import DONE, UNSETTLED
+from veridyn.mechanics.tree.statement import column_of
+from veridyn.mechanics.tree.step_kernel import ITERATIONS
+from veridyn.mechanics.tree.trapezoid import tree_trapezoid
 from veridyn.model.load import Drive, Torque, channels, values_of
 from veridyn.model.tree import Tree
 from veridyn.spatial.rotations import angles_of, matrix_of, rotation_vector
@@ -32,11 +35,22 @@ FRICTION_SPEED = 1e-2  # rad/s and m/s below which dry friction is rounded off: 
 
 
 @dataclass(frozen=True, eq=False)
+class TreeInstant(Instant):
+    """An instant of a tree, with the unknown quantities `u` there: after a step the states of elements have moved.
+
+    `F` (2f + s, 2f + k): its last rows are those of the states of elements.
+    """
+
+    u: Array
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class TreeModel:
     """A tree over the independent coordinates `names`; made by :func:`tree_model`.
 
-    `unknown` names k forces whose values come with the state, on coordinates; `varying` names components of loads and parameters that do
-    so too, behind them. Not for two threads at once: it holds the buffers of its kernels.
+    Behind the state (z, ż) stand the unknown quantities u: `unknown` names forces on coordinates; `varying` components of loads, parameters
+    and constants of elements' laws; `inner` the states that elements have of their own, which move with the machine. `rows` numbers the
+    equations of the loops whose multipliers an instant has. Not for two threads at once: it holds the buffers of its kernels.
     """
 
     tree: Tree
@@ -46,6 +60,7 @@ class TreeModel:
     values: Array
     z: tuple[int, ...]
     dependent: tuple[int, ...]
+    rows: tuple[int, ...]
     B: Array
     kernels: TreeKernels = field(repr=False)
 
@@ -98,8 +113,16 @@ class TreeModel:
             return "N" if BASE_NAMES.index(name) < 3 else "N*m"
         return "N" if self.unit_of(name) == "m" else "N*m"
 
+    @cached_property
+    def inner(self) -> tuple[str, ...]:
+        """The states that elements have of their own."""
+        return tuple(s.name for s in self.tree.states)
+
     def varying_unit(self, name: str) -> str:
-        """The unit of a load or parameter that varies."""
+        """The unit of a load, parameter or constant that varies, or of a state of an element."""
+        for known in (*self.tree.constants, *self.tree.states):
+            if known.name == name:
+                return known.unit
         for load in self.tree.loads:
             if name in channels(load):
                 return (
@@ -127,7 +150,8 @@ class TreeModel:
     def inputs(self) -> tuple[str, ...]:
         """What may act from outside and be given with the measurements: force.C of a coordinate, wrench.B.fx … mz, signal.S, loads."""
         forces = tuple(f"force.{c}" for c in self.tree.coordinates)
-        return (*forces, *self.kernels.outside, *self._prescribed)
+        own = {f"signal.{name}" for name in self.inner}
+        return (*forces, *(name for name in self.kernels.outside if name not in own), *self._prescribed)
 
     def loads(self, given: Mapping[str, ArrayLike] | None = None) -> tuple[Array, Array]:
         """Generalised forces (nv,) and outside values of the inputs that act; not given, a load is as in the model, others are zero."""
@@ -156,7 +180,7 @@ class TreeModel:
         own = [value for load in self.tree.loads for value in values_of(load)]
         return np.concatenate([np.zeros(len(self.kernels.outside) - len(own)), own, np.zeros(len(self._prescribed))])
 
-    def instant(self, x: Array, v: Array, u: Array, loads: tuple[Array, Array], derivative: bool = True) -> Instant:
+    def instant(self, x: Array, v: Array, u: Array, loads: tuple[Array, Array], derivative: bool = True) -> TreeInstant:
         """Accelerations, multipliers and all derivatives at a state; arrays of many states (N, …) make an instant of arrays (N, …)."""
         return self._run(x, v, np.zeros((*x.shape[:-1], 2 * self.f)), u, 0.0, loads, derivative)
 
@@ -169,14 +193,14 @@ class TreeModel:
         loads: tuple[Array, Array],
         derivative: bool = True,
         since: float = 0.0,
-    ) -> Instant:
-        """The instant a time h later; `F` is the derivative of its (z, ż) with respect to (z, ż, u) here.
+    ) -> TreeInstant:
+        """The instant a time h later; `F` is the derivative of its (z, ż) and of elements' states with respect to (z, ż, u) here.
 
         `since`: how long ago the loads were given, for prescribed coordinates, which go on with their rates and accelerations.
         """
         return self._run(x, v, np.zeros((*x.shape[:-1], 2 * self.f)), u, float(h), loads, derivative, since)
 
-    def moved(self, x: Array, v: Array, d: Array, u: Array, loads: tuple[Array, Array]) -> Instant:
+    def moved(self, x: Array, v: Array, d: Array, u: Array, loads: tuple[Array, Array]) -> TreeInstant:
         """The instant at x ⊞ d: independent coordinates and rates changed by d (…, 2f), the others following.
 
         Prescribed coordinates stay where x has them, whatever the loads say.
@@ -234,7 +258,7 @@ class TreeModel:
         loads: tuple[Array, Array],
         derivative: bool,
         since: float = 0.0,
-    ) -> Instant:
+    ) -> TreeInstant:
         one, f = x.ndim == 1, self.f
         check_angles(self.tree, x[..., self.nq - self.tree.n :])
         self.kernels.act(loads[1])
@@ -245,7 +269,7 @@ class TreeModel:
         record = self.kernels.record
         state, *found = tree_trapezoid(record.I, record.W, x0, delta, rate, loads[0], unknown, since, h, derivative)
         if state == DONE:
-            return Instant(*(a[0] if len(a) else a for a in found)) if one else Instant(*found)
+            return TreeInstant(*(a[0] if len(a) else a for a in found)) if one else TreeInstant(*found)
         raise self._refused(state, x, v, h)
 
     def _refused(self, state: int, x: Array, v: Array, h: float) -> SimulationError | DataError:
@@ -307,16 +331,21 @@ class TreeModel:
         v = np.zeros(self.nv)
         v[self.own] = rate
         held = {f"q.{c}": float(q[tree.coordinates.index(c)]) for c in tree.prescribed}
-        unknown = np.concatenate([np.zeros(len(self.unknown)), self.start_values])
-        at = self.instant(x, v, unknown, self.loads(held), False)
+        at = self.instant(x, v, self.start_unknown, self.loads(held), False)
         return at.q, at.qd
 
     @cached_property
+    def start_unknown(self) -> Array:
+        """The unknown quantities at the start: forces and states of elements are zero, what varies is as the tree has it."""
+        return np.concatenate([np.zeros(len(self.unknown)), self.start_values, np.zeros(len(self.inner))])
+
+    @cached_property
     def start_values(self) -> Array:
-        """Values of the loads and parameters that vary, as the tree has them."""
-        loads = {n: v for load in self.tree.loads for n, v in zip(channels(load), values_of(load), strict=True)}
+        """Values of the loads, parameters and constants that vary, as the tree has them."""
+        known = {n: v for load in self.tree.loads for n, v in zip(channels(load), values_of(load), strict=True)}
+        known |= {c.name: c.value for c in self.tree.constants}
         p = self.tree.parameters
-        return np.array([loads[n] if n in loads else self.values[p.index(n)] for n in self.varying], dtype=np.float64)
+        return np.array([known[n] if n in known else self.values[p.index(n)] for n in self.varying], dtype=np.float64)
 
 
 def tree_model(
@@ -333,20 +362,11 @@ def tree_model(
 
     `independents`: coordinates that determine a machine with loops, by default the actuated ones. `unknown`: coordinates (or
     base.x … base.yaw, the base's forces in the ground's axes and moments in its own) whose force belongs to the state; None for one on
-    every independent coordinate. `varying`: parameters that do. `wrenches`: bodies on which measured wrenches act. Parameters without a
-    value are refused by name, and so is a machine that moves no mass.
+    every independent coordinate. `varying`: parameters, constants of elements' laws and loads that do. `wrenches`: bodies on which
+    measured wrenches act. Parameters without a value are refused by name, and so is a machine that moves no mass.
     """
     values = complete_values(tree, parameters)
     free = tree.base == "free"
-    if tree.states:
-        raise ModelError(
-            Fault(
-                "an element has a state of its own, which observers do not carry.",
-                where=tree.name,
-                found=", ".join(s.name for s in tree.states),
-                hint="Measure its force and give it as a load, or use a law without a state.",
-            )
-        )
     if tree.loops:
         split = splitting(tree, tuple(independents) or "actuated")
         z, dependent, rows = tuple(k for k in split.given if k not in tree.held), split.solved, split.rows
@@ -370,8 +390,9 @@ def tree_model(
     vary = tuple(varying)
     loads = [name for load in tree.loads for name in channels(load)]
     for name in vary:
-        if name not in tree.parameters.names and name not in loads:
-            hint = did_you_mean(name, [*tree.parameters.names, *loads])
+        column = column_of(tree, name)
+        if column is None or column[0] == "state":
+            hint = did_you_mean(name, [*tree.parameters.names, *(c.name for c in tree.constants), *loads])
             faults.add(f"there is no parameter '{name}', nor a load.", where=tree.name, hint=hint)
     faults.raise_if_any(ModelError)
     B = np.array(columns).reshape(-1, first + tree.n).T.copy()
@@ -386,7 +407,18 @@ def tree_model(
         wrenches=tuple(wrenches),
         friction_speed=friction_speed,
     )
-    return TreeModel(tree, names, forces, vary, values, z, dependent, B, made)
+    return TreeModel(
+        tree=tree,
+        names=names,
+        unknown=forces,
+        varying=vary,
+        values=values,
+        z=z,
+        dependent=dependent,
+        rows=rows,
+        B=B,
+        kernels=made,
+    )
 
 
 def _refuse_partial(tree: Tree, asked: tuple[str, ...]) -> None:

@@ -19,7 +19,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from veridyn.mechanics.compiled import lean
+from veridyn.mechanics import dense
+from veridyn.mechanics.compiled import core
 from veridyn.symbolic.emit_llvm import place_stride
 from veridyn.symbolic.kernel import Kernel
 
@@ -70,57 +71,36 @@ def connect(
     `at`: where in I its six addresses stand.
     """
     first = record.W.ctypes.data
-    pointers = first + 8 * np.array([*inputs, 0], dtype=np.uintp)
-    out = first + 8 * np.array([*outputs, 0], dtype=np.uintp)
-    strides = np.zeros(len(pointers), dtype=np.int64)
+    inward, outward = (first + 8 * np.array([*places, 0], dtype=np.uintp) for places in (inputs, outputs))
+    record.I[at : at + 6], held = call_addresses(kernel, inward, outward, first + 8 * parameters)
+    record.held += held
+
+
+def call_addresses(
+    kernel: Kernel, inputs: NDArray[np.uintp], outputs: NDArray[np.uintp], parameters: int
+) -> tuple[list[int], list[object]]:
+    """The six numbers by which :func:`call_kernel` calls a kernel of one sample, and what must be kept alive for as long.
+
+    `inputs` and `outputs`: an address for each, and one more that is not read; `parameters`: where they begin.
+    """
+    strides = np.zeros(len(inputs), dtype=np.int64)
     work = np.zeros(kernel.places * place_stride(kernel.block) + 8)
     function = ctypes.cast(cast(Any, kernel.function), ctypes.c_void_p).value
-    addresses = (pointers.ctypes.data, strides.ctypes.data, first + 8 * parameters, out.ctypes.data, work.ctypes.data)
-    record.I[at : at + 6] = [function, *addresses]
-    record.held += [kernel, pointers, strides, out, work]
+    assert function is not None  # a kernel has been loaded
+    found = [function, inputs.ctypes.data, strides.ctypes.data, parameters, outputs.ctypes.data, work.ctypes.data]
+    return found, [kernel, inputs, strides, outputs, work]
 
 
-@lean
+@core
 def factor(I: Numbers, W: Array, at: int, size: int, pivot: int) -> bool:
-    """LU with row pivoting of the matrix that begins at W[at], in place; pivots from I[pivot] on. False: a pivot is zero or not finite."""
-    for k in range(size):
-        best, p = abs(W[at + k * size + k]), k
-        for i in range(k + 1, size):
-            if abs(W[at + i * size + k]) > best:
-                best, p = abs(W[at + i * size + k]), i
-        if not (best > 0.0 and np.isfinite(best)):
-            return False
-        I[pivot + k] = p
-        if p != k:
-            for j in range(size):
-                W[at + k * size + j], W[at + p * size + j] = W[at + p * size + j], W[at + k * size + j]
-        inverse = 1.0 / W[at + k * size + k]
-        for i in range(k + 1, size):
-            if W[at + i * size + k] != 0.0:
-                W[at + i * size + k] *= inverse
-                s = W[at + i * size + k]
-                for j in range(k + 1, size):
-                    W[at + i * size + j] -= s * W[at + k * size + j]
-    return True
+    """:func:`veridyn.mechanics.dense.factor` of the matrix that begins at W[at], with pivots from I[pivot] on."""
+    return dense.factor(W[at : at + size * size].reshape(size, size), I[pivot : pivot + size])
 
 
-@lean
+@core
 def solve(I: Numbers, W: Array, at: int, size: int, pivot: int, x: int) -> None:
-    """Solve with the factors of :func:`factor` for the right side that begins at W[x], in place."""
-    for k in range(size):
-        p = I[pivot + k]
-        if p != k:
-            W[x + k], W[x + p] = W[x + p], W[x + k]
-    for i in range(size):
-        s = W[x + i]
-        for j in range(i):
-            s -= W[at + i * size + j] * W[x + j]
-        W[x + i] = s
-    for i in range(size - 1, -1, -1):
-        s = W[x + i]
-        for j in range(i + 1, size):
-            s -= W[at + i * size + j] * W[x + j]
-        W[x + i] = s / W[at + i * size + i]
+    """:func:`veridyn.mechanics.dense.solve` with the factors of :func:`factor`, for the right side that begins at W[x], in place."""
+    dense.solve(W[at : at + size * size].reshape(size, size), I[pivot : pivot + size], W[x : x + size])
 
 
 def _called(typing_context: Any, numbers: Any, at: Any) -> tuple[Any, Callable[..., Any]]:
@@ -145,3 +125,37 @@ _called.__doc__ = (
     "Call the kernel whose six addresses stand at `at` in I: kernel(0, 1, 1, in, stride, parameters, out, work, 0)."
 )
 call_kernel: Callable[[Numbers, int], None] = cast(Any, intrinsic(_called))
+
+
+def _stepped(
+    typing_context: Any, numbers: Any, at: Any, values: Any, h: Any, derivative: Any
+) -> tuple[Any, Callable[..., Any]]:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        numbers, values = (context.make_array(signature.args[k])(context, builder, args[k]) for k in (0, 2))
+        whole, real = ir.IntType(64), ir.DoubleType()
+        kind = ir.FunctionType(whole, [whole] * 4 + [real, whole])
+        place = cgutils.gep(builder, numbers.data, args[1])
+        function = builder.inttoptr(builder.load(place), kind.as_pointer())
+        given = []
+        for array in (numbers, values):
+            given += [builder.ptrtoint(array.data, whole), cgutils.unpack_tuple(builder, array.shape)[0]]
+        return builder.call(function, [*given, args[3], args[4]])
+
+    return types.int64(numbers, types.int64, values, types.float64, types.int64), codegen
+
+
+_stepped.__doc__ = (
+    "step(addresses and lengths of I and W, h, derivative) with the function whose address stands at `at` in I."
+)
+call_step: Callable[[Numbers, int, Array, float, int], int] = cast(Any, intrinsic(_stepped))
+
+
+def _pointed(typing_context: Any, address: Any) -> tuple[Any, Callable[..., Any]]:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], context.get_value_type(types.voidptr))
+
+    return types.voidptr(types.int64), codegen
+
+
+_pointed.__doc__ = "An address as a pointer, for ``carray``."
+as_pointer: Callable[[int], Any] = cast(Any, intrinsic(_pointed))

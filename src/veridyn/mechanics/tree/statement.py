@@ -14,33 +14,57 @@ the values of the inputs c.k, component after component.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from veridyn.mechanics.columns import columns
-from veridyn.mechanics.forces import all_rows, needs_velocity
+from veridyn.mechanics.forces import all_rows, needs_velocity, state_rates
 from veridyn.mechanics.loading import load_rows
 from veridyn.mechanics.loops.equations import Equation
 from veridyn.mechanics.loops.equations import equations as loop_equations
 from veridyn.mechanics.mass import equations_of_motion
-from veridyn.mechanics.newton_euler import State, frames_in_root, outward
+from veridyn.mechanics.newton_euler import Outward, State, frames_in_root, outward
 from veridyn.mechanics.samples import minus_gravity
-from veridyn.model.load import components
+from veridyn.model.load import channels, components
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import add, is_zero, mul, sub
 from veridyn.spatial.linalg import IDENTITY, ZERO, Vec, rotate, rotate_back, rotation_matrix
 from veridyn.symbolic.derivative import along
-from veridyn.symbolic.expression import Graph, Number
+from veridyn.symbolic.expression import Number
 
 if TYPE_CHECKING:
     from veridyn.mechanics.formula import Label, Request, Symbols
 
-MASS, LOAD, SLOPES, OPENING, DRIFT = range(5)  # first numbers of the labels of `motion`
-BY_X, BY_V, LOOPS_BY_X, LOOPS_BY_V, SLOPE_RATES, COLUMNS = range(6)  # of `tangent`
+MASS, LOAD, SLOPES, OPENING, DRIFT, STATE_RATE = range(6)  # first numbers of the labels of `motion`
+BY_X, BY_V, LOOPS_BY_X, LOOPS_BY_V, SLOPE_RATES, COLUMNS, RATE_BY_X, RATE_BY_V, RATE_COLUMNS = range(9)  # of `tangent`
+Column = tuple[str, int]  # "parameter", "load" (a component), "constant" or "state", and its number
+
+
+def column_of(tree: Tree, name: str) -> Column | None:
+    """What a name stands for that can be a state of an observer: a component of a load, a parameter, or a constant of a law."""
+    known: dict[str, list[str]] = {
+        "load": [n for load in tree.loads for n in channels(load)],
+        "parameter": list(tree.parameters.names),
+        "constant": [c.name for c in tree.constants],
+        "state": [s.name for s in tree.states],
+    }
+    return next(((kind, names.index(name)) for kind, names in known.items() if name in names), None)
+
+
+def input_of(tree: Tree, column: Column) -> str:
+    """The input of kernels by which a column enters."""
+    kind, number = column
+    return f"s.{tree.states[number].name}" if kind == "state" else f"{PREFIXES[kind]}.{number}"
+
+
+PREFIXES = {"parameter": "p", "load": "c", "constant": "const"}
 
 
 def motion(s: Symbols, request: Request) -> dict[Label, Number]:
-    """M as (0, row, column), −h as (1, row, 0); of the loops' equations `request.rows` Φ_q (2, i, coordinate), Φ (3, i, 0), b (4, i, 0)."""
-    tree, body = s.tree, _Base.of(s)
+    """M as (0, row, column), −h as (1, row, 0); of the loops' equations `request.rows` Φ_q (2, i, coordinate), Φ (3, i, 0), b (4, i, 0).
+
+    As (5, i, 0) the rates of the states that elements have of their own.
+    """
+    tree, body = s.tree, Base.of(s)
     state = State(_coordinates(s, "q"), _coordinates(s, "qd"), [0.0] * tree.n, w=body.w, v=body.v)
     if not body.free:
         state = State(state.q, state.qd, state.qdd, vd=minus_gravity(tree))
@@ -49,7 +73,7 @@ def motion(s: Symbols, request: Request) -> dict[Label, Number]:
     )
     M = body.turned_matrix(entries, len(tree.rows))
     load = body.turned_rows([mul(-1.0, b) for b in bias])
-    for k, rows in enumerate(_loads(s, body)):
+    for k, rows in enumerate(load_columns(s, body)):
         for r, value in enumerate(rows):
             load[r] = add(load[r], mul(s.graph.input(f"c.{k}"), value))
     if body.free:  # the recursion's accelerations are those relative to free fall
@@ -61,7 +85,14 @@ def motion(s: Symbols, request: Request) -> dict[Label, Number]:
     for i, equation in _loops(s, request):
         found |= {(SLOPES, i, k): slope for k, slope in equation.slopes.items()}
         found |= {(OPENING, i, 0): equation.value, (DRIFT, i, 0): equation.bias}
-    return found
+    return found | {(STATE_RATE, i, 0): rate for i, rate in enumerate(_rates(s, state))}
+
+
+def _rates(s: Symbols, state: State) -> list[Number]:
+    """The rates of the states of elements."""
+    if not s.tree.states:
+        return []
+    return state_rates(s.tree, state, outward(s.tree, state, s.graph), s.signals(), s.graph)
 
 
 def closing(s: Symbols, request: Request) -> dict[Label, Number]:
@@ -77,23 +108,16 @@ def tangent(s: Symbols, request: Request) -> dict[Label, Number]:
     """Derivatives of M a + h + Φ_qᵀ λ and of Φ_q q̈ + b at given a and λ, with respect to x and v.
 
     (0, row, k) and (1, row, k) of the first, (2, i, k) and (3, i, k) of the second; Φ̇_q as (4, i, coordinate); as (5, row, j) the
-    derivatives with respect to `request.columns`: numbers of parameters, whose columns are those of the regressor, or −1 − k for
-    component k of the loads.
+    derivatives of the first with respect to `request.columns`, each a :data:`Column`. As (6, i, k), (7, i, k) and (8, i, j) the derivatives
+    of the rates of elements' states, with respect to x, v and the columns.
     """
-    tree, graph, body = s.tree, s.graph, _Base.of(s)
-    q, qd, qdd = (_coordinates(s, symbol) for symbol in ("q", "qd", "qdd"))
+    tree, graph, body = s.tree, s.graph, Base.of(s)
+    qd, qdd = (_coordinates(s, symbol) for symbol in ("qd", "qdd"))
     first = len(tree.rows) - tree.n
-    if body.free:
-        state = State(q, qd, qdd, w=body.w, wd=s.vector("wd"), vd=body.specific(s.vector("A")), v=body.v)
-    else:
-        state = State(q, qd, qdd, vd=minus_gravity(tree))
+    state = body.accelerating(s)
     o = outward(tree, state, graph, needs_velocity(tree))
-    rows = all_rows(tree, state, o, s.inertias(), s.gains(), s.acting(request.bodies), s.signals(), graph)
-    residual = body.turned_rows(rows)
-    pushes = _loads(s, body)
-    for k, push in enumerate(pushes):
-        for r, value in enumerate(push):
-            residual[r] = sub(residual[r], mul(graph.input(f"c.{k}"), value))
+    pushes = load_columns(s, body)
+    residual, rates = residual_rows(s, request.bodies, body, state, o, pushes), _rates(s, state)
     closed: list[Number] = []
     slopes: list[tuple[int, int, Number]] = []
     for i, equation in _loops(s, request):
@@ -109,20 +133,39 @@ def tangent(s: Symbols, request: Request) -> dict[Label, Number]:
         for k, seeds in enumerate(ways):
             if not seeds:
                 continue
-            moved = along(graph, [*residual, *closed], seeds)
+            moved = along(graph, [*residual, *closed, *rates], seeds)
+            after = len(residual) + len(closed)
             found |= {(which, r, k): value for r, value in enumerate(moved[: len(residual)])}
-            found |= {(which + 2, i, k): value for i, value in enumerate(moved[len(residual) :])}
-    rates: dict[str, Number] = {f"q.{k}": rate for k, rate in enumerate(qd)}
-    turning = along(graph, [slope for _, _, slope in slopes], rates)
+            found |= {(which + 2, i, k): value for i, value in enumerate(moved[len(residual) : after])}
+            found |= {(which + RATE_BY_X, i, k): value for i, value in enumerate(moved[after:])}
+    moving: dict[str, Number] = {f"q.{k}": rate for k, rate in enumerate(qd)}
+    turning = along(graph, [slope for _, _, slope in slopes], moving)
     found |= {(SLOPE_RATES, i, k): value for (i, k, _), value in zip(slopes, turning, strict=True)}
-    wanted = [int(c) for c in request.columns]  # pyright: ignore[reportArgumentType]
-    for c, entries in columns(tree, state, o, s.signals(), graph, [c for c in wanted if c >= 0]):
+    wanted = [cast(Column, c) for c in request.columns]
+    parameters = [c for kind, c in wanted if kind == "parameter"]
+    for c, entries in columns(tree, state, o, s.signals(), graph, parameters):  # those of the regressor
         column = body.turned_rows([entries.get(r, 0.0) for r in range(len(tree.rows))])
-        found |= {(COLUMNS, r, wanted.index(c)): value for r, value in enumerate(column)}
-    for j, c in enumerate(wanted):
-        if c < 0:
-            found |= {(COLUMNS, r, j): mul(-1.0, value) for r, value in enumerate(pushes[-1 - c])}
+        found |= {(COLUMNS, r, wanted.index(("parameter", c))): value for r, value in enumerate(column)}
+    for j, column in enumerate(wanted):
+        if column[0] == "load":
+            found |= {(COLUMNS, r, j): mul(-1.0, value) for r, value in enumerate(pushes[column[1]])}
+        elif column[0] != "parameter":
+            moved = along(graph, [*residual, *rates], {input_of(tree, column): 1.0})
+            found |= {(COLUMNS, r, j): value for r, value in enumerate(moved[: len(residual)])}
+            found |= {(RATE_COLUMNS, i, j): value for i, value in enumerate(moved[len(residual) :])}
     return {label: value for label, value in found.items() if not is_zero(value)}
+
+
+def residual_rows(
+    s: Symbols, bodies: Sequence[int], body: Base, state: State, o: Outward, pushes: Sequence[Sequence[Number]]
+) -> list[Number]:
+    """M a + h less the loads: what the forces on coordinates and those of cut joints must make; base rows as those of M."""
+    rows = all_rows(s.tree, state, o, s.inertias(), s.gains(), s.acting(bodies), s.signals(), s.graph)
+    residual = body.turned_rows(rows)
+    for k, push in enumerate(pushes):
+        for r, value in enumerate(push):
+            residual[r] = sub(residual[r], mul(s.graph.input(f"c.{k}"), value))
+    return residual
 
 
 def _coordinates(s: Symbols, symbol: str) -> list[Number]:
@@ -130,7 +173,7 @@ def _coordinates(s: Symbols, symbol: str) -> list[Number]:
 
 
 def _loops(s: Symbols, request: Request, still: bool = False) -> list[tuple[int, Equation]]:
-    """The equations of the loops that are asked for, numbered from zero."""
+    """The equations of the loops that the request names, numbered from zero."""
     if not s.tree.loops:
         return []
     rates = [0.0] * s.tree.n if still else _coordinates(s, "qd")
@@ -138,7 +181,7 @@ def _loops(s: Symbols, request: Request, still: bool = False) -> list[tuple[int,
     return [(i, every[row]) for i, row in enumerate(request.rows)]
 
 
-def _loads(s: Symbols, body: _Base) -> list[list[Number]]:
+def load_columns(s: Symbols, body: Base) -> list[list[Number]]:
     """For each component of the tree's loads, the rows of a unit of it."""
     if not s.tree.loads:
         return []
@@ -153,19 +196,26 @@ def _loads(s: Symbols, body: _Base) -> list[list[Number]]:
     return found
 
 
-class _Base:
+class Base:
     """The base of a tree as symbols: the attitude, rates, and directions in which its configuration and velocity can change."""
 
-    def __init__(self, tree: Tree, graph: Graph, free: bool, w: Vec, V: Vec, e: Sequence[Number]) -> None:
-        self.tree, self.graph, self.free, self.w, self.e = tree, graph, free, w, e
+    def __init__(self, tree: Tree, free: bool, w: Vec, V: Vec, e: Sequence[Number]) -> None:
+        self.tree, self.free, self.w, self.e = tree, free, w, e
         self.R = rotation_matrix((e[0], e[1], e[2], e[3])) if free else None
         self.v: Vec = ZERO if self.R is None else rotate_back(self.R, V)
 
     @classmethod
-    def of(cls, s: Symbols) -> _Base:
+    def of(cls, s: Symbols) -> Base:
         if s.tree.base != "free":
-            return cls(s.tree, s.graph, False, ZERO, ZERO, ())
-        return cls(s.tree, s.graph, True, s.vector("w"), s.vector("V"), [s.graph.input(f"e.{k}") for k in range(4)])
+            return cls(s.tree, False, ZERO, ZERO, ())
+        return cls(s.tree, True, s.vector("w"), s.vector("V"), [s.graph.input(f"e.{k}") for k in range(4)])
+
+    def accelerating(self, s: Symbols) -> State:
+        """The state of the recursion with accelerations: q, q̇ and q̈, and the motion of the base."""
+        q, qd, qdd = (_coordinates(s, symbol) for symbol in ("q", "qd", "qdd"))
+        if not self.free:
+            return State(q, qd, qdd, vd=minus_gravity(self.tree))
+        return State(q, qd, qdd, w=self.w, wd=s.vector("wd"), vd=self.specific(s.vector("A")), v=self.v)
 
     def specific(self, A: Vec) -> Vec:
         """V̇ − g in the base's axes, from V̇ in the ground's."""

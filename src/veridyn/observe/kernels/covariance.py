@@ -19,7 +19,8 @@ EXACT, FORWARD, INTEGRATOR = 0, 1, 2  # error models
 def transition(kind: int, step: Array, slopes: Array, push: Array, h: float, G: Array) -> None:
     """G (states, states) of a sub-step of h seconds by the error model `kind`.
 
-    `step` (2f, 2f + k): the exact derivative; `slopes` (f, 2f + k): ∂z̈/∂(z, ż, u) at its end; `push` (f, k): what forces do over it.
+    `step` (2f + s, 2f + k): the exact derivative, last that of s states of elements, which stand last among the k and move by it under
+    every error model; `slopes` (f, 2f + k): ∂z̈/∂(z, ż, u) at its end; `push` (f, k): what forces do over it.
     """
     size, f, moved = len(G), len(slopes), slopes.shape[1]
     for a in range(size):
@@ -39,6 +40,10 @@ def transition(kind: int, step: Array, slopes: Array, push: Array, h: float, G: 
                 slope = push[c, b - 2 * f]
             G[c, b] += 0.5 * h * h * slope
             G[f + c, b] += h * slope
+    inner = len(step) - 2 * f
+    for i in range(inner):
+        for b in range(moved):
+            G[moved - inner + i, b] = step[2 * f + i, b]
 
 
 @core

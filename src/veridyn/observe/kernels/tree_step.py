@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.record import Codes, Matrix, Numbers, Vector, opened
-from veridyn.mechanics.tree import step_kernel as tree
-from veridyn.mechanics.tree.record import call_kernel
-from veridyn.mechanics.tree.step_kernel import advance, own_row, put, set_unknown
+from veridyn.mechanics.tree import layout as tree
+from veridyn.mechanics.tree.motion_kernel import own_row
+from veridyn.mechanics.tree.record import call_kernel, call_step
+from veridyn.mechanics.tree.trapezoid import put, set_unknown
+from veridyn.observe.kernels.bounds import project
 from veridyn.observe.kernels.correction import DOF, DONE, Corrected, correct_into
 from veridyn.observe.kernels.covariance import all_finite, gather, noise, spread, transition
 from veridyn.observe.kernels.outcome import put_results
@@ -36,7 +38,7 @@ class Acting(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """How to filter: error model, longest step (s), gate (ν²/s, or infinity), and whether sensors feel accelerations or inputs."""
+    """How to filter: error model, longest step (s), gate (ν²/s, or infinity), and whether readings depend on accelerations or inputs."""
 
     error_model: int
     longest: float
@@ -57,10 +59,19 @@ class Found(NamedTuple):
     after: Vector
     push: Matrix  # (f, k)
     slopes: Matrix  # (f, 2f + k)
-    step: Matrix  # (2f, 2f + k)
+    step: Matrix  # (2f + s, 2f + k)
     G: Matrix
     added: Matrix
     product: Matrix
+
+
+class Held(NamedTuple):
+    """Bounds of estimated parameters, as :class:`~veridyn.observe.bounds.Bounds` has them."""
+
+    places: Numbers
+    changes: Numbers
+    lower: Vector
+    upper: Vector
 
 
 class TreeFilter(NamedTuple):
@@ -84,6 +95,7 @@ class TreeFilter(NamedTuple):
     flags: Codes
     found: Found
     corrected: Corrected
+    bounds: Held
     out: Vector
 
 
@@ -104,6 +116,8 @@ def tree_step(address: NDArray[np.int64], dt: float) -> int:
         return REFERENCE
     if correct_into(p.P, p.H, s.R, p.residual, s.flags, s.settings.limit, c) != DONE:
         return REFERENCE
+    if c.judged[DOF] > 0.0 and len(s.bounds.places) > 0:
+        project(p.x, c, s.bounds.places, s.bounds.changes, s.bounds.lower, s.bounds.upper)
     for i in range(len(p.x)):
         p.after[i] = p.x[i]
     if c.judged[DOF] > 0.0 and not _retract(s):
@@ -146,7 +160,7 @@ def _predict(s: TreeFilter, dt: float) -> bool:
     """x and P after dt seconds, with F gathered over the sub-steps, and the instant at which the sensors read."""
     I, W, p = s.I, s.W, s.found
     nq, nv, f, size = I[tree.COUNT_Q], I[tree.COUNT_V], I[tree.FREEDOM], len(s.P)
-    every = 2 * f + I[tree.FORCES] + I[tree.VARYING]
+    every, ns = 2 * f + I[tree.FORCES] + I[tree.VARYING], I[tree.STATES]
     for i in range(len(p.x)):
         p.x[i] = s.x[i]
     for a in range(size):
@@ -159,13 +173,15 @@ def _predict(s: TreeFilter, dt: float) -> bool:
     for k in range(count):
         h = dt / count
         _begin(s, p.x, k * h)
-        if advance(I, W, h, True) != tree.DONE:
+        if call_step(I, tree.ADVANCE, W, h, 1) != tree.DONE:
             return False
+        for i in range(ns):
+            p.x[nq + nv + every - 2 * f - ns + i] = W[I[tree.UNKNOWN] + every - 2 * f - ns + i]
         for i in range(nq):
             p.x[i] = W[I[tree.X] + i]
         for i in range(nv):
             p.x[nq + i] = W[I[tree.V] + i]
-        for a in range(2 * f):
+        for a in range(2 * f + ns):
             for b in range(every):
                 p.step[a, b] = W[I[tree.F] + a * every + b]
         for a in range(f):
@@ -179,7 +195,7 @@ def _predict(s: TreeFilter, dt: float) -> bool:
     if count == 0 or s.settings.accelerates:  # the instant under the inputs that act from now on
         _act(s, s.now, p.x)
         _begin(s, p.x, 0.0)
-        if advance(I, W, 0.0, True) != tree.DONE:
+        if call_step(I, tree.ADVANCE, W, 0.0, 1) != tree.DONE:
             return False
     spread(s.P, p.F, p.Q, dt, p.product, p.G, p.P)
     return True
@@ -227,7 +243,7 @@ def _retract(s: TreeFilter) -> bool:
     for c in range(f):
         W[I[tree.DELTA] + c] = d[c]
         W[I[tree.RATE] + c] += d[f + c]
-    if advance(I, W, 0.0, False) != tree.DONE:
+    if call_step(I, tree.ADVANCE, W, 0.0, 0) != tree.DONE:
         return False
     for i in range(nq):
         p.after[i] = W[I[tree.X] + i]

@@ -1,0 +1,48 @@
+"""Where everything of a tree's step stands in its work record: sections, lists of whole numbers and kernels, by name.
+
+``W[I[M] + i * nv + j]`` is entry (i, j) of the section M (:mod:`veridyn.mechanics.tree.record`). n coordinates, nv velocities, nq numbers
+of a configuration, m equations of loops, f degrees of freedom; behind the state (z, ż) stand the unknown quantities: k forces, then what
+varies (loads, parameters, constants of elements' laws), then the s states that elements have of their own.
+"""
+
+from __future__ import annotations
+
+HEADER = ("free", "n", "nv", "nq", "m", "f", "forces", "varying", "held", "states", "advance")
+SECTIONS = (
+    # what the kernels read: configuration, velocity, acceleration, forces of cut joints, what acts from outside; their parameters
+    "X", "V", "A", "LAM", "OUTSIDE", "P_MOTION", "P_TANGENT",
+    # what they write: M, Γ − h, the loops' Φ_q, Φ, b and the rates of elements' states; derivatives of all these; Φ_q, Φ while loops close
+    "M", "LOAD", "J", "OPENING", "DRIFT", "STATE_RATE",
+    "BY_X", "BY_V", "LOOPS_BY_X", "LOOPS_BY_V", "SLOPE_RATES", "COLUMNS", "RATE_BY_X", "RATE_BY_V", "RATE_COLUMNS",
+    "J_CLOSING", "OPEN_CLOSING",
+    # results: ∂x/∂z, ∂v/∂z; derivatives of a, λ and the states' rates with respect to (z, ż, u); the derivative of the step
+    "R", "V_Z", "A_X", "LAM_X", "S_X", "F",
+    # given for a step: where it starts, change from there, rates, generalised forces, columns B of the unknown forces, the unknown
+    # quantities; q, q̇, q̈ of the prescribed coordinates at the time of the inputs, and the time since then
+    "START", "DELTA", "RATE", "EXTRA", "B", "UNIT", "UNKNOWN", "GIVEN", "CLOCK",
+    # room
+    "DEP", "DEP_T", "MASS", "N", "BEFORE", "BEFORE_S", "T0", "T1", "NV_A", "NV_B", "NV_C", "M_A", "F_A", "F_B", "A0", "A1", "TRIED",
+    "S0", "S1", "S_RATE", "LEFT", "CHANGE", "BOTH",
+)  # fmt: skip
+LISTS = (
+    "Z", "DEPENDENT", "PRESCRIBED", "SLOT_MOTION", "SLOT_TANGENT", "PIVOT_DEP", "PIVOT_DEP_T", "PIVOT_MASS", "PIVOT_N",
+)  # fmt: skip
+KERNELS = ("MOTION", "TANGENT", "CLOSING")
+(FREE, COUNT, COUNT_V, COUNT_Q, LOOPED, FREEDOM, FORCES, VARYING, HELD, STATES, ADVANCE) = range(len(HEADER))
+(
+    X, V, A, LAM, OUTSIDE, P_MOTION, P_TANGENT,
+    M, LOAD, J, OPENING, DRIFT, STATE_RATE,
+    BY_X, BY_V, LOOPS_BY_X, LOOPS_BY_V, SLOPE_RATES, COLUMNS, RATE_BY_X, RATE_BY_V, RATE_COLUMNS,
+    J_CLOSING, OPEN_CLOSING,
+    R, V_Z, A_X, LAM_X, S_X, F,
+    START, DELTA, RATE, EXTRA, B, UNIT, UNKNOWN, GIVEN, CLOCK,
+    DEP, DEP_T, MASS, N, BEFORE, BEFORE_S, T0, T1, NV_A, NV_B, NV_C, M_A, F_A, F_B, A0, A1, TRIED,
+    S0, S1, S_RATE, LEFT, CHANGE, BOTH,
+) = range(len(HEADER), len(HEADER) + 3 * len(SECTIONS), 3)  # fmt: skip
+_after = len(HEADER) + 3 * len(SECTIONS)
+(Z, DEPENDENT, PRESCRIBED, SLOT_MOTION, SLOT_TANGENT, PIVOT_DEP, PIVOT_DEP_T, PIVOT_MASS, PIVOT_N) = range(
+    _after, _after + 2 * len(LISTS), 2
+)
+_after += 2 * len(LISTS)
+(MOTION, TANGENT, CLOSING) = range(_after, _after + 6 * len(KERNELS), 6)
+DONE, SINGULAR, UNSETTLED = 0, 1, 2  # how a step ended

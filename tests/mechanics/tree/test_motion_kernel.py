@@ -1,0 +1,61 @@
+"""Accelerations of trees against Pinocchio, and forces of elements against inverse dynamics."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from strangers.pinocchio_closed import PinClosed
+from strangers.pinocchio_oracle import PinModel
+from strangers.tree_models import model, moving, small_arm
+from veridyn.mechanics.tree.model import tree_model
+from veridyn.model.motion import BaseMotion, Motion
+from veridyn.spatial.rotations import matrix_of
+
+
+@pytest.mark.parametrize("name", ["branched arm", "free machine"])
+def test_accelerations_of_open_trees_as_pinocchio_s(name: str) -> None:
+    m = model(name, plain=True)
+    x, v, u = moving(m, 3)
+    at = m.instant(x, v, u, m.loads())
+    first = 6 if m.free else 0
+    base, R = None, np.eye(3)
+    if m.free:
+        R = matrix_of(x[3:7])
+        zero = np.zeros((1, 3))
+        base = BaseMotion(v[None, 3:6], zero, zero, (R.T @ v[:3])[None])
+    motion = Motion(np.zeros(1), x[None, -m.tree.n :], v[None, first:], np.zeros((1, m.tree.n)), base)
+    forces = u.copy()
+    if m.free:
+        forces[:3] = R.T @ u[:3]  # Pinocchio's rows are in the base's axes
+    expected = PinModel(m.tree).forward_dynamics(motion, forces[None])
+    np.testing.assert_allclose(at.qdd[first:], expected.qdd[0], rtol=1e-9, atol=1e-9)
+    if m.free:
+        np.testing.assert_allclose(at.qdd[3:6], expected.omega_dot[0], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(R.T @ (at.qdd[:3] - m.tree.gravity), expected.acceleration[0], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["linkage", "palletizer", "delta", "hexapod"])
+def test_accelerations_of_closed_trees_as_pinocchio_s(name: str) -> None:
+    """Loops stay closed, and constraint dynamics gives the same accelerations."""
+    m = model(name, plain=True)
+    x, v, u = moving(m, 5, 0.05)
+    at = m.instant(x, v, u, m.loads())
+    assert m.opening(x) < 1e-12
+    expected = PinClosed(m.tree).forward(x, v, m.B @ u)
+    np.testing.assert_allclose(at.qdd, expected, rtol=1e-7, atol=1e-7 * np.abs(expected).max())
+
+
+def test_elements_and_signals_act() -> None:
+    """Every force that inverse dynamics asks for, given as input, brings the accelerations back."""
+    from veridyn.mechanics.inverse import inverse_dynamics
+
+    tree = small_arm()
+    m = tree_model(tree)
+    q, qd, qdd = np.array([0.3, -0.5]), np.array([0.8, -1.1]), np.array([2.0, -3.0])
+    current = 0.7
+    motion = Motion(np.zeros(1), q[None], qd[None], qdd[None], signals={"current": np.array([current])})
+    gamma = inverse_dynamics(tree, motion)[0]
+    loads = m.loads({"force.upper": gamma[0], "force.lower": gamma[1], "signal.current": current})
+    at = m.instant(q, qd, np.zeros(0), loads)
+    np.testing.assert_allclose(at.qdd, qdd, rtol=1e-9)

@@ -1,0 +1,91 @@
+"""Trees over independent coordinates that the tests of their kernels share."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from strangers.machines import branched_arm, free_machine
+from veridyn.machines.hexapod import truth
+from veridyn.machines.parallel import delta, linkage, palletizer
+from veridyn.mechanics.tree.model import TreeModel, tree_model
+from veridyn.model.elements import Element, coulomb, damper, drive_gain, motor_inertia, spring
+from veridyn.model.joint import Body
+from veridyn.model.tree import Tree
+from veridyn.spatial.inertia import INERTIAL, from_centre
+
+MACHINES = {
+    "branched arm": lambda: branched_arm(0),
+    "free machine": lambda: free_machine(1),
+    "linkage": linkage,
+    "palletizer": palletizer,
+    "delta": delta,
+    "hexapod": truth,
+}
+
+
+def bare(tree: Tree) -> Tree:
+    """The same machine without elements, which Pinocchio does not know."""
+    inertia = {b.name: [tree.parameters[b.parameter(s)] for s in INERTIAL] for b in tree.bodies if b.real}
+    return Tree.build(
+        tree.bodies,
+        base=tree.base,
+        inertia=inertia,
+        gravity=tree.gravity,
+        loops=tree.loops,
+        assembly=tree.assembly,
+    )
+
+
+@cache
+def model(name: str, plain: bool = False) -> TreeModel:
+    tree = MACHINES[name]()
+    return tree_model(bare(tree) if plain else tree, unknown=None)
+
+
+def moving(m: TreeModel, seed: int, spread: float = 0.15) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A state away from home, and unknown forces."""
+    rng, spread = np.random.default_rng(seed), 0.1 * spread if m.tree.name == "hexapod" else spread
+    x, v = m.start_of()
+    d = np.concatenate([spread * rng.standard_normal(m.f) * m.sizes[m.own], rng.standard_normal(m.f) * m.sizes[m.own]])
+    u = rng.standard_normal(m.f)
+    at = m.moved(x, v, d, u, m.loads())
+    return at.q, at.qd, u
+
+
+def small_arm() -> Tree:
+    """Two joints with everything that identification knows on a joint."""
+    body = from_centre(2.0, [0.3, 0.02, 0.01], np.diag([0.02, 0.05, 0.06]))
+    return Tree.build(
+        [Body("upper"), Body("lower", "upper")],
+        inertia={"upper": body, "lower": body},
+        gravity=(0.0, -9.81, 0.0),
+        elements=[
+            spring("upper", name="k"),
+            damper("upper", name="fv"),
+            coulomb("lower", name="fs"),
+            motor_inertia("lower", name="ia"),
+            drive_gain("upper", "current", name="g"),
+        ],
+    ).with_parameters({"k": 3.0, "fv": 0.4, "fs": 0.7, "ia": 0.1, "g": 2.5})
+
+
+def stateful_model(varying: tuple[str, ...]) -> TreeModel:
+    """The small arm with a Maxwell element, a LuGre element and friction by a tanh."""
+    tree = small_arm().without_elements(["fs", "g"])
+    more = [
+        Element("maxwell", {"upper": 1.0}, 30.0, "km", constants={"time": 0.2}),
+        Element(
+            "lugre", {"lower": 1.0}, 0.8, "fl", constants={"deflection": 0.02, "ratio": 1.4, "speed": 0.3, "time": 0.05}
+        ),
+        Element("tanh_friction", {"upper": 1.0}, 0.6, "ft", constants={"speed": 0.5}),
+    ]
+    return tree_model(tree.with_elements(more), unknown=(), varying=varying)
+
+
+def stateful_linkage(varying: tuple[str, ...]) -> TreeModel:
+    """The linkage with a Maxwell element on a coordinate that its loop ties."""
+    tree = linkage()
+    element = Element("maxwell", {tree.coordinates[2]: 1.0}, 3.0, "km", constants={"time": 0.2})
+    return tree_model(tree.with_elements([element]), unknown=(), varying=varying)
