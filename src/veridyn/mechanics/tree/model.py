@@ -171,8 +171,9 @@ class TreeModel:
 
     @cached_property
     def _prescribed(self) -> tuple[str, ...]:
-        """Inputs of prescribed coordinates: q.C of each, then qd.C, then qdd.C."""
-        return tuple(f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in self.tree.prescribed)
+        """Inputs of prescribed coordinates, in the order of the coordinates: q.C of each, then qd.C, then qdd.C."""
+        held = [self.tree.coordinates[k] for k in self.tree.held]
+        return tuple(f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in held)
 
     @cached_property
     def _still(self) -> Array:

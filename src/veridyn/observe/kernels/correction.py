@@ -124,10 +124,11 @@ def _select(P: Array, H: Array, R: Array, residual: Array, flags: Codes, limit: 
             status = NOT_FINITE
         variance = R[j, j]
         for a in range(n):
-            s = 0.0
-            for b in range(n):
-                s += H[j, b] * P[b, a]
-            variance += s * H[j, a]
+            if H[j, a] != 0.0:
+                s = 0.0
+                for b in range(n):
+                    s += H[j, b] * P[a, b]
+                variance += s * H[j, a]
         shown = finite and status != MISSING
         c.innovations[j] = residual[j] if shown else np.nan
         c.variances[j] = variance if shown else np.nan
@@ -204,6 +205,8 @@ def _absorb(i: int, count: int, c: Corrected) -> bool:
         c.Ph[a] = total
     for a in range(n):
         for b in range(a + 1):
+            if k[a] == 0.0 and k[b] == 0.0:
+                continue  # both are considered: nothing is learned of either
             one = c.joseph[a, b] + k[a] * (r * k[b]) - c.Ph[a] * k[b]
             other = c.joseph[b, a] + k[b] * (r * k[a]) - c.Ph[b] * k[a]
             P[a, b] = P[b, a] = 0.5 * (one + other)

@@ -111,16 +111,22 @@ def spread(P: Array, F: Array, Q: Array, dt: float, product: Array, room: Array,
 
 @core
 def multiply(A: Array, B: Array, transposed: bool, out: Array) -> None:
-    """out = A B, or A Bᵀ."""
+    """out = A B, or A Bᵀ. Rows of the identity, which those of forces and parameters are, cost next to nothing."""
     size = len(A)
-    for a in range(size):
-        if transposed:
-            for b in range(size):
-                s = 0.0
-                for j in range(size):
-                    s += A[a, j] * B[b, j]
+    if transposed:
+        for b in range(size):
+            alone = B[b, b] == 1.0
+            for j in range(size):
+                alone = alone and (j == b or B[b, j] == 0.0)
+            for a in range(size):
+                s = A[a, b]
+                if not alone:
+                    s = 0.0
+                    for j in range(size):
+                        s += A[a, j] * B[b, j]
                 out[a, b] = s
-            continue
+        return
+    for a in range(size):
         for b in range(size):
             out[a, b] = 0.0
         for j in range(size):

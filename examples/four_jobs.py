@@ -1,0 +1,248 @@
+"""What the four machines of ``one_machine.py`` are, what they are made to do, and what their sensors are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import veridyn as vd
+from veridyn.identify.sampling import Sampling
+from veridyn.machines.arm import exciting, other, sampling, tracking
+from veridyn.machines.shipped import shipped
+from veridyn.mechanics.integrate import BaseState, Inputs, Method
+from veridyn.signals.butterworth import Butterworth
+from veridyn.signals.trajectory import FourierTrajectory, JointLimits
+from veridyn.simulate.imperfection import Imperfection
+from veridyn.simulate.manoeuvre import Manoeuvre
+from veridyn.spatial.rotations import rotation_of
+
+Array = NDArray[np.float64]
+FRICTION_SPEED = 0.02  # rad/s, m/s: below it dry friction is rounded off, in the simulation and in the model alike
+PRECISE = Method("LSODA", rtol=1e-8, atol=1e-9, friction_speed=FRICTION_SPEED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A machine, a manoeuvre to identify it from, and another one to observe."""
+
+    machine: vd.Machine
+    exciting: Manoeuvre
+    observed: Manoeuvre
+    signals: vd.Signals
+    sampling: Sampling
+    imperfections: Mapping[str, Imperfection]  # of what is measured besides the machine's own sensors
+    observer: Mapping[str, Any]  # process noise, start and step
+    rows: Any = "all"
+    settle: int = 40  # samples that the errors leave out
+
+
+def perturbed(machine: vd.Machine, rng: np.random.Generator, share: float = 0.2) -> vd.Machine:
+    """The same machine with estimated parameters wrong by up to `share`: each body by a factor of its own, each element too."""
+    p, tree = machine.parameters, machine.tree
+    bodies = 1.0 + share * rng.uniform(-1.0, 1.0, len(tree.bodies))
+    elements = 1.0 + share * rng.uniform(-1.0, 1.0, len(tree.elements))
+    factors = np.array([bodies[j] if j >= 0 else elements[k] for j, k in tree.columns])
+    factors[list(p.select("known"))] = 1.0
+    return machine.with_parameters(p.values * factors)
+
+
+def encoders(sigma: float, *coordinates: str) -> tuple[vd.Sensor, ...]:
+    return tuple(vd.Sensor(f"encoder_{c}", "coordinate", c, sigma) for c in coordinates)
+
+
+def arm() -> Job:
+    """Six joints with encoders; torque sensors to identify from, motor torques as inputs of the observer."""
+    machine = vd.load_model(shipped("veridyn:arm.yaml"))
+    machine = replace(machine, sensors=encoders(2e-5, *machine.coordinates))
+    tree, rng = machine.tree, np.random.default_rng(1)
+    noise = (0.2, 0.3, 0.12, 0.05, 0.06, 0.05)  # N*m
+    second = replace(tracking(other(rng), tree, 1.5), rate=1000.0, method=replace(PRECISE, rtol=1e-9, atol=1e-10))
+    return Job(
+        machine=machine,
+        exciting=tracking(exciting(rng), tree, 6.0),
+        observed=second,
+        signals=vd.Signals(lowpass=30.0, trim=0.2),
+        sampling=sampling(tree),
+        imperfections={f"force.q{k}": Imperfection(noise=sigma) for k, sigma in enumerate(noise, 1)},
+        observer={"unsure": vd.Unsure(acceleration=1e-5, start=1e-3, start_rate=0.1), "unknown": (), "step": 1e-3},
+    )
+
+
+def linkage() -> Job:
+    """A four-bar linkage: an encoder at the crank, a gyroscope on the rocker, the torque of the motor."""
+    machine = vd.load_model(shipped("veridyn:linkage.yaml"))
+    gyro = vd.Sensor("gyro", "gyroscope", "rocker", 2e-3, axes="z")
+    machine = replace(machine, sensors=(*encoders(2e-5, "q1"), gyro))
+    limits = JointLimits([-3.0], [3.0], [12.0], [120.0])
+
+    def turning(seed: int, seconds: float, rate: float) -> Manoeuvre:
+        path = FourierTrajectory.random(np.random.default_rng(seed), limits, harmonics=5, frequency=0.5, start=0.5)
+        return vd.Tracking(path, seconds, rate, [60.0], [4.0], machine.tree, PRECISE)
+
+    return Job(
+        machine=machine,
+        exciting=turning(1, 6.0, 500.0),
+        observed=turning(2, 1.5, 1000.0),
+        signals=vd.Signals(lowpass=40.0, trim=0.2),
+        sampling=Sampling(dead_zone={"q1": 25.0 * FRICTION_SPEED}),
+        imperfections={"force.q1": Imperfection(noise=0.02)},
+        observer={"unsure": vd.Unsure(acceleration=1e-5, start=1e-2, start_rate=0.1), "unknown": (), "step": 1e-3},
+    )
+
+
+def crane() -> Job:
+    """A trolley and a swinging load, described by points in natural coordinates: the force of the motor is logged."""
+    machine = vd.load_model(shipped("veridyn:crane.yaml"))
+    travel, tilt = vd.Sensor("travel", "coordinate", "x", 2e-5), vd.Sensor("tilt", "coordinate", "swing", 2e-5)
+    machine = replace(machine.with_formulation("tree"), sensors=(travel, tilt))
+
+    def pushed(seed: int, seconds: float) -> Manoeuvre:
+        rng = np.random.default_rng(seed)
+        frequencies, phases = rng.uniform(0.05, 0.6, 5), rng.uniform(0.0, 2.0 * np.pi, 5)
+
+        def push(t: float, q: Array, qd: Array) -> list[float]:
+            return [float(60.0 * np.sin(2.0 * np.pi * frequencies * t + phases).sum()), 0.0]
+
+        return vd.Driven(seconds, 100.0, [0.5, 0.1], [0.0, 0.0], Inputs(push), method=Method(rtol=1e-9, atol=1e-10))
+
+    return Job(
+        machine=machine,
+        exciting=pushed(1, 60.0),
+        observed=pushed(2, 15.0),
+        signals=vd.Signals(lowpass=1.5, trim=1.0),
+        sampling=Sampling(filter=Butterworth(1.5), decimate=10),
+        imperfections={"motor": Imperfection(noise=2.0)},
+        observer={"unsure": vd.Unsure(acceleration=1e-7, start=1e-2, start_rate=0.1), "unknown": (), "step": 5e-3},
+    )
+
+
+LENGTH, HEIGHT, RADIUS = (
+    2.7,
+    0.295,
+    15 * 0.0254 / 2 + 0.65 * 0.195,
+)  # m: wheelbase, chassis above axles, tyre; as car_20.yaml
+WHEELS = {1: (LENGTH, 0.750), 2: (LENGTH, -0.750), 3: (0.0, 0.745), 4: (0.0, -0.745)}  # m, in the frame of the chassis
+SPEED = 20.0  # m/s
+STEERED = ("beta1", "beta2")
+DEFLECTIONS = ("zt1", "zt2", "zt3", "zt4")  # massless, so they cannot be simulated: prescribed, at zero
+
+
+def car() -> Job:
+    """The 20-dof car: wheel dynamometers, inertial unit, GPS, optical speed, suspension travel, steering by wire.
+
+    The inertias of the wheels are known, as in the paper. Observed without wheel sensors, the angles of the wheels are not observable.
+    """
+    machine = vd.load_model(shipped("veridyn:car_20.yaml"))
+    names = machine.parameters.names
+    of_wheels = [n for n in names if "_w" in n or (n[-1] in "1234" and "_" not in n and n[:-1] != "M")]
+    antenna = vd.Marker("chassis", (1.0, 0.0, 1.2))
+    optical = vd.Marker("chassis", (0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
+    sensors = [
+        vd.Sensor("gyro", "gyroscope", "chassis", 1e-3),
+        vd.Sensor("accelerometer", "accelerometer", "chassis", 0.02),
+        vd.Sensor("gps", "position", antenna, 0.02, rate=50.0),
+        vd.Sensor("gps_velocity", "velocity", antenna, 0.05, rate=50.0),
+        vd.Sensor("optical", "velocity", optical, 0.02),
+        *encoders(2e-4, "z1", "z2", "z3", "z4"),
+        *encoders(1e-3, "theta1", "theta2", "theta3", "theta4"),
+    ]
+    machine = replace(
+        machine,
+        sensors=tuple(sensors),
+        prescribed=(*STEERED, *DEFLECTIONS),
+        stated=machine.parameters.known(of_wheels),
+    )
+    start = {f"z{k}": -HEIGHT for k in WHEELS} | {"base.z": RADIUS + HEIGHT}
+    without = {f"encoder_theta{k}": None for k in WHEELS}
+    rates = {"base.x": SPEED} | {f"theta{k}": SPEED / RADIUS for k in WHEELS}
+    noise = vd.Unsure(acceleration=1e-3, start=0.02, start_rate=0.05)
+    return Job(
+        machine=machine,
+        exciting=drive(machine, 1, 10.0),
+        observed=drive(machine, 2, 3.0),
+        signals=vd.Signals(lowpass=25.0, trim=0.3, rate=200.0),
+        sampling=Sampling(filter=Butterworth(12.0), decimate=8, dead_zone={f"z{k}": 0.03 for k in WHEELS}),
+        imperfections={
+            "wrench.*": Imperfection(noise=1.0),
+            **{f"{s}.{c}": Imperfection() for s in ("q", "qd", "qdd") for c in (*STEERED, *DEFLECTIONS)},
+        },
+        observer={
+            "unsure": noise,
+            "unknown": (),
+            "step": 2.5e-3,
+            "start": start,
+            "rates": rates,
+            "sensors": without,
+        },  # fmt: skip
+        rows=("fx", "fy", "fz", "mx", "my", "mz", "z1", "z2", "z3", "z4"),
+    )
+
+
+def drive(machine: vd.Machine, seed: int, seconds: float) -> Manoeuvre:
+    """Steering and throttle of a few frequencies on an uneven road, at 20 m/s."""
+    rng = np.random.default_rng(seed)
+    steering = _waves(rng.uniform(0.2, 1.0, 4), 0.02 * rng.uniform(0.5, 1.0, 4))
+    throttle = rng.uniform(0.1, 0.6, 3)
+    waves, heights = 2.0 * np.pi / rng.uniform(3.0, 25.0, 12), 0.007 * rng.uniform(0.3, 1.0, 12)
+    phases = rng.uniform(0.0, 2.0 * np.pi, (4, 12))
+    names = machine.coordinates
+    travel = {k: names.index(f"z{k}") for k in WHEELS}
+    steer = {k: names.index(f"beta{k}") for k in (1, 2)}
+    g = 9.81
+    front = g * 2421.1 / LENGTH / 2.0 + 42.8 * g  # N, what a tyre carries at rest
+    rear = g * (1508.5 - 2421.1 / LENGTH) / 2.0 + 42.8 * g
+
+    def contacts(t: float, base: BaseState, q: Array, qd: Array) -> dict[str, Array]:
+        """Tyres of our own: a spring and damper upright, a saturating cornering force, a throttle on all four."""
+        R, found = rotation_of(np.asarray(base.quaternion)), {}
+        push = 200.0 * float(np.sin(2.0 * np.pi * throttle * t).sum())
+        for k, (x, y) in WHEELS.items():
+            z, zd, beta = q[travel[k]], qd[travel[k]], q[steer[k]] if k in steer else 0.0
+            place = base.position + R @ np.array([x, y, z])
+            wx, wy, wz = np.asarray(base.omega)
+            speed = base.velocity + R @ np.array([wy * z - wz * y, wz * x - wx * z, wx * y - wy * x + zd])
+            road = float((heights * (np.sin(waves * (place[0] - x) + phases[k - 1]) - np.sin(phases[k - 1]))).sum())
+            c, s = np.cos(beta), np.sin(beta)
+            U = R @ np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+            upright = max(0.0, (front if k < 3 else rear) + 2e5 * (RADIUS + road - place[2]) - 300.0 * speed[2])
+            vx, vy, _ = U.T @ speed
+            cornering = -6e4 * upright / 4000.0 * np.tanh(12.0 * np.arctan2(vy, max(vx, 1.0))) / 12.0
+            f = upright * U[2] + np.array([push - 0.01 * upright, cornering, 0.0])
+            down = -RADIUS * U[2]
+            moment = [down[1] * f[2] - down[2] * f[1], down[2] * f[0] - down[0] * f[2], down[0] * f[1] - down[1] * f[0]]
+            found[f"unsprung{k}"] = np.array([*f, *moment])
+        return found
+
+    def prescribed(t: float) -> dict[str, tuple[float, float, float]]:
+        return dict.fromkeys(STEERED, steering(t)) | dict.fromkeys(DEFLECTIONS, (0.0, 0.0, 0.0))
+
+    q, qd = np.zeros(machine.n), np.zeros(machine.n)
+    for k in WHEELS:
+        q[travel[k]], qd[names.index(f"theta{k}")] = -HEIGHT, SPEED / RADIUS
+    for k in steer:
+        q[steer[k]], qd[steer[k]], _ = steering(0.0)
+    base = BaseState(position=(0.0, 0.0, RADIUS + HEIGHT), velocity=(SPEED, 0.0, 0.0))
+    method = Method("RK4", step=2.5e-3, friction_speed=FRICTION_SPEED)
+    return vd.Driven(seconds, 200.0, q, qd, Inputs(prescribed=prescribed, contacts=contacts), base, method)
+
+
+def _waves(frequencies: Array, amplitudes: Array) -> Callable[[float], tuple[float, float, float]]:
+    """A sum of sines that starts softly, with its first and second derivative."""
+    w = 2.0 * np.pi * frequencies
+
+    def at(t: float) -> tuple[float, float, float]:
+        e = np.exp(-(t**2))
+        s, sd, sdd = 1.0 - e, 2.0 * t * e, (2.0 - 4.0 * t**2) * e
+        x, xd, xdd = (
+            float((amplitudes * part).sum()) for part in (np.sin(w * t), w * np.cos(w * t), -(w**2) * np.sin(w * t))
+        )
+        return s * x, sd * x + s * xd, sdd * x + 2.0 * sd * xd + s * xdd
+
+    return at
+
+
+JOBS: dict[str, Callable[[], Job]] = {"arm": arm, "linkage": linkage, "crane": crane, "car": car}
