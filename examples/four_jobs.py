@@ -177,7 +177,7 @@ def car() -> Job:
             "start": start,
             "rates": rates,
             "sensors": without,
-        },  # fmt: skip
+        },
         rows=("fx", "fy", "fz", "mx", "my", "mz", "z1", "z2", "z3", "z4"),
     )
 
