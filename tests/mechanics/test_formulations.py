@@ -326,7 +326,7 @@ def test_sensors_read_the_same(name: str) -> None:
     machine, system, _ = made(name)
     tree, flat = machine.tree, machine.dimension == 2
     bodies = [
-        b.name for b in system.mechanism.bodies if b.name in machine.by_name and len(b.elements) >= (2 if flat else 3)
+        b.name for b in system.mechanism.bodies if b.name in machine.by_name and len(b.elements) >= (2 if flat else 4)
     ]
     assert bodies
     ours, theirs = [], []

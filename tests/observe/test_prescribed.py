@@ -96,8 +96,9 @@ def test_engines_agree_and_streaming_is_the_same() -> None:
     for one, two in ((a.estimates.x, b.estimates.x), (a.estimates.P, b.estimates.P), (a.estimates.H, b.estimates.H)):
         assert np.abs(one - two).max() <= 1e-12 * np.abs(two).max()
     observer = Observer(tree, "ekf", inputs=("q.x", "qd.x", "qdd.x"), **SETTINGS)
-    for k, t in enumerate(T):
-        last = observer.step(float(t), {"swing": float(log["swing"].values[k])}, driven(0.0)[:, k])
+    values = log["swing"].values
+    steps = [observer.step(float(t), {"swing": float(values[k])}, driven(0.0)[:, k]) for k, t in enumerate(T)]
+    last = steps[-1]
     np.testing.assert_allclose(list(last.values.values()), a.reduced[-1], rtol=1e-9, atol=1e-12)
     force, sigma = observer.virtual(Virtual("drive", "force", "x"))
     assert np.isfinite(force).all() and (sigma > 0.0).all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from strangers.pinocchio_closed import PinClosed
 from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_tree
 from strangers.tree_models import model, moving, small_arm, stateful_model
@@ -212,3 +213,18 @@ def test_what_redundant_joints_share_is_not_determined() -> None:
     assert TreeQuantities(model("delta"), [Quantity("cut", 0), Quantity("joint", 8)]).determined.all()
     column = TreeQuantities(model("palletizer"), [Quantity("joint", 0)]).determined
     assert column.all()  # it carries the loop and is no part of it
+
+
+@pytest.mark.parametrize("name", ["delta", "hexapod"])
+def test_forces_of_cut_joints_are_pinocchio_s(name: str) -> None:
+    """What its constraint dynamics says acts on the first end of each ball joint; ours act on the second."""
+    m = model(name, plain=True)
+    x, v, u = moving(m, 5, 0.05)
+    at, stranger = m.instant(x, v, u, m.loads()), PinClosed(m.tree)
+    stranger.forward(x, v, m.B @ u)
+    cuts = [Quantity("cut", k) for k in range(len(m.tree.loops))]
+    found = TreeQuantities(m, cuts).at(at.q, at.qd, at, m.loads()).y.reshape(-1, 3)
+    for y, c, held in zip(found, stranger.constraints, stranger.held, strict=True):
+        R = (stranger.open.data.oMi[c.joint1_id] * c.joint1_placement).rotation
+        # Pinocchio's own loops are iterated to 1e-10 or so
+        np.testing.assert_allclose(y, -R @ held.contact_force.linear, atol=1e-7 * np.abs(found).max())
