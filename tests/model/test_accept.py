@@ -12,12 +12,12 @@ from veridyn.model.tree import Tree
 
 
 def loaded(name: str) -> vd.Machine:
-    return vd.load_machine(Path(shipped(f"veridyn:{name}")))
+    return vd.load_model(Path(shipped(f"veridyn:{name}")))
 
 
 def test_a_machine_is_taken_for_its_tree() -> None:
     machine = loaded("arm.yaml")
-    tree = vd.load_model(shipped("veridyn:arm.yaml"))
+    tree = vd.load_model(shipped("veridyn:arm.yaml")).tree
     assert as_tree(machine).coordinates == tree.coordinates and as_tree(tree) is tree
     rng = np.random.default_rng(0)
     motion = vd.Motion(0.01 * np.arange(5), *(rng.normal(size=(5, tree.n)) for _ in range(3)))

@@ -9,7 +9,7 @@ import pytest
 
 from strangers.machines import MACHINES
 from strangers.random_trees import random_tree
-from veridyn.files.native import parse_model
+from veridyn.files.machine.load import parse_machine
 from veridyn.model.of_tree import machine_of_tree
 from veridyn.model.tree import Tree
 
@@ -18,7 +18,7 @@ SHIPPED = ("linkage", "palletizer", "hexapod", "delta", "arm", "humanoid", "car_
 
 def _shipped(name: str) -> Tree:
     text = resources.files("veridyn.machines").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
-    return parse_model(text, f"{name}.yaml")
+    return parse_machine(text, f"{name}.yaml").tree
 
 
 def _same(tree: Tree) -> None:

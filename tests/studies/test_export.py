@@ -6,7 +6,7 @@ import pytest
 
 from studies.bench_evidence import SAMPLING, bench_motion
 from studies.bench_robot import robot, urdf
-from veridyn.files.native import load_model
+from veridyn.files.machine.load import load_model
 from veridyn.files.urdf import load_urdf
 from veridyn.identify.estimate import identify
 from veridyn.mechanics.inverse import inverse_dynamics
@@ -27,7 +27,7 @@ def physical():
 def test_a_consistent_model_is_written_and_reads_back(tmp_path: Path, physical) -> None:
     made = export(runs(tmp_path / "run"), physical, Path("model.yaml"), infeasible=False)
     assert [f.name for f in made.files] == ["identified.yaml"] and not made.refused
-    again = load_model(made.files[0])
+    again = load_model(made.files[0]).tree
     np.testing.assert_array_equal(again.parameters.values, physical.standard)
     assert impossible(physical) == []
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from studies.crane_log import LOG, MECHANISM
-from veridyn.files.natural import load_mechanism
+from veridyn.files.machine.load import load_model
 from veridyn.files.yaml_plain import plain_yaml
 from veridyn.machines.fourbar import fourbar_run
 from veridyn.machines.shipped import shipped
@@ -27,7 +27,7 @@ def written(folder: Path, mechanism: Path, header: str, rows: np.ndarray):
     log.write_text(
         header + "\n" + "\n".join(",".join(f"{x:.6g}" for x in row) for row in rows) + "\n", encoding="utf-8"
     )
-    text = observe_template(mechanism, load_mechanism(mechanism), log, folder / "new.yaml")
+    text = observe_template(mechanism, load_model(mechanism).mechanism, log, folder / "new.yaml")
     (folder / "new.yaml").write_text(text, encoding="utf-8")
     return parse_study(plain_yaml(text, "new.yaml")), text
 

@@ -23,6 +23,7 @@ from veridyn.model.sensor import Sensor
 from veridyn.model.spanning import tree_of
 from veridyn.model.transmission import Transmission
 from veridyn.model.tree import GRAVITY, Rows, Tree
+from veridyn.model.uncertainty import Uncertainty
 from veridyn.spatial.inertia import INERTIAL
 
 __all__ = ["Joint", "Link", "Machine"]
@@ -156,7 +157,10 @@ class Machine(Graph):
         return self.tree.select_rows(rows)
 
     def with_parameters(self, values: ParameterSet | Mapping[str, float] | ArrayLike) -> Machine:
-        """The same machine with other parameters: its links and elements have them in every formulation."""
+        """The same machine with other parameters: its links and elements have them in every formulation.
+
+        What was known of their uncertainty does not go with it.
+        """
         new = values if isinstance(values, ParameterSet) else self.parameters.replacing(values)
         by_name = dict(zip(new.names, new.values.tolist(), strict=True))
         bodies = {b.name: b for b in self.tree.bodies}
@@ -164,7 +168,13 @@ class Machine(Graph):
             _with_ten(k, [by_name[bodies[k.name].parameter(s)] for s in INERTIAL] if k.real else []) for k in self.links
         ]
         elements = [_with_value(e, by_name) for e in self.elements]
-        return replace(self, links=tuple(links), elements=tuple(elements), stated=new)
+        return replace(self, links=tuple(links), elements=tuple(elements), stated=new, uncertainty=None)
+
+    def with_uncertainty(self, uncertainty: Uncertainty | None) -> Machine:
+        """The same machine with a covariance of its parameters, or without one."""
+        for name in uncertainty.names if uncertainty is not None else ():
+            self.parameters.index(name)  # refuses a name that is no parameter
+        return replace(self, uncertainty=uncertainty)
 
     def with_elements(self, elements: Iterable[Element]) -> Machine:
         """The same machine with these elements besides its own; values, states and typical sizes of the others stay."""
@@ -187,6 +197,8 @@ def _with_ten(link: Link, ten: list[float]) -> Link:
 
 def _with_value(acting: Acting, values: Mapping[str, float]) -> Acting:
     if isinstance(acting, Element):
-        return replace(acting, value=values[acting.parameter_name])
+        value = values[acting.parameter_name]
+        same = value == acting.value or (np.isnan(value) and np.isnan(acting.value))
+        return acting if same else replace(acting, value=value)
     value = values[acting.name]
     return replace(acting, coefficient=value) if isinstance(acting, Damper) else replace(acting, stiffness=value)

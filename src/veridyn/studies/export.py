@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from veridyn.errors import DataError, Fault, VeridynError
-from veridyn.files.native import model_text, parse_model
+from veridyn.files.machine.load import parse_machine
+from veridyn.files.machine.write import model_text
 from veridyn.files.urdf_write import save_urdf
 from veridyn.identify.estimators.feasible_set import POSITIVE
 from veridyn.identify.result import Fit
@@ -76,7 +77,7 @@ def export(run: Run, fit: Fit, like: Path, infeasible: bool) -> Exported:
 
 
 def _check_read_back(tree: Tree, file: Path) -> None:
-    again = parse_model(file.read_text(encoding="utf-8"), source=file.name)
+    again = parse_machine(file.read_text(encoding="utf-8"), source=file.name)
     same = again.parameters.names == tree.parameters.names
     if not same or not np.array_equal(again.parameters.values, tree.parameters.values, equal_nan=True):
         raise DataError(Fault("what was written does not read back as what was identified.", file.name))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from veridyn.errors import DataError, Faults, FileError, ModelError, did_you_mean
-from veridyn.files.native import load_model
+from veridyn.files.machine.load import load_model
 from veridyn.files.urdf import load_urdf
 from veridyn.files.yaml_plain import Place
 from veridyn.model.element_kinds import NAN
@@ -38,7 +38,7 @@ def tree_of(loaded: Loaded, at: Place, model: ModelSettings) -> Tree:
             impossible=model.impossible,
         )
     else:
-        tree = load_model(file)
+        tree = load_model(file).tree
         if model.gravity is not None:
             tree = replace(tree, gravity=np.array(model.gravity))
     if model.priors == "forget":

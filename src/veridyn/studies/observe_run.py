@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, ModelError, VeridynError, did_you_mean
-from veridyn.files.natural import load_mechanism
+from veridyn.files.machine.load import load_model
 from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.minimal import start_of
 from veridyn.mechanics.natural.redundant import Reduced
@@ -289,7 +289,7 @@ def _machine(loaded: Loaded[ObserveFile]) -> NaturalSystem:
 def _mechanism(loaded: Loaded[ObserveFile]) -> Mechanism:
     """The mechanism with the sensors that the log has, and the noise the study gives them."""
     s = loaded.study
-    whole = load_mechanism(_file_of_mechanism(loaded))
+    whole = load_model(_file_of_mechanism(loaded)).mechanism
     names = [i.name for i in whole.sensors]
     faults = [
         loaded.fault(at, f"'{name}' is no sensor of '{whole.name}'.", hint=did_you_mean(name, names))
