@@ -32,7 +32,7 @@ class Exported:
 
 def impossible(fit: Fit) -> list[Fault]:
     """What about the standard parameters of a fit no machine of matter can have, by body and element."""
-    tree = fit.identified()
+    tree = fit.tree.with_parameters(fit.standard)
     faults = []
     for b in tree.bodies:
         if b.real:
@@ -63,7 +63,7 @@ def export(run: Run, fit: Fit, like: Path, infeasible: bool) -> Exported:
                 ),
             )
         )
-    tree = fit.identified()
+    tree = fit.tree.with_parameters(fit.standard)
     files = [run.write_text("identified.yaml", model_text(tree))]
     _check_read_back(tree, files[0])
     refused: tuple[Fault, ...] = ()
