@@ -152,7 +152,9 @@ def test_directions_that_were_not_excited_need_a_deviation(folder: Path) -> None
     assert done.exit_code == 0, done.output
     message = fault_of(still, "simulate", SIMULATE.replace("RUN", RUN))
     assert "model.fit (line 4): the motion of this fit did not show K" in message and "unexcited: 0.3" in message
-    text = SIMULATE.replace("{fit: RUN}", f"{{fit: {RUN}, unexcited: 0.3}}") + "inputs: {formulas: {signal.current: 0}}\n"
+    text = (
+        SIMULATE.replace("{fit: RUN}", f"{{fit: {RUN}, unexcited: 0.3}}") + "inputs: {formulas: {signal.current: 0}}\n"
+    )
     assert called(still, "simulate", text).exit_code == 0
 
 
