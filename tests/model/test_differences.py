@@ -49,7 +49,7 @@ def test_values_are_those_of_bodies_and_parameters() -> None:
 def test_dampers_are_elements_and_points_count() -> None:
     one = machine_of_mechanism(turning_fourbar())
     two = replace(one, elements=(*one.elements, Damper("h", "phi", 0.2)))
-    three = replace(one, elements=(*one.elements, Element("damper", {"phi": 1.0}, 0.2, "h")))
+    three = replace(one, elements=(*one.elements, Element(kind="damper", on={"phi": 1.0}, value=0.2, name="h")))
     assert differences(two, three) == ()
     assert one.description is not None
     point = replace(one.description.points[-1], at=(0.0, 1.0, 0.0))

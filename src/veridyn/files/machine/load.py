@@ -23,7 +23,8 @@ def load_model(path: str | Path) -> Machine:
 
     Parameters
     ----------
-    path : a model file (YAML) of any version, whatever the formulation; or .urdf.
+    path : str or path
+        A model file (YAML) of any version, whatever the formulation; or .urdf.
 
     Returns
     -------

@@ -73,13 +73,13 @@ class Parts:
         constants = {key: numbers[key] for key in CONSTANT_KEYS if key in numbers}
         plain = not signal and not unit and "typical" not in numbers and math.isfinite(value)
         element = Element(
-            kind,
-            on or {},
-            value,
-            name,
-            signal,
-            typical,
-            unit,
+            kind=kind,
+            on=on or {},
+            value=value,
+            name=name,
+            signal=signal,
+            typical=typical,
+            unit=unit,
             between=None if between is None else self._markers(between),
             constants=constants,
         )

@@ -48,9 +48,16 @@ def save_model(machine: Machine | Tree | Mechanism, path: str | Path, overwrite:
 
     Parameters
     ----------
-    machine : what to write, in either formulation.
-    path : the file. It appears whole or not at all.
-    overwrite : whether a file that exists is replaced; by default it is left alone, and a FileError says so.
+    machine : Machine, Tree or Mechanism
+        What is written, in its own formulation.
+    path : str or path
+        The file, which appears whole or not at all.
+    overwrite : bool
+        Replace a file that exists; it is left alone by default.
+
+    Returns
+    -------
+    None
 
     Raises
     ------
@@ -61,12 +68,11 @@ def save_model(machine: Machine | Tree | Mechanism, path: str | Path, overwrite:
 
     Examples
     --------
-    >>> import tempfile, veridyn as vd
+    >>> import veridyn as vd
     >>> from veridyn.machines.shipped import shipped
     >>> crane = vd.load_model(shipped("veridyn:crane.yaml"))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     vd.save_model(crane, f"{folder}/crane.yaml")
-    ...     print(vd.load_model(f"{folder}/crane.yaml").coordinates)
+    >>> vd.save_model(crane, "copy.yaml")
+    >>> vd.load_model("copy.yaml").coordinates
     ('x', 'swing')
     """
     write_atomic(path, model_text(machine).encode("utf-8"), overwrite)
