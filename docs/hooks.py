@@ -18,7 +18,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from veridyn.files.native_schema import model_schema
+from veridyn.files.machine.schema import model_schema
 from veridyn.studies.config.reference import reference
 
 sys.path.insert(0, str(Path(__file__).parent))

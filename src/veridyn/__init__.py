@@ -18,7 +18,7 @@ MOVED = {
         with_contacts""",
     "elements": "asymmetric coulomb damper drag drive_gain motor_inertia offset spring stribeck",
     "errors": "CacheWarning DataWarning IdentificationWarning ModelWarning",
-    "files": """enu_of geodetic_of GeoOrigin load_mechanism load_osim load_storage load_urdf local_position save_log save_urdf
+    "files": """enu_of geodetic_of GeoOrigin load_osim load_storage load_urdf local_position save_log save_urdf
         urdf_limits""",
     "identification": """Acceptance carrying Clearance diagnose encoder_offsets essential explain Hac Noise NoiseModel observation
         remedies replay Sampling select_motions slow_and_fast stribeck_speeds Trial trust_prior with_payload""",

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from studies.crane_log import MECHANISM, TEXT, crane_log, table
+from studies.crane_log import TEXT, VERSION_1, crane_log, table
 from veridyn.cli.app import app
 
-MACHINE = MECHANISM.read_text(encoding="utf-8")
+MACHINE = VERSION_1.read_text(encoding="utf-8")
 STUDY = TEXT.replace("veridyn:crane.yaml", "mech.yaml")
 
 
@@ -112,7 +112,7 @@ DAMAGES = [
     ),
     Damage(
         "the model of a tree",
-        r"mech.yaml, this is not the model file of a mechanism",
+        r"mech.yaml.*there is no key 'points' here",
         machine=("mechanism: crane", "name: crane"),
     ),
     Damage("a file that was cut off", r"mech.yaml", machine=("sensors:", "sensors: {travel: {kind: [")),

@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from identify.smooth_arm import truth
 from veridyn.cli.app import app
-from veridyn.files.native import save_model
+from veridyn.files.machine.write import save_model
 from veridyn.studies.config.study import load_study
 
 STUDY = """

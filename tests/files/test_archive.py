@@ -106,7 +106,7 @@ def test_the_json_file_can_be_read_by_people(saved):
     content = json.loads(saved.read_text(encoding="utf-8"))
     assert content["kind"] == "fit" and content["names"] == list(make().names)
     assert content["values"] == list(make().values)
-    assert content["model"].startswith("veridyn: 1\nname: two\n")
+    assert content["model"].startswith("veridyn: 2\nname: two\n")
     with np.load(saved.with_suffix(".npz"), allow_pickle=False) as arrays:
         assert np.array_equal(arrays["covariance"], make().covariance)
 

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from veridyn.errors import ModelError
-from veridyn.files.native import model_text, parse_model
+from veridyn.files.machine.load import parse_machine
+from veridyn.files.machine.write import model_text
+from veridyn.files.native import parse_model
 from veridyn.machines.hexapod import hexapod
 from veridyn.machines.parallel import delta, linkage, palletizer
 from veridyn.mechanics.loops.closure import closed_home
@@ -33,7 +35,7 @@ def test_read() -> None:
 @pytest.mark.parametrize("tree", [hexapod(), linkage(), delta(), palletizer()], ids=lambda tree: tree.name)
 def test_out_and_back(tree: object) -> None:
     text = model_text(tree)  # pyright: ignore[reportArgumentType]
-    again = parse_model(text)
+    again = parse_machine(text).tree
     assert again.loops == tree.loops  # pyright: ignore[reportAttributeAccessIssue]
     assert model_text(again) == text
     assert dict(again.assembly.hold) == dict(tree.assembly.hold)  # pyright: ignore[reportAttributeAccessIssue]
@@ -42,7 +44,7 @@ def test_out_and_back(tree: object) -> None:
 def test_a_rod_out_and_back() -> None:
     rod = "{name: rod, joint: distance, length: 0.5, first: {body: b, axis: [0, 1, 0]}, second: {body: ground, position: [2, 0, 0]}}"
     tree = parse_model(HEAD + f"loops:\n  - {rod}\n")
-    assert parse_model(model_text(tree)).loops == tree.loops
+    assert parse_machine(model_text(tree)).tree.loops == tree.loops
 
 
 CASES = {

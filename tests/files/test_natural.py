@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from veridyn.errors import FileError, ModelError
-from veridyn.files.natural import load_mechanism, parse_mechanism
+from veridyn.files.machine.load import load_model
+from veridyn.files.natural import parse_mechanism
 from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.place import Marker
@@ -66,7 +67,7 @@ torques: {t: {body: arm, value: [0, 0, 1], against: ground}}
 def test_a_crane(tmp_path: Path) -> None:
     file = tmp_path / "crane.yaml"
     file.write_text(CRANE, encoding="utf-8")
-    crane = load_mechanism(file)
+    crane = load_model(file).mechanism
     assert crane.name == "crane"
     assert crane.coordinates == ("T.x", "T.y", "P.x", "P.y", "swing", "x")
     assert [load.name for load in crane.loads] == ["motor", "wind", "twist"]

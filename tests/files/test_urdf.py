@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from strangers.random_trees import random_inertia, random_motion
 from veridyn.errors import DataWarning, FileError, ModelError, VeridynError
-from veridyn.files.native import load_model, model_text, parse_model
+from veridyn.files.machine.load import load_model, parse_machine
+from veridyn.files.machine.write import model_text
 from veridyn.files.urdf import load_urdf, read_urdf, urdf_limits
 from veridyn.files.urdf_reader import UrdfLimits
 from veridyn.mechanics.inverse import inverse_dynamics
@@ -377,8 +378,8 @@ def test_a_virtual_body_takes_no_name_of_a_link() -> None:
 def test_load_model_reads_urdf_and_the_native_file_keeps_it(tmp_path: Path) -> None:
     file = tmp_path / "robot.URDF"
     file.write_bytes(b"\xef\xbb\xbf" + ROBOT.replace("\n", "\r\n").encode())
-    tree = load_model(file)
-    again = parse_model(model_text(tree))
+    tree = load_model(file).tree
+    again = parse_machine(model_text(tree)).tree
     assert again.coordinates == tree.coordinates
     np.testing.assert_array_equal(again.parameters.values, tree.parameters.values)
 

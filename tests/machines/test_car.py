@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from strangers import cars as stranger
 from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_motion
-from veridyn.files.native import parse_model
+from veridyn.files.machine.load import parse_machine
 from veridyn.identify.base import base_parameters, generic_motion
 from veridyn.identify.estimate import identify
 from veridyn.identify.explain import explain
@@ -56,7 +56,7 @@ def with_lengths(name: str, lengths: dict[str, float]) -> Tree:
     for constant, length in lengths.items():
         text, times = re.subn(rf"^  {constant}: [\d.]+", f"  {constant}: {length}", text, flags=re.MULTILINE)
         assert times == 1
-    return parse_model(text, source=name)
+    return parse_machine(text, source=name).tree
 
 
 def lengths_2006() -> dict[str, float]:

@@ -70,12 +70,12 @@ def test_perturbed_platform_separates_the_mass_of_the_rods() -> None:
     """FACTS 4.2: with feet moved by 2 cm the sums that hide m3 no longer vanish, and one more parameter shows."""
     from importlib import resources
 
-    from veridyn.files.native import parse_model
+    from veridyn.files.machine.load import parse_machine
 
     text = resources.files("veridyn.machines").joinpath("hexapod.yaml").read_text(encoding="utf-8")
     moved = text.replace("r*cos(f1), r*sin(f1), h]", "r*cos(f1) + 0.02, r*sin(f1), h - 0.02]")
     assert moved != text
-    assert base_parameters(parse_model(moved)).count == 25
+    assert base_parameters(parse_machine(moved).tree).count == 25
 
 
 def test_priors_are_those_of_table_two() -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from veridyn.errors import DataError
-from veridyn.files.natural import load_mechanism
+from veridyn.files.machine.load import load_model
 from veridyn.machines.shipped import is_shipped, resolved, shipped, shipped_name
 
 
 def test_a_mechanism_and_a_log() -> None:
-    assert load_mechanism(shipped("veridyn:crane.yaml")).name == "crane"
+    assert load_model(shipped("veridyn:crane.yaml")).mechanism.name == "crane"
     assert shipped("veridyn:crane.csv").read_text(encoding="utf-8").startswith("time,trolley,angle")
     assert is_shipped("veridyn:crane.yaml") and not is_shipped("crane.yaml")
 

@@ -9,7 +9,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from veridyn.errors import DataError, ModelError
-from veridyn.files.native import model_text, parse_model
+from veridyn.files.machine.load import parse_machine
+from veridyn.files.machine.write import model_text
 from veridyn.identify.estimate import identify
 from veridyn.mechanics.element_states import element_states
 from veridyn.mechanics.integrate import Inputs, Method, integrate
@@ -143,7 +144,7 @@ def test_faults_and_files() -> None:
         lugre(),
         Element(kind="relaxation", on={"x": 1.0}, value=1.0, name="tyre", signal="speed", constants={"length": 0.4}),
     )
-    again = parse_model(model_text(tree), source="x")
+    again = parse_machine(model_text(tree), source="x").tree
     assert [dict(e.constants) for e in again.elements] == [dict(e.constants) for e in tree.elements]
     assert (again.states, again.signals) == (tree.states, tree.signals)
     assert [(s.name, s.unit) for s in tree.states] == [("fl_x.z", "m"), ("tyre.s", "m")]

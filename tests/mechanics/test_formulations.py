@@ -17,7 +17,7 @@ from strangers.machine_files import RSSR
 from strangers.pinocchio_closed import PinClosed
 from strangers.pinocchio_machine import PinMachine
 from strangers.pinocchio_oracle import PinModel
-from veridyn.files.native import parse_model
+from veridyn.files.machine.load import parse_machine
 from veridyn.files.natural import parse_mechanism
 from veridyn.mechanics.energy import energy
 from veridyn.mechanics.forward import forward_dynamics
@@ -41,7 +41,6 @@ from veridyn.model.loop import Assembly
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.of_mechanism import machine_of_mechanism
-from veridyn.model.of_tree import machine_of_tree
 from veridyn.model.place import Marker
 from veridyn.model.points import mechanism_of
 from veridyn.model.sensor import Sensor
@@ -57,12 +56,12 @@ def _text(name: str) -> str:
 
 
 def _described(name: str) -> Machine:
-    return machine_of_mechanism(parse_mechanism(_text(name), name))
+    return parse_machine(_text(name), name)
 
 
 def _smooth(name: str) -> Machine:
     """A shipped tree with those of its elements that both formulations carry and that have a value."""
-    machine = machine_of_tree(parse_model(_text(name), name))
+    machine = parse_machine(_text(name), name)
     kept = tuple(e for e in machine.elements if isinstance(e, Element) and e.kind in SMOOTH and np.isfinite(e.value))
     return replace(machine, elements=kept, stated=None)
 

@@ -11,7 +11,8 @@ from scipy.integrate import solve_ivp
 from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_motion, random_tree
 from veridyn.errors import DataError, ModelError
-from veridyn.files.native import model_text, parse_model
+from veridyn.files.machine.load import parse_machine
+from veridyn.files.machine.write import model_text
 from veridyn.identify.estimate import identify
 from veridyn.identify.observation import measured_rows
 from veridyn.mechanics.derivatives import forward_derivatives
@@ -251,10 +252,10 @@ def test_a_row_is_used_where_its_force_is_measured() -> None:
 
 def test_faults_and_files() -> None:
     tree = cart()
-    again = parse_model(model_text(tree), source="x")
+    again = parse_machine(model_text(tree), source="x").tree
     assert again.prescribed == ("x",)
     with pytest.raises(ModelError, match=r"prescribed 'y'.*no such coordinate"):
-        parse_model(model_text(tree).replace("prescribed: [x]", "prescribed: [y]"), source="x")
+        parse_machine(model_text(tree).replace("prescribed: [x]", "prescribed: [y]"), source="x")
     with pytest.raises(DataError, match="its motion is not given"):
         integrate(tree, [0.0, 1.0], [0.0, 0.0], [0.0, 0.0])
     with pytest.raises(DataError, match="it is not prescribed"):

@@ -12,12 +12,12 @@ from veridyn.model.tree import Tree
 
 
 def loaded(name: str) -> vd.Machine:
-    return vd.load_machine(Path(shipped(f"veridyn:{name}")))
+    return vd.load_model(Path(shipped(f"veridyn:{name}")))
 
 
 def test_a_machine_is_taken_for_its_tree() -> None:
     machine = loaded("arm.yaml")
-    tree = vd.load_model(shipped("veridyn:arm.yaml"))
+    tree = vd.load_model(shipped("veridyn:arm.yaml")).tree
     assert as_tree(machine).coordinates == tree.coordinates and as_tree(tree) is tree
     rng = np.random.default_rng(0)
     motion = vd.Motion(0.01 * np.arange(5), *(rng.normal(size=(5, tree.n)) for _ in range(3)))
@@ -40,3 +40,27 @@ def test_mechanisms_have_a_tree_and_trees_a_mechanism() -> None:
     linkage = loaded("fourbar.yaml")
     assert linkage.formulation == "natural" and "phi" in linkage.coordinates
     assert vd.base_parameters(linkage).count > 0
+
+
+def test_what_changes_a_tree_changes_a_machine() -> None:
+    machine = loaded("arm.yaml")
+    bare = machine.without_elements(machine.element_names)
+    locked = vd.model.welded(bare, {machine.coordinates[-1]: 0.2})
+    assert isinstance(locked, vd.Machine) and locked.n == machine.n - 1
+    assert isinstance(vd.model.welded(bare.tree, {machine.coordinates[-1]: 0.2}), Tree)
+    assert isinstance(vd.dynamics.actuators(loaded("linkage.yaml")), vd.Machine)
+
+
+def test_tools_take_a_machine_for_its_tree(tmp_path: Path) -> None:
+    """Geometry, loops, code and validation: what takes a tree takes the machine, and gives the same."""
+    arm, linkage = loaded("arm.yaml"), loaded("linkage.yaml")
+    q, body = np.full((1, arm.n), 0.1), arm.body_names[-1]
+    for f in (vd.dynamics.body_pose, vd.dynamics.jacobian):
+        for one, two in zip(f(arm, q, body), f(arm.tree, q, body), strict=True):
+            np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(vd.dynamics.closed_home(linkage), vd.dynamics.closed_home(linkage.tree))
+    assert vd.dynamics.c_source(arm).code == vd.dynamics.c_source(arm.tree).code
+    motion = vd.Motion(np.zeros(1), q, 0 * q, 0 * q)
+    measured = vd.Motion(np.zeros(1), q, 0 * q, 0 * q, forces=vd.inverse_dynamics(arm, motion))
+    assert vd.validate(arm, measured).rows[0].rms < 1e-9
+    assert vd.identification.explain(arm, "XX1").name == vd.identification.explain(arm.tree, "XX1").name

@@ -9,9 +9,11 @@ import pytest
 
 from strangers.graph_machines import rssr, seven_joint_arm, slider_crank
 from veridyn.errors import ModelError
-from veridyn.model.elements import coulomb, damper
+from veridyn.model.elements import coulomb, damper, stribeck
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
+from veridyn.model.sensor import Sensor
+from veridyn.model.uncertainty import Uncertainty
 
 
 def test_what_users_look_at_comes_from_the_tree() -> None:
@@ -58,3 +60,51 @@ def test_a_machine_travels_between_processes() -> None:
     machine = pickle.loads(pickle.dumps(rssr()))
     assert machine.coordinates == rssr().coordinates
     assert np.array_equal(machine.parameters.values, rssr().parameters.values)
+
+
+def test_names_of_its_parts() -> None:
+    machine = slider_crank()
+    assert machine.body_names == tuple(link.name for link in machine.links)
+    assert machine.joint_names == tuple(joint.name for joint in machine.joints)
+    assert len(machine.coordinate_kinds) == machine.n
+    more = machine.with_elements([stribeck("phi", 0.2, 1.0, "fst"), coulomb("phi", 0.3)])
+    assert more.element_names[-2:] == ("fst", "fs_phi")
+    assert [c.name for c in more.constants] == ["fst.speed"] and more.signals == () and more.states == ()
+
+
+def test_elements_constants_and_prescribed_coordinates_are_changed_as_those_of_a_tree() -> None:
+    machine = slider_crank().with_elements([stribeck("phi", 0.2, 1.0, "fst"), coulomb("phi", 0.3, "fs")])
+    known = machine.with_uncertainty(Uncertainty(("fst", "fs"), np.diag([1.0, 4.0])))
+    fewer = known.without_elements("fst")
+    assert "fst" not in fewer.parameters.names and fewer.uncertainty is not None
+    assert fewer.uncertainty.names == fewer.tree.uncertainty.names == ("fs",)  # pyright: ignore[reportOptionalMemberAccess]
+    assert known.tree.without_elements("fst").uncertainty.names == ("fs",)  # pyright: ignore[reportOptionalMemberAccess]
+    assert machine.with_constants({"fst.speed": 0.5}).tree.constants[0].value == 0.5
+    with pytest.raises(ModelError, match=r"there is no element 'fx'"):
+        machine.without_elements(["fx"])
+    driven = seven_joint_arm().with_prescribed("q1")
+    assert driven.prescribed == driven.tree.prescribed == ("q1",)
+    with pytest.raises(ModelError, match=r"prescribed 'q9': there is no such coordinate"):
+        seven_joint_arm().with_prescribed(["q9"])
+
+
+def test_other_sensors_are_checked() -> None:
+    arm = seven_joint_arm().with_sensors([Sensor("encoder", "coordinate", "q1", 0.01)])
+    assert [s.name for s in arm.tree.sensors] == ["encoder"]
+    with pytest.raises(ModelError, match="there is no coordinate 'q9'"):
+        arm.with_sensors([Sensor("encoder", "coordinate", "q9", 0.01)])
+
+
+def test_an_uncertainty_belongs_to_the_values() -> None:
+    machine = rssr().with_uncertainty(Uncertainty(("M_rod",), np.eye(1)))
+    assert machine.tree.uncertainty is machine.uncertainty
+    assert machine.with_parameters({"M_rod": 1.0}).uncertainty is None
+    assert machine.with_uncertainty(None).tree.uncertainty is None
+    with pytest.raises(ModelError, match="there is no parameter 'M_nut'"):
+        machine.with_uncertainty(Uncertainty(("M_nut",), np.eye(1)))
+
+
+def test_parameters_that_no_physical_body_has_are_carried() -> None:
+    """A fit of grouped parameters may give them; the tree has them, and only what needs a mass refuses them."""
+    machine = rssr().with_parameters({"ZZ_rod": -0.5})
+    assert machine.tree.parameters["ZZ_rod"] == -0.5

@@ -10,6 +10,7 @@ import pytest
 
 from strangers import machine_files
 from veridyn.errors import ModelError
+from veridyn.files.machine.load import parse_machine
 from veridyn.files.natural import parse_mechanism
 from veridyn.model.natural import Mechanism, Rotor
 from veridyn.model.of_mechanism import machine_of_mechanism
@@ -22,7 +23,8 @@ SHIPPED = ("fourbar", "crane", "spatial")
 def _mechanism(name: str) -> Mechanism:
     if name in FILES:
         return parse_mechanism(FILES[name], name)
-    return parse_mechanism(resources.files("veridyn.machines").joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
+    text = resources.files("veridyn.machines").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+    return parse_machine(text).mechanism
 
 
 @pytest.mark.parametrize("name", [*SHIPPED, *FILES])

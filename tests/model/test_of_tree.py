@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import resources
 
 import numpy as np
@@ -9,16 +10,18 @@ import pytest
 
 from strangers.machines import MACHINES
 from strangers.random_trees import random_tree
-from veridyn.files.native import parse_model
+from veridyn.errors import ModelError
+from veridyn.files.machine.load import parse_machine
 from veridyn.model.of_tree import machine_of_tree
 from veridyn.model.tree import Tree
+from veridyn.model.uncertainty import Uncertainty
 
 SHIPPED = ("linkage", "palletizer", "hexapod", "delta", "arm", "humanoid", "car_20", "car_38", "car_2002")
 
 
 def _shipped(name: str) -> Tree:
     text = resources.files("veridyn.machines").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
-    return parse_model(text, f"{name}.yaml")
+    return parse_machine(text, f"{name}.yaml").tree
 
 
 def _same(tree: Tree) -> None:
@@ -54,3 +57,23 @@ def test_trees_with_every_kind_of_element(machine) -> None:
 def test_random_trees(seed: int, base: str) -> None:
     rng = np.random.default_rng(seed)
     _same(random_tree(rng, base=base, virtual=0.2, shared=seed % 2 == 1, inertia=seed % 3 != 0))
+
+
+def test_an_uncertainty_goes_both_ways() -> None:
+    tree = _shipped("linkage")
+    known = replace(tree, uncertainty=Uncertainty(("fs1", "M1"), np.array([[1.0, 0.5], [0.5, 2.0]])))
+    machine = machine_of_tree(known)
+    assert machine.uncertainty is known.uncertainty and machine.tree.uncertainty is known.uncertainty
+
+
+def test_estimates_that_no_physical_body_has_go_both_ways() -> None:
+    tree = _shipped("linkage").with_parameters({"ZZ1": -0.5, "fs1": 3.0})
+    back = machine_of_tree(tree).tree
+    assert np.array_equal(back.parameters.values, tree.parameters.values)
+    assert {e.name: e.value for e in back.elements}["fs1"] == 3.0
+
+
+def test_parameters_that_are_not_those_of_the_bodies_are_refused() -> None:
+    tree = _shipped("linkage")
+    with pytest.raises(ModelError, match="not those of its bodies and elements"):
+        machine_of_tree(replace(tree, parameters=replace(tree.parameters, units=("x",) * len(tree.parameters))))

@@ -92,7 +92,7 @@ def test_forward_simulation_of_files_not_fitted(fits):
     """Under the measured torques: 10 s from one state, and runs of 1 s. Two files swing as those fitted did; one goes over the top
     and one is a swing-up, both chaotic, so that over 10 s no model follows them and over 1 s every one is far off.
     """
-    machines = {name: fit.identified() for name, fit in fits.items()}
+    machines = {name: fit.tree.with_parameters(fit.standard) for name, fit in fits.items()}
     machines |= {f"published {name}": laboratory(name) for name in ("1.0", "2.0")}
     print(f"{'file':6}{'seconds':>8}" + "".join(f"{name:>20}" for name in machines) + "   rms of q1, q2 [rad]")
     whole = {}

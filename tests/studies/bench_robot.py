@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from veridyn.files.native import save_model
+from veridyn.files.machine.write import save_model
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.elements import coulomb, damper
 from veridyn.model.joint import Body

@@ -10,7 +10,7 @@ import numpy as np
 
 from strangers.closed_logs import Stranger, sines
 from studies.bench_robot import table
-from veridyn.files.native import save_model
+from veridyn.files.machine.write import save_model
 from veridyn.machines.parallel import delta, palletizer
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree

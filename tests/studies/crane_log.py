@@ -14,6 +14,7 @@ from veridyn.mechanics.natural.system import system_of
 REPOSITORY = Path(__file__).parents[2]
 EXAMPLE = REPOSITORY / "examples" / "studies" / "crane.yaml"
 MECHANISM = REPOSITORY / "src" / "veridyn" / "machines" / "crane.yaml"
+VERSION_1 = REPOSITORY / "tests" / "files" / "version1" / "crane.yaml"  # the same crane
 LOG = MECHANISM.with_name("crane.csv")
 SEED = 4
 # The example as a user has it who brings a log of his own.

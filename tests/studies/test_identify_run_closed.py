@@ -11,7 +11,7 @@ from strangers.closed_logs import Stranger, sines
 from studies.bench_robot import table
 from studies.closed_bench import MACHINES, RATE, STUDY, TORQUE, ClosedBench, measured, moved
 from veridyn.errors import FileError, VeridynError
-from veridyn.files.native import save_model
+from veridyn.files.machine.write import save_model
 from veridyn.identify.sampling import Sampling
 from veridyn.machines.hexapod import LEGS, hexapod, truth
 from veridyn.mechanics.loops.closure import closed_home

@@ -11,7 +11,7 @@ import pytest
 
 from studies.crane_log import LOG, MECHANISM, TEXT, crane_log, table, written
 from veridyn.errors import FileError, ModelWarning
-from veridyn.files.natural import parse_mechanism
+from veridyn.files.machine.load import parse_machine
 from veridyn.files.table import load_log, save_log
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.experiment import Channel, Experiment
@@ -136,7 +136,7 @@ def test_a_left_out_constraint_that_opens_is_told(tmp_path: Path) -> None:
         run = short(tmp_path, TEXT.replace("veridyn:crane.yaml", "twice.yaml"))
     assert run.nis.mean == pytest.approx(short(tmp_path).nis.mean, rel=1e-9)
     assert not any("left out" in w for w in run.warnings)
-    other = system_of(parse_mechanism(twice.replace("b: L, length: 6", "b: L, length: 5.9")))
+    other = system_of(parse_machine(twice.replace("b: L, length: 6", "b: L, length: 5.9")).mechanism)
     object.__setattr__(run.observation.system.model.system, "whole", other)
     opened = replace(run)  # looks again
     assert any("left out as redundant ('tie') open by up to 1.19" in w for w in opened.warnings)

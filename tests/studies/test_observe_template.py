@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from studies.crane_log import LOG, MECHANISM
-from veridyn.files.natural import load_mechanism
+from veridyn.files.machine.load import load_model
 from veridyn.files.yaml_plain import plain_yaml
 from veridyn.machines.fourbar import fourbar_run
 from veridyn.machines.shipped import shipped
@@ -16,7 +16,7 @@ from veridyn.machines.spatial import SPATIAL, spatial, walked
 from veridyn.mechanics.natural.system import system_of
 from veridyn.studies.config.study import load_study, parse_study
 from veridyn.studies.observe_run import observe_study
-from veridyn.studies.observe_template import describes_mechanism, observe_template
+from veridyn.studies.observe_template import observe_template
 from veridyn.studies.result import collected_warnings
 
 FOURBAR = shipped("veridyn:fourbar.yaml")
@@ -27,7 +27,7 @@ def written(folder: Path, mechanism: Path, header: str, rows: np.ndarray):
     log.write_text(
         header + "\n" + "\n".join(",".join(f"{x:.6g}" for x in row) for row in rows) + "\n", encoding="utf-8"
     )
-    text = observe_template(mechanism, load_mechanism(mechanism), log, folder / "new.yaml")
+    text = observe_template(mechanism, load_model(mechanism).mechanism, log, folder / "new.yaml")
     (folder / "new.yaml").write_text(text, encoding="utf-8")
     return parse_study(plain_yaml(text, "new.yaml")), text
 
@@ -42,8 +42,8 @@ def fourbar_rows(samples: int = 400) -> np.ndarray:
 
 
 def test_mechanisms_are_told_from_trees() -> None:
-    assert describes_mechanism(MECHANISM) and describes_mechanism(FOURBAR)
-    assert not describes_mechanism(shipped("veridyn:arm.yaml"))
+    assert load_model(MECHANISM).formulation == load_model(FOURBAR).formulation == "natural"
+    assert load_model(shipped("veridyn:arm.yaml")).formulation == "tree"
 
 
 def test_the_crane_as_it_is(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from studies.small_arm import small_arm
 from veridyn.errors import DataError
-from veridyn.files.native import load_model
-from veridyn.files.natural import load_mechanism
+from veridyn.files.machine.load import load_model
 from veridyn.machines.shipped import shipped
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.natural.system import system_of
@@ -70,7 +69,7 @@ def test_a_slide_that_is_drawn_in_has_its_line_when_it_is_drawn_out(shown):
 
 
 def test_a_machine_with_loops_follows_and_says_what_it_cannot_do(shown):
-    tree = load_model(shipped("veridyn:linkage.yaml"))
+    tree = load_model(shipped("veridyn:linkage.yaml")).tree
     view = shown(posable_tree(tree))
     crank = view.machine.coordinates[0]
     before = {body.name: place(view, body.name) for body in tree.bodies}
@@ -78,7 +77,7 @@ def test_a_machine_with_loops_follows_and_says_what_it_cannot_do(shown):
     moved = [b for b, p in before.items() if np.abs(place(view, b) - p).max() > 1e-3]
     assert moved
     kept = view.pose.copy()
-    mechanism = shown(posable_mechanism(system_of(load_mechanism(shipped("veridyn:fourbar.yaml")))))
+    mechanism = shown(posable_mechanism(system_of(load_model(shipped("veridyn:fourbar.yaml")).mechanism)))
     names = mechanism.machine.coordinates
     assert mechanism.show({names[0]: mechanism.pose[0] + 0.1})
     assert not mechanism.show({names[0]: np.nan})

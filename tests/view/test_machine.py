@@ -6,7 +6,7 @@ import pytest
 
 from strangers.pinocchio_oracle import PinModel
 from studies.arm_simulation import ARM
-from veridyn.files.native import load_model
+from veridyn.files.machine.load import load_model
 from veridyn.machines.parallel import linkage
 from veridyn.mechanics.loops.closure import closed_positions
 from veridyn.model.joint import Body
@@ -15,7 +15,7 @@ from veridyn.view.machine import tree_layer
 
 
 def test_the_points_are_those_of_pinocchio() -> None:
-    tree = load_model(ARM)
+    tree = load_model(ARM).tree
     q = np.random.default_rng(0).standard_normal((4, 3))
     layer = tree_layer(tree, q, "arm")
     oracle = PinModel(tree)

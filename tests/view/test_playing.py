@@ -5,7 +5,7 @@ import pytest
 
 from studies.small_arm import small_arm
 from veridyn.errors import FileError
-from veridyn.files.natural import load_mechanism
+from veridyn.files.machine.load import load_model
 from veridyn.machines.shipped import shipped
 from veridyn.mechanics.natural.system import system_of
 from veridyn.view.live import posable_mechanism, posable_tree
@@ -28,7 +28,7 @@ def test_positions_are_found_converted_and_brought_to_one_clock(tmp_path):
 
 
 def test_a_mechanism_is_played_by_the_names_of_its_coordinates(tmp_path):
-    system = system_of(load_mechanism(shipped("veridyn:crane.yaml")))
+    system = system_of(load_model(shipped("veridyn:crane.yaml")).mechanism)
     machine = posable_mechanism(system)
     head = ",".join(
         ["t [s]", *(f"{c} [{'deg' if system.mechanism.unit_of(c) == 'rad' else 'm'}]" for c in machine.coordinates)]

@@ -40,10 +40,10 @@ def codegen(
       veridyn codegen robot.yaml --lang c --what forward --out controller
     """
     from veridyn.files.atomic import write_atomic
-    from veridyn.files.native import load_model
+    from veridyn.files.machine.load import load_model
     from veridyn.mechanics.codegen import c_source
 
-    source = c_source(load_model(file), what.value, name, wrench or ())
+    source = c_source(load_model(file).tree, what.value, name, wrench or ())
     if out is None:
         typer.echo(source.header)
         typer.echo(source.code)

@@ -110,7 +110,7 @@ def humanoid(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> N
     import numpy as np
 
     from veridyn.cli.shown import print_verdict
-    from veridyn.files.native import model_text
+    from veridyn.files.machine.write import model_text
     from veridyn.report.humanoid import humanoid_page, judged
     from veridyn.studies.humanoid import humanoid_study
     from veridyn.studies.result import fingerprint
@@ -192,7 +192,7 @@ def _identify(name: str, demonstration: Callable[..., Demo], out: Path, seed: in
     import numpy as np
 
     from veridyn.cli.shown import print_study
-    from veridyn.files.native import model_text
+    from veridyn.files.machine.write import model_text
     from veridyn.report.page import identification_page
     from veridyn.studies.identification import identification
     from veridyn.studies.result import fingerprint

@@ -29,8 +29,8 @@ def show(file: Annotated[Path, typer.Argument(help="A model file (YAML).", show_
       veridyn model show robot.yaml
     """
     from veridyn.cli.shown import print_model
-    from veridyn.files.native import load_model
+    from veridyn.files.machine.load import load_model
     from veridyn.identify.base import base_parameters
 
-    tree = load_model(file)
+    tree = load_model(file).tree
     print_model(tree, base_parameters(tree))

@@ -53,16 +53,16 @@ def new(
 def _written(model: Path, log: list[Path], out: Path) -> str:
     """The study file that fits the kind of model."""
     from veridyn.errors import Fault, FileError
-    from veridyn.files.native import load_model
-    from veridyn.files.natural import load_mechanism
+    from veridyn.files.machine.load import load_model
     from veridyn.machines.shipped import resolved
-    from veridyn.studies.observe_template import describes_mechanism, observe_template
+    from veridyn.studies.observe_template import observe_template
     from veridyn.studies.template import template
 
     file, logs = resolved(model), [resolved(part) for part in log]
-    if not describes_mechanism(file):
-        return template(file, load_model(file), logs, out)
+    machine = load_model(file)
+    if machine.formulation == "tree":
+        return template(file, machine.tree, logs, out)
     if len(logs) > 1:
         fault = Fault("an observer reads one log.", "logs", "one file", ", ".join(f.name for f in logs))
         raise FileError(fault, model.name)
-    return observe_template(file, load_mechanism(file), logs[0], out)
+    return observe_template(file, machine.mechanism, logs[0], out)

@@ -24,7 +24,7 @@ def schema(of: Annotated[FileKind, typer.Argument(help="Which files.", show_defa
       veridyn schema study > veridyn-study.schema.json
     """
     if of is FileKind.model:
-        from veridyn.files.native_schema import model_schema as made
+        from veridyn.files.machine.schema import model_schema as made
     else:
         from veridyn.studies.config.study import json_schema as made
     typer.echo(json.dumps(made(), indent=2, ensure_ascii=False))

@@ -36,21 +36,20 @@ def view(
     """
     import threading
 
-    from veridyn.files.native import load_model
-    from veridyn.files.natural import load_mechanism
+    from veridyn.files.machine.load import load_model
     from veridyn.files.urdf import urdf_limits
     from veridyn.machines.shipped import is_shipped, shipped
     from veridyn.mechanics.natural.system import system_of
-    from veridyn.studies.observe_template import describes_mechanism
     from veridyn.view.live import LiveView, posable_mechanism, posable_tree
     from veridyn.view.playing import recorded
 
     file = shipped(str(model)) if is_shipped(str(model)) else model
-    if describes_mechanism(file):
-        machine_model = system_of(load_mechanism(file))
+    described = load_model(file)
+    if described.formulation == "natural":
+        machine_model = system_of(described.mechanism)
         machine = posable_mechanism(machine_model)
     else:
-        machine_model = load_model(file)
+        machine_model = described.tree
         said = urdf_limits(file) if file.suffix.lower() == ".urdf" else {}
         machine = posable_tree(machine_model, {name: (limit.lower, limit.upper) for name, limit in said.items()})
     recording = None

@@ -6,10 +6,8 @@ from veridyn.files.geodesy import GeoOrigin as GeoOrigin
 from veridyn.files.geodesy import enu_of as enu_of
 from veridyn.files.geodesy import geodetic_of as geodetic_of
 from veridyn.files.geodesy import local_position as local_position
-from veridyn.files.machine import load_machine as load_machine
-from veridyn.files.native import load_model as load_model
-from veridyn.files.native import save_model as save_model
-from veridyn.files.natural import load_mechanism as load_mechanism
+from veridyn.files.machine.load import load_model as load_model
+from veridyn.files.machine.write import save_model as save_model
 from veridyn.files.osim import load_osim as load_osim
 from veridyn.files.osim import load_storage as load_storage
 from veridyn.files.table import load_log as load_log

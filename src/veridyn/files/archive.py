@@ -22,7 +22,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from veridyn import __version__
 from veridyn.errors import DataError, Fault, Faults, FileError, ModelError, did_you_mean
 from veridyn.files.atomic import refuse_to_replace, write_atomic
-from veridyn.files.native import model_text, parse_model
+from veridyn.files.machine.load import parse_machine
+from veridyn.files.machine.write import model_text
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.result import Acceptance, Feasibility, Fit, RowReport
 from veridyn.model.parameters import ParameterSet
@@ -210,7 +211,7 @@ def load(path: str | os.PathLike[str]) -> Fit:
     file = Path(path)
     content = _parsed(file)
     try:
-        tree = parse_model(content.model, source=f"the model inside {file.name}")
+        tree = parse_machine(content.model, source=f"the model inside {file.name}").tree
     except ModelError as error:
         raise FileError(error.faults, f"the model inside {file.name}") from error
     arrays = _arrays_of(file, content.arrays)

@@ -1,6 +1,6 @@
-"""veridyn's own model file, read: YAML with formulas, every fault reported at once, by name and line.
+"""Model files of version 1 that describe a tree: YAML with formulas, every fault reported at once, by name and line.
 
-The format is described in ``docs/model-file.md``; the writing half is :mod:`veridyn.files.native_write`.
+Files are written in version 2 (:mod:`veridyn.files.machine.write`), and :mod:`veridyn.files.machine.load` reads both.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ from veridyn.errors import DataError, Fault, FileError, ModelError, at_line, did
 from veridyn.files.expressions import is_constant_name
 from veridyn.files.native_bodies import read_body
 from veridyn.files.native_loops import read_assembly, read_loop
-from veridyn.files.native_parameters import ParameterSection, read_parameters
-from veridyn.files.native_write import FORMAT, model_text, save_model
-from veridyn.files.urdf import load_urdf
-from veridyn.files.yaml_nodes import compose, line_of, name_in, text_of
+from veridyn.files.native_parameters import ParameterSection, priors_of, read_parameters
+from veridyn.files.yaml_nodes import compose, line_of, name_in
 from veridyn.files.yaml_reader import Reader
 from veridyn.model.check import check_tree
 from veridyn.model.element_kinds import CONSTANT_KEYS, NAN
@@ -32,14 +30,13 @@ from veridyn.model.transmission import Transmission
 from veridyn.model.tree import GRAVITY, Tree
 from veridyn.model.virtual_base import SIX, on_six_joints
 
-__all__ = ["load_model", "model_text", "parse_model", "save_model"]
-
 Array = NDArray[np.float64]
 
 TOP = (
     *("veridyn", "name", "base", "gravity", "constants", "bodies", "elements", "parameters", "transmission"),
     *("loops", "assembly", "prescribed"),
 )
+FORMAT = 1
 SIX_PREFIX = "base_"
 BASES = ("fixed", "free", "six_joints")
 NUMBERS = ("value", "typical", *CONSTANT_KEYS)
@@ -47,37 +44,8 @@ ELEMENT = ("kind", "on", "between", "name", "signal", "unit", *NUMBERS)
 PLACE = ("body", "at")
 
 
-def load_model(path: str | Path) -> Tree:
-    """The machine that a model file describes.
-
-    Parameters
-    ----------
-    path : str or path
-        A model file (YAML), or .urdf.
-
-    Returns
-    -------
-    Tree
-
-    Raises
-    ------
-    FileError, ModelError
-        With every fault of the file, by name and line.
-
-    Examples
-    --------
-    >>> import veridyn as vd
-    >>> from veridyn.machines.shipped import shipped
-    >>> arm = vd.load_model(shipped("veridyn:linkage.yaml"))
-    >>> arm.coordinates
-    ('q1', 'q2', 'q3')
-    """
-    file = Path(path)
-    return load_urdf(file) if file.suffix.lower() == ".urdf" else parse_model(text_of(file), source=file.name)
-
-
 def parse_model(text: str, source: str = "model") -> Tree:
-    """The machine that the text of a model file describes. `source` stands in messages and names a nameless machine."""
+    """The tree that the text of a model file of version 1 describes. `source` stands in messages and names a nameless machine."""
     root = compose(text, source)
     _check_version(root, source)
     read = Reader()
@@ -85,11 +53,12 @@ def parse_model(text: str, source: str = "model") -> Tree:
     name = read.text(top["name"], "", "name") if "name" in top else Path(source).stem
     draft = _Draft(read)
     if "constants" in top:
-        _read_constants(read, top["constants"])
+        read_constants(read, top["constants"])
     draft.read_machine(top)
     if draft.bodies or not read.faults:
         read.faults.extend(at_line(fault, draft.lines.get(fault.where)) for fault in draft.check())
-    section = read_parameters(read, top.get("parameters"), draft.bodies, draft.inertia, draft.elements, draft.odd_names)
+    priors = priors_of(draft.bodies, draft.inertia, draft.elements) | dict.fromkeys(draft.odd_names, 0.0)
+    section = read_parameters(read, top.get("parameters"), priors)
     if read.faults or name is None:
         raise ModelError(sorted(read.faults.found, key=lambda fault: fault.line or 0), source)
     return draft.build(name, section, source)
@@ -104,7 +73,7 @@ def _check_version(root: MappingNode, source: str) -> None:
                 "this is the file of a mechanism in natural coordinates.",
                 expected="the file of a tree, with name: and a list of bodies",
                 found="the key 'mechanism'",
-                hint="Read it with load_machine, whose tree and mechanism are both formulations, or with load_mechanism.",
+                hint="load_model reads it; its tree and mechanism are both formulations.",
                 line=line_of(keys["mechanism"]),
             ),
             source,
@@ -129,7 +98,8 @@ def _check_version(root: MappingNode, source: str) -> None:
         raise FileError(fault, source)
 
 
-def _read_constants(read: Reader, node: Node) -> None:
+def read_constants(read: Reader, node: Node) -> None:
+    """Names for numbers, which later formulas of the file may use."""
     for name, key, value in read.items(node, "constants"):
         if is_constant_name(name):
             # 1 stands for a value that cannot be read, so that what uses it is not reported as well.

@@ -36,10 +36,16 @@ def read_body(read: Reader, node: Node, k: int, free: bool) -> tuple[Body, Array
         return None
     if name is None or "name" not in at or read.text(at["name"], where, "name") is None:
         name = f"number {k}"
-    _only_one(read, at, where, ("actuated", "mu"))
+    body = carried_body(read, node, at, name, where, free)
+    return body, read_inertia(read, at["inertia"], where) if "inertia" in at else None
+
+
+def carried_body(read: Reader, node: Node, at: Mapping[str, Node], name: str, where: str, free: bool) -> Body:
+    """A body and the joint that carries it, from the keys of its entry; `free`, one without an antecedent floats."""
+    only_one(read, at, where, ("actuated", "mu"))
     mu = "actuated" if "actuated" in at else "mu"
     antecedent = _antecedent(read, at, where)
-    body = Body(
+    return Body(
         name=name,
         antecedent=antecedent,
         joint=_joint(read, node, at, where, floats=free and antecedent is None),
@@ -50,10 +56,10 @@ def read_body(read: Reader, node: Node, k: int, free: bool) -> tuple[Body, Array
         ratio=read.number(at["ratio"], where, "ratio", 1.0) if "ratio" in at else 1.0,
         label=read.optional_text(at, where, "label"),
     )
-    return body, _inertia(read, at["inertia"], where) if "inertia" in at else None
 
 
-def _only_one(read: Reader, at: Mapping[str, Node], where: str, keys: Sequence[str]) -> None:
+def only_one(read: Reader, at: Mapping[str, Node], where: str, keys: Sequence[str]) -> None:
+    """A fault where two keys that mean the same are given."""
     given = [key for key in keys if key in at]
     if len(given) > 1:
         read.fault(at[given[1]], f"'{given[0]}' and '{given[1]}' say the same thing.", where, hint="Drop one.")
@@ -69,7 +75,7 @@ def _antecedent(read: Reader, at: Mapping[str, Node], where: str) -> str | None:
 
 
 def _joint(read: Reader, node: Node, at: Mapping[str, Node], where: str, floats: bool) -> JointKind:
-    _only_one(read, at, where, ("joint", "sigma"))
+    only_one(read, at, where, ("joint", "sigma"))
     kind: str | None = "turning"
     if "joint" in at:
         kind = read.choice(at["joint"], where, "kind of joint", tuple(SIGMA))
@@ -84,7 +90,7 @@ def _joint(read: Reader, node: Node, at: Mapping[str, Node], where: str, floats:
 
 
 def _placement(read: Reader, at: Mapping[str, Node], where: str) -> MDH | Placement:
-    _only_one(read, at, where, ("mdh", "placement"))
+    only_one(read, at, where, ("mdh", "placement"))
     if "placement" not in at:
         given = read.mapping(at["mdh"], f"{where}, mdh", ANGLES_AND_LENGTHS) if "mdh" in at else {}
         return MDH(**{key: read.number(value, where, key, 0.0) for key, value in given.items()})
@@ -93,7 +99,7 @@ def _placement(read: Reader, at: Mapping[str, Node], where: str) -> MDH | Placem
 
 def placed(read: Reader, given: Mapping[str, Node], where: str) -> Placement:
     """A frame from the keys `position` and one of :data:`ROTATIONS`, each where given."""
-    _only_one(read, given, where, ROTATIONS)
+    only_one(read, given, where, ROTATIONS)
     position, rotation = [0.0, 0.0, 0.0], np.eye(3)
     if "position" in given:
         position = read.numbers(given["position"], where, "position", 3, 0.0)
@@ -111,7 +117,8 @@ def placed(read: Reader, given: Mapping[str, Node], where: str) -> Placement:
     return Placement(rotation, position)
 
 
-def _inertia(read: Reader, node: Node, where: str) -> Array:
+def read_inertia(read: Reader, node: Node, where: str) -> Array:
+    """Ten numbers about the frame's origin, given so or by mass, centre and about_centre."""
     inside = f"{where}, inertia"
     keys = (
         {key.value for key, _ in node.value if isinstance(key, ScalarNode)} if isinstance(node, MappingNode) else set()

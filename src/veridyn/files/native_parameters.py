@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from ruamel.yaml.nodes import MappingNode, Node
 
-from veridyn.errors import did_you_mean
+from veridyn.errors import ModelError, did_you_mean
+from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
 from veridyn.model.elements import Element
 from veridyn.model.joint import Body
 from veridyn.model.parameters import ParameterSet, Tie
+from veridyn.model.uncertainty import Uncertainty
 from veridyn.spatial.inertia import INERTIAL
 
 WHERE = "parameters"
@@ -29,6 +31,12 @@ class ParameterSection:
     known: list[str] = field(default_factory=list)
     tied: dict[str, Tie] = field(default_factory=dict)
     typical: dict[str, float] = field(default_factory=dict)
+    uncertainty: Uncertainty | None = None
+
+    @property
+    def changes(self) -> bool:
+        """Whether it says anything about values, states, ties or typical sizes."""
+        return bool(self.values or self.known or self.tied or self.typical)
 
     def applied(self, parameters: ParameterSet) -> ParameterSet:
         out = parameters.replacing(self.values).known(self.known).tied(self.tied)
@@ -39,19 +47,13 @@ class ParameterSection:
 
 
 def read_parameters(
-    read: Reader,
-    node: Node | None,
-    bodies: Sequence[Body],
-    inertia: Mapping[str, NDArray[np.float64]],
-    elements: Sequence[Element],
-    odd_names: Sequence[str] = (),
+    read: Reader, node: Node | None, priors: Mapping[str, float], allowed: Sequence[str] = SECTIONS
 ) -> ParameterSection:
-    """Read the section and check it against the machine's parameters. `odd_names`: elements that could not be read."""
+    """Read the section and check it against the machine's parameters, whose values without it are `priors`."""
     out = ParameterSection()
     if node is None:
         return out
-    priors = _priors(bodies, inertia, elements) | dict.fromkeys(odd_names, 0.0)
-    at = read.mapping(node, WHERE, SECTIONS)
+    at = read.mapping(node, WHERE, allowed)
     if "values" in at:
         for name, key, value in read.items(at["values"], f"{WHERE}, values"):
             if _exists(read, key, name, priors):
@@ -67,12 +69,46 @@ def read_parameters(
                 read.fault(value, f"the typical size of {name} is not above zero.", WHERE, found=f"{size:g}")
             if _exists(read, key, name, priors):
                 out.typical[name] = size
+    out.uncertainty = _read_uncertainty(read, at, priors)
     return out
 
 
-def _priors(
+def _read_uncertainty(read: Reader, at: Mapping[str, Node], priors: Mapping[str, float]) -> Uncertainty | None:
+    """Standard deviations by name, or a covariance matrix with the names of its rows."""
+    where = f"{WHERE}, covariance"
+    if "sigma" in at and "covariance" in at:
+        read.fault(at["covariance"], "'sigma' and 'covariance' say the same thing.", WHERE, hint="Drop one.")
+        return None
+    if "sigma" in at:
+        sigma: dict[str, float] = {}
+        for name, key, value in read.items(at["sigma"], f"{WHERE}, sigma"):
+            found = read.number(value, WHERE, f"the standard deviation of {name}", fallback=1.0)
+            if found < 0.0:
+                read.fault(value, f"the standard deviation of {name} is below zero.", WHERE, found=f"{found:g}")
+            if _exists(read, key, name, priors):
+                sigma[name] = found
+        return Uncertainty(tuple(sigma), np.diag([s**2 for s in sigma.values()]))
+    if "covariance" not in at:
+        return None
+    given = read.mapping(at["covariance"], where, ("names", "matrix"), required=("names", "matrix"))
+    if len(given) < 2:
+        return None
+    names = read.texts(given["names"], where, "names")
+    known = [_exists(read, given["names"], name, priors) for name in names]
+    rows = read.matrix(given["matrix"], where, "matrix", (len(names), len(names)))
+    if rows is None or not all(known):
+        return None
+    try:
+        return Uncertainty(tuple(names), np.array(rows).reshape(len(names), len(names)))
+    except ModelError as error:
+        read.faults.extend(replace(fault, where=where, line=line_of(given["matrix"])) for fault in error.faults)
+        return None
+
+
+def priors_of(
     bodies: Sequence[Body], inertia: Mapping[str, NDArray[np.float64]], elements: Sequence[Element]
 ) -> dict[str, float]:
+    """Names and values of the parameters that bodies and elements have, NaN where they are unknown."""
     out: dict[str, float] = {}
     for b in bodies:
         if b.real:

@@ -1,4 +1,4 @@
-"""A mechanism in natural coordinates from a model file: YAML with formulas, every fault reported at once, by name and line.
+"""A mechanism in natural coordinates from a model file of version 1: every fault is reported at once, by name and line.
 
 The file names its parts and is otherwise the arguments of :meth:`veridyn.model.natural.Mechanism.build`::
 
@@ -16,48 +16,28 @@ A place is the name of a point or a marker {body, at, axis, side}; a direction i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
-from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.nodes import Node, ScalarNode, SequenceNode
 
 from veridyn.errors import Fault, FileError, ModelError, at_line
-from veridyn.files.native_write import FORMAT
-from veridyn.files.yaml_nodes import compose, line_of, text_of
+from veridyn.files.machine.points import ANGLE, DISTANCE, POINT_SECTIONS, PointSections, Sections
+from veridyn.files.yaml_nodes import compose
 from veridyn.files.yaml_reader import Reader
 from veridyn.model.joint import GROUND
 from veridyn.model.load import Drive, Force, Torque
-from veridyn.model.natural import (
-    Angle,
-    Damper,
-    DirectionRef,
-    Distance,
-    Joint,
-    JointKind,
-    Mechanism,
-    Point,
-    Rack,
-    RigidBody,
-    Rotor,
-    Spring,
-    UnitVector,
-    uniform_bar,
-)
-from veridyn.model.place import Marker, PointRef
+from veridyn.model.natural import Added, Damper, Mechanism, Rotor, Spring
+from veridyn.model.place import PointRef
 from veridyn.model.sensor import KINDS as SENSORS
 from veridyn.model.sensor import Sensor, SensorKind
 
-T = TypeVar("T")
-KINDS = ("spherical", "turning", "sliding", "cylindrical", "universal", "inline", "inplane", "distance")
-SECTIONS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {  # its word in messages, keys, required keys
-    "points": ("point", ("at", "fixed"), ("at",)),
-    "vectors": ("vector", ("along", "fixed"), ("along",)),
-    "bodies": ("body", ("points", "vectors", "bar", "length", "mass", "centre", "inertia"), ()),
-    "joints": ("joint", ("kind", "a", "b", "length"), ("kind", "a", "b")),
-    "angles": ("coordinate", ("of", "from", "towards", "start"), ("of", "from")),
-    "distances": ("coordinate", ("a", "b", "along"), ("a", "b")),
-    "racks": ("rack", ("distance", "angle", "radius", "offset"), ("distance", "angle", "radius")),
+FORMAT = 1
+SECTIONS: Sections = {
+    **{key: POINT_SECTIONS[key] for key in ("points", "vectors", "bodies", "joints", "racks")},
+    "angles": ("coordinate", ANGLE, ("of", "from")),
+    "distances": ("coordinate", DISTANCE, ("a", "b")),
     "springs": ("force", ("on", "stiffness", "rest"), ("on", "stiffness")),
     "dampers": ("force", ("on", "coefficient"), ("on", "coefficient")),
     "rotors": ("force", ("on", "inertia"), ("on", "inertia")),
@@ -71,12 +51,6 @@ SECTIONS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {  # its 
     ),
 }
 TOP = ("veridyn", "mechanism", "gravity", "constants", *SECTIONS)
-
-
-def load_mechanism(path: str | Path) -> Mechanism:
-    """The mechanism that a model file describes; a :class:`FileError` or :class:`ModelError` tells all that is wrong."""
-    file = Path(path)
-    return parse_mechanism(text_of(file), source=file.name)
 
 
 def parse_mechanism(text: str, source: str = "model") -> Mechanism:
@@ -98,7 +72,7 @@ def parse_mechanism(text: str, source: str = "model") -> Mechanism:
         for name, _, value in read.items(top["constants"], "constants"):
             read.constants[name] = read.number(value, "constants", name, fallback=1.0)
     name = read.text(top["mechanism"], "", "mechanism") or Path(source).stem
-    draft = _Draft(read, top)
+    draft = _Draft(read, top, SECTIONS)
     parts = draft.parts()
     if read.faults:
         raise ModelError(sorted(read.faults.found, key=lambda fault: fault.line or 0), source)
@@ -109,60 +83,12 @@ def parse_mechanism(text: str, source: str = "model") -> Mechanism:
         raise ModelError([at_line(f, lines.get(f.where.split(",")[0])) for f in error.faults], source) from error
 
 
-class _Draft:
-    """Reads section by section; knows the names of the points, which decide what [A, B] means."""
-
-    def __init__(self, read: Reader, top: Mapping[str, Node]) -> None:
-        self.read, self.top = read, top
-        self.lines: dict[str, int] = {key: line_of(node) for key, node in top.items()}
-        self.dimension = 2
-        self.points: list[str] = []
-
-    def items(self, section: str) -> Iterator[tuple[str, str, dict[str, Node]]]:
-        """Name, place for messages and values of each item of a section."""
-        if section not in self.top:
-            return
-        word, allowed, required = SECTIONS[section]
-        for name, key, node in self.read.items(self.top[section], section):
-            where = f"{word} '{name}'"
-            self.lines[where] = line_of(key)
-            at = self.read.mapping(node, where, allowed, required)
-            if all(k in at for k in required):
-                yield name, where, at
+class _Draft(PointSections):
+    """The sections of a file of version 1."""
 
     def parts(self) -> dict[str, Any]:
-        read = self.read
-        points = []
-        for name, where, at in self.items("points"):
-            if not self.points and isinstance(at["at"], SequenceNode):
-                self.dimension = len(at["at"].value)
-            self.points.append(name)
-            points.append(Point(name, self.vector(at["at"], where, "at"), self.fixed(at, where)))
-        vectors = [
-            UnitVector(name, self.vector(at["along"], where, "along"), self.fixed(at, where))
-            for name, where, at in self.items("vectors")
-        ]
-        bodies = [b for b in (self.body(*item) for item in self.items("bodies")) if b is not None]
-        joints = []
-        for name, where, at in self.items("joints"):
-            kind = read.choice(at["kind"], where, "kind of joint", KINDS)
-            a, b = self.place(at["a"], where), self.place(at["b"], where)
-            joints.append(Joint(name, cast(JointKind, kind), a, b, self.number(at, where, "length")))
-        added: list[Angle | Distance] = []
-        for name, where, at in self.items("angles"):
-            towards = self.direction(at["towards"], where) if "towards" in at else None
-            of, reference = self.direction(at["of"], where), self.direction(at["from"], where)
-            added.append(Angle(name, of, reference, towards, self.number(at, where, "start")))
-        for name, where, at in self.items("distances"):
-            along = self.direction(at["along"], where) if "along" in at else None
-            added.append(Distance(name, self.place(at["a"], where), self.place(at["b"], where), along))
         return {
-            "points": points,
-            "vectors": vectors,
-            "bodies": bodies,
-            "joints": joints,
-            "added": added,
-            "racks": self.each("racks", self.rack),
+            **self.described(),
             "springs": self.each(
                 "springs",
                 lambda n, w, at: Spring(
@@ -188,36 +114,8 @@ class _Draft:
             "sensors": self.each("sensors", self.sensor),
         }
 
-    def each(self, section: str, make: Callable[[str, str, dict[str, Node]], T]) -> list[T]:
-        return [make(*item) for item in self.items(section)]
-
-    def number(self, at: Mapping[str, Node], where: str, key: str, default: float = float("nan")) -> float:
-        return self.read.number(at[key], where, key) if key in at else default
-
-    def text(self, at: Mapping[str, Node], where: str, key: str) -> str:
-        return self.read.optional_text(at, where, key)
-
-    def fixed(self, at: Mapping[str, Node], where: str) -> bool:
-        return "fixed" in at and self.read.truth(at["fixed"], where, "fixed", False)
-
-    def vector(self, node: Node, where: str, name: str) -> list[float]:
-        return self.read.numbers(node, where, name, self.dimension)
-
-    def place(self, node: Node, where: str) -> PointRef:
-        if not isinstance(node, MappingNode):
-            return self.read.text(node, where, "a place") or ""
-        at = self.read.mapping(node, f"{where}, marker", ("body", "at", "axis", "side"), ("body", "at"))
-        body = self.text(at, where, "body")
-        parts = {key: self.vector(at[key], where, key) for key in ("at", "axis", "side") if key in at}
-        return Marker(body, parts.get("at", ()), parts.get("axis", ()), parts.get("side", ()))
-
-    def direction(self, node: Node, where: str) -> DirectionRef:
-        if isinstance(node, SequenceNode):
-            names = [str(item.value) for item in node.value if isinstance(item, ScalarNode)]
-            if len(names) == 2 and all(name in self.points for name in names):
-                return names[0], names[1]
-            return self.vector(node, where, "a direction")
-        return self.place(node, where)
+    def added(self) -> list[Added]:
+        return [*self.each("angles", self.angle), *self.each("distances", self.distance)]
 
     def on(self, at: Mapping[str, Node], where: str) -> str | tuple[PointRef, PointRef]:
         if not isinstance(at["on"], SequenceNode):
@@ -227,38 +125,6 @@ class _Draft:
             self.read.fault(at["on"], "it needs two ends.", where, "a coordinate, or [place, place]", f"{len(ends)}")
             return ""
         return ends[0], ends[1]
-
-    def body(self, name: str, where: str, at: dict[str, Node]) -> RigidBody | None:
-        mass = self.number(at, where, "mass", 0.0)
-        if "bar" in at:
-            ends, length = self.read.texts(at["bar"], where, "bar"), self.number(at, where, "length")
-            others = [key for key in at if key not in ("bar", "length", "mass")]
-            if others or len(ends) != 2 or "length" not in at:
-                self.read.fault(at["bar"], "a bar has two points, a length and a mass, and nothing else.", where)
-                return None
-            if not length > 0.0:
-                self.read.fault(at["length"], "a bar has a length.", where, "a positive number, m", f"{length:g}")
-                return None
-            if ends[0] == ends[1]:
-                self.read.fault(at["bar"], "its two ends are one point.", where, "two points", f"'{ends[0]}' twice")
-                return None
-            return uniform_bar(name, ends[0], ends[1], length, mass, self.dimension)
-        places = {
-            key: {e: self.vector(v, where, e) for e, _, v in self.read.items(at[key], where)} if key in at else {}
-            for key in ("points", "vectors")
-        }
-        inertia: object = 0.0
-        if "inertia" in at:
-            flat = self.dimension == 2
-            inertia = (
-                self.number(at, where, "inertia") if flat else self.read.numbers(at["inertia"], where, "inertia", 6)
-            )
-        centre = self.vector(at["centre"], where, "centre") if "centre" in at else ()
-        return RigidBody(name, places["points"], places["vectors"], mass, centre, cast(Any, inertia))
-
-    def rack(self, name: str, where: str, at: dict[str, Node]) -> Rack:
-        distance, angle = self.text(at, where, "distance"), self.text(at, where, "angle")
-        return Rack(name, distance, angle, self.number(at, where, "radius"), self.number(at, where, "offset", 0.0))
 
     def torque(self, name: str, where: str, at: dict[str, Node]) -> Torque:
         value = self.number(at, where, "value") if self.dimension == 2 else self.vector(at["value"], where, "value")

@@ -19,8 +19,10 @@ from veridyn.files.urdf_reader import SIX, UrdfJoint, UrdfLink
 from veridyn.files.urdf_xml import XmlNode, bytes_of
 from veridyn.identify.result import Fit
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.model.accept import as_tree
 from veridyn.model.elements import Element
 from veridyn.model.joint import Body
+from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import INERTIAL, broken_law, cross_matrix, inertia_matrix, six
@@ -37,13 +39,13 @@ _ATTRIBUTE = re.compile(rb"\s+([^\s=]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
 
 
 def save_urdf(
-    tree_or_fit: Tree | Fit,
+    machine: Machine | Tree | Fit,
     path: str | Path,
     like: str | Path,
     overwrite: bool = False,
     allow_impossible: bool = False,
 ) -> None:
-    """Write a copy of the URDF file `like` that has the parameters of a tree, or those that a fit identified.
+    """Write a copy of the URDF file `like` that has the parameters of a machine, or those that a fit identified.
 
     Mass, centre of mass and inertia of each link, damping and friction of each joint are replaced where they differ;
     comments, meshes, limits and all else stay byte for byte. The new text is read again, and its inverse dynamics must
@@ -59,7 +61,7 @@ def save_urdf(
     A joint whose element the tree does not have gets zero. Elements that a URDF has no place for (springs, offsets, motor
     inertias, friction of combined joints, …) are left out with a :class:`~veridyn.errors.DataWarning` that names them.
     """
-    tree = tree_or_fit.identified() if isinstance(tree_or_fit, Fit) else tree_or_fit
+    tree = machine.tree.with_parameters(machine.standard) if isinstance(machine, Fit) else as_tree(machine)
     refuse_to_replace(Path(path), overwrite)
     data = bytes_of(Path(like))
     said = read_urdf(data, Path(like).name)

@@ -49,6 +49,24 @@ class Reader:
                 seen[name] = line_of(key)
                 yield name, key, value
 
+    def named(self, node: Node, section: str, word: str) -> Iterator[tuple[str, Node, Node, bool]]:
+        """Name, node of the name, node of the item, and whether the name stands inside it: of a list of items that each have a name, or of
+        a mapping from names to items."""
+        if isinstance(node, MappingNode):
+            for name, key, item in self.items(node, section):
+                yield name, key, item, False
+            return
+        for k, item in enumerate(self.sequence(node, "", section), 1):
+            where = f"{word} number {k}"
+            if not isinstance(item, MappingNode):
+                self.fault(item, "keys and values are expected here.", where, "{name: …, key: value}", kind_of(item))
+                continue
+            given = [value for key, value in item.value if isinstance(key, ScalarNode) and key.value == "name"]
+            if not given or kind_of(given[0]) == "nothing":
+                self.fault(item, "the key 'name' is missing.", where)
+            elif name := self.text(given[0], where, "name"):
+                yield name, item, item, True
+
     def mapping(self, node: Node, where: str, allowed: Sequence[str], required: Sequence[str] = ()) -> dict[str, Node]:
         """The values of known keys by name. A key that is unknown, missing or without a value is a fault."""
         out: dict[str, Node] = {}

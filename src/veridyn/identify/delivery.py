@@ -7,7 +7,6 @@ parameter of each group, which has the same effect on every motion. Directions t
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +17,8 @@ from veridyn.identify.base import base_parameters
 from veridyn.mechanics.forward import check_mass, open_mass_matrix
 from veridyn.mechanics.loops.closure import closed_positions
 from veridyn.mechanics.loops.projection import loop_jacobian
+from veridyn.model.machine import Machine
+from veridyn.model.of_tree import machine_of_tree
 from veridyn.model.tree import Tree
 from veridyn.model.uncertainty import Uncertainty
 
@@ -30,8 +31,8 @@ SPREAD = 1.0  # rad, and m: of the positions looked at
 OUTSIDE = 1e-6  # of a row of K in typical sizes: a larger part outside the fit's rows is a direction of its own
 
 
-def identified_machine(fit: Fit, unexcited: float | None = None) -> Tree:
-    """The tree with the identified parameters and their :class:`~veridyn.model.uncertainty.Uncertainty`.
+def identified_machine(fit: Fit, unexcited: float | None = None) -> Machine:
+    """The machine with the identified parameters and their :class:`~veridyn.model.uncertainty.Uncertainty`.
 
     `unexcited`: the standard deviation, as a share of typical sizes, of directions that the fit's motion did not show; without it such
     directions are refused by name. A mass matrix that is not positive definite is refused.
@@ -51,7 +52,7 @@ def identified_machine(fit: Fit, unexcited: float | None = None) -> Tree:
                 )
             )
         uncertainty = _widened(fit, uncertainty, missing, unexcited)
-    return replace(tree, uncertainty=uncertainty)
+    return machine_of_tree(tree).with_uncertainty(uncertainty)
 
 
 def unexcited_directions(fit: Fit) -> tuple[str, ...]:

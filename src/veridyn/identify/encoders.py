@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Faults, IdentificationError, did_you_mean
 from veridyn.mechanics.kinematics import body_pose, jacobian
+from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import Motion
 from veridyn.model.pose import Pose
 from veridyn.model.tree import Tree
@@ -60,6 +61,7 @@ class Offsets:
         return "\n".join([*(lines or ["no encoder is off"]), tail])
 
 
+@accepts_machine
 def encoder_offsets(
     tree: Tree, trials: Sequence[tuple[Motion, Pose]], soles: Mapping[str, Placement | MDH], *, every: int = 10
 ) -> Offsets:

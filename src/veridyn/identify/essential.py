@@ -19,6 +19,7 @@ from veridyn.identify.fitting import fit_of
 from veridyn.identify.grouping import Groups
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.threads import one_blas_thread
+from veridyn.model.accept import accepts_machine
 from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
@@ -50,6 +51,7 @@ class Essential:
         return "\n".join(lines)
 
 
+@accepts_machine
 def essential(
     tree: Tree,
     solution: Solution,

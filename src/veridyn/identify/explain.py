@@ -11,6 +11,7 @@ from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.reach import closed_or_none
 from veridyn.identify.rules import freedoms
 from veridyn.mechanics.regressor import regressor
+from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.tree import Rows, Tree
 
@@ -36,6 +37,7 @@ class Explanation:
         return self.text
 
 
+@accepts_machine
 def explain(tree: Tree, name: str, motion: Motion | None = None, *, rows: Rows = "all") -> Explanation:
     """What can be said about one parameter: by any motion, or by the one given, and what would help."""
     k = tree.parameters.index(name)

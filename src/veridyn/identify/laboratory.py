@@ -21,6 +21,7 @@ from veridyn.errors import Faults, IdentificationError
 from veridyn.identify.estimators.prior import Prior, prior_moments
 from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.regressor import regressor
+from veridyn.model.accept import accepts_machine
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.motion import Motion
 from veridyn.model.pose import Pose
@@ -75,6 +76,7 @@ class Diagnosis:
         return "\n".join([*(s.text for s in self.suspicions), f"{tail}, {self.residual_after:.2f} when mended"])
 
 
+@accepts_machine
 def diagnose(
     tree: Tree,
     trials: Sequence[Trial],

@@ -24,6 +24,7 @@ from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.columns import structure
 from veridyn.mechanics.engine import Engine, wants_compiled
 from veridyn.mechanics.loops.projection import open_rows, projection
+from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.tree import Rows, Tree
@@ -76,6 +77,7 @@ class Observation:
         return R
 
 
+@accepts_machine
 def observation(
     tree: Tree,
     motion: Motion | Sequence[Motion],

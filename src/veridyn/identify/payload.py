@@ -15,7 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.identify.result import Fit
 from veridyn.mechanics.kinematics import body_motion
+from veridyn.model.accept import accepts_machine, as_tree
 from veridyn.model.joint import Body
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import INERTIAL, broken_law, inertia_matrix
@@ -24,6 +26,7 @@ from veridyn.spatial.transforms import MDH, Placement
 Array = NDArray[np.float64]
 
 
+@accepts_machine
 def carrying(tree: Tree, motion: Motion, body: str, inertia: ArrayLike) -> Motion:
     """The same motion with a rigid load on `body` whose ten parameters, about that body's origin and in its frame, are known.
 
@@ -50,13 +53,13 @@ def carrying(tree: Tree, motion: Motion, body: str, inertia: ArrayLike) -> Motio
 
 
 def with_payload(
-    machine: Fit | Tree, body: str, placement: Placement | MDH | None = None, name: str = "payload"
+    machine: Fit | Machine | Tree, body: str, placement: Placement | MDH | None = None, name: str = "payload"
 ) -> Tree:
     """A machine that is known, from a fit or with all its values, carrying a body of ten asked parameters fixed to `body`.
 
     Identify it on runs with the load: what comes out is the load alone, in the frame of `placement`.
     """
-    tree = machine.identified() if isinstance(machine, Fit) else machine
+    tree = machine.tree.with_parameters(machine.standard) if isinstance(machine, Fit) else as_tree(machine)
     if missing := tree.parameters.missing():
         raise ModelError(
             Fault(

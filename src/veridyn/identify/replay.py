@@ -17,12 +17,14 @@ from veridyn.identify.estimators.shooting import Hold, Law, Shooting, check_moti
 from veridyn.identify.result import RowReport
 from veridyn.identify.validate import Validation
 from veridyn.mechanics.samples import complete_values
+from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 
 
+@accepts_machine
 def replay(
     tree: Tree,
     motion: Motion | Sequence[Motion],
@@ -35,7 +37,7 @@ def replay(
 ) -> Validation:
     """Each coordinate simulated under the measured forces, or by a control `law`, against the measured one: rms and ‖r‖/‖q‖.
 
-    Runs begin at the measured state, anew every `horizon` seconds. The clock must be uniform. Pass ``fit.identified()`` for a fit.
+    Runs begin at the measured state, anew every `horizon` seconds. The clock must be uniform. Pass ``fit.machine()`` for a fit.
     A simulation that leaves the finite numbers raises :class:`~veridyn.errors.SimulationError`.
     """
     several = [motion] if isinstance(motion, Motion) else list(motion)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.base import BaseParameters
+from veridyn.model.machine import Machine
 from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
@@ -173,11 +174,7 @@ class Fit:
             phi[p.index(name)] = tie.factor * phi[p.index(tie.to)]
         return phi
 
-    def identified(self) -> Tree:
-        """The tree with the identified parameters, whatever they are; :meth:`machine` is the one to simulate and observe."""
-        return self.tree.with_parameters(self.standard)
-
-    def machine(self, *, unexcited: float | None = None) -> Tree:
+    def machine(self, *, unexcited: float | None = None) -> Machine:
         """The identified machine with the covariance of its parameters, for every verb: ``observe(fit.machine(), log)``.
 
         Parameters

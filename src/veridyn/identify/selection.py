@@ -19,6 +19,7 @@ from veridyn.identify.factor import triangle_of
 from veridyn.identify.grouping import RANK_TOLERANCE, group
 from veridyn.identify.observation import Observation, Sampling, observation
 from veridyn.mechanics.engine import Engine
+from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
@@ -66,6 +67,7 @@ class Selection:
         return "\n".join(lines)
 
 
+@accepts_machine
 def select_motions(
     tree: Tree,
     candidates: Mapping[str, Motion | Sequence[Motion]],
@@ -124,6 +126,7 @@ class Remedy:
     then: float
 
 
+@accepts_machine
 def remedies(
     tree: Tree,
     have: Motion | Sequence[Motion],

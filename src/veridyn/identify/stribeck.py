@@ -22,6 +22,7 @@ from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.factor import triangle_of
 from veridyn.identify.observation import Sampling, observation
 from veridyn.mechanics.engine import Engine
+from veridyn.model.accept import accepts_machine
 from veridyn.model.elements import Element, stribeck
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import ParameterSet
@@ -55,6 +56,7 @@ class Curve:
         )
 
 
+@accepts_machine
 def stribeck_speeds(
     tree: Tree,
     motion: Motion | Sequence[Motion],

@@ -13,7 +13,7 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.files.native import parse_model
+from veridyn.files.machine.load import parse_machine
 from veridyn.identify.observation import Sampling
 from veridyn.mechanics.integrate import Method
 from veridyn.mechanics.regressor import regressor
@@ -56,7 +56,7 @@ class ArmDemo:
 def arm() -> Tree:
     """The arm of arm.yaml: what is true in the demonstration."""
     text = resources.files("veridyn.machines").joinpath("arm.yaml").read_text(encoding="utf-8")
-    return parse_model(text, source="arm.yaml")
+    return parse_machine(text, source="arm.yaml").tree
 
 
 def limits() -> JointLimits:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import null_space
 
-from veridyn.files.native import parse_model
+from veridyn.files.machine.load import parse_machine
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.model.elements import Element
@@ -156,7 +156,7 @@ def car_2002(shared_steering: bool = False, form: Form = "lagrange") -> Tree:
 
 def _loaded(name: str) -> Tree:
     text = resources.files("veridyn.machines").joinpath(name).read_text(encoding="utf-8")
-    return parse_model(text, source=name)
+    return parse_machine(text, source=name).tree
 
 
 def _of_2006(name: str, form: Form, wheels: bool) -> Tree:

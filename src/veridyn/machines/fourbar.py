@@ -12,7 +12,7 @@ from importlib import resources
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.files.natural import parse_mechanism
+from veridyn.files.machine.load import parse_machine
 from veridyn.mechanics.measurement import exact_readings
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural
@@ -45,7 +45,7 @@ LABELS = {"x1": "1.x", "y1": "1.y", "x2": "2.x", "y2": "2.y", "phi": "phi"}
 def fourbar() -> Mechanism:
     """The linkage as its file describes it: bars of 2, 8 and 5 m between fixed points 10 m apart, one degree of freedom `phi`."""
     text = resources.files("veridyn.machines").joinpath("fourbar.yaml").read_text(encoding="utf-8")
-    return parse_mechanism(text, "fourbar.yaml")
+    return parse_machine(text, "fourbar.yaml").mechanism
 
 
 def wrong_fourbar() -> Mechanism:

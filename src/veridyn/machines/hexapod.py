@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.files.native import parse_model
+from veridyn.files.machine.load import parse_machine
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.tree import Tree
 from veridyn.signals.trajectory import JointLimits
@@ -68,7 +68,7 @@ def hexapod(ties: Ties = "table") -> Tree:
     """The hexapod with all parameters asked that Table I has ("table"), with legs that are alike in all ten parameters of each
     body ("legs"), or with legs that have nothing in common ("none")."""
     text = resources.files("veridyn.machines").joinpath("hexapod.yaml").read_text(encoding="utf-8")
-    tree = parse_model(text, source="hexapod.yaml")
+    tree = parse_machine(text, source="hexapod.yaml").tree
     if ties == "table":
         return tree
     free = tree.parameters.asked(tree.parameters.names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import resources
 
-from veridyn.files.native import parse_model
+from veridyn.files.machine.load import parse_machine
 from veridyn.model.tree import Tree
 
 PARALLEL = ("linkage", "delta", "palletizer")
@@ -26,4 +26,6 @@ def palletizer() -> Tree:
 
 
 def _read(file: str) -> Tree:
-    return parse_model(resources.files("veridyn.machines").joinpath(file).read_text(encoding="utf-8"), source=file)
+    return parse_machine(
+        resources.files("veridyn.machines").joinpath(file).read_text(encoding="utf-8"), source=file
+    ).tree

@@ -8,7 +8,7 @@ from importlib import resources
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.files.natural import parse_mechanism
+from veridyn.files.machine.load import parse_machine
 from veridyn.mechanics.measurement import exact_readings
 from veridyn.mechanics.natural.dynamics import NaturalState, solve_accelerations
 from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural
@@ -36,7 +36,7 @@ def crane() -> Mechanism:
 
 
 def _from_file(name: str) -> Mechanism:
-    return parse_mechanism(resources.files("veridyn.machines").joinpath(name).read_text(encoding="utf-8"), name)
+    return parse_machine(resources.files("veridyn.machines").joinpath(name).read_text(encoding="utf-8"), name).mechanism
 
 
 @dataclass(frozen=True)

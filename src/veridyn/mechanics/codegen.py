@@ -8,6 +8,7 @@ from typing import Literal
 
 from veridyn.errors import DataError, Fault
 from veridyn.mechanics.formula import Formula, Request, formula
+from veridyn.model.accept import accepts_machine
 from veridyn.model.tree import Tree
 from veridyn.symbolic.emit_c import Argument, Source, emit_c
 from veridyn.symbolic.expression import Number
@@ -59,6 +60,7 @@ RESERVED = frozenset(
 WORDS = {"inverse": "inverse dynamics", "forward": "forward dynamics", "regressor": "regressor"}
 
 
+@accepts_machine
 def c_source(tree: Tree, quantity: Quantity = "inverse", name: str = "", wrenches: Sequence[str] = ()) -> Source:
     """C99 of one quantity, with names and numbers from the model and the count of operations in a comment.
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, Faults, did_you_mean
 from veridyn.mechanics.kinematics import body_pose
+from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import Motion
 from veridyn.model.pose import Pose
 from veridyn.model.tree import Tree
@@ -65,6 +66,7 @@ def sensor_wrench(read: ArrayLike, sensor: Placement | MDH) -> Array:
     return np.concatenate([f, m + np.cross(sensor.position, f)], axis=1)
 
 
+@accepts_machine
 def with_contacts(tree: Tree, motion: Motion, pose: Pose, world: Mapping[str, ArrayLike]) -> Motion:
     """The motion with wrenches of the world on bodies: body → (N, 6) about the world's origin, in its axes, several bodies or one.
 

@@ -15,6 +15,7 @@ from veridyn.mechanics.engine import Engine, compiled, filled, sample_arrays, un
 from veridyn.mechanics.formula import Request, formula
 from veridyn.mechanics.forward import forward_dynamics, mass_matrix
 from veridyn.mechanics.samples import complete_values, loaded_bodies
+from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.symbolic.evaluate import evaluate
@@ -31,6 +32,7 @@ class Derivatives:
     by_drive: Array
 
 
+@accepts_machine
 def inverse_derivatives(
     tree: Tree, motion: Motion, parameters: Array | None = None, *, engine: Engine = "auto", threads: int = 1
 ) -> Derivatives:
@@ -54,6 +56,7 @@ def inverse_derivatives(
     return Derivatives(both[:, 0], both[:, 1], M[:, :, rows - n :])
 
 
+@accepts_machine
 def forward_derivatives(
     tree: Tree, motion: Motion, parameters: Array | None = None, *, engine: Engine = "auto", threads: int = 1
 ) -> Derivatives:

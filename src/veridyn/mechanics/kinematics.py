@@ -13,6 +13,7 @@ from veridyn.mechanics.engine import Engine, compiled, filled, wants_compiled
 from veridyn.mechanics.formula import Request
 from veridyn.mechanics.newton_euler import Outward, State, jacobian_entries, outward
 from veridyn.mechanics.samples import state_of
+from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import ARRAYS, Scalar
@@ -21,6 +22,7 @@ from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, plus, product, rota
 Array = NDArray[np.float64]
 
 
+@accepts_machine
 def body_pose(tree: Tree, q: ArrayLike, body: str) -> tuple[Array, Array]:
     """R (N, 3, 3) and p (N, 3) of a body's frame in the ground's, or in the base's where the base is free."""
     o = posed(tree, q)
@@ -29,6 +31,7 @@ def body_pose(tree: Tree, q: ArrayLike, body: str) -> tuple[Array, Array]:
     return _stacked(R, N), _column(p, N)
 
 
+@accepts_machine
 def jacobian(
     tree: Tree, q: ArrayLike, body: str, frame: str = "ground", *, engine: Engine = "auto", threads: int = 1
 ) -> Array:
@@ -59,6 +62,7 @@ def _jacobian(tree: Tree, q: ArrayLike, j: int) -> Array:
     return J
 
 
+@accepts_machine
 def body_motion(tree: Tree, motion: Motion, body: str) -> BaseMotion:
     """ω, ω̇, V̇ − g and V of a body along a motion, in its own frame: what an ideal inertial unit at its origin reads.
 

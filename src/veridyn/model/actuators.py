@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from veridyn.model.accept import changes_machine
 from veridyn.model.joint import Body
 from veridyn.model.tree import Tree
 
 
+@changes_machine
 def actuators(tree: Tree) -> Tree:
     """A tree of virtual bodies, one for each coordinate that has an equation of its own, with its name, kind and motor.
 

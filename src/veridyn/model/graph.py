@@ -26,6 +26,7 @@ from veridyn.model.natural import Joint as PointJoint
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.sensor import Sensor
 from veridyn.model.transmission import Transmission
+from veridyn.model.uncertainty import Uncertainty
 
 Array = NDArray[np.float64]
 Formulation = Literal["tree", "natural"]
@@ -63,6 +64,7 @@ class Graph:
     `gravity` (3,) in the ground's axes. `dimension` 2: everything moves in the plane of the ground's x and y, and every body's z is
     normal to it. `prescribed`: coordinates whose motion is an input. `description`: the points of natural coordinates, where a user
     wrote them. `stated`: values, typical sizes, states and ties of the parameters where they differ from those of links and elements.
+    `uncertainty`: the covariance of the parameters, where a fit or the model file gives one.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Graph:
     formulation: Formulation = "tree"
     description: PointDescription | None = None
     stated: ParameterSet | None = None
+    uncertainty: Uncertainty | None = None
 
     def __getstate__(self) -> dict[str, object]:
         """The description without what was computed from it."""

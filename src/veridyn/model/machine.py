@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veridyn.errors import ModelError
+from veridyn.model.constants import Constant, ElementState
 from veridyn.model.elements import Element
 from veridyn.model.graph import Acting, Formulation, Graph, PointDescription
 from veridyn.model.link import Joint, Link
@@ -23,6 +24,7 @@ from veridyn.model.sensor import Sensor
 from veridyn.model.spanning import tree_of
 from veridyn.model.transmission import Transmission
 from veridyn.model.tree import GRAVITY, Rows, Tree
+from veridyn.model.uncertainty import Uncertainty
 from veridyn.spatial.inertia import INERTIAL
 
 __all__ = ["Joint", "Link", "Machine"]
@@ -132,6 +134,41 @@ class Machine(Graph):
         return self.tree.n
 
     @property
+    def body_names(self) -> tuple[str, ...]:
+        """Names of the bodies, in order."""
+        return tuple(link.name for link in self.links)
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the joints, in order."""
+        return tuple(joint.name for joint in self.joints)
+
+    @property
+    def element_names(self) -> tuple[str, ...]:
+        """Names of the elements' parameters, in order."""
+        return tuple(e.parameter_name if isinstance(e, Element) else e.name for e in self.elements)
+
+    @property
+    def coordinate_kinds(self) -> tuple[str, ...]:
+        """'turning' or 'sliding' for each joint coordinate."""
+        return self.tree.coordinate_kinds
+
+    @property
+    def constants(self) -> tuple[Constant, ...]:
+        """The constants inside the laws of its elements."""
+        return self.tree.constants
+
+    @property
+    def states(self) -> tuple[ElementState, ...]:
+        """The states that its elements have of their own, in order."""
+        return self.tree.states
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """The signals that its elements need."""
+        return self.tree.signals
+
+    @property
     def rows(self) -> tuple[str, ...]:
         """All rows, in order; see :attr:`~veridyn.model.tree.Tree.rows`."""
         return self.tree.rows
@@ -156,7 +193,10 @@ class Machine(Graph):
         return self.tree.select_rows(rows)
 
     def with_parameters(self, values: ParameterSet | Mapping[str, float] | ArrayLike) -> Machine:
-        """The same machine with other parameters: its links and elements have them in every formulation."""
+        """The same machine with other parameters: its links and elements have them in every formulation.
+
+        What was known of their uncertainty does not go with it.
+        """
         new = values if isinstance(values, ParameterSet) else self.parameters.replacing(values)
         by_name = dict(zip(new.names, new.values.tolist(), strict=True))
         bodies = {b.name: b for b in self.tree.bodies}
@@ -164,12 +204,43 @@ class Machine(Graph):
             _with_ten(k, [by_name[bodies[k.name].parameter(s)] for s in INERTIAL] if k.real else []) for k in self.links
         ]
         elements = [_with_value(e, by_name) for e in self.elements]
-        return replace(self, links=tuple(links), elements=tuple(elements), stated=new)
+        return replace(self, links=tuple(links), elements=tuple(elements), stated=new, uncertainty=None)
+
+    def with_uncertainty(self, uncertainty: Uncertainty | None) -> Machine:
+        """The same machine with a covariance of its parameters, or without one."""
+        for name in uncertainty.names if uncertainty is not None else ():
+            self.parameters.index(name)  # refuses a name that is no parameter
+        return replace(self, uncertainty=uncertainty)
 
     def with_elements(self, elements: Iterable[Element]) -> Machine:
         """The same machine with these elements besides its own; values, states and typical sizes of the others stay."""
         more = tuple(elements)
         return replace(self, elements=(*self.elements, *more), stated=self.tree.with_elements(more).parameters)
+
+    def without_elements(self, names: Iterable[str]) -> Machine:
+        """The same machine without these elements, by the names of their parameters."""
+        gone = {names} if isinstance(names, str) else set(names)
+        new = self.tree.without_elements(gone).parameters
+        kept = [e for e, name in zip(self.elements, self.element_names, strict=True) if name not in gone]
+        known = None if self.uncertainty is None else self.uncertainty.without(tuple(gone))
+        return replace(self, elements=tuple(kept), stated=new, uncertainty=known)
+
+    def with_constants(self, values: Mapping[str, float]) -> Machine:
+        """The same machine with other constants of its elements, by name ("fst_q1.speed")."""
+        new = dict(zip(self.element_names, self.tree.with_constants(values).elements, strict=True))
+        touched = {name.rpartition(".")[0] for name in values}
+        elements = (new[n] if n in touched else e for n, e in zip(self.element_names, self.elements, strict=True))
+        return replace(self, elements=tuple(elements))
+
+    def with_prescribed(self, names: Iterable[str]) -> Machine:
+        """The same machine with these coordinates prescribed, and no others."""
+        return replace(self, prescribed=self.tree.with_prescribed(names).prescribed)
+
+    def with_sensors(self, sensors: Iterable[Sensor]) -> Machine:
+        """The same machine with these sensors, and no others."""
+        made = replace(self, sensors=tuple(sensors))
+        _ = made.tree if made.formulation == "tree" else made.mechanism
+        return made
 
     def with_formulation(self, formulation: Formulation) -> Machine:
         """The same machine in another formulation, refused by name where that cannot carry it."""
@@ -187,6 +258,8 @@ def _with_ten(link: Link, ten: list[float]) -> Link:
 
 def _with_value(acting: Acting, values: Mapping[str, float]) -> Acting:
     if isinstance(acting, Element):
-        return replace(acting, value=values[acting.parameter_name])
+        value = values[acting.parameter_name]
+        same = value == acting.value or (np.isnan(value) and np.isnan(acting.value))
+        return acting if same else replace(acting, value=value)
     value = values[acting.name]
     return replace(acting, coefficient=value) if isinstance(acting, Damper) else replace(acting, stiffness=value)

@@ -6,7 +6,7 @@ A particle has no orientation, and a rod none about its line: a joint that would
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Faults, ModelError
 from veridyn.model.elements import Element
-from veridyn.model.graph import Graph, PointDescription
+from veridyn.model.graph import Acting, Formulation, Graph, PointDescription
 from veridyn.model.link import Link, values_of
 from veridyn.model.load import Drive
 from veridyn.model.loop import Assembly
@@ -25,15 +25,26 @@ from veridyn.model.mechanism_pose import Pose
 from veridyn.model.natural import Angle, Mechanism
 from veridyn.model.spanning import free_root, spanning_of
 from veridyn.model.ten import ten_of
+from veridyn.model.transmission import Transmission
 
 Array = NDArray[np.float64]
 
 
-def machine_of_mechanism(mechanism: Mechanism) -> Machine:
+def machine_of_mechanism(
+    mechanism: Mechanism,
+    *,
+    elements: Sequence[Acting] | None = None,
+    prescribed: Sequence[str] = (),
+    transmission: Transmission | None = None,
+    assembly: Assembly | None = None,
+    formulation: Formulation = "natural",
+) -> Machine:
     """The same machine as a graph: ``machine_of_mechanism(m).mechanism`` has the points, vectors, coordinates and forces of `m`.
 
     Its tree has a coordinate of the same name for each added angle between two bodies at their turning joint, and for each added distance
     along a sliding joint. A body that no joint leads to floats.
+
+    `elements` replace the springs, dampers and rotors of the mechanism, `assembly` the pose in which its points start.
     """
     faults = Faults()
     found = MechanismJoints(mechanism, faults)
@@ -61,14 +72,17 @@ def machine_of_mechanism(mechanism: Mechanism) -> Machine:
     motor_inertias = [
         Element(kind="inertia", on={r.coordinate: 1.0}, value=r.inertia, name=r.name) for r in mechanism.rotors
     ]
-    elements = (*mechanism.springs, *mechanism.dampers, *motor_inertias)
+    if elements is None:
+        elements = (*mechanism.springs, *mechanism.dampers, *motor_inertias)
     graph = Graph(
         name=mechanism.name,
         links=tuple(links),
         joints=tuple(joints),
-        elements=elements,
+        elements=tuple(elements),
         loads=mechanism.loads,
         sensors=mechanism.sensors,
+        prescribed=tuple(prescribed),
+        transmission=transmission,
         dimension=mechanism.dimension,
         description=description,
     )
@@ -79,10 +93,12 @@ def machine_of_mechanism(mechanism: Mechanism) -> Machine:
         elements=elements,
         loads=mechanism.loads,
         sensors=mechanism.sensors,
-        assembly=_assembly(graph, found.poses),
+        prescribed=prescribed,
+        transmission=transmission,
+        assembly=_assembly(graph, found.poses) if assembly is None else assembly,
         gravity=down,
         dimension=mechanism.dimension,
-        formulation="natural",
+        formulation=formulation,
         description=description,
     )
 

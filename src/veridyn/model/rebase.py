@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, ModelError
+from veridyn.model.accept import changes_machine
 from veridyn.model.elements import Element, Marker
 from veridyn.model.joint import Body
 from veridyn.model.load import moved_load
@@ -21,6 +22,7 @@ Array = NDArray[np.float64]
 Frame = tuple[Array, Array]
 
 
+@changes_machine
 def rebased(tree: Tree, body: str) -> Tree:
     """The free tree with `body` as its base; coordinates keep their names, order of meaning and values.
 

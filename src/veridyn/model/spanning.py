@@ -9,7 +9,7 @@ joint and the body itself is fixed to it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, Faults, ModelError
 from veridyn.model.graph import Graph, unique
 from veridyn.model.joint import GROUND, Body
-from veridyn.model.link import COURSES, Joint, chained, inverted, is_identity
+from veridyn.model.link import COURSES, Joint, Link, chained, inverted, is_identity
 from veridyn.model.loop import Attachment, Loop
 from veridyn.model.tree import Tree
 from veridyn.model.tree_parts import tree_element, tree_load, tree_sensor
+from veridyn.spatial.inertia import broken_law
 from veridyn.spatial.transforms import MDH, Placement
 
 Array = NDArray[np.float64]
@@ -152,7 +153,7 @@ def tree_of(graph: Graph) -> Tree:
         name=graph.name,
         base="free" if base else "fixed",
         gravity=graph.gravity,
-        inertia={link.name: link.ten for link in graph.links if link.real and link.inertia is not None},
+        inertia={link.name: link.ten for link in graph.links if _has_inertia(graph, link)},
         elements=[tree_element(graph, acting) for acting in graph.elements],
         transmission=graph.transmission,
         loops=[_loop(graph, joint) for joint in spanning.cut if joint.kind != "floating"],
@@ -161,7 +162,16 @@ def tree_of(graph: Graph) -> Tree:
         loads=[tree_load(graph, load) for load in graph.loads],
         prescribed=graph.prescribed,
     )
-    return tree if graph.stated is None else tree.with_parameters(graph.stated)
+    tree = tree if graph.stated is None else tree.with_parameters(graph.stated)
+    return tree if graph.uncertainty is None else replace(tree, uncertainty=graph.uncertainty)
+
+
+def _has_inertia(graph: Graph, link: Link) -> bool:
+    """Whether a tree is built with the inertia of a link: stated parameters, as a fit gives them, may be those of no physical body."""
+    if not link.real or link.inertia is None:
+        return False
+    ten = link.ten
+    return graph.stated is None or not (np.isinf(ten).any() or (np.isfinite(ten).all() and broken_law(ten)))
 
 
 def free_root(graph: Graph, spanning: Spanning) -> str:
@@ -204,7 +214,7 @@ def _bodies(graph: Graph, name: str, carrier: Carrier, taken: set[str], free: bo
                 place,
                 actuated=motors[coordinate],
                 real=real,
-                coordinate=coordinate,
+                coordinate="" if Body(word, joint=kind).coordinate_name == coordinate else coordinate,
                 ratio=ratio,
                 label=label,
             )

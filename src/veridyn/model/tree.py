@@ -198,7 +198,9 @@ class Tree:
             states=tuple(p.states[k] for k in kept),
             ties={name: tie for name, tie in p.ties.items() if name not in gone and tie.to not in gone},
         )
-        return replace(self, elements=tuple(e for e in self.elements if e.parameter_name not in gone), parameters=new)
+        elements = tuple(e for e in self.elements if e.parameter_name not in gone)
+        left = None if self.uncertainty is None else self.uncertainty.without(tuple(gone))
+        return replace(self, elements=elements, parameters=new, uncertainty=left)
 
     @cached_property
     def constant_number(self) -> Mapping[tuple[str, str], int]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from veridyn.errors import Fault, ModelError
+from veridyn.model.accept import changes_machine
 from veridyn.model.joint import GROUND, Body
 from veridyn.model.tree import Tree
 from veridyn.spatial.transforms import Placement, rotation_to_axis
@@ -14,6 +15,7 @@ from veridyn.spatial.transforms import Placement, rotation_to_axis
 SIX = ("x", "y", "z", "yaw", "pitch", "roll")
 
 
+@changes_machine
 def on_six_joints(tree: Tree, prefix: str = "base_") -> Tree:
     """The same machine on six passive virtual joints: x, y, z along the ground's axes, then yaw, pitch and roll.
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Faults, ModelError, did_you_mean
+from veridyn.model.accept import changes_machine
 from veridyn.model.joint import GROUND, Body
 from veridyn.model.load import Drive, moved_load
 from veridyn.model.sensor import ON_COORDINATE
@@ -20,6 +21,7 @@ from veridyn.spatial.transforms import Placement
 Array = NDArray[np.float64]
 
 
+@changes_machine
 def welded(tree: Tree, locked: Mapping[str, float]) -> Tree:
     """The same machine with the coordinates `locked` held at these values (rad, m): fewer bodies, the same mass.
 

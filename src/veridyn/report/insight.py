@@ -136,7 +136,7 @@ def _excitation(study: IdentificationStudy) -> Section:
 
 def _possible(study: IdentificationStudy) -> Section:
     fit = study.fit
-    tree = fit.identified()
+    tree = fit.tree.with_parameters(fit.standard)
     rows, broken = [], []
     for name, X in _bodies(tree):
         law = broken_law(X)

@@ -5,16 +5,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.report.blocks import Block, Figure, Key, Listing, Section, Table, Text, Verdict
+from veridyn.observe.mechanism import MechanismSystem
+from veridyn.observe.tree import TreeSystem
+from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.drawing import Plot
 from veridyn.report.observer import WORDS, innovation_plots, mechanism_animation, thin, whiteness_plot
 from veridyn.report.page import page
 from veridyn.report.plots import Series, curves
 from veridyn.report.words import count, listed, measured, number, unit_text
+from veridyn.spatial.rotations import matrix_of
 from veridyn.studies.observe_run import ObserveRun
 from veridyn.studies.result import Result
+from veridyn.view.machine import tree_layer
+from veridyn.view.scene import scene
 
 Array = NDArray[np.float64]
+FRAMES = 240  # of an animation, at most
 NEAR = (0.75, 1.25)  # of a NIS that is good enough to use the bands, though a long log may tell it from 1
 
 
@@ -25,7 +31,7 @@ def observed_page(run: ObserveRun, result: Result, command: str) -> str:
         *([Section("Limits that are missed", [Listing(run.missed)])] if run.missed else []),
         Section(
             "Estimates",
-            [mechanism_animation(o.system.model.system, o.t, o.q, "estimate"), Figure(_states(run)), _last(run)],
+            [_animation(run), Figure(_states(run)), _last(run)],
             "What the observer believes. Shaded: its own 95 % band.",
         ),
         *(
@@ -51,7 +57,7 @@ def observed_page(run: ObserveRun, result: Result, command: str) -> str:
         "noise": "as the study says" if o.tuning is None else f"chosen on this log: {o.tuning.summary()}",
         "judged from": f"sample {run.skip + 1} on",
     }
-    return page(f"Observation of “{run.mechanism.name}”", judged(run), keys, sections, result, command, settings)
+    return page(f"Observation of “{run.machine_name}”", judged(run), keys, sections, result, command, settings)
 
 
 def judged(run: ObserveRun) -> Verdict:
@@ -86,11 +92,23 @@ def judged(run: ObserveRun) -> Verdict:
     name = WORDS.get(o.filter, o.filter)
     return Verdict(
         "good" if near and white else "fair" if near or white else "poor",
-        f"{name} on {run.mechanism.name}: the model follows the sensors, and {'knows' if near and white else 'does not know'} how well.",
+        f"{name} on {run.machine_name}: the model follows the sensors, and {'knows' if near and white else 'does not know'} how well.",
         tuple(findings),
         may,
         may_not,
     )
+
+
+def _animation(run: ObserveRun) -> Animation:
+    o = run.observation
+    if isinstance(o.system, MechanismSystem):
+        return mechanism_animation(o.system.model.system, o.t, o.q, "estimate")
+    assert isinstance(o.system, TreeSystem)  # the other formulation
+    tree, kept = o.system.model.tree, np.unique(np.linspace(0, len(o) - 1, min(FRAMES, len(o))).astype(int))
+    q = o.q[kept]
+    at, R = (None, None) if tree.base == "fixed" else (q[:, :3], matrix_of(q[:, 3:7]))
+    layer = tree_layer(tree, q[:, -tree.n :] if tree.n else q[:, :0], "estimate", at, R)
+    return Animation(scene(o.t[kept], [layer], tree.name), "Origins of the joints, joined; drag to turn.")
 
 
 def _banded(title: str, unit: str, t: Array, value: Array, sigma: Array) -> Plot:

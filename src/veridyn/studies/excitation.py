@@ -26,7 +26,7 @@ from veridyn.progress import Progress, silent
 from veridyn.signals.trajectory import JointLimits
 from veridyn.studies.config.excite import ExciteFile, RangeSettings
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.machine import tree_of
+from veridyn.studies.machine import model_path, tree_of
 from veridyn.studies.result import ParameterRow, Result, fingerprint
 
 Array = NDArray[np.float64]
@@ -127,14 +127,14 @@ def excitation(loaded: Loaded[ExciteFile], progress: Progress = silent) -> Excit
         sigma = float(plan.sigma[plan.names.index(name)])
         if sigma > most:
             missed.append(f"{name} is promised a deviation of {sigma:.4g}, and at most {most:.4g} was to be.")
-    inputs = {"study": fingerprint(loaded.text), "model": fingerprint(loaded.path(s.model.file, ("model", "file")))}
+    inputs = {"study": fingerprint(loaded.text), "model": fingerprint(model_path(loaded, ("model",), s.model))}
     return ExcitationStudy(tree, plant, plan, closed_samples(plant, t, np.stack(x)), tuple(missed), inputs)
 
 
 def _limits(loaded: Loaded[ExciteFile], plant: Plant) -> Limits:
     own = loaded.study.limits
     actuators = _ranges(loaded, ("limits", "actuators"), own.actuators, plant.bounded)
-    model = loaded.path(loaded.study.model.file, ("model", "file"))
+    model = model_path(loaded, ("model",), loaded.study.model)
     if actuators is None and model.suffix.lower() == ".urdf":
         actuators = _of_urdf(plant, urdf_limits(model))
     force = None

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from veridyn.errors import DataError, Fault, VeridynError
-from veridyn.files.native import model_text, parse_model
+from veridyn.files.machine.load import parse_machine
+from veridyn.files.machine.write import model_text
 from veridyn.files.urdf_write import save_urdf
 from veridyn.identify.estimators.feasible_set import POSITIVE
 from veridyn.identify.result import Fit
@@ -31,7 +32,7 @@ class Exported:
 
 def impossible(fit: Fit) -> list[Fault]:
     """What about the standard parameters of a fit no machine of matter can have, by body and element."""
-    tree = fit.identified()
+    tree = fit.tree.with_parameters(fit.standard)
     faults = []
     for b in tree.bodies:
         if b.real:
@@ -62,7 +63,7 @@ def export(run: Run, fit: Fit, like: Path, infeasible: bool) -> Exported:
                 ),
             )
         )
-    tree = fit.identified()
+    tree = fit.tree.with_parameters(fit.standard)
     files = [run.write_text("identified.yaml", model_text(tree))]
     _check_read_back(tree, files[0])
     refused: tuple[Fault, ...] = ()
@@ -76,7 +77,7 @@ def export(run: Run, fit: Fit, like: Path, infeasible: bool) -> Exported:
 
 
 def _check_read_back(tree: Tree, file: Path) -> None:
-    again = parse_model(file.read_text(encoding="utf-8"), source=file.name)
+    again = parse_machine(file.read_text(encoding="utf-8"), source=file.name)
     same = again.parameters.names == tree.parameters.names
     if not same or not np.array_equal(again.parameters.values, tree.parameters.values, equal_nan=True):
         raise DataError(Fault("what was written does not read back as what was identified.", file.name))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.files.native import model_text
+from veridyn.files.machine.write import model_text
 from veridyn.identify.estimators.harmonics import Scan, periodic_data, scan
 from veridyn.identify.estimators.likelihood import force_noise
 from veridyn.identify.excitation.closed import plant_of

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from veridyn.errors import DataError, Faults, FileError, ModelError, did_you_mean
-from veridyn.files.native import load_model
+from veridyn.files.machine.load import load_model
 from veridyn.files.urdf import load_urdf
 from veridyn.files.yaml_plain import Place
 from veridyn.model.element_kinds import NAN
@@ -16,10 +17,13 @@ from veridyn.model.transmission import Transmission
 from veridyn.model.tree import GRAVITY, Tree
 from veridyn.studies.config.identify import ElementSettings, ModelSettings, TransmissionSettings
 from veridyn.studies.config.study import Loaded
+from veridyn.studies.fitted import fit_file, fitted_machine
 
 
-def tree_of(loaded: Loaded, at: Place, model: ModelSettings) -> Tree:
-    """The tree that a section ``model`` of a study file describes; what is wrong with it is told with the study's lines."""
+def model_path(loaded: Loaded, at: Place, model: ModelSettings) -> Path:
+    """The file of a section ``model``: a model file, or that of a fit."""
+    if model.fit:
+        return fit_file(loaded, (*at, "fit"), model.fit)
     file = loaded.path(model.file, (*at, "file"))
     if not file.is_file():
         raise loaded.error(
@@ -30,7 +34,17 @@ def tree_of(loaded: Loaded, at: Place, model: ModelSettings) -> Tree:
                 hint="It is looked for beside the study.",
             )
         )
-    if file.suffix.lower() == ".urdf":
+    return file
+
+
+def tree_of(loaded: Loaded, at: Place, model: ModelSettings) -> Tree:
+    """The tree that a section ``model`` of a study file describes; what is wrong with it is told with the study's lines."""
+    file = model_path(loaded, at, model)
+    if model.fit:
+        tree = fitted_machine(loaded, (*at, "fit"), model.fit, model.unexcited).tree
+        if model.gravity is not None:
+            tree = replace(tree, gravity=np.array(model.gravity))
+    elif file.suffix.lower() == ".urdf":
         tree = load_urdf(
             file,
             model.base,
@@ -38,7 +52,7 @@ def tree_of(loaded: Loaded, at: Place, model: ModelSettings) -> Tree:
             impossible=model.impossible,
         )
     else:
-        tree = load_model(file)
+        tree = load_model(file).tree
         if model.gravity is not None:
             tree = replace(tree, gravity=np.array(model.gravity))
     if model.priors == "forget":
@@ -97,6 +111,8 @@ def _states(loaded: Loaded, at: Place, model: ModelSettings, tree: Tree) -> Tree
                 hint = did_you_mean(name, p.names)
                 faults.extend([loaded.fault(where, f"there is no parameter '{name}'.", hint=hint)])
     faults.raise_if_any(FileError, loaded.file.name)
+    if not model.known and not model.asked:
+        return tree
     p = p.asked(model.asked)
     p = p.replacing({name: value for name, value in model.known.items() if value is not None})
     return tree.with_parameters(p.known(list(model.known)))

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.load import channels
+from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import clock_faults
-from veridyn.observe.mechanism import MechanismSystem
+from veridyn.observe.tree import TreeSystem
 from veridyn.studies.config.observe import ObserveFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.recordings import single_log
@@ -22,7 +24,7 @@ SHOWN = 3
 MOST_STEPS = 1e6  # of the integration between two readings
 
 
-def observed_log(loaded: Loaded[ObserveFile], system: MechanismSystem, file: Path) -> Experiment:
+def observed_log(loaded: Loaded[ObserveFile], system: MachineSystem, file: Path) -> Experiment:
     """The log from start to end, its clock and its units checked; gaps in a sensor's readings are left to the filter."""
     s = loaded.study.log
     try:
@@ -37,7 +39,7 @@ def observed_log(loaded: Loaded[ObserveFile], system: MechanismSystem, file: Pat
         raise loaded.error(faults)
     _refuse_endless(loaded, clock, file)
     units = dict(zip(system.table.names, system.table.units, strict=True))
-    units |= {name: system.model.system.mechanism.force_unit(name) for name in system.inputs}
+    units |= {name: input_unit(system, name) for name in system.inputs}
     low, high = (-np.inf if s.start is None else s.start), (np.inf if s.end is None else s.end)
     inside = (clock >= low) & (clock <= high)
     if inside.sum() < 2:
@@ -50,7 +52,7 @@ def observed_log(loaded: Loaded[ObserveFile], system: MechanismSystem, file: Pat
             faults.append(loaded.fault(("log", "columns", name), what, f"a delay below {span:.3g} s", f"{delay:g} s"))
     for name, c in read.channels.items():
         at, finite = ("log", "columns", name), np.isfinite(c.values[inside])
-        if c.unit != units[name]:
+        if units[name] and c.unit != units[name]:
             faults.append(loaded.fault(at, "its unit is not that of the mechanism.", units[name], c.unit))
         if name in system.inputs and not finite.all():
             first = float(clock[inside][int(np.argmin(finite))])
@@ -65,6 +67,20 @@ def observed_log(loaded: Loaded[ObserveFile], system: MechanismSystem, file: Pat
     if faults:
         raise loaded.error(faults)
     return Experiment(channels, read.name)
+
+
+def input_unit(system: MachineSystem, name: str) -> str:
+    """The unit of a channel of what acts; empty for a signal, which has the unit that its gain is for."""
+    if not isinstance(system, TreeSystem):
+        return system.force_unit(name)
+    if any(name in channels(load) for load in system.model.tree.loads):
+        return system.parameter_unit(name)
+    head, _, rest = name.partition(".")
+    if head == "wrench":
+        return "N" if rest.rpartition(".")[2].startswith("f") else "N*m"
+    if head in ("q", "qd", "qdd"):
+        return system.unit_of(rest) + {"q": "", "qd": "/s", "qdd": "/s^2"}[head]
+    return "" if head == "signal" else system.force_unit(rest)
 
 
 def gaps(t: Array) -> list[str]:

@@ -1,4 +1,4 @@
-"""One mechanism observed as a study file says: its states with deviations, its virtual sensors with bands, and how far to trust them."""
+"""One machine observed as a study file says: its states with deviations, its virtual sensors with bands, and how far to trust them."""
 
 from __future__ import annotations
 
@@ -8,35 +8,34 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, ModelError, VeridynError, did_you_mean
-from veridyn.files.natural import load_mechanism
-from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.minimal import start_of
 from veridyn.mechanics.natural.redundant import Reduced
-from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.experiment import Experiment
-from veridyn.model.natural import Mechanism
 from veridyn.model.place import Marker
+from veridyn.model.tree import Tree
 from veridyn.observe.consistency import Consistency
+from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status, frozen
 from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.methods import FILTERS
 from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe_with, tuned
-from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.observer_setup import ObserverSetup, ready
 from veridyn.observe.readings import measurements_of
 from veridyn.observe.unsure import Unsure
-from veridyn.observe.virtual import Quantity, Reading, Virtual
+from veridyn.observe.virtual import Reading, Virtual, quantity_of
 from veridyn.progress import Progress, silent
 from veridyn.signals.whiteness import Whiteness
 from veridyn.studies.config.observe import AcceptSettings, ObserveFile, PlaceSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.observe_log import gaps, observed_log
+from veridyn.studies.observe_machine import Described, existing_file, model_file, observed_machine
 from veridyn.studies.result import ParameterRow, Result, fingerprint
 
 Array = NDArray[np.float64]
@@ -59,8 +58,9 @@ class ObserveRun:
     accept: AcceptSettings
 
     @property
-    def mechanism(self) -> Mechanism:
-        return self.observation.system.model.system.mechanism
+    def machine_name(self) -> str:
+        """The name of the machine that was observed."""
+        return self.observation.system.name
 
     @cached_property
     def nis(self) -> Consistency:
@@ -146,8 +146,9 @@ class ObserveRun:
             out.append(
                 f"the noise chosen on this log is doubtful: {o.tuning.message}. Give a density in the section unsure."
             )
-        if isinstance(o.system.model.system, Reduced) and (open_by := float(o.constraint_errors()[:, 0].max())) > OPEN:
-            left = ", ".join(f"'{name}'" for name in o.system.model.system.left_out)
+        natural = o.system.model.system if isinstance(o.system, MechanismSystem) else None
+        if isinstance(natural, Reduced) and (open_by := float(o.constraint_errors()[:, 0].max())) > OPEN:
+            left = ", ".join(f"'{name}'" for name in natural.left_out)
             out.append(
                 f"constraints that were left out as redundant ({left}) open by up to {open_by:.3g}: the motion passes a pose where they "
                 "are needed, and from there on the estimates are those of another mechanism."
@@ -186,7 +187,7 @@ class ObserveRun:
     def summary(self) -> str:
         """The states at the end, whether innovations are white, and how the noise was chosen."""
         o = self.observation
-        lines = [f"{o.filter} on {self.mechanism.name}: {len(o)} samples, {o.t[0]:.6g} s to {o.t[-1]:.6g} s"]
+        lines = [f"{o.filter} on {self.machine_name}: {len(o)} samples, {o.t[0]:.6g} s to {o.t[-1]:.6g} s"]
         lines += [f"  {p.name:<24}{p.value:14.6g} ± {p.sigma:<12.3g}{p.unit}" for p in self.parameters]
         lines.append("  " + self.nis.summary())
         lines += [f"  innovations of '{name}' {w.summary()}" for name, w in self.whiteness.items()]
@@ -221,12 +222,12 @@ def observe_study(
     `step_microseconds` is processor time by `clock` over the samples; choosing the noise and compiling are left out.
     """
     s = loaded.study
-    machine = _machine(loaded)
-    log_file = _existing(loaded, s.log.file, ("log", "file"))
+    machine, described = observed_machine(loaded)
+    log_file = existing_file(loaded, s.log.file, ("log", "file"))
     wanted = [Virtual(name, v.kind, _on(v.on)) for name, v in s.virtual.items()]
-    settings = _settings(loaded, machine.mechanism)
+    settings = _settings(loaded, described)
     system = _checked(loaded, settings, machine, wanted)
-    machine = system.model.system  # without redundant constraints, which it has told of
+    machine = ready(system)  # without redundant constraints, which it has told of
     log = observed_log(loaded, system, log_file)
     readings = measurements_of(system, log)
     if settings.frozen_after is not None:  # before the log chooses the noise: a sensor that hangs says nothing about it
@@ -250,73 +251,15 @@ def observe_study(
         raise loaded.error(fault)
     inputs = {
         "study": fingerprint(loaded.text),
-        "mechanism": fingerprint(loaded.path(s.mechanism, ("mechanism",))),
+        "model" if s.model is not None else "mechanism": fingerprint(model_file(loaded)),
         "log": fingerprint(log_file),
     }
     return ObserveRun(found, log, found.virtual(*wanted) if wanted else {}, skip, spent, inputs, s.accept)
 
 
-def _existing(loaded: Loaded[ObserveFile], text: str, at: tuple[str, ...]) -> Path:
-    file = loaded.path(text, at)
-    if not file.is_file():
-        hint = "Paths are relative to the study file; ${NAME} stands for a variable."
-        raise loaded.error(loaded.fault(at, "there is no such file.", found=str(file), hint=hint))
-    return file
-
-
-def _file_of_mechanism(loaded: Loaded[ObserveFile]) -> Path:
-    return _existing(loaded, loaded.study.mechanism, ("mechanism",))
-
-
-def _machine(loaded: Loaded[ObserveFile]) -> NaturalSystem:
-    """The mechanism made ready for computing; what is wrong with it is told under the name of its file."""
-    mechanism = _mechanism(loaded)
-    try:
-        machine = system_of(mechanism)
-    except ModelError as error:
-        raise ModelError(error.faults, _file_of_mechanism(loaded).name) from error
-    faults = []
-    for i in mechanism.sensors:
-        try:
-            readout(machine, [i])
-        except ModelError as error:
-            faults += [replace(f, where=f"sensor '{i.name}', {f.where}") for f in error.faults]
-    if faults:
-        raise ModelError(faults, _file_of_mechanism(loaded).name)
-    return machine
-
-
-def _mechanism(loaded: Loaded[ObserveFile]) -> Mechanism:
-    """The mechanism with the sensors that the log has, and the noise the study gives them."""
-    s = loaded.study
-    whole = load_mechanism(_file_of_mechanism(loaded))
-    names = [i.name for i in whole.sensors]
-    faults = [
-        loaded.fault(at, f"'{name}' is no sensor of '{whole.name}'.", hint=did_you_mean(name, names))
-        for at, name in (
-            *((("without", k), name) for k, name in enumerate(s.without)),
-            *((("unsure", "sensors", name), name) for name in s.unsure.sensors),
-        )
-        if name not in names
-    ]
-    kept = [i for i in whole.sensors if i.name not in s.without]
-    if not kept:
-        at = ("without",) if s.without else ("mechanism",)
-        faults.append(loaded.fault(at, "no sensor is left, so there is nothing to observe it by."))
-    for i in kept:
-        sigma = s.unsure.sensors.get(i.name, i.sigma)
-        if sigma < 0.0 or (sigma == 0.0 and i.quantum == 0.0):
-            at = ("unsure", "sensors", i.name)
-            faults.append(loaded.fault(at, "this is no deviation.", "a positive number", f"{sigma:g}"))
-    if faults:
-        raise loaded.error(faults)
-    return replace(whole, sensors=tuple(replace(i, sigma=s.unsure.sensors.get(i.name, i.sigma)) for i in kept))
-
-
-def _settings(loaded: Loaded[ObserveFile], mechanism: Mechanism) -> ObserverSetup:
+def _settings(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetup:
     s, f, u = loaded.study, loaded.study.filter, loaded.study.unsure
-    loads = [load.name for load in mechanism.loads]
-    outputs = [c for i in mechanism.sensors for c in i.channels(mechanism.dimension)]
+    loads, outputs = mechanism.loads, mechanism.outputs
     faults = [
         loaded.fault(at, f"'{n}' is no coordinate of '{mechanism.name}'.", hint=did_you_mean(n, mechanism.coordinates))
         for at, n in (
@@ -342,10 +285,10 @@ def _settings(loaded: Loaded[ObserveFile], mechanism: Mechanism) -> ObserverSetu
         loaded.fault(
             ("log", "columns", name),
             f"'{name}' is neither a sensor's output nor a load of '{mechanism.name}'.",
-            hint=did_you_mean(name, [*outputs, *loads]),
+            hint=did_you_mean(name, [*outputs, *mechanism.inputs]),
         )
         for name in s.log.columns
-        if name not in outputs and name not in loads
+        if name not in outputs and name not in mechanism.inputs
     ]
     faults += [
         loaded.fault(
@@ -373,26 +316,26 @@ def _settings(loaded: Loaded[ObserveFile], mechanism: Mechanism) -> ObserverSetu
 
 
 def _checked(
-    loaded: Loaded[ObserveFile], settings: ObserverSetup, machine: NaturalSystem, wanted: list[Virtual]
-) -> MechanismSystem:
+    loaded: Loaded[ObserveFile], settings: ObserverSetup, machine: NaturalSystem | Tree, wanted: list[Virtual]
+) -> MachineSystem:
     """The system, once everything that the study says of it is known to be possible: before the log is read."""
     try:
-        start_of(machine, settings.start, settings.rates)
+        if not isinstance(machine, Tree):
+            start_of(machine, settings.start, settings.rates)
     except DataError as error:
         at = ("start", "rates" if "rate" in error.faults[0].what else "coordinates")
         raise loaded.error([loaded.fault(at, f.what, f.expected, f.found, f.hint) for f in error.faults]) from error
     except ModelError as error:
-        raise ModelError(error.faults, _file_of_mechanism(loaded).name) from error
+        raise ModelError(error.faults, model_file(loaded).name) from error
     try:
         system, q, qd = settings.system(machine, settings.unsure or Unsure())
         system.belief(q, qd)
     except VeridynError as error:
         raise loaded.error([_placed(loaded, fault) for fault in error.faults]) from error
-    assert isinstance(system, MechanismSystem)  # its machine is one
     faults, taken = [], {"t", *system.states}
     for v in wanted:
         try:
-            components = Quantity(system, v).components
+            components = quantity_of(system, v).components
         except VeridynError as error:
             faults += [loaded.fault(("virtual", v.name), f.what, f.expected, f.found, f.hint) for f in error.faults]
             continue

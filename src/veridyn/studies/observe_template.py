@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, VeridynError
 from veridyn.files.survey import survey
 from veridyn.files.units import to_si
-from veridyn.files.yaml_nodes import text_of
 from veridyn.mechanics.measurement import Readout, readout
 from veridyn.mechanics.natural.position import independent, position
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
@@ -45,11 +44,6 @@ UNITS: Mapping[str, tuple[str, ...]] = {
 }
 SHOWN = 3  # points that the file reads a position of
 SETTLE = 0.05  # of the log
-
-
-def describes_mechanism(file: Path) -> bool:
-    """Whether a model file is that of a mechanism in natural coordinates, not of a tree."""
-    return file.suffix.lower() in (".yaml", ".yml") and bool(re.search(r"^mechanism\s*:", text_of(file), re.MULTILINE))
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from veridyn.studies.cutoff import Cutoff, candidates, propose
 from veridyn.studies.doubts.delays import Delays, without_delays
 from veridyn.studies.doubts.plausible import measured_rates
 from veridyn.studies.doubts.suspicion import Suspicion
+from veridyn.studies.machine import model_path
 from veridyn.studies.masks import Part, dropped, plain, resting
 from veridyn.studies.recordings import Recordings, Taken, taken
 from veridyn.studies.streamed import Chained, Streamed, margin_of, with_margin
@@ -52,7 +53,7 @@ class Preparing:
 
     def __post_init__(self) -> None:
         study, clock, values = self.loaded.study, self.loaded.study.clock, self.loaded.study.values
-        self.model_file = self.loaded.path(study.model.file, ("model", "file"))
+        self.model_file = model_path(self.loaded, ("model",), study.model)
         how = Mending(
             duplicates=clock.duplicates,
             backwards=clock.backwards,

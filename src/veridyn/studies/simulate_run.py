@@ -27,6 +27,7 @@ from veridyn.simulate.mechanism import MechanismRun, mechanism_truth, own_sensor
 from veridyn.simulate.simulator import exact
 from veridyn.studies.config.simulate import AcceptSettings, SimulateFile
 from veridyn.studies.config.study import Loaded
+from veridyn.studies.machine import model_path
 from veridyn.studies.result import ParameterRow, Result, fingerprint
 from veridyn.studies.simulation.mechanisms import mechanism_setup
 from veridyn.studies.simulation.records import same_start
@@ -300,8 +301,9 @@ def _with_base(truth: Experiment, trajectory: Trajectory) -> Experiment:
 def _hashes(loaded: Loaded[SimulateFile]) -> dict[str, str]:
     s = loaded.study
     files: dict[str, tuple[str, Place]] = {}
+    model: dict[str, str] = {}
     if s.model is not None:
-        files["model"] = (s.model.file, ("model", "file"))
+        model["model"] = fingerprint(model_path(loaded, ("model",), s.model))
     else:
         files["mechanism"] = (s.mechanism, ("mechanism",))
     if s.motion is not None and s.motion.file:
@@ -310,7 +312,8 @@ def _hashes(loaded: Loaded[SimulateFile]) -> dict[str, str]:
         files["inputs"] = (s.inputs.file, ("inputs", "file"))
     if s.controller is not None and s.controller.model:
         files["believed"] = (s.controller.model, ("controller", "model"))
-    return {"study": fingerprint(loaded.text)} | {k: fingerprint(loaded.path(*at)) for k, at in files.items()}
+    found = {k: fingerprint(loaded.path(*at)) for k, at in files.items()}
+    return {"study": fingerprint(loaded.text)} | model | found
 
 
 def _told(manoeuvre: Any) -> dict[str, str]:

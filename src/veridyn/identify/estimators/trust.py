@@ -27,6 +27,7 @@ from veridyn.identify.fitting import fit_of
 from veridyn.identify.observation import Sampling, observation
 from veridyn.identify.validate import validation_of
 from veridyn.mechanics.engine import Engine
+from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
@@ -59,6 +60,7 @@ class Trust(Generic[WithPrior]):
         return "\n".join(lines)
 
 
+@accepts_machine
 def trust_prior(
     tree: Tree,
     motion: Motion | Sequence[Motion],

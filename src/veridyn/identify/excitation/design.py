@@ -27,6 +27,7 @@ from veridyn.identify.excitation.start import drawn, inside
 from veridyn.identify.interior import Barrier, Found, minimise
 from veridyn.identify.threads import one_blas_thread
 from veridyn.method import method_of, verb_with_method
+from veridyn.model.machine import Machine
 from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.trajectory import JointLimits
@@ -43,7 +44,7 @@ MARGINS = (0.01, 0.03)  # shares of the limits kept free where drawing together 
 
 @verb_with_method(DataError, dict.fromkeys(("kind", "harmonics", "points", "frequency"), METHOD_IS_THIRD))
 def design_excitation(
-    tree: Tree | Plant,
+    tree: Machine | Tree | Plant,
     limits: Limits | JointLimits,
     method: Shape | str = "fourier",
     *,
@@ -64,7 +65,7 @@ def design_excitation(
 
     Parameters
     ----------
-    tree : Tree or Plant
+    tree : Machine, Tree or Plant
         The machine.
     limits : Limits or JointLimits
         All limits of the experiment, or those of the joints alone.
@@ -110,6 +111,7 @@ def design_excitation(
     >>> plan.frequency, plan.trajectory.period, bool(max(plan.used.values()) <= 1.0)
     (0.2, 5.0, True)
     """
+    tree = tree.tree if isinstance(tree, Machine) else tree
     shape = method_of(method, Shape, SHAPES, "design_excitation", ("all", "actuated", *tree.rows))
     if periods < 1 or starts < 1:
         raise DataError(Fault("at least one period and one start are needed.", where="design_excitation"))

@@ -26,6 +26,7 @@ from veridyn.mechanics.loops.solver import (
     slopes,
     times,
 )
+from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.tree import Tree
 
@@ -50,11 +51,13 @@ class Closed:
     condition: Array
 
 
+@accepts_machine
 def closed_home(tree: Tree) -> Array:
     """All coordinates (n,) of the closed machine where 'assembly' puts it."""
     return assembled(tree).home.copy()
 
 
+@accepts_machine
 def close(
     tree: Tree,
     given: Given,
@@ -122,6 +125,7 @@ def _closing(
     return _Closing(Closed(q, count, residual, condition), B, slope)
 
 
+@accepts_machine
 def closed_motion(
     tree: Tree,
     t: ArrayLike,

@@ -16,6 +16,7 @@ from veridyn.mechanics.columns import structure
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.loops.assembly import Split, loop_values, splitting, widest
 from veridyn.mechanics.loops.solver import check_regular, inverse, slopes
+from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 
@@ -23,6 +24,7 @@ Array = NDArray[np.float64]
 OPEN = 1e-6  # m, and relative for rates: what a motion may open a loop by
 
 
+@accepts_machine
 def loop_jacobian(tree: Tree, q: ArrayLike, at: str | Sequence[str] = "actuated", *, engine: Engine = "auto") -> Array:
     """∂q/∂q_g (N, n, n_given) at closed positions (N, n), for coordinates `at` as in :func:`~veridyn.mechanics.loops.closure.close`."""
     split = splitting(tree, at)

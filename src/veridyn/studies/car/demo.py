@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from veridyn.files.native import model_text
+from veridyn.files.machine.write import model_text
 from veridyn.machines.car import car_38
 from veridyn.machines.car_drive import TRAINING, VALIDATION, Campaign, campaign, campaign_2002, drives_2006
 from veridyn.progress import Progress, silent

@@ -75,10 +75,14 @@ def _named(value: Any) -> Any:
 
 
 class ModelSettings(Settings):
-    """The machine."""
+    """The machine: a model file, or the one that a run has identified."""
 
-    file: str
+    file: str = ""
     """Model file (.yaml) or URDF file, beside the study file; ${NAME} stands for a variable of the environment."""
+    fit: str = ""
+    """In place of a file: folder of a run of veridyn identify, whose machine has the identified values and their covariance."""
+    unexcited: Number | None = Field(default=None, gt=0.0)
+    """Of a fit: standard deviation of directions that its motion did not excite, as a share of typical sizes; refused if left out."""
     gravity: tuple[Number, Number, Number] | None = None
     """Acceleration in the frame of the ground, m/s^2, in place of the model's."""
     base: Literal["fixed", "free"] = "fixed"
@@ -95,6 +99,14 @@ class ModelSettings(Settings):
     """Parameters that are known: a list of names, or {name: value}."""
     asked: tuple[str, ...] = ()
     """Parameters that are asked although the model says they are known."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> ModelSettings:
+        if bool(self.file) == bool(self.fit):
+            raise ValueError("either file or fit")
+        if self.unexcited is not None and not self.fit:
+            raise ValueError("a fit: unexcited says how uncertain it is")
+        return self
 
 
 def _column(value: Any) -> Any:

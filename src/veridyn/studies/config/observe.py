@@ -20,7 +20,8 @@ class ObservedLogSettings(TableSettings):
     file: str
     """Its file: .csv (or any text), .parquet, .mat, .npz; ${NAME} stands for a variable of the environment."""
     columns: dict[str, Column]
-    """Output of a sensor → column "name [unit]"; a load of the mechanism → column of a force that is known."""
+    """Output of a sensor → column "name [unit]"; what acts → column of a force that is known: a load of the machine; of a tree also
+    force.C of a motor on C, signal.S, wrench.BODY.fx … mz, and q.C, qd.C and qdd.C of a prescribed coordinate."""
     empty: Literal["told", "none"] = "told"
     """Cells without a number: readings that failed and are told, or none at all, where sensors share a table and each has its own clock."""
     start: Number | None = None
@@ -123,17 +124,38 @@ class AcceptSettings(Settings):
         return self
 
 
+class ObservedModelSettings(Settings):
+    """The machine with its sensors: a model file, or the one that a run has identified."""
+
+    file: str = ""
+    """Model file (.yaml) beside the study file, in either formulation."""
+    fit: str = ""
+    """In place of a file: folder of a run of veridyn identify. The filter considers the covariance of the identified values."""
+    unexcited: Number | None = Field(default=None, gt=0.0)
+    """Of a fit: standard deviation of directions that its motion did not excite, as a share of typical sizes; refused if left out."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> ObservedModelSettings:
+        if bool(self.file) == bool(self.fit):
+            raise ValueError("either file or fit")
+        if self.unexcited is not None and not self.fit:
+            raise ValueError("a fit: unexcited says how uncertain it is")
+        return self
+
+
 class ObserveFile(StudyFile):
-    """A mechanism observed: states with deviations, and sensors that nobody mounted, from a log."""
+    """A machine observed: states with deviations, and sensors that nobody mounted, from a log."""
 
     kind: Literal["observe"] = "observe"  # pyright: ignore[reportIncompatibleVariableOverride]
     """What is done."""
     name: str = Field(default="observation", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
     """Name of the run folder, which gets a number."""
-    mechanism: str
-    """Mechanism file (.yaml) with its sensors, beside the study file."""
+    model: ObservedModelSettings | None = None
+    """The machine; either this or mechanism."""
+    mechanism: str = ""
+    """Model file (.yaml) with its sensors, beside the study file, observed in natural coordinates."""
     without: tuple[str, ...] = ()
-    """Sensors of the mechanism that this log does not have."""
+    """Sensors of the machine that this log does not have."""
     log: ObservedLogSettings
     filter: FilterSettings = FilterSettings()
     unsure: UnsureSettings = UnsureSettings()
@@ -143,3 +165,9 @@ class ObserveFile(StudyFile):
     settle: Number = Field(default=0.0, ge=0.0)
     """Time at the beginning, s, that the figures leave out."""
     accept: AcceptSettings = AcceptSettings()
+
+    @model_validator(mode="after")
+    def _one_machine(self) -> ObserveFile:
+        if (self.model is None) != bool(self.mechanism):
+            raise ValueError("either model or mechanism")
+        return self

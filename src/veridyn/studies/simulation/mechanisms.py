@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import VeridynError, did_you_mean
-from veridyn.files.natural import load_mechanism
+from veridyn.files.machine.load import load_model
 from veridyn.mechanics.natural.integrate import Loads, NaturalMethod
 from veridyn.mechanics.natural.minimal import start_of
 from veridyn.mechanics.natural.position import independent
@@ -72,7 +72,7 @@ class MechanismSetup:
 def mechanism_setup(loaded: Loaded[SimulateFile]) -> MechanismSetup:
     """The mechanism and what drives it; everything the study says is checked here, before anything runs."""
     s = loaded.study
-    system = system_of(load_mechanism(existing(loaded, s.mechanism, ("mechanism",))))
+    system = system_of(load_model(existing(loaded, s.mechanism, ("mechanism",))).mechanism)
     m = system.mechanism
     faults = [
         loaded.fault(

@@ -105,7 +105,8 @@ def _columns(log: Experiment, names: Mapping[str, str]) -> list[str]:
 def _identify(loaded: Loaded[SimulateFile], tree: Tree, log: Experiment, names: Sequence[str], folder: Path) -> str:
     s = loaded.study
     assert s.model is not None
-    own = s.model.model_copy(update={"file": _beside(loaded, s.model.file, ("model", "file"), folder)})
+    source = "fit" if s.model.fit else "file"
+    own = s.model.model_copy(update={source: _beside(loaded, getattr(s.model, source), ("model", source), folder)})
     used = {n: n for n in log.channels if not n.startswith(("qd.", "qdd."))}
     dry = [e for e in tree.elements if e.kind.startswith(("coulomb", "stribeck"))]
     rounded = s.motion is None or s.controller is not None

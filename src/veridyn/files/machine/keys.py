@@ -1,0 +1,36 @@
+"""The keys of a model file of version 2: what the reader accepts, and what the schema is made of."""
+
+from __future__ import annotations
+
+from veridyn.files.machine.points import POINT_SECTIONS
+from veridyn.files.native_bodies import KEYS as CARRIED_BODY
+from veridyn.files.native_bodies import ROTATIONS
+from veridyn.model.element_kinds import CONSTANT_KEYS
+
+FORMAT = 2
+FORMATS = (1, FORMAT)
+TOP = (
+    *("veridyn", "name", "formulation", "dimension", "base", "gravity", "constants", "bodies", "joints"),
+    *("points", "vectors", "coordinates", "racks"),
+    *("elements", "loads", "sensors", "parameters", "transmission", "assembly", "prescribed"),
+)
+POINT_TOP = ("vectors", "coordinates", "racks")  # sections that need points
+SHORT = tuple(
+    key for key in CARRIED_BODY if key not in ("name", "virtual", "label", "inertia")
+)  # a joint within its body
+BODY = (*CARRIED_BODY, "frames")
+POINT_BODY = POINT_SECTIONS["bodies"][1]
+FRAME = ("position", *ROTATIONS, "mdh")
+END = ("body", *FRAME)
+JOINT = ("kind", "a", "b", "coordinates", "ratio", "actuated", "cut", "length")
+NUMBERS = ("value", "typical", *CONSTANT_KEYS)
+ELEMENT = ("kind", "on", "between", "name", "signal", "unit", *NUMBERS)
+LOADS = ("drive", "force", "torque")
+LOAD = ("kind", "on", "value", "against")
+SENSOR_NUMBERS = ("quantum", "rate", "delay", "bias", "bias_sigma", "bias_walk")
+SENSOR = ("kind", "on", "to", "sigma", "axes", *SENSOR_NUMBERS, "turns")
+TRANSMISSION = ("motors", "joints", "matrix")
+ASSEMBLY = ("hold", "guess")
+PARAMETERS = ("known", "tied", "typical", "values", "sigma", "covariance")
+COVARIANCE = ("names", "matrix")
+BASES = ("fixed", "free", "six_joints")

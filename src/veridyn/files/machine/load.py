@@ -1,0 +1,84 @@
+"""The machine that a model file describes: version 2, both kinds of version 1, or URDF."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ruamel.yaml.nodes import MappingNode, ScalarNode
+
+from veridyn.errors import Fault, FileError
+from veridyn.files.machine.keys import FORMAT, FORMATS
+from veridyn.files.machine.read import parse_root
+from veridyn.files.native import parse_model
+from veridyn.files.natural import parse_mechanism
+from veridyn.files.urdf import load_urdf
+from veridyn.files.yaml_nodes import compose, line_of, text_of
+from veridyn.model.machine import Machine
+from veridyn.model.of_mechanism import machine_of_mechanism
+from veridyn.model.of_tree import machine_of_tree
+
+
+def load_model(path: str | Path) -> Machine:
+    """The machine that a model file describes.
+
+    Parameters
+    ----------
+    path : str or path
+        A model file (YAML) of any version, whatever the formulation; or .urdf.
+
+    Returns
+    -------
+    Machine
+
+    Raises
+    ------
+    FileError, ModelError
+        With every fault of the file, by name and line.
+
+    Examples
+    --------
+    >>> import veridyn as vd
+    >>> from veridyn.machines.shipped import shipped
+    >>> linkage = vd.load_model(shipped("veridyn:linkage.yaml"))
+    >>> linkage.coordinates
+    ('q1', 'q2', 'q3')
+    """
+    file = Path(path)
+    if file.suffix.lower() == ".urdf":
+        return machine_of_tree(load_urdf(file))
+    return parse_machine(text_of(file), source=file.name)
+
+
+def parse_machine(text: str, source: str = "model") -> Machine:
+    """The machine that the text of a model file describes. `source` stands in messages and names a nameless machine."""
+    root = compose(text, source)
+    if _version(root, source) == FORMAT:
+        return parse_root(root, source)
+    if any(isinstance(key, ScalarNode) and key.value == "mechanism" for key, _ in root.value):
+        return machine_of_mechanism(parse_mechanism(text, source))
+    return machine_of_tree(parse_model(text, source))
+
+
+def _version(root: MappingNode, source: str) -> int:
+    """The version of the format; a file without one is of the newest, whose reader reports the missing key."""
+    keys = {key.value: value for key, value in root.value if isinstance(key, ScalarNode)}
+    if "veridyn" not in keys and "bodies" not in keys:
+        found = f"the keys {', '.join(list(keys)[:8]) or '(none)'}"
+        hint = f"A model file begins with veridyn: {FORMAT} and lists bodies."
+        raise FileError(Fault("this is not a model file.", found=found, hint=hint), source)
+    version = keys.get("veridyn")
+    if version is None:
+        return FORMAT
+    known = {str(number): number for number in FORMATS}
+    word = version.value if isinstance(version, ScalarNode) else ""
+    if word not in known:
+        fault = Fault(
+            "this version of the format is unknown.",
+            where="veridyn",
+            expected=" or ".join(known),
+            found=f"'{word}'" if word else "something else",
+            hint="A newer veridyn may know it.",
+            line=line_of(version),
+        )
+        raise FileError(fault, source)
+    return known[word]

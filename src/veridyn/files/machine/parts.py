@@ -1,0 +1,175 @@
+"""``elements``, ``loads``, ``sensors`` and ``transmission`` in a model file: what acts on a machine and what measures it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+from ruamel.yaml.nodes import MappingNode, Node
+
+from veridyn.errors import DataError, at_line
+from veridyn.files.machine.keys import ELEMENT, LOAD, LOADS, NUMBERS, SENSOR, SENSOR_NUMBERS, TRANSMISSION
+from veridyn.files.places import Places
+from veridyn.files.yaml_nodes import line_of, name_in
+from veridyn.model.element_kinds import CONSTANT_KEYS, NAN
+from veridyn.model.elements import Element
+from veridyn.model.graph import Acting
+from veridyn.model.joint import GROUND
+from veridyn.model.load import Drive, Force, Load, Torque
+from veridyn.model.natural import Damper, Spring
+from veridyn.model.place import Marker, PointRef
+from veridyn.model.sensor import KINDS as SENSORS
+from veridyn.model.sensor import Sensor, SensorKind
+from veridyn.model.transmission import Transmission
+
+
+@dataclass
+class Parts:
+    """Reads what acts and what measures; `lines` gives the line of each part, `odd_names` the elements that could not be read."""
+
+    places: Places
+    lines: dict[str, int] = field(default_factory=dict)
+    odd_names: list[str] = field(default_factory=list)
+
+    def elements(self, node: Node) -> list[Acting]:
+        made = [self._element(item, k) for k, item in enumerate(self.places.read.sequence(node, "", "elements"), 1)]
+        return [e for e in made if e is not None]
+
+    def loads(self, node: Node) -> list[Load]:
+        made = []
+        for name, key, item, inside in self.places.read.named(node, "loads", "load"):
+            self._note(key, f"load '{name}'", f"force '{name}'")
+            made.append(self._load(item, name, inside))
+        return [load for load in made if load is not None]
+
+    def sensors(self, node: Node) -> list[Sensor]:
+        made = []
+        for name, key, item, inside in self.places.read.named(node, "sensors", "sensor"):
+            self._note(key, f"sensor '{name}'")
+            made.append(self._sensor(item, name, inside))
+        return [sensor for sensor in made if sensor is not None]
+
+    def _note(self, node: Node, *wheres: str) -> None:
+        self.lines |= dict.fromkeys(wheres, line_of(node))
+
+    def _element(self, node: Node, k: int) -> Acting | None:
+        places, read, given = self.places, self.places.read, name_in(node)
+        where = f"element number {k}" if given is None else f"element '{given}'"
+        at = read.mapping(node, where, ELEMENT, required=("kind",))
+        kind = read.optional_text(at, where, "kind")
+        if at and "on" not in at and "between" not in at:
+            expected = "on: a coordinate or a combination, or between: two places"
+            read.fault(node, "it does not say what it acts on.", where, expected)
+        between = places.pair(at["between"], where) if "between" in at else None
+        on = self._on(at["on"], where) if "on" in at else {}
+        numbers = {key: read.number(at[key], where, key, unknown=key == "value") for key in NUMBERS if key in at}
+        name, signal, unit = (read.optional_text(at, where, key) for key in ("name", "signal", "unit"))
+        if not kind or ((on or None) is None and between is None):
+            self.odd_names += [given] if given else []
+            return None
+        value, typical = numbers.get("value", NAN), numbers.get("typical", NAN)
+        constants = {key: numbers[key] for key in CONSTANT_KEYS if key in numbers}
+        plain = not signal and not unit and "typical" not in numbers and math.isfinite(value)
+        element = Element(
+            kind=kind,
+            on=on or {},
+            value=value,
+            name=name,
+            signal=signal,
+            typical=typical,
+            unit=unit,
+            between=None if between is None else self._markers(between),
+            constants=constants,
+        )
+        own = element.parameter_name
+        self._note(node, f"element '{own}'", f"force '{own}'")
+        if places.points and plain and kind in ("spring", "damper"):
+            made = _of_points(element, between)
+            if made is not None:
+                return made
+        if between is not None and any(not isinstance(end, Marker) and end in places.points for end in between):
+            what = f"an element of kind {kind} does not act between points."
+            read.fault(node, what, where, "a spring or damper with a value, or places {body: NAME, at: [x, y, z]}")
+            self.odd_names.append(own)
+            return None
+        return element
+
+    def _markers(self, between: tuple[PointRef, PointRef]) -> tuple[Marker, Marker]:
+        a, b = (end if isinstance(end, Marker) else Marker(end, [0.0] * self.places.dimension) for end in between)
+        return a, b
+
+    def _on(self, node: Node, where: str) -> dict[str, float] | None:
+        read = self.places.read
+        if isinstance(node, MappingNode):
+            found = read.items(node, where)
+            return {name: read.number(value, where, f"the coefficient of {name}", 1.0) for name, _, value in found}
+        name = read.text(node, where, "on")
+        return None if name is None else {name: 1.0}
+
+    def _load(self, node: Node, name: str, inside: bool) -> Load | None:
+        places, read, where = self.places, self.places.read, f"load '{name}'"
+        at = read.mapping(node, where, ("name", *LOAD) if inside else LOAD, required=("kind", "on"))
+        kind = read.choice(at["kind"], where, "kind of load", LOADS) if "kind" in at else None
+        if kind is None or "on" not in at:
+            return None
+        if "against" in at and kind != "torque":
+            read.fault(at["against"], "only a torque acts against a body.", where, found=f"kind: {kind}")
+        if kind == "drive":
+            return Drive(name, places.text(at, where, "on"), places.number(at, where, "value", 0.0))
+        zero = [0.0] * (1 if kind == "torque" and places.dimension == 2 else places.dimension)
+        if kind == "force":
+            value = places.vector(at["value"], where, "value") if "value" in at else zero
+            return Force(name, places.place(at["on"], where), value)
+        if "value" not in at:
+            torque: float | list[float] = zero
+        elif places.dimension == 2:
+            torque = places.number(at, where, "value")
+        else:
+            torque = places.vector(at["value"], where, "value")
+        return Torque(name, places.text(at, where, "on"), torque, places.text(at, where, "against") or GROUND)
+
+    def _sensor(self, node: Node, name: str, inside: bool) -> Sensor | None:
+        places, read, where = self.places, self.places.read, f"sensor '{name}'"
+        at = read.mapping(node, where, ("name", *SENSOR) if inside else SENSOR, required=("kind", "on", "sigma"))
+        kind = read.choice(at["kind"], where, "kind of sensor", SENSORS) if "kind" in at else None
+        if kind is None or "on" not in at or "sigma" not in at:
+            return None
+        numbers = {key: places.number(at, where, key) for key in SENSOR_NUMBERS if key in at}
+        return Sensor(
+            name,
+            cast(SensorKind, kind),
+            places.place(at["on"], where),
+            places.number(at, where, "sigma"),
+            to=places.place(at["to"], where) if "to" in at else None,
+            axes=places.text(at, where, "axes"),
+            turns=places.truth(at, where, "turns"),
+            **numbers,
+        )
+
+    def transmission(self, node: Node) -> Transmission | None:
+        read, where = self.places.read, "transmission"
+        at = read.mapping(node, where, TRANSMISSION, required=TRANSMISSION)
+        if len(at) < 3:
+            return None
+        motors, joints = read.texts(at["motors"], where, "motors"), read.texts(at["joints"], where, "joints")
+        rows = read.matrix(at["matrix"], where, "matrix", (len(joints), len(motors)))
+        if rows is None:
+            return None
+        try:
+            return Transmission(tuple(motors), tuple(joints), np.array(rows))
+        except DataError as error:
+            read.faults.extend(at_line(fault, line_of(at["matrix"])) for fault in error.faults)
+            return None
+
+
+def _of_points(e: Element, between: tuple[PointRef, PointRef] | None) -> Spring | Damper | None:
+    """A spring or damper of natural coordinates; None for what only elements can say."""
+    alone = len(e.on) == 1 and next(iter(e.on.values())) == 1.0
+    if (between is None and not alone) or {*e.constants} - {"rest"} or e.constants.get("rest") == 0.0:
+        return None
+    on = next(iter(e.on)) if between is None else between
+    if e.kind == "spring":
+        return Spring(e.parameter_name, on, e.value, e.constants.get("rest", 0.0))
+    return None if e.constants else Damper(e.parameter_name, on, e.value)

@@ -1,0 +1,296 @@
+"""A model file of version 2, read: bodies with frames, joints between them, and everything that acts and measures.
+
+The format is described in ``docs/model-file.md``. A machine may also be described by points and bars (the section ``points``), and a joint
+may stand within the body that it carries (``antecedent``). Every fault is reported at once, by name and line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
+
+from veridyn.errors import Fault, Faults, ModelError, at_line, did_you_mean
+from veridyn.files.machine.bodies import ReadBody, read_body, read_joint
+from veridyn.files.machine.keys import BASES, PARAMETERS, POINT_TOP, TOP
+from veridyn.files.machine.parts import Parts
+from veridyn.files.machine.points import POINT_SECTIONS, PointSections
+from veridyn.files.native import SIX_PREFIX, read_constants
+from veridyn.files.native_loops import read_assembly
+from veridyn.files.native_parameters import ParameterSection, priors_of, read_parameters
+from veridyn.files.places import Places
+from veridyn.files.yaml_nodes import line_of
+from veridyn.files.yaml_reader import Reader
+from veridyn.model.check import check_tree
+from veridyn.model.element_check import check_elements
+from veridyn.model.elements import Element
+from veridyn.model.graph import FORMULATIONS, Acting, Formulation, Graph
+from veridyn.model.joint import Body
+from veridyn.model.link import Joint, Link
+from veridyn.model.load import Load, check_loads
+from veridyn.model.loop import Assembly
+from veridyn.model.machine import Machine
+from veridyn.model.machine_check import check_graph
+from veridyn.model.natural import Damper, Mechanism, Spring
+from veridyn.model.of_mechanism import machine_of_mechanism
+from veridyn.model.of_tree import joints_of_bodies, machine_of_tree
+from veridyn.model.sensor import Sensor, check_sensors
+from veridyn.model.ten import ten_of
+from veridyn.model.transmission import Transmission
+from veridyn.model.tree import GRAVITY
+from veridyn.model.virtual_base import SIX, on_six_joints
+
+Array = NDArray[np.float64]
+
+
+def parse_root(root: MappingNode, source: str) -> Machine:
+    """The machine that the top mapping of a model file of version 2 describes."""
+    read = Reader()
+    top = read.mapping(root, "", TOP, required=("veridyn", "bodies"))
+    draft = _Draft(read, top, read.optional_text(top, "", "name") or Path(source).stem)
+    draft.read_all()
+    section = read_parameters(read, top.get("parameters"), draft.priors(), PARAMETERS)
+    draft.check()
+    if read.faults:
+        found = dict.fromkeys(sorted(read.faults.found, key=lambda fault: fault.line or 0))
+        raise ModelError(found, source)
+    try:
+        return _with_section(draft.build(), section)
+    except ModelError as error:
+        raise ModelError([draft.placed(fault) for fault in error.faults], source) from error
+
+
+def _with_section(machine: Machine, section: ParameterSection) -> Machine:
+    if section.changes:
+        machine = machine.with_parameters(section.applied(machine.parameters))
+    return machine if section.uncertainty is None else machine.with_uncertainty(section.uncertainty)
+
+
+@dataclass
+class _Draft:
+    """What has been read so far, fit to be checked whole even where parts of it could not be read."""
+
+    read: Reader
+    top: Mapping[str, Node]
+    name: str
+    formulation: Formulation = "tree"
+    dimension: int = 3
+    base: str = "fixed"
+    gravity: Array = field(default_factory=lambda: np.array(GRAVITY))
+    bodies: list[ReadBody] = field(default_factory=list)
+    joints: list[Joint] = field(default_factory=list)
+    described: dict[str, Any] | None = None
+    elements: list[Acting] = field(default_factory=list)
+    odd_names: list[str] = field(default_factory=list)
+    loads: list[Load] = field(default_factory=list)
+    sensors: list[Sensor] = field(default_factory=list)
+    transmission: Transmission | None = None
+    assembly: Assembly | None = None
+    prescribed: list[str] = field(default_factory=list)
+    lines: dict[str, int] = field(default_factory=dict)
+
+    def read_all(self) -> None:
+        read, top = self.read, self.top
+        self.lines |= {key: line_of(node) for key, node in top.items()}
+        if "constants" in top:
+            read_constants(read, top["constants"])
+        self._read_head()
+        places = self._read_points() if "points" in top else self._read_graph()
+        parts = Parts(places)
+        self.elements = parts.elements(top["elements"]) if "elements" in top else []
+        self.loads = parts.loads(top["loads"]) if "loads" in top else []
+        self.sensors = parts.sensors(top["sensors"]) if "sensors" in top else []
+        self.transmission = parts.transmission(top["transmission"]) if "transmission" in top else None
+        self.odd_names, self.lines = parts.odd_names, self.lines | parts.lines
+        if "assembly" in top:
+            self.assembly = read_assembly(read, top["assembly"])
+        if "prescribed" in top:
+            self.prescribed = read.texts(top["prescribed"], "prescribed", "prescribed")
+            self.lines |= {f"prescribed '{name}'": line_of(top["prescribed"]) for name in self.prescribed}
+
+    def _read_head(self) -> None:
+        read, top = self.read, self.top
+        self.formulation = "natural" if "points" in top else "tree"
+        if "formulation" in top:
+            chosen = read.choice(top["formulation"], "formulation", "formulation", FORMULATIONS)
+            self.formulation = cast(Formulation, chosen or self.formulation)
+        if "dimension" in top:
+            self.dimension = 2 if read.choice(top["dimension"], "dimension", "dimension", ("2", "3")) == "2" else 3
+        if "base" in top:
+            self.base = read.choice(top["base"], "base", "kind of base", BASES) or "fixed"
+        for key in POINT_TOP:
+            if key in top and "points" not in top:
+                hint = "Describe the machine by points, or leave this section out."
+                read.fault(top[key], f"'{key}' belongs to a description by points.", key, hint=hint)
+
+    def _read_gravity(self) -> None:
+        self.gravity = np.array((0.0, -9.81, 0.0) if self.dimension == 2 else GRAVITY)
+        if "gravity" in self.top:
+            node = self.top["gravity"]
+            short = self.dimension == 2 and isinstance(node, SequenceNode) and len(node.value) == 2
+            given = self.read.numbers(node, "gravity", "gravity", 2 if short else 3, fallback=0.0)
+            self.gravity = np.array([*given, 0.0] if short else given)
+
+    def _read_points(self) -> Places:
+        """The description by points and bars."""
+        sections = PointSections(self.read, self.top, POINT_SECTIONS)
+        self.described = sections.described()
+        if "dimension" in self.top and self.dimension != sections.dimension:
+            what = "the points have another dimension."
+            self.read.fault(self.top["dimension"], what, "dimension", f"{sections.dimension}", f"{self.dimension}")
+        self.dimension = sections.dimension
+        self.lines |= sections.lines
+        if "base" in self.top:
+            self.read.fault(self.top["base"], "a machine described by points has no key 'base'.", "base")
+        self._read_gravity()
+        return sections
+
+    def _read_graph(self) -> Places:
+        read, top = self.read, self.top
+        self._read_gravity()
+        first = True
+        if "bodies" in top:
+            for name, key, node, inside in read.named(top["bodies"], "bodies", "body"):
+                where = f"body '{name}'"
+                self.lines[where] = line_of(key)
+                floats, alone = first and self.base != "fixed", "joints" not in top
+                found = read_body(read, node, name, where, inside=inside, floats=floats, needs_joint=alone)
+                self.bodies.append(found)
+                first = False
+        if "joints" in top:
+            for name, key, node, inside in read.named(top["joints"], "joints", "joint"):
+                where = f"joint '{name}'"
+                self.lines |= {where: line_of(key), f"loop '{name}'": line_of(key)}
+                joint = read_joint(read, node, name, where, inside)
+                self.joints += [] if joint is None else [joint]
+        return Places(read, self.dimension)
+
+    @property
+    def links(self) -> list[Link]:
+        return [b.link for b in self.bodies]
+
+    def all_joints(self) -> list[Joint]:
+        """Joints within bodies first, in the order of the bodies, then those between frames."""
+        carried = [b.carried for b in self.bodies if b.carried is not None]
+        base = "fixed" if self.base == "fixed" else "free"
+        return [*joints_of_bodies(carried, base, [j.name for j in self.joints]), *self.joints]
+
+    def priors(self) -> dict[str, float]:
+        """Names and values of the parameters without the section ``parameters``."""
+        if self.described is not None:
+            tens = {b.name: ten_of(b, self.dimension) for b in self._sound_bodies()}
+            bodies = [Body(name, real=bool(np.any(ten))) for name, ten in tens.items()]
+        else:
+            tens = {link.name: link.ten for link in self.links}
+            bodies = [Body(link.name, real=link.real, label=link.label) for link in self.links]
+        elements = [e for e in self.elements if isinstance(e, Element)]
+        out = priors_of(bodies, tens, elements) | dict.fromkeys(self.odd_names, 0.0)
+        for e in self.elements:
+            if not isinstance(e, Element):
+                out[e.name] = e.stiffness if isinstance(e, Spring) else e.coefficient
+        return out
+
+    def _sound_bodies(self) -> list[Any]:
+        """Bodies whose numbers can be computed with."""
+        assert self.described is not None
+        return [b for b in self.described["bodies"] if np.isfinite(np.asarray(b.inertia)).all()]
+
+    def check(self) -> None:
+        """Add the faults of the description to those of reading, with their lines."""
+        if self.described is not None or (self.read.faults and not self.bodies):
+            return  # a mechanism is checked whole when it is built
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = self._faults()
+        except np.linalg.LinAlgError:
+            found = [Fault("an inertia has numbers of sizes that cannot be computed with.", where="bodies")]
+        self.read.faults.extend(self.placed(fault) for fault in found)
+
+    def _faults(self) -> list[Fault]:
+        elements = [e for e in self.elements if isinstance(e, Element)]
+        base = "fixed" if self.base == "fixed" else "free"
+        carried = [b.carried for b in self.bodies if b.carried is not None]
+        names = [link.name for link in self.links]
+        if "joints" not in self.top and self.dimension == 3:
+            inertia = {link.name: link.ten for link in self.links if link.inertia is not None}
+            found = check_tree(carried, elements, inertia, base, self.gravity)
+            kinds: dict[str, str] = {b.coordinate_name: b.joint for b in carried if b.coordinate_name}
+        else:
+            joints = self.all_joints()
+            graph = Graph(
+                name=self.name,
+                links=tuple(self.links),
+                joints=tuple(joints),
+                prescribed=tuple(self.prescribed),
+                gravity=self.gravity,
+                dimension=self.dimension,
+                formulation=self.formulation,
+            )
+            found = check_graph(graph)
+            kinds = {c: s.motion for j in joints for c, s in zip(j.coordinate_names, j.course.steps, strict=False)}
+            stand_ins = [Body(name, joint="fixed") for name in names]
+            stand_ins += [Body(c, joint=cast(Any, kind), real=False, coordinate=c) for c, kind in kinds.items()]
+            check_elements(stand_ins, [e for e in elements if e.between is None], base, faults := Faults())
+            found += faults.found
+        taken = {SIX_PREFIX + name for name in SIX} if self.base == "six_joints" else set()
+        for b in carried:
+            if b.name in taken or b.coordinate_name in taken:
+                what = "its name or coordinate is taken by one of the six joints of the base."
+                found.append(Fault(what, where=f"body '{b.name}'", hint="Choose another name."))
+        for name in self.transmission.joints if self.transmission is not None else ():
+            if name not in kinds:
+                what = f"it drives '{name}', which is no coordinate."
+                found.append(Fault(what, where="transmission", hint=did_you_mean(name, [*kinds])))
+        if self.dimension == 3:
+            found += [*check_sensors(self.sensors, names, kinds), *check_loads(self.loads, names, [*kinds])]
+        return found
+
+    def placed(self, fault: Fault) -> Fault:
+        """The same fault with its line."""
+        for where in (fault.where, fault.where.split(",")[0]):
+            if where in self.lines:
+                return at_line(fault, self.lines[where])
+        return fault
+
+    def build(self) -> Machine:
+        if self.described is not None:
+            return self._build_described(self.described)
+        machine = Machine.build(
+            self.links,
+            self.all_joints(),
+            name=self.name,
+            elements=self.elements,
+            loads=self.loads,
+            sensors=self.sensors,
+            prescribed=self.prescribed,
+            transmission=self.transmission,
+            assembly=self.assembly,
+            gravity=self.gravity,
+            dimension=self.dimension,
+            formulation=self.formulation,
+        )
+        return machine_of_tree(on_six_joints(machine.tree, SIX_PREFIX)) if self.base == "six_joints" else machine
+
+    def _build_described(self, described: dict[str, Any]) -> Machine:
+        mechanism = Mechanism.build(
+            name=self.name,
+            springs=[e for e in self.elements if isinstance(e, Spring)],
+            dampers=[e for e in self.elements if isinstance(e, Damper)],
+            loads=self.loads,
+            sensors=self.sensors,
+            gravity=self.gravity[: self.dimension].tolist(),
+            **described,
+        )
+        return machine_of_mechanism(
+            mechanism,
+            elements=self.elements,
+            prescribed=self.prescribed,
+            transmission=self.transmission,
+            assembly=self.assembly,
+            formulation=self.formulation,
+        )

@@ -1,0 +1,315 @@
+"""The JSON schema of model files, for editors that check and complete while one types, and for the documentation.
+
+It is built from the lists of keys the reader itself goes by (:mod:`veridyn.files.machine.keys`). What a schema cannot say (an antecedent
+that exists, an inertia that is physically consistent) the reader says when the file is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from veridyn.files.machine.keys import (
+    BASES,
+    BODY,
+    COVARIANCE,
+    ELEMENT,
+    END,
+    FORMAT,
+    FRAME,
+    JOINT,
+    LOAD,
+    LOADS,
+    NUMBERS,
+    PARAMETERS,
+    SENSOR,
+    SENSOR_NUMBERS,
+    TOP,
+    TRANSMISSION,
+)
+from veridyn.files.machine.points import ANGLE, DISTANCE, POINT_SECTIONS
+from veridyn.files.machine.points import BODY as POINT_BODY
+from veridyn.files.machine.points import KINDS as POINT_JOINTS
+from veridyn.files.native_bodies import ANGLES_AND_LENGTHS, CENTRAL, ROTATIONS
+from veridyn.files.places import MARKER
+from veridyn.model.element_kinds import CONSTANT_KEYS, KINDS
+from veridyn.model.graph import FORMULATIONS
+from veridyn.model.joint import SIGMA
+from veridyn.model.link import CUT_CHOICES
+from veridyn.model.link import KINDS as JOINTS
+from veridyn.model.sensor import KINDS as SENSORS
+from veridyn.spatial.inertia import INERTIAL
+
+Schema = dict[str, Any]
+
+TEXT: Schema = {"type": ["string", "number"]}  # a body may be called 1
+NUMBER: Schema = {
+    "type": ["number", "string"],
+    "description": "A number, or a formula of numbers and constants: pi/2, L - 0.1.",
+}
+UNKNOWN: Schema = {
+    "anyOf": [NUMBER, {"type": "null"}],
+    "description": "A number, a formula, or unknown.",
+}
+TRUTH: Schema = {"enum": [True, False, 0, 1]}
+NAMES: Schema = {"type": "array", "items": TEXT}
+
+
+def _of_constant(key: str) -> str:
+    """What a constant of an element is for, and whose."""
+    owners = {name: kind.constant(key) for name, kind in KINDS.items()}
+    docs = dict.fromkeys(c.doc for c in owners.values() if c is not None)
+    return f"Of {', '.join(name for name, c in owners.items() if c is not None)}: {'; or '.join(docs)}."
+
+
+DESCRIPTIONS = {
+    "veridyn": "Version of the format.",
+    "name": "Its name.",
+    "formulation": "tree: joint coordinates; natural: points and unit vectors. Tree by default, natural where points are given.",
+    "dimension": "2 for a machine that moves in the x-y plane of the ground; 3 by default.",
+    "base": "fixed: on the ground; free: the first body moves freely; six_joints: it moves on six virtual joints.",
+    "gravity": "Acceleration of gravity in the frame of the ground, m/s².",
+    "constants": "Names for numbers that formulas use.",
+    "bodies": "The bodies, each with its frames and inertia; the joint that carries it may stand within (antecedent).",
+    "joints": "Joints between two frames; of a description by points, those that shared points and vectors do not make.",
+    "points": "Points of a description by points and bars: fixed, or about where they start, m.",
+    "vectors": "Unit vectors of a description by points and bars.",
+    "coordinates": "Added angles and distances, by name; of a joint, the names of its coordinates.",
+    "racks": "Racks on pinions: distance = radius * angle + offset.",
+    "elements": "Springs, dampers, friction, motor inertias: what acts on coordinates or between two places.",
+    "loads": "Forces and torques that act besides those of the joints.",
+    "sensors": "What measures the machine.",
+    "parameters": "What is known or tied, other values and typical sizes, and how well values are known.",
+    "transmission": "Motors that drive several joints: joints = matrix · motors.",
+    "assembly": "Where the machine is put together: coordinates to hold, and guesses of the others.",
+    "prescribed": "Coordinates whose motion is an input; the forces they need are results.",
+    "antecedent": "The body that carries this one; left out, or 0: the ground.",
+    "joint": "Kind of the joint that carries it, along or about the body's own z axis.",
+    "sigma": "Standard deviation of the noise, in the sensor's unit; of a body, its kind of joint: 0 turning, 1 sliding, 2 fixed.",
+    "actuated": "Whether a motor acts here, or the names of the coordinates on which one does.",
+    "mu": "The same as actuated, as a number.",
+    "mdh": "Modified Denavit-Hartenberg parameters, rad and m; θ or r is where the coordinate is zero.",
+    "placement": "A frame instead of a table: position, and rotation, rpy or axis.",
+    "coordinate": "Name of the coordinate; bodies may share one.",
+    "ratio": "How much of a shared coordinate this joint moves.",
+    "virtual": "A body without mass, that only carries a joint.",
+    "label": "What follows XX in the names of its parameters.",
+    "inertia": "Ten parameters about the frame's origin, or mass, centre and about_centre; what is left out is zero.",
+    "frames": "Name → frame on the body; joints name it body.frame.",
+    "kind": "What it is.",
+    "a": "One end: body, body.frame, or {body, position, rotation}; of a description by points a place.",
+    "b": "The other end, which moves against a.",
+    "cut": "Whether a loop is cut open here; auto lets veridyn choose.",
+    "on": "A coordinate, a combination {z1: 1, z2: -1}, a place, a body, or body.fx for a force on a body.",
+    "signal": "The measured signal that a drive gain multiplies.",
+    "unit": "Where it is not the usual one.",
+    "value": "Its value; of a parameter, the prior.",
+    "typical": "Its typical size, where the machine's own is not right.",
+    "between": "In place of on: the two places, on bodies or the ground, whose distance it acts on.",
+    **{key: _of_constant(key) for key in CONSTANT_KEYS},
+    "length": "Of a distance: how far apart the ends are, m.",
+    "against": "Of a torque: the body that takes the reaction; the ground by default.",
+    "to": "Of a distance: the other end.",
+    "axes": "Which of x, y and z it reads; all by default.",
+    "quantum": "The step between two readings.",
+    "rate": "Its own clock, Hz; that of the log by default.",
+    "delay": "s: a reading stamped t is the truth at t - delay.",
+    "bias": "A known offset of its readings, which is taken off.",
+    "bias_sigma": "Standard deviation of an unknown offset at the start, which is estimated.",
+    "bias_walk": "Its drift: variance per second.",
+    "turns": "Whether it reads an angle modulo a full turn.",
+}
+
+
+def model_schema() -> Schema:
+    """The JSON schema (draft 2020-12) of model files."""
+    sections = {
+        "veridyn": {"const": FORMAT},
+        "name": TEXT,
+        "formulation": {"enum": list(FORMULATIONS)},
+        "dimension": {"enum": [2, 3]},
+        "base": {"enum": list(BASES)},
+        "gravity": {"anyOf": [_array(3), _array(2)]},
+        "constants": _free(NUMBER),
+        "bodies": {"anyOf": [_named(_body()), _named(_point_body())]},
+        "joints": {"anyOf": [_named(_joint()), _named(_point_joint())]},
+        "points": _named(_section("points", {"at": _vector(), "fixed": TRUTH})),
+        "vectors": _named(_section("vectors", {"along": _vector(), "fixed": TRUTH})),
+        "coordinates": _named(_coordinate()),
+        "racks": _named(_section("racks", {"distance": TEXT, "angle": TEXT, "radius": NUMBER, "offset": NUMBER})),
+        "elements": {"type": "array", "items": _element()},
+        "loads": _named(_load()),
+        "sensors": _named(_sensor()),
+        "parameters": _parameters(),
+        "transmission": _object({"motors": NAMES, "joints": NAMES, "matrix": _matrix()}, TRANSMISSION),
+        "assembly": _object({"hold": _free(NUMBER), "guess": _free(NUMBER)}),
+        "prescribed": NAMES,
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A model file of veridyn",
+        **_described(sections, TOP, ("veridyn", "bodies")),
+    }
+
+
+def _body() -> Schema:
+    about = _object({key: _central()[key] for key in CENTRAL}, ("mass",))
+    frame = _frame()
+    keys = {
+        "name": TEXT,
+        "antecedent": TEXT,
+        "joint": {"enum": list(SIGMA)},
+        "sigma": {"enum": sorted(SIGMA.values())},
+        "actuated": TRUTH,
+        "mu": TRUTH,
+        "mdh": frame["mdh"],
+        "placement": _object({key: frame[key] for key in ("position", *ROTATIONS)}),
+        "coordinate": TEXT,
+        "ratio": NUMBER,
+        "virtual": TRUTH,
+        "label": TEXT,
+        "inertia": {"anyOf": [_object(dict.fromkeys(INERTIAL, UNKNOWN)), about]},
+        "frames": _free(_object({key: frame[key] for key in FRAME})),
+    }
+    return _described(keys, BODY, ())
+
+
+def _point_body() -> Schema:
+    local = _free(_vector())
+    keys = {
+        "points": local,
+        "vectors": local,
+        "bar": {"type": "array", "items": TEXT, "minItems": 2, "maxItems": 2},
+        "length": NUMBER,
+        "mass": NUMBER,
+        "centre": _vector(),
+        "inertia": {"anyOf": [NUMBER, _array(6), _matrix()]},
+    }
+    return _object({"name": TEXT, **{key: keys[key] for key in POINT_BODY}})
+
+
+def _joint() -> Schema:
+    frame = _frame()
+    end = {"anyOf": [TEXT, _object({"body": TEXT, **{key: frame[key] for key in END if key != "body"}}, ("body",))]}
+    keys = {
+        "name": TEXT,
+        "kind": {"enum": list(JOINTS)},
+        "a": end,
+        "b": end,
+        "coordinates": {"anyOf": [TEXT, NAMES]},
+        "ratio": NUMBER,
+        "actuated": {"anyOf": [TRUTH, NAMES]},
+        "cut": {"enum": [*CUT_CHOICES, True, False]},
+        "length": NUMBER,
+    }
+    return _described(keys, ("name", *JOINT), ("a", "b"))
+
+
+def _point_joint() -> Schema:
+    return _section("joints", {"kind": {"enum": list(POINT_JOINTS)}, "a": _place(), "b": _place(), "length": NUMBER})
+
+
+def _coordinate() -> Schema:
+    direction = {"anyOf": [TEXT, _marker(), {"type": "array"}]}
+    angle = {"of": direction, "from": direction, "towards": direction, "start": NUMBER}
+    distance = {"a": _place(), "b": _place(), "along": direction}
+    return {
+        "anyOf": [
+            _object({"name": TEXT, **{key: angle[key] for key in ANGLE}}, ("of", "from")),
+            _object({"name": TEXT, **{key: distance[key] for key in DISTANCE}}, ("a", "b")),
+        ]
+    }
+
+
+def _element() -> Schema:
+    keys: dict[str, Schema] = {"kind": {"enum": list(KINDS)}, "on": {"anyOf": [TEXT, _free(NUMBER)]}}
+    keys["between"] = {"type": "array", "items": _place(), "minItems": 2, "maxItems": 2}
+    keys |= dict.fromkeys(("name", "signal", "unit"), TEXT)
+    keys |= {key: UNKNOWN if key == "value" else NUMBER for key in NUMBERS}
+    return {**_described(keys, ELEMENT, ("kind",)), "oneOf": [{"required": ["on"]}, {"required": ["between"]}]}
+
+
+def _load() -> Schema:
+    value = {"anyOf": [NUMBER, _vector()]}
+    keys = {"name": TEXT, "kind": {"enum": list(LOADS)}, "on": _place(), "value": value, "against": TEXT}
+    return _described(keys, ("name", *LOAD), ("kind", "on"))
+
+
+def _sensor() -> Schema:
+    keys = {"name": TEXT, "kind": {"enum": list(SENSORS)}, "on": _place(), "to": _place(), "sigma": NUMBER}
+    keys |= {"axes": {"type": "string", "pattern": "^[xyz]*$"}, "turns": TRUTH, **dict.fromkeys(SENSOR_NUMBERS, NUMBER)}
+    return _described(keys, ("name", *SENSOR), ("kind", "on", "sigma"))
+
+
+def _parameters() -> Schema:
+    tie = {"anyOf": [TEXT, _object({"to": TEXT, "factor": NUMBER}, ("to",))]}
+    sections = {
+        "known": {"anyOf": [_free(NUMBER), NAMES]},
+        "tied": _free(tie),
+        "typical": _free(NUMBER),
+        "values": _free(UNKNOWN),
+        "sigma": _free(NUMBER),
+        "covariance": _object({"names": NAMES, "matrix": _matrix()}, COVARIANCE),
+    }
+    return _object({key: sections[key] for key in PARAMETERS})
+
+
+def _frame() -> dict[str, Schema]:
+    return {
+        "position": _array(3),
+        "rotation": _matrix(),
+        "rpy": _array(3),
+        "axis": _array(3),
+        "mdh": _object(dict.fromkeys(ANGLES_AND_LENGTHS, NUMBER)),
+    }
+
+
+def _marker() -> Schema:
+    return _object({key: TEXT if key == "body" else _vector() for key in MARKER}, ("body",))
+
+
+def _place() -> Schema:
+    return {"anyOf": [TEXT, _marker()]}
+
+
+def _section(name: str, keys: Mapping[str, Schema]) -> Schema:
+    """An item of a section of the description by points, which requires what the reader requires."""
+    _, allowed, required = POINT_SECTIONS[name]
+    return _object({"name": TEXT, **{key: keys[key] for key in allowed}}, required)
+
+
+def _named(item: Schema) -> Schema:
+    """A list of items that each have a name, or a mapping from names to items."""
+    listed = {"allOf": [item, {"required": ["name"]}]}
+    return {"anyOf": [{"type": "array", "items": listed, "minItems": 1}, _free(item)]}
+
+
+def _described(properties: Mapping[str, Schema], keys: Sequence[str], required: Sequence[str]) -> Schema:
+    """An object with exactly these keys, each with what it is for."""
+    return _object({key: {**properties[key], "description": DESCRIPTIONS[key]} for key in keys}, required)
+
+
+def _object(properties: Mapping[str, Schema], required: Sequence[str] = ()) -> Schema:
+    out: Schema = {"type": "object", "properties": dict(properties), "additionalProperties": False}
+    return {**out, "required": list(required)} if required else out
+
+
+def _free(values: Schema) -> Schema:
+    return {"type": "object", "additionalProperties": values}
+
+
+def _array(length: int) -> Schema:
+    return {"type": "array", "items": NUMBER, "minItems": length, "maxItems": length}
+
+
+def _vector() -> Schema:
+    return {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 3}
+
+
+def _matrix() -> Schema:
+    return {"type": "array", "items": {"type": "array", "items": NUMBER}}
+
+
+def _central() -> dict[str, Schema]:
+    six = {"anyOf": [_array(6), _object(dict.fromkeys(INERTIAL[:6], NUMBER))]}
+    return {"mass": NUMBER, "centre": _array(3), "about_centre": six}

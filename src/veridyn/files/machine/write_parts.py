@@ -1,0 +1,207 @@
+"""Bodies, joints, elements, loads, sensors and parameters as a model file of version 2 has them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from veridyn.files.machine.keys import SENSOR_NUMBERS
+from veridyn.files.yaml_write import (
+    angle_text,
+    flow,
+    is_zero,
+    mapping_text,
+    matrix_text,
+    name_text,
+    names_text,
+    number_text,
+    numbers_text,
+    same_number,
+    truth_text,
+    wrapped,
+)
+from veridyn.model.elements import Element
+from veridyn.model.graph import Acting
+from veridyn.model.joint import GROUND, Body
+from veridyn.model.link import End, Joint, Link
+from veridyn.model.load import Drive, Force, Load
+from veridyn.model.loop import Attachment
+from veridyn.model.natural import Damper
+from veridyn.model.parameters import ParameterSet
+from veridyn.model.place import Marker, PointRef, numbers
+from veridyn.model.sensor import Sensor
+from veridyn.model.transmission import Transmission
+from veridyn.model.uncertainty import Uncertainty
+from veridyn.spatial.inertia import INERTIAL
+from veridyn.spatial.transforms import MDH, Placement
+
+ANGLES = ("gamma", "alpha", "theta")
+
+
+def mdh_text(placement: MDH) -> dict[str, str]:
+    given = {key: getattr(placement, key) for key in ("gamma", "b", "alpha", "d", "theta", "r")}
+    return {k: angle_text(v) if k in ANGLES else number_text(v) for k, v in given.items() if not is_zero(v)}
+
+
+def frame_text(placement: MDH | Placement) -> dict[str, str]:
+    """The keys of a frame; nothing for one that coincides with its body's."""
+    if isinstance(placement, MDH):
+        return {"mdh": mapping_text(mdh_text(placement))}
+    R, p = placement.rotation, placement.position
+    out = {"position": numbers_text(p)} if not all(is_zero(x) for x in p) else {}
+    plain = all(same_number(float(x), float(y)) for x, y in zip(R.ravel(), np.eye(3).ravel(), strict=True))
+    return out if plain else out | {"rotation": matrix_text(R)}
+
+
+def body_lines(link: Link, carried: Body | None) -> list[str]:
+    """A body; `carried` where the joint that carries it stands within."""
+    lines = [f"  - name: {name_text(link.name)}"]
+    if carried is not None:
+        lines += _carried_lines(carried)
+    if not link.real:
+        lines.append("    virtual: true")
+    if link.label:
+        lines.append(f"    label: {name_text(link.label)}")
+    if link.frames:
+        frames = {name_text(name): mapping_text(frame_text(at)) for name, at in link.frames.items()}
+        lines.append(flow("    frames: ", frames))
+    if link.real and link.inertia is not None:
+        ten = {s: number_text(x) for s, x in zip(INERTIAL, link.ten, strict=True) if not is_zero(x)}
+        lines.append(flow("    inertia: ", ten))
+    return lines
+
+
+def _carried_lines(b: Body) -> list[str]:
+    lines = [] if b.antecedent is None else [f"    antecedent: {name_text(b.antecedent)}"]
+    lines.append(f"    joint: {b.joint}")
+    if not b.actuated:
+        lines.append("    actuated: false")
+    if isinstance(b.placement, MDH):
+        if given := mdh_text(b.placement):
+            lines.append(flow("    mdh: ", given))
+    else:
+        lines.append(flow("    placement: ", frame_text(b.placement)))
+    if b.coordinate:
+        lines.append(f"    coordinate: {name_text(b.coordinate)}")
+    if b.ratio != 1.0:
+        lines.append(f"    ratio: {number_text(b.ratio)}")
+    return lines
+
+
+def joint_text(j: Joint) -> dict[str, str]:
+    out = {"name": name_text(j.name), "kind": j.kind, "a": _end(j.a), "b": _end(j.b)}
+    if j.coordinates:
+        out["coordinates"] = names_text(j.coordinates)
+    if j.ratio != 1.0:
+        out["ratio"] = number_text(j.ratio)
+    if isinstance(j.actuated, tuple):
+        out["actuated"] = names_text(j.actuated)
+    elif j.actuated:
+        out["actuated"] = "true"
+    if j.cut != "auto":
+        out["cut"] = f'"{j.cut}"'  # in quotes: older rules of YAML take a bare yes for true
+    return out | ({"length": number_text(j.length)} if not is_zero(j.length) else {})
+
+
+def _end(end: End) -> str:
+    if isinstance(end, Attachment):
+        return mapping_text({"body": name_text(end.body), **frame_text(end.placement)})
+    return name_text(end)
+
+
+def place_text(ref: PointRef) -> str:
+    """A name, or a marker."""
+    if not isinstance(ref, Marker):
+        return name_text(ref)
+    parts = {key: getattr(ref, key) for key in ("at", "axis", "side")}
+    return mapping_text(
+        {"body": name_text(ref.body), **{k: numbers_text(x) for k, x in parts.items() if k == "at" or x}}
+    )
+
+
+def element_text(acting: Acting) -> dict[str, str]:
+    if isinstance(acting, Element):
+        out = {"kind": name_text(acting.kind), **_acts(acting)}
+        given = {"value": acting.value, "typical": acting.typical, **acting.constants}
+        out |= {key: number_text(x) for key, x in given.items() if not math.isnan(x)}
+        texts = (("name", acting.name), ("signal", acting.signal), ("unit", acting.unit))
+        return out | {key: name_text(x) for key, x in texts if x}
+    damper = isinstance(acting, Damper)
+    out = {"kind": "damper" if damper else "spring"}
+    if isinstance(acting.on, str):
+        out["on"] = name_text(acting.on)
+    else:
+        out["between"] = f"[{', '.join(place_text(end) for end in acting.on)}]"
+    out["value"] = number_text(acting.coefficient if damper else acting.stiffness)
+    if not damper and not is_zero(acting.rest):
+        out["rest"] = number_text(acting.rest)
+    return out | {"name": name_text(acting.name)}
+
+
+def _acts(e: Element) -> dict[str, str]:
+    """What an element acts on: a coordinate, a combination, or two places."""
+    if e.between is not None:
+        return {"between": f"[{', '.join(place_text(m) for m in e.between)}]"}
+    (first, coefficient), *others = e.on.items()
+    if not others and coefficient == 1.0:
+        return {"on": name_text(first)}
+    return {"on": mapping_text({name_text(c): number_text(a) for c, a in e.on.items()})}
+
+
+def load_text(load: Load) -> dict[str, str]:
+    out = {"name": name_text(load.name)}
+    if isinstance(load, Drive):
+        out |= {"kind": "drive", "on": name_text(load.coordinate)}
+        return out | ({"value": number_text(load.value)} if not is_zero(load.value) else {})
+    value = numbers(load.value)
+    said = number_text(value[0]) if len(value) == 1 else numbers_text(value)
+    if isinstance(load, Force):
+        return out | {"kind": "force", "on": place_text(load.at), "value": said}
+    out |= {"kind": "torque", "on": name_text(load.body), "value": said}
+    return out | ({"against": name_text(load.against)} if load.against != GROUND else {})
+
+
+def sensor_text(s: Sensor) -> dict[str, str]:
+    out = {"name": name_text(s.name), "kind": s.kind, "on": place_text(s.on)}
+    out |= {"to": place_text(s.to)} if s.to is not None else {}
+    out["sigma"] = number_text(s.sigma)
+    out |= {"axes": name_text(s.axes)} if s.axes else {}
+    given = {key: getattr(s, key) for key in SENSOR_NUMBERS}
+    out |= {key: number_text(x) for key, x in given.items() if x is not None and not is_zero(x)}
+    return out | ({"turns": truth_text(s.turns)} if s.turns else {})
+
+
+def transmission_lines(t: Transmission) -> list[str]:
+    names = [f"  motors: {names_text(t.motors)}", f"  joints: {names_text(t.joints)}"]
+    return ["transmission:", *names, f"  matrix: {matrix_text(t.matrix)}"]
+
+
+def parameter_lines(p: ParameterSet | None, plain: ParameterSet | None, uncertainty: Uncertainty | None) -> list[str]:
+    """What `p` says beyond what bodies and elements alone say (`plain`), and the uncertainty."""
+    if p is None or plain is None or plain.names != p.names:
+        return []
+    new = [i for i in range(len(p)) if not same_number(p.values[i], plain.values[i])]
+    values = {p.names[i]: number_text(p.values[i]) for i in new}
+    known = [name_text(name) for name, state in zip(p.names, p.states, strict=True) if state == "known"]
+    ties = {}
+    for name, tie in p.ties.items():
+        to = name_text(tie.to)
+        ties[name] = to if tie.factor == 1.0 else mapping_text({"to": to, "factor": number_text(tie.factor)})
+    sizes = {p.names[i]: number_text(p.typical[i]) for i in range(len(p)) if p.typical[i] != plain.typical[i]}
+    lines = [] if not known else [wrapped("  known: ", known, "[]")]
+    for key, entries in (("tied", ties), ("typical", sizes), ("values", values)):
+        if entries:
+            lines.append(flow(f"  {key}: ", {name_text(name): value for name, value in entries.items()}))
+    lines += _uncertainty_lines(uncertainty) if uncertainty is not None else []
+    return ["parameters:", *lines] if lines else []
+
+
+def _uncertainty_lines(u: Uncertainty) -> list[str]:
+    """Standard deviations where the parameters are independent and squares bring back the variances; else the covariance."""
+    sigma = np.sqrt(np.diag(u.covariance))
+    if np.array_equal(np.diag(sigma**2), u.covariance):
+        return [flow("  sigma: ", {name_text(n): number_text(s) for n, s in zip(u.names, sigma, strict=True)})]
+    rows = [f"      - {numbers_text(row)}" for row in u.covariance]
+    names = wrapped("    names: ", [name_text(n) for n in u.names], "[]")
+    return ["  covariance:", names, "    matrix:", *rows]

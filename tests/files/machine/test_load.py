@@ -1,0 +1,82 @@
+"""One reader for model files of every version and kind."""
+
+from __future__ import annotations
+
+import warnings
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from veridyn.errors import FileError, ModelError
+from veridyn.files.machine.load import load_model, parse_machine
+from veridyn.model.differences import differences
+
+TREES = {"linkage": 3, "palletizer": 5, "arm": 6, "car_20": 14}
+MECHANISMS = {"fourbar": ("phi", "q1", "B"), "crane": ("x", "swing")}
+VERSION_1 = sorted((Path(__file__).parents[1] / "version1").glob("*.yaml"))
+URDF = """<robot name="one"><link name="base"/><link name="rod"><inertial><origin xyz="0 0 0.5"/><mass value="1"/>
+<inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.01"/></inertial></link>
+<joint name="hinge" type="revolute"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/>
+<limit lower="-1" upper="1" effort="1" velocity="1"/></joint></robot>"""
+
+
+def _file(name: str) -> Path:
+    return Path(str(resources.files("veridyn.machines").joinpath(f"{name}.yaml")))
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_a_file_of_a_tree(name: str) -> None:
+    machine = load_model(_file(name))
+    assert machine.formulation == "tree"
+    assert machine.n == TREES[name]
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_file_in_natural_coordinates(name: str) -> None:
+    machine = load_model(_file(name))
+    assert machine.formulation == "natural"
+    assert machine.coordinates == MECHANISMS[name]
+
+
+def test_a_urdf(tmp_path: Path) -> None:
+    file = tmp_path / "one.urdf"
+    file.write_text(URDF)
+    machine = load_model(file)
+    assert (machine.name, machine.coordinates, machine.formulation) == ("one", ("hinge",), "tree")
+
+
+@pytest.mark.parametrize("file", VERSION_1, ids=lambda f: f.stem)
+def test_files_of_version_1_are_the_same_machines_and_are_read_in_silence(file: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        old = load_model(file)
+    assert differences(old, load_model(_file(file.stem))) == ()
+
+
+def test_faults_of_either_version_have_their_lines() -> None:
+    for text in (
+        "veridyn: 1\nmechanism: m\npoints: {A: {at: [0, x]}}\nbodies: {b: {points: {A: [0, 0]}}}\n",
+        "veridyn: 1\nbodies:\n  - {name: a, joint: hinge}\n",
+        "veridyn: 2\nname: m\npoints: {A: {at: [0, x]}}\nbodies: {b: {points: {A: [0, 0]}}}\n",
+        "veridyn: 2\nbodies:\n  - {name: a, joint: hinge}\n",
+    ):
+        with pytest.raises(ModelError, match=r"line 3"):
+            parse_machine(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "veridyn: 3\nbodies: []\n",
+            r"m\.yaml, veridyn \(line 1\): this version of the format is unknown\.\nExpected 1 or 2, found '3'",
+        ),
+        ("veridyn: [2]\nbodies: []\n", "found something else"),
+        ("kind: observe\nlog: x\n", "this is not a model file"),
+        ("bodies:\n  - {name: a, joint: turning}\n", "the key 'veridyn' is missing"),
+    ],
+)
+def test_other_files_are_refused(text: str, words: str) -> None:
+    with pytest.raises((FileError, ModelError), match=words):
+        parse_machine(text, "m.yaml")
