@@ -76,9 +76,16 @@ def place(q: Array, body: str, at: Array) -> Array:
 def at_rest() -> Motion:
     at, n = standing(), machine().n
     zero, still = np.zeros((1, 3)), np.zeros((1, n))
-    base = BaseMotion(zero, zero, zero, zero, np.asarray(at.base.position)[None], np.asarray(at.base.quaternion)[None])
+    base = BaseMotion(
+        zero,
+        zero,
+        zero,
+        zero,
+        position=np.asarray(at.base.position)[None],
+        quaternion=np.asarray(at.base.quaternion)[None],
+    )
     signals = {s.name: np.zeros(1) for s in machine().tree.states}
-    return Motion(np.zeros(1), at.q[None], still, still, base, still, {}, signals)
+    return Motion(np.zeros(1), at.q[None], still, still, base, still, signals=signals)
 
 
 def test_bodies_freedoms_and_equations() -> None:
@@ -176,9 +183,9 @@ def test_symmetric_modes() -> None:
         T[6 + number(f"spin_{c}"), 5 if c[0] == "f" else 6] = 1.0
     M = T.T @ open_mass_matrix(tree, at.q[None], engine="numpy")[0] @ T
     zero, still = np.zeros((8, 3)), np.zeros_like(q)
-    base = BaseMotion(zero, zero, zero, zero, position, e)
+    base = BaseMotion(zero, zero, zero, zero, position=position, quaternion=e)
     slips = {s.name: np.zeros(8) for s in tree.states}
-    found = forward_dynamics(tree, Motion(np.arange(8.0), q, still, still, base, still, {}, slips), engine="numpy")
+    found = forward_dynamics(tree, Motion(np.arange(8.0), q, still, still, base, still, signals=slips), engine="numpy")
     assert found.base is not None
     a = np.zeros((8, 7))
     a[:, :2] = (np.einsum("nij,nj->ni", matrix_of(e), found.base.acceleration) + m.gravity)[:, [0, 2]]
@@ -252,12 +259,12 @@ def random_states(m: Machine, count: int) -> Motion:
     position = np.column_stack([10.0 * rng.normal(size=(count, 2)), 0.68 + 0.003 * rng.normal(size=count)])
     speed = np.array([7.0, 0.3, 0.0]) + 0.1 * rng.normal(size=(count, 3))
     zero = np.zeros((count, 3))
-    base = BaseMotion(0.1 * rng.normal(size=(count, 3)), zero, zero, speed, position, e)
+    base = BaseMotion(0.1 * rng.normal(size=(count, 3)), zero, zero, speed, position=position, quaternion=e)
     qdd, forces = np.zeros_like(q), np.zeros_like(q)
     qdd[:, number("rack")] = 0.1 * rng.normal(size=count)
     forces[:, [number(f"spin_{c}") for c in CORNERS]] = 100.0 * rng.normal(size=(count, 4))
     signals = {s.name: 0.03 * rng.normal(size=count) for s in tree.states}
-    return Motion(np.arange(count) * 1.0, q, qd, qdd, base, forces, {}, signals)
+    return Motion(np.arange(count) * 1.0, q, qd, qdd, base, forces, signals=signals)
 
 
 def test_accelerations_are_those_of_pinocchios_bordered_system() -> None:

@@ -10,6 +10,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.spatial.transform import Rotation
 
+from strangers.tyre_formulas import combined_forces
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.element_states import element_states
 from veridyn.mechanics.forward import forward_dynamics
@@ -65,11 +66,11 @@ def rolling(rng: np.random.Generator, samples: int = 40) -> Motion:
     omega = rng.normal(size=(N, 3)) + rng.uniform(-20.0, 30.0, N)[:, None] * np.array(AXIS)
     base = BaseMotion(
         omega, rng.normal(size=(N, 3)), rng.normal(size=(N, 3)), 3.0 * rng.normal(size=(N, 3)),
-        centre - R.apply(CENTRE), e,
+        position=centre - R.apply(CENTRE), quaternion=e,
     )  # fmt: skip
     signals = {"tyre_wheel.road": base_height, "tyre_wheel.road_x": slopes[:, 0], "tyre_wheel.road_y": slopes[:, 1]}
     signals |= {"tyre_wheel.kappa": 0.2 * rng.normal(size=N), "tyre_wheel.tan_alpha": 0.2 * rng.normal(size=N)}
-    return Motion(np.arange(N) * 1.0, zero, zero, zero, base, zero, {}, signals)
+    return Motion(np.arange(N) * 1.0, zero, zero, zero, base, zero, signals=signals)
 
 
 def searched_contact(m: Motion, k: int, moved: float = 0.0) -> tuple[float, float, np.ndarray, np.ndarray]:
@@ -127,31 +128,10 @@ def test_contact_is_where_the_rim_is_lowest() -> None:
         assert found.spin[k] == pytest.approx(w @ s, abs=1e-12)
 
 
-def published(
-    fz: np.ndarray, kappa: np.ndarray, alpha: np.ndarray, c: dict[str, float]
-) -> tuple[np.ndarray, np.ndarray]:
-    """F_x and F_y of PAC2002 with combined slip, as Pacejka's book prints them (4.E9 to 4.E67), shifts and camber left out."""
-    df = (fz - c["FNOMIN"]) / c["FNOMIN"]
-    mux, muy = (c["PDX1"] + c["PDX2"] * df) * c["LMUX"], (c["PDY1"] + c["PDY2"] * df) * c["LMUY"]
-    kx = fz * (c["PKX1"] + c["PKX2"] * df) * np.exp(c["PKX3"] * df)
-    ky = c["PKY1"] * c["FNOMIN"] * np.sin(2.0 * np.arctan(fz / (c["PKY2"] * c["FNOMIN"])))
-    bx, by = kx / (c["PCX1"] * mux * fz), ky / (c["PCY1"] * muy * fz)
-
-    def formula(x: np.ndarray, b: np.ndarray, shape: float, d: np.ndarray, e: float) -> np.ndarray:
-        return d * np.sin(shape * np.arctan(b * x - e * (b * x - np.arctan(b * x))))
-
-    bxa = c["RBX1"] * np.cos(np.arctan(c["RBX2"] * kappa))
-    byk = c["RBY1"] * np.cos(np.arctan(c["RBY2"] * (alpha - c["RBY3"])))
-    gx, gy = np.cos(c["RCX1"] * np.arctan(bxa * alpha)), np.cos(c["RCY1"] * np.arctan(byk * kappa))
-    return gx * formula(kappa, bx, c["PCX1"], mux * fz, c["PEX1"]), gy * formula(
-        alpha, by, c["PCY1"], muy * fz, c["PEY1"]
-    )
-
-
 def test_forces_are_those_of_the_published_formulas_and_of_the_vehicle_simulator() -> None:
     found = wheel_readings(wheel(), rolling(np.random.default_rng(2), 200))["tyre_wheel"]
     on = found.load > 0.0
-    fx, fy = published(found.load[on], found.kappa[on], found.alpha[on], MAGIC)
+    fx, fy = combined_forces(found.load[on], found.kappa[on], found.alpha[on], MAGIC)
     assert found.fx[on] == pytest.approx(fx, rel=1e-12, abs=1e-9)
     assert found.fy[on] == pytest.approx(fy, rel=1e-12, abs=1e-9)
     assert (found.fx[~on] == 0.0).all() and (found.fy[~on] == 0.0).all() and 0 < on.sum() < len(on)
@@ -186,10 +166,10 @@ def standing(load: float, vx: float, kappa: float, side: float) -> tuple[Tree, M
     zero, none = np.zeros((1, 3)), np.zeros((1, 0))
     base = BaseMotion(
         np.array([[0.0, vx / 0.33, 0.0]]), zero, zero, np.array([[vx, 0.0, 0.0]]),
-        np.array([[0.0, 0.0, R0 - load / KZ]]), np.array([[1.0, 0.0, 0.0, 0.0]]),
+        position=np.array([[0.0, 0.0, R0 - load / KZ]]), quaternion=np.array([[1.0, 0.0, 0.0, 0.0]]),
     )  # fmt: skip
     signals = {"tyre_wheel.kappa": np.array([kappa]), "tyre_wheel.tan_alpha": np.array([side])}
-    return tree, Motion(np.zeros(1), none, none, none, base, none, {}, signals)
+    return tree, Motion(np.zeros(1), none, none, none, base, none, signals=signals)
 
 
 TEN = [0.753, 0.0, 0.0, 1.453, 0.0, 0.753, 0.0, 0.0, 0.0, 34.0]
@@ -331,11 +311,11 @@ def test_what_a_tyre_needs_is_named() -> None:
         inverse_dynamics(tree, replace(m, signals={}))
     body = [Body("wheel", None, "fixed")]
     for law, said in (
-        (Element("tyre", {}, 1.0, constants=MAGIC), "it needs a wheel"),
+        (Element(kind="tyre", value=1.0, constants=MAGIC), "it needs a wheel"),
         (tyre(Marker("weel", (0, 0, 0), axis=(0, 1, 0)), MAGIC), r"no body 'weel'[\s\S]*Did you mean 'wheel'"),
         (tyre(Marker("wheel", (0, 0, 0)), MAGIC), "its axis is not given by three numbers"),
         (tyre(Marker("wheel", (0, 0, 0), axis=(0, 1, 0)), CONTACT), r"needs the constant 'PCX1'"),
-        (Element("spring", {}, 1.0, wheel=Marker("wheel", (0, 0, 0))), "of kind spring cannot act on a wheel"),
+        (Element(kind="spring", value=1.0, wheel=Marker("wheel", (0, 0, 0))), "of kind spring cannot act on a wheel"),
     ):
         with pytest.raises(ModelError, match=said):
             Tree.build(body, base="free", elements=[law])

@@ -260,7 +260,7 @@ def _suspension(parts: Mapping[str, _Part]) -> Iterator[Element]:
         )
         yield strut("spring", *ends, stiffness, f"spring_{c}", rest=rest)
         yield strut("damper", *ends, damping, f"damper_{c}")
-        yield Element("inertia", {f"spin_{c}": 1.0}, ROTOR, f"rotor_{c}")
+        yield Element(kind="inertia", on={f"spin_{c}": 1.0}, value=ROTOR, name=f"rotor_{c}")
 
 
 def _bar() -> Iterator[Element]:
@@ -269,8 +269,8 @@ def _bar() -> Iterator[Element]:
     for c, sign in (("rl", 1.0), ("rr", -1.0)):
         x, y, _ = point(c, "bar") - point(c, "arm")
         on |= {f"arm_{c}_pitch": -sign * x / BAR_LEVER, f"arm_{c}_roll": sign * y / BAR_LEVER}
-    yield Element("spring", on, BAR_STIFFNESS, "bar_stiffness")
-    yield Element("damper", on, BAR_DAMPING, "bar_damping")
+    yield Element(kind="spring", on=on, value=BAR_STIFFNESS, name="bar_stiffness")
+    yield Element(kind="damper", on=on, value=BAR_DAMPING, name="bar_damping")
 
 
 def _tyres(kind: Tyres, rolling_resistance: float, turned: Mapping[str, Array]) -> Iterator[Element]:

@@ -108,9 +108,9 @@ def _accelerations(machine: Machine, u: Array, rack: float) -> Array:
     tree, N = machine.tree, len(u)
     q, position, e = _configuration(machine, u, rack)
     zero, still = np.zeros((N, 3)), np.zeros_like(q)
-    base = BaseMotion(zero, zero, zero, zero, position, e)
+    base = BaseMotion(zero, zero, zero, zero, position=position, quaternion=e)
     signals = {s.name: np.zeros(N) for s in tree.states}
-    found = forward_dynamics(tree, Motion(np.arange(N) * 1.0, q, still, still, base, still, {}, signals))
+    found = forward_dynamics(tree, Motion(np.arange(N) * 1.0, q, still, still, base, still, signals=signals))
     assert found.base is not None
     up = np.array(
         [(rpy(roll, pitch, 0.0) @ x)[2] for (roll, pitch), x in zip(u[:, 1:3], found.base.acceleration, strict=True)]
