@@ -128,13 +128,20 @@ def test_contact_is_where_the_rim_is_lowest() -> None:
         assert found.spin[k] == pytest.approx(w @ s, abs=1e-12)
 
 
-def test_forces_are_those_of_the_published_formulas_and_of_the_vehicle_simulator() -> None:
+def test_forces_are_those_of_the_published_formulas() -> None:
     found = wheel_readings(wheel(), rolling(np.random.default_rng(2), 200))["tyre_wheel"]
     on = found.load > 0.0
     fx, fy = combined_forces(found.load[on], found.kappa[on], found.alpha[on], MAGIC)
     assert found.fx[on] == pytest.approx(fx, rel=1e-12, abs=1e-9)
     assert found.fy[on] == pytest.approx(fy, rel=1e-12, abs=1e-9)
     assert (found.fx[~on] == 0.0).all() and (found.fy[~on] == 0.0).all() and 0 < on.sum() < len(on)
+
+
+@pytest.mark.slow
+def test_forces_are_those_of_the_vehicle_simulator() -> None:
+    """Its tyre is written apart, for numba, whose compiler is what takes the time."""
+    found = wheel_readings(wheel(), rolling(np.random.default_rng(2), 200))["tyre_wheel"]
+    on = found.load > 0.0
     own = TyreParameters(**{k: v for k, v in MAGIC.items() if k != "SIGMA_MIN"})
     other = simulator_forces(own, found.load[on], found.kappa[on], found.alpha[on])
     assert found.fx[on] == pytest.approx(other[0], rel=1e-12, abs=1e-9)
@@ -243,7 +250,7 @@ def test_a_rolling_wheel_settles_and_lags_as_closed_forms_say() -> None:
     assert found.load[-1] == pytest.approx(300.0 * 9.81, rel=1e-6)
     assert found.deflection[-1] == pytest.approx(300.0 * 9.81 / KZ, rel=1e-6)
     resisting = 0.015 * 300.0 * 9.81 * R0
-    assert found.fx[-1] * found.loaded_radius[-1] == pytest.approx(-resisting, rel=1e-6)
+    assert found.fx[-1] * found.loaded_radius[-1] == pytest.approx(-resisting, rel=1e-5)
     expected = -LINEAR["C_ALPHA"] * vy / vx * (1.0 - np.exp(-vx * t / LINEAR["SIGMA_ALPHA"]))
     assert found.fy == pytest.approx(expected, abs=2e-2)  # RK4 of 4 ms at 8/.41 Hz
     assert run.motion.forces is not None
@@ -256,13 +263,13 @@ def test_a_road_is_read_below_each_wheel() -> None:
     road = Plane(grade=0.05, bank=0.02) + Bump(at=2.0, length=3.0, rise=0.04)
 
     def path(t: float) -> dict[str, tuple[float, float, float]]:
-        return {"x": (4.0 * t, 4.0, 0.0), "y": (0.3, 0.0, 0.0)}
+        return {"x": (6.0 * t, 6.0, 0.0), "y": (0.3, 0.0, 0.0)}
 
-    t = np.linspace(0.0, 1.5, 31)
+    t = np.linspace(0.0, 1.0, 21)
     q0 = np.array([0.0, 0.3, 0.02 * 0.3 + R0 - 300.0 * 9.81 / KZ, 0.0])
     inputs = Inputs(prescribed=path, road=road)
     runs = [
-        integrate(tree, t, q0, [4.0, 0.0, 0.2, 12.0], inputs, method=Method("RK4", step=5e-3), engine=engine).motion
+        integrate(tree, t, q0, [6.0, 0.0, 0.3, 18.0], inputs, method=Method("RK4", step=1e-2), engine=engine).motion
         for engine in ("numpy", "compiled")
     ]
     assert runs[1].q == pytest.approx(runs[0].q, abs=1e-9)
