@@ -25,7 +25,7 @@ from veridyn.model.link import Joint, JointKind, Link
 from veridyn.model.load import Drive
 from veridyn.model.loop import Attachment
 from veridyn.model.machine import Machine
-from veridyn.model.place import Marker
+from veridyn.model.place import Marker, numbers
 from veridyn.model.sensor import Sensor
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import rot_x, rot_z
@@ -247,7 +247,7 @@ def _crossed(along: Array, corner: str) -> Array:
     x = along / np.linalg.norm(along)
     z = np.array([1.0, 0.0, 0.0]) - x[0] * x
     z = (1.0 if corner == "rl" else -1.0) * z / np.linalg.norm(z)
-    return np.column_stack([x, np.cross(z, x), z])
+    return np.column_stack([x, np.cross(z, x), z]).astype(np.float64)
 
 
 def _suspension(parts: Mapping[str, _Part]) -> Iterator[Element]:
@@ -255,8 +255,8 @@ def _suspension(parts: Mapping[str, _Part]) -> Iterator[Element]:
         arm = f"lower_{c}" if c[0] == "f" else f"arm_{c}"
         stiffness, rest, damping = (38.8e3, 0.5562, 2970.0) if c[0] == "f" else (150e3, 0.5530, 9340.0)
         ends = (
-            Marker("chassis", point(c, "spring_chassis") - CHASSIS_CG),
-            Marker(arm, point(c, "spring_arm") - parts[arm].origin),
+            Marker("chassis", numbers(point(c, "spring_chassis") - CHASSIS_CG)),
+            Marker(arm, numbers(point(c, "spring_arm") - parts[arm].origin)),
         )
         yield strut("spring", *ends, stiffness, f"spring_{c}", rest=rest)
         yield strut("damper", *ends, damping, f"damper_{c}")
@@ -277,7 +277,7 @@ def _tyres(kind: Tyres, rolling_resistance: float, turned: Mapping[str, Array]) 
     for c in CORNERS if kind != "none" else ():
         law = MAGIC if kind == "magic" else LINEAR[c[0]]
         constants = {**CONTACT, **law, "QSY1": rolling_resistance, "ROAD": 0.0}
-        wheel = Marker(f"wheel_{c}", (0.0, 0.0, 0.0), axis=turned[c][:, 1])
+        wheel = Marker(f"wheel_{c}", (0.0, 0.0, 0.0), axis=numbers(turned[c][:, 1]))
         yield tyre(wheel, constants, kind="tyre" if kind == "magic" else "linear_tyre", name=f"tyre_{c}")
 
 
@@ -289,7 +289,7 @@ def _drives() -> list[Drive]:
 
 def _sensors() -> list[Sensor]:
     """Those of paper 003: inertial unit and wheel angles at 500 Hz, GPS at 50 Hz; 40 holes a wheel quantise its angle at 9°."""
-    unit, antenna = Marker("chassis", INERTIAL_UNIT - CHASSIS_CG), Marker("chassis", ANTENNA - CHASSIS_CG)
+    unit, antenna = (Marker("chassis", numbers(at - CHASSIS_CG)) for at in (INERTIAL_UNIT, ANTENNA))
     return [
         Sensor("gps", "position", antenna, 0.02, rate=50.0),
         Sensor("gps_velocity", "velocity", antenna, 0.1, rate=50.0),

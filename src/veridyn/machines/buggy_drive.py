@@ -69,7 +69,6 @@ def settle(machine: Machine, rack: float = 0.0) -> Standing:
 
     Newton's method on the accelerations of forward dynamics; slips of the tyres are zero.
     """
-    tree = machine.tree
     u = np.zeros(7)
     u[0] = CHASSIS_CG[2] - FRONT[2] + 0.333  # as in the drawing, front wheels on the road
     scale = np.full(7, DIFFERENCE)
@@ -81,7 +80,10 @@ def settle(machine: Machine, rack: float = 0.0) -> Standing:
             return Standing(q[0], BaseState(position[0], e[0]))
         J = (a[1:8] - a[8:]).T / (2.0 * scale)
         u = u - np.linalg.solve(J, a[0])
-    raise SimulationError(Fault("no equilibrium was found.", where=tree.name, found=f"accelerations {a[0]}"))
+    left = np.abs(_accelerations(machine, u[None], rack)).max()
+    raise SimulationError(
+        Fault("no equilibrium was found.", where=machine.name, found=f"accelerations up to {left:.3g} m/s^2 or rad/s^2")
+    )
 
 
 def _configuration(machine: Machine, u: Array, rack: float) -> tuple[Array, Array, Array]:
@@ -110,7 +112,9 @@ def _accelerations(machine: Machine, u: Array, rack: float) -> Array:
     zero, still = np.zeros((N, 3)), np.zeros_like(q)
     base = BaseMotion(zero, zero, zero, zero, position=position, quaternion=e)
     signals = {s.name: np.zeros(N) for s in tree.states}
-    found = forward_dynamics(tree, Motion(np.arange(N) * 1.0, q, still, still, base, still, signals=signals))
+    found = forward_dynamics(
+        tree, Motion(np.arange(N, dtype=np.float64), q, still, still, base, still, signals=signals)
+    )
     assert found.base is not None
     up = np.array(
         [(rpy(roll, pitch, 0.0) @ x)[2] for (roll, pitch), x in zip(u[:, 1:3], found.base.acceleration, strict=True)]

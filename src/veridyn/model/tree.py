@@ -538,14 +538,14 @@ def _parameters(
         units.append(_unit(e, kinds))
         values.append(e.value)
         typical.append(_typical(e, kinds, weight, length))
-    states: list[State] = ["known" if e.wheel is not None else "asked" for e in elements]
-    states = [*["asked"] * (len(names) - len(states)), *states]
+    inertial: tuple[State, ...] = ("asked",) * (len(names) - len(elements))
+    acting: list[State] = ["known" if e.wheel is not None else "asked" for e in elements]
     return ParameterSet(
         names=tuple(names),
         units=tuple(units),
         values=np.array(values),
         typical=np.array(typical),
-        states=tuple(states),
+        states=(*inertial, *acting),
     )
 
 

@@ -13,10 +13,11 @@ Reference: Featherstone, Rigid Body Dynamics Algorithms, 2008, chapter 8; Baumga
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dgecon, dgetrf, dgetrs
+from scipy.linalg import lapack
 
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.mechanics.engine import Engine
@@ -25,6 +26,7 @@ from veridyn.mechanics.loops.solver import times
 from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
+_LAPACK = cast(Any, lapack)  # its functions have no types
 OPEN = 1e-6  # m, and of rates relative: what a state may open a loop by
 SINGULAR = 1e-8  # of a singular value of Φ_q against the largest, sliding coordinates in units of the machine's reach
 LIGHT = 1e-13  # of a pivot of the mass that is free to move, against the largest
@@ -101,10 +103,10 @@ def solve_regular(
     right[:rows] = load * unit / size
     right[rows : rows + len(loops)] = -loops[:, n + 1] - 2.0 * omega * (loops[:, :n] @ qd) - omega**2 * loops[:, n]
     right[rows + len(loops) :] = qdd[held] / home.unit[held]
-    factors, pivots, fault = dgetrf(K)
-    if fault or not dgecon(factors, np.abs(K).sum(axis=0).max())[0] > REGULAR:
+    factors, pivots, fault = _LAPACK.dgetrf(K)
+    if fault or not _LAPACK.dgecon(factors, np.abs(K).sum(axis=0).max())[0] > REGULAR:
         return None
-    return dgetrs(factors, pivots, right)[0][:rows] * unit
+    return _LAPACK.dgetrs(factors, pivots, right)[0][:rows] * unit
 
 
 def _fixing(tree: Tree, samples: int, width: int) -> Array:
