@@ -26,7 +26,7 @@ made, compile_extra = [], compiler.compile_extra
 compiler.compile_extra = lambda *a, **k: made.append(1) or compile_extra(*a, **k)
 from veridyn.mechanics.ground import road
 height = road.Bump(at=0.0, length=2.0, rise=0.1).height(1.0)
-print(height, sum(road._over_arrays.stats.cache_hits.values()), bool(made))
+print(height, sum(road.fill_surface.stats.cache_hits.values()), bool(made))
 """
 TABLE = np.zeros(2**18)
 

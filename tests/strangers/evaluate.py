@@ -23,6 +23,7 @@ _UNARY = {
     "sqrt": np.sqrt,
     "exp": np.exp,
     "log": np.log,
+    "atan": np.arctan,
     # By the real part, so that a complex step goes through.
     "sign": lambda x: np.sign(np.real(x)),
     "abs": lambda x: x * np.sign(np.real(x)),

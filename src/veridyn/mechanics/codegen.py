@@ -108,6 +108,8 @@ def _arguments(tree: Tree, quantity: str, bodies: tuple[int, ...]) -> list[Argum
         given.append(
             Argument("base", 12, "of the base, in its frame: omega, omega_dot, acceleration less gravity, velocity")
         )
+        if tree.wheels:
+            given.append(Argument("pose", 7, "of the base in the ground's frame: position, quaternion w x y z"))
     if bodies:
         named = ", ".join(tree.bodies[j].name for j in bodies)
         given.append(Argument("wrench", 6 * len(bodies), f"force and moment on {named}"))
@@ -143,6 +145,8 @@ def _place(tree: Tree, bodies: tuple[int, ...], name: str) -> str:
         "wd": lambda: f"base[{3 + int(rest)}]",
         "vd": lambda: f"base[{6 + int(rest)}]",
         "v": lambda: f"base[{9 + int(rest)}]",
+        "x": lambda: f"pose[{rest}]",
+        "e": lambda: f"pose[{3 + int(rest)}]",
     }
     return places[kind]()
 

@@ -47,6 +47,8 @@ def structure(tree: Tree) -> tuple[tuple[int, ...], ...]:
         if j < 0 and on is None:
             for coordinate in tree.acts_on(tree.elements[k]):
                 touched[first + coordinate].add(c)
+            for r in range(first if tree.elements[k].wheel is not None else 0):
+                touched[r].add(c)
             continue
         body, moment_only = (j, k < 6) if on is None else (tree.index(on[0]), on[1] >= 3)
         for i in tree.path(body):

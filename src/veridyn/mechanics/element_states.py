@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
-from scipy.interpolate import CubicHermiteSpline
+from scipy.interpolate import CubicHermiteSpline, CubicSpline
 
 from veridyn.errors import Fault, SimulationError
 from veridyn.mechanics.engine import Engine
@@ -40,15 +40,20 @@ def element_states(
     names = [s.name for s in tree.states]
     if not names:
         return motion
-    heard = [name for name in tree.signals if name not in names]
+    heard = [name for name in tree.signals if name in motion.signals and name not in names]
     missing = {name: np.zeros(len(motion)) for name in names}
     tree.check_motion(replace(motion, signals={**motion.signals, **missing}))
     q, qd = CubicHermiteSpline(motion.t, motion.q, motion.qd), CubicHermiteSpline(motion.t, motion.qd, motion.qdd)
+    base = _base_path(motion) if tree.wheels else None
     instant = Instant(tree, np.zeros(len(tree.parameters)), engine=engine)
 
     def rate(time: float, s: Array) -> Array:
         signals = {name: float(np.interp(time, motion.t, motion.signals[name])) for name in heard}
-        return instant.state_rates(q(time), qd(time), {**signals, **dict(zip(names, s.tolist(), strict=True))})
+        every = {**signals, **dict(zip(names, s.tolist(), strict=True))}
+        if base is None:
+            return instant.state_rates(q(time), qd(time), every)
+        at = base(time)
+        return instant.state_rates(q(time), qd(time), every, at[:3], at[3:6], at[6:])
 
     found = solve_ivp(rate, (motion.t[0], motion.t[-1]), y0, "LSODA", motion.t, rtol=rtol, atol=1e-4 * rtol)
     if not found.success:
@@ -59,3 +64,14 @@ def element_states(
             )
         )
     return replace(motion, signals={**motion.signals, **dict(zip(names, found.y, strict=True))})
+
+
+def _base_path(motion: Motion) -> CubicSpline | None:
+    """ω, velocity, position and quaternion of a free base as a function of time, (13,); the quaternion without jumps of its sign."""
+    b = motion.base
+    if b is None:
+        return None
+    assert b.velocity is not None and b.position is not None and b.quaternion is not None  # check_motion looked
+    turned = np.sign(np.einsum("ni,ni->n", b.quaternion[1:], b.quaternion[:-1]))
+    e = b.quaternion * np.cumprod(np.concatenate([[1.0], turned]))[:, None]
+    return CubicSpline(motion.t, np.concatenate([b.omega, b.velocity, b.position, e], axis=1))

@@ -201,7 +201,9 @@ def signature(tree: Tree) -> str:
     elements = []
     for e in tree.elements:
         on = e.on_body
-        if e.between is not None:
+        if e.wheel is not None:
+            acts = (tree.index(e.wheel.body), e.wheel.at, e.wheel.axis)
+        elif e.between is not None:
             acts = tuple((-1 if m.body == GROUND else tree.index(m.body), m.at) for m in e.between)
         elif on is not None:
             acts = (tree.index(on[0]), on[1], *e.on.values())
@@ -270,12 +272,20 @@ def _array(tree: Tree, motion: Motion, name: str) -> Array:
         assert motion.forces is not None  # the door of forward dynamics checked it
         return motion.forces[:, int(rest)]
     if kind == "s":
-        return motion.signals[rest]
+        return motion.signals[rest] if rest in motion.signals else _nothing(tree, motion, rest)
     if kind in ("f", "m"):
         body, _, axis = rest.partition(".")
         return motion.wrenches[tree.bodies[int(body)].name][:, int(axis) + (3 if kind == "m" else 0)]
     base = motion.base
     assert base is not None  # check_motion refused a free tree without
-    of = {"w": base.omega, "wd": base.omega_dot, "vd": base.acceleration, "v": base.velocity}[kind]
-    assert of is not None  # check_motion refused drag without a velocity
+    of = {
+        "w": base.omega, "wd": base.omega_dot, "vd": base.acceleration, "v": base.velocity, "x": base.position, "e": base.quaternion
+    }[kind]  # fmt: skip
+    assert of is not None  # check_motion refused drag without a velocity, and tyres without a pose
     return of[:, int(rest)]
+
+
+def _nothing(tree: Tree, motion: Motion, name: str) -> Array:
+    """Zeros for what tyres read of a road that the motion does not mention."""
+    assert name in tree.road_signals  # check_motion refused other signals that are missing
+    return np.broadcast_to(0.0, (len(motion),))

@@ -7,22 +7,27 @@ from collections.abc import Mapping, Sequence
 from veridyn.mechanics.laws import Acting, constant_of, law, rates
 from veridyn.mechanics.newton_euler import Outward, State, Wrench, carry, rigid_rows, squared_speed
 from veridyn.mechanics.struts import Strut, strut_of
+from veridyn.mechanics.tyres import Tyre
 from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import Element
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import Algebra, Scalar, add, mul
-from veridyn.spatial.linalg import Vec
+from veridyn.spatial.linalg import ZERO, Vec, minus
 
 
 def needs_velocity(tree: Tree) -> bool:
     """True when some element needs the velocities of bodies."""
-    return any(e.kind == "drag" for e in tree.elements)
+    return any(e.kind == "drag" or e.wheel is not None for e in tree.elements)
 
 
 def element_rows(
     tree: Tree, e: Element, state: State, o: Outward, signals: Mapping[str, Scalar], algebra: Algebra
 ) -> dict[int, Scalar]:
     """The rows an element enters with unit parameter: row → value (5), (6), (31), (32); between two places law · ∂ℓ/∂q."""
+    if e.wheel is not None:
+        tyre = Tyre(tree, e, state, o, signals, algebra)
+        force, moment = tyre.wrench()
+        return carry(tree, o, tyre.body, (minus(ZERO, force), minus(ZERO, moment)))
     if e.on_body is not None:
         return _wrench_rows(tree, e, o)
     first = len(tree.rows) - tree.n
@@ -61,6 +66,10 @@ def state_rates(tree: Tree, state: State, o: Outward, signals: Mapping[str, Scal
     found: dict[str, Scalar] = {}
     for e in tree.elements:
         if KINDS[e.kind].states:
+            if e.wheel is not None:
+                made = Tyre(tree, e, state, o, signals, algebra).slip_rates()
+                found |= {f"{e.parameter_name}.{key}": rate for key, rate in made.items()}
+                continue
             strut = None if e.between is None else strut_of(tree, e.between, o, algebra)
             made = rates(e, acting(tree, e, state, signals, algebra, strut))
             found |= {f"{e.parameter_name}.{key}": rate for key, rate in made.items()}

@@ -18,9 +18,10 @@ from veridyn.mechanics.newton_euler import Outward, State, Wrench, jacobian_entr
 from veridyn.mechanics.samples import minus_gravity
 from veridyn.mechanics.sensing_formula import reading_derivatives, reading_entries
 from veridyn.mechanics.tree import quantity, statement
+from veridyn.mechanics.tyres import Tyre
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import add, is_zero, mul
-from veridyn.spatial.linalg import Vec
+from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, rotation_matrix
 from veridyn.symbolic.derivative import along, reverse
 from veridyn.symbolic.derivative import forward as derivatives
 from veridyn.symbolic.expression import Expression, Graph, Number, live
@@ -83,8 +84,17 @@ class Symbols:
     def state(self) -> State:
         q, qd, qdd = ([self.graph.input(f"{s}.{k}") for k in range(self.tree.n)] for s in ("q", "qd", "qdd"))
         if self.tree.base == "free":
-            return State(q, qd, qdd, self.vector("w"), self.vector("wd"), self.vector("vd"), self.vector("v"))
+            pose = self.pose()
+            moving = (self.vector("w"), self.vector("wd"), self.vector("vd"), self.vector("v"))
+            return State(q, qd, qdd, *moving, *pose)
         return State(q, qd, qdd, vd=minus_gravity(self.tree))
+
+    def pose(self) -> tuple[Mat, Vec]:
+        """Attitude and position of a free base in the ground's frame, where tyres need them."""
+        if self.tree.base != "free" or not self.tree.wheels:
+            return IDENTITY, ZERO
+        e = [self.graph.input(f"e.{k}") for k in range(4)]
+        return rotation_matrix((e[0], e[1], e[2], e[3])), self.vector("x")
 
     def acting(self, bodies: Sequence[int]) -> dict[int, Wrench]:
         return {j: (self.vector(f"f.{j}"), self.vector(f"m.{j}")) for j in bodies}
@@ -183,6 +193,16 @@ def _state_rates(s: Symbols, request: Request) -> dict[Label, Number]:
     return {(k,): value for k, value in enumerate(found)}
 
 
+def _wheel_places(s: Symbols, request: Request) -> dict[Label, Number]:
+    """(wheel, 0…1): where the centre of each wheel with a tyre is, x and y in the ground's frame."""
+    still = [0.0] * s.tree.n
+    R, p = s.pose()
+    state = State([s.graph.input(f"q.{k}") for k in range(s.tree.n)], still, still, R=R, p=p)
+    o = outward(s.tree, state, s.graph)
+    places = [Tyre(s.tree, e, state, o, {}, s.graph).pose[1] for e in s.tree.wheels]
+    return {(i, k): place[k] for i, place in enumerate(places) for k in range(2)}
+
+
 def _mass(s: Symbols, request: Request) -> dict[Label, Number]:
     still = [0.0] * s.tree.n
     state = State([s.graph.input(f"q.{k}") for k in range(s.tree.n)], still, still)
@@ -271,6 +291,7 @@ _QUANTITIES: dict[str, Callable[[Symbols, Request], dict[Label, Number]]] = {
     "inverse": _inverse,
     "inverse_derivatives": _inverse_derivatives,
     "state_rates": _state_rates,
+    "wheel_places": _wheel_places,
     "mass": _mass,
     "forward": _forward,
     "forward_checked": _forward_checked,

@@ -118,7 +118,7 @@ def with_held_forces(tree: Tree, motion: Motion, values: Array, engine: Engine =
 
 
 def _accelerated(base: BaseMotion | None, solved: Array) -> BaseMotion | None:
-    return None if base is None else BaseMotion(base.omega, solved[:, 3:6], solved[:, :3], base.velocity)
+    return None if base is None else replace(base, omega_dot=solved[:, 3:6], acceleration=solved[:, :3])
 
 
 def _closed(tree: Tree, motion: Motion, values: Array, engine: Engine, threads: int) -> Array:
@@ -142,7 +142,7 @@ def _equations(tree: Tree, motion: Motion, values: Array, engine: Engine, thread
     request = Request("inverse", tuple(range(rows)), bodies=loaded_bodies(tree, motion.wrenches))
     if wants_compiled(engine, tree, request, len(motion)):
         zero = np.zeros((len(motion), 3))
-        base = None if motion.base is None else BaseMotion(motion.base.omega, zero, zero, motion.base.velocity)
+        base = None if motion.base is None else replace(motion.base, omega_dot=zero, acceleration=zero)
         still = replace(motion, qdd=np.zeros_like(motion.qdd), base=base)
         load -= filled(compiled(tree, request), tree, still, (rows,), values=values, threads=threads)
         return open_mass_matrix(tree, motion.q, values, engine=engine, threads=threads), load

@@ -10,21 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.engine import Engine, check_angles, check_engine, compiled, uniform_values
-from veridyn.mechanics.forces import state_rates
+from veridyn.mechanics.forces import needs_velocity, state_rates
 from veridyn.mechanics.formula import Request
 from veridyn.mechanics.forward import NEAR, check_mass, mass_matrix, solve_mass
 from veridyn.mechanics.loops.assembly import Assembled, assembled, loop_values
-from veridyn.mechanics.loops.dynamics import solve_closed
+from veridyn.mechanics.loops.dynamics import solve_closed, solve_regular
 from veridyn.mechanics.loops.equations import COUNTS
 from veridyn.mechanics.mass import equations_of_motion
 from veridyn.mechanics.newton_euler import State, Wrench, outward
 from veridyn.mechanics.samples import loaded_bodies, minus_gravity, split
+from veridyn.mechanics.tyres import Tyre
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import FLOATS, Algebra, FloatAlgebra, rounded_sign
+from veridyn.spatial.linalg import rotation_matrix
 from veridyn.symbolic.kernel import Single
 
 Array = NDArray[np.float64]
 ZERO = np.zeros(1)
+STILL = np.zeros(3)
+ORIGIN = np.array(
+    [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+)  # position and quaternion of a base that stands in the ground's frame
 
 
 @dataclass(frozen=True)
@@ -72,8 +78,10 @@ class Instant:
         self.compile = engine != "numpy"
         self.algebra: Algebra = _Smooth(friction_speed) if friction_speed > 0 else FLOATS
         self.X, self.gains = split(tree, values)
-        self._signals = list(tree.signals)
+        self._signals, self._road = list(tree.signals), frozenset(tree.road_signals)
         self._rates: _Prepared | None = None
+        self._places: _Prepared | None = None
+        self._moves = False
         self._prepared: dict[tuple[int, ...], tuple[_Prepared, ...]] = {}
 
     def __call__(
@@ -86,20 +94,24 @@ class Instant:
         wrenches: Mapping[str, Array],
         signals: Mapping[str, float],
         qdd: Array | None = None,
+        pose: Array = ORIGIN,
     ) -> Array:
-        """`qdd` (n,): the accelerations of prescribed coordinates; the other entries are not looked at."""
+        """`qdd` (n,): the accelerations of prescribed coordinates; the other entries are not looked at.
+
+        `pose` (7,): position and quaternion of a free base in the ground's frame, which only tyres need.
+        """
         given_qdd = np.zeros(self.tree.n) if qdd is None else qdd
         if not self.compile:
-            M, load = self._by_recursion(q, qd, forces, w, v, wrenches, signals)
+            M, load = self._by_recursion(q, qd, forces, w, v, wrenches, signals, pose)
             if not self.tree.loops:
                 return solve_mass(self.tree, M, load, given_qdd)
             return self._closed(M, load, loop_values(self.tree, q[None], qd[None], "numpy")[0], qd, given_qdd)
         bodies = loaded_bodies(self.tree, wrenches)
         if bodies not in self._prepared:
             self._prepared[bodies] = self._prepare(bodies, q)
-        given = [q, qd, forces, w, v]
+        given = [q, qd, forces, w, v, pose]
         given += [wrenches[self.tree.bodies[j].name] for j in bodies]
-        given += [np.array([signals[name] for name in self._signals])] if self._signals else []
+        given += [self._heard(signals)] if self._signals else []
         together = np.concatenate([*given, ZERO, given_qdd])
         check_angles(self.tree, q)
         rows = len(self.tree.rows)
@@ -114,19 +126,52 @@ class Instant:
             check_mass(self.tree, mass_matrix(self.tree, q[None], self.values, engine="numpy"))
         return out[:-1]
 
-    def state_rates(self, q: Array, qd: Array, signals: Mapping[str, float]) -> Array:
-        """The rates of the states that elements have of their own; `signals` holds the states too."""
+    def state_rates(
+        self,
+        q: Array,
+        qd: Array,
+        signals: Mapping[str, float],
+        w: Array = STILL,
+        v: Array = STILL,
+        pose: Array = ORIGIN,
+    ) -> Array:
+        """The rates of the states that elements have of their own; `signals` holds the states too.
+
+        `w`, `v` and `pose`: the motion and pose of a free base, which only tyres need.
+        """
         tree = self.tree
         if not self.compile:
-            state = State(q.tolist(), qd.tolist(), [0.0] * tree.n)
-            return np.array(state_rates(tree, state, outward(tree, state, self.algebra), signals, self.algebra))
+            state = self._state(q, qd, w, v, pose)
+            o = outward(tree, state, self.algebra, needs_velocity(tree))
+            return np.array(state_rates(tree, state, o, signals, self.algebra))
         if self._rates is None:
             self._rates = self._kernel(Request("state_rates", friction_speed=self.friction_speed), ())
-        heard = np.array([signals[name] for name in self._signals])
-        nothing = np.zeros(tree.n + 6)
-        return self._rates.fill(np.concatenate([q, qd, nothing, heard, ZERO]), np.zeros(len(tree.states)))
+        given = np.concatenate([q, qd, np.zeros(tree.n), w, v, pose, self._heard(signals), ZERO])
+        return self._rates.fill(given, np.zeros(len(tree.states)))
+
+    def wheel_places(self, q: Array, pose: Array = ORIGIN) -> Array:
+        """(wheels, 2): where the centres of the wheels with tyres are, x and y in the ground's frame."""
+        tree = self.tree
+        if not self.compile:
+            state = self._state(q, np.zeros(tree.n), STILL, STILL, pose)
+            o = outward(tree, state, self.algebra)
+            return np.array([Tyre(tree, e, state, o, {}, self.algebra).pose[1][:2] for e in tree.wheels])
+        if self._places is None:
+            self._places = self._kernel(Request("wheel_places"), ())
+        given = np.concatenate([q, np.zeros(2 * tree.n + 6), pose, np.zeros(len(self._signals) + 1)])
+        return self._places.fill(given, np.zeros((len(tree.wheels), 2)))
+
+    def _heard(self, signals: Mapping[str, float]) -> Array:
+        """The signals in order; zero for what tyres read of a road that nobody mentions."""
+        road = self._road
+        return np.array([signals.get(name, 0.0) if name in road else signals[name] for name in self._signals])
 
     def _closed(self, M: Array, load: Array, loops: Array, qd: Array, qdd: Array) -> Array:
+        if self._moves:
+            found = solve_regular(self.tree, M, load, loops, qd, self.omega, self._home, qdd)
+            if found is not None:
+                return found
+        self._moves = True  # some mass in every direction, or the first state is refused here
         one = (M[None], load[None], loops[None], qd[None])
         return solve_closed(self.tree, *one, self.omega, self._home, qdd[None])[0]
 
@@ -151,10 +196,10 @@ class Instant:
     def _kernel(self, request: Request, bodies: tuple[int, ...]) -> _Prepared:
         n = self.tree.n
         made = compiled(self.tree, request, single=True)
-        start = {"q": 0, "qd": n, "t": 2 * n, "w": 3 * n, "v": 3 * n + 3}
-        start |= {f"f.{j}": 3 * n + 6 + 6 * k for k, j in enumerate(bodies)}
-        start |= {f"m.{j}": 3 * n + 9 + 6 * k for k, j in enumerate(bodies)}
-        after = 3 * n + 6 + 6 * len(bodies)
+        start = {"q": 0, "qd": n, "t": 2 * n, "w": 3 * n, "v": 3 * n + 3, "x": 3 * n + 6, "e": 3 * n + 9}
+        start |= {f"f.{j}": 3 * n + 13 + 6 * k for k, j in enumerate(bodies)}
+        start |= {f"m.{j}": 3 * n + 16 + 6 * k for k, j in enumerate(bodies)}
+        after = 3 * n + 13 + 6 * len(bodies)
         take = []
         for name in made.kernel.inputs:
             kind, _, at = name.rpartition(".")
@@ -170,6 +215,16 @@ class Instant:
         places = tuple(np.array(made.labels, dtype=np.intp).T)
         return _Prepared(single, np.array(take, dtype=np.intp), places)
 
+    def _state(self, q: Array, qd: Array, w: Array, v: Array, pose: Array) -> State:
+        """One state without accelerations, as scalars of the recursion."""
+        still = [0.0] * self.tree.n
+        if self.tree.base != "free":
+            return State(q.tolist(), qd.tolist(), still, vd=minus_gravity(self.tree))
+        (wx, wy, wz), (vx, vy, vz) = w.tolist(), v.tolist()
+        px, py, pz, e0, e1, e2, e3 = pose.tolist()
+        R = rotation_matrix((e0, e1, e2, e3))
+        return State(q.tolist(), qd.tolist(), still, w=(wx, wy, wz), v=(vx, vy, vz), R=R, p=(px, py, pz))
+
     def _by_recursion(
         self,
         q: Array,
@@ -179,18 +234,15 @@ class Instant:
         v: Array,
         wrenches: Mapping[str, Array],
         signals: Mapping[str, float],
+        pose: Array,
     ) -> tuple[Array, Array]:
         """M and Γ − h of the open tree."""
-        tree, still = self.tree, [0.0] * self.tree.n
+        tree = self.tree
         acting: dict[int, Wrench] = {}
         for body, six in wrenches.items():
             fx, fy, fz, mx, my, mz = six.tolist()
             acting[tree.index(body)] = ((fx, fy, fz), (mx, my, mz))
-        if tree.base == "free":
-            (wx, wy, wz), (vx, vy, vz) = w.tolist(), v.tolist()
-            state = State(q.tolist(), qd.tolist(), still, w=(wx, wy, wz), v=(vx, vy, vz))
-        else:
-            state = State(q.tolist(), qd.tolist(), still, vd=minus_gravity(tree))
+        state = self._state(q, qd, w, v, pose)
         entries, bias = equations_of_motion(tree, state, self.X, self.gains, acting, signals, self.algebra)
         M = np.zeros((len(tree.rows), len(tree.rows)))
         for place, value in entries.items():

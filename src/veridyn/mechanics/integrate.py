@@ -19,7 +19,8 @@ from scipy.integrate import solve_ivp
 from veridyn.errors import DataError, Fault, Faults, SimulationError, did_you_mean
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.forward import with_held_forces
-from veridyn.mechanics.instant import Instant
+from veridyn.mechanics.ground.road import Road, fill_surface
+from veridyn.mechanics.instant import ORIGIN, Instant
 from veridyn.mechanics.loading import load_matrix
 from veridyn.mechanics.loops.assembly import loop_values
 from veridyn.mechanics.loops.dynamics import check_closed_state, first_crossing, onto_closure
@@ -56,7 +57,8 @@ class Inputs:
     `prescribed`: a function of time → name → (q, q̇, q̈) of every prescribed coordinate of the machine. `loads`: a function of time →
     name → value of the machine's loads; what it does not name keeps the value of the model. A drive is the actuator of its coordinate:
     where `forces` are given, they are what the drives do. `contacts`: a function of time, the base's state, q and q̇ → wrenches by body,
-    such as those of the ground on a machine whose base is free; they add to `wrenches`.
+    such as those of the ground on a machine whose base is free; they add to `wrenches`. `road`: what tyres roll on, above the height that
+    they have as a constant; a wheel meets the plane that touches the road below its centre.
     """
 
     forces: Forces | None = None
@@ -65,6 +67,7 @@ class Inputs:
     prescribed: Callable[[float], Mapping[str, tuple[float, float, float]]] | None = None
     loads: Callable[[float], Mapping[str, ArrayLike]] | None = None
     contacts: Callable[[float, BaseState, Array, Array], Mapping[str, ArrayLike]] | None = None
+    road: Road | None = None
 
 
 @dataclass(frozen=True)
@@ -130,13 +133,31 @@ class _System:
         if self.placed:
             acting, pushed = self.pushed(t, y[: at + n], forces, wrenches)
         signals = {} if act.signals is None else act.signals(t, q, qd)
+        pose = y[:7] if self.free else ORIGIN
+        if self.packed_road is not None:
+            signals = {**signals, **self.under_wheels(q, pose)}
         if self.own:
             signals = {**signals, **{s.name: float(x) for s, x in zip(self.tree.states, own, strict=True)}}
         v = w = np.zeros(3)
         if self.free:
             v, w = rotation_of(y[3:7]).T @ y[7 + n : 10 + n], y[10 + n : 13 + n]
         qdd = self.prescribed(t)[2] if self.tree.held else None
-        return self.instant(q, qd, acting, w, v, pushed, signals, qdd), forces, wrenches, signals
+        return self.instant(q, qd, acting, w, v, pushed, signals, qdd, pose), forces, wrenches, signals
+
+    @cached_property
+    def packed_road(self) -> Array | None:
+        """The road for compiled code, where there are a road and tyres."""
+        road = self.inputs.road
+        return None if road is None or not self.tree.wheels else road.packed
+
+    def under_wheels(self, q: Array, pose: Array) -> dict[str, float]:
+        """What tyres read of the road: height at the ground's origin and slopes of the plane below each wheel."""
+        assert self.packed_road is not None  # the caller looked
+        places, out = self.instant.wheel_places(q, pose), np.empty((3, len(self.tree.wheels)))
+        x, y = np.ascontiguousarray(places.T)
+        fill_surface(self.packed_road, x, y, out)
+        out[0] -= out[1] * x + out[2] * y
+        return dict(zip(self.tree.road_signals, out.T.reshape(-1).tolist(), strict=True))
 
     def base_state(self, y: Array) -> BaseState:
         """Where a free base is and how it moves; at rest in the origin where it is fixed."""
@@ -202,7 +223,9 @@ class _System:
         out = np.array([self.told(time, state) for time, state in zip(t.tolist(), y, strict=True)])
         if self.tree.loops:
             rates = slice(out.shape[1] - self.own - n, out.shape[1] - self.own)
-            out[:, at : at + n], out[:, rates] = onto_closure(self.tree, out[:, at : at + n], out[:, rates])
+            out[:, at : at + n], out[:, rates] = onto_closure(
+                self.tree, out[:, at : at + n], out[:, rates], "compiled" if self.instant.compile else "numpy"
+            )
         return out
 
     def rate(self, t: float, y: Array) -> Array:
@@ -212,7 +235,10 @@ class _System:
         if self.own:
             y = y[: len(y) - self.own]
             at = 7 if self.free else 0
-            inner = self.instant.state_rates(y[at : at + n], y[len(y) - n :], signals)
+            base = ()
+            if self.free:
+                base = (y[10 + n : 13 + n], rotation_of(y[3:7]).T @ y[7 + n : 10 + n], y[:7])
+            inner = self.instant.state_rates(y[at : at + n], y[len(y) - n :], signals, *base)
         else:
             inner = NOTHING
         if not self.free:
@@ -456,6 +482,6 @@ def _trajectory(system: _System, clock: Array, y: Array) -> Trajectory:
     quaternion = y[:, 3:7] / np.linalg.norm(y[:, 3:7], axis=1, keepdims=True)
     R = matrix_of(quaternion)
     velocity = np.einsum("nji,nj->ni", R, y[:, 7 + n : 10 + n])
-    base = BaseMotion(y[:, 10 + n : 13 + n], a[:, 3:6], a[:, :3], velocity)
+    base = BaseMotion(y[:, 10 + n : 13 + n], a[:, 3:6], a[:, :3], velocity, position=y[:, :3], quaternion=quaternion)
     motion = Motion(clock, y[:, 7 : 7 + n], y[:, 13 + n :], a[:, 6:], base, forces, wrenches=wrenches, signals=signals)
     return Trajectory(motion, y[:, :3], R, states, loads)

@@ -75,10 +75,14 @@ def _abs_power(x: Acting, base: Scalar, exponent: Scalar) -> Scalar:
 
 
 def _tanh(e: Element, x: Acting) -> Scalar:
-    """tanh(v/vs) = 1 − 2/(e^(2 v/vs) + 1); the exponential stays finite, and so do its derivatives."""
-    ratio, far = x.rate() / x.constant("speed"), SATURATED
-    within = sub(mul(0.5, x.algebra.abs(add(ratio, far))), mul(0.5, x.algebra.abs(sub(ratio, far))))
-    return sub(1.0, 2.0 / add(x.algebra.exp(mul(2.0, within)), 1.0))
+    return hyperbolic_tangent(x.algebra, x.rate() / x.constant("speed"))
+
+
+def hyperbolic_tangent(algebra: Algebra, x: Scalar) -> Scalar:
+    """tanh(x) = 1 − 2/(e^2x + 1); the exponential stays finite, and so do its derivatives."""
+    far = SATURATED
+    within = sub(mul(0.5, algebra.abs(add(x, far))), mul(0.5, algebra.abs(sub(x, far))))
+    return sub(1.0, 2.0 / add(algebra.exp(mul(2.0, within)), 1.0))
 
 
 def _above(x: Acting, c: Scalar) -> Scalar:

@@ -39,7 +39,8 @@ NO_WRENCH: Wrench = (ZERO, ZERO)
 class State:
     """What moves: coordinates and rates, one scalar each, and the motion of what carries the tree.
 
-    `w`, `wd`, `vd`, `v` are those of the ground of a fixed tree (0, 0, −g, 0) or of the base of a free one, in its own frame.
+    `w`, `wd`, `vd`, `v` are those of the ground of a fixed tree (0, 0, −g, 0) or of the base of a free one, in its own frame. `R` and `p`
+    are its attitude and position in the ground's frame, which only tyres need.
     """
 
     q: Sequence[Scalar]
@@ -49,6 +50,8 @@ class State:
     wd: Vec = ZERO
     vd: Vec = ZERO
     v: Vec = ZERO
+    R: Mat = IDENTITY
+    p: Vec = ZERO
 
 
 @dataclass(frozen=True)

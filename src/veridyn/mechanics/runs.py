@@ -53,7 +53,7 @@ class Accelerations:
         self._rows = [label[0] for label in self.made.labels]
         # What kernels are given is written where it stays, so that a call costs little beside what it computes.
         n = tree.n
-        self._signals = list(tree.signals)
+        self._signals, self._road = list(tree.signals), frozenset(tree.road_signals)
         place = {f"{s}.{k}": n * i + k for i, s in enumerate(("q", "qd", "t")) for k in range(n)}
         place |= {f"s.{name}": 3 * n + k for k, name in enumerate(self._signals)}
         self._given = np.zeros((3 * n + len(self._signals), runs))
@@ -73,7 +73,7 @@ class Accelerations:
         n, given = self.tree.n, self._given
         given[:n], given[n : 2 * n], given[2 * n : 3 * n] = q.T, qd.T, forces.T
         for k, name in enumerate(self._signals, 3 * n):
-            given[k] = signals[name]
+            given[k] = signals.get(name, 0.0) if name in self._road else signals[name]
         self._call()
         solved = np.zeros((n + 1, self.runs))
         solved[self._rows] = self._out[:, : self.runs]

@@ -11,7 +11,7 @@ from veridyn.errors import Fault, ModelError
 from veridyn.mechanics.newton_euler import State, Wrench
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
-from veridyn.spatial.linalg import ZERO, Vec
+from veridyn.spatial.linalg import IDENTITY, ZERO, Vec, rotation_matrix
 
 Array = NDArray[np.float64]
 
@@ -31,7 +31,11 @@ def state_of(tree: Tree, motion: Motion) -> State:
         return State(q, qd, qdd, vd=minus_gravity(tree))
     b = motion.base
     v = ZERO if b.velocity is None else components(b.velocity)
-    return State(q, qd, qdd, components(b.omega), components(b.omega_dot), components(b.acceleration), v)
+    R, p = IDENTITY, ZERO
+    if tree.wheels and b.position is not None and b.quaternion is not None:
+        w, x, y, z = np.ascontiguousarray(b.quaternion.T)
+        R, p = rotation_matrix((w, x, y, z)), components(b.position)
+    return State(q, qd, qdd, components(b.omega), components(b.omega_dot), components(b.acceleration), v, R, p)
 
 
 def minus_gravity(tree: Tree) -> Vec:

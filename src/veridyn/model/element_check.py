@@ -29,6 +29,9 @@ def check_elements(bodies: Sequence[Body], elements: Sequence[Element], base: st
                 hint="Add signal: NAME.",
             )
         _constants(e, where, faults)
+        if KINDS[e.kind].wheel or e.wheel is not None:
+            _on_wheel(bodies, e, where, faults)
+            continue
         if e.between is not None:
             _between(bodies, e, base, where, faults)
             continue
@@ -125,6 +128,26 @@ def _between(bodies: Sequence[Body], e: Element, base: str, where: str, faults: 
             where=where,
             hint="Put its ends on bodies that move against each other.",
         )
+
+
+def _on_wheel(bodies: Sequence[Body], e: Element, where: str, faults: Faults) -> None:
+    if not KINDS[e.kind].wheel:
+        faults.add(
+            f"an element of kind {e.kind} cannot act on a wheel.",
+            where=where,
+            expected=", ".join(name for name, kind in KINDS.items() if kind.wheel),
+        )
+    if e.on or e.between is not None:
+        faults.add("a tyre acts on its wheel alone.", where=where, hint="Leave out on and between.")
+    if e.wheel is None:
+        faults.add("it needs a wheel.", where=where, expected="its body, its centre (at) and its axis")
+        return
+    names = [b.name for b in bodies]
+    if e.wheel.body not in names:
+        faults.add(f"there is no body '{e.wheel.body}'.", where=where, hint=did_you_mean(e.wheel.body, names))
+    for what, numbers in (("centre", e.wheel.at), ("axis", e.wheel.axis)):
+        if len(numbers) != 3 or not np.isfinite(numbers).all() or (what == "axis" and not np.any(numbers)):
+            faults.add(f"its {what} is not given by three numbers.", where=where, found=f"{tuple(numbers)}")
 
 
 def _moves(names: Mapping[str, Body], a: Marker, b: Marker) -> bool:

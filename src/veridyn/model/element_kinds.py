@@ -24,6 +24,8 @@ relaxation        s                   stiffness whose force follows with a lag  
 inertia           d²c/dt²             inertia of the motor, seen from c            kg*m^2 | kg
 drive_gain        −signal             force per unit of a measured signal          N*m/A | N/A
 drag              V²                  force per squared speed of a body            N/(m/s)^2, N*m/(m/s)^2
+tyre              Magic Formula       share of a tyre's force and moment           1
+linear_tyre       C_κ κ', −C_α tan α' share of a tyre's force and moment           1
 ================= =================== ============================================ ==========================
 
 A law is linear in its parameter and not in its constants (`speed`, `exponent`, `rest`, `gap`), which belong to the element and are listed
@@ -37,69 +39,19 @@ Laws with a state of their own (`states`) have a differential equation besides:
 - lugre: ż = v − |v| z/(ζ g), g = 1 + (ratio − 1) e^(−(v/speed)²); ζ is the `deflection` at which the bristles slide, τ their damping
   `time`, `ratio` that of static to dry friction. At constant speed the law is g sign(v). Canudas de Wit et al., 1995, IEEE T-AC 40(3).
 - maxwell: ṡ = v − s/`time`.
+- tyre, linear_tyre: those of :mod:`veridyn.model.tyre_kinds`; they act on a `wheel`, and their states are the lagging slips.
 - relaxation: ṡ = |V| (c − s)/`length`, V the travelling speed that `signal` names: a tyre's force follows its slip over a length.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
-NAN = float("nan")
+from veridyn.model.element_kind import NAN, ConstantKind, ElementKind, StateKind
+from veridyn.model.tyre_kinds import TYRE_KINDS
 
-
-@dataclass(frozen=True, kw_only=True)
-class ConstantKind:
-    """A constant inside a law: its unit on a turning and on a sliding combination, its default (NaN: required) and its bounds."""
-
-    key: str
-    turning: str
-    sliding: str
-    doc: str
-    default: float = NAN
-    low: float = -math.inf
-    high: float = math.inf
-
-    @property
-    def required(self) -> bool:
-        return math.isnan(self.default)
-
-    def allows(self, value: float) -> bool:
-        """Whether a value is finite and lies strictly between the bounds."""
-        return math.isfinite(value) and self.low < value < self.high
-
-
-@dataclass(frozen=True)
-class StateKind:
-    """A state of an element's own: its unit on a turning and on a sliding combination."""
-
-    key: str
-    turning: str
-    sliding: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class ElementKind:
-    """What a kind is called in parameter names, its unit on a turning and on a sliding combination, and the constants of its law.
-
-    `between`: whether it may act along the line between two places. `states`: those of its own. `signal`: what the measured signal that it
-    needs is; empty where it needs none.
-    """
-
-    symbol: str
-    turning: str
-    sliding: str
-    doc: str
-    constants: tuple[ConstantKind, ...] = ()
-    between: bool = True
-    states: tuple[StateKind, ...] = ()
-    signal: str = ""
-
-    def constant(self, key: str) -> ConstantKind | None:
-        """The constant of this name, None where the kind has none."""
-        return next((c for c in self.constants if c.key == key), None)
+__all__ = ["CONSTANT_KEYS", "KINDS", "NAN", "ConstantKind", "ElementKind", "StateKind"]
 
 
 def _kind(
@@ -189,6 +141,7 @@ KINDS: Mapping[str, ElementKind] = MappingProxyType(
             "K", "N*m/A", "N/A", "force per unit of a signal", between=False, signal="what it multiplies"
         ),
         "drag": _kind("C", "N*m/(m/s)^2", "N/(m/s)^2", "force per squared speed", between=False),
+        **TYRE_KINDS,
     }
 )
 CONSTANT_KEYS = tuple(dict.fromkeys(c.key for kind in KINDS.values() for c in kind.constants))

@@ -1,12 +1,13 @@
 """Everything linear in its parameter that is not inertia: one element is one column.
 
-An element acts in one of three ways:
+An element acts in one of four ways:
 
 - through a combination of coordinates ``c = Σ aᵢ qᵢ``: its force on coordinate i is aᵢ times its value;
 - along the line `between` two places, c their distance: its tension pulls them together, and by virtual work its force on
   coordinate i is ∂c/∂qᵢ times its value;
 - as one component of a wrench that a body exerts on its surroundings (drag, and an offset on "body.fx", which is what the zero of
-  a force sensor or an accelerometer looks like).
+  a force sensor or an accelerometer looks like);
+- between a wheel and the road: a tyre (:mod:`veridyn.model.tyre_kinds`).
 
 Signs are those of equation (17) of paper 000: the element's force stands on the side of the inertia forces, ``Γ = … + k c``, so a
 positive spring or damper resists. The kinds and their laws are those of :mod:`veridyn.model.element_kinds`.
@@ -32,6 +33,7 @@ class Element:
     `name` is the name of its parameter; empty, it is made of the kind's symbol and what the element acts on (k_z1).
     `value` is the prior, NaN where it is unknown. `signal` names the measured signal of a drive gain. `between`, in place of `on`: the two
     places whose distance it acts on. `constants`: those inside its law by name, such as the speed of a Stribeck curve (rad/s or m/s).
+    `wheel`, in place of `on`: of a tyre, the body that rolls, its centre and its axis, which points to the left of the way it rolls.
     """
 
     kind: str
@@ -43,6 +45,7 @@ class Element:
     unit: str = ""
     between: tuple[Marker, Marker] | None = None
     constants: Mapping[str, float] = field(default_factory=dict)
+    wheel: Marker | None = None
 
     def __post_init__(self) -> None:
         for part in ("on", "constants"):
@@ -56,7 +59,7 @@ class Element:
         return _element, ({f.name: getattr(self, f.name) for f in fields(self)} | mappings,)
 
     def __hash__(self) -> int:
-        acts = (tuple(self.on.items()), self.between, tuple(self.constants.items()))
+        acts = (tuple(self.on.items()), self.between, tuple(self.constants.items()), self.wheel)
         return hash((self.kind, self.name, acts, self.signal))
 
     @property
@@ -64,7 +67,8 @@ class Element:
         if self.name:
             return self.name
         symbol = KINDS[self.kind].symbol if self.kind in KINDS else self.kind
-        acts = self.on if self.between is None else [place.body for place in self.between]
+        places = [self.wheel] if self.wheel is not None else self.between or ()
+        acts = [place.body for place in places] or self.on
         return f"{symbol}_" + "_".join(target.replace(".", "_") for target in acts)
 
     @property
@@ -144,3 +148,15 @@ def drive_gain(on: str | Mapping[str, float], signal: str, value: float = NAN, n
 def drag(on: str, value: float = NAN, name: str = "") -> Element:
     """Drag on one component of a body's wrench, such as "chassis.fx"; positive values oppose forward motion."""
     return Element(kind="drag", on=_on(on), value=value, name=name)
+
+
+def tyre(wheel: Marker, constants: Mapping[str, float], *, kind: str = "tyre", name: str = "") -> Element:
+    """A tyre on a wheel: its body, centre and axis, and the constants of its law; `kind` is "tyre" or "linear_tyre".
+
+    >>> from veridyn.model.elements import Marker, tyre
+    >>> law = {"UNLOADED_RADIUS": 0.3, "VERTICAL_STIFFNESS": 2e5, "FNOMIN": 4e3}
+    >>> slips = {"C_KAPPA": 8e4, "C_ALPHA": 6e4, "SIGMA_KAPPA": 0.3, "SIGMA_ALPHA": 0.4}
+    >>> tyre(Marker("wheel", (0, 0, 0), axis=(0, 1, 0)), {**law, **slips}, kind="linear_tyre").parameter_name
+    'tyre_wheel'
+    """
+    return Element(kind=kind, value=1.0, name=name, wheel=wheel, constants=constants)

@@ -19,13 +19,16 @@ class BaseMotion:
     """How the base of a free tree moves: each (N, 3), in the base body's frame, at its origin.
 
     `acceleration` is the specific acceleration v̇ − g that an ideal accelerometer reads, so that no attitude is needed where none is
-    measured. `velocity` is needed only where drag acts.
+    measured. `velocity` is needed only where drag or tyres act; the pose in the ground's frame, `position` (N, 3) and `quaternion` (N, 4)
+    as (w, x, y, z), only where tyres do.
     """
 
     omega: Array
     omega_dot: Array
     acceleration: Array
     velocity: Array | None = None
+    position: Array | None = field(default=None, kw_only=True)
+    quaternion: Array | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -34,8 +37,8 @@ class BaseMotion:
                 object.__setattr__(self, f.name, np.asarray(value, dtype=np.float64))
 
     def __getitem__(self, samples: Samples) -> BaseMotion:
-        velocity = None if self.velocity is None else self.velocity[samples]
-        return BaseMotion(self.omega[samples], self.omega_dot[samples], self.acceleration[samples], velocity)
+        parts = {f.name: getattr(self, f.name) for f in fields(self)}
+        return BaseMotion(**{name: x[samples] for name, x in parts.items() if x is not None})
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +82,8 @@ class Motion:
         }
         if self.base is not None:
             for f in fields(BaseMotion):
-                arrays[f"base.{f.name}"] = (getattr(self.base, f.name), (N, 3))
+                width = 4 if f.name == "quaternion" else 3
+                arrays[f"base.{f.name}"] = (getattr(self.base, f.name), (N, width))
         arrays |= {f"wrenches['{k}']": (v, (N, 6)) for k, v in self.wrenches.items()}
         arrays |= {f"signals['{k}']": (v, (N,)) for k, v in self.signals.items()}
         for name, (value, shape) in arrays.items():

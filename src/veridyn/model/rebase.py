@@ -91,7 +91,12 @@ def rebased(tree: Tree, body: str) -> Tree:
 
 
 def _seen_again(tree: Tree, e: Element, outside: Mapping[int, Frame]) -> Element:
-    """An element between two places, which are given in the bodies' new frames."""
+    """An element between two places or on a wheel, which are given in the bodies' new frames."""
+    if e.wheel is not None:
+        frame = outside.get(tree.index(e.wheel.body))
+        if frame is None:
+            return e
+        return replace(e, wheel=e.wheel.moved(e.wheel.body, frame[0].T, -frame[0].T @ frame[1]))
     if e.between is None:
         return e
     a, b = (_moved_place(m, outside.get(tree.index(m.body))) for m in e.between)

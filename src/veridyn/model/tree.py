@@ -19,7 +19,7 @@ from veridyn.model.joint import GROUND, Body
 from veridyn.model.load import Load, check_loads
 from veridyn.model.loop import Assembly, Loop, check_loops, members
 from veridyn.model.motion import Motion
-from veridyn.model.parameters import ParameterSet
+from veridyn.model.parameters import ParameterSet, State
 from veridyn.model.sensor import Sensor, check_sensors
 from veridyn.model.transmission import Transmission
 from veridyn.model.uncertainty import Uncertainty
@@ -154,12 +154,11 @@ class Tree:
             b.name: np.array([own[b.parameter(symbol)] for symbol in INERTIAL]) for b in self.bodies if b.real
         }  # NaN where unknown; only sizes are taken from it
         made = _parameters(self.bodies, parts, inertia, self.gravity)
-        more = len(made) - len(own)
         new = replace(
             made,
             values=np.concatenate([own.values, made.values[len(own) :]]),
             typical=np.concatenate([own.typical, made.typical[len(own) :]]),
-            states=(*own.states, *("asked",) * more),
+            states=(*own.states, *made.states[len(own) :]),
             ties=own.ties,
         )
         return replace(self, elements=parts, parameters=new)
@@ -178,9 +177,19 @@ class Tree:
 
     @cached_property
     def signals(self) -> tuple[str, ...]:
-        """The signals that its elements need: measured ones, then the states of elements' own."""
+        """The signals that its elements need: measured ones, what tyres read of the road, then the states of elements' own."""
         measured = (e.signal for e in self.elements if KINDS[e.kind].signal)
-        return tuple(dict.fromkeys([*measured, *(s.name for s in self.states)]))
+        return tuple(dict.fromkeys([*measured, *self.road_signals, *(s.name for s in self.states)]))
+
+    @cached_property
+    def road_signals(self) -> tuple[str, ...]:
+        """What tyres read of the road; zero where a motion does not give it."""
+        return tuple(f"{e.parameter_name}.{key}" for e in self.elements for key in KINDS[e.kind].inputs)
+
+    @cached_property
+    def wheels(self) -> tuple[Element, ...]:
+        """The elements that act between a wheel and the road."""
+        return tuple(e for e in self.elements if e.wheel is not None)
 
     def without_elements(self, names: Iterable[str]) -> Tree:
         """The same machine without these elements, by the names of their parameters."""
@@ -219,7 +228,9 @@ class Tree:
         return a, b
 
     def acts_on(self, e: Element) -> tuple[int, ...]:
-        """The coordinates into whose equations an element enters that acts on coordinates or between two places."""
+        """The coordinates into whose equations an element enters that acts on coordinates, between two places or on a wheel."""
+        if e.wheel is not None:
+            return tuple(sorted({self.coordinate[j] for j in self.path(self.index(e.wheel.body))} - {-1}))
         if e.between is None:
             return tuple(self.coordinates.index(c) for c in e.on)
         moved = {self.coordinate[j] for way in self.ways(e.between) for j in way}
@@ -469,7 +480,16 @@ class Tree:
                     hint="Log the force it exerts, give it as a force or wrench, and leave the element out (without_elements); or let "
                     "element_states compute the state from the motion; or simulate, which carries it.",
                 )
-        if self.base == "free" and motion.base is not None and motion.base.velocity is None:
+        if self.base == "free" and motion.base is not None and self.wheels:
+            for part in ("velocity", "position", "quaternion"):
+                if getattr(motion.base, part) is None:
+                    faults.add(
+                        f"tyre '{self.wheels[0].parameter_name}' needs the {part} of the base.",
+                        where=self.name,
+                        expected=f"motion.base.{part}",
+                        hint="Or leave the tyres out (without_elements) and give the wrenches on the wheels.",
+                    )
+        elif self.base == "free" and motion.base is not None and motion.base.velocity is None:
             drags = [e.parameter_name for e in self.elements if e.kind == "drag"]
             if drags:
                 faults.add(
@@ -520,14 +540,19 @@ def _parameters(
         units.append(_unit(e, kinds))
         values.append(e.value)
         typical.append(_typical(e, kinds, weight, length))
-    states = ("asked",) * len(names)
+    inertial: tuple[State, ...] = ("asked",) * (len(names) - len(elements))
+    acting: list[State] = ["known" if e.wheel is not None else "asked" for e in elements]
     return ParameterSet(
-        names=tuple(names), units=tuple(units), values=np.array(values), typical=np.array(typical), states=states
+        names=tuple(names),
+        units=tuple(units),
+        values=np.array(values),
+        typical=np.array(typical),
+        states=(*inertial, *acting),
     )
 
 
 def _turns(e: Element, kinds: Mapping[str, str]) -> bool:
-    if e.between is not None:
+    if e.between is not None or e.wheel is not None:
         return False
     target = next(iter(e.on))
     return target.rpartition(".")[2].startswith("m") if e.on_body is not None else kinds[target] == "turning"
@@ -543,6 +568,8 @@ def _typical(e: Element, kinds: Mapping[str, str], weight: float, length: float)
         return float(e.typical)
     if np.isfinite(e.value) and e.value != 0.0:
         return abs(float(e.value))
+    if e.wheel is not None:
+        return 1.0
     force = weight * length if _turns(e, kinds) else weight
     reach = 1.0 if _turns(e, kinds) else length
     sizes = {"spring": force / reach, "offset": force, "damper": 0.1 * force / reach, "coulomb": 0.01 * force}

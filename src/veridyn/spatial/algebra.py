@@ -26,6 +26,7 @@ class Algebra(Protocol):
     def sqrt(self, x: Scalar) -> Scalar: ...
     def exp(self, x: Scalar) -> Scalar: ...
     def log(self, x: Scalar) -> Scalar: ...
+    def atan(self, x: Scalar) -> Scalar: ...
 
     def given(self, name: str, value: float) -> Scalar:
         """A number of the machine that a compiled kernel takes as an input of this name; elsewhere its value."""
@@ -57,6 +58,9 @@ class FloatAlgebra:
     def log(self, x: float) -> float:
         return math.log(x)
 
+    def atan(self, x: float) -> float:
+        return math.atan(x)
+
     def given(self, name: str, value: float) -> float:
         return value
 
@@ -85,6 +89,9 @@ class ArrayAlgebra:
 
     def log(self, x: Scalar) -> Scalar:
         return np.log(x)
+
+    def atan(self, x: Scalar) -> Scalar:
+        return np.arctan(x)
 
     def given(self, name: str, value: float) -> float:
         return value

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from veridyn.symbolic.expression import (
     ABS,
     ADD,
+    ATAN,
     CONST,
     COS,
     DIV,
@@ -84,6 +85,8 @@ def _rule(graph: Graph, n: int, da: Number, db: Number) -> Number:
         return graph.mul(Expression(graph, n, False), da)
     if op == LOG:
         return graph.div(da, a)
+    if op == ATAN:
+        return graph.div(da, graph.add(graph.mul(a, a), 1.0))
     assert op == ABS  # every other operation was dealt with
     return graph.mul(Graph.sign(graph, a), da)  # also in a graph that rounds signs off
 

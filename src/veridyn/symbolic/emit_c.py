@@ -9,6 +9,7 @@ from veridyn.symbolic.count import count
 from veridyn.symbolic.expression import (
     ABS,
     ADD,
+    ATAN,
     CONST,
     COS,
     DIV,
@@ -26,7 +27,7 @@ from veridyn.symbolic.expression import (
 )
 
 _INFIX = {ADD: "+", SUB: "-", MUL: "*", DIV: "/"}
-_FUNCTION = {SIN: "sin", COS: "cos", ABS: "fabs", SQRT: "sqrt", EXP: "exp", LOG: "log"}
+_FUNCTION = {SIN: "sin", COS: "cos", ABS: "fabs", SQRT: "sqrt", EXP: "exp", LOG: "log", ATAN: "atan"}
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from veridyn.symbolic.atan_llvm import atan_function
 from veridyn.symbolic.explog_llvm import exp_function, log_function
 from veridyn.symbolic.expression import (
     ABS,
     ADD,
+    ATAN,
     CONST,
     COS,
     DIV,
@@ -54,6 +56,7 @@ class Program:
 
 
 _OPERATION = {ADD: "fadd", SUB: "fsub", MUL: "fmul", DIV: "fdiv"}
+_CALLED = {EXP: "exp", LOG: "log", ATAN: "atan"}
 
 
 class _Emitter:
@@ -216,8 +219,8 @@ class _Emitter:
             elif op in (ABS, SQRT):
                 function = "fabs" if op == ABS else "sqrt"
                 lines.append(f"  {name} = call {V} @llvm.{function}.v{self.width}f64({V} {x})")
-            elif op in (EXP, LOG):
-                lines.append(f"  {name} = call {V} @{'exp' if op == EXP else 'log'}({V} {x})")
+            elif op in _CALLED:
+                lines.append(f"  {name} = call {V} @{_CALLED[op]}({V} {x})")
             known[n] = name
             if n in self.place:
                 lines.append(f"  %sp{n} = getelementptr double, ptr %here, i64 {self.stride * self.place[n]}")
@@ -346,6 +349,7 @@ declare {self.vector} @llvm.sqrt.v{self.width}f64({self.vector})
 {sincos_function(self.width)}
 {exp_function(self.width)}
 {log_function(self.width)}
+{atan_function(self.width)}
 {self.gather()}
 {self.deliver() if self.staged else ""}
 {pieces}

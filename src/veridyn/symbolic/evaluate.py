@@ -10,6 +10,7 @@ import numpy as np
 from veridyn.symbolic.expression import (
     ABS,
     ADD,
+    ATAN,
     CONST,
     COS,
     DIV,
@@ -28,7 +29,7 @@ from veridyn.symbolic.expression import (
 )
 
 _TWO = {ADD: np.add, SUB: np.subtract, MUL: np.multiply, DIV: np.divide}
-_ONE = {SIN: np.sin, COS: np.cos, SIGN: np.sign, ABS: np.abs, SQRT: np.sqrt, EXP: np.exp, LOG: np.log}
+_ONE = {SIN: np.sin, COS: np.cos, SIGN: np.sign, ABS: np.abs, SQRT: np.sqrt, EXP: np.exp, LOG: np.log, ATAN: np.arctan}
 
 
 def evaluate(graph: Graph, outputs: Sequence[Number], inputs: Mapping[str, Any]) -> list[Any]:

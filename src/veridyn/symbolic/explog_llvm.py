@@ -27,7 +27,8 @@ def _integers(value: int, width: int) -> str:
     return "<" + ", ".join([f"i64 {value}"] * width) + ">"
 
 
-def _horner(lines: list[str], width: int, variable: str, coefficients: tuple[float, ...]) -> str:
+def horner(lines: list[str], width: int, variable: str, coefficients: tuple[float, ...]) -> str:
+    """Lines that make c₀ + c₁ x + c₂ x² + … of a variable, and the name of the result."""
     V = f"<{width} x double>"
     at = constant(coefficients[-1], width)
     for k, value in enumerate(reversed(coefficients[:-1])):
@@ -60,7 +61,7 @@ def exp_function(width: int) -> str:
         f"  %a2 = fmul {V} %n, {c(_LN2_LOW)}",
         f"  %r = fsub {V} %r1, %a2",
     ]
-    series = _horner(lines, width, "%r", EXPONENTIAL)
+    series = horner(lines, width, "%r", EXPONENTIAL)
     lines += [
         f"  %rr = fmul {V} %r, %r",
         f"  %t1 = fmul {V} %rr, {series}",
@@ -75,7 +76,7 @@ def exp_function(width: int) -> str:
         f"  %v2 = select {B} %high, {V} {c(math.inf)}, {V} %v1",
         f"  ret {V} %v2",
     ]
-    return _function("exp", V, lines)
+    return function_text("exp", V, lines)
 
 
 def log_function(width: int) -> str:
@@ -104,7 +105,7 @@ def log_function(width: int) -> str:
         f"  %s = fdiv {V} %f, %g",
         f"  %z = fmul {V} %s, %s",
     ]
-    series = _horner(lines, width, "%z", ARTANH)
+    series = horner(lines, width, "%z", ARTANH)
     lines += [
         # log m = 2 s + s z A(z) = f − s (f − z A(z)): f is exact.
         f"  %za = fmul {V} %z, {series}",
@@ -119,10 +120,11 @@ def log_function(width: int) -> str:
         f"  %v2 = select {B} %negative, {V} {c(math.nan)}, {V} %v1",
         f"  ret {V} %v2",
     ]
-    return _function("log", V, lines)
+    return function_text("log", V, lines)
 
 
-def _function(name: str, V: str, lines: list[str]) -> str:
+def function_text(name: str, V: str, lines: list[str]) -> str:
+    """A function of one vector from its lines."""
     body = "\n".join(lines)
     return f"""
 define internal {V} @{name}({V} %x) #0 {{

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Union
 
-CONST, INPUT, ADD, SUB, MUL, DIV, SIN, COS, SIGN, ABS, SQRT, EXP, LOG = range(13)
-OPERATIONS = ("const", "input", "add", "sub", "mul", "div", "sin", "cos", "sign", "abs", "sqrt", "exp", "log")
+CONST, INPUT, ADD, SUB, MUL, DIV, SIN, COS, SIGN, ABS, SQRT, EXP, LOG, ATAN = range(14)
+OPERATIONS = ("const", "input", "add", "sub", "mul", "div", "sin", "cos", "sign", "abs", "sqrt", "exp", "log", "atan")
 
 Number = Union["Expression", float]
 
@@ -101,6 +101,11 @@ class Graph:
         if not isinstance(x, Expression):
             return math.log(x)
         return Expression(self, self.node(LOG, self._positive(x)), False)
+
+    def atan(self, x: Number) -> Number:
+        if not isinstance(x, Expression):
+            return math.atan(x)
+        return Expression(self, self.node(ATAN, x.node), x.negative)
 
     def _positive(self, x: Expression) -> int:
         """A node that holds x with its sign: a root cannot leave the sign outside."""

@@ -52,7 +52,7 @@ class Road(ABC):
         given = np.broadcast_arrays(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64))
         flat = [np.ascontiguousarray(value).reshape(-1) for value in given]
         out = np.empty((3, flat[0].size))
-        _over_arrays(self.packed, flat[0], flat[1], out)
+        fill_surface(self.packed, flat[0], flat[1], out)
         return out.reshape(3, *given[0].shape)
 
 
@@ -210,7 +210,8 @@ def road_at(r: Array, x: float, y: float) -> tuple[float, float, float]:
 
 
 @kept
-def _over_arrays(r: Array, x: Array, y: Array, out: Array) -> None:
+def fill_surface(r: Array, x: Array, y: Array, out: Array) -> None:
+    """Rows z, ∂z/∂x and ∂z/∂y of `out` (3, N) of the packed road at points x, y (N,)."""
     for i in range(x.size):
         out[0, i], out[1, i], out[2, i] = road_at(r, x[i], y[i])
 

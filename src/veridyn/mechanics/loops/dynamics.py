@@ -13,9 +13,11 @@ Reference: Featherstone, Rigid Body Dynamics Algorithms, 2008, chapter 8; Baumga
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.mechanics.engine import Engine
@@ -24,9 +26,11 @@ from veridyn.mechanics.loops.solver import times
 from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
+_LAPACK = cast(Any, lapack)  # its functions have no types
 OPEN = 1e-6  # m, and of rates relative: what a state may open a loop by
 SINGULAR = 1e-8  # of a singular value of Φ_q against the largest, sliding coordinates in units of the machine's reach
 LIGHT = 1e-13  # of a pivot of the mass that is free to move, against the largest
+REGULAR = 1e-11  # of the reciprocal condition of the bordered matrix: below it a state is looked at more closely
 STEPS = 20  # of Newton back to a closed position
 
 
@@ -68,6 +72,41 @@ def solve_closed(
     asked = times(back, load * unit - times(scaled, start))
     z = np.asarray(np.linalg.solve(reduced, asked[..., None])[..., 0], dtype=np.float64)
     return (start + times(N, z)) * unit
+
+
+def solve_regular(
+    tree: Tree,
+    M: Array,
+    load: Array,
+    loops: Array,
+    qd: Array,
+    omega: float,
+    home: Assembled,
+    qdd: Array,
+) -> Array | None:
+    """The same a (rows,) of one state by the factors of the bordered matrix [M Φ_qᵀ; Φ_q 0], which is quicker.
+
+    Where equations of the loops repeat each other, and near a singular position, there is None: :func:`solve_closed` decides then.
+    """
+    n, rows, held = tree.n, len(tree.rows), list(tree.held)
+    first, m = rows - n, len(loops) + len(held)
+    if len(home.rows) < len(loops):
+        return None
+    unit = np.concatenate([np.ones(first), home.unit])
+    size = float(np.trace(M)) / rows
+    K, right = np.zeros((rows + m, rows + m)), np.zeros(rows + m)
+    K[:rows, :rows] = M * unit[:, None] * unit / size
+    K[rows : rows + len(loops), first:rows] = loops[:, :n] * home.unit
+    for i, k in enumerate(held):
+        K[rows + len(loops) + i, first + k] = 1.0
+    K[:rows, rows:] = K[rows:, :rows].T
+    right[:rows] = load * unit / size
+    right[rows : rows + len(loops)] = -loops[:, n + 1] - 2.0 * omega * (loops[:, :n] @ qd) - omega**2 * loops[:, n]
+    right[rows + len(loops) :] = qdd[held] / home.unit[held]
+    factors, pivots, fault = _LAPACK.dgetrf(K)
+    if fault or not _LAPACK.dgecon(factors, np.abs(K).sum(axis=0).max())[0] > REGULAR:
+        return None
+    return _LAPACK.dgetrs(factors, pivots, right)[0][:rows] * unit
 
 
 def _fixing(tree: Tree, samples: int, width: int) -> Array:

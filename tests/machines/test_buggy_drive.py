@@ -1,0 +1,120 @@
+"""The buggy driven: against the same vehicle driven in MuJoCo (35 tree coordinates, soft loops, 1 ms), and at rest."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from veridyn.machines.buggy import CORNERS, MISALIGNED, buggy
+from veridyn.machines.buggy_drive import Drive, drive, settle
+from veridyn.mechanics.ground.road import Bump
+from veridyn.mechanics.integrate import Trajectory
+from veridyn.mechanics.wheel_readings import wheel_readings
+from veridyn.spatial.rotations import angles_of
+
+POSITION, SPEED = 0.1, 0.01  # m and m/s after 20 s: MuJoCo's loops give way a little
+
+
+def test_the_ramp_of_the_rack_has_its_rates() -> None:
+    how, h = Drive(rack=-0.01), 1e-5
+    for t in (0.03, 0.1, 0.17):
+        before, here, after = (how.rack_at(x) for x in (t - h, t, t + h))
+        assert here[1] == pytest.approx((after[0] - before[0]) / (2 * h), rel=1e-6)
+        assert here[2] == pytest.approx((after[1] - before[1]) / (2 * h), rel=1e-6, abs=1e-6)
+    assert how.rack_at(0.0) == (0.0, 0.0, 0.0) and how.rack_at(5.0) == pytest.approx((-0.01, 0.0, 0.0), abs=1e-15)
+
+
+def test_it_stays_where_it_was_settled_and_sets_off_when_driven() -> None:
+    machine = buggy()
+    start = settle(machine)
+    still = drive(machine, Drive(duration=0.02, torque=0.0), start=start, engine="numpy")
+    assert still.motion.q[-1] == pytest.approx(start.q, abs=1e-10)
+    assert still.base_position is not None
+    assert still.base_position[-1] == pytest.approx(np.asarray(start.base.position), abs=1e-10)
+    # at first the torque spins the wheel with its rotor, ω̇ = 100/(1.453 + .4), and its reaction turns the arm a little the other way
+    moving = drive(machine, Drive(duration=0.002, rate=1000.0, step=1e-3), start=start, engine="numpy")
+    spin = moving.motion.qdd[0, machine.coordinates.index("spin_rl")]
+    assert spin == pytest.approx(100.0 / 1.853, rel=0.05)
+
+
+@cache
+def driven(rack: float, resistance: float, aligned: bool = True, seconds: float = 20.0) -> Trajectory:
+    machine = buggy(rolling_resistance=resistance, toe=None if aligned else MISALIGNED)
+    return drive(machine, Drive(rack=rack, duration=seconds))
+
+
+def end(run: Trajectory) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Way of the chassis' centre of gravity, its speed in the chassis' axes, and roll, pitch and yaw without jumps."""
+    assert run.base_position is not None and run.base_rotation is not None and run.motion.base is not None
+    assert run.motion.base.velocity is not None
+    angles = np.unwrap(angles_of(run.base_rotation), axis=0)
+    return run.base_position[-1] - run.base_position[0], run.motion.base.velocity[-1], angles[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("resistance", "way", "speed"), [(0.015, 55.00, 5.472), (0.030, 24.29, 2.353)])
+def test_straight(resistance: float, way: float, speed: float) -> None:
+    p, v, angles = end(driven(0.0, resistance))
+    assert p[0] == pytest.approx(way, abs=POSITION) and abs(p[1]) < 1e-6
+    assert v[0] == pytest.approx(speed, abs=SPEED)
+    assert abs(angles[2]) < 1e-7
+
+
+@pytest.mark.slow
+def test_circle() -> None:
+    run = driven(-0.010, 0.015)
+    p, v, angles = end(run)
+    assert run.motion.base is not None
+    assert p[:2] == pytest.approx([28.50, 38.35], abs=POSITION)
+    assert angles[2] == pytest.approx(1.787, abs=5e-3)
+    assert run.motion.base.omega[-1, 2] == pytest.approx(0.1744, abs=3e-4)
+    assert np.hypot(v[0], v[1]) == pytest.approx(5.431, abs=SPEED)
+    assert np.arctan2(v[1], v[0]) == pytest.approx(0.030, abs=1e-3)
+    assert np.degrees(angles[0]) == pytest.approx(1.20, abs=0.02)
+    found = wheel_readings(buggy(), run.motion)
+    assert [found[f"tyre_{c}"].load[-1] for c in CORNERS] == pytest.approx([2615.0, 3155.0, 3371.0, 4381.0], rel=2e-3)
+    assert min(found[f"tyre_{c}"].load.min() for c in CORNERS) > 2000.0  # no wheel lifts
+
+
+@pytest.mark.slow
+def test_circle_with_more_resistance() -> None:
+    run = driven(-0.010, 0.030)
+    assert run.base_position is not None
+    way = float(np.linalg.norm(np.diff(run.base_position[:, :2], axis=0), axis=1).sum())
+    assert way == pytest.approx(24.13, abs=POSITION)
+    assert end(run)[2][2] == pytest.approx(0.798, abs=5e-3)
+
+
+@pytest.mark.slow
+def test_a_misaligned_buggy_goes_straight_with_the_rack_at_four_millimetres() -> None:
+    run = driven(0.004, 0.015, aligned=False)
+    p, v, angles = end(run)
+    assert p[1] == pytest.approx(0.33, abs=POSITION)
+    assert np.arctan2(v[1], v[0]) == pytest.approx(0.0049, abs=2e-4)  # course less yaw
+    assert abs(angles[2]) < 2e-3
+
+
+@pytest.mark.slow
+def test_a_minute_of_circles() -> None:
+    """More than two full turns of the chassis, at the end near 5.3 m/s² to the side."""
+    run = driven(-0.010, 0.015, seconds=60.0)
+    _, v, angles = end(run)
+    assert run.motion.base is not None
+    assert angles[2] > 2.0 * np.pi
+    assert np.hypot(v[0], v[1]) == pytest.approx(12.9, abs=0.1)
+    assert np.degrees(angles[0]) == pytest.approx(6.7, abs=0.15)
+    found = wheel_readings(buggy(), run.motion)
+    assert min(found[f"tyre_{c}"].load[-1] for c in CORNERS) == pytest.approx(987.0, rel=0.05)
+    assert run.motion.base.omega[-1, 2] * np.hypot(v[0], v[1]) == pytest.approx(5.3, abs=0.1)
+
+
+@pytest.mark.slow
+def test_a_bump_under_the_left_wheels_lifts_them_alone() -> None:
+    machine = buggy()
+    road = Bump(at=2.2, length=1.0, rise=0.03, right=0.0)
+    run = drive(machine, Drive(duration=4.5), road=road)
+    found = wheel_readings(machine, run.motion)
+    left, right = (np.ptp(found[f"tyre_{c}"].centre[:, 2]) for c in ("fl", "fr"))
+    assert left > 0.02 and right < 0.01
