@@ -20,6 +20,8 @@ from veridyn.mechanics.control import Reference, Tracker, feedforward
 from veridyn.mechanics.integrate import BaseState, Inputs, Method, Trajectory, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_motion
+from veridyn.model.accept import as_tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
@@ -33,7 +35,7 @@ SMOOTH = Method(friction_speed=0.02)
 class Manoeuvre(Protocol):
     """Anything that makes a machine move."""
 
-    def run(self, machine: Tree, progress: Progress = silent, /) -> Trajectory: ...
+    def run(self, machine: Tree | Machine, progress: Progress = silent, /) -> Trajectory: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +52,12 @@ class Tracking:
     rate: float
     kp: ArrayLike
     kd: ArrayLike
-    feedforward: Tree | None = None
+    feedforward: Tree | Machine | None = None
     method: Method = STIFF
     inputs: Inputs | None = None
 
-    def run(self, machine: Tree, progress: Progress = silent, /) -> Trajectory:
+    def run(self, machine: Tree | Machine, progress: Progress = silent, /) -> Trajectory:
+        machine = as_tree(machine)
         q, qd, qdd = self.reference.at(0.0)
         check_led(machine, len(q), "Use Driven with forces of your own.")
         own = list(machine.independent)
@@ -62,7 +65,7 @@ class Tracking:
         believed = None
         if self.feedforward is not None:
             soft = self.method.friction_speed
-            believed = feedforward(self.feedforward, self.reference, 0.0, self.duration, friction_speed=soft)
+            believed = feedforward(as_tree(self.feedforward), self.reference, 0.0, self.duration, friction_speed=soft)
         law = Tracker(self.reference, np.asarray(self.kp), np.asarray(self.kd), believed)
 
         def forces(time: float, q: Array, qd: Array) -> Array:
@@ -90,7 +93,8 @@ class Prescribed:
     rate: float
     inputs: Inputs | None = None
 
-    def run(self, machine: Tree, progress: Progress = silent, /) -> Trajectory:
+    def run(self, machine: Tree | Machine, progress: Progress = silent, /) -> Trajectory:
+        machine = as_tree(machine)
         t = clock(self.duration, self.rate)
         q, qd, qdd = self.reference.at(t)
         check_led(machine, q.shape[1], "Drive the others, and let it move as it will.")
@@ -122,7 +126,8 @@ class Driven:
     base: BaseState | None = None
     method: Method = SMOOTH
 
-    def run(self, machine: Tree, progress: Progress = silent, /) -> Trajectory:
+    def run(self, machine: Tree | Machine, progress: Progress = silent, /) -> Trajectory:
+        machine = as_tree(machine)
         return integrate(
             machine,
             clock(self.duration, self.rate),

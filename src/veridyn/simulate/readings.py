@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from veridyn.mechanics.integrate import Trajectory
 from veridyn.mechanics.tree_readout import tree_readout
+from veridyn.model.accept import accepts_machine
 from veridyn.model.experiment import Channel
 from veridyn.model.sensor import Sensor
 from veridyn.model.tree import Tree
@@ -28,6 +29,7 @@ def exact_readings(tree: Tree, trajectory: Trajectory, sensors: Sequence[Sensor]
     return {name: Channel(name, t, values[:, k], unit) for k, (name, unit) in enumerate(zip(table.names, table.units))}
 
 
+@accepts_machine
 def configurations(tree: Tree, trajectory: Trajectory) -> tuple[Array, Array, Array]:
     """Configurations (N, nq), rates and accelerations (N, nv) as :mod:`veridyn.mechanics.sensing` orders them."""
     m, R = trajectory.motion, trajectory.base_rotation

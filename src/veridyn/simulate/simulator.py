@@ -93,6 +93,7 @@ def simulate(
     return record(machine, manoeuvre.run(machine, progress), imperfections, rng, sensors)
 
 
+@accepts_machine
 def record(
     machine: Tree,
     trajectory: Trajectory,
@@ -118,6 +119,7 @@ def record(
     return wrapped(chosen, log)
 
 
+@accepts_machine
 def exact(machine: Tree, trajectory: Trajectory) -> Experiment:
     """Every channel of a motion without any error: q., qd., qdd., force., and base., wrench. and signal. where they exist.
 
