@@ -222,7 +222,7 @@ def test_crlf_and_byte_order_mark(tmp_path: Path) -> None:
 
 def test_the_example_of_the_documentation() -> None:
     page = (Path(__file__).parents[2] / "docs" / "model-file.md").read_text(encoding="utf-8")
-    tree = parse_model(page.split("```yaml\n")[1].split("```")[0])
+    tree = parse_machine(page.split("```yaml\n")[1].split("```")[0]).tree
     assert tree.coordinates == ("q1", "q2", "z")
     p = tree.parameters
     assert {p.names[i] for i in p.select("known")} == {"kz", "M1"}

@@ -20,7 +20,7 @@ from veridyn.errors import FileError, ModelError
 from veridyn.files.machine.load import load_model, parse_machine
 from veridyn.files.machine.write import as_machine, model_text, save_model
 from veridyn.model.differences import differences
-from veridyn.model.elements import coulomb, spring
+from veridyn.model.elements import coulomb, spring, tyre
 from veridyn.model.link import Joint, Link
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.loop import Assembly, Attachment
@@ -209,3 +209,16 @@ def test_a_file_is_never_written_over_in_silence(tmp_path: Path) -> None:
     save_model(machine.mechanism, file, overwrite=True)
     assert load_model(file).formulation == "natural"
     assert [f.name for f in tmp_path.iterdir()] == ["arm.yaml"]
+
+
+def test_a_tyre() -> None:
+    """A law with its own states, on a wheel."""
+    law = {"UNLOADED_RADIUS": 0.3, "VERTICAL_STIFFNESS": 2e5, "FNOMIN": 4e3}
+    slips = {"C_KAPPA": 8e4, "C_ALPHA": 6e4, "SIGMA_KAPPA": 0.3, "SIGMA_ALPHA": 0.4}
+    rolling = tyre(Marker("wheel", (0, 0, 0), axis=(0, 1, 0)), {**law, **slips}, kind="linear_tyre")
+    wheel = Link(name="wheel", inertia=[1.0, 0, 0, 1.0, 0, 1.0, 0, 0, 0, 20.0])
+    machine = Machine.build([wheel], [Joint(name="free", kind="floating", a="ground", b="wheel")], elements=[rolling])
+    again = back(machine)
+    assert again.elements == machine.elements
+    with pytest.raises(ModelError, match=r"element 'tyre_wheel' \(line \d+\): there is no body 'weel'"):
+        parse_machine(model_text(machine).replace("wheel: {body: wheel", "name: tyre_wheel, wheel: {body: weel"))

@@ -59,14 +59,18 @@ class Parts:
         where = f"element number {k}" if given is None else f"element '{given}'"
         at = read.mapping(node, where, ELEMENT, required=("kind",))
         kind = read.optional_text(at, where, "kind")
-        if at and "on" not in at and "between" not in at:
-            expected = "on: a coordinate or a combination, or between: two places"
+        if at and not {"on", "between", "wheel"} & {*at}:
+            expected = "on: a coordinate or a combination, between: two places, or wheel: a body with centre and axis"
             read.fault(node, "it does not say what it acts on.", where, expected)
         between = places.pair(at["between"], where) if "between" in at else None
         on = self._on(at["on"], where) if "on" in at else {}
+        wheel = places.place(at["wheel"], where) if "wheel" in at else None
+        if isinstance(wheel, str):
+            read.fault(at["wheel"], "it needs a wheel.", where, "{body: NAME, at: [x, y, z], axis: [x, y, z]}", wheel)
+            wheel = None
         numbers = {key: read.number(at[key], where, key, unknown=key == "value") for key in NUMBERS if key in at}
         name, signal, unit = (read.optional_text(at, where, key) for key in ("name", "signal", "unit"))
-        if not kind or ((on or None) is None and between is None):
+        if not kind or (not on and between is None and wheel is None):
             self.odd_names += [given] if given else []
             return None
         value, typical = numbers.get("value", NAN), numbers.get("typical", NAN)
@@ -82,6 +86,7 @@ class Parts:
             unit=unit,
             between=None if between is None else self._markers(between),
             constants=constants,
+            wheel=wheel,
         )
         own = element.parameter_name
         self._note(node, f"element '{own}'", f"force '{own}'")

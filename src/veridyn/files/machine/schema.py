@@ -106,6 +106,7 @@ DESCRIPTIONS = {
     "value": "Its value; of a parameter, the prior.",
     "typical": "Its typical size, where the machine's own is not right.",
     "between": "In place of on: the two places, on bodies or the ground, whose distance it acts on.",
+    "wheel": "Of a tyre, in place of on: the body that rolls, its centre (at) and its axis.",
     **{key: _of_constant(key) for key in CONSTANT_KEYS},
     "length": "Of a distance: how far apart the ends are, m.",
     "against": "Of a torque: the body that takes the reaction; the ground by default.",
@@ -224,9 +225,13 @@ def _coordinate() -> Schema:
 def _element() -> Schema:
     keys: dict[str, Schema] = {"kind": {"enum": list(KINDS)}, "on": {"anyOf": [TEXT, _free(NUMBER)]}}
     keys["between"] = {"type": "array", "items": _place(), "minItems": 2, "maxItems": 2}
+    keys["wheel"] = _marker()
     keys |= dict.fromkeys(("name", "signal", "unit"), TEXT)
     keys |= {key: UNKNOWN if key == "value" else NUMBER for key in NUMBERS}
-    return {**_described(keys, ELEMENT, ("kind",)), "oneOf": [{"required": ["on"]}, {"required": ["between"]}]}
+    return {
+        **_described(keys, ELEMENT, ("kind",)),
+        "oneOf": [{"required": [key]} for key in ("on", "between", "wheel")],
+    }
 
 
 def _load() -> Schema:

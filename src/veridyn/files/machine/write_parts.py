@@ -140,7 +140,9 @@ def element_text(acting: Acting) -> dict[str, str]:
 
 
 def _acts(e: Element) -> dict[str, str]:
-    """What an element acts on: a coordinate, a combination, or two places."""
+    """What an element acts on: a coordinate, a combination, two places, or a wheel."""
+    if e.wheel is not None:
+        return {"wheel": place_text(e.wheel)}
     if e.between is not None:
         return {"between": f"[{', '.join(place_text(m) for m in e.between)}]"}
     (first, coefficient), *others = e.on.items()

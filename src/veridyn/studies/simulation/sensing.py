@@ -9,9 +9,11 @@ from veridyn.files.yaml_plain import Place
 from veridyn.model.experiment import Experiment
 from veridyn.model.tree import Tree
 from veridyn.simulate.imperfection import Imperfection, Imperfections
-from veridyn.simulate.simulator import MEASURED
 from veridyn.studies.config.simulate import SimulateFile
 from veridyn.studies.config.study import Loaded
+
+# What perfect sensors read besides positions, by pattern of channels.
+READ = ("force.*", "base.omega.*", "base.acceleration.*", "base.velocity.*", "wrench.*", "signal.*")
 
 
 def named_sensors(loaded: Loaded[SimulateFile]) -> dict[str, Imperfection]:
@@ -22,7 +24,7 @@ def named_sensors(loaded: Loaded[SimulateFile]) -> dict[str, Imperfection]:
 def perfect_sensors(tree: Tree) -> dict[str, Imperfection]:
     """Positions and forces as they are; of a machine with loops, positions of those joints alone that its log would have."""
     positions = [f"q.{tree.coordinates[k]}" for k in tree.independent] if tree.loops else ["q.*"]
-    wanted = [*positions, *MEASURED[1:]]
+    wanted = [*positions, *READ]
     return {pattern: Imperfection() for pattern in wanted}
 
 
