@@ -115,7 +115,8 @@ def judged(case: Case, encoder: float) -> tuple[float, float, float]:
         moved = [k for k, c in enumerate(fit.base.columns) if true.columns[c][0] >= 0]
         inertia.append(np.mean((error / sizes)[moved] ** 2))
         scores.append(np.nanmean((error / fit.sigma) ** 2))
-        runs = vd.identification.replay(fit.identified(), truth(8, 6.0).motion, horizon=1.0, friction_speed=SOFT)
+        known = fit.tree.with_parameters(fit.standard)
+        runs = vd.identification.replay(known, truth(8, 6.0).motion, horizon=1.0, friction_speed=SOFT)
         strayed.append(np.mean([r.rms**2 for r in runs.rows]))
     return 100.0 * np.sqrt(np.mean(inertia)), np.sqrt(np.mean(scores)), 1e3 * np.sqrt(np.mean(strayed))
 

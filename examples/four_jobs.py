@@ -37,6 +37,7 @@ class Job:
     imperfections: Mapping[str, Imperfection]  # of what is measured besides the machine's own sensors
     observer: Mapping[str, Any]  # process noise, start and step
     rows: Any = "all"
+    sigma: Mapping[str, float] | None = None  # of the noise of rows that measure nothing
     settle: int = 40  # samples that the errors leave out
 
 
@@ -116,6 +117,7 @@ def crane() -> Job:
         signals=vd.Signals(lowpass=1.5, trim=1.0),
         sampling=Sampling(filter=Butterworth(1.5), decimate=10),
         imperfections={"motor": Imperfection(noise=2.0)},
+        sigma={"swing": 1.0},  # N*m: no force acts there, so the data do not tell how well it is zero
         observer={"unsure": vd.Unsure(acceleration=1e-7, start=1e-2, start_rate=0.1), "unknown": (), "step": 5e-3},
     )
 
@@ -159,7 +161,7 @@ def car() -> Job:
     start = {f"z{k}": -HEIGHT for k in WHEELS} | {"base.z": RADIUS + HEIGHT}
     without = {f"encoder_theta{k}": None for k in WHEELS}
     rates = {"base.x": SPEED} | {f"theta{k}": SPEED / RADIUS for k in WHEELS}
-    noise = vd.Unsure(acceleration=1e-3, start=0.02, start_rate=0.05)
+    noise = vd.Unsure(acceleration=1e-4, start=0.02, start_rate=0.05)
     return Job(
         machine=machine,
         exciting=drive(machine, 1, 10.0),

@@ -40,7 +40,8 @@ def journey(job: Job, rng: np.random.Generator) -> Result:
     """Load, simulate with noise, identify; observe a second log with the identified machine."""
     guess = perturbed(job.machine, rng)  # inertias and elements up to 20 % wrong
     log = vd.simulate(job.machine, job.exciting, rng=rng, imperfections=job.imperfections)
-    fit = vd.identify(guess, vd.motion(guess, log, job.signals), "wls", rows=job.rows, sampling=job.sampling)
+    motion = vd.motion(guess, log, job.signals)
+    fit = vd.identify(guess, motion, "wls", rows=job.rows, sampling=job.sampling, sigma=job.sigma)
     truth = job.observed.run(job.machine)
     second = record(job.machine, truth, rng=rng)
     states = vd.observe(

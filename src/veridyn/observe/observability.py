@@ -96,22 +96,26 @@ def observability(
 ) -> Observability:
     """Observability of the state at t[0] from the readings along the trajectory `x` (N, n) at `t` (N,).
 
-    `scales` (n,): typical sizes of the states. A singular value below `least` of the largest counts as zero.
+    `scales` (n,): typical sizes of the states. A singular value below `least` of the largest counts as zero. Parameters that a filter
+    only considers count as known: no reading is meant to correct them.
     """
     clock, states, sizes, u = _checked(system, t, x, scales, inputs)
     n = len(sizes)
+    considered = getattr(system, "considered", None)
+    kept = np.arange(n) if considered is None else np.flatnonzero(~considered)
     factors = [_Factor(n) for _ in range(1 + len(extra))]
     for k, Phi, H in _along(system, clock, states, u):
         factors[0].add(_scaled(H, system.sensor_noise(float(clock[k])), Phi, sizes))
         for sensor, factor in zip(extra, factors[1:]):
             J = np.asarray(sensor.H(states[k], u[k]) if callable(sensor.H) else sensor.H, dtype=np.float64)
             factor.add(_scaled(np.atleast_2d(J), sensor.sigma**2 * np.eye(len(np.atleast_2d(J))), Phi, sizes))
-    R = factors[0].finished()
+    R = factors[0].finished()[:, kept]
+    names, sizes, n = tuple(system.states[k] for k in kept), sizes[kept], len(kept)
     _, s, Vt = np.linalg.svd(R)
     rank = _rank(s, least)
-    unseen = tuple(_direction(v, sizes, 0.0, system.states) for v in _readable(Vt[rank:]))
-    weak = tuple(_direction(Vt[i], sizes, float(s[i]), system.states) for i in range(rank) if s[i] < 1.0)
-    found = {sensor.name: factor.finished() for sensor, factor in zip(extra, factors[1:])}
+    unseen = tuple(_direction(v, sizes, 0.0, names) for v in _readable(Vt[rank:]))
+    weak = tuple(_direction(Vt[i], sizes, float(s[i]), names) for i in range(rank) if s[i] < 1.0)
+    found = {sensor.name: factor.finished()[:, kept] for sensor, factor in zip(extra, factors[1:])}
     remedies = []
     for name, extra_R in found.items():
         with_it = np.linalg.svd(np.vstack([R, extra_R]), compute_uv=False)
@@ -119,7 +123,7 @@ def observability(
     remedies.sort(key=lambda r: (-r[1], -r[2]))
     gap = float(s[rank - 1] / s[rank]) if 0 < rank < n and s[rank] > 1e-300 * s[0] else float("inf")
     enough = () if rank == n else _fewest(R, found, least)
-    return Observability(tuple(system.states), s, rank, gap, unseen, weak, tuple(remedies), enough)
+    return Observability(names, s, rank, gap, unseen, weak, tuple(remedies), enough)
 
 
 def observability_history(
