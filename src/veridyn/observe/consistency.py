@@ -27,6 +27,7 @@ from veridyn.signals.whiteness import Whiteness, cumulative_periodogram
 
 Array = NDArray[np.float64]
 
+LARGE = 40  # states, from which on fewer samples are followed
 STARTS = 400  # samples from which the memory of the filter is followed; more change the third digit of a band
 
 
@@ -165,9 +166,10 @@ def _memory(track: Estimates | Smoothed, L: Array, skip: int) -> tuple[Array, Ar
 def _independent(steps: Array, P: Array, L: Array, chosen: list[int]) -> float:
     """Degrees of freedom of the mean NEES: 2 (Σ dof)² / var(Σ NEES), with the variance that the filter itself implies."""
     n, count = len(chosen), len(L)
-    at = np.arange(0, count, max(1, count // STARTS))
+    stride = max(1, count // (STARTS if P.shape[1] <= LARGE else STARTS // 4))
+    at = np.arange(0, count, stride)
     inverse = np.linalg.inv(L)
-    D = P[at]
+    D = P[at][:, :, chosen]
     total = float(n * len(at))
     for lag in range(1, count):
         inside = at + lag < count
@@ -175,12 +177,12 @@ def _independent(steps: Array, P: Array, L: Array, chosen: list[int]) -> float:
         if len(at) == 0:
             break
         D = steps[at + lag] @ D
-        C = inverse[at + lag] @ D[:, chosen][:, :, chosen] @ np.swapaxes(inverse[at], 1, 2)
+        C = inverse[at + lag] @ D[:, chosen] @ np.swapaxes(inverse[at], 1, 2)
         shared = float((C**2).sum())
         total += 2.0 * shared
         if shared < 1e-4 * n * len(at):
             break
-    starts = len(range(0, count, max(1, count // STARTS)))
+    starts = len(range(0, count, stride))
     return (n * count) / (total / (n * starts))
 
 
