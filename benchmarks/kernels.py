@@ -15,11 +15,11 @@ import pinocchio as pin
 from benchmarks.clock import Time, best_of
 from benchmarks.subjects import PinModel, arm, car, motion
 from veridyn.mechanics.engine import Buffer, Compiled, compiled, sample_arrays
-from veridyn.mechanics.formula import Request
 from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.instant import Instant
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.symbols import Request
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.symbolic.emit_llvm import BLOCK

@@ -14,9 +14,10 @@ import pytest
 
 from strangers.cars import car_20, car_38
 from veridyn.mechanics.forces import all_rows
-from veridyn.mechanics.formula import Request, formula
+from veridyn.mechanics.formula import formula
 from veridyn.mechanics.newton_euler import State, outward
 from veridyn.mechanics.samples import minus_gravity
+from veridyn.mechanics.symbols import Request
 from veridyn.model.tree import Tree
 from veridyn.model.virtual_base import on_six_joints
 from veridyn.symbolic.count import Count, count

@@ -7,8 +7,7 @@ needed less often has a place in a module: :mod:`veridyn.model`, `elements`, `sp
 
 from veridyn.lazy import attach
 from veridyn.verbs import keep_verbs
-
-__version__ = "0.1.0"
+from veridyn.version import __version__ as __version__
 
 VERBS = ("identify", "observe", "simulate")  # functions with a folder of the same name
 # Names of 0.1 that have another place now; they work until the next release.

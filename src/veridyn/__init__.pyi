@@ -19,9 +19,9 @@ from veridyn.errors import SimulationError as SimulationError
 from veridyn.errors import VeridynError as VeridynError
 from veridyn.files.archive import load as load
 from veridyn.files.archive import save as save
+from veridyn.files.log.load import load_log as load_log
 from veridyn.files.machine.load import load_model as load_model
 from veridyn.files.machine.write import save_model as save_model
-from veridyn.files.table import load_log as load_log
 from veridyn.identify.base import base_parameters as base_parameters
 from veridyn.identify.estimate import identify as identify
 from veridyn.identify.estimators.feasible import Consistent as Consistent

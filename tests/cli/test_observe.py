@@ -7,7 +7,7 @@ from typer.testing import CliRunner, Result
 
 from studies.crane_log import EXAMPLE, TEXT, crane_log, written
 from veridyn.cli.app import app
-from veridyn.files.table import load_log
+from veridyn.files.log.load import load_log
 from veridyn.studies.config.study import load_study
 
 

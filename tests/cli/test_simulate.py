@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 from studies.arm_simulation import FREE, LED, PUSHED, STUDIES, written
 from veridyn.cli.app import app
-from veridyn.files.table import load_log
+from veridyn.files.log.load import load_log
 from veridyn.studies.config.study import load_study
 
 KEPT = {"log.csv", "truth.csv", "result.json", "parameters.csv", "report.html", "study.yaml", "versions.json"}

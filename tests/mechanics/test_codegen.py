@@ -16,10 +16,11 @@ from strangers.machines import any_motion, branched_arm
 from strangers.random_trees import random_inertia, random_tree
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.codegen import c_source
-from veridyn.mechanics.formula import Request, formula
+from veridyn.mechanics.formula import formula
 from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.symbols import Request
 from veridyn.model.joint import Body
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree

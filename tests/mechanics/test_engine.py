@@ -30,11 +30,11 @@ from veridyn.mechanics.engine import (
     signature,
     wants_compiled,
 )
-from veridyn.mechanics.formula import Request
 from veridyn.mechanics.forward import forward_dynamics, mass_matrix
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.kinematics import jacobian
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.symbols import Request
 from veridyn.model.elements import spring
 from veridyn.model.joint import Body
 from veridyn.model.motion import Motion

@@ -13,11 +13,12 @@ from strangers.machines import MACHINES, any_motion, branched_arm, free_machine
 from strangers.random_trees import random_placement
 from veridyn.mechanics.columns import structure
 from veridyn.mechanics.engine import sample_arrays
-from veridyn.mechanics.formula import Formula, Request, formula
+from veridyn.mechanics.formula import Formula, formula
 from veridyn.mechanics.forward import forward_dynamics, mass_matrix
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.kinematics import jacobian
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.symbols import Request
 from veridyn.model.joint import Body
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from veridyn.mechanics.formula import Request, formula
+from veridyn.mechanics.formula import formula
 from veridyn.mechanics.sensing import outputs_of
 from veridyn.mechanics.sensing_formula import reading_derivatives, reading_entries
+from veridyn.mechanics.symbols import Request
 from veridyn.model.joint import Body
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor

@@ -25,7 +25,8 @@ from veridyn.model.elements import Element, Marker, coulomb, strut
 from veridyn.model.joint import Body
 from veridyn.model.loop import Assembly, Attachment, Loop
 from veridyn.model.motion import Motion
-from veridyn.model.natural import Angle, Damper, Mechanism, Point, Spring, uniform_bar
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import Angle, Damper, Point, Spring, uniform_bar
 from veridyn.model.rebase import rebased
 from veridyn.model.tree import Tree
 from veridyn.spatial.transforms import Placement

@@ -14,7 +14,7 @@ from veridyn.model.elements import Element, damper
 from veridyn.model.link import Link
 from veridyn.model.load import Drive
 from veridyn.model.loop import Assembly
-from veridyn.model.natural import Damper
+from veridyn.model.natural_parts import Damper
 from veridyn.model.of_mechanism import machine_of_mechanism
 from veridyn.model.uncertainty import Uncertainty
 

@@ -10,7 +10,8 @@ import pytest
 from strangers.natural_mechanisms import fourbar, random_mechanism
 from veridyn.errors import ModelError
 from veridyn.model.load import Drive, Force, Torque
-from veridyn.model.natural import Angle, Distance, Mechanism, Point, RigidBody, UnitVector, uniform_bar
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import Angle, Distance, Point, RigidBody, UnitVector, uniform_bar
 
 
 def test_coordinates_are_points_then_vectors_then_added() -> None:

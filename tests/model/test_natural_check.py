@@ -8,7 +8,8 @@ import pytest
 
 from veridyn.errors import ModelError
 from veridyn.model.load import Drive, Force, Torque
-from veridyn.model.natural import Angle, Damper, Distance, Joint, Mechanism, Point, Rack, RigidBody, Spring, UnitVector
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import Angle, Damper, Distance, Joint, Point, Rack, RigidBody, Spring, UnitVector
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 

@@ -11,8 +11,9 @@ from veridyn.errors import ModelError
 from veridyn.files.natural import parse_mechanism
 from veridyn.mechanics.natural.position import position
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.natural import Angle, Distance, Mechanism
+from veridyn.model.natural import Mechanism
 from veridyn.model.natural_held import held, length_of
+from veridyn.model.natural_parts import Angle, Distance
 from veridyn.model.place import Marker
 
 ARM = """

@@ -16,7 +16,7 @@ from veridyn.model.link import Joint, Link
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.loop import Assembly, Attachment
 from veridyn.model.machine import Machine
-from veridyn.model.natural import Angle, Distance
+from veridyn.model.natural_parts import Angle, Distance
 from veridyn.model.place import Marker
 from veridyn.model.points import mechanism_of
 from veridyn.model.sensor import Sensor

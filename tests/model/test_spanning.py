@@ -17,7 +17,7 @@ from veridyn.model.link import Joint, Link
 from veridyn.model.loop import Attachment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.model.natural import Damper, Spring
+from veridyn.model.natural_parts import Damper, Spring
 from veridyn.model.place import Marker
 from veridyn.model.spanning import spanning_of
 from veridyn.spatial.transforms import Placement

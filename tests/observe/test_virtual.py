@@ -11,7 +11,8 @@ from strangers.natural_mechanisms import fourbar, rotation, turning_fourbar
 from veridyn.errors import DataError, ModelWarning
 from veridyn.machines.spatial import crane, spatial
 from veridyn.model.load import Drive, Torque
-from veridyn.model.natural import Angle, Joint, Mechanism, Point, RigidBody, Spring
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import Angle, Joint, Point, RigidBody, Spring
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.jacobian import check_jacobian

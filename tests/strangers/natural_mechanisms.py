@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.model.load import Drive, Force, Torque
-from veridyn.model.natural import (
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import (
     Angle,
     Damper,
     Distance,
     Joint,
-    Mechanism,
     Point,
     Rack,
     RigidBody,

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.model.joint import GROUND
 from veridyn.model.load import Drive, Force
-from veridyn.model.natural import Angle, DirectionRef, Joint, Mechanism, Spring
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import Angle, DirectionRef, Joint, Spring
 from veridyn.model.place import Marker, PointRef
 from veridyn.model.sensor import Sensor
 

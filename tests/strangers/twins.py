@@ -20,7 +20,8 @@ from veridyn.model.actuators import actuators
 from veridyn.model.joint import Body
 from veridyn.model.loop import Assembly, Attachment, Loop
 from veridyn.model.motion import Motion
-from veridyn.model.natural import Angle, Mechanism, Point, uniform_bar
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import Angle, Point, uniform_bar
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.model.tree import Tree

@@ -11,8 +11,9 @@ import pytest
 
 from studies.crane_log import LOG, MECHANISM, TEXT, crane_log, table, written
 from veridyn.errors import FileError, ModelWarning
+from veridyn.files.log.load import load_log
+from veridyn.files.log.save import save_log
 from veridyn.files.machine.load import parse_machine
-from veridyn.files.table import load_log, save_log
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.studies.config.study import load_study

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from files.bags_made import START, ros_2
+from files.log.bags_made import START, ros_2
 from studies.bench_robot import JOINTS, STUDY, Bench, recording, robot
 from veridyn.errors import FileError
 from veridyn.files.yaml_plain import plain_yaml

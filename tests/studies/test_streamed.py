@@ -8,7 +8,7 @@ import pytest
 
 from studies.bench_robot import STUDY, Bench, recording, robot
 from veridyn.errors import DataError, FileError
-from veridyn.files.blocks import open_log
+from veridyn.files.log.blocks import open_log
 from veridyn.identify.observation import observation
 from veridyn.identify.sampling import Sampling
 from veridyn.model.experiment import Experiment

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from strangers.random_trees import random_tree
-from veridyn.mechanics.formula import Request, formula
+from veridyn.mechanics.formula import formula
+from veridyn.mechanics.symbols import Request
 from veridyn.model.tree import Tree
 from veridyn.symbolic.count import Count, count
 from veridyn.symbolic.emit_llvm import emit

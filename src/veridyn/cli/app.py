@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from veridyn import __version__
 from veridyn.cli import codegen, compare, demo, excite, identify, model, new, observe, schema, simulate, view
 from veridyn.errors import VeridynError
+from veridyn.version import __version__
 
 BAD_INPUT = 2
 

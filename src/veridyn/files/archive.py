@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from veridyn import __version__
 from veridyn.errors import DataError, Fault, Faults, FileError, ModelError, did_you_mean
 from veridyn.files.atomic import refuse_to_replace, write_atomic
 from veridyn.files.machine.load import parse_machine
@@ -28,6 +27,7 @@ from veridyn.identify.base import BaseParameters
 from veridyn.identify.result import Acceptance, Feasibility, Fit, RowReport
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.tree import Tree
+from veridyn.version import __version__
 
 Array = NDArray[np.float64]
 

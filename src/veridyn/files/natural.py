@@ -28,7 +28,8 @@ from veridyn.files.yaml_nodes import compose
 from veridyn.files.yaml_reader import Reader
 from veridyn.model.joint import GROUND
 from veridyn.model.load import Drive, Force, Torque
-from veridyn.model.natural import Added, Damper, Mechanism, Rotor, Spring
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import Added, Damper, Rotor, Spring
 from veridyn.model.place import PointRef
 from veridyn.model.sensor import KINDS as SENSORS
 from veridyn.model.sensor import Sensor, SensorKind

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from veridyn.files.yaml_reader import Reader
-from veridyn.model.natural import DirectionRef
+from veridyn.model.natural_parts import DirectionRef
 from veridyn.model.place import Marker, PointRef
 
 MARKER = ("body", "at", "axis", "side")

@@ -7,13 +7,13 @@ parameter of each group, which has the same effect on every motion. Directions t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, IdentificationError, ModelError
-from veridyn.identify.base import base_parameters
+from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.mechanics.forward import check_mass, open_mass_matrix
 from veridyn.mechanics.loops.closure import closed_positions
 from veridyn.mechanics.loops.projection import loop_jacobian
@@ -22,16 +22,28 @@ from veridyn.model.of_tree import machine_of_tree
 from veridyn.model.tree import Tree
 from veridyn.model.uncertainty import Uncertainty
 
-if TYPE_CHECKING:
-    from veridyn.identify.result import Fit
-
 Array = NDArray[np.float64]
 POSES = 64  # at which the mass matrix is looked at
 SPREAD = 1.0  # rad, and m: of the positions looked at
 OUTSIDE = 1e-6  # of a row of K in typical sizes: a larger part outside the fit's rows is a direction of its own
 
 
-def identified_machine(fit: Fit, unexcited: float | None = None) -> Machine:
+class Identified(Protocol):
+    """What a fit knows of the machine: a :class:`~veridyn.identify.result.Fit` has it."""
+
+    @property
+    def tree(self) -> Tree: ...
+    @property
+    def base(self) -> BaseParameters: ...
+    @property
+    def covariance(self) -> Array: ...
+    @property
+    def standard(self) -> Array: ...
+    @property
+    def standard_covariance(self) -> Array | None: ...
+
+
+def identified_machine(fit: Identified, unexcited: float | None = None) -> Machine:
     """The machine with the identified parameters and their :class:`~veridyn.model.uncertainty.Uncertainty`.
 
     `unexcited`: the standard deviation, as a share of typical sizes, of directions that the fit's motion did not show; without it such
@@ -55,7 +67,7 @@ def identified_machine(fit: Fit, unexcited: float | None = None) -> Machine:
     return machine_of_tree(tree).with_uncertainty(uncertainty)
 
 
-def unexcited_directions(fit: Fit) -> tuple[str, ...]:
+def unexcited_directions(fit: Identified) -> tuple[str, ...]:
     """Base parameters of the structure that the fit did not determine, by the names of their leading parameters."""
     if fit.standard_covariance is not None:
         return ()  # a prior decided what the data did not
@@ -72,7 +84,7 @@ def unexcited_directions(fit: Fit) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _uncertainty(fit: Fit) -> Uncertainty:
+def _uncertainty(fit: Identified) -> Uncertainty:
     names = fit.tree.parameters.names
     if fit.standard_covariance is not None:
         asked = [k for k in fit.tree.parameters.select("asked") if np.isfinite(fit.standard_covariance[k, k])]
@@ -81,7 +93,7 @@ def _uncertainty(fit: Fit) -> Uncertainty:
     return Uncertainty(tuple(names[k] for k in leads), np.nan_to_num(fit.covariance))
 
 
-def _widened(fit: Fit, known: Uncertainty, missing: tuple[str, ...], share: float) -> Uncertainty:
+def _widened(fit: Identified, known: Uncertainty, missing: tuple[str, ...], share: float) -> Uncertainty:
     p = fit.tree.parameters
     extra = tuple(name for name in missing if name not in known.names)
     sizes = np.array([(share * p.typical[p.index(name)]) ** 2 for name in extra])

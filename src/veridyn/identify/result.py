@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.base import BaseParameters
+from veridyn.identify.delivery import identified_machine
 from veridyn.model.machine import Machine
 from veridyn.model.tree import Tree
 
@@ -188,8 +189,6 @@ class Fit:
         IdentificationError
             Where the mass matrix is not positive definite in some pose, or a direction was not excited.
         """
-        from veridyn.identify.delivery import identified_machine
-
         return identified_machine(self, unexcited)
 
     def summary(self) -> str:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from veridyn.mechanics.columns import columns
 from veridyn.mechanics.engine import SPREAD, Compiled, compiled
 from veridyn.mechanics.forces import needs_velocity
-from veridyn.mechanics.formula import Request
 from veridyn.mechanics.newton_euler import outward, rigid_rows
 from veridyn.mechanics.samples import acting_of, loaded_bodies, state_of
+from veridyn.mechanics.symbols import Request
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import ARRAYS

@@ -19,7 +19,8 @@ from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, in
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.experiment import Experiment
 from veridyn.model.load import Drive
-from veridyn.model.natural import Mechanism, uniform_bar
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import uniform_bar
 from veridyn.observe.methods import FILTERS
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.unsure import Unsure

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from veridyn.errors import DataError, Fault
-from veridyn.mechanics.formula import Formula, Request, formula
+from veridyn.mechanics.formula import Formula, formula
+from veridyn.mechanics.symbols import Request
 from veridyn.model.accept import accepts_machine
 from veridyn.model.tree import Tree
 from veridyn.symbolic.emit_c import Argument, Source, emit_c

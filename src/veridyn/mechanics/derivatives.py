@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.engine import Engine, compiled, filled, sample_arrays, uniform_values, wants_compiled
-from veridyn.mechanics.formula import Request, formula
+from veridyn.mechanics.formula import formula
 from veridyn.mechanics.forward import forward_dynamics, mass_matrix
 from veridyn.mechanics.samples import complete_values, loaded_bodies
+from veridyn.mechanics.symbols import Request
 from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
-from veridyn.mechanics.formula import Label, Request, formula
+from veridyn.mechanics.formula import formula
+from veridyn.mechanics.symbols import Label, Request
 from veridyn.model.element_kinds import KINDS
 from veridyn.model.joint import GROUND
 from veridyn.model.load import Drive, Force

@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.mechanics.engine import Engine, compiled, filled, wants_compiled
-from veridyn.mechanics.formula import Request
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import at_rest, posed
 from veridyn.mechanics.loops.assembly import loop_values
 from veridyn.mechanics.loops.dynamics import check_closed_state, solve_closed
 from veridyn.mechanics.mass import equations_of_motion, mass_entries
 from veridyn.mechanics.samples import acting_of, blocks, complete_values, loaded_bodies, split, state_of
+from veridyn.mechanics.symbols import Request
 from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.tree import Tree

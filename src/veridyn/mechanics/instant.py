@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.engine import Engine, check_angles, check_engine, compiled, uniform_values
 from veridyn.mechanics.forces import needs_velocity, state_rates
-from veridyn.mechanics.formula import Request
 from veridyn.mechanics.forward import NEAR, check_mass, mass_matrix, solve_mass
 from veridyn.mechanics.loops.assembly import Assembled, assembled, loop_values
 from veridyn.mechanics.loops.dynamics import solve_closed, solve_regular
@@ -19,6 +18,7 @@ from veridyn.mechanics.loops.equations import COUNTS
 from veridyn.mechanics.mass import equations_of_motion
 from veridyn.mechanics.newton_euler import State, Wrench, outward
 from veridyn.mechanics.samples import loaded_bodies, minus_gravity, split
+from veridyn.mechanics.symbols import Request
 from veridyn.mechanics.tyres import Tyre
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import FLOATS, Algebra, FloatAlgebra, rounded_sign

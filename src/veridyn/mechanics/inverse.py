@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.engine import Buffer, Engine, compiled, filled, wants_compiled
 from veridyn.mechanics.forces import all_rows, needs_velocity
-from veridyn.mechanics.formula import Request
 from veridyn.mechanics.loops.projection import open_rows, projected, projection
 from veridyn.mechanics.newton_euler import outward, rigid_rows
 from veridyn.mechanics.samples import acting_of, blocks, complete_values, loaded_bodies, split, state_of
+from veridyn.mechanics.symbols import Request
 from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault
 from veridyn.mechanics.engine import Engine, compiled, filled, wants_compiled
-from veridyn.mechanics.formula import Request
 from veridyn.mechanics.newton_euler import Outward, State, jacobian_entries, outward
 from veridyn.mechanics.samples import state_of
+from veridyn.mechanics.symbols import Request
 from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.tree import Tree

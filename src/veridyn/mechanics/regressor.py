@@ -11,10 +11,10 @@ from veridyn.errors import DataError, Fault
 from veridyn.mechanics.columns import columns
 from veridyn.mechanics.engine import Buffer, Engine, compiled, filled, wants_compiled
 from veridyn.mechanics.forces import needs_velocity
-from veridyn.mechanics.formula import Request
 from veridyn.mechanics.loops.projection import open_rows, projected, projection
 from veridyn.mechanics.newton_euler import outward
 from veridyn.mechanics.samples import blocks, state_of
+from veridyn.mechanics.symbols import Request
 from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, SimulationError
 from veridyn.mechanics.engine import FARTHEST, compiled, uniform_values
-from veridyn.mechanics.formula import Request
 from veridyn.mechanics.forward import NEAR, check_mass, mass_matrix
 from veridyn.mechanics.samples import complete_values
+from veridyn.mechanics.symbols import Request
 from veridyn.model.tree import Tree
 from veridyn.symbolic.kernel import padded
 

@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.mechanics.engine import Buffer, Compiled, Engine, check_angles, check_engine, compiled, wants_compiled
-from veridyn.mechanics.formula import Formula, Request, formula
+from veridyn.mechanics.formula import Formula, formula
 from veridyn.mechanics.samples import blocks
 from veridyn.mechanics.sensing import Output, moving, outputs_of, reading, sizes
+from veridyn.mechanics.symbols import Request
 from veridyn.model.sensor import Sensor, check_sensors
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import ARRAYS

@@ -21,8 +21,8 @@ from veridyn.model.joint import GROUND
 from veridyn.model.link import End, Joint, Link
 from veridyn.model.load import Drive, Load
 from veridyn.model.loop import Assembly, Attachment
-from veridyn.model.natural import Added, Damper, Point, Rack, RigidBody, Spring, UnitVector
-from veridyn.model.natural import Joint as PointJoint
+from veridyn.model.natural_parts import Added, Damper, Point, Rack, RigidBody, Spring, UnitVector
+from veridyn.model.natural_parts import Joint as PointJoint
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.sensor import Sensor
 from veridyn.model.transmission import Transmission

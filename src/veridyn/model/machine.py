@@ -17,7 +17,8 @@ from veridyn.model.link import Joint, Link
 from veridyn.model.load import Load
 from veridyn.model.loop import Assembly
 from veridyn.model.machine_check import check_graph
-from veridyn.model.natural import Damper, Mechanism
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import Damper
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.points import mechanism_of
 from veridyn.model.sensor import Sensor

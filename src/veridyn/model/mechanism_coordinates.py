@@ -12,8 +12,9 @@ from veridyn.model.joint import GROUND
 from veridyn.model.link import Joint
 from veridyn.model.loop import Attachment
 from veridyn.model.mechanism_pose import Pose, in_space
-from veridyn.model.natural import Angle, Distance, Mechanism
+from veridyn.model.natural import Mechanism
 from veridyn.model.natural_held import held
+from veridyn.model.natural_parts import Angle, Distance
 from veridyn.model.place import Marker, PointRef
 from veridyn.spatial.rotations import rot_x
 from veridyn.spatial.transforms import Placement

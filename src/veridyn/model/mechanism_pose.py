@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.model.joint import GROUND
-from veridyn.model.natural import Mechanism, RigidBody
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import RigidBody
 from veridyn.spatial.rotations import rot_z
 
 Array = NDArray[np.float64]

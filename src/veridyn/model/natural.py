@@ -9,197 +9,23 @@ Reference: chapter 2 of paper 003; García de Jalón and Bayo, Kinematic and Dyn
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
-from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from veridyn.errors import Fault, ModelError, did_you_mean
 from veridyn.model.load import Force, Load, Torque
-from veridyn.model.place import Marker, Numbers, PointRef, numbers
+from veridyn.model.natural_check import check_mechanism
+from veridyn.model.natural_parts import Added, Angle, Damper, Joint, Point, Rack, RigidBody, Rotor, Spring, UnitVector
+from veridyn.model.place import Numbers, numbers
 from veridyn.model.sensor import Sensor
 
 Array = NDArray[np.float64]
-JointKind = Literal["spherical", "turning", "sliding", "cylindrical", "universal", "inline", "inplane", "distance"]
 
 AXES = "xyz"
-
-
-def _placed(values: Mapping[str, ArrayLike]) -> Mapping[str, Numbers]:
-    return MappingProxyType({str(name): numbers(at) for name, at in values.items()})
-
-
-@dataclass(frozen=True)
-class Point:
-    """A point: where it is fixed, or, for a moving one, about where it starts (m)."""
-
-    name: str
-    at: Sequence[float]
-    fixed: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "at", numbers(self.at))
-
-
-@dataclass(frozen=True)
-class UnitVector:
-    """A vector of length one: where it points, or, for a moving one, about where at the start."""
-
-    name: str
-    along: Sequence[float]
-    fixed: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "along", numbers(self.along))
-
-
-@dataclass(frozen=True, eq=False)
-class RigidBody:
-    """A body by its points and vectors, each given in the body's own frame, and its inertia.
-
-    `points` and `vectors`: name → place or components in the body's frame. `centre`: its centre of mass there (default: the frame's
-    origin). `inertia` about that centre in the body's axes: one number in the plane, (3, 3) or XX XY XZ YY YZ ZZ in space. The mass must
-    lie in what the points and vectors span: one point carries a particle, two points a rod, three directions any body.
-    """
-
-    name: str
-    points: Mapping[str, ArrayLike]
-    vectors: Mapping[str, ArrayLike] = field(default_factory=dict)
-    mass: float = 0.0
-    centre: Sequence[float] = ()
-    inertia: ArrayLike = 0.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "points", _placed(self.points))
-        object.__setattr__(self, "vectors", _placed(self.vectors))
-        object.__setattr__(self, "centre", numbers(self.centre))
-        object.__setattr__(self, "inertia", np.array(self.inertia, dtype=np.float64))
-
-    def __reduce__(self) -> tuple[type[RigidBody], tuple[object, ...]]:
-        return RigidBody, (
-            self.name,
-            dict(self.points),
-            dict(self.vectors),
-            self.mass,
-            self.centre,
-            np.asarray(self.inertia),
-        )
-
-    @property
-    def elements(self) -> tuple[str, ...]:
-        """Names of all points and vectors."""
-        return (*self.points, *self.vectors)
-
-
-def uniform_bar(name: str, a: str, b: str, length: float, mass: float, dimension: int = 2) -> RigidBody:
-    """A slender bar between two points, its mass spread evenly: inertia m L²/12 across it, none along it."""
-    rest = (0.0,) * (dimension - 1)
-    across = mass * length**2 / 12.0
-    inertia = across if dimension == 2 else np.diag([0.0, across, across])
-    return RigidBody(
-        name, {a: (0.0, *rest), b: (length, *rest)}, mass=mass, centre=(length / 2.0, *rest), inertia=inertia
-    )
-
-
-DirectionRef = (
-    str | tuple[str, str] | Marker | Sequence[float]
-)  # vector, from point to point, a marker's axis, components
-
-
-@dataclass(frozen=True)
-class Joint:
-    """A joint between `a` and `b`: what it leaves free gives its kind.
-
-    =========== ============================================================ ================= ==========
-    kind        meaning                                                      rows plane, space ends
-    =========== ============================================================ ================= ==========
-    spherical   the two places coincide                                      2, 3              any
-    turning     they coincide and the axes are parallel                      2, 5              markers
-    universal   they coincide and the axes are perpendicular                 –, 4              markers
-    cylindrical b stays on the axis of a (in space with parallel axes)       1, 4              markers
-    sliding     b stays on the axis of a and does not turn about it          2, 5              markers
-    inline      b stays on the axis of a, and nothing else                   1, 2              a marker
-    inplane     b stays in the plane through a normal to its axis            –, 1              a marker
-    distance    the two places are `length` apart                            1, 1              any
-    =========== ============================================================ ================= ==========
-    """
-
-    name: str
-    kind: JointKind
-    a: PointRef
-    b: PointRef
-    length: float = float("nan")
-
-
-@dataclass(frozen=True)
-class Angle:
-    """An added angle (rad): of the direction `of`, counted from `reference` towards `towards`; in the plane, counter-clockwise.
-
-    In space both references are perpendicular to the axis of turning; a part of `of` along that axis does not matter. `start`: about
-    what it is at the start, to within half a turn; by default between −π and π.
-    """
-
-    name: str
-    of: DirectionRef
-    reference: DirectionRef
-    towards: DirectionRef | None = None
-    start: float = float("nan")
-
-
-@dataclass(frozen=True)
-class Distance:
-    """An added distance (m): between `a` and `b`, or, with `along`, the part of the way from `a` to `b` in that direction."""
-
-    name: str
-    a: PointRef
-    b: PointRef
-    along: DirectionRef | None = None
-
-
-@dataclass(frozen=True)
-class Rack:
-    """A rack on a pinion: distance = radius * angle + offset, between two added coordinates."""
-
-    name: str
-    distance: str
-    angle: str
-    radius: float
-    offset: float = 0.0
-
-
-@dataclass(frozen=True)
-class Spring:
-    """A spring on an added coordinate or between two places; `rest` is where it pulls nothing. N/m or N*m/rad."""
-
-    name: str
-    on: str | tuple[PointRef, PointRef]
-    stiffness: float
-    rest: float = 0.0
-
-
-@dataclass(frozen=True)
-class Damper:
-    """A damper on an added coordinate or between two places, N*s/m or N*m*s/rad."""
-
-    name: str
-    on: str | tuple[PointRef, PointRef]
-    coefficient: float
-
-
-@dataclass(frozen=True)
-class Rotor:
-    """The inertia of a motor, as seen from an added coordinate: ½ I ċ² of kinetic energy, kg*m^2 or kg."""
-
-    name: str
-    coordinate: str
-    inertia: float
-
-
-Added = Angle | Distance
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -243,8 +69,6 @@ class Mechanism:
         rotors: Iterable[Rotor] = (),
     ) -> Mechanism:
         """Check the description whole. The dimension is that of the points; gravity defaults to none."""
-        from veridyn.model.natural_check import check_mechanism
-
         at = tuple(points)
         dimension = len(at[0].at) if at else 0
         made = cls(

@@ -10,8 +10,8 @@ import numpy as np
 from veridyn.errors import Fault, Faults, did_you_mean
 from veridyn.model.joint import GROUND
 from veridyn.model.load import Drive, Force
-from veridyn.model.natural import Angle, DirectionRef, Mechanism, RigidBody
 from veridyn.model.natural_held import held
+from veridyn.model.natural_parts import Angle, DirectionRef, MechanismParts, RigidBody
 from veridyn.model.place import Marker, PointRef, check_marker, check_place
 from veridyn.model.sensor import ON_COORDINATE, OWN_AXES, sensor_faults
 from veridyn.spatial.inertia import broken_law, from_centre
@@ -21,7 +21,7 @@ SQUARE = 1e-6  # the largest cosine of two directions that count as perpendicula
 KINDS = ("spherical", "turning", "sliding", "cylindrical", "universal", "inline", "inplane", "distance")
 
 
-def check_mechanism(m: Mechanism) -> list[Fault]:
+def check_mechanism(m: MechanismParts) -> list[Fault]:
     """Every fault of a description, each with the name of the part it is in."""
     faults = Faults()
     if m.dimension not in (2, 3):
@@ -48,7 +48,7 @@ def check_mechanism(m: Mechanism) -> list[Fault]:
     return faults.found
 
 
-def mechanism_sensor_faults(m: Mechanism) -> list[Fault]:
+def mechanism_sensor_faults(m: MechanismParts) -> list[Fault]:
     """Every fault of a mechanism's sensors alone."""
     faults = Faults()
     _Look(m, faults).sensors()
@@ -58,7 +58,7 @@ def mechanism_sensor_faults(m: Mechanism) -> list[Fault]:
 class _Look:
     """One pass over a description; faults are collected."""
 
-    def __init__(self, m: Mechanism, faults: Faults) -> None:
+    def __init__(self, m: MechanismParts, faults: Faults) -> None:
         self.m, self.faults = m, faults
         self.points = [p.name for p in m.points]
         self.vectors = [v.name for v in m.vectors]

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.model.joint import GROUND
-from veridyn.model.natural import DirectionRef, Mechanism
+from veridyn.model.natural_parts import DirectionRef, MechanismParts
 from veridyn.model.place import Marker
 
 Array = NDArray[np.float64]
 
 
-def held(m: Mechanism, ref: DirectionRef) -> dict[str, Array]:
+def held(m: MechanismParts, ref: DirectionRef) -> dict[str, Array]:
     """Each body, or the ground, in whose frame the direction does not move, with its components there; a marker's axis is made a unit."""
     if isinstance(ref, Marker):
         axis = np.array(ref.axis)
@@ -33,6 +33,6 @@ def _between(at: Mapping[str, ArrayLike], names: Sequence[object]) -> Array:
     return last - first if len(names) == 2 else last
 
 
-def length_of(m: Mechanism, ref: DirectionRef) -> float:
+def length_of(m: MechanismParts, ref: DirectionRef) -> float:
     """The length of a direction that some body holds, or zero where none does."""
     return max((float(np.linalg.norm(x)) for x in held(m, ref).values()), default=0.0)

@@ -22,7 +22,8 @@ from veridyn.model.machine import Machine
 from veridyn.model.mechanism_coordinates import Naming
 from veridyn.model.mechanism_joints import MechanismJoints
 from veridyn.model.mechanism_pose import Pose
-from veridyn.model.natural import Angle, Mechanism
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import Angle
 from veridyn.model.spanning import free_root, spanning_of
 from veridyn.model.ten import ten_of
 from veridyn.model.transmission import Transmission

@@ -19,7 +19,8 @@ from veridyn.model.elements import Element
 from veridyn.model.graph import Graph, unique
 from veridyn.model.joint import GROUND
 from veridyn.model.load import Drive, Force, Load, Torque
-from veridyn.model.natural import Damper, Mechanism, RigidBody, Rotor, Spring
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import Damper, RigidBody, Rotor, Spring
 from veridyn.model.place import Marker, PointRef
 from veridyn.model.points_coordinates import added_coordinates
 from veridyn.model.points_joints import layout_of

@@ -9,7 +9,7 @@ from veridyn.errors import Faults
 from veridyn.model.joint import GROUND
 from veridyn.model.link import Joint
 from veridyn.model.loop import Attachment
-from veridyn.model.natural import Added, Angle, DirectionRef, Distance
+from veridyn.model.natural_parts import Added, Angle, DirectionRef, Distance
 from veridyn.model.points_layout import Layout
 
 Array = NDArray[np.float64]

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from veridyn.model.clusters import clusters_of, start_poses
 from veridyn.model.graph import Graph, unique
 from veridyn.model.link import Joint
-from veridyn.model.natural import Joint as PointJoint
-from veridyn.model.natural import JointKind as PointJointKind
+from veridyn.model.natural_parts import Joint as PointJoint
+from veridyn.model.natural_parts import JointKind as PointJointKind
 from veridyn.model.planar_loop import in_plane
 from veridyn.model.points_layout import Layout
 from veridyn.model.spanning import spanning_of

@@ -17,8 +17,8 @@ from veridyn.model.clusters import Cluster, Pose
 from veridyn.model.graph import Graph, unique
 from veridyn.model.joint import GROUND
 from veridyn.model.link import inverted
-from veridyn.model.natural import Joint as PointJoint
-from veridyn.model.natural import Point, RigidBody, UnitVector
+from veridyn.model.natural_parts import Joint as PointJoint
+from veridyn.model.natural_parts import Point, RigidBody, UnitVector
 from veridyn.model.place import Marker, PointRef, numbers
 from veridyn.model.ten import rigid_body
 from veridyn.spatial.inertia import inertia_matrix

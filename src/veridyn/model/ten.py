@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.model.natural import RigidBody
+from veridyn.model.natural_parts import RigidBody
 from veridyn.model.place import numbers
 from veridyn.spatial.inertia import cross_matrix, from_centre, inertia_matrix
 

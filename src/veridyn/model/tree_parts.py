@@ -9,7 +9,7 @@ import numpy as np
 from veridyn.model.elements import Element
 from veridyn.model.graph import Acting, Graph
 from veridyn.model.load import Drive, Force, Load, Torque
-from veridyn.model.natural import Spring
+from veridyn.model.natural_parts import Spring
 from veridyn.model.place import Marker, PointRef, numbers
 from veridyn.model.sensor import ON_COORDINATE, Sensor
 

@@ -26,9 +26,6 @@ from veridyn.observe.machine import MachineSystem, Step
 if TYPE_CHECKING:
     from veridyn.observe.filter import CompiledStep
 
-if TYPE_CHECKING:
-    from veridyn.observe.filter import CompiledStep
-
 Array = NDArray[np.float64]
 
 
@@ -167,7 +164,7 @@ class MechanismSystem(MachineSystem):
         """Filter steps by machine code, for one caller; `about`: along the tangent at this state."""
         from veridyn.observe.natural_step import NaturalStep
 
-        return NaturalStep(self, gate, about)
+        return NaturalStep(self, self.charts, gate, about, self.one_set)
 
     def one_step(self, x: Array, inputs: Array, dt: float, derivative: bool = True, since: float = 0.0) -> Step:
         number, before = self.set_of(x), None

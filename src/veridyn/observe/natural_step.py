@@ -6,12 +6,13 @@ steps go on in another set as soon as the reference has changed to it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.measurement import Readout
+from veridyn.mechanics.natural.charts import Charts
 from veridyn.mechanics.natural.room import found_of, room_of
 from veridyn.mechanics.record import Bound
 from veridyn.observe.kernels.correction import DONE, corrected_of
@@ -27,13 +28,11 @@ from veridyn.observe.kernels.natural_step import (
     Work,
     natural_step,
 )
+from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Codes
 from veridyn.observe.passage import Compiled, Layout, Passage
 from veridyn.observe.result import Belief
 from veridyn.observe.update import threshold
-
-if TYPE_CHECKING:
-    from veridyn.observe.mechanism import MechanismSystem
 
 Array = NDArray[np.float64]
 ERROR_MODELS = {"exact": EXACT, "forward": FORWARD, "integrator": INTEGRATOR}
@@ -42,23 +41,31 @@ ERROR_MODELS = {"exact": EXACT, "forward": FORWARD, "integrator": INTEGRATOR}
 class NaturalStep:
     """Filter steps of a mechanism by machine code, a :class:`~veridyn.observe.filter.CompiledStep`.
 
-    `gate`: the probability that a good reading passes, None without a gate. `about`: the state of the tangent along which a linear filter
-    runs. It works in memory of its own; not for two threads at once.
+    `charts`: the sets of independent coordinates of the mechanism; `one_set`: keep to the first. `gate`: the probability that a good
+    reading passes, None without a gate. `about`: the state of the tangent along which a linear filter runs. It works in memory of its own;
+    not for two threads at once.
     """
 
-    def __init__(self, system: MechanismSystem, gate: float | None, about: Array | None = None) -> None:
-        self._system = system
-        self._one_set = system.one_set or about is not None
+    def __init__(
+        self,
+        system: MachineSystem,
+        charts: Charts,
+        gate: float | None,
+        about: Array | None = None,
+        one_set: bool = False,
+    ) -> None:
+        self._system, self._charts = system, charts
+        self._one_set = one_set or about is not None
         self._sets: dict[int, Bound] = {}
-        n, f, k = system.model.system.n, system.f, len(system.model.unknown)
-        states, m, a = len(system.states), len(system.outputs), len(system.model.system.tables.places)
+        n, f, k = charts.first.system.n, system.f, len(charts.first.unknown)
+        states, m, a = len(system.states), len(system.outputs), len(charts.first.system.tables.places)
         self._layout = Layout(2 * n + k + len(system.drifting) + 1, states, m)
-        forces, N = system.model.system.forces, self._layout.N
+        forces, N = charts.first.system.forces, self._layout.N
         table = cast(Readout, system.table)  # mechanisms have no other
         inputs = np.array([forces.loads[name].start for name in system.inputs], dtype=np.int64)
         self._defaults = forces.values[inputs]
         self._parts = NaturalFilter(
-            model=system.model.bound.record,
+            model=charts.first.bound.record,
             density=np.zeros(0),
             weights=np.zeros((0, 0)),
             sensors=Sensors(
@@ -142,7 +149,7 @@ class NaturalStep:
         code = natural_step(address, dt, 0)
         while code == STRAINED:
             at = self._parts.work.found
-            if self._system.charts.better(number, at.q, at.R) is not None:
+            if self._charts.better(number, at.q, at.R) is not None:
                 return None
             code = natural_step(address, dt, int(out[0]))
         return Compiled(self._layout, out.copy(), t) if code == DONE else None
@@ -155,15 +162,15 @@ class NaturalStep:
 
     def _bound(self, number: int) -> Bound:
         system, parts = self._system, self._parts
-        model, density = system.charts[number], system.density
+        model, density = self._charts[number], system.density
         if number:
             density = np.concatenate([system.unsure.coordinate_densities(model.names), density[2 * system.f :]])
-        strained = np.inf if self._one_set else system.charts.limits(number)[0]
+        strained = np.inf if self._one_set else self._charts.limits(number)[0]
         self._sets[number] = Bound(
             parts._replace(
                 model=model.bound.record,
                 density=_rows(density),
-                weights=_rows(system.charts.weights(number)),
+                weights=_rows(self._charts.weights(number)),
                 settings=parts.settings._replace(strained=strained),
             )
         )

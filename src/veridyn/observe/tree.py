@@ -145,7 +145,7 @@ class TreeSystem(MachineSystem):
         """Filter steps by machine code, for one caller."""
         from veridyn.observe.tree_step import TreeStep
 
-        return TreeStep(self, gate)
+        return TreeStep(self, self.model, gate)
 
     def one_step(self, x: Array, inputs: Array, dt: float, derivative: bool = True, since: float = 0.0) -> Step:
         q, qd, u, b = self.split(x)

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.engine import FARTHEST
 from veridyn.mechanics.record import Bound
 from veridyn.mechanics.tree import layout as tree
+from veridyn.mechanics.tree.model import TreeModel
 from veridyn.mechanics.tree.record import call_addresses
 from veridyn.observe.kernels.correction import DONE, corrected_of
 from veridyn.observe.kernels.covariance import EXACT, FORWARD, INTEGRATOR
 from veridyn.observe.kernels.tree_step import Acting, Found, Held, Settings, TreeFilter, tree_step
+from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Codes
 from veridyn.observe.passage import Compiled, Layout, Passage
 from veridyn.observe.result import Belief
 from veridyn.observe.update import threshold
-
-if TYPE_CHECKING:
-    from veridyn.observe.tree import TreeSystem
 
 Array = NDArray[np.float64]
 ERROR_MODELS = {"exact": EXACT, "forward": FORWARD, "integrator": INTEGRATOR}
@@ -33,14 +30,14 @@ class TreeStep:
     threads at once.
     """
 
-    def __init__(self, system: TreeSystem, gate: float | None) -> None:
-        model, n, m = system.model, len(system.states), len(system.outputs)
+    def __init__(self, system: MachineSystem, model: TreeModel, gate: float | None) -> None:
+        n, m = len(system.states), len(system.outputs)
         f, k = system.f, system.extra
         record = model.kernels.record
         N = system.nq + system.nv + k + len(system.drifting) + 1
         self._layout, self._held = Layout(N, n, m), list[object]()
         self._turning = model.nq - model.tree.n
-        readings, slopes = self._connected(system)
+        readings, slopes = self._connected(system, model)
         at_rest = model.loads()
         self._still = np.concatenate(at_rest)
         self._split = len(at_rest[0])
@@ -93,9 +90,9 @@ class TreeStep:
         self._bound = Bound(self._parts)
         self._turns = model.tree.turns
 
-    def _connected(self, system: TreeSystem) -> tuple[NDArray[np.int64], Array]:
+    def _connected(self, system: MachineSystem, model: TreeModel) -> tuple[NDArray[np.int64], Array]:
         """The sensors' kernel, reading q, q̇ and q̈ where the tree's kernels have them: its addresses, and what it writes."""
-        model, table = system.model, system.table
+        table = system.table
         made, record = table.compiled, model.kernels.record  # pyright: ignore[reportAttributeAccessIssue]
         nq, nv, width = model.nq, model.nv, 1 + 3 * model.nv
         starts = [int(record.I[s]) for s in (tree.X, tree.V, tree.A)]
@@ -130,7 +127,7 @@ class TreeStep:
         place.extra[:], place.outside[:] = both[: self._split], both[self._split :]
 
 
-def _bounds(system: TreeSystem) -> Held:
+def _bounds(system: MachineSystem) -> Held:
     b = system.bounds
     if b is None:
         none = np.zeros(0, dtype=np.int64)

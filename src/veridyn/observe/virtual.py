@@ -23,7 +23,8 @@ from veridyn.mechanics.natural.reaction import Along, Wrench, reaction_of
 from veridyn.mechanics.natural.redundant import Reduced
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.joint import GROUND
-from veridyn.model.natural import AXES, Angle
+from veridyn.model.natural import AXES
+from veridyn.model.natural_parts import Angle
 from veridyn.model.place import Marker, PointRef
 from veridyn.model.sensor import KINDS, Sensor, SensorKind
 from veridyn.observe.machine import MachineSystem

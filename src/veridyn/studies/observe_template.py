@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, VeridynError
-from veridyn.files.survey import survey
+from veridyn.files.log.survey import survey
 from veridyn.files.units import to_si
 from veridyn.mechanics.measurement import Readout, readout
 from veridyn.mechanics.natural.position import independent, position

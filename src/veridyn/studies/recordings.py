@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from veridyn.errors import DataError, Fault, FileError
-from veridyn.files.blocks import LogFile, open_log
-from veridyn.files.spread import Part, load_spread
-from veridyn.files.table import load_log, split_header
+from veridyn.files.log.blocks import LogFile, open_log
+from veridyn.files.log.columns import split_header
+from veridyn.files.log.load import load_log
+from veridyn.files.log.spread import Part, load_spread
 from veridyn.files.units import to_si
 from veridyn.files.yaml_plain import Place
 from veridyn.model.experiment import Channel, Experiment

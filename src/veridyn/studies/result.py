@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from veridyn import __version__
 from veridyn.errors import VeridynWarning
 from veridyn.model.experiment import Experiment
+from veridyn.version import __version__
 
 NAN = float("nan")
 

@@ -14,7 +14,7 @@ from typing import overload
 import numpy as np
 
 from veridyn.errors import DataError, Fault
-from veridyn.files.blocks import LogFile, Window
+from veridyn.files.log.blocks import LogFile, Window
 from veridyn.identify.logged import motion
 from veridyn.identify.sampling import Sampling
 from veridyn.model.experiment import Channel, Experiment

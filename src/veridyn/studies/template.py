@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, FileError
-from veridyn.files.survey import Survey, survey
+from veridyn.files.log.survey import Survey, survey
 from veridyn.machines.shipped import shipped_name
 from veridyn.model.tree import Tree
 from veridyn.studies.config.text import flow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
-from veridyn import __version__
+from veridyn.version import __version__
 
 LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "pyarrow", "cvxpy", "clarabel")
 

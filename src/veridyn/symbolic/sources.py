@@ -27,7 +27,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("method",),
     ("settings",),
     ("verbs",),
-    ("errors", "lazy", "progress"),
+    ("errors", "lazy", "progress", "version"),
 )
 PACKAGE = Path(__file__).resolve().parents[1]
 BESIDE = ""  # stands for the modules directly in the package

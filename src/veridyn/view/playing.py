@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, FileError
-from veridyn.files.survey import Survey, survey
+from veridyn.files.log.survey import Survey, survey
 from veridyn.files.units import convert
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.tree import Tree

@@ -10,7 +10,7 @@ from veridyn.files.machine.load import parse_machine
 from veridyn.model.elements import Element
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.loop import Attachment
-from veridyn.model.natural import Angle, Damper, Distance, Spring
+from veridyn.model.natural_parts import Angle, Damper, Distance, Spring
 from veridyn.model.place import Marker
 from veridyn.spatial.transforms import MDH, Placement
 

@@ -12,7 +12,8 @@ from veridyn.mechanics.natural.geometry import Geometry
 from veridyn.mechanics.natural.position import position
 from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.natural import Angle, Joint, Mechanism, Point, RigidBody, UnitVector, uniform_bar
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import Angle, Joint, Point, RigidBody, UnitVector, uniform_bar
 
 SEEDS = range(16)
 

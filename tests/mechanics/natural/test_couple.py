@@ -11,7 +11,8 @@ from strangers.natural_mechanisms import unit
 from veridyn.mechanics.natural.couple import across_of, owner_of
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.joint import GROUND
-from veridyn.model.natural import Angle, Mechanism, Point, RigidBody, UnitVector
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import Angle, Point, RigidBody, UnitVector
 from veridyn.model.place import Marker
 
 

@@ -18,7 +18,8 @@ from veridyn.mechanics.natural.dynamics import (
 )
 from veridyn.mechanics.natural.position import independent, position, velocity
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.natural import Joint, Mechanism, Point, RigidBody, uniform_bar
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import Joint, Point, RigidBody, uniform_bar
 
 
 def test_initial_accelerations_of_the_four_bar() -> None:

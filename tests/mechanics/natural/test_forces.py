@@ -12,7 +12,8 @@ from veridyn.mechanics.natural.geometry import Geometry
 from veridyn.mechanics.natural.position import independent, velocity
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.load import Torque
-from veridyn.model.natural import Mechanism, Point, Spring, uniform_bar
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import Point, Spring, uniform_bar
 
 SEEDS = range(8)
 

@@ -8,7 +8,8 @@ import pytest
 from strangers.natural_mechanisms import PLANE_BASES, SPACE_BASES, fourbar, random_body, random_mechanism
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.natural.geometry import Geometry
-from veridyn.model.natural import Mechanism, Point, RigidBody, uniform_bar
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import Point, RigidBody, uniform_bar
 from veridyn.model.place import Marker, frame
 
 BASES = [(2, b) for b in PLANE_BASES] + [(3, b) for b in SPACE_BASES]

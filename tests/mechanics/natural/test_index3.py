@@ -11,7 +11,8 @@ from veridyn.mechanics.natural.dynamics import NaturalState, Stabilisation, init
 from veridyn.mechanics.natural.index3 import index3_step
 from veridyn.mechanics.natural.position import independent, position, velocity
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.natural import Joint, Mechanism, Point, uniform_bar
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import Joint, Point, uniform_bar
 
 HOW = Stabilisation()
 

@@ -20,7 +20,8 @@ from veridyn.mechanics.natural.integrate import (
 from veridyn.mechanics.natural.position import independent, velocity
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.joint import Body
-from veridyn.model.natural import Angle, Mechanism, Point, uniform_bar
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import Angle, Point, uniform_bar
 from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH

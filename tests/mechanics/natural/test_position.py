@@ -9,7 +9,8 @@ from strangers.natural_mechanisms import fourbar, random_mechanism
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.natural.position import acceleration, independent, position, r_matrix, r_rate, velocity
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
-from veridyn.model.natural import Joint, Mechanism, Point, RigidBody, uniform_bar
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import Joint, Point, RigidBody, uniform_bar
 
 
 def upper(phi: float) -> np.ndarray:

@@ -10,7 +10,8 @@ from veridyn.errors import ModelError
 from veridyn.mechanics.natural.position import position
 from veridyn.mechanics.natural.rank import mobility, refuse_redundant
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.natural import Joint, Mechanism, Point, RigidBody, UnitVector
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import Joint, Point, RigidBody, UnitVector
 from veridyn.model.place import Marker
 
 

@@ -17,7 +17,8 @@ from veridyn.mechanics.natural.position import independent, position, r_matrix
 from veridyn.mechanics.natural.reaction import Along, Wrench, reaction_of
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.load import Drive, Force, Torque
-from veridyn.model.natural import Angle, Joint, Mechanism, Point, RigidBody, Spring, UnitVector
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import Angle, Joint, Point, RigidBody, Spring, UnitVector
 from veridyn.model.place import Marker
 from veridyn.spatial.inertia import inertia_matrix
 

@@ -13,7 +13,8 @@ from veridyn.mechanics.natural.minimal import minimal, start_of
 from veridyn.mechanics.natural.position import position
 from veridyn.mechanics.natural.redundant import Reduced, independent_rows, subset
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.natural import Joint, Mechanism, Point, uniform_bar
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import Joint, Point, uniform_bar
 
 NONE = np.zeros(0)
 

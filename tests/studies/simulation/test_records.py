@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from studies.arm_simulation import FREE, PUSHED, written
-from veridyn.files.table import load_log
+from veridyn.files.log.load import load_log
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.studies.config.study import load_study
 from veridyn.studies.recordings import Recordings

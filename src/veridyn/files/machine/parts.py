@@ -18,7 +18,7 @@ from veridyn.model.elements import Element
 from veridyn.model.graph import Acting
 from veridyn.model.joint import GROUND
 from veridyn.model.load import Drive, Force, Load, Torque
-from veridyn.model.natural import Damper, Spring
+from veridyn.model.natural_parts import Damper, Spring
 from veridyn.model.place import Marker, PointRef
 from veridyn.model.sensor import KINDS as SENSORS
 from veridyn.model.sensor import Sensor, SensorKind

@@ -10,7 +10,7 @@ from ruamel.yaml.nodes import Node, SequenceNode
 from veridyn.files.places import Places
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
-from veridyn.model.natural import (
+from veridyn.model.natural_parts import (
     Added,
     Angle,
     Distance,

@@ -36,7 +36,8 @@ from veridyn.model.load import Load, check_loads
 from veridyn.model.loop import Assembly
 from veridyn.model.machine import Machine
 from veridyn.model.machine_check import check_graph
-from veridyn.model.natural import Damper, Mechanism, Spring
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import Damper, Spring
 from veridyn.model.of_mechanism import machine_of_mechanism
 from veridyn.model.of_tree import joints_of_bodies, machine_of_tree
 from veridyn.model.sensor import Sensor, check_sensors

@@ -27,7 +27,7 @@ from veridyn.model.joint import GROUND, Body
 from veridyn.model.link import End, Joint, Link
 from veridyn.model.load import Drive, Force, Load
 from veridyn.model.loop import Attachment
-from veridyn.model.natural import Damper
+from veridyn.model.natural_parts import Damper
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.place import Marker, PointRef, numbers
 from veridyn.model.sensor import Sensor

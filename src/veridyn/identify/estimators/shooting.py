@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Faults
 from veridyn.mechanics.engine import compiled, filled
-from veridyn.mechanics.formula import Request
 from veridyn.mechanics.forward import mass_matrix
 from veridyn.mechanics.runs import Simulated, simulate_runs
+from veridyn.mechanics.symbols import Request
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.settings import Rule

@@ -22,11 +22,11 @@ from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.excitation.plant import Plant, TreePlant, point_of, spread
 from veridyn.mechanics.adjoint import open_adjoint
 from veridyn.mechanics.engine import compiled, filled
-from veridyn.mechanics.formula import Request
 from veridyn.mechanics.loops.assembly import CLOSED, Split, loop_values, splitting
 from veridyn.mechanics.loops.closure import close
 from veridyn.mechanics.loops.equations import COUNTS
 from veridyn.mechanics.loops.solver import check_regular, inverse, newton, refuse_unreachable, slopes
+from veridyn.mechanics.symbols import Request
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
 

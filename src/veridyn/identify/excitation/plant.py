@@ -17,8 +17,8 @@ from veridyn.errors import Fault, ModelError
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.mechanics.adjoint import regressor_adjoint
 from veridyn.mechanics.engine import Buffer, compiled, filled
-from veridyn.mechanics.formula import Request
 from veridyn.mechanics.kinematics import body_pose, jacobian
+from veridyn.mechanics.symbols import Request
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
 

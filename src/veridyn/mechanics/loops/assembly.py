@@ -16,10 +16,10 @@ from scipy.linalg import qr
 
 from veridyn.errors import DataError, Fault, ModelError, did_you_mean
 from veridyn.mechanics.engine import Engine, compiled, filled, wants_compiled
-from veridyn.mechanics.formula import Request
 from veridyn.mechanics.kinematics import at_rest
 from veridyn.mechanics.loops.equations import COUNTS, equations, names_of
 from veridyn.mechanics.samples import blocks
+from veridyn.mechanics.symbols import Request
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import ARRAYS

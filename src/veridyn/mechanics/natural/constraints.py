@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 from veridyn.errors import Faults, ModelError
 from veridyn.mechanics.natural.geometry import IN_SPAN, Geometry
-from veridyn.model.natural import Angle, Joint, RigidBody
+from veridyn.model.natural_parts import Angle, Joint, RigidBody
 from veridyn.model.place import QUARTER_TURN, Marker, frame
 
 Array = NDArray[np.float64]

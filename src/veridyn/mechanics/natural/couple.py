@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.joint import GROUND
-from veridyn.model.natural import Angle, DirectionRef, Mechanism
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import Angle, DirectionRef
 from veridyn.model.place import Marker, PointRef
 
 Array = NDArray[np.float64]

@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.model.joint import GROUND
-from veridyn.model.natural import Angle, DirectionRef, Mechanism, RigidBody
+from veridyn.model.natural import Mechanism
 from veridyn.model.natural_held import length_of
+from veridyn.model.natural_parts import Angle, DirectionRef, RigidBody
 from veridyn.model.place import QUARTER_TURN, Marker, PointRef, frame
 
 Array = NDArray[np.float64]

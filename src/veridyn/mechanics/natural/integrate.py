@@ -20,10 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, Faults, SimulationError
 from veridyn.mechanics.natural.dynamics import NaturalState, Stabilisation, accelerations, natural_energy
-from veridyn.mechanics.natural.explicit import RULES, explicit_step, explicit_steps, tableau
+from veridyn.mechanics.natural.explicit import explicit_step, explicit_steps
 from veridyn.mechanics.natural.index3 import index3_step, index3_steps
 from veridyn.mechanics.natural.position import independent, position, velocity
 from veridyn.mechanics.natural.system import NaturalSystem
+from veridyn.mechanics.natural.tableau import RULES, tableau
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]

@@ -23,7 +23,8 @@ from veridyn.mechanics.natural.couple import Across, across_of, owner_of
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.joint import GROUND
 from veridyn.model.load import Force
-from veridyn.model.natural import AXES, Angle, Distance, Joint, Mechanism, Point, RigidBody
+from veridyn.model.natural import AXES, Mechanism
+from veridyn.model.natural_parts import Angle, Distance, Joint, Point, RigidBody
 from veridyn.model.place import Marker
 
 Array = NDArray[np.float64]

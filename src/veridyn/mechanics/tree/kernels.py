@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.engine import compiled, uniform_values
-from veridyn.mechanics.formula import Request
 from veridyn.mechanics.loops.assembly import units
 from veridyn.mechanics.samples import loaded_bodies
+from veridyn.mechanics.symbols import Request
 from veridyn.mechanics.tree import layout as k
 from veridyn.mechanics.tree.record import Record, connect, record_of
 from veridyn.mechanics.tree.statement import Column, column_of, input_of

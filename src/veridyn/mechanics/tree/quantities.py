@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.engine import check_angles, compiled, uniform_values
-from veridyn.mechanics.formula import Request
 from veridyn.mechanics.loops.assembly import loop_values
 from veridyn.mechanics.loops.equations import COUNTS
+from veridyn.mechanics.symbols import Request
 from veridyn.mechanics.tree.model import TreeInstant, TreeModel
 from veridyn.mechanics.tree.quantity import Quantity
 from veridyn.mechanics.tree.statement import input_of

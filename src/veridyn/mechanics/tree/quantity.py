@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from veridyn.mechanics.forces import acting
 from veridyn.mechanics.laws import law
@@ -28,6 +28,7 @@ from veridyn.mechanics.newton_euler import (
 )
 from veridyn.mechanics.sensing import place_of
 from veridyn.mechanics.struts import strut_of
+from veridyn.mechanics.symbols import Label, Request, Symbols
 from veridyn.mechanics.tree.cut_joint import WITHOUT_MOMENT, cut_wrench
 from veridyn.mechanics.tree.statement import Base, Column, input_of, load_columns, residual_rows
 from veridyn.model.elements import Element
@@ -38,9 +39,6 @@ from veridyn.spatial.algebra import add, mul
 from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, cross, minus, plus, rotate, rotate_back, scaled
 from veridyn.symbolic.derivative import reverse
 from veridyn.symbolic.expression import Expression, Number
-
-if TYPE_CHECKING:
-    from veridyn.mechanics.formula import Label, Request, Symbols
 
 Triple = tuple[float, float, float]
 

@@ -14,7 +14,7 @@ the values of the inputs c.k, component after component.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from veridyn.mechanics.columns import columns
 from veridyn.mechanics.forces import all_rows, needs_velocity, state_rates
@@ -24,15 +24,13 @@ from veridyn.mechanics.loops.equations import equations as loop_equations
 from veridyn.mechanics.mass import equations_of_motion
 from veridyn.mechanics.newton_euler import Outward, State, frames_in_root, outward
 from veridyn.mechanics.samples import minus_gravity
+from veridyn.mechanics.symbols import Label, Request, Symbols
 from veridyn.model.load import channels, components
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import add, is_zero, mul, sub
 from veridyn.spatial.linalg import IDENTITY, ZERO, Vec, rotate, rotate_back, rotation_matrix
 from veridyn.symbolic.derivative import along
 from veridyn.symbolic.expression import Number
-
-if TYPE_CHECKING:
-    from veridyn.mechanics.formula import Label, Request, Symbols
 
 MASS, LOAD, SLOPES, OPENING, DRIFT, STATE_RATE = range(6)  # first numbers of the labels of `motion`
 BY_X, BY_V, LOOPS_BY_X, LOOPS_BY_V, SLOPE_RATES, COLUMNS, RATE_BY_X, RATE_BY_V, RATE_COLUMNS = range(9)  # of `tangent`

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, ModelError, did_you_mean
 from veridyn.files.expressions import function_of
-from veridyn.files.survey import survey
+from veridyn.files.log.survey import survey
 from veridyn.files.units import dimension
 from veridyn.files.yaml_plain import Place
 from veridyn.mechanics.control import Reference

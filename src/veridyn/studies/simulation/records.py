@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from veridyn.files.table import save_log
+from veridyn.files.log.save import save_log
 from veridyn.files.yaml_plain import Place
 from veridyn.machines.shipped import is_shipped
 from veridyn.model.experiment import Channel, Experiment

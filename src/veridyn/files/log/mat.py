@@ -2,7 +2,7 @@
 
     load_mat("run.mat", {"q.q1": "qm", "signal.v": "vir"}, {"t": "s", "qm": "m", "vir": "V"})
 
-Variables are arrays by name, as in :mod:`veridyn.files.npz`; the fields of a structure are named "structure.field". Numbers
+Variables are arrays by name, as in :mod:`veridyn.files.log.npz`; the fields of a structure are named "structure.field". Numbers
 and words alone, such as the gain of a drive, are kept in the experiment's notes. Nothing in a file is ever executed: cells,
 objects and function handles make no channel and are refused by name.
 
@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, FileError
-from veridyn.files.npz import Columns, experiment_of
-from veridyn.files.table import existing_file, unreadable
+from veridyn.files.log.npz import Columns, experiment_of
+from veridyn.files.log.opening import existing_file, unreadable
 from veridyn.model.experiment import Experiment
 
 HDF5 = b"\x89HDF\r\n\x1a\n"

@@ -6,8 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from veridyn.errors import FileError
-from veridyn.files.blocks import open_log
-from veridyn.files.table import load_log
+from veridyn.files.log.blocks import open_log
+from veridyn.files.log.load import load_log
 
 N = 10_007
 T = np.arange(N) / 250.0

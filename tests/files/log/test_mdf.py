@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError, FileError
-from veridyn.files.mdf import load_mdf
-from veridyn.files.survey import survey
-from veridyn.files.table import load_log
+from veridyn.files.log.load import load_log
+from veridyn.files.log.mdf import load_mdf
+from veridyn.files.log.survey import survey
 
 asammdf = pytest.importorskip("asammdf", reason="asammdf (the extra 'logs') reads and writes MDF")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError, FileError
-from veridyn.files.spread import Part, load_spread
+from veridyn.files.log.spread import Part, load_spread
 
 T = np.arange(30) / 100.0
 Q = np.column_stack([np.sin(T), np.cos(T)])

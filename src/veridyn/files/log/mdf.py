@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, FileError
-from veridyn.files.clocked import DEFAULT, Columns, Samples, Source, experiment_of_source
-from veridyn.files.table import MDF_WORDS, UNFINISHED, existing_file, unreadable
+from veridyn.files.log.clocked import DEFAULT, Columns, Samples, Source, experiment_of_source
+from veridyn.files.log.opening import MDF_WORDS, UNFINISHED, existing_file, unreadable
 from veridyn.model.experiment import Experiment
 
 # Units as measurement tools write them, where that is not the symbol.

@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Faults, FileError
-from veridyn.files.csv_table import MISSING, find_layout, read_columns
-from veridyn.files.table import PARQUET, clocked_format, existing_log, read_parquet, split_header, unreadable
+from veridyn.files.log.columns import split_header
+from veridyn.files.log.csv import MISSING, find_layout, read_columns
+from veridyn.files.log.opening import PARQUET, clocked_format, existing_log, unreadable
+from veridyn.files.log.parquet import read_parquet
 
 Array = NDArray[np.float64]
 
@@ -55,9 +57,9 @@ def survey(path: str | os.PathLike[str]) -> Survey:
 
 
 def _of_clocked(file: Path, kind: str) -> Survey:
-    from veridyn.files.bag import bag_source
-    from veridyn.files.clocked import survey_of_source
-    from veridyn.files.mdf import mdf_source
+    from veridyn.files.log.bag import bag_source
+    from veridyn.files.log.clocked import survey_of_source
+    from veridyn.files.log.mdf import mdf_source
 
     if kind == "bag":
         columns, units, clocks = survey_of_source(bag_source(file))
@@ -103,7 +105,7 @@ def _named(file: Path, found: Mapping[str, Array], has_header: bool) -> Survey:
 
 
 def _of_arrays(file: Path, suffix: str) -> Survey:
-    from veridyn.files.mat import named_arrays
+    from veridyn.files.log.mat import named_arrays
 
     if suffix == ".mat":
         arrays = named_arrays(file)

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from veridyn.errors import DataError, DataWarning, Fault, FileError, warn
-from veridyn.files.bag_messages import stacked
-from veridyn.files.bag_readers import Opened, Topic, errors_of_readers, opened
-from veridyn.files.clocked import DEFAULT, Columns, Samples, Source, experiment_of_source
-from veridyn.files.table import existing_log, unreadable
+from veridyn.files.log.bag_messages import stacked
+from veridyn.files.log.bag_readers import Opened, Topic, errors_of_readers, opened
+from veridyn.files.log.clocked import DEFAULT, Columns, Samples, Source, experiment_of_source
+from veridyn.files.log.opening import existing_log, unreadable
 from veridyn.model.experiment import Experiment
 
 RECEIVED = "received"  # the clock to ask for where header stamps are not to be trusted

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from veridyn.errors import Fault, FileError
-from veridyn.files.bag_messages import Part, json_parts, json_time, plan_of
-from veridyn.files.table import unreadable
+from veridyn.files.log.bag_messages import Part, json_parts, json_time, plan_of
+from veridyn.files.log.opening import unreadable
 
 # What readers and decoders say of bytes that are not what they should be.
 DAMAGED = (

@@ -7,7 +7,7 @@ import pytest
 from scipy.io import savemat
 
 from veridyn.errors import FileError
-from veridyn.files.survey import survey
+from veridyn.files.log.survey import survey
 
 
 def test_a_header_gives_names_and_units(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults, FileError, did_you_mean
-from veridyn.files.table import Column, known_unit
+from veridyn.files.log.columns import Column, known_unit
 from veridyn.files.units import to_si
 from veridyn.model.experiment import Channel, Experiment
 

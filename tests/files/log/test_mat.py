@@ -8,8 +8,8 @@ import pytest
 from scipy.io import savemat
 
 from veridyn.errors import DataError, FileError
-from veridyn.files.mat import load_mat
-from veridyn.files.table import load_log
+from veridyn.files.log.load import load_log
+from veridyn.files.log.mat import load_mat
 
 N = 40
 UNITS = {"t": "s", "qm": "mm", "tau": "Nm"}

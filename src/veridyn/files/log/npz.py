@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults, FileError
-from veridyn.files.table import choose, existing_file, split_header, unreadable
+from veridyn.files.log.columns import choose, split_header
+from veridyn.files.log.opening import existing_file, unreadable
 from veridyn.files.units import to_si
 from veridyn.model.experiment import Channel, Experiment
 

@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, FileError, did_you_mean
-from veridyn.files.csv_table import Layout, find_layout, read_columns
-from veridyn.files.table import PARQUET, existing_file, read_parquet, split_header, unreadable
+from veridyn.files.log.columns import split_header
+from veridyn.files.log.csv import Layout, find_layout, read_columns
+from veridyn.files.log.opening import PARQUET, existing_file, unreadable
+from veridyn.files.log.parquet import read_parquet
 from veridyn.files.units import to_si
 from veridyn.model.experiment import Channel, Experiment
 

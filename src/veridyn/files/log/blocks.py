@@ -1,7 +1,7 @@
 """Tables that do not fit the memory, read a window at a time: CSV and Parquet, in SI, in the order of the file.
 
 Windows have `size` rows of their own and up to `margin` rows more on either side, which filters need; own rows follow on one another
-without gap or overlap. What :func:`~veridyn.files.table.load_log` checks of names and units is checked before the first window.
+without gap or overlap. What :func:`~veridyn.files.log.load.load_log` checks of names and units is checked before the first window.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults, FileError
-from veridyn.files.csv_table import MISSING, Layout, find_layout
-from veridyn.files.table import PARQUET, Column, choose, clocked_format, existing_log
+from veridyn.files.log.columns import Column, choose
+from veridyn.files.log.csv import MISSING, Layout, find_layout
+from veridyn.files.log.opening import PARQUET, clocked_format, existing_log
 from veridyn.files.units import to_si
 from veridyn.model.experiment import Channel, Experiment
 
@@ -108,7 +109,7 @@ def open_log(
     delimiter: str | None = None,
     decimal: str = ".",
 ) -> LogFile:
-    """A CSV or Parquet file ready to be read in windows; arguments as of :func:`~veridyn.files.table.load_log`."""
+    """A CSV or Parquet file ready to be read in windows; arguments as of :func:`~veridyn.files.log.load.load_log`."""
     file = existing_log(path)
     layout = None
     if file.suffix.lower() in PARQUET:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError, FileError
-from veridyn.files.npz import load_npz
-from veridyn.files.table import load_log
+from veridyn.files.log.load import load_log
+from veridyn.files.log.npz import load_npz
 
 N = 30
 

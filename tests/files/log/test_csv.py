@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from veridyn.errors import Faults, FileError
-from veridyn.files import csv_table
-from veridyn.files.csv_table import Layout, find_layout, read_columns
+from veridyn.files.log import csv as csv_table
+from veridyn.files.log.csv import Layout, find_layout, read_columns
 
 
 def write(tmp_path, text):

@@ -6,8 +6,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from veridyn.errors import DataError, FileError
-from veridyn.files.table import load_log, save_log, split_header
-from veridyn.model.experiment import Channel, Experiment
+from veridyn.files.log.load import load_log
+from veridyn.files.log.save import save_log
+from veridyn.model.experiment import Experiment
 
 
 def write(tmp_path, text, name="log.csv"):
@@ -177,51 +178,3 @@ def test_everything_wrong_is_said_at_once(tmp_path):
 def test_columns_as_one_word_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"`columns` is one word"):
         load_log(write(tmp_path, "0\n"), columns="t")
-
-
-def test_saving_keeps_what_exists(tmp_path):
-    path = save_log(random_log(), tmp_path / "log.csv")
-    before = path.read_bytes()
-    with pytest.raises(FileError, match=r"it exists already[\s\S]*Choose another name, or pass overwrite=True"):
-        save_log(random_log(), path)
-    assert path.read_bytes() == before
-    other = Experiment.from_arrays([0.0, 1.0], {"a": [1.0, 2.0]}, {"a": "m"})
-    save_log(other, path, overwrite=True)
-    assert load_log(path).names == ("a",)
-
-
-def test_saving_needs_one_clock_and_known_units(tmp_path):
-    t = np.arange(3.0)
-    log = Experiment(
-        {
-            "a": Channel("a", t, t, "m"),
-            "b": Channel("b", t + 1, t, "m"),
-            "c": Channel("c", t, t, "smoot"),
-            "t": Channel("t", t, t, "s"),
-        },
-        "run",
-    )
-    with pytest.raises(DataError) as caught:
-        save_log(log, tmp_path / "log.csv")
-    text = str(caught.value)
-    assert "run: channel 'b' has another clock than 'a'." in text
-    assert "veridyn.signals.resample.resample first" in text
-    assert "unknown symbol 'smoot'" in text
-    assert "channel 't': its name cannot head a column" in text
-    with pytest.raises(DataError, match=r"no channels to save"):
-        save_log(Experiment({}), tmp_path / "log.csv")
-    assert not any(tmp_path.iterdir())
-
-
-def test_a_failed_write_leaves_nothing_behind(tmp_path):
-    with pytest.raises(FileError, match=r"it cannot be written"):
-        save_log(random_log(), tmp_path / "nowhere" / "log.csv")
-    assert not any(tmp_path.iterdir())
-
-
-def test_brackets_hold_a_unit_or_number_a_column() -> None:
-    assert split_header("speed [km/h]") == ("speed", "km/h")
-    assert split_header("slip [1]") == ("slip", "1")
-    assert split_header("position[1]") == ("position[1]", "")
-    assert split_header("t[s]") == ("t", "s")
-    assert split_header("plain") == ("plain", "")

@@ -1,0 +1,1 @@
+"""Logs: tables, arrays, measurement files and bags, read as one Experiment in SI units."""

@@ -1,0 +1,159 @@
+"""Logs in tables: one column of times, one column per channel, SI from the door on.
+
+    load_log(save_log(experiment, path)) == experiment        for channels in SI that share a clock, to the last bit
+
+A CSV file has a header row, or none and its names in `columns`; Parquet, MAT, NPZ and MDF files and bags (by their suffix) have
+names of their own.
+Every column used needs a unit, from `units` or from a header of the form ``name [unit]``, the time included, because a
+clock in milliseconds looks like any other. Empty cells and "nan" become NaN, which
+:func:`veridyn.signals.quality.inspect` finds. All that is wrong with a file is reported at once, by line and column.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from veridyn.errors import DataError, Fault, Faults, FileError
+from veridyn.files.log.columns import choose
+from veridyn.files.log.csv import find_layout, read_columns
+from veridyn.files.log.opening import PARQUET, clocked_format, existing_log, unreadable
+from veridyn.files.log.parquet import read_parquet
+from veridyn.files.units import to_si
+from veridyn.model.experiment import Channel, Experiment
+
+
+def load_log(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | Mapping[str, str] | None = None,
+    units: Mapping[str, str] | None = None,
+    time: str = "t",
+    name: str | None = None,
+    delimiter: str | None = None,
+    decimal: str = ".",
+) -> Experiment:
+    """Read a log as an Experiment, all channels in SI units.
+
+    Parameters
+    ----------
+    path : str or path
+        A CSV, Parquet, MAT, NPZ or MDF file, or a bag. Channels of a table share the clock of the column `time`; those of MDF files and
+        bags have a clock each.
+    columns : sequence of str, or mapping, optional
+        A list names the columns of a CSV file without header row, in order ("" skips one); a mapping {channel: header} picks and renames
+        columns. Every column that has a header by default.
+    units : mapping, optional
+        {channel or header: unit}, where the header does not give it.
+    time : str
+        The column of the clock, "t" by default.
+    name : str, optional
+        The name of the log in messages; that of the file by default.
+    delimiter : str, optional
+        Between the columns of a CSV file; found from its first line by default.
+    decimal : str
+        The decimal mark of a CSV file, "." by default.
+
+    Returns
+    -------
+    Experiment
+        Channels by name, in SI units, with times in s.
+
+    Raises
+    ------
+    FileError
+        The file is missing or cannot be read.
+    DataError
+        A column is missing, or has no unit or an unknown one; every fault is named.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import veridyn as vd
+    >>> _ = Path("run.csv").write_text("t,angle\\n0.0,0\\n0.1,90\\n0.2,180\\n")
+    >>> log = vd.load_log("run.csv", columns={"q.hinge": "angle"}, units={"t": "s", "angle": "deg"})
+    >>> log["q.hinge"].unit, log["q.hinge"].values.round(3)
+    ('rad', array([0.   , 1.571, 3.142]))
+    """
+    file = existing_log(path)
+    reader = _reader_by_format(file)
+    if reader is not None:
+        return reader(file, columns, units, time, name)
+    if isinstance(columns, str):
+        raise DataError(Fault("`columns` is one word.", expected="a list of names or a mapping", found=f"'{columns}'"))
+    try:
+        return _load(file, columns, units or {}, time, name or file.name, delimiter, decimal)
+    except UnicodeDecodeError as error:
+        raise FileError(replace(unreadable(error), line=_line_that_is_no_text(file)), str(file)) from error
+    except (OSError, csv.Error, pa.ArrowInvalid) as error:
+        raise FileError(unreadable(error), str(file)) from error
+
+
+def _reader_by_format(file: Path) -> Callable[..., Experiment] | None:
+    """The reader of a format that names its channels; imported here, because each brings a library of its own."""
+    suffix = file.suffix.lower()
+    if suffix == ".mat":
+        from veridyn.files.log.mat import load_mat
+
+        return load_mat
+    if suffix == ".npz":
+        from veridyn.files.log.npz import load_npz
+
+        return load_npz
+    kind = clocked_format(file)
+    if kind == "mdf":
+        from veridyn.files.log.mdf import load_mdf
+
+        return load_mdf
+    if kind == "bag":
+        from veridyn.files.log.bag import load_bag
+
+        return load_bag
+    return None
+
+
+def _load(
+    file: Path,
+    columns: Sequence[str] | Mapping[str, str] | None,
+    units: Mapping[str, str],
+    time: str,
+    name: str,
+    delimiter: str | None,
+    decimal: str,
+) -> Experiment:
+    layout = None
+    if file.suffix.lower() in PARQUET:
+        headers = tuple(pq.read_schema(file).names)
+    else:
+        names = None if columns is None or isinstance(columns, Mapping) else columns
+        layout = find_layout(file, names, delimiter, decimal)
+        headers = layout.headers
+    structure, meaning = Faults(), Faults()
+    wanted, clock = choose(headers, columns, units, time, structure, meaning)
+    used = [c.header for c in (clock, *wanted) if c is not None]
+    if layout is None:
+        table = read_parquet(file, used, structure)
+    else:
+        table = read_columns(file, layout, used, structure)
+    if structure or clock is None:
+        raise FileError([*structure.found, *meaning.found], str(file))
+    meaning.raise_if_any(DataError, str(file))
+    t, _ = to_si(table[clock.header], clock.unit)
+    made = [Channel(c.name, t, *to_si(table[c.header], c.unit)) for c in wanted]
+    return Experiment({c.name: c for c in made}, name)
+
+
+def _line_that_is_no_text(file: Path) -> int | None:
+    """The first line with bytes that are not UTF-8."""
+    with file.open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError:
+                return number
+    return None

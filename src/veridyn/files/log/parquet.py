@@ -1,0 +1,29 @@
+"""Columns of numbers from a Parquet file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from veridyn.errors import Faults
+
+Array = NDArray[np.float64]
+
+
+def read_parquet(file: Path, used: list[str] | None, faults: Faults) -> dict[str, Array]:
+    """The columns `used`, or all, by name; what is no column of numbers goes to `faults`."""
+    table = pq.read_table(file, columns=used)
+    out = {}
+    for header in table.column_names if used is None else used:
+        kind = table.schema.field(header).type
+        if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
+            faults.add("the column does not hold numbers.", where=f"column '{header}'", found=f"{kind}")
+        else:
+            out[header] = np.array(table[header].cast(pa.float64()).to_numpy(), dtype=np.float64)
+    if table.num_rows == 0:
+        faults.add("it holds no samples.", expected="rows of numbers", found="none")
+    return out
