@@ -110,3 +110,10 @@ def test_units_follow_the_kind_of_coordinate() -> None:
     assert (unit["K_q1"], unit["K_q2"]) == ("N*m/A", "N/A")
     assert (unit["C_1_fx"], unit["C_1_mz"]) == ("N/(m/s)^2", "N*m/(m/s)^2")
     assert unit["u"] == "N*m/turn"
+
+
+def test_constants_have_the_order_of_their_kind() -> None:
+    one = Element(kind="stribeck", on={"q1": 1.0}, constants={"exponent": 1.5, "speed": 0.2})
+    other = Element(kind="stribeck", on={"q1": 1.0}, constants={"speed": 0.2, "exponent": 1.5})
+    assert list(one.constants) == list(other.constants) == ["speed", "exponent"]
+    assert hash(one) == hash(other)

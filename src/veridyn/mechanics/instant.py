@@ -13,7 +13,7 @@ from veridyn.mechanics.engine import Engine, check_angles, check_engine, compile
 from veridyn.mechanics.forces import needs_velocity, state_rates
 from veridyn.mechanics.forward import NEAR, check_mass, mass_matrix, solve_mass
 from veridyn.mechanics.loops.assembly import Assembled, assembled, loop_values
-from veridyn.mechanics.loops.dynamics import solve_closed, solve_regular
+from veridyn.mechanics.loops.dynamics import nearest_closed, solve_closed, solve_regular
 from veridyn.mechanics.loops.equations import COUNTS
 from veridyn.mechanics.mass import equations_of_motion
 from veridyn.mechanics.newton_euler import State, Wrench, outward
@@ -81,6 +81,7 @@ class Instant:
         self._signals, self._road = list(tree.signals), frozenset(tree.road_signals)
         self._rates: _Prepared | None = None
         self._places: _Prepared | None = None
+        self._loops: _Prepared | None = None
         self._moves = False
         self._prepared: dict[tuple[int, ...], tuple[_Prepared, ...]] = {}
 
@@ -160,6 +161,20 @@ class Instant:
             self._places = self._kernel(Request("wheel_places"), ())
         given = np.concatenate([q, np.zeros(2 * tree.n + 6), pose, np.zeros(len(self._signals) + 1)])
         return self._places.fill(given, np.zeros((len(tree.wheels), 2)))
+
+    def closest(self, q: Array, qd: Array) -> tuple[Array, Array] | None:
+        """The nearest closed state of a machine with loops; None where that needs a closer look, and without compiled code."""
+        if not self.compile:
+            return None
+        if self._loops is None:
+            self._loops = self._kernel(Request("loop_motion"), ())
+        kernel, shape = self._loops, (self._equations, self.tree.n + 2)
+
+        def values(at: Array, rates: Array) -> Array:
+            return kernel.fill(np.concatenate([at, rates]), np.zeros(shape))
+
+        check_angles(self.tree, q)
+        return nearest_closed(self.tree, values, q, qd, self._home)
 
     def _heard(self, signals: Mapping[str, float]) -> Array:
         """The signals in order; zero for what tyres read of a road that nobody mentions."""

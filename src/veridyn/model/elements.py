@@ -51,6 +51,10 @@ class Element:
         for part in ("on", "constants"):
             given = getattr(self, part)
             object.__setattr__(self, part, MappingProxyType({str(k): float(v) for k, v in given.items()}))
+        if len(self.constants) > 1 and self.kind in KINDS:  # in the order of the kind, so that equal elements are equal
+            order = {c.key: k for k, c in enumerate(KINDS[self.kind].constants)}
+            ranked = sorted(self.constants.items(), key=lambda item: order.get(item[0], len(order)))
+            object.__setattr__(self, "constants", MappingProxyType(dict(ranked)))
         if self.between is not None:
             object.__setattr__(self, "between", tuple(self.between))
 

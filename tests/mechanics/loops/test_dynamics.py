@@ -13,13 +13,19 @@ from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.machines.hexapod import truth
 from veridyn.machines.parallel import delta, linkage, palletizer
 from veridyn.mechanics.energy import energy
-from veridyn.mechanics.forward import forward_dynamics
+from veridyn.mechanics.forward import forward_dynamics, open_mass_matrix
 from veridyn.mechanics.instant import Instant
 from veridyn.mechanics.integrate import BaseState, Method, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.loops.assembly import loop_values, units
+from veridyn.mechanics.loops.assembly import assembled, loop_values, units
 from veridyn.mechanics.loops.closure import close, closed_home, closed_positions
-from veridyn.mechanics.loops.dynamics import first_crossing, onto_closure
+from veridyn.mechanics.loops.dynamics import (
+    first_crossing,
+    nearest_closed,
+    onto_closure,
+    solve_closed,
+    solve_regular,
+)
 from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.model.elements import damper
 from veridyn.model.joint import Body
@@ -203,6 +209,33 @@ def test_back_to_closure_is_the_shortest_way() -> None:
     # what was taken off has no part along the motions that the loops allow, but for the bend of the way, 1e-8
     free, unit = loop_jacobian(tree, near), units(tree)
     assert np.abs(np.einsum("nij,ni->nj", free, (near - away) / unit**2)).max() < 1e-6
+
+
+@pytest.mark.parametrize("name", ["delta", "hexapod", "linkage"])
+def test_one_state_the_quick_way(name: str) -> None:
+    """The bordered system and Cholesky's factors against the careful way by singular values; equations that repeat are left to that."""
+    tree = bare(name)
+    home, n = assembled(tree), tree.n
+    motion = states(tree, 3, 4)
+    regular = len(home.rows) == loop_values(tree, motion.q[:1]).shape[1]
+    assert regular == (name != "linkage")
+    for k in range(3):
+        q, qd = motion.q[k], motion.qd[k]
+        M = open_mass_matrix(tree, q[None], engine="numpy")[0]
+        load, loops = motion.forces[k] - 3.0, loop_values(tree, q[None], qd[None], "numpy")[0]
+        quick = solve_regular(tree, M, load, loops, qd, 2.0, home, np.zeros(n))
+        off_q, off_qd = q + 1e-4 * np.sin(np.arange(n)), qd + 0.1 * np.cos(np.arange(n))
+        near = nearest_closed(tree, lambda x, v: loop_values(tree, x[None], v[None], "numpy")[0], off_q, off_qd, home)
+        if not regular:
+            assert quick is None and near is None
+            continue
+        assert quick == pytest.approx(
+            solve_closed(tree, M[None], load[None], loops[None], qd[None], 2.0, home)[0], rel=1e-8, abs=1e-8
+        )
+        assert near is not None
+        careful = onto_closure(tree, off_q[None], off_qd[None], "numpy")
+        assert near[0] == pytest.approx(careful[0][0], abs=1e-11)
+        assert near[1] == pytest.approx(careful[1][0], abs=1e-9)
 
 
 def test_a_singular_position_ends_a_simulation() -> None:

@@ -12,6 +12,7 @@ Reference: Featherstone, Rigid Body Dynamics Algorithms, 2008, chapter 8; Baumga
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -22,6 +23,7 @@ from scipy.linalg import lapack
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.loops.assembly import CLOSED, Assembled, assembled, loop_values, widest
+from veridyn.mechanics.loops.equations import COUNTS
 from veridyn.mechanics.loops.solver import times
 from veridyn.model.tree import Tree
 
@@ -171,6 +173,31 @@ def onto_closure(tree: Tree, q: Array, qd: Array, engine: Engine = "auto") -> tu
         T = loop_values(tree, at, engine=engine)
     check_closed(tree, T[:, :, n])
     return at, qd - shortest(T, times(T[:, :, :n], qd))
+
+
+def nearest_closed(
+    tree: Tree, values: Callable[[Array, Array], Array], q: Array, qd: Array, home: Assembled
+) -> tuple[Array, Array] | None:
+    """:func:`onto_closure` of one state (n,), by Cholesky's factors of Φ_q Φ_qᵀ, which is quicker; `values` gives (equations, n + 2).
+
+    None where equations repeat each other, near a singular position, and where no closed position is near.
+    """
+    n, free = tree.n, home.unit.copy()
+    if len(home.rows) < sum(COUNTS[loop.joint] for loop in tree.loops):
+        return None
+    free[list(tree.held)] = 0.0
+    at = q.copy()
+    for _ in range(STEPS):
+        T = values(at, qd)
+        J = T[:, :n] * free
+        square = J @ J.T
+        factor, fault = _LAPACK.dpotrf(square, lower=1)
+        if fault or not _LAPACK.dpocon(factor, np.abs(square).sum(axis=0).max(), uplo="L")[0] > REGULAR:
+            return None
+        if np.abs(T[:, n]).max(initial=0.0) <= 1e-3 * CLOSED:
+            return at, qd - free * (J.T @ _LAPACK.dpotrs(factor, T[:, :n] @ qd, lower=1)[0])
+        at -= free * (J.T @ _LAPACK.dpotrs(factor, T[:, n], lower=1)[0])
+    return None
 
 
 def first_crossing(tree: Tree, q: Array, engine: Engine = "auto") -> int | None:
