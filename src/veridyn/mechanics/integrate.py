@@ -6,7 +6,6 @@ its own frame. Attitude is a quaternion, so no orientation is singular.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,6 +24,8 @@ from veridyn.mechanics.loading import load_matrix
 from veridyn.mechanics.loops.assembly import loop_values
 from veridyn.mechanics.loops.dynamics import check_closed_state, first_crossing, onto_closure
 from veridyn.mechanics.samples import complete_values
+from veridyn.mechanics.stepper import march
+from veridyn.mechanics.tableau import tableau
 from veridyn.model.accept import accepts_machine
 from veridyn.model.load import Drive, Load, components
 from veridyn.model.motion import BaseMotion, Motion
@@ -309,7 +310,7 @@ def integrate(
             ) from error
 
     if how.name == "RK4":
-        path = _runge_kutta(rate, clock, y0, how.step, system.mended if tree.loops or tree.held else None)
+        path = march(tableau("RK4"), rate, clock, y0, how.step, system.mended if tree.loops or tree.held else None)
     else:
         solution = solve_ivp(
             rate, (clock[0], clock[-1]), y0, how.name, clock, rtol=how.rtol, atol=how.atol, max_step=how.step
@@ -439,30 +440,6 @@ def _initial(tree: Tree, t: ArrayLike, q: ArrayLike, qd: ArrayLike, base: BaseSt
         return np.concatenate(start)
     p, e, v, w = (np.asarray(x, dtype=np.float64) for x in (base.position, base.quaternion, base.velocity, base.omega))
     return np.concatenate([p, e / np.linalg.norm(e), start[0], v, w, start[1]])
-
-
-def _runge_kutta(
-    rate: Callable[[float, Array], Array],
-    clock: Array,
-    y: Array,
-    step: float,
-    back: Callable[[Array, Array], Array] | None = None,
-) -> Array:
-    """The classical scheme of order four; each interval of the clock is cut into equal steps no longer than `step`; `back` mends each."""
-    states = [y]
-    for start, end in itertools.pairwise(clock.tolist()):
-        count = max(1, math.ceil((end - start) / step - 1e-9))
-        h = (end - start) / count
-        for k in range(count):
-            t = start + k * h
-            k1 = rate(t, y)
-            k2 = rate(t + h / 2, y + h / 2 * k1)
-            k3 = rate(t + h / 2, y + h / 2 * k2)
-            k4 = rate(t + h, y + h * k3)
-            y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-            y = y if back is None else back(np.array([t + h]), y[None])[0]
-        states.append(y)
-    return np.array(states)
 
 
 def _trajectory(system: _System, clock: Array, y: Array) -> Trajectory:

@@ -17,7 +17,9 @@ from veridyn.errors import Fault, SimulationError
 from veridyn.mechanics.engine import FARTHEST, compiled, uniform_values
 from veridyn.mechanics.forward import NEAR, check_mass, mass_matrix
 from veridyn.mechanics.samples import complete_values
+from veridyn.mechanics.stepper import explicit_step
 from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tableau import tableau
 from veridyn.model.tree import Tree
 from veridyn.symbolic.kernel import padded
 
@@ -134,9 +136,14 @@ def simulate_runs(
     names = [s.name for s in tree.states]
     z = np.zeros((len(q), len(names))) if inner is None else inner.copy()
 
-    def rate(time: float, q: Array, qd: Array, z: Array) -> tuple[Array, Array]:
+    rule, n = tableau("RK4"), tree.n
+
+    def rate(time: float, y: Array) -> Array:
+        """(q̇, q̈, ż) of states y = (q, q̇, z)."""
+        q, qd, z = y[:, :n], y[:, n : 2 * n], y[:, 2 * n :]
         forces, heard = drive(time, q, qd)
-        return law(q, qd, forces, {**heard, **dict(zip(names, z.T, strict=True))}), law.state_rates()
+        qdd = law(q, qd, forces, {**heard, **dict(zip(names, z.T, strict=True))})
+        return np.hstack([qd, qdd, law.state_rates()])
 
     states = np.empty((4, len(q), samples, tree.n))
     signals: dict[str, list[Array]] = {}
@@ -145,19 +152,12 @@ def simulate_runs(
         forces, heard = drive(k * step, q, qd)
         heard = {**heard, **dict(zip(names, z.T, strict=True))}
         states[:, :, k] = q, qd, law(q, qd, forces, heard), forces
-        z1 = law.state_rates()
+        first: Array | None = np.hstack([qd, states[2, :, k], law.state_rates()])
         for name, value in heard.items():
             signals.setdefault(name, []).append(value)
         for m in range(substeps if k < samples - 1 else 0):
-            t = k * step + m * h
-            a1, z1 = (states[2, :, k], z1) if m == 0 else rate(t, q, qd, z)
-            a2, z2 = rate(t + h / 2, q + h / 2 * qd, qd + h / 2 * a1, z + h / 2 * z1)
-            v2 = qd + h / 2 * a1
-            a3, z3 = rate(t + h / 2, q + h / 2 * v2, qd + h / 2 * a2, z + h / 2 * z2)
-            v3 = qd + h / 2 * a2
-            a4, z4 = rate(t + h, q + h * v3, qd + h * a3, z + h * z3)
-            v4 = qd + h * a3
-            z = z + h / 6 * (z1 + 2 * z2 + 2 * z3 + z4)
-            q, qd = q + h / 6 * (qd + 2 * v2 + 2 * v3 + v4), qd + h / 6 * (a1 + 2 * a2 + 2 * a3 + a4)
+            y = explicit_step(rule, rate, k * step + m * h, np.hstack([q, qd, z]), h, first)
+            q, qd, z = (np.ascontiguousarray(part) for part in (y[:, :n], y[:, n : 2 * n], y[:, 2 * n :]))
+            first = None
     heard = {name: np.stack(found, axis=1) for name, found in signals.items()}
     return Simulated(states[0], states[1], states[2], states[3], heard)

@@ -17,15 +17,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import Fault, ModelError
+from veridyn.mechanics.stepper import explicit_step
+from veridyn.mechanics.tableau import tableau
 from veridyn.observe.noise import as_covariance, quick_covariance, van_loan
 
 Array = NDArray[np.float64]
 Integrator = Literal["euler", "midpoint", "rk4"]
-NODES: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {  # where each stage stands, and the weights
-    "euler": ((0.0,), (1.0,)),
-    "midpoint": ((0.0, 0.5), (0.0, 1.0)),
-    "rk4": ((0.0, 0.5, 0.5, 1.0), (1 / 6, 1 / 3, 1 / 3, 1 / 6)),
-}
+RULES = {"euler": "euler", "midpoint": "midpoint", "rk4": "RK4"}  # integrator → its tableau
 
 
 class System(Protocol):
@@ -165,8 +163,8 @@ class Continuous(_Callables):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.integrator not in NODES:
-            raise ModelError(Fault(f"there is no integrator '{self.integrator}'.", "system", ", ".join(NODES)))
+        if self.integrator not in RULES:
+            raise ModelError(Fault(f"there is no integrator '{self.integrator}'.", "system", ", ".join(RULES)))
         if not self.step > 0.0:
             raise ModelError(Fault("the longest step is not usable.", "system", "a positive time", f"{self.step}"))
         if self.add_change is not None:
@@ -179,33 +177,30 @@ class Continuous(_Callables):
             )
 
     def move(self, x: Array, u: Array, t: float, dt: float) -> Array:
-        nodes, weights = NODES[self.integrator]
-        count = self._count(dt)
-        h = dt / count
+        rule, count = tableau(RULES[self.integrator]), self._count(dt)
+        h, shape = dt / count, x.shape
+
+        def rate(time: float, at: Array) -> Array:
+            return shaped(self._apply(self.f, at, u, time), shape, "f")
+
         for k in range(count):
-            slope, total = np.zeros_like(x), np.zeros_like(x)
-            for node, weight in zip(nodes, weights):
-                slope = shaped(self._apply(self.f, x + node * h * slope, u, t + (k + node) * h), x.shape, "f")
-                total = total + weight * slope
-            x = x + h * total
+            x = explicit_step(rule, rate, t + k * h, x, h)
         return x
 
     def move_and_jacobian(self, x: Array, u: Array, t: float, dt: float) -> tuple[Array, Array]:
         n = len(self.states)
-        nodes, weights = NODES[self.integrator]
         A = derivative_of(self.F, "F")
-        count = self._count(dt)
-        h, F = dt / count, np.eye(n)
+        rule, count = tableau(RULES[self.integrator]), self._count(dt)
+
+        def rate(time: float, y: Array) -> Array:
+            """(ẋ, Ẋ) of the state and its derivative X by the start: Ẋ = F X, stepped alongside, is the derivative of the step."""
+            slope = shaped(self.f(y[:, 0], u, time), (n,), "f")
+            return np.column_stack([slope, shaped(A(y[:, 0], u, time), (n, n), "F") @ y[:, 1:]])
+
+        y = np.column_stack([x, np.eye(n)])
         for k in range(count):
-            slope, total = np.zeros(n), np.zeros(n)
-            slope_F, total_F = np.zeros((n, n)), np.zeros((n, n))
-            for node, weight in zip(nodes, weights):
-                at, time = x + node * h * slope, t + (k + node) * h
-                slope_F = shaped(A(at, u, time), (n, n), "F") @ (np.eye(n) + node * h * slope_F)
-                slope = shaped(self.f(at, u, time), (n,), "f")
-                total, total_F = total + weight * slope, total_F + weight * slope_F
-            x, F = x + h * total, (np.eye(n) + h * total_F) @ F
-        return x, F
+            y = explicit_step(rule, rate, t + k * dt / count, y, dt / count)
+        return y[:, 0].copy(), y[:, 1:].copy()
 
     def noise(self, x: Array, u: Array, t: float, dt: float) -> Array:
         n = len(self.states)

@@ -1,4 +1,4 @@
-"""Rules of explicit steps, and when a step back to the constraints has arrived: what the reference and the machine code share.
+"""Rules of explicit steps as data, and when a step back to the constraints has arrived: what all steppers share.
 
 The rules are SciPy's: RK45 is Dormand and Prince's of order 5, DOP853 that of order 8 (Hairer, Nørsett and Wanner, 1993, Solving Ordinary
 Differential Equations I, II.5), and Kutta's classic rule of order 4.
@@ -17,6 +17,7 @@ from veridyn.errors import DataError, Fault
 
 Array = NDArray[np.float64]
 RULES = ("RK4", "RK45", "DOP853")
+SIMPLE = ("euler", "midpoint")
 CORRECTIONS = 12  # of positions, after which a step counts as too long
 STRAY = 0.05  # of the mechanism's size: a correction that is longer belongs to a step that is too long
 CLOSED = 1e-12  # of the constraints, relative to the square of the mechanism's size
@@ -32,7 +33,11 @@ class Tableau(NamedTuple):
 
 @cache
 def tableau(rule: str) -> Tableau:
-    """Kutta's classic rule of order 4, or one of SciPy's."""
+    """Kutta's classic rule of order 4, one of SciPy's, Euler's, or the midpoint rule."""
+    if rule == "euler":
+        return Tableau(np.zeros((1, 1)), np.ones(1), np.zeros(1))
+    if rule == "midpoint":
+        return Tableau(np.array([[0.0, 0.0], [0.5, 0.0]]), np.array([0.0, 1.0]), np.array([0.0, 0.5]))
     if rule == "RK4":
         A = np.zeros((4, 4))
         A[1, 0] = A[2, 1] = 0.5
