@@ -274,7 +274,7 @@ def _observer() -> str:
 
 
 def _steps(engine: str, by_name: bool) -> Callable[[], None]:
-    how = {"unsure": TUNED, "start": MODEL_START[0], "rates": {"phi": 0.0}}
+    how = {"process_noise": TUNED, "start": MODEL_START[0], "rates": {"phi": 0.0}}
     observer, clock, reading = Observer(wrong_fourbar(), EKF(engine=engine), **how), [0.0], np.zeros(1)
 
     def step() -> None:

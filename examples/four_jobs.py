@@ -69,7 +69,11 @@ def arm() -> Job:
         signals=vd.Signals(lowpass=30.0, trim=0.2),
         sampling=sampling(tree),
         imperfections={f"force.q{k}": Imperfection(noise=sigma) for k, sigma in enumerate(noise, 1)},
-        observer={"unsure": vd.Unsure(acceleration=1e-5, start=1e-3, start_rate=0.1), "unknown": (), "step": 1e-3},
+        observer={
+            "process_noise": vd.ProcessNoise(acceleration=1e-5, start=1e-3, start_rate=0.1),
+            "unknown": (),
+            "step": 1e-3,
+        },
     )
 
 
@@ -91,7 +95,11 @@ def linkage() -> Job:
         signals=vd.Signals(lowpass=40.0, trim=0.2),
         sampling=Sampling(dead_zone={"q1": 25.0 * FRICTION_SPEED}),
         imperfections={"force.q1": Imperfection(noise=0.02)},
-        observer={"unsure": vd.Unsure(acceleration=1e-5, start=1e-2, start_rate=0.1), "unknown": (), "step": 1e-3},
+        observer={
+            "process_noise": vd.ProcessNoise(acceleration=1e-5, start=1e-2, start_rate=0.1),
+            "unknown": (),
+            "step": 1e-3,
+        },
     )
 
 
@@ -118,7 +126,11 @@ def crane() -> Job:
         sampling=Sampling(filter=Butterworth(1.5), decimate=10),
         imperfections={"motor": Imperfection(noise=2.0)},
         sigma={"swing": 1.0},  # N*m: no force acts there, so the data do not tell how well it is zero
-        observer={"unsure": vd.Unsure(acceleration=1e-7, start=1e-2, start_rate=0.1), "unknown": (), "step": 5e-3},
+        observer={
+            "process_noise": vd.ProcessNoise(acceleration=1e-7, start=1e-2, start_rate=0.1),
+            "unknown": (),
+            "step": 5e-3,
+        },
     )
 
 
@@ -161,7 +173,7 @@ def car() -> Job:
     start = {f"z{k}": -HEIGHT for k in WHEELS} | {"base.z": RADIUS + HEIGHT}
     without = {f"encoder_theta{k}": None for k in WHEELS}
     rates = {"base.x": SPEED} | {f"theta{k}": SPEED / RADIUS for k in WHEELS}
-    noise = vd.Unsure(acceleration=1e-4, start=0.02, start_rate=0.05)
+    noise = vd.ProcessNoise(acceleration=1e-4, start=0.02, start_rate=0.05)
     return Job(
         machine=machine,
         exciting=drive(machine, 1, 10.0),
@@ -173,7 +185,7 @@ def car() -> Job:
             **{f"{s}.{c}": Imperfection() for s in ("q", "qd", "qdd") for c in (*STEERED, *DEFLECTIONS)},
         },
         observer={
-            "unsure": noise,
+            "process_noise": noise,
             "unknown": (),
             "step": 2.5e-3,
             "start": start,

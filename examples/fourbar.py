@@ -9,7 +9,7 @@ run = fourbar_run()  # the true mechanism, and what its encoder would read
 log = run.log(np.random.default_rng(0))
 start, rates = MODEL_START  # the model starts 30° and 11 rad/s away from the truth
 
-states = vd.observe(wrong_fourbar(), log, "ekf", unsure=TUNED, start=start, rates=rates)
+states = vd.observe(wrong_fourbar(), log, "ekf", process_noise=TUNED, start=start, rates=rates)
 print(states.summary())
 
 pin = states.virtual(vd.observers.Virtual("pin", "reaction", ("rod", "2")))["pin"]

@@ -101,3 +101,10 @@ def test_the_example_runs_to_its_end() -> None:
     done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].endswith("of the parameters lie within two deviations of the truth")
+
+
+def test_a_renamed_name_works_with_one_warning_that_names_the_new_one() -> None:
+    with pytest.warns(DeprecationWarning, match=r"veridyn\.Unsure is veridyn\.ProcessNoise now") as found:
+        value = veridyn.Unsure
+    assert len(found) == 1 and found[0].filename == __file__ and value is veridyn.ProcessNoise
+    assert "Unsure" not in dir(veridyn)

@@ -34,9 +34,9 @@ for name in ("identify", "observe", "simulate"):
     function = getattr(vd, name)
     assert inspect.isfunction(function) and function.__name__ == name, function
     assert isinstance(sys.modules["veridyn." + name], types.ModuleType)
-import veridyn.identify.payload, veridyn.observe.unsure as unsure
+import veridyn.identify.payload, veridyn.observe.process_noise as process_noise
 assert veridyn.identify.payload is sys.modules["veridyn.identify.payload"]
-assert unsure is sys.modules["veridyn.observe.unsure"]
+assert process_noise is sys.modules["veridyn.observe.process_noise"]
 assert "found" not in globals() or isinstance(found, types.ModuleType)
 assert inspect.isfunction(vd.identify) and inspect.isfunction(vd.observe)
 """

@@ -30,6 +30,7 @@ MOVED = {
     "spatial": "from_centre MDH Placement",
     "studies": "load_study run_identify",
 }
+RENAMED = {"Unsure": "ProcessNoise"}  # these too
 _MOVED_TO = {name: module for module, names in MOVED.items() for name in names.split()}
 _find, __dir__ = attach(__name__)
 _verb = keep_verbs(__name__, VERBS)
@@ -38,9 +39,20 @@ _verb = keep_verbs(__name__, VERBS)
 def __getattr__(name: str) -> object:
     if name in VERBS:
         return _verb(name)
+    if name in RENAMED:
+        return _renamed(name, RENAMED[name])
     if name in _MOVED_TO:
         return _moved(name, _MOVED_TO[name])
     return _find(name)
+
+
+def _renamed(name: str, now: str) -> object:
+    import warnings
+
+    value = _find(now)
+    text = f"veridyn.{name} is veridyn.{now} now; the old name works until the next release."
+    warnings.warn(text, DeprecationWarning, stacklevel=3)
+    return value
 
 
 def _moved(name: str, module: str) -> object:

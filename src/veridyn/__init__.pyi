@@ -58,8 +58,8 @@ from veridyn.observe.methods import ErrorEKF as ErrorEKF
 from veridyn.observe.methods import Smoother as Smoother
 from veridyn.observe.observe import observe as observe
 from veridyn.observe.observer import Observer as Observer
+from veridyn.observe.process_noise import ProcessNoise as ProcessNoise
 from veridyn.observe.ukf import UKF as UKF
-from veridyn.observe.unsure import Unsure as Unsure
 from veridyn.signals.motion import Signals as Signals
 from veridyn.signals.resample import resample as resample
 from veridyn.simulate.manoeuvre import Driven as Driven

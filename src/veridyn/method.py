@@ -77,6 +77,7 @@ def verb_with_method(error: type[VeridynError], gone: Mapping[str, str]) -> Call
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         verb = function.__name__
+        checked = without_old_keywords(error, gone)(function)
 
         @functools.wraps(function)
         def door(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -84,9 +85,24 @@ def verb_with_method(error: type[VeridynError], gone: Mapping[str, str]) -> Call
                 hint = f"Rows and all further settings are given by keyword: {verb}(…, {args[3]!r}, rows={args[2]!r})."
                 what = "only the first three arguments are positional, and the third is the method."
                 raise error(Fault(what, verb, "3 positional arguments", f"{len(args)}", hint if _words(args) else ""))
-            old = next((name for name in gone if name in kwargs), None)
+            return checked(*args, **kwargs)
+
+        return door
+
+    return decorate
+
+
+def without_old_keywords(
+    error: type[VeridynError], gone: Mapping[str, str], name: str = ""
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator that refuses keywords of an older version. `gone`: see above; `name`: of the function, where not its own."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def door(*args: P.args, **kwargs: P.kwargs) -> R:
+            old = next((word for word in gone if word in kwargs), None)
             if old is not None:
-                raise error(Fault(f"there is no argument '{old}'.", verb, hint=gone[old]))
+                raise error(Fault(f"there is no argument '{old}'.", name or function.__name__, hint=gone[old]))
             return function(*args, **kwargs)
 
         return door

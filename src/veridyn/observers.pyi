@@ -7,6 +7,6 @@ from veridyn.observe.methods import LinearKF as LinearKF
 from veridyn.observe.methods import Smoother as Smoother
 from veridyn.observe.observation import Observation as Observation
 from veridyn.observe.observer import Observer as Observer
+from veridyn.observe.process_noise import ProcessNoise as ProcessNoise
 from veridyn.observe.ukf import UKF as UKF
-from veridyn.observe.unsure import Unsure as Unsure
 from veridyn.observe.virtual import Virtual as Virtual

@@ -181,7 +181,7 @@ DAMAGES = [
     ),
     Damage(
         "a negative variance",
-        r"unsure.force \(line 19\): that of 'motor' is not usable.*found -400",
+        r"process_noise.force \(line 19\): that of 'motor' is not usable.*found -400",
         study=("force: 400", "force: -400"),
     ),
     Damage(
@@ -228,7 +228,7 @@ DAMAGES = [
     ),
     Damage(
         "a file that veridyn does not bring",
-        r"mechanism \(line 6\): veridyn brings no file 'kran.yaml'.*crane.yaml",
+        r"model.file \(line 6\): veridyn brings no file 'kran.yaml'.*crane.yaml",
         study=("mech.yaml", "veridyn:kran.yaml"),
     ),
     # the log

@@ -33,7 +33,7 @@ def test_the_result_says_how_it_was_made_and_what_was_found(done: Result, out: P
     assert set(result["inputs"]) == {"model", "training log", "validation log"}
     figures = result["figures"]
     # 86 standard parameters; 60 base parameters of this arm with its friction, motor inertias and coupled wrist.
-    assert (figures["parameters_asked"], figures["base_parameters"]) == (86, 60)
+    assert (figures["parameters_estimated"], figures["base_parameters"]) == (86, 60)
     assert figures["base_parameters_excited"] == 60
     assert figures["well_identified"] >= 25
     assert figures["worst_cross_validation_percent"] < 15
@@ -69,5 +69,5 @@ def test_the_car_ends_well(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["demo", "car", "--out", str(tmp_path), "--seed", "1", "--quick"])
     assert done.exit_code == 0, done.output
     result = json.loads((tmp_path / "car-001" / "result.json").read_text(encoding="utf-8"))
-    assert result["figures"]["parameters_asked"] == 33 and result["figures"]["worst_cross_validation_percent"] < 5.0
+    assert result["figures"]["parameters_estimated"] == 33 and result["figures"]["worst_cross_validation_percent"] < 5.0
     assert done.stdout.splitlines()[-1] == str(tmp_path / "car-001" / "report.html")

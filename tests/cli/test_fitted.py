@@ -33,7 +33,7 @@ log:
     force.q3: tau3 [N*m]
   end: 1
 filter: {name: ekf, step: 0.005}
-unsure: {force: 1, start: 0.1, start_rate: 1}
+process_noise: {force: 1, start: 0.1, start_rate: 1}
 start: {coordinates: {}}
 """
 SIMULATE = """\

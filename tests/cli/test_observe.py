@@ -46,7 +46,7 @@ def test_the_load_that_is_written_is_the_true_one(done: Result, folder: Path) ->
 def test_the_result_is_for_programs_and_the_page_for_people(done: Result, folder: Path) -> None:
     run = folder / "runs" / "crane-001"
     result = json.loads((run / "result.json").read_text(encoding="utf-8"))
-    assert result["study"] == "crane" and set(result["inputs"]) == {"study", "mechanism", "log"}
+    assert result["study"] == "crane" and set(result["inputs"]) == {"study", "model", "log"}
     assert {"nis", "share_white", "white", "step_microseconds", "rejected", "rejected_tilt"} <= set(result["figures"])
     page = (run / "report.html").read_text(encoding="utf-8")
     for words in ("Observation of “crane”", "Virtual sensors", "Innovations", "Consistency", "load_speed.x", "player"):

@@ -73,9 +73,9 @@ def test_what_observe_finds_in_the_log_is_the_truth(crane: Result, folder: Path)
     run = folder / "crane-001"
     assert {p.name for p in run.iterdir()} - {"runs"} == KEPT | {"observe.yaml"}
     text = (run / "observe.yaml").read_text(encoding="utf-8")
-    # The model is the true one and the motor's force is measured: what it is unsure of is that measurement's noise, 2 N.
-    unsure = "unsure: {force: {x: 1, swing: 0.01}, start: 0.05, start_rate: 0.01}\nvirtual: {load: {kind: position, on: L}}\n"
-    study = written(run, text + unsure, "sure.yaml")
+    # The model is the true one and the motor's force is measured: its process noise is that measurement's noise, 2 N.
+    process_noise = "process_noise: {force: {x: 1, swing: 0.01}, start: 0.05, start_rate: 0.01}\nvirtual: {load: {kind: position, on: L}}\n"
+    study = written(run, text + process_noise, "sure.yaml")
     found = invoke("observe", str(study))
     assert found.exit_code == 0, found.output
     made = run / "runs" / "crane-observed-001"

@@ -292,11 +292,11 @@ def test_names_order_and_frames() -> None:
     assert tree.parameters["M_forearm"] == 1.3
     assert tree.parameters["MZ_forearm"] == 1.3 * 0.1
     assert tree.parameters["XX_forearm"] == pytest.approx(0.02 + 1.3 * (0.03**2 + 0.1**2), rel=1e-14)
-    assert set(tree.parameters.states) == {"asked"}
+    assert set(tree.parameters.states) == {"estimated"}
     assert tree.bodies[0].name == "world" and not tree.bodies[0].real
 
 
-def test_friction_becomes_elements_that_are_asked() -> None:
+def test_friction_becomes_elements_that_are_estimated() -> None:
     tree = load(ROBOT)
     found = {e.parameter_name: (e.kind, dict(e.on), e.value) for e in tree.elements}
     assert found == {

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from strangers.cars import TEN_ROWS, all_real, asked_33, car_20, car_38, car_2002, round_wheels_2002
+from strangers.cars import TEN_ROWS, all_real, car_20, car_38, car_2002, estimated_33, round_wheels_2002
 from strangers.random_trees import random_motion, random_tree
 from veridyn.errors import DataError
 from veridyn.identify.base import BaseParameters, base_parameters, generic_motion
@@ -180,13 +180,13 @@ def test_equal_steering_hides_five_from_the_ten_rows(which: str, every: int, few
 @pytest.mark.parametrize("make", [car_20, car_38])
 def test_the_identification_model_has_thirty_three(make: type) -> None:
     """FACTS 2.9: 10 + 4 M + 2 k_ar + 16 + Cx."""
-    base = base_parameters(asked_33(make(elements=True)), rows=TEN_ROWS)
+    base = base_parameters(estimated_33(make(elements=True)), rows=TEN_ROWS)
     assert base.count == 33 and not base.relations()
 
 
 def drive(kind: str, N: int = 200) -> tuple[Tree, Motion]:
-    """The 20-dof car with its 33 asked parameters in a motion with one thing missing (FACTS 2.13)."""
-    tree = asked_33(car_20(elements=True))
+    """The 20-dof car with its 33 estimated parameters in a motion with one thing missing (FACTS 2.13)."""
+    tree = estimated_33(car_20(elements=True))
     rng = np.random.default_rng(5)
     q, qd, qdd = 0.05 * rng.normal(size=(3, N, tree.n))
     omega, omega_dot, acceleration = rng.normal(size=(3, N, 3))
@@ -282,7 +282,7 @@ def small() -> Tree:
     )
 
 
-def test_only_asked_parameters_are_grouped() -> None:
+def test_only_estimated_parameters_are_grouped() -> None:
     tree = car_2002()
     p = tree.parameters.known({"YY9": 0.5})
     base = base_parameters(tree.with_parameters(p))

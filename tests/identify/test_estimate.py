@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from strangers.cars import TEN_ROWS, asked_33, car_20
+from strangers.cars import TEN_ROWS, car_20, estimated_33
 from strangers.random_trees import random_inertia, random_motion, random_tree
 from veridyn.errors import DataError, IdentificationError, IdentificationWarning, ModelError
 from veridyn.identify.base import base_parameters
@@ -74,7 +74,7 @@ def test_exact_data_of_random_machines(seed: int) -> None:
 
 def test_the_car_of_2006_from_its_ten_rows() -> None:
     """FACTS 2.10 with a generic motion: 33 parameters from six chassis rows and four suspensions, exact data, to 1e-8."""
-    tree = asked_33(car_20(elements=True))
+    tree = estimated_33(car_20(elements=True))
     truth = tree.parameters
     rng = np.random.default_rng(1)
     motion = random_motion(rng, tree, 300, wrenches=False)
@@ -128,7 +128,7 @@ def test_stated_deviations_are_used() -> None:
     assert [r.sigma for r in fit.rows] == [0.3] * 3
 
 
-def test_known_parameters_are_not_asked() -> None:
+def test_known_parameters_are_not_estimated() -> None:
     tree = arm().with_parameters(arm().parameters.known(["fs_q1", "h_q2"]))
     fit = identify(tree, log())
     assert not {"fs_q1", "h_q2"} & set(fit.names)

@@ -59,7 +59,7 @@ def test_pure_roll_hides_the_springs_of_an_axle() -> None:
     tree = axle()
     motion = rolling(tree)
     base = base_parameters(tree, motion)
-    assert base.count == len(tree.parameters.select("asked")) - 1
+    assert base.count == len(tree.parameters.select("estimated")) - 1
     names = tree.parameters.names
     v = null_vectors(base, names.index("k_left"))
     assert len(v) == 1
@@ -145,7 +145,7 @@ def test_known_and_tied_parameters_are_said_to_be_so() -> None:
     tree = arm()
     p = tree.parameters.known({"M2": 3.0}).tied({"YY3": "XX3"})
     tree = tree.with_parameters(p)
-    assert str(explain(tree, "M2")) == "M2 is known (3 kg) and not asked."
+    assert str(explain(tree, "M2")) == "M2 is known (3 kg) and not estimated."
     assert explain(tree, "M2").verdict == "known"
     assert str(explain(tree, "YY3")) == "YY3 is tied: it is 1 times XX3. Ask about XX3."
 

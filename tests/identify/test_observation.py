@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strangers.cars import TEN_ROWS, asked_33, car_20
+from strangers.cars import TEN_ROWS, car_20, estimated_33
 from strangers.random_trees import random_inertia, random_motion
 from veridyn.errors import DataError, IdentificationError, ModelError
 from veridyn.identify.estimate import identify
@@ -351,7 +351,7 @@ def test_unknown_stiffness_is_a_column_and_the_force_zero() -> None:
 
 
 def test_a_passive_joint_and_the_base_measure_zero() -> None:
-    tree = asked_33(car_20(elements=True))
+    tree = estimated_33(car_20(elements=True))
     motion = random_motion(np.random.default_rng(0), tree, 30)
     o = observation(tree, motion, TEN_ROWS)
     outside = external_rows(tree, motion)[:, tree.select_rows(TEN_ROWS)]
@@ -413,7 +413,7 @@ def car_motion(tree: Tree, samples: int) -> Motion:
 
 def traced_peak(samples: int) -> int:
     """Bytes of arrays and objects alive at the worst moment of streaming the 33 parameters of paper 000 over its ten rows."""
-    tree = asked_33(car_20(elements=True))
+    tree = estimated_33(car_20(elements=True))
     motion = car_motion(tree, samples)
     tracemalloc.start()
     try:

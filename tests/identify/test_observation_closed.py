@@ -34,7 +34,7 @@ def test_factors_are_those_of_the_projected_regressor(engine: str) -> None:
     tree = hexapod()
     m = measured(truth(), 200, 0.1)
     found = observation(tree, m, engine=engine)  # pyright: ignore[reportArgumentType]
-    D = regressor(tree, m) @ tree.parameters.asked_matrix()
+    D = regressor(tree, m) @ tree.parameters.estimated_matrix()
     known = regressor(tree, m) @ (np.nan_to_num(tree.parameters.values) * _known(tree))
     for k, f in enumerate(found.rows):
         A = np.column_stack([D[:, k, list(f.columns)], m.forces[:, tree.independent[k]] - known[:, k]])

@@ -95,7 +95,7 @@ def test_a_payload_from_known_gains():
     """The arm fitted without the load, then everything known but what it carries: mass and first moments, ten parameters in all."""
     arm = identify(unknown(GAINS), driven())
     tree = with_payload(arm, "4")
-    assert [tree.parameters.names[k] for k in tree.parameters.select("asked")] == [f"{s}_payload" for s in INERTIAL]
+    assert [tree.parameters.names[k] for k in tree.parameters.select("estimated")] == [f"{s}_payload" for s in INERTIAL]
     fit = identify(tree, driven(loaded=True))
     found = dict(zip(fit.names, fit.values, strict=True))
     assert found["M_payload"] == pytest.approx(1.2, rel=1e-6)

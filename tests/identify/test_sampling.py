@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from strangers.cars import TEN_ROWS, asked_33, car_20
+from strangers.cars import TEN_ROWS, car_20, estimated_33
 from strangers.random_trees import random_motion
 from veridyn.errors import DataError
 from veridyn.identify.estimate import identify
@@ -35,16 +35,16 @@ def logged(tree: Tree) -> Motion:
 
 
 def dense(tree: Tree, motion: Motion, row: str) -> np.ndarray:
-    """[W | Y] of one row over the asked parameters, known ones being zero in these cars."""
-    r, asked = tree.rows.index(row), list(tree.parameters.select("asked"))
+    """[W | Y] of one row over the estimated parameters, known ones being zero in these cars."""
+    r, estimated = tree.rows.index(row), list(tree.parameters.select("estimated"))
     D = regressor(tree, replace(motion, wrenches={}))[:, r]
-    known = np.setdiff1d(np.arange(D.shape[1]), asked)
+    known = np.setdiff1d(np.arange(D.shape[1]), estimated)
     y = -external_rows(tree, motion)[:, r] - D[:, known] @ tree.parameters.values[known]
-    return np.column_stack([D[:, asked], y])
+    return np.column_stack([D[:, estimated], y])
 
 
 def test_each_row_may_have_its_own_filter() -> None:
-    tree = asked_33(car_20("unsprung", elements=True))
+    tree = estimated_33(car_20("unsprung", elements=True))
     motion = logged(tree)
     slow, fast = Butterworth(3.0), Butterworth(20.0)
     how = Sampling(filter=fast, filters={"fx": slow, "z2": None}, decimate=2, trim=5)
@@ -53,7 +53,7 @@ def test_each_row_may_have_its_own_filter() -> None:
     for row, low in (("fx", slow), ("z1", fast), ("z2", None)):
         A = dense(tree, motion, row)
         A = (A if low is None else zero_phase(A, RATE, low))[5:-5][1::2]
-        felt = [list(tree.parameters.select("asked")).index(c) for c in seen[row].columns]
+        felt = [list(tree.parameters.select("estimated")).index(c) for c in seen[row].columns]
         kept = A[:, [*felt, -1]]
         R = seen[row].R
         assert seen[row].samples == len(kept)
@@ -62,7 +62,7 @@ def test_each_row_may_have_its_own_filter() -> None:
 
 def test_rows_along_a_path_are_sums_of_rows() -> None:
     """Dense: row + Σ s · other row, wrenches and all, and the traces of a plot say the same; with machine code and without."""
-    tree = asked_33(car_20("unsprung", elements=True))
+    tree = estimated_33(car_20("unsprung", elements=True))
     motion = logged(tree)
     how = Sampling(along={"z1": {"beta1": "a", "fy": "b"}, "fy": {"z1": "b"}})
     a, b = motion.signals["a"][:, None], motion.signals["b"][:, None]
@@ -70,7 +70,7 @@ def test_rows_along_a_path_are_sums_of_rows() -> None:
     wanted = {"z1": own["z1"] + a * own["beta1"] + b * own["fy"], "fy": own["fy"] + b * own["z1"]}
     for engine in ("numpy", "compiled"):
         for f in observation(tree, motion, ("fy", "z1"), how, engine=engine).rows:
-            felt = [list(tree.parameters.select("asked")).index(c) for c in f.columns]
+            felt = [list(tree.parameters.select("estimated")).index(c) for c in f.columns]
             kept = wanted[f.row][:, [*felt, -1]]
             assert pytest.approx(kept.T @ kept, rel=1e-9, abs=1e-9 * float((kept**2).sum())) == f.R.T @ f.R
             left_out = np.delete(wanted[f.row][:, :-1], felt, axis=1)
@@ -109,7 +109,7 @@ def test_a_block_on_an_incline() -> None:
 
 
 def test_paths_and_filters_that_cannot_be_are_refused() -> None:
-    tree = asked_33(car_20("unsprung", elements=True))
+    tree = estimated_33(car_20("unsprung", elements=True))
     motion = logged(tree)
     how = Sampling(filters={"fq": None}, along={"z9": {}, "z1": {"beta9": "a", "beta1": "slope"}})
     with pytest.raises(DataError) as caught:

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from strangers.cars import TEN_ROWS, asked_33, car_20
+from strangers.cars import TEN_ROWS, car_20, estimated_33
 from strangers.machines import any_motion, branched_arm, free_machine
 from veridyn.identify.estimate import identify
 from veridyn.identify.observation import Observation, Sampling, observation
@@ -79,7 +79,7 @@ def expected(tree: Tree, motion: Motion, row: int) -> np.ndarray:
     known = list(p.select("known"))
     T = p.tie_matrix()
     off = D @ T[:, known] @ p.values[known] + external_rows(tree, motion)[:, row]
-    W = (D @ p.asked_matrix())[:, list(columns_of(tree, (row,))[0])]
+    W = (D @ p.estimated_matrix())[:, list(columns_of(tree, (row,))[0])]
     return np.column_stack([W, off])
 
 
@@ -141,7 +141,7 @@ def test_the_buffer_stays_in_cache() -> None:
 @cache
 def logged(name: str, samples: int = 1500) -> tuple[Tree, Motion]:
     """A smooth log with wrenches, signals and noisy forces."""
-    tree = TREES[name]() if name in TREES else asked_33(car_20(elements=True))
+    tree = TREES[name]() if name in TREES else estimated_33(car_20(elements=True))
     rng = np.random.default_rng(2)
     motion = any_motion(tree, samples, wrenches=name != "car")
     t = np.arange(samples) / 200.0

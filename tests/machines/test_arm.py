@@ -23,7 +23,7 @@ def demo():
 def test_the_arm_is_whole():
     assert TRUTH.coordinates == ("q1", "q2", "q3", "q4", "q5", "q6")
     assert not TRUTH.parameters.missing()
-    assert set(TRUTH.parameters.states) == {"asked"}
+    assert set(TRUTH.parameters.states) == {"estimated"}
 
 
 @pytest.mark.parametrize("make", [machine.exciting, machine.other])

@@ -24,12 +24,12 @@ from veridyn.machines.car import (
     TEN_ROWS,
     UNSPRUNG_2002,
     all_real,
-    asked_33,
     car_20,
     car_38,
     car_2002,
     chassis_centre,
     estimated,
+    estimated_33,
     static_loads,
     symmetric_wheels,
     weight_check,
@@ -94,7 +94,7 @@ def test_file_of_2002_is_the_car_of_its_table(shared: bool) -> None:
 
 def test_ten_rows_and_names_are_those_of_the_papers() -> None:
     for tree in (car_38(), car_20()):
-        assert set(asked_33(tree).parameters.select("asked")) == {tree.parameters.index(n) for n in TABLE_II}
+        assert set(estimated_33(tree).parameters.select("estimated")) == {tree.parameters.index(n) for n in TABLE_II}
         assert len(tree.parameters) == 69 and not tree.parameters.missing()
         assert {f"{c}{w}" for c in ("z", "beta", "theta", "zt") for w in (1, 2)} <= set(tree.coordinates)
         assert [r for r, on in zip(tree.coordinates, tree.actuated, strict=True) if not on] == ["z3", "z4", "z1", "z2"]
@@ -205,7 +205,7 @@ def test_car_of_2002_has_twenty() -> None:
     """FACTS 1.4: 20, not the 23 of Table 3, with exactly two groups; twelve more with the elements."""
     tree = symmetric_wheels(without_elements(car_2002()))
     base = base_parameters(tree)
-    assert len(tree.parameters.select("asked")) == 22 and base.count == 20
+    assert len(tree.parameters.select("estimated")) == 22 and base.count == 20
     assert base.relations() == ["YY6R = YY6 + XX9 + XX12", "ZZ6R = ZZ6 + XX9 + XX12"]
     chassis = ["XX6", "XY6", "XZ6", "YY6R", "YZ6", "ZZ6R", "MX6", "MY6", "MZ6", "M6"]
     wheels = ["ZZ9", "M9", "ZZ12", "M12", "XX16", "ZZ16", "M16", "XX20", "ZZ20", "M20"]
@@ -292,13 +292,13 @@ def test_equal_steering_hides_five_from_the_ten_rows(wheels: bool, every: int, f
 def test_the_identification_model_has_thirty_three(make: type) -> None:
     """FACTS 2.9, from the ten rows, with and without wheels."""
     for wheels in (False, True):
-        base = base_parameters(asked_33(make(wheels=wheels)), rows=TEN_ROWS)
+        base = base_parameters(estimated_33(make(wheels=wheels)), rows=TEN_ROWS)
         assert base.count == 33 and not base.relations() and set(base.names) == set(TABLE_II)
 
 
 # What poor motions hide (FACTS 2.13), by rank and by name.
 
-TREE = asked_33(car_20())
+TREE = estimated_33(car_20())
 Z = [TREE.coordinates.index(f"z{w}") for w in range(1, 5)]
 INERTIAS = {"XX_c", "XY_c", "XZ_c", "YY_c", "YZ_c", "ZZ_c"}
 BARS = {"k_arf", "k_arr"}
@@ -457,7 +457,7 @@ def held_by_wheels(tree: Tree, motion: Motion) -> Motion:
 @pytest.mark.parametrize("values", ["a priori", "estimated"])
 def test_all_thirty_three_come_back_without_noise(make: type, values: str) -> None:
     """FACTS 2.10: to 1e-8, each relative to itself, or to its typical size where it is zero; from wheel wrenches and ten rows."""
-    tree = asked_33(make() if values == "a priori" else estimated(make()))
+    tree = estimated_33(make() if values == "a priori" else estimated(make()))
     rng = np.random.default_rng(21)
     N = 120
     q, qd, qdd = rng.normal(size=(3, N, tree.n)) * np.array([0.05, 0.3, 3.0])[:, None, None]

@@ -8,7 +8,7 @@ import pytest
 from veridyn.identify.estimate import identify
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
-from veridyn.machines.car import TEN_ROWS, asked_33, car_20
+from veridyn.machines.car import TEN_ROWS, car_20, estimated_33
 from veridyn.machines.car_drive import Acceptance, acceptance_drive, campaign, drives_2006, joined, shifted
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.signals.motion import motion
@@ -38,7 +38,7 @@ def test_without_noise_all_thirty_three_are_exact() -> None:
     road = rough_road("C", np.random.default_rng(0), length=500.0, track=1.5)
     car = Vehicle().simplified()
     run = drive(car, speed_variation(), road, 8.0)
-    tree = asked_33(car_20())
+    tree = estimated_33(car_20())
     tree = tree.with_parameters({f"off_{i + 1}": off for i, off in enumerate(car.suspension.offset)})
     fit = identify(
         tree, to_motion(run, tree), rows=TEN_ROWS, sampling=Sampling(dead_zone={f"z{i}": 0.012 for i in range(1, 5)})

@@ -9,7 +9,7 @@ from veridyn.errors import DataError
 from veridyn.identify.estimate import identify
 from veridyn.identify.observation import Sampling
 from veridyn.machines.arm import arm
-from veridyn.machines.car import TEN_ROWS, asked_33, car_20, car_38
+from veridyn.machines.car import TEN_ROWS, car_20, car_38, estimated_33
 from veridyn.machines.car_log import from_log, prepared, rack_angle
 from veridyn.machines.car_record import CarKinematics
 from veridyn.machines.car_sensors import sensed, sensors_2006
@@ -71,7 +71,7 @@ def test_half_track_wheelbase_and_kingpin_come_from_the_tables(smooth: VehicleRu
 
 def test_equal_bands_identify_and_unequal_ones_do_not(rough: VehicleRun) -> None:
     """An inertial unit of 10 Hz beside wheels of 100 Hz. Divided out, nothing of it is left."""
-    tree, true = asked_33(car_20()), truth(rough)
+    tree, true = estimated_33(car_20()), truth(rough)
     log, kinematics = sensed(rough, None, QUIET), CarKinematics.of(rough.vehicle)
     how = Sampling(filter=Butterworth(10.0), decimate=5, trim=100)
 

@@ -69,7 +69,7 @@ def bodies_of(tree: Tree, motion: Motion) -> tuple[int, ...]:
 
 
 def fates(tree: Tree) -> tuple[tuple[int, int, float, bool], ...]:
-    """Parameter 4 known, 6 tied to 7, the rest asked."""
+    """Parameter 4 known, 6 tied to 7, the rest estimated."""
     return tuple((c, 7, -1.5, True) if c == 6 else (c, c, 1.0, c != 4) for c in range(len(tree.columns)))
 
 

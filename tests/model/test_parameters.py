@@ -1,4 +1,4 @@
-"""What is known, asked and tied."""
+"""What is known, estimated and tied."""
 
 import pickle
 
@@ -17,13 +17,13 @@ def five() -> ParameterSet:
         units=("kg",) * 5,
         values=np.array([1.0, 2.0, NAN, 4.0, 5.0]),
         typical=np.ones(5),
-        states=("asked",) * 5,
+        states=("estimated",) * 5,
     )
 
 
-def test_everything_is_asked_at_first() -> None:
+def test_everything_is_estimated_at_first() -> None:
     p = five()
-    assert p.select("asked") == (0, 1, 2, 3, 4)
+    assert p.select("estimated") == (0, 1, 2, 3, 4)
     assert p.missing() == ("c",)
     assert p["d"] == 4.0
     assert len(p) == 5
@@ -35,7 +35,7 @@ def test_known_with_the_values_they_have_or_others() -> None:
     p = p.known({"c": 9.0})
     assert p.select("known") == (0, 2, 3)
     assert p["c"] == 9.0
-    assert p.asked(["a"]).select("known") == (2, 3)
+    assert p.estimated(["a"]).select("known") == (2, 3)
 
 
 def test_a_parameter_without_a_value_cannot_be_known() -> None:
@@ -53,7 +53,7 @@ def test_replacing() -> None:
 def test_copies_leave_the_original_alone() -> None:
     p = five()
     p.known(["a"]).tied({"b": "d"})
-    assert p.states == ("asked",) * 5
+    assert p.states == ("estimated",) * 5
     assert not p.ties
     with pytest.raises(ValueError, match="read-only"):
         p.values[0] = 3.0
@@ -61,12 +61,12 @@ def test_copies_leave_the_original_alone() -> None:
 
 def test_unknown_names_are_answered_with_the_nearest() -> None:
     p = ParameterSet(
-        names=("XX_arm", "M_arm"), units=("", ""), values=np.zeros(2), typical=np.ones(2), states=("asked",) * 2
+        names=("XX_arm", "M_arm"), units=("", ""), values=np.zeros(2), typical=np.ones(2), states=("estimated",) * 2
     )
     for ask in (
         lambda: p["XX_am"],
         lambda: p.known(["XX_am"]),
-        lambda: p.asked(["XX_am"]),
+        lambda: p.estimated(["XX_am"]),
         lambda: p.tied({"M_arm": "XX_am"}),
     ):
         with pytest.raises(ModelError, match=r"no parameter 'XX_am'.\nKnown: XX_arm, M_arm. Did you mean 'XX_arm'\?"):
@@ -85,7 +85,7 @@ def test_tie_matrix_adds_columns() -> None:
     phi = rng.standard_normal(5)
     phi[1], phi[4] = phi[0], -2.0 * phi[3]
     np.testing.assert_allclose(DT @ phi, D @ phi, rtol=0, atol=1e-14)
-    assert p.states == ("asked", "tied", "asked", "asked", "tied")
+    assert p.states == ("estimated", "tied", "estimated", "estimated", "tied")
 
 
 def test_without_ties_the_matrix_is_one() -> None:
@@ -103,10 +103,10 @@ def test_chains_of_ties_are_refused() -> None:
         five().tied({"a": "a"})
 
 
-def test_a_tie_ends_when_the_parameter_is_known_or_asked() -> None:
+def test_a_tie_ends_when_the_parameter_is_known_or_estimated() -> None:
     p = five().tied({"a": "b"})
     assert not p.known(["a"]).ties
-    assert not p.asked(["a"]).ties
+    assert not p.estimated(["a"]).ties
     assert dict(p.known(["b"]).ties) == {"a": Tie("b")}
     assert dict(p.tied({"d": "b"}).ties) == {"a": Tie("b"), "d": Tie("b")}
 

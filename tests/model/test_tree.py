@@ -193,7 +193,7 @@ def test_elements_are_added_and_nothing_else_changes() -> None:
     assert new.names == (*own.names, "off_q1")
     np.testing.assert_array_equal(new.values, [*own.values, 3.0])
     np.testing.assert_array_equal(new.typical[:-1], own.typical)
-    assert new.states == (*own.states, "asked")
+    assert new.states == (*own.states, "estimated")
     assert dict(new.ties) == dict(own.ties)
     assert tree.elements == (spring("q1", -30.0),)  # the first tree is as it was
     with pytest.raises(ModelError, match=r"no coordinate 'q9'"):

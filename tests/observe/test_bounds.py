@@ -13,8 +13,8 @@ from veridyn.mechanics.record import Bound, opened
 from veridyn.observe.bounds import Bounds, Estimated, read_parameters
 from veridyn.observe.kernels.bounds import project
 from veridyn.observe.kernels.correction import Corrected, corrected_of
+from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.tree_setup import tree_system
-from veridyn.observe.unsure import Unsure
 
 
 def bounds(*held: tuple[int, float, float]) -> Bounds:
@@ -97,14 +97,14 @@ def test_what_was_held_is_counted() -> None:
 )
 def test_settings_that_do_not_fit_are_named(parameters: dict, message: str) -> None:
     with pytest.raises(ModelError, match=message):
-        tree_system(arm(), Unsure(), unknown=(), parameters=parameters, step=0.01)
+        tree_system(arm(), ProcessNoise(), unknown=(), parameters=parameters, step=0.01)
 
 
 def test_deviations_and_walks_of_each_parameter() -> None:
-    """Those given with a parameter count; the others' are those of `unsure`."""
+    """Those given with a parameter count; the others' are those of `process_noise`."""
     assert read_parameters(("a", "b")) == (("a", "b"), {})
     given = {"M_lower": Estimated(0.2, 0.01, 0.5, 5.0), "fv1": (0.1,)}
-    system, q, qd = tree_system(arm(), Unsure(start_parameter=7.0), unknown=(), parameters=given, step=0.01)
+    system, q, qd = tree_system(arm(), ProcessNoise(start_parameter=7.0), unknown=(), parameters=given, step=0.01)
     at = [system.states.index(f"parameter.{name}") for name in given]
     assert np.sqrt(
         np.diag(np.diag(system.belief(q, qd).P) if system.belief(q, qd).P.ndim == 1 else system.belief(q, qd).P)

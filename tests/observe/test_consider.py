@@ -22,7 +22,7 @@ from veridyn.model.tree import Tree
 from veridyn.observe.ekf import EKF
 from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe
-from veridyn.observe.unsure import Unsure
+from veridyn.observe.process_noise import ProcessNoise
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 from veridyn.spatial.transforms import Placement
 
@@ -108,7 +108,7 @@ def observed(seed: int, method: EKF | str = "ekf", **more: object) -> tuple[Obse
         machine,
         log,
         method,
-        unsure=Unsure(start=0.01, start_rate=0.05),
+        process_noise=ProcessNoise(start=0.01, start_rate=0.05),
         unknown=(),
         start={"upper": 0.4, "lower": -0.3},
         rates={"upper": 0.5, "lower": -0.2},

@@ -17,7 +17,7 @@ from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.mechanism_setup import mechanism_system
 from veridyn.observe.observe import observe
 from veridyn.observe.observer import Observer
-from veridyn.observe.unsure import Unsure
+from veridyn.observe.process_noise import ProcessNoise
 
 TOP = """
 veridyn: 1
@@ -47,13 +47,15 @@ sensors:
   place: {kind: position, on: A, sigma: 0.01}
 """
 MACHINES = [("top", TOP, 6.0), ("pendulum", PENDULUM, 8.0)]  # and how fast they turn, rad/s
-UNSURE = Unsure(start=0.01, start_rate=0.05)  # so small that a tangent carries it, as the extended filter assumes
+PROCESS_NOISE = ProcessNoise(
+    start=0.01, start_rate=0.05
+)  # so small that a tangent carries it, as the extended filter assumes
 
 
 def spun(name: str, text: str, spin: float) -> tuple[NaturalSystem, dict[str, float]]:
     """The machine, and rates of its first set at which it turns: the top about its axis and slowly around, the pendulum right round."""
     machine = system_of(parse_mechanism(text, name))
-    system, q, _ = mechanism_system(machine, UNSURE, unknown=())
+    system, q, _ = mechanism_system(machine, PROCESS_NOISE, unknown=())
     if name == "pendulum":
         velocity = np.array([0.0, spin])
     else:
@@ -65,10 +67,10 @@ def spun(name: str, text: str, spin: float) -> tuple[NaturalSystem, dict[str, fl
 def drawn(
     name: str, text: str, spin: float, seed: int, end: float
 ) -> tuple[NaturalSystem, dict[str, float], NaturalMotion, Experiment]:
-    """A log of a machine that starts where `UNSURE` allows, integrated by an explicit rule, which knows no sets."""
+    """A log of a machine that starts where `PROCESS_NOISE` allows, integrated by an explicit rule, which knows no sets."""
     rng = np.random.default_rng(seed)
     machine, rates = spun(name, text, spin)
-    system, q, qd = mechanism_system(machine, UNSURE, unknown=(), rates=rates)
+    system, q, qd = mechanism_system(machine, PROCESS_NOISE, unknown=(), rates=rates)
     off = np.repeat([0.01, 0.05], system.f) * rng.normal(size=2 * system.f)
     q, qd, _, _ = system.split(system.add(system.belief(q, qd).x, off))
     names = system.model.names
@@ -90,7 +92,7 @@ def test_filters_stay_consistent_right_round(name: str, text: str, spin: float) 
     for seed in range(100, 106):
         machine, rates, motion, log = drawn(name, text, spin, seed, 0.6)
         for kind, runs in found.items():
-            o = observe(machine, log, kind, unsure=UNSURE, rates=rates, unknown=(), step=1e-3)
+            o = observe(machine, log, kind, process_noise=PROCESS_NOISE, rates=rates, unknown=(), step=1e-3)
             assert len(np.unique(o.track.x[:, -1])) > 1
             runs.append(o.nees(motion.q, motion.qd))
             assert o.constraint_errors().max() < 1e-9
@@ -102,7 +104,7 @@ def test_filters_stay_consistent_right_round(name: str, text: str, spin: float) 
 def test_several_turns_in_many_sets() -> None:
     """What is reported is the first set's, with its deviations, whichever one is in use."""
     machine, rates, motion, log = drawn("top", TOP, 6.0, 100, 3.0)
-    o = observe(machine, log, "ekf", unsure=UNSURE, rates=rates, unknown=(), step=1e-3)
+    o = observe(machine, log, "ekf", process_noise=PROCESS_NOISE, rates=rates, unknown=(), step=1e-3)
     assert (np.diff(o.track.x[:, -1]) != 0.0).sum() > 10
     assert o.nis().consistent and o.stability().stable
     off = np.abs(o.reduced - o.system.reduced(np.hstack([motion.q, motion.qd, np.zeros((len(o), 1))])))
@@ -124,7 +126,7 @@ def strained(system: MechanismSystem, x: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(("name", "text", "spin"), MACHINES)
 def test_the_transition_into_another_set_is_a_derivative(name: str, text: str, spin: float) -> None:
     machine, rates = spun(name, text, spin)
-    system, q, qd = mechanism_system(machine, UNSURE, unknown=(), rates=rates, step=2e-3)
+    system, q, qd = mechanism_system(machine, PROCESS_NOISE, unknown=(), rates=rates, step=2e-3)
     x = strained(system, system.belief(q, qd).x)
     after, F = system.move_and_jacobian(x, np.zeros(0), 0.0, 2e-3)
     assert system.set_of(after) != system.set_of(x)
@@ -144,7 +146,7 @@ def test_the_transition_into_another_set_is_a_derivative(name: str, text: str, s
 
 def test_an_observer_in_a_program_goes_on_too() -> None:
     machine, rates, motion, log = drawn("top", TOP, 6.0, 9, 2.0)
-    observer = Observer(machine, "ekf", unsure=UNSURE, rates=rates, unknown=(), step=5e-4)
+    observer = Observer(machine, "ekf", process_noise=PROCESS_NOISE, rates=rates, unknown=(), step=5e-4)
     used, step = set(), observer.step(0.0, {})
     for k, t in enumerate(motion.t.tolist()):
         step = observer.step(t, {n: float(log[n].values[k]) for n in log.names})
@@ -159,7 +161,7 @@ def test_one_set_is_kept_where_it_will_do() -> None:
     """The same pendulum with its angle: an added coordinate is good all the way round."""
     with_angle = PENDULUM.replace("bodies:", "angles:\n  phi: {of: [O, A], from: [1, 0]}\nbodies:")
     machine, rates = system_of(parse_mechanism(with_angle, "pendulum")), {"phi": 8.0}
-    system, q, qd = mechanism_system(machine, UNSURE, unknown=(), rates=rates, step=2e-3)
+    system, q, qd = mechanism_system(machine, PROCESS_NOISE, unknown=(), rates=rates, step=2e-3)
     x = system.belief(q, qd).x
     for _ in range(500):
         x = system.move(x, np.zeros(0), 0.0, 2e-3)
@@ -169,7 +171,7 @@ def test_one_set_is_kept_where_it_will_do() -> None:
 def test_a_change_beyond_the_range_of_a_coordinate_goes_on_in_another_set() -> None:
     """A rod near x = 1, set back by a reading that asks for x = 1.001: along y it is a way of 0.1 like any other."""
     machine = system_of(parse_mechanism(PENDULUM.replace("at: [1, 0]", "at: [0.9999, 0.0141418]"), "pendulum"))
-    system, q, qd = mechanism_system(machine, UNSURE, unknown=(), independents=("A.x",))
+    system, q, qd = mechanism_system(machine, PROCESS_NOISE, unknown=(), independents=("A.x",))
     x = system.belief(q, qd).x
     slope = -q[0] / q[1]  # dy/dx on the circle
     back, _, _, _ = system.split(system.add(x, np.array([-0.1 / slope, 0.0])))  # x + 0.0014 is beyond the circle

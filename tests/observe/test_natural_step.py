@@ -23,7 +23,7 @@ from veridyn.observe.ukf import UKF
 
 Array = np.ndarray
 CASE = textbook.oscillator()
-HOW = {"unsure": TUNED, "start": MODEL_START[0], "rates": {"phi": 0.0}}
+HOW = {"process_noise": TUNED, "start": MODEL_START[0], "rates": {"phi": 0.0}}
 
 
 def observer(engine: str, **more: object) -> Observer:
@@ -81,7 +81,7 @@ def test_a_step_of_a_stream_tells_all_that_the_reference_does() -> None:
 
 def overflow(engine: str) -> str:
     """What an observer says whose force walks without measure while its sensor is silent."""
-    o = Observer(wrong_fourbar(), EKF(engine=engine), **{**HOW, "unsure": replace(TUNED, force=1e308)})
+    o = Observer(wrong_fourbar(), EKF(engine=engine), **{**HOW, "process_noise": replace(TUNED, force=1e308)})
     with pytest.raises(VeridynError) as error:
         list(map(o.step, 0.25 * np.arange(12.0), ({},) * 12))
     return str(error.value)

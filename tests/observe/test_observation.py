@@ -15,7 +15,7 @@ from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.jacobian import numeric_jacobian
 from veridyn.observe.observe import observe
-from veridyn.observe.unsure import Unsure
+from veridyn.observe.process_noise import ProcessNoise
 
 
 def test_states_energy_and_judgements() -> None:
@@ -42,7 +42,9 @@ def test_a_further_sensor_is_judged_under_the_inputs_that_act() -> None:
     for force in (0.0, 4000.0):
         values = {"travel": (0.5, "m"), "tilt": (0.3, "rad"), "motor": (force, "N")}
         log = Experiment({n: Channel(n, t, np.full(len(t), v), u) for n, (v, u) in values.items()}, "log")
-        o = observe(system, log, "ekf", unsure=Unsure(), unknown=(), inputs=("motor",), start={"swing": 0.3})
+        o = observe(
+            system, log, "ekf", process_noise=ProcessNoise(), unknown=(), inputs=("motor",), start={"swing": 0.3}
+        )
         sensor, x, acting = o._extra(extra)[0], o.track.x[0], np.array([force])
         assert callable(sensor.H)
 

@@ -21,12 +21,12 @@ from veridyn.observe.methods import FILTERS, Smoother
 from veridyn.observe.observe import observe, observe_with, tuned
 from veridyn.observe.observer import Observer
 from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import measurements_of
-from veridyn.observe.unsure import Unsure
 from veridyn.observe.virtual import Virtual
 
 SHORT = replace(CRANE, samples=150)
-UNSURE = SHORT.unsure
+PROCESS_NOISE = SHORT.process_noise
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,9 @@ def test_every_filter_follows_the_crane(case, name: str) -> None:
 
 def test_the_public_verb(case) -> None:
     machine, _, log = case
-    found = vd.observe(machine.mechanism, log, "ekf", unsure=UNSURE, unknown=("motor",), independents=("x", "swing"))
+    found = vd.observe(
+        machine.mechanism, log, "ekf", process_noise=PROCESS_NOISE, unknown=("motor",), independents=("x", "swing")
+    )
     again = observe_with(SHORT.setup("ekf"), machine, log)
     assert np.allclose(found.reduced, again.reduced, atol=1e-9)
     value, sigma = found.coordinate("L.x")
@@ -57,7 +59,7 @@ def test_the_public_verb(case) -> None:
 def test_a_stream_gives_the_numbers_of_a_log(case) -> None:
     machine, _, log = case
     whole = observe_with(SHORT.setup("ekf"), machine, log)
-    observer = Observer(machine, "ekf", unsure=UNSURE, unknown=("motor",), independents=("x", "swing"))
+    observer = Observer(machine, "ekf", process_noise=PROCESS_NOISE, unknown=("motor",), independents=("x", "swing"))
     for k, t in enumerate(whole.t.tolist()):
         step = observer.step(t, {name: float(log[name].values[k]) for name in ("travel", "tilt")})
         assert np.allclose([*step.values.values()], whole.reduced[k], atol=1e-12)
@@ -109,7 +111,11 @@ LESS = replace(SPATIAL, samples=70)
 def _gated(filter: str) -> ObserverSetup:
     """The errorEKF estimates no forces: it trusts its accelerations to 1 (rad/s²)²/Hz instead."""
     given = replace(LESS.setup(FILTERS[filter](gate=0.9999)), frozen_after=3)
-    return replace(given, unsure=replace(SPATIAL.unsure, acceleration=1.0)) if filter == "error_ekf" else given
+    return (
+        replace(given, process_noise=replace(SPATIAL.process_noise, acceleration=1.0))
+        if filter == "error_ekf"
+        else given
+    )
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +159,7 @@ def test_every_observer_says_that_a_sensor_failed_and_that_it_is_back(arms, filt
     observer = Observer(
         machine,
         how.method,
-        unsure=how.unsure,
+        process_noise=how.process_noise,
         unknown=how.unknown,
         independents=how.independents,
         frozen_after=3,
@@ -179,7 +185,7 @@ def test_every_observer_says_that_a_sensor_failed_and_that_it_is_back(arms, filt
 @pytest.mark.parametrize("filter", IN_SPACE)
 def test_without_any_sensor_the_model_goes_on_alone(arms, filter: str) -> None:
     machine, _, log, healthy = arms
-    system = _gated(filter).system(machine, SPATIAL.unsure)[0]
+    system = _gated(filter).system(machine, SPATIAL.process_noise)[0]
     readings = measurements_of(system, log)
     dead = np.zeros(readings.values.shape, dtype=bool)
     dead[BAD] = True
@@ -192,7 +198,9 @@ def test_without_any_sensor_the_model_goes_on_alone(arms, filter: str) -> None:
 @pytest.mark.parametrize("filter", ["linear", "ekf"])
 def test_a_running_program_is_told_when_a_sensor_fails_and_when_it_is_back(case, filter: str) -> None:
     machine, _, log = case
-    observer = Observer(machine, FILTERS[filter](gate=0.9999), unsure=UNSURE, unknown=("motor",), frozen_after=3)
+    observer = Observer(
+        machine, FILTERS[filter](gate=0.9999), process_noise=PROCESS_NOISE, unknown=("motor",), frozen_after=3
+    )
     said: list[str] = []
     for k, t in enumerate(log["travel"].t.tolist()):
         travel = np.nan if 40 <= k < 60 else float(log["travel"].values[k])
@@ -213,7 +221,7 @@ def test_a_late_sensor_is_put_where_it_belongs(case) -> None:
     plain = observe_with(SHORT.setup("ekf"), machine, log)
     found = observe_with(SHORT.setup("ekf"), late, shifted)
     assert np.allclose(found.reduced, plain.reduced, atol=1e-9)
-    observer = Observer(late, "ekf", unsure=UNSURE, unknown=("motor",), independents=("x", "swing"))
+    observer = Observer(late, "ekf", process_noise=PROCESS_NOISE, unknown=("motor",), independents=("x", "swing"))
     travel = log["travel"]
     for k, t in enumerate(travel.t.tolist()):
         readings = {"travel": float(travel.values[k])} | ({"tilt": float(tilt.values[k - 2])} if k >= 2 else {})
@@ -252,12 +260,12 @@ def test_sensors_on_clocks_of_their_own(case) -> None:
 
 def test_noise_is_chosen_by_likelihood_where_none_is_given(case) -> None:
     machine, _, log = case
-    settings = replace(SHORT.setup("ekf"), unsure=replace(UNSURE, force=0.0))
-    system = settings.system(machine, UNSURE)[0]
-    unsure, tuning = tuned(settings, machine, [measurements_of(system, log)], samples=150)
-    assert isinstance(unsure.force, dict) and tuning.readings == 300
+    settings = replace(SHORT.setup("ekf"), process_noise=replace(PROCESS_NOISE, force=0.0))
+    system = settings.system(machine, PROCESS_NOISE)[0]
+    process_noise, tuning = tuned(settings, machine, [measurements_of(system, log)], samples=150)
+    assert isinstance(process_noise.force, dict) and tuning.readings == 300
     assert (
-        400.0 / 20.0 < unsure.force["motor"] < 400.0 * 20.0
+        400.0 / 20.0 < process_noise.force["motor"] < 400.0 * 20.0
     )  # 150 samples tell a density of 400 to an order of magnitude
 
 
@@ -265,7 +273,7 @@ def test_an_input_is_a_channel_that_is_held(case) -> None:
     machine, _, log = case
     torque = Channel("motor", np.array([0.0, 1.0]), np.array([0.0, 500.0]), "N")
     settings = replace(SHORT.setup("ekf"), unknown=("swing",), inputs=("motor",))
-    system = settings.system(machine, replace(UNSURE, force=1.0))[0]
+    system = settings.system(machine, replace(PROCESS_NOISE, force=1.0))[0]
     readings = measurements_of(system, log.replacing(torque))
     assert readings.inputs[49, 0] == 0.0 and readings.inputs[50, 0] == 500.0
     with pytest.raises(DataError, match="there is no channel 'motor'"):
@@ -280,7 +288,11 @@ def test_a_machine_with_redundant_constraints_is_observed_as_one_without() -> No
     t = 5e-3 * np.arange(300)
     swing = 1.0 + t - 0.4 * t**2 + np.pi / 180.0 * np.random.default_rng(0).standard_normal(len(t))
     log = Experiment({"encoder": Channel("encoder", t, swing, "rad")}, "log")
-    given = {"unsure": Unsure(force=1136.0, start_force=100.0), "start": {"phi": 1.0}, "independents": ("phi",)}
+    given = {
+        "process_noise": ProcessNoise(force=1136.0, start_force=100.0),
+        "start": {"phi": 1.0},
+        "independents": ("phi",),
+    }
     flat = observe(replace(fourbar(), sensors=encoder), log, "ekf", **given)
     with pytest.warns(ModelWarning, match=r"(?s)some constraints say nothing new.*besides 36 others") as told:
         found = observe(replace(turning_fourbar(), sensors=encoder), log, "ekf", **given)
@@ -293,7 +305,7 @@ def test_a_machine_with_redundant_constraints_is_observed_as_one_without() -> No
 def test_observability_names_what_is_not_seen_and_the_sensor_that_helps(case) -> None:
     machine, _, log = case
     blind = replace(machine.mechanism, sensors=machine.mechanism.sensors[1:])
-    found = observe(blind, log, "ekf", unsure=UNSURE, unknown=("motor",))
+    found = observe(blind, log, "ekf", process_noise=PROCESS_NOISE, unknown=("motor",))
     extra = [
         Sensor("travel", "coordinate", "x", 0.002),
         Sensor("imu", "accelerometer", Marker("rope", (0.0, 0.0)), 0.1),
@@ -316,12 +328,12 @@ def test_bad_settings_are_named(case) -> None:
     with pytest.raises(ModelError, match=r"EKF.gate: the value is not valid(.|\n)*above 0 and below 1"):
         EKF(gate=99.9)
     with pytest.raises(ModelError, match="a smoother needs the whole log"):
-        Observer(machine, "smoother", unsure=UNSURE)
+        Observer(machine, "smoother", process_noise=PROCESS_NOISE)
     with pytest.raises(
         DataError, match=r"channel 'travel': its unit is not that of the sensor(.|\n)*Expected m, found mm"
     ):
-        observe(machine, log.replacing(replace(log["travel"], unit="mm")), "ekf", unsure=Unsure(force=1.0))
-    observer = Observer(machine, "ekf", unsure=UNSURE)
+        observe(machine, log.replacing(replace(log["travel"], unit="mm")), "ekf", process_noise=ProcessNoise(force=1.0))
+    observer = Observer(machine, "ekf", process_noise=PROCESS_NOISE)
     with pytest.raises(DataError, match="there is no output 'trvel'"):
         observer.step(0.0, {"trvel": 1.0})
     with pytest.raises(DataError, match="wrong shape"):

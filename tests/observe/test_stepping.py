@@ -19,9 +19,9 @@ from veridyn.model.joint import Body
 from veridyn.model.sensor import Sensor
 from veridyn.model.tree import Tree
 from veridyn.observe.observe import observe
+from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.stepping import LONGEST_STEP, MODE_SHARE, TOLERATED, mode_step, step_bias
 from veridyn.observe.tree_setup import tree_system
-from veridyn.observe.unsure import Unsure
 
 PENDULUM = """
 veridyn: 1
@@ -32,7 +32,7 @@ angles: {phi: {of: [O, A], from: [1, 0]}}
 bodies: {rod: {bar: [O, A], length: 0.3, mass: 1}}
 sensors: {encoder: {kind: coordinate, on: phi, sigma: 0.01}}
 """
-UNSURE = Unsure(start=0.01, start_rate=0.05)
+PROCESS_NOISE = ProcessNoise(start=0.01, start_rate=0.05)
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +53,27 @@ def test_a_long_step_is_told_and_the_one_proposed_will_do(swing) -> None:
         DataWarning, match=r"(?s)the step of the integration is too long.*step of 0.05 s.*Try step="
     ) as told:
         rough = observe(
-            system, log, "ekf", unsure=UNSURE, start={"phi": 0.0}, rates={"phi": 0.0}, unknown=(), step=0.05
+            system,
+            log,
+            "ekf",
+            process_noise=PROCESS_NOISE,
+            start={"phi": 0.0},
+            rates={"phi": 0.0},
+            unknown=(),
+            step=0.05,
         )
     proposed = float(str(told[0].message).split("Try step=")[1].rstrip("."))
     assert proposed < 0.05
-    fine = observe(system, log, "ekf", unsure=UNSURE, start={"phi": 0.0}, rates={"phi": 0.0}, unknown=(), step=proposed)
+    fine = observe(
+        system,
+        log,
+        "ekf",
+        process_noise=PROCESS_NOISE,
+        start={"phi": 0.0},
+        rates={"phi": 0.0},
+        unknown=(),
+        step=proposed,
+    )
     assert step_bias(fine.system, fine.estimates, fine.inputs).deviations < 0.1
     # What was told is what happened: both runs saw the same noise, so their difference is the bias.
     said = step_bias(rough.system, rough.estimates, rough.inputs)
@@ -88,19 +104,19 @@ def sprung(stiffness: float, damping: float) -> Tree:
 def test_the_default_step_of_a_tree_follows_its_fastest_oscillation() -> None:
     """ω = √(k/m − (c/2m)²) of the book; nothing shorter for what only decays, or for a slow machine."""
     omega = np.sqrt(2e4 / 2.0 - (8.0 / 4.0) ** 2)
-    system, q, qd = tree_system(sprung(2e4, 8.0), UNSURE)
+    system, q, qd = tree_system(sprung(2e4, 8.0), PROCESS_NOISE)
     assert system.longest == pytest.approx(MODE_SHARE / omega, rel=1e-9)
     assert mode_step(system, q, qd) == system.longest
     for slow in (sprung(2e4, 4e4), sprung(2.0, 0.1)):
-        assert tree_system(slow, UNSURE)[0].longest == LONGEST_STEP
-    assert tree_system(sprung(2e4, 8.0), UNSURE, step=0.004)[0].longest == 0.004
+        assert tree_system(slow, PROCESS_NOISE)[0].longest == LONGEST_STEP
+    assert tree_system(sprung(2e4, 8.0), PROCESS_NOISE, step=0.004)[0].longest == 0.004
 
 
 def test_without_a_step_a_log_is_run_again_until_the_bias_is_small() -> None:
     """The arm's log warns at the old default of 0.01 s; without a step it does not, and the bias is within what is tolerated."""
     log, q, qd = arm_swing(arm(), 7)
     settings = {
-        "unsure": Unsure(force=1e-6, start=0.01, start_rate=0.05),
+        "process_noise": ProcessNoise(force=1e-6, start=0.01, start_rate=0.05),
         "start": {"upper": q[0, 0], "lower": q[0, 1]},
         "rates": {"upper": qd[0, 0], "lower": qd[0, 1]},
     }

@@ -22,8 +22,8 @@ from veridyn.model.tree import Tree
 from veridyn.observe.jacobian import numeric_jacobian
 from veridyn.observe.observe import observe
 from veridyn.observe.observer import Observer
+from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.tree_setup import tree_system
-from veridyn.observe.unsure import Unsure
 from veridyn.observe.virtual import Virtual
 from veridyn.spatial.inertia import INERTIAL, from_centre
 
@@ -119,7 +119,7 @@ def test_an_arm_is_observed_consistently() -> None:
             arm(),
             log,
             "ekf",
-            unsure=Unsure(force=1e-6, start=0.01, start_rate=0.05),
+            process_noise=ProcessNoise(force=1e-6, start=0.01, start_rate=0.05),
             start=dict(zip(names, start, strict=True)),
             rates=dict(zip(names, rates, strict=True)),
             step=5e-4,
@@ -134,7 +134,7 @@ def test_filters_agree_where_they_should() -> None:
     """EKF and UKF to a fraction of a deviation; the smoother below the filter."""
     log, q, qd = swing(arm(), 7)
     settings = {
-        "unsure": Unsure(force=1e-4, start=0.01, start_rate=0.05),
+        "process_noise": ProcessNoise(force=1e-4, start=0.01, start_rate=0.05),
         "step": 1e-3,
         "start": {"upper": q[0, 0], "lower": q[0, 1]},
         "rates": {"upper": qd[0, 0], "lower": qd[0, 1]},
@@ -152,7 +152,7 @@ def test_derivatives_of_states_and_readings(machine) -> None:
         sensors = [Sensor(c, "coordinate", c, 1e-3) for c in tree.coordinates]
         sensors += [Sensor("acc", "accelerometer", Marker(moving, (0.1, 0.0, 0.1)), 0.1)]
         tree = replace(tree, sensors=tuple(sensors))
-    system, q, qd = tree_system(tree, Unsure(force=1.0), step=0.02)
+    system, q, qd = tree_system(tree, ProcessNoise(force=1.0), step=0.02)
     rng = np.random.default_rng(0)
     n = len(system.states)
     d = np.concatenate(
@@ -183,7 +183,7 @@ def test_a_free_body_is_observed_through_full_turns() -> None:
         tree,
         log,
         "ekf",
-        unsure=Unsure(force=1e-6, start=0.02, start_rate=0.05),
+        process_noise=ProcessNoise(force=1e-6, start=0.02, start_rate=0.05),
         start={"base.z": 10.0, "arm": 0.2},
         rates={"base.x": 1.0, "base.z": 2.0, "base.roll": 0.5, "base.pitch": 9.0, "base.yaw": 0.3},
         step=STEP / 2,
@@ -214,13 +214,17 @@ def test_twins_are_observed_alike() -> None:
     mechanism = replace(twin.mechanism, sensors=(encoder,))
     t = np.arange(0.0, 0.5, STEP)
     start, rate = 1.2, 3.0
-    plain, q, qd = tree_system(tree, Unsure(), unknown=(), start={"q1": start}, rates={"q1": rate})
+    plain, q, qd = tree_system(tree, ProcessNoise(), unknown=(), start={"q1": start}, rates={"q1": rate})
     rng, x, readings = np.random.default_rng(0), plain.belief(q, qd).x, []
     for _ in t:
         readings.append(plain.split(x)[0][0] + 0.002 * rng.standard_normal())
         x = plain.move(x, np.zeros(0), 0.0, STEP)
     log = Experiment({"encoder": Channel("encoder", t, np.array(readings), "rad")}, "linkage")
-    settings = {"unsure": Unsure(force=0.1, start=0.05, start_rate=0.5), "start": {"q1": start}, "rates": {"q1": rate}}
+    settings = {
+        "process_noise": ProcessNoise(force=0.1, start=0.05, start_rate=0.5),
+        "start": {"q1": start},
+        "rates": {"q1": rate},
+    }
     a = observe(tree, log, "ekf", independents=("q1",), **settings)
     b = observe(mechanism, log, "ekf", independents=("q1",), **settings)
     assert a.states == b.states
@@ -238,7 +242,7 @@ def test_a_load_mass_is_estimated_with_the_state() -> None:
         arm(),
         log,
         "ekf",
-        unsure=Unsure(force=1e-8, start=1e-3, start_rate=1e-2, start_parameter=0.2),
+        process_noise=ProcessNoise(force=1e-8, start=1e-3, start_rate=1e-2, start_parameter=0.2),
         unknown=(),
         parameters=("M_lower",),
         step=1e-4,
@@ -253,7 +257,7 @@ def test_a_load_mass_is_estimated_with_the_state() -> None:
 def test_streamed_and_played_back_are_the_same() -> None:
     log, q, qd = swing(arm(), 9)
     settings = {
-        "unsure": Unsure(force=1e-4, start=0.01, start_rate=0.05),
+        "process_noise": ProcessNoise(force=1e-4, start=0.01, start_rate=0.05),
         "step": 1e-3,
         "start": {"upper": q[0, 0], "lower": q[0, 1]},
         "rates": {"upper": qd[0, 0], "lower": qd[0, 1]},
@@ -271,7 +275,7 @@ def test_streamed_and_played_back_are_the_same() -> None:
 def test_virtual_sensors_on_a_tree() -> None:
     log, q, qd = swing(arm(), 11)
     start = {"upper": q[0, 0], "lower": q[0, 1]}
-    found = observe(arm(), log, "ekf", unsure=Unsure(force=1e-4, start=0.01), start=start, step=1e-3)
+    found = observe(arm(), log, "ekf", process_noise=ProcessNoise(force=1e-4, start=0.01), start=start, step=1e-3)
     tip = found.virtual(Virtual("tip_place", "position", Marker("lower", (0.6, 0.0, 0.0))))["tip_place"]
     exact = tree_readout(arm(), [Sensor("p", "position", Marker("lower", (0.6, 0.0, 0.0)), 1.0)]).read(q, qd, qd)
     assert np.abs(tip.values - exact)[40:].max() < 5e-2 and (tip.sigma[:, :2] > 0.0).all()
@@ -286,7 +290,12 @@ def test_dry_friction_acts_in_the_observer() -> None:
     log, q, qd = swing(rough, 13)
     start = {"upper": q[0, 0], "lower": q[0, 1]}
     rates = {"upper": qd[0, 0], "lower": qd[0, 1]}
-    settings = {"unsure": Unsure(force=20.0, start=0.01, start_rate=0.05), "start": start, "rates": rates, "step": 5e-4}
+    settings = {
+        "process_noise": ProcessNoise(force=20.0, start=0.01, start_rate=0.05),
+        "start": start,
+        "rates": rates,
+        "step": 5e-4,
+    }
     with_it, without = (observe(tree, log, "ekf", **settings) for tree in (rough, arm()))
     moving = np.abs(qd[:, 0]) > 0.3
     moving[:40] = False
@@ -310,7 +319,7 @@ def test_dry_friction_acts_in_the_observer() -> None:
 def test_settings_that_do_not_fit_are_named(settings: dict, error: type, message: str) -> None:
     log, _, _ = swing(arm(), 1, 0.1)
     with pytest.raises(error, match=message):
-        observe(arm(), log, "ekf", unsure=Unsure(force=1.0), **settings)
+        observe(arm(), log, "ekf", process_noise=ProcessNoise(force=1.0), **settings)
 
 
 def test_what_is_no_machine_or_no_log_is_named() -> None:

@@ -14,10 +14,10 @@ from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.model.tree import Tree
 from veridyn.observe.jacobian import numeric_jacobian
+from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.tree import TreeSystem
 from veridyn.observe.tree_setup import tree_system
 from veridyn.observe.tree_virtual import TreeQuantity
-from veridyn.observe.unsure import Unsure
 from veridyn.observe.virtual import Virtual, quantity_of
 
 
@@ -27,7 +27,7 @@ def closed() -> Tree:
 
 
 def made(tree: Tree, **more: object) -> tuple[TreeSystem, np.ndarray]:
-    system, q, qd = tree_system(tree, Unsure(force=1.0), **more)  # pyright: ignore[reportArgumentType]
+    system, q, qd = tree_system(tree, ProcessNoise(force=1.0), **more)  # pyright: ignore[reportArgumentType]
     rng, n, f = np.random.default_rng(0), len(system.states), system.f
     d = np.concatenate(
         [0.05 * rng.standard_normal(f), 0.4 * rng.standard_normal(f), 0.3 * rng.standard_normal(n - 2 * f)]

@@ -16,9 +16,9 @@ from veridyn.mechanics.natural.minimal import minimal, start_of
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.observe.observe import observe
-from veridyn.observe.unsure import Unsure
+from veridyn.observe.process_noise import ProcessNoise
 
-UNSURE = Unsure(acceleration=1e-8, start=0.01, start_rate=0.05)
+PROCESS_NOISE = ProcessNoise(acceleration=1e-8, start=0.01, start_rate=0.05)
 CASES = {  # model file, rates at the start, time, longest step of the filter
     "free body": (files.FREE, {"B.y": 3.0, "B.z": 1.0, "C.z": 2.0}, 2.0, 0.005),
     "three-rrr": (files.THREE_RRR, {}, 1.0, 0.00025),
@@ -51,7 +51,7 @@ def test_the_estimate_follows_and_its_bands_hold(name: str) -> None:
         },
         "log",
     )
-    found = observe(system, log, "ekf", unsure=UNSURE, unknown=(), rates=rates, step=step)
+    found = observe(system, log, "ekf", process_noise=PROCESS_NOISE, unknown=(), rates=rates, step=step)
     inside = []
     for coordinate in system.coordinates:
         value, sigma = found.coordinate(coordinate)

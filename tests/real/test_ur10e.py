@@ -17,7 +17,7 @@ LIMITS = (8.0, 5.0, 4.0, 4.0, 7.0)  # percent, joints 1 to 5
 
 @pytest.fixture(scope="module")
 def arm():
-    """The geometry of its URDF; every inertia asked, with motor inertias, friction and known drive gains."""
+    """The geometry of its URDF; every inertia estimated, with motor inertias, friction and known drive gains."""
     drawn = load_urdf(folder("ur10e") / "ur10e.urdf")
     elements = []
     for k, c in enumerate(drawn.coordinates, 1):
@@ -61,13 +61,13 @@ def test_point_to_point_is_predicted_from_fourier_runs(arm):
 
 
 def test_drive_gains_without_a_known_load_are_refused_with_the_reason(arm):
-    asked = arm.with_parameters(arm.parameters.asked([f"K{k}" for k in range(1, 7)]))
+    free = arm.with_parameters(arm.parameters.estimated([f"K{k}" for k in range(1, 7)]))
     run = moved(arm, FOURIER[0])
     with pytest.raises(
         vd.IdentificationError,
         match=r"drive gains K1, K2, K3, K4, K5, K6: [\s\S]*nothing fixes their size.\nDrive gains need a load that is known",
     ):
-        vd.identify(asked, run, sampling=sampling(arm))
+        vd.identify(free, run, sampling=sampling(arm))
 
 
 def test_another_set_of_gains_fits_too_which_is_why_they_must_be_known(arm):

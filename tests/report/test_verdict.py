@@ -20,7 +20,7 @@ def test_a_good_study_says_what_it_is_good_for() -> None:
     said = verdict(small_study())
     assert said.grade == "good"
     assert "small arm" in said.headline
-    assert any("24 parameters asked" in s for s in said.findings)
+    assert any("24 parameters to be estimated" in s for s in said.findings)
     assert any("the worst row was off by 20 %" in s for s in said.findings)
     assert "rad/s" in said.may[0]
     assert any("simulated" in s for s in said.may_not)

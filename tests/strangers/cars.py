@@ -242,7 +242,7 @@ def suspension() -> list[Element]:
     return [*bars, *corners, drag("1.fx", 1.17158, "Cx")]
 
 
-def asked_33(tree: Tree) -> Tree:
+def estimated_33(tree: Tree) -> Tree:
     """The identification model of paper 000: ten of the chassis, four unsprung masses at their frames, and the 19 elements."""
     zero = {f"{s}{w}": 0.0 for w in "1234" for s in INERTIAL if s != "M"}
     return tree.with_parameters(tree.parameters.known(zero))

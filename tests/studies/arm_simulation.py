@@ -27,7 +27,7 @@ PUSHED = f"""
 veridyn: 1
 kind: simulate
 name: crane
-mechanism: {CRANE}
+model: {{file: {CRANE}}}
 inputs: {{formulas: {{motor: 120*sin(2*pi*0.2*t)*step(2 - t)}}}}
 start: {{coordinates: {{x: 0.5, swing: 0.1}}}}
 duration: 1

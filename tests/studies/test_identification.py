@@ -24,7 +24,7 @@ def test_the_fit_is_that_of_identify_and_the_check_that_of_validate() -> None:
 def test_figures_say_what_was_found() -> None:
     study = small_study()
     f = study.figures
-    assert f["parameters_asked"] == 24
+    assert f["parameters_estimated"] == 24
     assert f["base_parameters"] == f["base_parameters_excited"] == study.fit.base.count
     assert f["well_identified"] == sum(p.sigma_percent < 10 for p in study.parameters)
     assert f["worst_cross_validation_percent"] == pytest.approx(100 * max(r.relative_error for r in study.check.rows))

@@ -75,7 +75,7 @@ def test_a_urdf_is_read_by_its_suffix(tmp_path: Path) -> None:
     ("model", "said"),
     [
         ("known: [M9]", r"study.yaml, model.known.M9 \(line 4\): there is no parameter 'M9'"),
-        ("asked: [M9]", r"study.yaml, model.asked \(line 4\): there is no parameter 'M9'"),
+        ("estimated: [M9]", r"study.yaml, model.estimated \(line 4\): there is no parameter 'M9'"),
         ("elements: [{kind: damper, on: q9}]", r"(?s)study.yaml, model.*\(line 4\): there is no coordinate 'q9'"),
         ("transmission: {ratios: {q9: 2}}", r"'q9' is no coordinate"),
         ("transmission: {motors: [a], joints: [q1], matrix: [[0]]}", r"study.yaml, model"),

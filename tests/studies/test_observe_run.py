@@ -70,7 +70,7 @@ def test_figures_tell_how_far_to_trust_it(done: ObserveRun) -> None:
     assert f["step_microseconds"] == pytest.approx(1e6 / 500)  # a clock that goes by one second from look to look
     assert done.skip == 25 and done.missed == ()
     result = done.result("crane", 0)
-    assert set(result.inputs) == {"study", "mechanism", "log"}
+    assert set(result.inputs) == {"study", "model", "log"}
     assert result.validation["travel"]["used"] == 500.0 - f["rejected_travel"]
     assert [(p.name, p.unit) for p in result.parameters][2:] == [
         ("x_dot", "m/s"),
@@ -104,7 +104,7 @@ def test_the_log_chooses_the_noise_where_none_is_given(tmp_path: Path) -> None:
     run = short(tmp_path, TEXT.replace("  force: 400 # N^2/s\n", ""), 150)
     tuning = run.observation.tuning
     assert tuning is not None and "noise chosen on this log" in run.summary()
-    assert 10.0 < run.observation.unsure.force["motor"] < 2e4  # 400 in truth, from three seconds
+    assert 10.0 < run.observation.process_noise.force["motor"] < 2e4  # 400 in truth, from three seconds
 
 
 def test_readings_that_are_no_numbers_are_not_used_and_told(tmp_path: Path) -> None:
@@ -191,15 +191,19 @@ def test_a_known_force_is_an_input(tmp_path: Path) -> None:
         ),
         ("independents: [x, swing]", "independents: [x, swung]", "'swung' is no coordinate of 'crane'"),
         ("name: ekf", "name: error_ekf", "takes forces as known"),
-        ("force: 400", "force: {engine: 400}", r"unsure.force \(line 19\): there is no 'engine' here"),
-        ("start: 0.05", "start: -1", r"unsure.start \(line 20\).*not usable"),
+        ("force: 400", "force: {engine: 400}", r"process_noise.force \(line 19\): there is no 'engine' here"),
+        ("start: 0.05", "start: -1", r"process_noise.start \(line 20\).*not usable"),
         ("on: L}", "on: M}", r"virtual.load \(line 24\): there is no point 'M'"),
         ("rope: {kind", "swing: {kind: coordinate, on: swing}\n  rope: {kind", "'swing' is the name of another column"),
         ("settle: 0.5", "settle: 100", r"settle \(line 27\): no reading is left"),
         ("settle:", "start: {coordinates: {y: 1}}\nsettle:", r"start.coordinates.y \(line 27\): 'y' is no coordinate"),
-        ("mechanism:", "without: [tilt, travel]\nmechanism:", "no sensor is left"),
-        ("unsure:", "unsure:\n  sensors: {imu: 1}", "'imu' is no sensor of 'crane'"),
-        ("unsure:", "unsure:\n  sensors: {tilt: 0}", r"unsure.sensors.tilt \(line 19\): this is no deviation"),
+        ("model:", "without: [tilt, travel]\nmodel:", "no sensor is left"),
+        ("process_noise:", "process_noise:\n  sensors: {imu: 1}", "'imu' is no sensor of 'crane'"),
+        (
+            "process_noise:",
+            "process_noise:\n  sensors: {tilt: 0}",
+            r"process_noise.sensors.tilt \(line 19\): this is no deviation",
+        ),
         ("file: crane.csv", "file: crane.csv\n  start: 50", "fewer than two samples lie between start and end"),
     ],
 )
@@ -227,7 +231,7 @@ def test_a_parquet_log_with_units_in_its_header(tmp_path: Path) -> None:
 
 
 def test_the_noise_of_a_sensor_may_be_another(tmp_path: Path) -> None:
-    run = short(tmp_path, TEXT.replace("unsure:", "unsure:\n  sensors: {travel: 0.02}"))
+    run = short(tmp_path, TEXT.replace("process_noise:", "process_noise:\n  sensors: {travel: 0.02}"))
     assert run.observation.system.R[0, 0] == pytest.approx(4e-4)
     assert run.nis.mean < 0.75 and any("too cautious" in w for w in run.warnings)
 

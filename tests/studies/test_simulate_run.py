@@ -131,7 +131,7 @@ def test_a_crane_swings_as_its_own_equations_say_and_stays_on_its_rail(tmp_path:
     # the trapezoidal rule at 2 ms: of second order
     assert stacked(done, "q", ("x", "swing")) == pytest.approx(wanted[:, :2], abs=2e-6)
     assert done.figures["constraint_error"] < 1e-10 and done.log.names == ("travel", "tilt")
-    assert done.parameters == () and set(done.result("c", 0).inputs) == {"study", "mechanism"}
+    assert done.parameters == () and set(done.result("c", 0).inputs) == {"study", "model"}
 
 
 def test_a_led_crane_is_where_it_is_told_to_be(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ drives: {motor: {on: swing}}
     study = """
 veridyn: 1
 kind: simulate
-mechanism: rod.yaml
+model: {file: rod.yaml}
 motion: {fourier: {frequency: 1, sine: {swing: [0.5]}}}
 duration: 0.5
 """

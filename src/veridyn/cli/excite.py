@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from veridyn.cli.recording import Recorded, recorded_study
+from veridyn.cli.recording import Recorded, loaded_study, recorded_study
 
 if TYPE_CHECKING:
     from veridyn.progress import Progress
@@ -35,10 +35,9 @@ def excite(
     """
     from veridyn.cli.shown import print_verdict
     from veridyn.report.excitation import excitation_page, judged
-    from veridyn.studies.config.study import load_study
     from veridyn.studies.excitation import excitation
 
-    loaded = load_study(study, "excite")
+    loaded = loaded_study(study, "excite")
 
     def work(_: Run, progress: Progress) -> Recorded:
         done = excitation(loaded, progress)

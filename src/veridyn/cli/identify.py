@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from veridyn.cli.recording import Recorded, recorded_study
+from veridyn.cli.recording import Recorded, loaded_study, recorded_study
 
 if TYPE_CHECKING:
     from veridyn.progress import Progress
@@ -40,11 +40,10 @@ def identify(
     from veridyn.files.archive import save
     from veridyn.report.page import identification_page
     from veridyn.report.study import study_sections
-    from veridyn.studies.config.study import load_study
     from veridyn.studies.export import export
     from veridyn.studies.identify_run import run_identify
 
-    loaded = load_study(study, "identify", {} if data is None else {"VERIDYN_DATA": str(data.resolve())})
+    loaded = loaded_study(study, "identify", {} if data is None else {"VERIDYN_DATA": str(data.resolve())})
     settings = loaded.study
 
     def work(run: Run, progress: Progress) -> Recorded:

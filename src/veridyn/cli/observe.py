@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from veridyn.cli.recording import Recorded, recorded_study
+from veridyn.cli.recording import Recorded, loaded_study, recorded_study
 
 if TYPE_CHECKING:
     from veridyn.progress import Progress
@@ -35,10 +35,9 @@ def observe(
     """
     from veridyn.cli.shown import print_verdict
     from veridyn.report.observed import judged, observed_page
-    from veridyn.studies.config.study import load_study
     from veridyn.studies.observe_run import observe_study
 
-    loaded = load_study(study, "observe")
+    loaded = loaded_study(study, "observe")
 
     def work(_: Run, progress: Progress) -> Recorded:
         done = observe_study(loaded, progress)

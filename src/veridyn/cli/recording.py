@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +60,18 @@ def recorded(out: Path, name: str, command: str, work: Callable[[Run, Progress],
     typer.echo(str(report))
     if done.missed:
         raise typer.Exit(MISSED)
+
+
+def loaded_study(study: Path, kind: str, variables: Mapping[str, str] | None = None) -> Loaded[Any]:
+    """The study file of a command, read; what the reader warns of is printed."""
+    from veridyn.cli.shown import print_warnings
+    from veridyn.studies.config.study import load_study
+    from veridyn.studies.result import collected_warnings
+
+    with collected_warnings() as warned:
+        loaded = load_study(study, kind, variables)
+    print_warnings(warned)
+    return loaded
 
 
 def recorded_study(

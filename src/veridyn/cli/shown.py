@@ -101,7 +101,7 @@ def print_model(tree: Tree, base: BaseParameters) -> None:
 
 def _print_parameters(tree: Tree, base: BaseParameters) -> None:
     p = tree.parameters
-    states = [f"{len(p.select(s))} {s}" for s in ("asked", "known", "tied") if p.select(s)]
+    states = [f"{len(p.select(s))} {s}" for s in ("estimated", "known", "tied") if p.select(s)]
     typer.echo(f"\n{count(len(p), 'parameter')}: {', '.join(states)}")
     if p.missing():
         typer.echo(f"without a value: {', '.join(p.missing())}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from veridyn.cli.recording import Recorded, recorded_study
+from veridyn.cli.recording import Recorded, loaded_study, recorded_study
 
 if TYPE_CHECKING:
     from veridyn.progress import Progress
@@ -35,11 +35,10 @@ def simulate(
     """
     from veridyn.cli.shown import print_verdict
     from veridyn.report.simulated import judged, simulated_page
-    from veridyn.studies.config.study import load_study
     from veridyn.studies.simulate_run import simulate_study
     from veridyn.studies.simulation.records import keep_simulation
 
-    loaded = load_study(study, "simulate")
+    loaded = loaded_study(study, "simulate")
 
     def work(_: Run, progress: Progress) -> Recorded:
         done = simulate_study(loaded, progress)

@@ -158,7 +158,7 @@ def _read_tied(read: Reader, node: Node, priors: Mapping[str, float], out: Param
             out.tied[name] = Tie(to, factor)
     for name, tie in out.tied.items():
         if tie.to in out.tied:
-            hint = "Tie both to the one parameter that is asked."
+            hint = "Tie both to the one parameter that is estimated."
             read.fault(keys[name], f"'{name}' is tied to '{tie.to}', which is tied itself.", WHERE, hint=hint)
         if name in out.known:
             read.fault(keys[name], f"'{name}' is known and tied at once.", WHERE, hint="Drop one.")

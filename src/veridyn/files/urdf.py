@@ -52,7 +52,7 @@ def load_urdf(
 
     Coordinates are named after the joints, in the order of the file; joints that mimic share the coordinate of the joint
     they follow. Links without ``<inertial>`` are virtual bodies. Damping and friction other than zero become elements that
-    are asked, with the file's value as prior. A :class:`FileError` or :class:`ModelError` tells all that is wrong.
+    are estimated, with the file's value as prior. A :class:`FileError` or :class:`ModelError` tells all that is wrong.
     """
     file = Path(path)
     said = read_urdf(bytes_of(file), file.name)

@@ -34,7 +34,7 @@ class BaseParameters:
     """Base parameters χ = K φ of the standard parameters φ (`parameters`, all of the tree's, in order).
 
     `columns` are the standard columns that stay, so (D T) φ = (D T)[:, columns] χ, where T adds tied columns and blanks known
-    ones (``parameters.asked_matrix()``; the identity where all are asked). `dead` parameters have no effect. `gap` is the ratio
+    ones (``parameters.estimated_matrix()``; the identity where all are estimated). `dead` parameters have no effect. `gap` is the ratio
     of the last singular value kept to the first dropped, of columns scaled by typical sizes: a rank with a small gap is a
     matter of taste.
     """
@@ -165,12 +165,12 @@ def base_parameters(
             tree.check_motion(part)
             R = _absorb(R, tree, part, rows)
         source = f"{MOTION}, on {sum(len(m) for m in several)} samples"
-        return named(group(R @ p.asked_matrix(), p.typical, tolerance), p, source)
+        return named(group(R @ p.estimated_matrix(), p.typical, tolerance), p, source)
     B = structural(tree)
     if not tree.elements and not tree.shares_coordinates and not tree.loops and rows == "all":
-        return named(group(B @ p.asked_matrix(), p.typical, tolerance), p, "by the closed rules")
+        return named(group(B @ p.estimated_matrix(), p.typical, tolerance), p, "by the closed rules")
     R = _absorb(np.zeros((0, len(p))), tree, generic_motion(tree), rows)
-    return named(group(R @ p.asked_matrix(), p.typical, tolerance), p, "by rank on generic states")
+    return named(group(R @ p.estimated_matrix(), p.typical, tolerance), p, "by rank on generic states")
 
 
 def structural(tree: Tree) -> Array:
@@ -185,8 +185,8 @@ def structural(tree: Tree) -> Array:
 
 
 def named(groups: Groups, parameters: ParameterSet, source: str) -> BaseParameters:
-    """Groups of columns as base parameters; the columns of known and tied parameters, zero by construction, are not dead but not asked."""
-    dead = tuple(k for k in groups.dead if parameters.states[k] == "asked")
+    """Groups of columns as base parameters; columns of known and tied parameters are zero by construction, and are not called dead."""
+    dead = tuple(k for k in groups.dead if parameters.states[k] == "estimated")
     return BaseParameters(
         parameters=parameters,
         columns=groups.kept,

@@ -87,8 +87,8 @@ def unexcited_directions(fit: Identified) -> tuple[str, ...]:
 def _uncertainty(fit: Identified) -> Uncertainty:
     names = fit.tree.parameters.names
     if fit.standard_covariance is not None:
-        asked = [k for k in fit.tree.parameters.select("asked") if np.isfinite(fit.standard_covariance[k, k])]
-        return Uncertainty(tuple(names[k] for k in asked), fit.standard_covariance[np.ix_(asked, asked)])
+        estimated = [k for k in fit.tree.parameters.select("estimated") if np.isfinite(fit.standard_covariance[k, k])]
+        return Uncertainty(tuple(names[k] for k in estimated), fit.standard_covariance[np.ix_(estimated, estimated)])
     leads = list(fit.base.columns)
     return Uncertainty(tuple(names[k] for k in leads), np.nan_to_num(fit.covariance))
 

@@ -53,7 +53,7 @@ def identify(
     Parameters
     ----------
     tree : Tree
-        The machine. Its parameters of state "asked" are estimated, known ones move to the measured side.
+        The machine. Its parameters of state "estimated" are estimated, known ones move to the measured side.
     motion : Motion or sequence of Motion
         Coordinates, rates and accelerations (N, n) in rad or m and s, with measured forces (N, n) in N*m or N.
     method : Estimator or str

@@ -22,7 +22,7 @@ FELT = 1e-6  # of the sum of the columns' sizes: more than this is an effect
 
 @dataclass(frozen=True)
 class Explanation:
-    """`verdict`: "identifiable", "grouped" or "without effect", for the `name` asked; str() tells it in words.
+    """`verdict`: "identifiable", "grouped" or "without effect", for the parameter `name`; str() gives it as a sentence.
 
     `combinations` are the relations it takes part in; `motions` what would separate it, empty where nothing can.
     """
@@ -51,7 +51,7 @@ def explain(tree: Tree, name: str, motion: Motion | None = None, *, rows: Rows =
             "known",
             (),
             (),
-            f"{name} is known ({tree.parameters[name]:g} {tree.parameters.units[k]}) and not asked.",
+            f"{name} is known ({tree.parameters[name]:g} {tree.parameters.units[k]}) and not estimated.",
         )
     ideal = base_parameters(tree, rows=rows)
     fate = ideal.fate(name)
@@ -147,7 +147,7 @@ def closed_again(tree: Tree, m: Motion) -> Motion | None:
 
 
 def _all_felt(tree: Tree, motion: Motion, hidden: Array, rows: Rows) -> bool:
-    D = regressor(tree, motion, rows) @ tree.parameters.asked_matrix()
+    D = regressor(tree, motion, rows) @ tree.parameters.estimated_matrix()
     A = D.reshape(-1, D.shape[2])
     sizes = np.linalg.norm(A, axis=0)
     return all(np.linalg.norm(A @ v) > FELT * (sizes @ np.abs(v)) for v in hidden)

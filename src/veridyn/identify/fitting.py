@@ -53,7 +53,7 @@ def base_of(s: Solution) -> BaseParameters:
     matrix = np.zeros((len(s.groups.kept), len(p)))
     matrix[:, list(own)] = s.groups.matrix
     affecting = set(own)
-    dead = {own[k] for k in s.groups.dead} | {c for c in p.select("asked") if c not in affecting}
+    dead = {own[k] for k in s.groups.dead} | {c for c in p.select("estimated") if c not in affecting}
     source = f"{MOTION}, on {s.observation.samples} equations"
     return BaseParameters(
         parameters=p,

@@ -29,16 +29,16 @@ LOAD = (
 )
 
 
-def asked_gains(tree: Tree) -> list[str]:
-    """The drive gains of a tree that are asked."""
+def estimated_gains(tree: Tree) -> list[str]:
+    """The drive gains of a tree that are estimated."""
     p = tree.parameters
     names = [e.parameter_name for e in tree.elements if e.kind == "drive_gain"]
-    return [name for name in names if p.states[p.index(name)] == "asked"]
+    return [name for name in names if p.states[p.index(name)] == "estimated"]
 
 
 def check_load(tree: Tree, observed: Observation) -> None:
     """Refuse gains by name where nothing on the measured side fixes their size."""
-    names = asked_gains(tree)
+    names = estimated_gains(tree)
     if not names or any(f.measurement_norm > 0.0 for f in observed.rows):
         return
     faults = Faults()
@@ -58,7 +58,7 @@ def check_gains(fit: Fit, instruments: bool) -> None:
     faults = Faults()
     p = fit.tree.parameters
     found = {p.names[c]: k for k, c in enumerate(fit.base.columns)}
-    names = asked_gains(fit.tree)
+    names = estimated_gains(fit.tree)
     for name in names:
         k = found.get(name)
         if k is None:

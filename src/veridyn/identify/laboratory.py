@@ -152,17 +152,17 @@ class _Bench:
 
     def state(self, trials: Sequence[Trial]) -> _State:
         mean, deviation = prior_moments(self.tree, self.prior)
-        asked = list(self.tree.parameters.select("asked"))
+        estimated = list(self.tree.parameters.select("estimated"))
         values = np.where(np.isfinite(self.tree.parameters.values), self.tree.parameters.values, 0.0)
-        values[asked] = mean
+        values[estimated] = mean
         D = np.concatenate([self.equations(t, regressor(self.tree, t.motion, "base")) for t in trials])
         y = np.concatenate([self.side(t) for t in trials]) - D @ values
-        A = np.vstack([D[:, asked] * deviation, np.eye(len(asked))])
+        A = np.vstack([D[:, estimated] * deviation, np.eye(len(estimated))])
         Q, R = np.linalg.qr(A)
-        whole = np.concatenate([y, np.zeros(len(asked))])
+        whole = np.concatenate([y, np.zeros(len(estimated))])
         step = np.linalg.solve(R, Q.T @ whole)
         phi = values.copy()
-        phi[asked] += deviation * step
+        phi[estimated] += deviation * step
         # Neighbouring equations behind a low-pass are no news: only so many count.
         return _State(Q, whole, whole - Q @ (Q.T @ whole), phi, max(float(len(y)), 1.0))
 
@@ -179,7 +179,7 @@ class _Bench:
         return (x / self.sigma[:, None]).reshape(-1, block.shape[2])
 
     def suspicions(self, state: _State, trials: Sequence[Trial]) -> list[Suspicion]:
-        pad = np.zeros(len(self.tree.parameters.select("asked")))
+        pad = np.zeros(len(self.tree.parameters.select("estimated")))
 
         def drop_of(y: Array) -> float:
             left = state.left(y)

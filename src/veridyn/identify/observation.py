@@ -40,7 +40,7 @@ SPAN = 16384  # samples one job deals with
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """The factors of all rows, over the asked parameters of one set."""
+    """The factors of all rows, over the estimated parameters of one set."""
 
     parameters: ParameterSet
     rows: tuple[RowFactor, ...]
@@ -56,7 +56,7 @@ class Observation:
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """The asked parameters that some row can feel, in order."""
+        """The estimated parameters that affect some row, in order."""
         return tuple(sorted({c for f in self.rows for c in f.columns}))
 
     @property
@@ -252,7 +252,7 @@ class Plan:
 
     @cached_property
     def columns(self) -> tuple[tuple[int, ...], ...]:
-        """For each row, the asked parameters that enter it, tied ones under the name of what they are tied to."""
+        """For each row, the estimated parameters that enter it, tied ones under the name of what they are tied to."""
         own = dict(zip(self.computed, self._felt, strict=True))
         paths = ((r, *added) for r, added in zip(self.rows, self._added, strict=True))
         return tuple(tuple(sorted({c for r in path for c in own[r]})) for path in paths)
@@ -260,13 +260,13 @@ class Plan:
     @cached_property
     def _felt(self) -> tuple[tuple[int, ...], ...]:
         """The same for each computed row by itself."""
-        T = self.tree.parameters.asked_matrix() != 0.0
+        T = self.tree.parameters.estimated_matrix() != 0.0
         felt = structure(self.tree)
         return tuple(tuple(int(c) for c in np.flatnonzero(T[list(felt[r])].any(axis=0))) for r in self.computed)
 
     @cached_property
     def wanted(self) -> tuple[tuple[int, int, float, float], ...]:
-        """Columns to compute: (column, column it counts for, factor, known value to take off or NaN where asked)."""
+        """Columns to compute: (column, column it counts for, factor, known value to take off or NaN where estimated)."""
         p = self.tree.parameters
         out = []
         for c, name in enumerate(p.names):

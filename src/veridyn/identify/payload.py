@@ -55,7 +55,7 @@ def carrying(tree: Tree, motion: Motion, body: str, inertia: ArrayLike) -> Motio
 def with_payload(
     machine: Fit | Machine | Tree, body: str, placement: Placement | MDH | None = None, name: str = "payload"
 ) -> Tree:
-    """A machine that is known, from a fit or with all its values, carrying a body of ten asked parameters fixed to `body`.
+    """A machine that is known, from a fit or with all its values, carrying a body of ten estimated parameters fixed to `body`.
 
     Identify it on runs with the load: what comes out is the load alone, in the frame of `placement`.
     """

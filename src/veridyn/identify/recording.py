@@ -58,7 +58,7 @@ def what_next(fit: Fit, motion: Motion, poor: float = 10.0) -> tuple[Advice, ...
     length = np.array([r.samples for r in fit.rows if r.samples and r.rms > 0.0])
     found = []
     for label, other in candidates(fit.tree, motion):
-        D = regressor(fit.tree, other, rows) @ fit.base.parameters.asked_matrix()
+        D = regressor(fit.tree, other, rows) @ fit.base.parameters.estimated_matrix()
         W = D[:, :, list(fit.base.columns)] * (np.sqrt(length / len(other)) / spread)[:, None] * scale
         W = W.reshape(-1, W.shape[2])
         later = scale * np.sqrt(np.diag(np.linalg.inv(known + W.T @ W)))

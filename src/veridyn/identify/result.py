@@ -92,7 +92,7 @@ class Fit:
 
     Estimators that decide every standard parameter add `standard_values`; with a prior `standard_covariance` and `prior_share`, the
     share of the prior's variance that is left (1 where the data said nothing); with constraints `feasibility`. All are over the
-    parameters of the tree, NaN in the share where a parameter was not asked. A deviation that is not to be had is NaN.
+    parameters of the tree, NaN in the share where a parameter is not estimated. A deviation that is not available is NaN.
     """
 
     tree: Tree

@@ -81,7 +81,7 @@ def select_motions(
     engine: Engine = "auto",
     progress: Progress = silent,
 ) -> Selection:
-    """The `count` motions of the candidates (all, where not given) that determine the asked parameters best, in order.
+    """The `count` motions of the candidates (all, where not given) that determine the estimated parameters best, in order.
 
     `sigma`: deviation of each row's equations. `cost`: what each motion costs, such as its time; the gain counts per cost. `belief`:
     how many typical sizes the parameters may be off before anything is measured.

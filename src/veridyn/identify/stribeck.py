@@ -71,7 +71,7 @@ def stribeck_speeds(
 ) -> tuple[Tree, dict[str, Curve]]:
     """The tree with a Stribeck curve on each coordinate of `on`, its speed the best of `speeds` and of a finer bank about it.
 
-    The heights of the curves are asked; identify the tree that comes back. `speeds` in rad/s or m/s, three at least.
+    The heights of the curves are estimated; identify the tree that comes back. `speeds` in rad/s or m/s, three at least.
     """
     names, bank = list(on), sorted({float(v) for v in speeds})
     _check(tree, names, bank)

@@ -167,7 +167,7 @@ def _of_2006(name: str, form: Form, wheels: bool) -> Tree:
 
 
 def _rebuilt(tree: Tree, bodies: Sequence[Body], elements: Sequence[Element] | None = None) -> Tree:
-    """The same machine of other bodies or elements; what is real in both keeps its inertia, and all is asked."""
+    """The same machine of other bodies or elements; what is real in both keeps its inertia, and all parameters are estimated."""
     values = iter(tree.parameters.values)
     inertia = {b.name: np.array([next(values) for _ in INERTIAL]) for b in tree.bodies if b.real}
     return Tree.build(
@@ -200,7 +200,7 @@ def all_real(tree: Tree) -> Tree:
     return Tree.build(bodies, name=tree.name, base=tree.base, gravity=tree.gravity)
 
 
-def asked_33(tree: Tree) -> Tree:
+def estimated_33(tree: Tree) -> Tree:
     """The identification model of paper 000 (VI.B, Table II) for either car of 2006: 10 + 4 M + 2 k_ar + 4 (k, fs, h, off) + Cx.
 
     The other inertial parameters are known to be zero, those of the wheels too, at whose centres the dynamometers measure (V.D).
@@ -218,7 +218,7 @@ def estimated(tree: Tree, table: Mapping[str, Printed] = TABLE_II) -> Tree:
 
 
 def symmetric_wheels(tree: Tree) -> Tree:
-    """Table 2 of paper 001: of each wheel only XX = YY, ZZ and M; the elements stay asked."""
+    """Table 2 of paper 001: of each wheel only XX = YY, ZZ and M; the elements stay estimated."""
     zero = {f"{s}{j}": 0.0 for j in WHEELS_2002 for s in ("XY", "XZ", "YZ", "MX", "MY", "MZ")}
     ties = {f"YY{j}": f"XX{j}" for j in WHEELS_2002}
     return tree.with_parameters(tree.parameters.known(zero).tied(ties))

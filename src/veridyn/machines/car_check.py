@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, did_you_mean
-from veridyn.machines.car import TABLE_II, asked_33, car_20
+from veridyn.machines.car import TABLE_II, car_20, estimated_33
 from veridyn.machines.car_log import from_log
 from veridyn.machines.car_record import CarKinematics, needed
 from veridyn.machines.car_sensors import UNITS, CarSensors, kind_of, sensors_2006
@@ -88,7 +88,7 @@ def checked(
 ) -> Findings:
     """Everything found wrong with the log of a car. `priors` of the 33 parameters, by default Table II's a priori column."""
     chosen = sensors or sensors_2006()
-    tree = asked_33(car_20())
+    tree = estimated_33(car_20())
     if priors is not None:
         tree = tree.with_parameters({n: v for n, v in priors.items() if n in TABLE_II})
     found = [*_channels(log, needed(tree)), *beyond(log, RANGES)]
@@ -205,7 +205,7 @@ class _Balance:
         rate = 1.0 / float(np.median(np.diff(motion.t)))
         step = max(1, round(rate / 20.0))
         D = regressor(tree, motion, rows="base")
-        columns = [c for c in tree.parameters.select("asked") if np.abs(D[:, :, c]).max() > 0.0]
+        columns = [c for c in tree.parameters.select("estimated") if np.abs(D[:, :, c]).max() > 0.0]
         values = np.array([tree.parameters.values[c] for c in columns])
         D = D[:, :, columns]
         D = zero_phase(D.reshape(len(D), -1), rate, BAND).reshape(D.shape)[::step]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from veridyn.identify.sampling import Sampling
-from veridyn.machines.car import TEN_ROWS, asked_33, car_20
+from veridyn.machines.car import TEN_ROWS, car_20, estimated_33
 from veridyn.machines.car_log import from_log
 from veridyn.machines.car_paths import informed
 from veridyn.machines.car_record import CarKinematics
@@ -198,7 +198,7 @@ def acceptance_drive(rng: np.random.Generator, vehicle: Vehicle | None = None) -
     Columns and measurements pass one zero-phase filter at 20 Hz; every fifth sample is left.
     """
     car = vehicle or Vehicle().simplified()
-    model = asked_33(car_20())
+    model = estimated_33(car_20())
     road = rough_road("C", rng, length=1100.0, track=1.5)
     run = drive(car, speed_variation(), road, 20.0, STEP, EVERY)
     log = record(model, Trajectory(to_motion(run, model)), white_sensors(), rng)

@@ -10,7 +10,7 @@ paper 000 takes, leaves out the work of side force and overturning moment: about
 taken for stiffness (see docs/papers/car.md). On a driven axle the moment about the wheel's axis that a dynamometer reads comes through
 the shaft and not through the carrier, so its kingpin row is left out as long as the brakes are open.
 
-The air's other components come from tables too (paper 000, VI.A); Cx alone is asked.
+The air's other components come from tables too (paper 000, VI.A); Cx alone is estimated.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def slopes(kinematics: CarKinematics, clearance: Array) -> Array:
 
 
 def air(aerodynamics: Aerodynamics, velocity: Array) -> Array:
-    """The wrench of the air on the chassis at its origin (N, 6) by its table, less the drag along x that is asked for."""
+    """The wrench of the air on the chassis at its origin (N, 6) by its table, less the drag along x that is estimated."""
     speed = np.linalg.norm(velocity, axis=1)
     table = np.stack([np.interp(speed, aerodynamics.speeds, c) for c in np.array(aerodynamics.coefficients).T], axis=1)
     slip = np.where(speed > 1e-6, np.arctan2(velocity[:, 1], velocity[:, 0]), 0.0)

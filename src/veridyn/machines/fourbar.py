@@ -23,7 +23,7 @@ from veridyn.model.natural import Mechanism
 from veridyn.model.natural_parts import uniform_bar
 from veridyn.observe.methods import FILTERS
 from veridyn.observe.observer_setup import ObserverSetup
-from veridyn.observe.unsure import Unsure
+from veridyn.observe.process_noise import ProcessNoise
 from veridyn.progress import Progress, silent
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 
@@ -35,11 +35,11 @@ MODEL_START = ({"phi": np.pi / 2.0}, {"phi": -10.0})
 DEGREE = np.pi / 180.0
 
 # Model noise of the thesis' program, S = 0.1 diag(1° Δt, 1°) at Δt = 5 ms, as densities; its P₀ is the unit matrix.
-PRINTED = Unsure(position=0.1 * DEGREE, acceleration=0.1 * DEGREE / 5e-3)
+PRINTED = ProcessNoise(position=0.1 * DEGREE, acceleration=0.1 * DEGREE / 5e-3)
 # A walk of the crank's torque: the likelihood of three logs (seeds 1000 to 1002, not among those reported) is largest here; see
-# tests/machines/test_fourbar.py. Deviations at the start are chosen: the rate is a guess and as unsure as it is large, the torque that of
+# tests/machines/test_fourbar.py. Deviations at the start are chosen: the rate is a guess, as uncertain as it is large, the torque that of
 # the pulse. With the thesis' 1 rad/s the filters take the wrong rate for a torque, and need twice as long to settle.
-TUNED = Unsure(force=1141.0, start_rate=10.0, start_force=100.0)
+TUNED = ProcessNoise(force=1141.0, start_rate=10.0, start_force=100.0)
 LABELS = {"x1": "1.x", "y1": "1.y", "x2": "2.x", "y2": "2.y", "phi": "phi"}
 
 
@@ -85,10 +85,10 @@ def fourbar_run(progress: Progress = silent) -> FourbarRun:
 
 def fourbar_settings() -> dict[str, ObserverSetup]:
     """Every filter as it is compared: the thesis' errorEKF with its printed noise, the others with the tuned walk of the torque."""
-    unsure = {"error_ekf": PRINTED, "error_ekf_force": TUNED, "ekf": TUNED, "ukf": TUNED, "smoother": TUNED}
+    process_noise = {"error_ekf": PRINTED, "error_ekf_force": TUNED, "ekf": TUNED, "ukf": TUNED, "smoother": TUNED}
     return {
-        name: ObserverSetup(method=FILTERS[name](), unsure=how, start=MODEL_START[0], rates=MODEL_START[1])
-        for name, how in unsure.items()
+        name: ObserverSetup(method=FILTERS[name](), process_noise=how, start=MODEL_START[0], rates=MODEL_START[1])
+        for name, how in process_noise.items()
     }
 
 

@@ -65,13 +65,13 @@ TABLE_II: dict[str, tuple[float, float, float]] = {
 
 
 def hexapod(ties: Ties = "table") -> Tree:
-    """The hexapod with all parameters asked that Table I has ("table"), with legs that are alike in all ten parameters of each
+    """The hexapod with all parameters of Table I estimated ("table"), with legs that are alike in all ten parameters of each
     body ("legs"), or with legs that have nothing in common ("none")."""
     text = resources.files("veridyn.machines").joinpath("hexapod.yaml").read_text(encoding="utf-8")
     tree = parse_machine(text, source="hexapod.yaml").tree
     if ties == "table":
         return tree
-    free = tree.parameters.asked(tree.parameters.names)
+    free = tree.parameters.estimated(tree.parameters.names)
     if ties == "none":
         return tree.with_parameters(free)
     return tree.with_parameters(free.tied({name: lead for name in free.names if (lead := _alike(name))}))

@@ -19,7 +19,7 @@ from veridyn.model.natural import Mechanism
 from veridyn.observe.filter import Filter
 from veridyn.observe.methods import filter_of
 from veridyn.observe.observer_setup import ObserverSetup
-from veridyn.observe.unsure import Unsure
+from veridyn.observe.process_noise import ProcessNoise
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 
 Array = NDArray[np.float64]
@@ -43,10 +43,10 @@ def _from_file(name: str) -> Mechanism:
 class Walk:
     """A mechanism whose motors push with forces that walk at random: exactly what a filter that estimates these forces supposes.
 
-    `unsure`: densities of the walk, and how far the start may be off; the true start is drawn from that.
+    `process_noise`: densities of the walk, and how far the start may be off; the true start is drawn from that.
     """
 
-    unsure: Unsure
+    process_noise: ProcessNoise
     motors: tuple[str, ...]
     independents: tuple[str, ...]
     samples: int
@@ -55,17 +55,21 @@ class Walk:
     def setup(self, method: Filter | str) -> ObserverSetup:
         """These settings with a filter."""
         filter = filter_of(method, "observe")
-        return ObserverSetup(method=filter, unsure=self.unsure, independents=self.independents, unknown=self.motors)
+        return ObserverSetup(
+            method=filter, process_noise=self.process_noise, independents=self.independents, unknown=self.motors
+        )
 
 
 SPATIAL = Walk(
-    Unsure(force=4.0, start=0.05, start_rate=0.1, start_force=2.0),
+    ProcessNoise(force=4.0, start=0.05, start_rate=0.1, start_force=2.0),
     ("shoulder_motor", "elbow_motor", "base_motor"),
     ("shoulder", "elbow", "base_b"),
     300,
     0.01,
 )
-CRANE = Walk(Unsure(force=400.0, start=0.05, start_rate=0.05, start_force=20.0), ("motor",), ("x", "swing"), 500, 0.02)
+CRANE = Walk(
+    ProcessNoise(force=400.0, start=0.05, start_rate=0.05, start_force=20.0), ("motor",), ("x", "swing"), 500, 0.02
+)
 
 
 def walked(machine: NaturalSystem, walk: Walk, rng: np.random.Generator) -> tuple[NaturalMotion, Experiment]:
@@ -73,11 +77,11 @@ def walked(machine: NaturalSystem, walk: Walk, rng: np.random.Generator) -> tupl
     q, _ = start_of(machine)
     model = minimal(machine, q, walk.independents, walk.motors)
     f, k = model.f, len(walk.motors)
-    z = q[model.z] + float(np.asarray(walk.unsure.start)) * rng.standard_normal(f)
-    zd = float(np.asarray(walk.unsure.start_rate)) * rng.standard_normal(f)
+    z = q[model.z] + float(np.asarray(walk.process_noise.start)) * rng.standard_normal(f)
+    zd = float(np.asarray(walk.process_noise.start_rate)) * rng.standard_normal(f)
     at = model.instant(q, z, zd, np.zeros(k), model.loads(), derivative=False)
-    first = float(np.asarray(walk.unsure.start_force)) * rng.standard_normal(k)
-    steps = np.sqrt(float(np.asarray(walk.unsure.force)) * walk.step) * rng.standard_normal((walk.samples, k))
+    first = float(np.asarray(walk.process_noise.start_force)) * rng.standard_normal(k)
+    steps = np.sqrt(float(np.asarray(walk.process_noise.force)) * walk.step) * rng.standard_normal((walk.samples, k))
     forces = first + np.cumsum(steps, axis=0)
     clock = walk.step * np.arange(walk.samples)
     values = machine.forces.load_values(dict(zip(walk.motors, forces[0])))

@@ -1,4 +1,4 @@
-"""What is known and what is asked: names, units, priors, typical sizes and states of the parameters of a machine."""
+"""What is known and what is estimated: names, units, priors, typical sizes and states of the parameters of a machine."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.errors import DataError, Fault, ModelError, did_you_mean
 
 Array = NDArray[np.float64]
-State = Literal["known", "asked", "tied"]
-STATES: tuple[State, ...] = ("known", "asked", "tied")
+State = Literal["known", "estimated", "tied"]
+STATES: tuple[State, ...] = ("known", "estimated", "tied")
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class ParameterSet:
     """The parameters of one machine in the order of the regressor's columns.
 
     `values` are the priors, NaN where nobody knows. `typical` is the size a parameter of this kind has on this machine; it scales
-    columns when a rank is decided. A known parameter moves to the measured side, an asked one is a column, a tied one adds
+    columns when a rank is decided. A known parameter moves to the measured side, an estimated one is a column, a tied one adds
     its column to another's.
     """
 
@@ -45,6 +45,8 @@ class ParameterSet:
         object.__setattr__(self, "values", np.array(self.values, dtype=np.float64))
         object.__setattr__(self, "typical", np.array(self.typical, dtype=np.float64))
         object.__setattr__(self, "ties", MappingProxyType(dict(self.ties)))
+        for state in set(self.states):
+            _check_state(state)
         self.values.flags.writeable = False
         self.typical.flags.writeable = False
 
@@ -68,6 +70,7 @@ class ParameterSet:
 
     def select(self, state: State) -> tuple[int, ...]:
         """The columns in one state."""
+        _check_state(state)
         return tuple(i for i, s in enumerate(self.states) if s == state)
 
     def replacing(self, values: Mapping[str, float] | ArrayLike) -> ParameterSet:
@@ -105,10 +108,10 @@ class ParameterSet:
             )
         return base._with_states("known", chosen)
 
-    def asked(self, names: Iterable[str]) -> ParameterSet:
-        """A copy in which these parameters are asked."""
+    def estimated(self, names: Iterable[str]) -> ParameterSet:
+        """A copy in which these parameters are estimated."""
         chosen = [names] if isinstance(names, str) else names
-        return self._with_states("asked", {self.index(name) for name in chosen})
+        return self._with_states("estimated", {self.index(name) for name in chosen})
 
     def tied(self, ties: Mapping[str, Tie | str]) -> ParameterSet:
         """A copy in which each key is tied to another parameter, which must not be tied itself."""
@@ -122,7 +125,7 @@ class ParameterSet:
                     Fault(
                         f"'{name}' is tied to '{tie.to}', which is tied itself.",
                         where="parameters",
-                        hint="Tie both to the one parameter that is asked.",
+                        hint="Tie both to the one parameter that is estimated.",
                     )
                 )
         return replace(self._with_states("tied", {self.index(n) for n in new}), ties=every)
@@ -141,7 +144,7 @@ class ParameterSet:
             T[i, self.index(tie.to)] += tie.factor
         return T
 
-    def asked_matrix(self) -> Array:
+    def estimated_matrix(self) -> Array:
         """T of :meth:`tie_matrix` with the columns of known parameters, and of what is tied to them, set to zero."""
         T = self.tie_matrix()
         T[:, list(self.select("known"))] = 0.0
@@ -150,6 +153,14 @@ class ParameterSet:
     def missing(self) -> tuple[str, ...]:
         """Names of the parameters nobody has a value for."""
         return tuple(n for n, v in zip(self.names, self.values, strict=True) if not np.isfinite(v))
+
+
+def _check_state(state: str) -> None:
+    if state not in STATES:
+        hint = "'asked' is 'estimated' now." if state == "asked" else did_you_mean(state, STATES)
+        raise ModelError(
+            Fault(f"there is no state '{state}' of a parameter.", "parameters", " or ".join(STATES), hint=hint)
+        )
 
 
 def _parameter_set(own: dict[str, Any]) -> ParameterSet:

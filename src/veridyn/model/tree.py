@@ -540,8 +540,8 @@ def _parameters(
         units.append(_unit(e, kinds))
         values.append(e.value)
         typical.append(_typical(e, kinds, weight, length))
-    inertial: tuple[State, ...] = ("asked",) * (len(names) - len(elements))
-    acting: list[State] = ["known" if e.wheel is not None else "asked" for e in elements]
+    inertial: tuple[State, ...] = ("estimated",) * (len(names) - len(elements))
+    acting: list[State] = ["known" if e.wheel is not None else "estimated" for e in elements]
     return ParameterSet(
         names=tuple(names),
         units=tuple(units),

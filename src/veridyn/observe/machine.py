@@ -34,8 +34,8 @@ from veridyn.model.sensor import Sensor
 from veridyn.model.uncertainty import Uncertainty
 from veridyn.observe.bounds import Bounds
 from veridyn.observe.filter import ErrorModel
+from veridyn.observe.process_noise import ProcessNoise, sizes
 from veridyn.observe.result import Belief
-from veridyn.observe.unsure import Unsure, sizes
 
 Array = NDArray[np.float64]
 Table = Readout | TreeReadout  # what sensors read, y = h(q, q̇, q̈), and the derivatives of it; one for each formulation
@@ -61,7 +61,7 @@ class MachineSystem(ABC):
     """
 
     table: Table
-    unsure: Unsure
+    process_noise: ProcessNoise
     error_model: ErrorModel
     inputs: tuple[str, ...]
     states: tuple[str, ...]
@@ -344,16 +344,16 @@ class MachineSystem(ABC):
         return np.where(self.wraps, (e + np.pi) % (2.0 * np.pi) - np.pi, e) if self.wraps.any() else e
 
     def belief(self, q: Array, qd: Array, t: float | None = None, u: Array | None = None) -> Belief:
-        """The start that `unsure` describes, around a configuration and velocity."""
+        """The start that `process_noise` describes, around a configuration and velocity."""
         names, forces = self.model.names, self.model.unknown
         deviations = np.concatenate(
             [
-                sizes(self.unsure.start, names, "start"),
-                sizes(self.unsure.start_rate, names, "start_rate"),
-                sizes(self.unsure.start_force, forces, "start_force"),
-                sizes(self.unsure.start_parameter, self.estimated, "start_parameter"),
+                sizes(self.process_noise.start, names, "start"),
+                sizes(self.process_noise.start_rate, names, "start_rate"),
+                sizes(self.process_noise.start_force, forces, "start_force"),
+                sizes(self.process_noise.start_parameter, self.estimated, "start_parameter"),
                 np.zeros(len(self.varying) - len(self.estimated)),
-                sizes(self.unsure.start_element, self.inner, "start_element"),
+                sizes(self.process_noise.start_element, self.inner, "start_element"),
                 [self.table.sensors[self.table.owner[j]].bias_sigma for j in self.drifting],
             ]
         )

@@ -122,7 +122,7 @@ class MechanismSystem(MachineSystem):
     def densities(self, number: int) -> tuple[Array, Array]:
         if number == 0:
             return self.density[: self.f], self.density[self.f : 2 * self.f]
-        position, white = np.split(self.unsure.coordinate_densities(self.charts[number].names), 2)
+        position, white = np.split(self.process_noise.coordinate_densities(self.charts[number].names), 2)
         return position, white
 
     def add(self, x: Array, d: Array) -> Array:

@@ -15,15 +15,15 @@ from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.natural import Mechanism
 from veridyn.observe.machine import ErrorModel
 from veridyn.observe.mechanism import MechanismSystem
+from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.setup import common_fields, refuse_unobservable
-from veridyn.observe.unsure import Unsure
 
 Array = NDArray[np.float64]
 
 
 def mechanism_system(
     machine: Mechanism | NaturalSystem,
-    unsure: Unsure,
+    process_noise: ProcessNoise,
     *,
     error_model: ErrorModel = "exact",
     unknown: tuple[str, ...] | None = None,
@@ -50,7 +50,7 @@ def mechanism_system(
     for name in inputs:
         system.forces.load_values({name: _value(system, name)})
     return (
-        MechanismSystem(charts=Charts(model), **common_fields(model, table, unsure, error_model, inputs, step)),
+        MechanismSystem(charts=Charts(model), **common_fields(model, table, process_noise, error_model, inputs, step)),
         q,
         qd,
     )

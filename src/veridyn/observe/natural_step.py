@@ -164,7 +164,7 @@ class NaturalStep:
         system, parts = self._system, self._parts
         model, density = self._charts[number], system.density
         if number:
-            density = np.concatenate([system.unsure.coordinate_densities(model.names), density[2 * system.f :]])
+            density = np.concatenate([system.process_noise.coordinate_densities(model.names), density[2 * system.f :]])
         strained = np.inf if self._one_set else self._charts.limits(number)[0]
         self._sets[number] = Bound(
             parts._replace(

@@ -15,11 +15,11 @@ from veridyn.observe.consistency import Consistency, innovation_whiteness, nees,
 from veridyn.observe.health import Episode, episodes
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observability import ExtraSensor, Observability, observability
+from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Estimates
 from veridyn.observe.smoother import Smoothed
 from veridyn.observe.stability import ClosedLoop, closed_loop
 from veridyn.observe.tuning import Tuning
-from veridyn.observe.unsure import Unsure
 from veridyn.observe.virtual import Reading, Virtual, virtual
 from veridyn.signals.whiteness import Whiteness
 
@@ -35,7 +35,7 @@ class Observation:
     estimates: Estimates
     track: Estimates | Smoothed
     inputs: Array
-    unsure: Unsure
+    process_noise: ProcessNoise
     tuning: Tuning | None = None
 
     def __len__(self) -> int:

@@ -26,6 +26,7 @@ from veridyn.observe.measurements import Measurements, Status, frozen
 from veridyn.observe.methods import LinearKF, Smoother, filter_of
 from veridyn.observe.observation import Observation
 from veridyn.observe.observer_setup import Observable, ObserverSetup, formulated, ready
+from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import InputHold, first_positions, measurements_of
 from veridyn.observe.run import in_order, run
 from veridyn.observe.smoother import smooth
@@ -34,13 +35,13 @@ from veridyn.observe.system import System
 from veridyn.observe.tree import TreeSystem
 from veridyn.observe.tree_setup import inputs_in
 from veridyn.observe.tuning import Tuning, tune
-from veridyn.observe.unsure import Unsure
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
 TUNED_ON = 1000  # samples of a log that choose the noise where none is given
 OF_THE_FILTER = "It is a setting of the filter: observe(machine, log, EKF({}=…))."
 GONE = {name: OF_THE_FILTER.format(name) for name in ("gate", "late", "horizon", "engine")}
+GONE["unsure"] = "Write process_noise=ProcessNoise(…)."
 GONE["filter"] = "The filter is the third argument: observe(machine, log, EKF(gate=0.999)), or a word such as 'ukf'."
 
 
@@ -50,7 +51,7 @@ def observe(
     log: Experiment | Measurements,
     method: Filter | str = "ekf",
     *,
-    unsure: Unsure | None = None,
+    process_noise: ProcessNoise | None = None,
     start: Mapping[str, float] | None = None,
     rates: Mapping[str, float] | None = None,
     independents: Sequence[str] = (),
@@ -77,7 +78,7 @@ def observe(
     method : Filter or str
         The filter: an object such as ``EKF(gate=0.999)``, or a word for one with default settings: "linear", "error_ekf",
         "error_ekf_force", "ekf" (the default), "ukf", "smoother".
-    unsure : Unsure, optional
+    process_noise : ProcessNoise, optional
         The process noise: how far the model is trusted. By default the density of the unknown forces (or of white acceleration) is the
         one under which the first thousand samples of the log are most likely.
     start, rates : mapping of coordinates to numbers, optional
@@ -101,8 +102,8 @@ def observe(
         Below it (rad/s, m/s) dry friction of a tree is rounded off, because a jump has no tangent.
     parameters : names, or mapping of names to (sigma, walk, lower, upper), optional
         Parameters of a tree, or constants inside the laws of its elements ("fst_q1.speed"), that are estimated with the state. Of names
-        `unsure` gives the random walk and the deviation at the start; a mapping gives deviation at the start, density of the random walk
-        (unit²/s) and bounds, the last three optional.
+        `process_noise` gives the random walk and the deviation at the start; a mapping gives deviation at the start, density of the
+        random walk (unit²/s) and bounds, the last three optional.
     sensors : sequence of Sensor or name, or mapping of names to Sensor or None, optional
         A sequence lists the sensors that are used, a name standing for the machine's own. A mapping replaces the machine's own by name;
         one set to None is left out. By default all sensors of the machine.
@@ -133,7 +134,7 @@ def observe(
     >>> pendulum = vd.model.Tree.build([rod], inertia=inertia, sensors=[encoder])
     >>> released = vd.Driven(1.0, 100.0, [0.3], [0.0])
     >>> log = vd.simulate(pendulum, released, rng=np.random.default_rng(0))
-    >>> states = vd.observe(pendulum, log, "ekf", unsure=vd.Unsure(force=1e-4), start={"q1": 0.0})
+    >>> states = vd.observe(pendulum, log, "ekf", process_noise=vd.ProcessNoise(force=1e-4), start={"q1": 0.0})
     >>> states.states
     ('q1', 'q1_dot', 'force.q1')
     >>> bool(states.sigma[-1, 0] < 1e-3)
@@ -141,7 +142,7 @@ def observe(
     """
     setup = ObserverSetup(
         method=filter_of(method, "observe"),
-        unsure=unsure,
+        process_noise=process_noise,
         start=start,
         rates=rates,
         independents=tuple(independents),
@@ -165,22 +166,22 @@ def observe_with(
     _refuse_other(machine, log)
     machine = formulated(machine)
     tuning: Tuning | None = None
-    unsure = setup.unsure
+    process_noise = setup.process_noise
     if setup.inputs is None and isinstance(machine, Tree) and isinstance(log, Experiment):
         setup = replace(setup, inputs=inputs_in(machine, log.names))
-    system, q, qd = setup.system(machine, unsure or Unsure())
+    system, q, qd = setup.system(machine, process_noise or ProcessNoise())
     readings = log if isinstance(log, Measurements) else measurements_of(system, log, setup.input_hold)
     if setup.start is None and isinstance(log, Experiment):
         first = first_positions(system, log)
         if first:
             setup = replace(setup, start=first)
-            system, q, qd = setup.system(ready(system), unsure or Unsure())
+            system, q, qd = setup.system(ready(system), process_noise or ProcessNoise())
     if setup.frozen_after is not None:
         readings = readings.flagged(frozen(readings.values, setup.frozen_after), Status.FROZEN)
-    if unsure is None:
+    if process_noise is None:
         machine = ready(system)
-        unsure, tuning = tuned(setup, machine, [readings], progress)
-        system, q, qd = setup.system(machine, unsure)
+        process_noise, tuning = tuned(setup, machine, [readings], progress)
+        system, q, qd = setup.system(machine, process_noise)
     method, smooths = setup.method, isinstance(setup.method, Smoother)
     if smooths:  # it goes back along one chain of steps
         readings = in_order(method, readings.select(system.outputs))
@@ -194,7 +195,7 @@ def observe_with(
         refinements -= 1
         system = replace(system, longest=bias.better)
         estimates = run(method, setup.seen(system, q), readings, system.belief(q, qd), progress)
-    found = Observation(method.word, system, estimates, estimates, readings.inputs, unsure, tuning)
+    found = Observation(method.word, system, estimates, estimates, readings.inputs, process_noise, tuning)
     return smoothed(found) if smooths else found
 
 
@@ -209,18 +210,18 @@ def tuned(
     logs: Sequence[Measurements],
     progress: Progress = silent,
     samples: int = TUNED_ON,
-) -> tuple[Unsure, Tuning]:
-    """The `unsure` under which the logs are most likely: one number scales the walk of all forces, or all white accelerations.
+) -> tuple[ProcessNoise, Tuning]:
+    """The `process_noise` under which the logs are most likely: one number scales the walk of all forces, or all white accelerations.
 
     The scale is that of an acceleration of 1 rad/s² or 1 m/s²: a force density of θ (Rᵀ M R)² for θ in (unit/s²)²/s.
     """
-    base = setup.unsure or Unsure()
+    base = setup.process_noise or ProcessNoise()
     system, q, qd = setup.system(machine, base)
     start = system.belief(q, qd)
     f, forces = system.f, system.model.unknown
     at = system.instant(start.x, np.zeros(len(system.inputs)) if not logs else logs[0].inputs[0])
 
-    def described(values: Mapping[str, float]) -> Unsure:
+    def described(values: Mapping[str, float]) -> ProcessNoise:
         theta = values["density"]
         if not forces:
             return replace(base, acceleration=theta)

@@ -1,6 +1,6 @@
 """An observer beside a running program: readings as they come, the state at once.
 
-observer = Observer(machine, EKF(gate=0.999), unsure=…);   observer.step(t, {"encoder": 0.31}).values
+observer = Observer(machine, EKF(gate=0.999), process_noise=…);   observer.step(t, {"encoder": 0.31}).values
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, ModelError, did_you_mean
 from veridyn.mechanics.tree.model import FRICTION_SPEED
+from veridyn.method import without_old_keywords
 from veridyn.model.sensor import Choice
 from veridyn.observe.bounds import Parameters
 from veridyn.observe.filter import Filter
@@ -23,10 +24,10 @@ from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Status
 from veridyn.observe.methods import Smoother, filter_of
 from veridyn.observe.observer_setup import Observable, ObserverSetup
+from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
 from veridyn.observe.stream import Stream, statuses
 from veridyn.observe.tree import TreeSystem
-from veridyn.observe.unsure import Unsure
 from veridyn.observe.virtual import Virtual, quantity_of
 
 Array = NDArray[np.float64]
@@ -60,16 +61,17 @@ class ObserverStep:
 class Observer:
     """An observer beside a running program: :meth:`step` takes readings as they come and returns the state at once.
 
-    Settings are those of :func:`observe`; `unsure` must be given, because there is no log to choose it from. It changes with every step;
-    not for two threads at once. Sensors with a delay make it go back in time by itself.
+    Settings are those of :func:`observe`; `process_noise` must be given, because there is no log to choose it from. The object
+    changes with every step and is not for two threads at once. Sensors with a delay make it go back in time by itself.
     """
 
+    @without_old_keywords(ModelError, {"unsure": "Write process_noise=ProcessNoise(…)."}, "Observer")
     def __init__(
         self,
         machine: Observable,
         method: Filter | str = "ekf",
         *,
-        unsure: Unsure,
+        process_noise: ProcessNoise,
         start: Mapping[str, float] | None = None,
         rates: Mapping[str, float] | None = None,
         independents: Sequence[str] = (),
@@ -84,7 +86,7 @@ class Observer:
     ) -> None:
         chosen = ObserverSetup(
             method=filter_of(method, "Observer"),
-            unsure=unsure,
+            process_noise=process_noise,
             start=start,
             rates=rates,
             independents=tuple(independents),
@@ -100,7 +102,7 @@ class Observer:
         how = chosen.method
         if isinstance(how, Smoother):
             raise ModelError(Fault("a smoother needs the whole log.", "observer", "another filter"))
-        self.system, q, qd = chosen.system(machine, unsure)
+        self.system, q, qd = chosen.system(machine, process_noise)
         delays = np.array([self.system.table.sensors[k].delay for k in self.system.table.owner])
         if delays.any() and how.late == "use":
             how = replace(how, late="rewind", horizon=2.0 * float(delays.max()))

@@ -25,11 +25,11 @@ from veridyn.observe.machine import MachineSystem
 from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.mechanism_setup import mechanism_system
 from veridyn.observe.methods import LinearKF, filter_of
+from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import InputHold
 from veridyn.observe.stepping import LONGEST_STEP
 from veridyn.observe.system import System
 from veridyn.observe.tree_setup import tree_system
-from veridyn.observe.unsure import Unsure
 
 Array = NDArray[np.float64]
 Observable = Machine | Tree | Mechanism | NaturalSystem
@@ -40,7 +40,7 @@ class ObserverSetup:
     """How to observe; every field has the meaning that :func:`~veridyn.observe.observe.observe` gives it."""
 
     method: Filter = field(default_factory=EKF)
-    unsure: Unsure | None = None
+    process_noise: ProcessNoise | None = None
     start: Mapping[str, float] | None = None
     rates: Mapping[str, float] | None = None
     independents: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class ObserverSetup:
             if given is not None and not isinstance(given, Mapping):
                 object.__setattr__(self, name, tuple(given))
 
-    def system(self, machine: Observable, unsure: Unsure) -> tuple[MachineSystem, Array, Array]:
+    def system(self, machine: Observable, process_noise: ProcessNoise) -> tuple[MachineSystem, Array, Array]:
         """The system that the filter runs on, and the configuration and velocity it starts from."""
         machine = formulated(machine)
         common: dict[str, Any] = {
@@ -82,7 +82,7 @@ class ObserverSetup:
             sensors = chosen_sensors(machine.sensors, self.sensors, "observe")
             chosen: dict[str, Any] = {"parameters": self.parameters, "sensors": sensors, "consider": self.consider}
             chosen |= {"friction_speed": self.friction_speed, "step": self.step}
-            return tree_system(machine, unsure, **chosen, **common)
+            return tree_system(machine, process_noise, **chosen, **common)
         if self.parameters:
             raise ModelError(
                 Fault(
@@ -95,7 +95,7 @@ class ObserverSetup:
         natural = machine if isinstance(machine, NaturalSystem) else system_of(machine)
         table = readout(natural, chosen_sensors(natural.mechanism.sensors, self.sensors, "observe"))
         step = LONGEST_STEP if self.step is None else self.step
-        return mechanism_system(natural, unsure, sensors=table, step=step, **common)
+        return mechanism_system(natural, process_noise, sensors=table, step=step, **common)
 
     def seen(self, system: MachineSystem, q: Array) -> System:
         """The machine as the filter takes it: itself, or its tangent at rest in the pose it starts from."""

@@ -10,7 +10,7 @@ from veridyn.errors import Fault, ModelError
 from veridyn.model.uncertainty import Uncertainty
 from veridyn.observe.machine import ErrorModel, Table
 from veridyn.observe.noise import as_covariance
-from veridyn.observe.unsure import Unsure, sizes
+from veridyn.observe.process_noise import ProcessNoise, sizes
 
 
 def refuse_unobservable(name: str, table: Table, step: float) -> None:
@@ -30,7 +30,7 @@ def refuse_unobservable(name: str, table: Table, step: float) -> None:
 def common_fields(
     model: Any,
     table: Table,
-    unsure: Unsure,
+    process_noise: ProcessNoise,
     error_model: ErrorModel,
     inputs: tuple[str, ...],
     step: float,
@@ -43,17 +43,17 @@ def common_fields(
     considered = 0 if uncertainty is None else len(uncertainty.names)
     rates = getattr(model, "rate_names", tuple(f"{name}_dot" for name in model.names))
     density = [
-        sizes(unsure.position, model.names, "position"),
-        sizes(unsure.acceleration, model.names, "acceleration"),
-        sizes(unsure.force, model.unknown, "force"),
-        sizes(unsure.parameter, varying[: len(varying) - considered], "parameter"),
+        sizes(process_noise.position, model.names, "position"),
+        sizes(process_noise.acceleration, model.names, "acceleration"),
+        sizes(process_noise.force, model.unknown, "force"),
+        sizes(process_noise.parameter, varying[: len(varying) - considered], "parameter"),
         np.zeros(considered),
-        sizes(unsure.element, inner, "element"),
+        sizes(process_noise.element, inner, "element"),
         [table.sensors[table.owner[j]].bias_walk for j in drifting],
     ]
     return {
         "table": table,
-        "unsure": unsure,
+        "process_noise": process_noise,
         "error_model": error_model,
         "inputs": tuple(inputs),
         "states": (

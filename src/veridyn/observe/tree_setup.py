@@ -16,17 +16,17 @@ from veridyn.model.sensor import Sensor
 from veridyn.model.tree import Tree
 from veridyn.observe.bounds import Bounds, Estimated, Parameters, read_parameters
 from veridyn.observe.machine import ErrorModel
+from veridyn.observe.process_noise import ProcessNoise, Size
 from veridyn.observe.setup import common_fields, refuse_unobservable
 from veridyn.observe.stepping import LONGEST_STEP, mode_step
 from veridyn.observe.tree import TreeSystem
-from veridyn.observe.unsure import Size, Unsure
 
 Array = NDArray[np.float64]
 
 
 def tree_system(
     tree: Tree,
-    unsure: Unsure,
+    process_noise: ProcessNoise,
     *,
     error_model: ErrorModel = "exact",
     unknown: tuple[str, ...] | None = None,
@@ -50,7 +50,7 @@ def tree_system(
         Forces that are estimated: coordinates, base.x … base.yaw, or components of loads; None for one on every independent coordinate.
     parameters
         Parameters of the tree, and constants inside the laws of its elements ("fst_q1.speed"), that are estimated with the state: names, or
-        name → (sigma, walk, lower, upper) or :class:`~veridyn.observe.bounds.Estimated`, which counts before `unsure`.
+        name → (sigma, walk, lower, upper) or :class:`~veridyn.observe.bounds.Estimated`, which counts before `process_noise`.
     inputs
         What acts and is measured: force.C, signal.S, wrench.B.fx … mz, or components of loads. All six components of a wrench.
     start, rates
@@ -88,11 +88,11 @@ def tree_system(
     )
     model.loads(dict.fromkeys(inputs, 0.0))  # a name that is no input is refused here
     if estimated:
-        described = {"parameter": unsure.parameter, "start_parameter": unsure.start_parameter}
+        described = {"parameter": process_noise.parameter, "start_parameter": process_noise.start_parameter}
         walk = _sized(described["parameter"], (*pushed, *names), {n: e.walk for n, e in estimated.items()})
         sigma = _sized(described["start_parameter"], (*pushed, *names), {n: e.sigma for n, e in estimated.items()})
-        unsure = replace(unsure, parameter=walk, start_parameter=sigma)
-    fields = common_fields(model, table, unsure, error_model, inputs, step or LONGEST_STEP, uncertainty)
+        process_noise = replace(process_noise, parameter=walk, start_parameter=sigma)
+    fields = common_fields(model, table, process_noise, error_model, inputs, step or LONGEST_STEP, uncertainty)
     q, qd = model.start_of(start, rates)
     system = TreeSystem(tree_model=model, bounds=_bounds(model, estimated), **fields)
     if step is None:

@@ -49,7 +49,7 @@ def car_verdict(made: CarDemonstration) -> Verdict:
     weak = [p.name for p in s.parameters if p.sigma_percent >= 10.0]
     return Verdict(
         grade,
-        f"{int(f['well_identified'])} of {int(f['parameters_asked'])} parameters are known within 10 %, model error included.",
+        f"{int(f['well_identified'])} of {int(f['parameters_estimated'])} parameters are known within 10 %, model error included.",
         (
             f"On a drive it has not seen, the model predicts every row within {percent(worst)} %.",
             f"{100.0 * share:.0f} % of the true values lie within two of the stated deviations.",
@@ -74,7 +74,7 @@ def car_page(made: CarDemonstration, result: Result, command: str) -> str:
     f = result.figures
     keys = (
         Key(
-            f"{int(f['well_identified'])} / {int(f['parameters_asked'])}",
+            f"{int(f['well_identified'])} / {int(f['parameters_estimated'])}",
             "parameters with σ below 10 %, model error included",
         ),
         Key(f"{percent(f['worst_cross_validation_percent'])} %", "worst row on the other drive"),

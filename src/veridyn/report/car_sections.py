@@ -21,10 +21,10 @@ def signed(x: float, digits: int = 1) -> str:
 
 def reduction_section(s: CarStudy) -> Section:
     rows = [
-        (r.step, str(r.asked), str(r.separable), str(r.well) if r.well else "–", percent(r.worst_percent))
+        (r.step, str(r.estimated), str(r.separable), str(r.well) if r.well else "–", percent(r.worst_percent))
         for r in s.reductions
     ]
-    head = ("step", "asked", "separable", "well identified", "worst row, %")
+    head = ("step", "estimated", "separable", "well identified", "worst row, %")
     reasons = Listing([f"{r.step}: {r.reason}." for r in s.reductions])
     standard = s.standard
     ratio = standard.relative_sigma

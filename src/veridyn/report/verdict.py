@@ -47,7 +47,7 @@ def _findings(study: IdentificationStudy) -> list[str]:
     well = int(f["well_identified"])
     total = fit.base.count
     out = [
-        f"Of {int(f['parameters_asked'])} parameters asked, {study.structure.count} combinations can be told apart by any motion; "
+        f"Of {int(f['parameters_estimated'])} parameters to be estimated, {study.structure.count} combinations are identifiable; "
         + ("this motion excites all of them. " if total == study.structure.count else f"this motion excites {total}. ")
         + f"{well} of {total} are known to better than 10 % (one standard deviation)."
     ]

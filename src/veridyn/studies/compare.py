@@ -10,6 +10,8 @@ from typing import Any
 
 from veridyn.errors import Fault, FileError
 
+OLD_FIGURES = {"parameters_asked": "parameters_estimated"}  # names that older runs have
+OLD_INPUTS = {"mechanism": "model", "believed": "controller_model"}
 APART = 3.0  # deviations of the difference from which two values are not the same
 
 
@@ -128,4 +130,6 @@ def _result(path: Path) -> dict[str, Any]:
     missing = [key for key in wanted if not isinstance(content, dict) or key not in content]
     if missing:
         raise FileError(Fault(f"it is no result of a run: '{missing[0]}' is missing."), str(file))
+    content["figures"] = {OLD_FIGURES.get(name, name): value for name, value in content["figures"].items()}
+    content["inputs"] = {OLD_INPUTS.get(name, name): value for name, value in content["inputs"].items()}
     return content

@@ -85,7 +85,7 @@ class IdentificationStudy:
             "samples_training": float(len(self.training)),
             "samples_validation": float(len(self.validation)),
             "equations": float(sum(r.samples for r in f.rows)),
-            "parameters_asked": float(len(self.model.parameters.select("asked"))),
+            "parameters_estimated": float(len(self.model.parameters.select("estimated"))),
             "base_parameters": float(self.structure.count),
             "base_parameters_excited": float(f.base.count),
             "well_identified": float(len(f.well_identified(WELL))),

@@ -56,9 +56,9 @@ def tree_of(loaded: Loaded, at: Place, model: ModelSettings) -> Tree:
         if model.gravity is not None:
             tree = replace(tree, gravity=np.array(model.gravity))
     if model.priors == "forget":
-        asked = [k for k, state in enumerate(tree.parameters.states) if state == "asked"]
+        estimated = [k for k, state in enumerate(tree.parameters.states) if state == "estimated"]
         values = tree.parameters.values.copy()
-        values[asked] = np.nan
+        values[estimated] = np.nan
         tree = tree.with_parameters(values)
     try:
         tree = tree.with_elements([e for s in model.elements for e in _elements(tree, s)])
@@ -104,15 +104,15 @@ def _transmission(s: TransmissionSettings) -> Transmission:
 
 def _states(loaded: Loaded, at: Place, model: ModelSettings, tree: Tree) -> Tree:
     p, faults = tree.parameters, Faults()
-    for section, names in (("known", model.known), ("asked", model.asked)):
+    for section, names in (("known", model.known), ("estimated", model.estimated)):
         for name in names:
             if name not in p.names:
                 where = (*at, section, name) if section == "known" else (*at, section)
                 hint = did_you_mean(name, p.names)
                 faults.extend([loaded.fault(where, f"there is no parameter '{name}'.", hint=hint)])
     faults.raise_if_any(FileError, loaded.file.name)
-    if not model.known and not model.asked:
+    if not model.known and not model.estimated:
         return tree
-    p = p.asked(model.asked)
+    p = p.estimated(model.estimated)
     p = p.replacing({name: value for name, value in model.known.items() if value is not None})
     return tree.with_parameters(p.known(list(model.known)))

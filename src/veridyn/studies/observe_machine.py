@@ -44,8 +44,6 @@ def existing_file(loaded: Loaded[ObserveFile], text: str, at: tuple[str, ...]) -
 def model_file(loaded: Loaded[ObserveFile]) -> Path:
     """The file that describes the machine: a model file, or that of a fit."""
     s = loaded.study
-    if s.model is None:
-        return existing_file(loaded, s.mechanism, ("mechanism",))
     if s.model.fit:
         return fit_file(loaded, ("model", "fit"), s.model.fit)
     return existing_file(loaded, s.model.file, ("model", "file"))
@@ -71,13 +69,11 @@ def observed_machine(loaded: Loaded[ObserveFile]) -> tuple[NaturalSystem | Tree,
 def _formulated(loaded: Loaded[ObserveFile]) -> Tree | Mechanism:
     """The machine in its formulation, with all its sensors."""
     s, file = loaded.study, model_file(loaded)
-    if s.model is None:
-        return load_model(file).mechanism
     if s.model.fit:
         machine = fitted_machine(loaded, ("model", "fit"), s.model.fit, s.model.unexcited)
     else:
         machine = load_model(file)
-    return machine.tree if machine.formulation == "tree" else machine.mechanism
+    return machine.tree if (s.model.formulation or machine.formulation) == "tree" else machine.mechanism
 
 
 def _acting(tree: Tree) -> tuple[str, ...]:
@@ -118,19 +114,19 @@ def _measured(loaded: Loaded[ObserveFile], whole: Tree | Mechanism) -> Tree | Me
         loaded.fault(at, f"'{name}' is no sensor of '{whole.name}'.", hint=did_you_mean(name, names))
         for at, name in (
             *((("without", k), name) for k, name in enumerate(s.without)),
-            *((("unsure", "sensors", name), name) for name in s.unsure.sensors),
+            *((("process_noise", "sensors", name), name) for name in s.process_noise.sensors),
         )
         if name not in names
     ]
     kept = [i for i in whole.sensors if i.name not in s.without]
     if not kept:
-        at = ("without",) if s.without else ("model",) if s.model is not None else ("mechanism",)
+        at = ("without",) if s.without else ("model",)
         faults.append(loaded.fault(at, "no sensor is left, so there is nothing to observe it by."))
     for i in kept:
-        sigma = s.unsure.sensors.get(i.name, i.sigma)
+        sigma = s.process_noise.sensors.get(i.name, i.sigma)
         if sigma < 0.0 or (sigma == 0.0 and i.quantum == 0.0):
-            at = ("unsure", "sensors", i.name)
+            at = ("process_noise", "sensors", i.name)
             faults.append(loaded.fault(at, "this is no deviation.", "a positive number", f"{sigma:g}"))
     if faults:
         raise loaded.error(faults)
-    return replace(whole, sensors=tuple(replace(i, sigma=s.unsure.sensors.get(i.name, i.sigma)) for i in kept))
+    return replace(whole, sensors=tuple(replace(i, sigma=s.process_noise.sensors.get(i.name, i.sigma)) for i in kept))

@@ -27,8 +27,8 @@ from veridyn.observe.methods import FILTERS
 from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe_with, tuned
 from veridyn.observe.observer_setup import ObserverSetup, ready
+from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import measurements_of
-from veridyn.observe.unsure import Unsure
 from veridyn.observe.virtual import Reading, Virtual, quantity_of
 from veridyn.progress import Progress, silent
 from veridyn.signals.whiteness import Whiteness
@@ -144,7 +144,7 @@ class ObserveRun:
         ]
         if o.tuning is not None and not o.tuning.converged:
             out.append(
-                f"the noise chosen on this log is doubtful: {o.tuning.message}. Give a density in the section unsure."
+                f"the noise chosen on this log is doubtful: {o.tuning.message}. Give a density in the section process_noise."
             )
         natural = o.system.model.system if isinstance(o.system, MechanismSystem) else None
         if isinstance(natural, Reduced) and (open_by := float(o.constraint_errors()[:, 0].max())) > OPEN:
@@ -233,9 +233,9 @@ def observe_study(
     if settings.frozen_after is not None:  # before the log chooses the noise: a sensor that hangs says nothing about it
         readings = readings.flagged(frozen(readings.values, settings.frozen_after), Status.FROZEN)
     tuning = None
-    if s.unsure.tuned:
-        unsure, tuning = tuned(settings, machine, [readings], progress)
-        settings = replace(settings, unsure=unsure)
+    if s.process_noise.tuned:
+        process_noise, tuning = tuned(settings, machine, [readings], progress)
+        settings = replace(settings, process_noise=process_noise)
     observe_with(settings, machine, _beginning(readings))
     begin = clock()
     found = replace(observe_with(settings, machine, readings, progress), tuning=tuning)
@@ -251,14 +251,14 @@ def observe_study(
         raise loaded.error(fault)
     inputs = {
         "study": fingerprint(loaded.text),
-        "model" if s.model is not None else "mechanism": fingerprint(model_file(loaded)),
+        "model": fingerprint(model_file(loaded)),
         "log": fingerprint(log_file),
     }
     return ObserveRun(found, log, found.virtual(*wanted) if wanted else {}, skip, spent, inputs, s.accept)
 
 
 def _settings(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetup:
-    s, f, u = loaded.study, loaded.study.filter, loaded.study.unsure
+    s, f, u = loaded.study, loaded.study.filter, loaded.study.process_noise
     loads, outputs = mechanism.loads, mechanism.outputs
     faults = [
         loaded.fault(at, f"'{n}' is no coordinate of '{mechanism.name}'.", hint=did_you_mean(n, mechanism.coordinates))
@@ -301,10 +301,12 @@ def _settings(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetu
     ]
     if faults:
         raise loaded.error(faults)
-    unsure = Unsure(u.position or 0.0, u.acceleration or 0.0, u.force or 0.0, u.start, u.start_rate, u.start_force)
+    process_noise = ProcessNoise(
+        u.position or 0.0, u.acceleration or 0.0, u.force or 0.0, u.start, u.start_rate, u.start_force
+    )
     return ObserverSetup(
         method=FILTERS[f.name](gate=f.gate, late=f.late, horizon=np.inf if f.horizon is None else f.horizon),
-        unsure=unsure,
+        process_noise=process_noise,
         start=s.start.coordinates or None,
         rates=s.start.rates or None,
         independents=f.independents,
@@ -328,7 +330,7 @@ def _checked(
     except ModelError as error:
         raise ModelError(error.faults, model_file(loaded).name) from error
     try:
-        system, q, qd = settings.system(machine, settings.unsure or Unsure())
+        system, q, qd = settings.system(machine, settings.process_noise or ProcessNoise())
         system.belief(q, qd)
     except VeridynError as error:
         raise loaded.error([_placed(loaded, fault) for fault in error.faults]) from error
@@ -353,9 +355,9 @@ def _checked(
 
 
 def _placed(loaded: Loaded[ObserveFile], fault: Fault) -> Fault:
-    """A fault of the section unsure, or of the independent coordinates that are asked for, with its line; others as they are."""
-    if fault.where in type(loaded.study.unsure).model_fields:
-        at = ("unsure", fault.where)
+    """A fault of the section process_noise, or of the independent coordinates that are asked for, with its line; others as they are."""
+    if fault.where in type(loaded.study.process_noise).model_fields:
+        at = ("process_noise", fault.where)
     elif loaded.study.filter.independents and ("independent" in fault.what or "do not determine" in fault.what):
         at = ("filter", "independents")
     else:

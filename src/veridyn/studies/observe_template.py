@@ -76,7 +76,7 @@ def observe_template(file: Path, mechanism: Mechanism, log: Path, study: Path) -
         "veridyn: 1",
         "kind: observe",
         f"name: {re.sub(r'[^A-Za-z0-9_.-]+', '-', mechanism.name).strip('-.') or 'observation'}",
-        f"mechanism: {flow(beside(file, study))}",
+        f"model: {{file: {flow(beside(file, study))}}}",
     ]
     if without:
         lines.append(f"without: {flow(without)} # guessed: sensors of the mechanism that have no column here")
@@ -258,7 +258,7 @@ def _start(system: NaturalSystem, names: Sequence[str], first: Mapping[str, tupl
     sizes = {n: float(f"{first[n][1]:.2g}") if n in held else 1.0 for n in names}
     lines = [
         "",
-        "unsure: # without a density here (force, acceleration, position) the log chooses one",
+        "process_noise: # without a density here (force, acceleration, position) the log chooses one",
         f"  start: {flow(sizes)} # guessed: rad or m, how far the start may be off",
         "  start_rate: 1.0 # guessed: rad/s or m/s",
     ]

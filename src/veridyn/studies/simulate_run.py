@@ -29,7 +29,7 @@ from veridyn.studies.config.simulate import AcceptSettings, SimulateFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.machine import model_path
 from veridyn.studies.result import ParameterRow, Result, fingerprint
-from veridyn.studies.simulation.mechanisms import mechanism_setup
+from veridyn.studies.simulation.mechanisms import is_natural, mechanism_setup
 from veridyn.studies.simulation.records import same_start
 from veridyn.studies.simulation.sensing import named_sensors, perfect_sensors, read_log
 from veridyn.studies.simulation.trees import as_signals, tree_setup
@@ -183,7 +183,7 @@ def simulate_study(
     loaded: Loaded[SimulateFile], progress: Progress = silent, clock: Callable[[], float] = time.process_time
 ) -> SimulateRun:
     """Simulate what a study file of kind simulate describes. `seconds` is time by `clock`, without that of compiling."""
-    return _mechanism(loaded, progress, clock) if loaded.study.mechanism else _tree(loaded, progress, clock)
+    return _mechanism(loaded, progress, clock) if is_natural(loaded) else _tree(loaded, progress, clock)
 
 
 def _tree(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable[[], float]) -> SimulateRun:
@@ -240,7 +240,7 @@ def _mechanism(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable
     named = named_sensors(loaded)
     sensors = {**named, **{name: own for name, own in own_sensors(m, rng).items() if name not in named}}
     if not sensors:
-        hint = "Give the mechanism file sensors, or name channels under sensors: q.*, load.*."
+        hint = "Give the model file sensors, or name channels under sensors: q.*, load.*."
         raise loaded.error(loaded.fault(("sensors",), f"'{m.name}' has no sensors, so there is no log.", hint=hint))
     log = same_start(wrapped(m, read_log(loaded, sensors, truth, rng)))
     coarser = float("nan")
@@ -301,19 +301,15 @@ def _with_base(truth: Experiment, trajectory: Trajectory) -> Experiment:
 def _hashes(loaded: Loaded[SimulateFile]) -> dict[str, str]:
     s = loaded.study
     files: dict[str, tuple[str, Place]] = {}
-    model: dict[str, str] = {}
-    if s.model is not None:
-        model["model"] = fingerprint(model_path(loaded, ("model",), s.model))
-    else:
-        files["mechanism"] = (s.mechanism, ("mechanism",))
     if s.motion is not None and s.motion.file:
         files["motion"] = (s.motion.file, ("motion", "file"))
     if s.inputs.file:
         files["inputs"] = (s.inputs.file, ("inputs", "file"))
     if s.controller is not None and s.controller.model:
-        files["believed"] = (s.controller.model, ("controller", "model"))
+        files["controller_model"] = (s.controller.model, ("controller", "model"))
     found = {k: fingerprint(loaded.path(*at)) for k, at in files.items()}
-    return {"study": fingerprint(loaded.text)} | model | found
+    model = fingerprint(model_path(loaded, ("model",), s.model))
+    return {"study": fingerprint(loaded.text), "model": model} | found
 
 
 def _told(manoeuvre: Any) -> dict[str, str]:

@@ -29,7 +29,7 @@ def test_the_textbook_formula() -> None:
     """(9) and (10) with Σ as a matrix: white in time, given covariance, every sample."""
     motion = noisy(0, 60)
     fit = identify(truth(), motion, GaussMarkov(C))
-    A = (regressor(truth(), motion) @ truth().parameters.asked_matrix())[:, :, list(fit.base.columns)]
+    A = (regressor(truth(), motion) @ truth().parameters.estimated_matrix())[:, :, list(fit.base.columns)]
     Psi, y = A.reshape(-1, A.shape[2]), np.asarray(motion.forces).ravel()
     W = np.kron(np.eye(len(motion)), np.linalg.inv(C))
     half = np.kron(np.eye(len(motion)), np.linalg.inv(np.linalg.cholesky(C)))
@@ -46,7 +46,7 @@ def test_noise_with_a_memory_by_a_whole_matrix() -> None:
     """Not periodic: the first sample, whose past is not known, is left out; the rest is generalised least squares."""
     motion = noisy(1, 50)
     fit = identify(truth(), motion, GaussMarkov(COLOURED))
-    A = (regressor(truth(), motion) @ truth().parameters.asked_matrix())[:, :, list(fit.base.columns)]
+    A = (regressor(truth(), motion) @ truth().parameters.estimated_matrix())[:, :, list(fit.base.columns)]
     Psi, y = A.reshape(-1, A.shape[2]), np.asarray(motion.forces).ravel()
     whiten = np.kron(np.eye(50), np.eye(4)) - np.kron(np.eye(50, k=-1), 0.6 * np.eye(4))
     whiten = np.kron(np.eye(50), np.linalg.inv(np.linalg.cholesky(0.64 * C))) @ whiten

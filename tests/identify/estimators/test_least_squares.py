@@ -26,7 +26,7 @@ def parameters(p: int = P) -> ParameterSet:
         units=("kg",) * p,
         values=np.full(p, np.nan),
         typical=np.ones(p),
-        states=("asked",) * p,
+        states=("estimated",) * p,
     )
 
 
@@ -156,7 +156,7 @@ def test_condition_numbers() -> None:
             units=o.parameters.units,
             values=np.full(P, np.nan),
             typical=typical,
-            states=("asked",) * P,
+            states=("estimated",) * P,
         ),
         o.rows,
     )
@@ -251,7 +251,7 @@ def test_a_row_without_samples_is_refused() -> None:
         solve(o)
 
 
-def test_nothing_asked_is_refused() -> None:
+def test_nothing_estimated_is_refused() -> None:
     rows = (empty("row0", ()).absorb(np.ones((5, 1))),)
-    with pytest.raises(IdentificationError, match="no parameter is asked that these rows can feel"):
+    with pytest.raises(IdentificationError, match="no estimated parameter affects these rows"):
         solve(Observation(parameters(), rows))

@@ -19,11 +19,11 @@ from veridyn.observe.filter import Passing
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.methods import FILTERS
 from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief, Estimates
 from veridyn.observe.run import run
 from veridyn.observe.smoother import smooth
 from veridyn.observe.system import System
-from veridyn.observe.unsure import Unsure
 
 KINDS = ("linear", "error_ekf", "error_ekf_force", "ekf")
 AGREED = 1e-12  # of the largest number of each field over the log: orders of summation differ, and so the last digits
@@ -39,7 +39,7 @@ def settings(name: str, kind: str, **more: object) -> ObserverSetup:
     if name == "fourbar":
         chosen = ObserverSetup(
             method=FILTERS[kind](),
-            unsure=PRINTED if kind == "error_ekf" else TUNED,
+            process_noise=PRINTED if kind == "error_ekf" else TUNED,
             start=MODEL_START[0],
             rates={"phi": -1.0},
         )
@@ -50,8 +50,8 @@ def settings(name: str, kind: str, **more: object) -> ObserverSetup:
 
 def prepared(name: str, how: ObserverSetup) -> tuple[System, Belief]:
     """The system as the filter sees it, and where it starts."""
-    assert how.unsure is not None
-    system, q, qd = how.system(machine(name), how.unsure)
+    assert how.process_noise is not None
+    system, q, qd = how.system(machine(name), how.process_noise)
     return how.seen(system, q), system.belief(q, qd, t=-0.013)
 
 
@@ -125,7 +125,7 @@ def test_inputs_that_change_from_reading_to_reading() -> None:
 def test_an_angle_counts_the_short_way_round() -> None:
     bars = wrong_fourbar()
     turning = system_of(replace(bars, sensors=tuple(replace(i, turns=True, bias_sigma=0.01) for i in bars.sensors)))
-    how = ObserverSetup(unsure=TUNED, start=MODEL_START[0], rates={"phi": 9.0})
+    how = ObserverSetup(process_noise=TUNED, start=MODEL_START[0], rates={"phi": 9.0})
     system, q, qd = how.system(turning, TUNED)
     start = system.belief(q, qd, t=0.0)
     log = readings(system, start, 60)
@@ -143,9 +143,11 @@ def test_everything_that_can_act(dimension: int) -> None:
         posed = random_mechanism(rng, dimension).mechanism
         sensors = (Sensor("angle", "coordinate", "theta", 0.01, turns=True), Sensor("way", "rate", "s", 0.02))
         natural = system_of(replace(posed, sensors=(*sensors, Sensor("gyroscope", "gyroscope", "b2", 0.1))))
-        how = ObserverSetup(unsure=Unsure(acceleration=0.1, start=1e-3, start_rate=1e-2), unknown=(), inputs=("motor",))
-        assert how.unsure is not None and len(natural.forces.active)
-        system, q, qd = how.system(natural, how.unsure)
+        how = ObserverSetup(
+            process_noise=ProcessNoise(acceleration=0.1, start=1e-3, start_rate=1e-2), unknown=(), inputs=("motor",)
+        )
+        assert how.process_noise is not None and len(natural.forces.active)
+        system, q, qd = how.system(natural, how.process_noise)
         start = system.belief(q, qd, t=0.0)
         log = readings(system, start, 8, seed, inputs=rng.normal(size=(8, 1)))
         agree(*(run(EKF(gate=0.999, engine=engine), system, log, start) for engine in ("compiled", "python")), 1e-11)
@@ -166,10 +168,10 @@ def test_sets_of_coordinates_that_take_over(name: str, text: str, spin: float) -
     """The reference does the steps into another set, machine code the rest, in every set."""
     natural, rates = spun(name, text, spin)
     how = ObserverSetup(
-        unsure=Unsure(acceleration=1e-4, start=0.01, start_rate=0.05), rates=rates, unknown=(), step=2e-3
+        process_noise=ProcessNoise(acceleration=1e-4, start=0.01, start_rate=0.05), rates=rates, unknown=(), step=2e-3
     )
-    assert how.unsure is not None
-    system, q, qd = how.system(natural, how.unsure)
+    assert how.process_noise is not None
+    system, q, qd = how.system(natural, how.process_noise)
     start = system.belief(q, qd, t=0.0)
     log = readings(system, start, 40)
     found = run(EKF(gate=0.999, engine="compiled"), system, log, start)

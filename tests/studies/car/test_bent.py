@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from veridyn.machines.car import TEN_ROWS, asked_33, car_38
+from veridyn.machines.car import TEN_ROWS, car_38, estimated_33
 from veridyn.machines.car_paths import informed
 from veridyn.machines.car_record import CarKinematics
 from veridyn.mechanics.ground.road_rough import rough_road
@@ -31,7 +31,7 @@ def test_secants_of_cubic_springs_and_bars_are_found() -> None:
     run = drive(
         car, speed_variation(), rough_road("C", np.random.default_rng(3), length=600.0, track=1.5), 10.0, every=2
     )
-    tree = asked_33(car_38())
+    tree = estimated_33(car_38())
     m = informed(to_motion(run, tree), tree, CarKinematics.of(car), car.aerodynamics)
     found = bent(tree, [m], m, TEN_ROWS, corrected(tree))
     true = truth(run)
@@ -42,9 +42,9 @@ def test_secants_of_cubic_springs_and_bars_are_found() -> None:
     assert found.check.worst.relative_error < 0.01
 
 
-def test_bends_are_asked_beside_the_rest() -> None:
-    tree = asked_33(car_38())
+def test_bends_are_estimated_beside_the_rest() -> None:
+    tree = estimated_33(car_38())
     wide = widened(tree)
-    assert len(wide.parameters.select("asked")) == 33 + 18
+    assert len(wide.parameters.select("estimated")) == 33 + 18
     units = dict(zip(wide.parameters.names, wide.parameters.units, strict=True))
     assert (units["k2_1"], units["h2_4"], units["k3_arr"]) == ("N/m^2", "N*s^2/m^2", "N/m^3")

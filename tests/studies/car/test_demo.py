@@ -8,7 +8,7 @@ from studies.car_day import SEED, day
 def test_the_result_has_what_is_relied_on() -> None:
     result = day().result("demo car", SEED)
     wanted = {
-        "parameters_asked",
+        "parameters_estimated",
         "well_identified",
         "mass_error_percent",
         "worst_cross_validation_percent",

@@ -19,9 +19,9 @@ from veridyn.studies.car.models import (
 )
 
 
-def test_what_is_asked() -> None:
+def test_what_is_estimated() -> None:
     def count(tree: object) -> int:
-        return len(tree.parameters.select("asked"))
+        return len(tree.parameters.select("estimated"))
 
     assert [count(f(car_38())) for f in (thirty_three, with_unsprung, every_standard)] == [34, 70, 75]
     assert thirty_three(car_20()).parameters.names[-1] == ZERO

@@ -24,7 +24,7 @@ def test_a_quick_day_keeps_the_limits() -> None:
     """Chassis mass and MX_c within 1 %, moments of inertia within 5 %, stiffnesses and Cx within 5 %, every row within 5 % on another "
     "drive."""
     f = day().study.figures
-    assert f["parameters_asked"] == 33
+    assert f["parameters_estimated"] == 33
     assert f["mass_error_percent"] < 1.0 and f["first_moment_error_percent"] < 1.0
     assert f["inertia_error_percent"] < 5.0 and f["stiffness_error_percent"] < 5.0 and f["drag_error_percent"] < 5.0
     assert f["worst_cross_validation_percent"] < 5.0
@@ -46,7 +46,7 @@ def test_reductions_count_down_to_thirty_three() -> None:
     """With wheels 90 inertial parameters, 18 of suspensions and bars, 6 of the air: 114, of which 78 and 24 can be told; then 74; then "
     "33."""
     steps = day().study.reductions
-    assert [r.asked for r in steps] == [114, 74, 33, 33]
+    assert [r.estimated for r in steps] == [114, 74, 33, 33]
     assert steps[0].separable == 78 + 24 and steps[2].separable == 33
     assert all(r.reason for r in steps)
 

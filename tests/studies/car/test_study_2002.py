@@ -32,10 +32,10 @@ def test_the_sixteen_of_table_4_are_found() -> None:
     assert set(found.figures) >= {"parameters_2002", "weight_difference_percent", "mass_error_2002_percent"}
 
 
-def test_known_and_asked() -> None:
+def test_known_and_estimated() -> None:
     tree = sixteen(Vehicle())
     p = tree.parameters
-    assert {p.names[c] for c in p.select("asked")} == set(SIXTEEN)
+    assert {p.names[c] for c in p.select("estimated")} == set(SIXTEEN)
     assert p["M9"] == 24.0 and p["XX9"] == 0.0
     # Roll is about z6, forward, through the rear axle: the chassis' XX, moved down by 0.295 m to the axle's height.
     XX, *_, MZ, M = Vehicle().chassis

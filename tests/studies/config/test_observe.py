@@ -11,7 +11,7 @@ from veridyn.studies.config.text import study_text
 SHORTEST = """
 veridyn: 1
 kind: observe
-mechanism: crane.yaml
+model: {file: crane.yaml}
 log: {file: log.csv, columns: {travel: 'trolley [mm]'}}
 """
 
@@ -23,10 +23,10 @@ def read(text: str):
 def test_few_keys_are_enough() -> None:
     study = read(SHORTEST)
     assert (study.name, study.filter.name, study.filter.unknown) == ("observation", "ekf", None)
-    assert study.unsure.tuned and not study.virtual and study.accept.nis is None
+    assert study.process_noise.tuned and not study.virtual and study.accept.nis is None
     assert (study.log.columns["travel"].column, study.log.columns["travel"].unit) == ("trolley", "mm")
-    assert not read(SHORTEST + "unsure: {force: {motor: 400}}").unsure.tuned
-    assert read(SHORTEST + "unsure: {start: radians(5)}").unsure.start == pytest.approx(0.0872665)
+    assert not read(SHORTEST + "process_noise: {force: {motor: 400}}").process_noise.tuned
+    assert read(SHORTEST + "process_noise: {start: radians(5)}").process_noise.start == pytest.approx(0.0872665)
 
 
 @pytest.mark.parametrize("comments", [False, True])
@@ -35,7 +35,7 @@ def test_the_text_with_every_default_is_the_same_study(comments: bool) -> None:
     pin = "{kind: reaction, on: [rope, L]}"
     for text in (
         EXAMPLE.read_text(encoding="utf-8"),
-        SHORTEST + f"virtual: {{imu: {place}, pin: {pin}}}\nunsure: {{force: {{motor: 4}}}}\n",
+        SHORTEST + f"virtual: {{imu: {place}, pin: {pin}}}\nprocess_noise: {{force: {{motor: 4}}}}\n",
     ):
         study = read(text)
         assert read(study_text(study, comments)) == study
@@ -48,7 +48,7 @@ def test_the_text_with_every_default_is_the_same_study(comments: bool) -> None:
         ("filter: {name: kalman}", r"filter.name \(line 6\).*\n.*'error_ekf_force'"),
         ("filter: {gate: 1.5}", "less than 1"),
         ("filter: {frozen_after: 0}", "greater than or equal to 1"),
-        ("unsure: {force: much}", r"unsure.force \(line 6\)"),
+        ("process_noise: {force: much}", r"process_noise.force \(line 6\)"),
         ("start: {rate: {x: 1}}", "no key 'rate' here"),
         ("virtual: {a: {kind: smell, on: L}}", r"virtual.a.kind \(line 6\)"),
         ("virtual: {a: {kind: position}}", r"virtual.a \(line 6\): the key 'on' is missing"),
@@ -69,9 +69,7 @@ def test_every_fault_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(FileError) as found:
         load_study(file, "observe")
     text = str(found.value)
-    assert (
-        "the key 'mechanism' is missing" in text and "the key 'file' is missing" in text and "settle (line 4)" in text
-    )
+    assert "the key 'model' is missing" in text and "the key 'file' is missing" in text and "settle (line 4)" in text
 
 
 def test_every_key_has_words() -> None:

@@ -37,7 +37,7 @@ def test_the_text_with_every_default_is_the_same_study(comments: bool) -> None:
     ("more", "words"),
     [
         ("durations: 3", r"there is no key 'durations' here\.\n.*duration"),
-        ("mechanism: crane.yaml", "either model or mechanism"),
+        ("mechanism: crane.yaml", "there is no key 'mechanism' here"),
         ("motion: {}", "either file or fourier"),
         ("motion: {fourier: {}}", "the key 'frequency' is missing"),
         ("controller: {bandwith: 3}", r"controller \(line 5\): there is no key 'bandwith'"),

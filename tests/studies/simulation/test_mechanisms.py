@@ -26,8 +26,8 @@ def test_loads_over_time(tmp_path: Path) -> None:
 def test_a_mechanism_without_friction_and_loads_keeps_its_energy(tmp_path: Path) -> None:
     text = (REPOSITORY / "src/veridyn/machines/crane.yaml").read_text(encoding="utf-8")
     written(tmp_path, text.replace("dampers: {rail_friction: {on: x, coefficient: 40}}\n", ""), "free.yaml")
-    lines = [line for line in PUSHED.splitlines() if not line.startswith(("mechanism", "inputs"))]
-    assert setup(tmp_path, "\n".join([*lines, "mechanism: free.yaml\n"])).conservative
+    lines = [line for line in PUSHED.splitlines() if not line.startswith(("model", "inputs"))]
+    assert setup(tmp_path, "\n".join([*lines, "model: {file: free.yaml}\n"])).conservative
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_mechanism_without_friction_and_loads_keeps_its_energy(tmp_path: Path)
         ("swing: 0.1", "swin: 0.1", r"'swin' is no coordinate of 'crane'(.|\n)*'swing'"),
         ("motor: 120", "moter: 120", r"'moter' is no input(.|\n)*'motor'"),
         ("{step: 0.01}", "{name: LSODA}", "'LSODA' integrates trees"),
-        ("crane.yaml", "crabe.yaml", "there is no such file"),
+        ("crane.yaml", "crabe.yaml", "there is no such model file"),
         ("start: {", "start: {base: {}, ", "a mechanism stands on the ground"),
         ("coordinates: {x: 0.5, swing: 0.1}", "rates: {T.x: 1, x: 1, swing: 1}", "follows from the others"),
     ],

@@ -91,14 +91,14 @@ class Consistent(Estimator):
 
     def fit_solution(self, tree: Tree, s: Solution, acceptance: Acceptance = SIGMA_BELOW_TEN) -> Fit:
         """The same from a weighted least-squares solution."""
-        p, asked = tree.parameters, list(tree.parameters.select("asked"))
+        p, estimated = tree.parameters, list(tree.parameters.select("estimated"))
         found = consistent(tree, s, self)
         base = base_of(s)
-        K = base.matrix[:, asked]
+        K = base.matrix[:, estimated]
         if found.posterior is not None:
-            fit = fit_with_prior(tree, s, found.posterior, found.values[asked], self.title, acceptance)
+            fit = fit_with_prior(tree, s, found.posterior, found.values[estimated], self.title, acceptance)
         else:
-            fit = fit_of(tree, at(s, K @ found.values[asked]), self.title, acceptance)
+            fit = fit_of(tree, at(s, K @ found.values[estimated]), self.title, acceptance)
             fit = replace(fit, covariance=s.covariance, standard_values=found.values)
         free = s.values if found.posterior is None else K @ found.posterior.values
         shifted = np.abs(fit.values - free) > LARGEST_SHIFT * fit.sigma

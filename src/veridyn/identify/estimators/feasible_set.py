@@ -74,9 +74,9 @@ class FeasibleSet:
     @classmethod
     def of(cls, tree: Tree, s: Solution, how: Constraints) -> FeasibleSet:
         p = tree.parameters
-        asked = list(p.select("asked"))
-        place = {c: k for k, c in enumerate(asked)}
-        K = np.zeros((len(s.values), len(asked)))
+        estimated = list(p.select("estimated"))
+        place = {c: k for k, c in enumerate(estimated)}
+        K = np.zeros((len(s.values), len(estimated)))
         K[:, [place[c] for c in s.observation.columns]] = s.groups.matrix
         spread, fixed = split(p)
         bodies, signed = {}, []
@@ -89,8 +89,8 @@ class FeasibleSet:
             elif body < 0 and moves and tree.elements[number].kind in POSITIVE and p.names[k] not in how.unsigned:
                 signed.append(k)
         if how.prior is None:
-            anchor = known_or_typical(tree)[asked]
-            deviation = sizes(tree, known_or_typical(tree))[asked]
+            anchor = known_or_typical(tree)[estimated]
+            deviation = sizes(tree, known_or_typical(tree))[estimated]
         else:
             anchor, deviation = prior_moments(tree, how.prior)
         root = np.diag(1.0 / deviation)
@@ -111,8 +111,8 @@ class FeasibleSet:
     def _entropic(self) -> FeasibleSet:
         """The same with the metric of the anchor's own pseudo-inertias, over the prior's relative deviation."""
         p = self.tree.parameters
-        asked = list(p.select("asked"))
-        place = {c: k for k, c in enumerate(asked)}
+        estimated = list(p.select("estimated"))
+        place = {c: k for k, c in enumerate(estimated)}
         relative = 1.0 if self.how.prior is None else self.how.prior.relative
         precision = self.root.T @ self.root
         faults = Faults()
@@ -182,7 +182,7 @@ class FeasibleSet:
         `keeping`: only steps that leave the groups as they are, so that the residual stays that of least squares.
         """
         p, how, s = self.tree.parameters, self.how, self.s
-        unit = p.typical[list(p.select("asked"))]
+        unit = p.typical[list(p.select("estimated"))]
         B = np.diag(unit)
         if keeping:
             B = unit[:, None] * np.linalg.svd(self.K * unit, full_matrices=True)[2][len(self.K) :].T
@@ -225,7 +225,7 @@ class FeasibleSet:
 
     def certificate(self, phi: Array) -> Feasibility:
         x, p, s = self.full(phi), self.tree.parameters, self.s
-        plain = self.full(self.reaching(known_or_typical(self.tree)[list(p.select("asked"))]))
+        plain = self.full(self.reaching(known_or_typical(self.tree)[list(p.select("estimated"))]))
         least = {name: float(np.linalg.eigvalsh(pseudo_inertia(x[c]))[0]) for name, (c, _) in self.bodies.items()}
         scaled = {n: np.linalg.eigvalsh(D @ pseudo_inertia(x[c]) @ D)[0] for n, (c, D) in self.bodies.items()}
         bound = [n for n, v in scaled.items() if v < NEAR * self.how.margin]

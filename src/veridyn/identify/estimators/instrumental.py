@@ -238,14 +238,14 @@ def _without_noise(tree: Tree, motion: Motion, values: Array, how: Instrumental)
 
 
 def _signals(tree: Tree) -> list[Element]:
-    """Drive gains that are asked: their signals are columns, and noisy."""
+    """Drive gains that are estimated: their signals are columns, and noisy."""
     p = tree.parameters
     gains = [e for e in tree.elements if e.kind == "drive_gain"]
-    return [e for e in gains if p.states[p.index(e.parameter_name)] == "asked"]
+    return [e for e in gains if p.states[p.index(e.parameter_name)] == "estimated"]
 
 
 def _with_signals(tree: Tree, motion: Motion, values: Array) -> Motion:
-    """Without forces, and with the signals that asked gains need along the motion where these parameters are the true ones."""
+    """Without forces, and with the signals that estimated gains need along the motion where these parameters are the true ones."""
     none = np.zeros((len(motion), tree.n))
     gains = _signals(tree)
     signals = dict(motion.signals)

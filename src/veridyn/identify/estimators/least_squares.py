@@ -185,7 +185,7 @@ def _check(observed: Observation, sigma: Mapping[str, float]) -> None:
                 "no sample of it is left.", where=f"row '{f.row}'", hint="Its dead zone or mask drops everything."
             )
     if not observed.columns:
-        faults.add("no parameter is asked that these rows can feel.", where="observation")
+        faults.add("no estimated parameter affects these rows.", where="observation")
     if all(f.measurement_norm == 0.0 for f in observed.rows):
         faults.add(
             "the measured side is zero everywhere, so parameters all zero fit perfectly and nothing fixes their size.",

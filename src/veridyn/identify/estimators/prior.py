@@ -77,7 +77,7 @@ class Prior(Estimator):
     def fit_solution(self, tree: Tree, s: Solution, acceptance: Acceptance = SIGMA_BELOW_TEN) -> Fit:
         """The same from a weighted least-squares solution."""
         mean, deviation = prior_moments(tree, self)
-        K = base_of(s).matrix[:, list(tree.parameters.select("asked"))]
+        K = base_of(s).matrix[:, list(tree.parameters.select("estimated"))]
         found = posterior(s, K, mean, np.diag(1.0 / deviation))
         return fit_with_prior(tree, s, found, found.values, self.title, acceptance)
 
@@ -98,9 +98,9 @@ class Posterior:
 
 def prior_moments(tree: Tree, prior: Prior) -> tuple[Array, Array]:
     """Mean and standard deviation of each estimated parameter, in order; refused where some have no value."""
-    p, asked = tree.parameters, list(tree.parameters.select("asked"))
+    p, estimated = tree.parameters, list(tree.parameters.select("estimated"))
     faults = Faults()
-    names = [p.names[k] for k in asked]
+    names = [p.names[k] for k in estimated]
     for setting, given in (("values", prior.values or {}), ("sigma", prior.sigma or {})):
         for name in given:
             if name not in names:
@@ -110,7 +110,7 @@ def prior_moments(tree: Tree, prior: Prior) -> tuple[Array, Array]:
     for name, value in (prior.values or {}).items():
         if name in names:
             own[p.index(name)] = value
-    missing = [n for n, k in zip(names, asked) if not np.isfinite(own[k])]
+    missing = [n for n, k in zip(names, estimated) if not np.isfinite(own[k])]
     if missing and not faults:
         listed = ", ".join(missing[:8]) + (f" and {len(missing) - 8} more" if len(missing) > 8 else "")
         faults.add(
@@ -122,7 +122,7 @@ def prior_moments(tree: Tree, prior: Prior) -> tuple[Array, Array]:
     deviation = prior.relative * sizes(tree, own)
     for name, value in (prior.sigma or {}).items():
         deviation[p.index(name)] = value
-    return own[asked], deviation[asked]
+    return own[estimated], deviation[estimated]
 
 
 def sizes(tree: Tree, values: Array) -> Array:
@@ -156,14 +156,14 @@ def posterior(s: Solution, K: Array, mean: Array, root: Array) -> Posterior:
 
 def fit_with_prior(tree: Tree, s: Solution, found: Posterior, phi: Array, title: str, acceptance: Acceptance) -> Fit:
     """The fit of a posterior at the values `phi` of the estimated parameters."""
-    p, asked = tree.parameters, list(tree.parameters.select("asked"))
-    K = base_of(s).matrix[:, asked]
+    p, estimated = tree.parameters, list(tree.parameters.select("estimated"))
+    K = base_of(s).matrix[:, estimated]
     spread, fixed = split(p)
     share = np.full(len(p), np.nan)
-    share[asked] = found.share
+    share[estimated] = found.share
     fit = fit_of(tree, at(s, K @ phi), title, acceptance)
-    alone = [p.names[k] for k in asked if share[k] > PRIOR_ALONE]
-    notes = [f"the prior decides {found.weight:.1f} of {len(asked)} parameters' worth"]
+    alone = [p.names[k] for k in estimated if share[k] > PRIOR_ALONE]
+    notes = [f"the prior decides {found.weight:.1f} of {len(estimated)} parameters' worth"]
     if alone:
         notes.append(f"from the prior alone: {', '.join(alone)}")
     base, standard = K @ found.half, spread @ found.half
@@ -181,4 +181,4 @@ def split(p: ParameterSet) -> tuple[Array, Array]:
     """(spread, fixed) with all parameters = spread @ estimated ones + fixed."""
     known = np.zeros(len(p))
     known[list(p.select("known"))] = p.values[list(p.select("known"))]
-    return p.asked_matrix()[:, list(p.select("asked"))], p.tie_matrix() @ known
+    return p.estimated_matrix()[:, list(p.select("estimated"))], p.tie_matrix() @ known

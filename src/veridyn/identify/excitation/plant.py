@@ -69,7 +69,7 @@ class Plant(Protocol):
 
 def spread(base: BaseParameters) -> tuple[tuple[int, ...], Array]:
     """The standard columns that the base columns are made of, and how (ties add columns up)."""
-    T = base.parameters.asked_matrix()[:, list(base.columns)]
+    T = base.parameters.estimated_matrix()[:, list(base.columns)]
     used = tuple(int(c) for c in np.flatnonzero(T.any(axis=1)))
     return used, T[list(used)]
 

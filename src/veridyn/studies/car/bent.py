@@ -48,7 +48,7 @@ class Bent:
 
 
 def widened(tree: Tree) -> Tree:
-    """The tree with bends of springs, dampers and bars asked as well."""
+    """The tree with bends of springs, dampers and bars estimated as well."""
     parts = [
         Element(
             kind="drive_gain",

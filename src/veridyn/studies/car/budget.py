@@ -76,7 +76,7 @@ def budget(
     zeros: Mapping[str, float],
     curved: Bent,
 ) -> Budget:
-    """The deviations of a fit. `wide`: the same tree with the unsprung bodies' inertia asked as well; `curved`: the fit with curves.
+    """The deviations of a fit. `wide`: the same tree with the unsprung bodies' inertia estimated as well; `curved`: the fit with curves.
 
     `zeros`: kind of instrument (gyro, accelerometer, clearance, speed, steering, force, moment) → deviation of its zero.
     """
@@ -108,7 +108,7 @@ def weighted(fit: Fit, wide: Tree, motions: Sequence[Motion], sampling: Sampling
     samples = stream(wide, motions[0], rows, sampling)
     p = wide.parameters
     mine = [p.index(fit.tree.parameters.names[c]) for c in fit.base.columns]
-    others = [c for c in p.select("asked") if c not in mine]
+    others = [c for c in p.select("estimated") if c not in mine]
     mine_values = np.zeros(len(p))
     mine_values[mine] = fit.values
     W, rest, more, places, first = [], [], [], {}, 0

@@ -15,7 +15,7 @@ from scipy.linalg import solve_triangular
 
 from veridyn.identify.estimators.least_squares import Solution, solve
 from veridyn.identify.observation import Sampling, observation
-from veridyn.machines.car import TEN_ROWS, asked_33, car_20
+from veridyn.machines.car import TEN_ROWS, car_20, estimated_33
 from veridyn.mechanics.ground.road import Flat, Road
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.progress import Progress, silent
@@ -72,7 +72,7 @@ def ranked(
 ) -> tuple[Excitation, ...]:
     """The candidates, best first: those that tell most parameters well, then by condition."""
     car = (vehicle or Vehicle()).simplified()
-    tree = asked_33(car_20())
+    tree = estimated_33(car_20())
     road = rough_road("C", rng, length=45.0 * duration + 200.0, track=1.5)
     found = []
     every = candidates()
@@ -91,7 +91,7 @@ def _judged(name: str, s: Solution) -> Excitation:
     inverse = solve_triangular(s.triangle, np.eye(len(s.triangle)))
     sigma = np.sqrt((inverse**2).sum(axis=1))
     alone = [int((row != 0.0).sum()) == 1 for row in s.groups.matrix]
-    percent = {p.names[c]: float("inf") for c in p.select("asked")}
+    percent = {p.names[c]: float("inf") for c in p.select("estimated")}
     for c, deviation, single in zip(s.columns, sigma, alone, strict=True):
         size = abs(float(p.values[c])) or float(p.typical[c])
         if single:

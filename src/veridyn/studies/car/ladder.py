@@ -15,7 +15,7 @@ import numpy as np
 from veridyn.identify.estimate import identify
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import validate
-from veridyn.machines.car import TEN_ROWS, asked_33, car_38
+from veridyn.machines.car import TEN_ROWS, car_38, estimated_33
 from veridyn.machines.car_drive import EVERY, STEP
 from veridyn.machines.car_paths import informed
 from veridyn.machines.car_record import CarKinematics
@@ -98,7 +98,7 @@ def ladder(
 
 
 def _rung(name: str, seen: VehicleRun, unseen: VehicleRun, air: bool, how: str) -> Rung:
-    tree = asked_33(car_38())
+    tree = estimated_33(car_38())
     car, kinematics = seen.vehicle, CarKinematics.of(seen.vehicle)
 
     def known(run: VehicleRun) -> Motion:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataWarning
 from veridyn.identify.sampling import Sampling
-from veridyn.machines.car import TEN_ROWS, asked_33
+from veridyn.machines.car import TEN_ROWS, estimated_33
 from veridyn.machines.car_drive import ENDS, Campaign
 from veridyn.machines.car_paths import paths
 from veridyn.model.elements import drag, offset
@@ -42,14 +42,14 @@ OTHER_AIR = {"Cy": "fy", "Cz": "fz", "Cl": "mx", "Cm": "my", "Cn": "mz"}
 
 def thirty_three(tree: Tree) -> Tree:
     """The 33 of Table II, and the zero of the force along x: without it a zero of the instruments would be taken for drag."""
-    return asked_33(tree).with_elements([offset("chassis.fx", 0.0, ZERO)])
+    return estimated_33(tree).with_elements([offset("chassis.fx", 0.0, ZERO)])
 
 
 def asking(tree: Tree, names: Iterable[str]) -> Tree:
-    """The same tree with these parameters asked as well."""
+    """The same tree with these parameters estimated as well."""
     p = tree.parameters
     wanted = set(names)
-    states = tuple("asked" if n in wanted else s for n, s in zip(p.names, p.states, strict=True))
+    states = tuple("estimated" if n in wanted else s for n, s in zip(p.names, p.states, strict=True))
     return tree.with_parameters(replace(p, states=states))
 
 

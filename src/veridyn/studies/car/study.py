@@ -57,10 +57,10 @@ LEANINGS = {"track and wheelbase": ("dl", "dL"), "camber": ("camber",), "kingpin
 
 @dataclass(frozen=True)
 class Reduction:
-    """One step from all standard parameters to Table II: how many are asked, separable in these drives, and well identified; and why."""
+    """One step from all standard parameters to Table II: how many are estimated, separable in these drives, well identified; and why."""
 
     step: str
-    asked: int
+    estimated: int
     separable: int
     well: int
     worst_percent: float
@@ -136,7 +136,7 @@ class CarStudy:
     def figures(self) -> dict[str, float]:
         rows = {p.name: p for p in self.parameters}
         out = {
-            "parameters_asked": float(len(NAMES)),
+            "parameters_estimated": float(len(NAMES)),
             "well_identified": float(len(self.accepted())),
             "well_identified_strict": float(len(self.accepted(TWO_SIGMA_BELOW_TEN))),
             "essential_parameters": float(len(NAMES) - len(self.inessential)),
@@ -308,11 +308,11 @@ def _reductions(
     all_well = 100.0 * deviations.total / np.abs(fit.values) < 10.0
     own = np.array([n in NAMES for n in fit.names])
     n = len(fit.values[own])
-    asked = len(whole.parameters.select("asked"))
+    estimated = len(whole.parameters.select("estimated"))
     return (
         Reduction(
             "every body, suspension and component of the air",
-            asked - 1,
+            estimated - 1,
             wheels.count - 1,
             0,
             math.nan,
@@ -320,14 +320,14 @@ def _reductions(
         ),
         Reduction(
             "without the wheels",
-            len(standard.tree.parameters.select("asked")) - 1,
+            len(standard.tree.parameters.select("estimated")) - 1,
             len(standard.values) - 1,
             len(standard.well_identified()),
             100.0 * first.worst.relative_error,
             "dynamometers measure between wheel and carrier, so the wheel's inertia is beyond them (V.D)",
         ),
         Reduction(
-            "the air's tables, Cx alone asked; of unsprung bodies the mass",
+            "the air's tables, Cx alone estimated; of unsprung bodies the mass",
             n,
             n,
             int((all_well & own).sum()),

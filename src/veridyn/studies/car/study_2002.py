@@ -72,7 +72,7 @@ def carrying(check: Validation) -> dict[str, float]:
 
 
 def sixteen(vehicle: Vehicle) -> Tree:
-    """The car of 2002 with the sixteen of Table 4 asked, and what was left out of it known: moments of inertia, and unsprung masses.
+    """The car of 2002 with the sixteen of Table 4 estimated, and what was left out of it known: moments of inertia, and unsprung masses.
 
     Dynamometers stand between wheel and carrier, so what turns beyond them has no weight here, and bodies 9 to 20 are the carriers.
     """

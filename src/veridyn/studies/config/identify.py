@@ -97,8 +97,8 @@ class ModelSettings(Settings):
     """Gears and couplings, where motors are measured, in place of the model's."""
     known: Annotated[dict[str, Number | None], BeforeValidator(_named)] = Field(default_factory=dict)
     """Parameters that are known: a list of names, or {name: value}."""
-    asked: tuple[str, ...] = ()
-    """Parameters that are asked although the model says they are known."""
+    estimated: tuple[str, ...] = ()
+    """Parameters that are estimated although the model file has them as known."""
 
     @model_validator(mode="after")
     def _one_source(self) -> ModelSettings:

@@ -1,4 +1,4 @@
-"""The settings of ``kind: observe``: from a mechanism and a log of its sensors to states with bands and virtual sensors."""
+"""The settings of ``kind: observe``: from a machine and a log of its sensors to states with bands and virtual sensors."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class FilterSettings(Settings):
     """Longest step of the integration, s."""
 
 
-class UnsureSettings(Settings):
-    """How far model and sensors are trusted; each one number for all, or a number by name. Without any density, the one under which the
-    first thousand samples are most likely is taken."""
+class ProcessNoiseSettings(Settings):
+    """Process noise and uncertainty at the start; each one number for all, or a number by name. Without any density, the one is taken
+    under which the first thousand samples are most likely."""
 
     force: Size | None = None
     """Density of the walk of unknown forces, (N or N*m)^2/s."""
@@ -68,7 +68,7 @@ class UnsureSettings(Settings):
     start_force: Size = 0.0
     """Deviation of the unknown forces at the start, N or N*m."""
     sensors: dict[str, Number] = Field(default_factory=dict)
-    """Sensor → deviation of its noise, in place of the mechanism's."""
+    """Sensor → deviation of its noise, in place of the machine's."""
 
     @property
     def tuned(self) -> bool:
@@ -77,7 +77,7 @@ class UnsureSettings(Settings):
 
 
 class StartSettings(Settings):
-    """Where the model starts; what is left out is as the mechanism file has it, and at rest."""
+    """Where the model starts; what is left out is as the model file has it, and at rest."""
 
     coordinates: dict[str, Number] = Field(default_factory=dict)
     """Coordinate → its value, rad or m."""
@@ -131,6 +131,8 @@ class ObservedModelSettings(Settings):
     """Model file (.yaml) beside the study file, in either formulation."""
     fit: str = ""
     """In place of a file: folder of a run of veridyn identify. The filter considers the covariance of the identified values."""
+    formulation: Literal["tree", "natural"] | None = None
+    """Coordinates in which it is observed: those of joints, or points and unit vectors; the machine's own if left out."""
     unexcited: Number | None = Field(default=None, gt=0.0)
     """Of a fit: standard deviation of directions that its motion did not excite, as a share of typical sizes; refused if left out."""
 
@@ -150,24 +152,15 @@ class ObserveFile(StudyFile):
     """What is done."""
     name: str = Field(default="observation", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
     """Name of the run folder, which gets a number."""
-    model: ObservedModelSettings | None = None
-    """The machine; either this or mechanism."""
-    mechanism: str = ""
-    """Model file (.yaml) with its sensors, beside the study file, observed in natural coordinates."""
+    model: ObservedModelSettings
     without: tuple[str, ...] = ()
     """Sensors of the machine that this log does not have."""
     log: ObservedLogSettings
     filter: FilterSettings = FilterSettings()
-    unsure: UnsureSettings = UnsureSettings()
+    process_noise: ProcessNoiseSettings = ProcessNoiseSettings()
     start: StartSettings = StartSettings()
     virtual: dict[str, VirtualSettings] = Field(default_factory=dict)
     """Name → a quantity to tell with its band."""
     settle: Number = Field(default=0.0, ge=0.0)
     """Time at the beginning, s, that the figures leave out."""
     accept: AcceptSettings = AcceptSettings()
-
-    @model_validator(mode="after")
-    def _one_machine(self) -> ObserveFile:
-        if (self.model is None) != bool(self.mechanism):
-            raise ValueError("either model or mechanism")
-        return self

@@ -178,6 +178,13 @@ class AcceptSettings(Settings):
     """Largest error of a coordinate under the controller, rad or m."""
 
 
+class SimulatedModelSettings(ModelSettings):
+    """The machine: a model file, or the one that a run has identified."""
+
+    formulation: Literal["tree", "natural"] | None = None
+    """Coordinates in which it is simulated: those of joints, or points and unit vectors; the machine's own if left out."""
+
+
 def _nothing(value: object) -> object:
     return {} if value is None else value
 
@@ -189,10 +196,7 @@ class SimulateFile(StudyFile):
     """What is done."""
     name: str = Field(default="simulation", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
     """Name of the run folder, which gets a number."""
-    model: ModelSettings | None = None
-    """The machine: a tree of bodies, open or with loops; either this or mechanism."""
-    mechanism: str = ""
-    """The machine: a mechanism file (.yaml) in natural coordinates, beside the study file."""
+    model: SimulatedModelSettings
     motion: FollowedSettings | None = None
     """A motion that the machine makes, exactly unless a controller is given; without one it moves as the inputs drive it."""
     controller: ControllerSettings | None = None
@@ -212,12 +216,10 @@ class SimulateFile(StudyFile):
 
     @model_validator(mode="after")
     def _possible(self) -> SimulateFile:
-        if (self.model is None) != bool(self.mechanism):
-            raise ValueError("either model or mechanism")
         if self.controller is not None and self.motion is None:
             raise ValueError("a motion for the controller to follow")
-        if self.controller is not None and self.mechanism:
-            raise ValueError("no controller: a mechanism makes its motion exactly")
+        if self.controller is not None and self.model.formulation == "natural":
+            raise ValueError("no controller: in natural coordinates a machine makes its motion exactly")
         if self.motion is not None and self.start != StartSettings():
             raise ValueError("no start where a motion is given: it starts there")
         if self.duration is None and (self.motion is None or not self.motion.file):

@@ -23,6 +23,7 @@ from veridyn.files.yaml_nodes import text_of
 from veridyn.files.yaml_plain import Place, PlainYaml, plain_yaml
 from veridyn.machines.shipped import is_shipped, shipped
 from veridyn.settings import build
+from veridyn.studies.config.renamed import modern
 
 FORMAT = 1
 KINDS: dict[str, tuple[str, str]] = {  # kind → module and class of its settings; imported when asked for
@@ -123,7 +124,7 @@ def load_study(
     """Read a study file. `kind`: the only one that will do. `variables`: stand before those of the environment in paths."""
     file = Path(path)
     text = text_of(file)
-    yaml = plain_yaml(text, file.name)
+    yaml = modern(plain_yaml(text, file.name))
     study = parse_study(yaml, kind)
     return Loaded(study, file, yaml, text, {**os.environ, **(variables or {})})
 

@@ -1,6 +1,6 @@
 """Some hundred samples of a training log, to ask quickly: how well would the data fit if something about them were otherwise?
 
-error = √(mean over rows of ‖r_j‖²/‖y_j‖²) after least squares over the asked parameters, rows scaled by their own size. It is asked
+error = √(mean over rows of ‖r_j‖²/‖y_j‖²) after least squares over the estimated parameters, rows scaled by their own size. It is asked
 of the data as they are and of the data with two columns swapped, one turned round, and so on.
 """
 
@@ -29,7 +29,7 @@ LEAST = 1e-9  # of the largest singular value: smaller ones are not looked at
 
 @dataclass(frozen=True, eq=False)
 class Equations:
-    """W φ = y of some samples, row by row: `W` (rows, N, asked), `y` (rows, N), both divided by ‖y_j‖."""
+    """W φ = y of some samples, row by row: `W` (rows, N, estimated), `y` (rows, N), both divided by ‖y_j‖."""
 
     W: Array
     y: Array
@@ -43,7 +43,7 @@ class Equations:
         return x[self.W.shape[2] :], self.y - (flat @ x).reshape(self.y.shape)
 
     def parameters(self) -> Array:
-        """The values that least squares gives the asked parameters."""
+        """The values that least squares gives the estimated parameters."""
         return _least_squares(self.W.reshape(-1, self.W.shape[2]), self.y.ravel())
 
 
@@ -79,7 +79,7 @@ class Evidence:
             y -= external_rows(machine, m)
         known = p.tie_matrix() @ np.where(np.array(p.states) == "known", p.values, 0.0)
         measured = y[:, list(machine.select_rows(list(self.rows)))].T - D @ known
-        T = p.asked_matrix()
+        T = p.estimated_matrix()
         sizes = np.linalg.norm(measured, axis=1)
         sizes = np.where(sizes > 0.0, sizes, 1.0)
         return Equations((D @ T[:, T.any(axis=0)]) / sizes[:, None, None], measured / sizes[:, None], sizes)

@@ -15,11 +15,14 @@ from veridyn.mechanics.natural.minimal import start_of
 from veridyn.mechanics.natural.position import independent
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.load import Drive
+from veridyn.model.natural import Mechanism
 from veridyn.progress import Progress, silent
 from veridyn.simulate.mechanism import MechanismRun, driven, led, load_channels
 from veridyn.studies.config.simulate import SimulateFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.simulation.inputs import Led, OfTime, duration_of, existing, followed, given_inputs
+from veridyn.studies.fitted import fitted_machine
+from veridyn.studies.machine import model_path
+from veridyn.studies.simulation.inputs import Led, OfTime, duration_of, followed, given_inputs
 
 Array = NDArray[np.float64]
 STEP = 1e-3  # s, where the study gives none
@@ -69,10 +72,38 @@ class MechanismSetup:
         )
 
 
+def is_natural(loaded: Loaded[SimulateFile]) -> bool:
+    """Whether a study simulates its machine in natural coordinates: as it says, or as the model file does."""
+    model = loaded.study.model
+    if model.formulation is not None or model.fit:
+        return model.formulation == "natural"
+    file = model_path(loaded, ("model",), model)
+    return file.suffix.lower() != ".urdf" and load_model(file).formulation == "natural"
+
+
+def _natural(loaded: Loaded[SimulateFile]) -> Mechanism:
+    """The machine in natural coordinates; what a study can do to a tree only is refused by name."""
+    s, tree = loaded.study, "Drop it, or write formulation: tree under model."
+    given = s.model.model_dump(exclude_defaults=True)
+    faults = [
+        loaded.fault(("model", key), "only a machine in joint coordinates (a tree) takes this.", hint=tree)
+        for key in given
+        if key not in ("file", "fit", "unexcited", "formulation")
+    ]
+    if s.controller is not None:
+        what = "in natural coordinates a machine makes its motion exactly."
+        faults.append(loaded.fault(("controller",), what, "no controller", hint=tree))
+    if faults:
+        raise loaded.error(faults)
+    if s.model.fit:
+        return fitted_machine(loaded, ("model", "fit"), s.model.fit, s.model.unexcited).mechanism
+    return load_model(model_path(loaded, ("model",), s.model)).mechanism
+
+
 def mechanism_setup(loaded: Loaded[SimulateFile]) -> MechanismSetup:
     """The mechanism and what drives it; everything the study says is checked here, before anything runs."""
     s = loaded.study
-    system = system_of(load_model(existing(loaded, s.mechanism, ("mechanism",))).mechanism)
+    system = system_of(_natural(loaded))
     m = system.mechanism
     faults = [
         loaded.fault(

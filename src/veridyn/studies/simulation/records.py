@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -85,7 +86,7 @@ def keep_simulation(
 def next_study(
     loaded: Loaded[SimulateFile], machine: Tree | Mechanism, log: Experiment, names: Sequence[str], folder: Path
 ) -> tuple[str, str]:
-    """The name and the text of a study file beside the log that reads it: identify for a tree, observe for a mechanism."""
+    """The name and the text of a study file beside the log that reads it: identify for a tree, observe for natural coordinates."""
     if isinstance(machine, Tree):
         return "identify.yaml", _identify(loaded, machine, log, names, folder)
     return "observe.yaml", _observe(loaded, machine, log, names[0], folder)
@@ -104,9 +105,9 @@ def _columns(log: Experiment, names: Mapping[str, str]) -> list[str]:
 
 def _identify(loaded: Loaded[SimulateFile], tree: Tree, log: Experiment, names: Sequence[str], folder: Path) -> str:
     s = loaded.study
-    assert s.model is not None
     source = "fit" if s.model.fit else "file"
-    own = s.model.model_copy(update={source: _beside(loaded, getattr(s.model, source), ("model", source), folder)})
+    beside = _beside(loaded, getattr(s.model, source), ("model", source), folder)
+    own = s.model.model_copy(update={source: beside, "formulation": None})
     used = {n: n for n in log.channels if not n.startswith(("qd.", "qdd."))}
     dry = [e for e in tree.elements if e.kind.startswith(("coulomb", "stribeck"))]
     rounded = s.motion is None or s.controller is not None
@@ -145,14 +146,17 @@ def _observe(loaded: Loaded[SimulateFile], mechanism: Mechanism, log: Experiment
     without = [i.name for i in mechanism.sensors if i.name not in kept]
     used = {c: c for c in outputs if c in log}
     used |= {load.name: f"load.{load.name}" for load in mechanism.loads if f"load.{load.name}" in log}
+    source = "fit" if s.model.fit else "file"
+    own: dict[str, Any] = {source: _beside(loaded, getattr(s.model, source), ("model", source), folder)}
+    own |= {k: v for k in ("unexcited", "formulation") if (v := getattr(s.model, k)) is not None}
     gaps = any(len(c) != len(next(iter(log.channels.values()))) for c in log.channels.values())
     lines = [
         f"# The log of a simulated '{mechanism.name}', to be observed: veridyn observe observe.yaml",
-        "# The sensors' figures are those of the mechanism file. The log chooses how far the model is trusted; unsure: says otherwise.",
+        "# The sensors' figures are those of the model file. The log chooses the process noise, unless process_noise: is given.",
         "veridyn: 1",
         "kind: observe",
         f"name: {s.name}-observed",
-        f"mechanism: {flow(_beside(loaded, s.mechanism, ('mechanism',), folder))}",
+        f"model: {flow(own)}",
         *([f"without: {flow(without)}"] if without else []),
         "log:",
         f"  file: {name}",

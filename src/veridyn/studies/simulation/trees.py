@@ -55,7 +55,6 @@ class TreeSetup:
 def tree_setup(loaded: Loaded[SimulateFile]) -> TreeSetup:
     """The machine and the manoeuvre that a study describes; everything it says is checked here, before anything runs."""
     s = loaded.study
-    assert s.model is not None
     tree = tree_of(loaded, ("model",), s.model)
     complete_values(tree)
     led = _led(loaded, tree) if s.motion is not None else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from veridyn.errors import ModelError
-from veridyn.observe.unsure import Unsure, sizes
+from veridyn.observe.process_noise import ProcessNoise, sizes
 
 NAMES = ("x", "swing")
 
@@ -31,6 +31,6 @@ def test_what_is_not_usable_is_named() -> None:
 
 
 def test_coordinates_that_come_in_later_get_the_largest_density_given() -> None:
-    one, named = Unsure(position=0.1, acceleration=2.0), Unsure(acceleration={"x": 1.0, "swing": 3.0})
+    one, named = ProcessNoise(position=0.1, acceleration=2.0), ProcessNoise(acceleration={"x": 1.0, "swing": 3.0})
     assert one.coordinate_densities(("L.x", "L.y")).tolist() == [0.1, 0.1, 2.0, 2.0]
     assert named.coordinate_densities(("x", "L.y")).tolist() == [0.0, 0.0, 1.0, 3.0]

@@ -1,4 +1,4 @@
-"""How far a model is trusted: noise that moves it, and what is not known of its start, in one number or by name."""
+"""Process noise of a model and the uncertainty of its start, as one number or by name."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Size = float | Mapping[str, float]
 
 
 @dataclass(frozen=True)
-class Unsure:
-    """How far a model is trusted; each one number for all coordinates (or forces), or a number by name, the default for the others.
+class ProcessNoise:
+    """Process noise and uncertainty at the start; each one number for all coordinates (or forces), or by name, the default for the others.
 
     Densities, added while it moves: `position` (unit²/s), `acceleration`, white ((unit/s²)²/Hz), and `force`, the walk of the unknown
     forces ((N or N*m)²/s), `parameter`, that of parameters which are estimated with the state (unit²/s), and `element`, that of the states
@@ -50,14 +50,14 @@ def _by_name(size: Size, names: tuple[str, ...]) -> Array:
 def sizes(given: Size, names: tuple[str, ...], what: str) -> Array:
     """One number per name, from one for all or a mapping, which leaves the default to those it does not name.
 
-    Refused by name where one is negative or belongs to nothing. `what`: which field of :class:`Unsure` it is.
+    Refused by name where one is negative or belongs to nothing. `what`: which field of :class:`ProcessNoise` it is.
     """
     faults = Faults()
     if isinstance(given, Mapping):
         for name in given:
             if name not in names:
                 faults.add(f"there is no '{name}' here.", where=what, hint=did_you_mean(name, names))
-        default = float(getattr(Unsure(), what))
+        default = float(getattr(ProcessNoise(), what))
         values = [float(given.get(name, default)) for name in names]
     else:
         values = [float(given)] * len(names)
