@@ -8,15 +8,44 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+
+At = tuple[str | int, ...]
+
+
+class Part(str):
+    """A part of a description in words, "body 'arm'", that carries the keys of the place: ("body", "arm").
+
+    It passes through every function that takes a `where`; a :class:`Fault` keeps both.
+    """
+
+    at: At
+
+    def __new__(cls, words: str, at: At) -> Part:
+        made = super().__new__(cls, words)
+        made.at = at
+        return made
+
+
+def part_at(word: str, name: str | None = None) -> Part:
+    """The part called `name` of the kind `word`, or the section `word` itself: "body 'arm'", "gravity"."""
+    return Part(word, (word,)) if name is None else Part(f"{word} '{name}'", (word, name))
+
+
+def within(where: str, what: str) -> str:
+    """A place inside another: "body 'arm', marker"; its keys are those of `where` and `what`."""
+    words = f"{where}, {what}"
+    return Part(words, (*where.at, what)) if isinstance(where, Part) else words
 
 
 @dataclass(frozen=True)
 class Fault:
     """One thing that is wrong, in the words of the user's own file.
 
-    Sentences carry their own full stop except `expected` and `found`, which are phrases.
+    Sentences carry their own full stop except `expected` and `found`, which are phrases. `at` is the place as keys, for code: the parts of
+    a description ("body", "arm"), a column ("column", "speed"), settings ("filter", "gate"). It is taken from `where` where that is a
+    :class:`Part`.
     """
 
     what: str
@@ -25,6 +54,12 @@ class Fault:
     found: str = ""
     hint: str = ""
     line: int | None = None
+    at: At = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.where, Part):
+            object.__setattr__(self, "at", self.at or self.where.at)
+            object.__setattr__(self, "where", str.__str__(self.where))
 
     def __str__(self) -> str:
         place = self.where
@@ -118,8 +153,9 @@ class Faults:
         found: str = "",
         hint: str = "",
         line: int | None = None,
+        at: At = (),
     ) -> None:
-        self.found.append(Fault(what, where, expected, found, hint, line))
+        self.found.append(Fault(what, where, expected, found, hint, line, at))
 
     def extend(self, faults: Iterable[Fault]) -> None:
         self.found.extend(faults)
@@ -135,6 +171,12 @@ class Faults:
 def at_line(fault: Fault, line: int | None) -> Fault:
     """The same fault with the line of the file it comes from."""
     return fault if line is None or fault.line is not None else replace(fault, line=line)
+
+
+def with_line(fault: Fault, lines: Mapping[At, int]) -> Fault:
+    """The same fault with the line of its place, or of the nearest place around it that has one."""
+    known = (fault.at[:k] for k in range(len(fault.at), 0, -1))
+    return at_line(fault, next((lines[at] for at in known if at in lines), None))
 
 
 def did_you_mean(name: str, names: Sequence[str]) -> str:

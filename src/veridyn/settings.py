@@ -104,7 +104,7 @@ class Invalid:
 
     def fault(self, owner: str) -> Fault:
         """As a fault of the settings object `owner`."""
-        return Fault(self.what, ".".join((owner, *self.path)), self.expected, self.found, self.hint)
+        return Fault(self.what, ".".join((owner, *self.path)), self.expected, self.found, self.hint, at=self.path)
 
 
 class Settings:

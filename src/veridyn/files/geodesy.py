@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
+from veridyn.errors import DataError, DataWarning, Fault, Faults, part_at, warn
 from veridyn.files.units import convert
 from veridyn.model.experiment import Channel, Experiment
 
@@ -86,10 +86,11 @@ def local_position(
     faults = Faults()
     for c in (lat, lon, h):
         if not np.array_equal(c.t, lat.t):
-            faults.add("it has another clock.", where=f"channel '{c.name}'", expected=f"the clock of '{lat.name}'")
+            faults.add("it has another clock.", where=part_at("channel", c.name), expected=f"the clock of '{lat.name}'")
     faults.raise_if_any(DataError, log.name)
     places = [
-        convert(c.values, c.unit, unit, f"channel '{c.name}'") for c, unit in ((lat, "rad"), (lon, "rad"), (h, "m"))
+        convert(c.values, c.unit, unit, part_at("channel", c.name))
+        for c, unit in ((lat, "rad"), (lon, "rad"), (h, "m"))
     ]
     whole = np.flatnonzero(np.isfinite(np.stack(places)).all(axis=0))
     if len(whole) == 0:

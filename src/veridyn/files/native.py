@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 
-from veridyn.errors import DataError, Fault, FileError, ModelError, at_line, did_you_mean
+from veridyn.errors import At, DataError, Fault, FileError, ModelError, at_line, did_you_mean, part_at, with_line
 from veridyn.files.expressions import is_constant_name
 from veridyn.files.native_bodies import read_body
 from veridyn.files.native_loops import read_assembly, read_loop
@@ -56,7 +56,7 @@ def parse_model(text: str, source: str = "model") -> Tree:
         read_constants(read, top["constants"])
     draft.read_machine(top)
     if draft.bodies or not read.faults:
-        read.faults.extend(at_line(fault, draft.lines.get(fault.where)) for fault in draft.check())
+        read.faults.extend(with_line(fault, draft.lines) for fault in draft.check())
     priors = priors_of(draft.bodies, draft.inertia, draft.elements) | dict.fromkeys(draft.odd_names, 0.0)
     section = read_parameters(read, top.get("parameters"), priors)
     if read.faults or name is None:
@@ -128,10 +128,10 @@ class _Draft:
     loops: list[Loop] = field(default_factory=list)
     assembly: Assembly = Assembly()
     prescribed: list[str] = field(default_factory=list)
-    lines: dict[str, int] = field(default_factory=dict)
+    lines: dict[At, int] = field(default_factory=dict)
 
     def read_machine(self, top: Mapping[str, Node]) -> None:
-        self.lines |= {key: line_of(node) for key, node in top.items()}
+        self.lines |= {(key,): line_of(node) for key, node in top.items()}
         if "base" in top:
             self.base = self.read.choice(top["base"], "base", "kind of base", BASES) or "fixed"
         if "gravity" in top:
@@ -149,12 +149,12 @@ class _Draft:
                 loop = read_loop(self.read, node, k)
                 if loop is not None:
                     self.loops.append(loop)
-                    self.lines[loop.where] = line_of(node)
+                    self.lines["loop", loop.name] = line_of(node)
         if "assembly" in top:
             self.assembly = read_assembly(self.read, top["assembly"])
         if "prescribed" in top:
             self.prescribed = self.read.texts(top["prescribed"], "prescribed", "prescribed")
-            self.lines |= {f"prescribed '{name}'": line_of(top["prescribed"]) for name in self.prescribed}
+            self.lines |= {("prescribed", name): line_of(top["prescribed"]) for name in self.prescribed}
 
     def check(self) -> list[Fault]:
         base = "fixed" if self.base == "fixed" else "free"
@@ -162,12 +162,12 @@ class _Draft:
             with np.errstate(over="ignore", invalid="ignore"):
                 faults = check_tree(self.bodies, self.elements, self.inertia, base, self.gravity)
         except np.linalg.LinAlgError:
-            return [Fault("an inertia has numbers of sizes that cannot be computed with.", where="bodies")]
+            return [Fault("an inertia has numbers of sizes that cannot be computed with.", where=part_at("bodies"))]
         taken = {SIX_PREFIX + name for name in SIX} if self.base == "six_joints" else set()
         for b in self.bodies:
             if b.name in taken or b.coordinate_name in taken:
                 what = "its name or coordinate is taken by one of the six joints of the base."
-                faults.append(Fault(what, where=f"body '{b.name}'", hint="Call it otherwise."))
+                faults.append(Fault(what, where=part_at("body", b.name), hint="Call it otherwise."))
         return faults + (check_loops(self.bodies, self.loops, self.assembly, base) if not faults else [])
 
     def build(self, name: str, section: ParameterSection, source: str) -> Tree:
@@ -188,7 +188,7 @@ class _Draft:
             tree = tree.with_parameters(section.applied(tree.parameters))
             return on_six_joints(tree, SIX_PREFIX) if self.base == "six_joints" else tree
         except ModelError as error:
-            raise ModelError([at_line(fault, self.lines.get(fault.where)) for fault in error.faults], source) from error
+            raise ModelError([with_line(fault, self.lines) for fault in error.faults], source) from error
 
     def _read_body(self, node: Node, k: int) -> None:
         found = read_body(self.read, node, k, free=self.base != "fixed")
@@ -196,13 +196,13 @@ class _Draft:
             return
         body, inertia = found
         self.bodies.append(body)
-        self.lines[f"body '{body.name}'"] = line_of(node)
+        self.lines["body", body.name] = line_of(node)
         if inertia is not None:
             self.inertia[body.name] = inertia
 
     def _read_element(self, node: Node, k: int) -> None:
         read, given = self.read, name_in(node)
-        where = f"element number {k}" if given is None else f"element '{given}'"
+        where = f"element number {k}" if given is None else part_at("element", given)
         at = read.mapping(node, where, ELEMENT, required=("kind",))
         kind = read.optional_text(at, where, "kind")
         between = self._between(at["between"], where) if "between" in at else None
@@ -231,7 +231,7 @@ class _Draft:
             constants={key: numbers[key] for key in CONSTANT_KEYS if key in numbers},
         )
         self.elements.append(element)
-        self.lines[f"element '{element.parameter_name}'"] = line_of(node)
+        self.lines["element", element.parameter_name] = line_of(node)
 
     def _acts_on(self, node: Node, where: str) -> dict[str, float] | None:
         if isinstance(node, MappingNode):

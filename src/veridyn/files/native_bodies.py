@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 
+from veridyn.errors import part_at, within
 from veridyn.files.yaml_nodes import name_in
 from veridyn.files.yaml_reader import Reader
 from veridyn.model.joint import GROUND, SIGMA, Body, JointKind
@@ -30,7 +31,7 @@ CENTRAL = ("mass", "centre", "about_centre")
 def read_body(read: Reader, node: Node, k: int, free: bool) -> tuple[Body, Array | None] | None:
     """The k-th body and its ten inertial parameters where given; None where the entry is no body at all."""
     name = name_in(node)
-    where = f"body number {k}" if name is None else f"body '{name}'"
+    where = f"body number {k}" if name is None else part_at("body", name)
     at = read.mapping(node, where, KEYS, required=("name",))
     if not isinstance(node, MappingNode):
         return None
@@ -92,9 +93,9 @@ def _joint(read: Reader, node: Node, at: Mapping[str, Node], where: str, floats:
 def _placement(read: Reader, at: Mapping[str, Node], where: str) -> MDH | Placement:
     only_one(read, at, where, ("mdh", "placement"))
     if "placement" not in at:
-        given = read.mapping(at["mdh"], f"{where}, mdh", ANGLES_AND_LENGTHS) if "mdh" in at else {}
+        given = read.mapping(at["mdh"], within(where, "mdh"), ANGLES_AND_LENGTHS) if "mdh" in at else {}
         return MDH(**{key: read.number(value, where, key, 0.0) for key, value in given.items()})
-    return placed(read, read.mapping(at["placement"], f"{where}, placement", ("position", *ROTATIONS)), where)
+    return placed(read, read.mapping(at["placement"], within(where, "placement"), ("position", *ROTATIONS)), where)
 
 
 def placed(read: Reader, given: Mapping[str, Node], where: str) -> Placement:
@@ -119,7 +120,7 @@ def placed(read: Reader, given: Mapping[str, Node], where: str) -> Placement:
 
 def read_inertia(read: Reader, node: Node, where: str) -> Array:
     """Ten numbers about the frame's origin, given so or by mass, centre and about_centre."""
-    inside = f"{where}, inertia"
+    inside = within(where, "inertia")
     keys = (
         {key.value for key, _ in node.value if isinstance(key, ScalarNode)} if isinstance(node, MappingNode) else set()
     )

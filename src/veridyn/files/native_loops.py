@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ruamel.yaml.nodes import Node
 
+from veridyn.errors import part_at
 from veridyn.files.native_bodies import ROTATIONS, placed
 from veridyn.files.yaml_nodes import name_in
 from veridyn.files.yaml_reader import Reader
@@ -17,7 +18,7 @@ END = ("body", "position", *ROTATIONS)
 def read_loop(read: Reader, node: Node, k: int) -> Loop | None:
     """The k-th cut joint; None where it cannot be read."""
     name = name_in(node)
-    where = f"loop number {k}" if name is None else f"loop '{name}'"
+    where = f"loop number {k}" if name is None else part_at("loop", name)
     at = read.mapping(node, where, KEYS, required=("name", "joint", "first", "second"))
     joint = read.choice(at["joint"], where, "kind of cut joint", tuple(CUTS)) if "joint" in at else None
     first, second = (_end(read, at[key], where) if key in at else None for key in ("first", "second"))

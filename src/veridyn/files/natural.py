@@ -22,7 +22,7 @@ from typing import Any, cast
 
 from ruamel.yaml.nodes import Node, ScalarNode, SequenceNode
 
-from veridyn.errors import Fault, FileError, ModelError, at_line
+from veridyn.errors import Fault, FileError, ModelError, with_line
 from veridyn.files.machine.points import ANGLE, DISTANCE, POINT_SECTIONS, PointSections, Sections
 from veridyn.files.yaml_nodes import compose
 from veridyn.files.yaml_reader import Reader
@@ -80,8 +80,7 @@ def parse_mechanism(text: str, source: str = "model") -> Mechanism:
     try:
         return Mechanism.build(name=name, **parts)
     except ModelError as error:
-        lines = draft.lines
-        raise ModelError([at_line(f, lines.get(f.where.split(",")[0])) for f in error.faults], source) from error
+        raise ModelError([with_line(f, draft.lines) for f in error.faults], source) from error
 
 
 class _Draft(PointSections):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from veridyn.errors import within
 from veridyn.files.yaml_reader import Reader
 from veridyn.model.natural_parts import DirectionRef
 from veridyn.model.place import Marker, PointRef
@@ -38,7 +39,7 @@ class Places:
         """The name of a point or body, or a marker {body, at, axis, side}; without `at` it sits in the origin of the body's frame."""
         if not isinstance(node, MappingNode):
             return self.read.text(node, where, "a place") or ""
-        at = self.read.mapping(node, f"{where}, marker", MARKER, ("body",))
+        at = self.read.mapping(node, within(where, "marker"), MARKER, ("body",))
         body = self.text(at, where, "body")
         parts = {key: self.vector(at[key], where, key) for key in MARKER[1:] if key in at}
         return Marker(body, parts.get("at", [0.0] * self.dimension), parts.get("axis", ()), parts.get("side", ()))

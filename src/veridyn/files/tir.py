@@ -221,7 +221,7 @@ def _check_format(lines: Iterable[_Line], source: str) -> None:
 def _named(faults: Iterable[Fault], values: Mapping[str, float], known: Mapping[str, _Line]) -> Iterable[Fault]:
     """The faults of the tyre in the words of its file: with their lines, and absent where they are already told."""
     for fault in faults:
-        name = fault.where.removeprefix("tyre coefficient ")
+        name = str(fault.at[-1]) if fault.at else ""
         if name in values or name not in ESSENTIAL:
             yield at_line(fault, known[name].number if name in known else None)
         elif name not in known:

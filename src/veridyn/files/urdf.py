@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataWarning, Fault, Faults, FileError, ModelError, at_line, did_you_mean, warn
+from veridyn.errors import At, DataWarning, Fault, Faults, FileError, ModelError, did_you_mean, part_at, warn, with_line
 from veridyn.files.urdf_reader import (
     KINDS,
     UrdfJoint,
@@ -115,7 +115,7 @@ class UrdfFile:
         return [
             Fault(
                 f"no distribution of mass has this inertia: {law}.",
-                where=f"link '{link.name}'",
+                where=part_at("link", link.name),
                 hint=hint,
                 line=link.node.line,
             )
@@ -137,7 +137,7 @@ class UrdfFile:
         given = {b.name: ten for b in bodies if b.real and (ten := self.links[b.name].ten) is not None}
         possible = {name: ten for name, ten in given.items() if broken_law(ten) is None}
         g = np.array(gravity, dtype=np.float64)
-        faults.extend(at_line(f, lines.get(f.where)) for f in check_tree(bodies, elements, possible, base, g))
+        faults.extend(with_line(f, lines) for f in check_tree(bodies, elements, possible, base, g))
         if faults:
             raise ModelError(_by_line(faults), self.source)
         tree = Tree.build(bodies, name=self.name, base=base, gravity=g, inertia=possible, elements=elements)
@@ -161,13 +161,13 @@ class UrdfFile:
                 if link and link not in self.links:
                     what = f"its {role} '{link}' is not a link of this file."
                     faults.add(
-                        what, where=f"joint '{joint.name}'", hint=did_you_mean(link, names), line=joint.node.line
+                        what, where=part_at("joint", joint.name), hint=did_you_mean(link, names), line=joint.node.line
                     )
             other = carried.setdefault(joint.child, joint)
             if other is not joint and joint.child in self.links:
                 faults.add(
                     f"its child '{joint.child}' is carried by joint '{other.name}' (line {other.node.line}) already.",
-                    where=f"joint '{joint.name}'",
+                    where=part_at("joint", joint.name),
                     hint="A URDF is a tree: cut the loop at one joint.",
                     line=joint.node.line,
                 )
@@ -175,7 +175,7 @@ class UrdfFile:
             first = carried[cycle[0]]
             faults.add(
                 "its child is its own ancestor, so this is not a tree.",
-                where=f"joint '{first.name}'",
+                where=part_at("joint", first.name),
                 found=" → ".join([*cycle, cycle[0]]),
                 line=first.node.line,
             )
@@ -184,13 +184,13 @@ class UrdfFile:
         if len(roots) > 1 and not broken:
             faults.add(
                 f"{len(roots)} links are carried by no joint: {', '.join(roots[:6])}{', …' if len(roots) > 6 else ''}.",
-                where=f"link '{roots[1]}'",
+                where=part_at("link", roots[1]),
                 expected="one root",
                 hint="Add the joint that carries it, or drop the link.",
                 line=self.links[roots[1]].node.line,
             )
         if GROUND in self.links and roots != [GROUND]:
-            where, line = f"link '{GROUND}'", self.links[GROUND].node.line
+            where, line = part_at("link", GROUND), self.links[GROUND].node.line
             faults.add("this name is taken by the ground.", where=where, hint="Call it otherwise.", line=line)
         return roots[0] if len(roots) == 1 and not broken else None
 
@@ -198,7 +198,7 @@ class UrdfFile:
         for joint in self.joints.values():
             if not joint.leader or not joint.moves:
                 continue
-            where, line = f"joint '{joint.name}'", joint.node.line
+            where, line = part_at("joint", joint.name), joint.node.line
             leader = self.joints.get(joint.leader)
             if leader is not None and leader.kind not in KINDS:
                 continue  # which is said already
@@ -220,7 +220,7 @@ class UrdfFile:
         leaders = {j.name: j.leader for j in self.joints.values() if j.leader and j.moves}
         for cycle in _cycles(leaders):
             found, line = " → ".join([*cycle, cycle[0]]), self.joints[cycle[0]].node.line
-            faults.add("joints mimic each other in a circle.", where=f"joint '{cycle[0]}'", found=found, line=line)
+            faults.add("joints mimic each other in a circle.", where=part_at("joint", cycle[0]), found=found, line=line)
 
     def followed(self, joint: UrdfJoint) -> tuple[str, float, float]:
         """Coordinate, ratio and offset of a joint: its position is ratio q + offset, along however many mimics."""
@@ -239,26 +239,26 @@ class UrdfFile:
             if joint.kind == "floating" and joint is not free:
                 expected = "one floating joint, alone on a root without inertia" if base == "free" else "a fixed base"
                 hint = "" if base == "free" else 'Load the file with base="free".'
-                where, line = f"joint '{joint.name}'", joint.node.line
+                where, line = part_at("joint", joint.name), joint.node.line
                 faults.add("it is floating.", where=where, expected=expected, hint=hint, line=line)
         if free is not None:
             return root, free.child
         return (root if base == "fixed" and root == GROUND and bare else ""), root
 
-    def _bodies(self, root: str, base: Base, ground: str) -> tuple[list[Body], dict[str, int]]:
+    def _bodies(self, root: str, base: Base, ground: str) -> tuple[list[Body], dict[At, int]]:
         """Bodies in the order of the joints, and the line of each."""
         bodies: list[Body] = []
-        lines: dict[str, int] = {}
+        lines: dict[At, int] = {}
         taken = set(self.links)
         if root != ground:
             under = None if base == "free" else GROUND
             bodies.append(Body(root, under, "fixed", Placement(), real=self.links[root].ten is not None))
-            lines[f"body '{root}'"] = self.links[root].node.line
+            lines["body", root] = self.links[root].node.line
         for joint in self.joints.values():
             if joint.child == root:
                 continue
             real = self.links[joint.child].ten is not None
-            lines[f"body '{joint.child}'"] = self.links[joint.child].node.line
+            lines["body", joint.child] = self.links[joint.child].node.line
             if not joint.moves:
                 at = Placement(joint.rotation, joint.position)
                 bodies.append(Body(joint.child, joint.parent, "fixed", at, real=real))
@@ -272,7 +272,7 @@ class UrdfFile:
             else:
                 p = p + offset * R[:, 2]
             name = joint.child if straight else _new(f"{joint.name}_axis", taken)
-            lines[f"body '{name}'"] = joint.node.line
+            lines["body", name] = joint.node.line
             own = real and straight
             bodies.append(
                 Body(
@@ -290,7 +290,7 @@ class UrdfFile:
                 bodies.append(Body(joint.child, name, "fixed", Placement(turn.T), real=real))
         return bodies, lines
 
-    def _elements(self, lines: dict[str, int]) -> list[Element]:
+    def _elements(self, lines: dict[At, int]) -> list[Element]:
         elements: list[Element] = []
         for joint in self.joints.values():
             if not joint.moves:
@@ -300,7 +300,7 @@ class UrdfFile:
                 if value != 0.0:
                     name = f"{symbol}_{joint.name}" if joint.leader else ""
                     elements.append(Element(kind=kind, on={coordinate: ratio}, value=value, name=name))
-                    lines[f"element '{elements[-1].parameter_name}'"] = joint.node.line
+                    lines["element", elements[-1].parameter_name] = joint.node.line
         return elements
 
 

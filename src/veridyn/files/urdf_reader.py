@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Faults, did_you_mean
+from veridyn.errors import Faults, did_you_mean, part_at
 from veridyn.files.expressions import MAX_NUMBER
 from veridyn.files.urdf_xml import XmlNode
 from veridyn.model.joint import JointKind
@@ -113,7 +113,7 @@ class UrdfReader:
         return name
 
     def link(self, node: XmlNode, name: str) -> UrdfLink:
-        where = f"link '{name}'"
+        where = part_at("link", name)
         self.check_tags(node, LINK_TAGS, where)
         inertial = self.one(node, "inertial", where)
         if inertial is None:
@@ -121,7 +121,7 @@ class UrdfReader:
         return UrdfLink(name, node, *self._inertial(inertial, where))
 
     def joint(self, node: XmlNode, name: str) -> UrdfJoint:
-        where = f"joint '{name}'"
+        where = part_at("joint", name)
         self.check_tags(node, JOINT_TAGS, where)
         kind = node.attributes.get("type", "").strip()
         if kind == "planar":
@@ -135,7 +135,7 @@ class UrdfReader:
         return self._moving(joint, where) if joint.moves else joint
 
     def limits(self, joint: UrdfJoint) -> UrdfLimits:
-        where = f"joint '{joint.name}'"
+        where = part_at("joint", joint.name)
         node = self.one(joint.node, "limit", where)
         if node is None:
             return UrdfLimits()

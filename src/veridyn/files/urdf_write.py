@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataWarning, Fault, Faults, ModelError, did_you_mean, warn
+from veridyn.errors import DataWarning, Fault, Faults, ModelError, did_you_mean, part_at, warn
 from veridyn.files.atomic import refuse_to_replace, write_atomic
 from veridyn.files.urdf import UrdfFile, read_urdf
 from veridyn.files.urdf_reader import SIX, UrdfJoint, UrdfLink
@@ -112,18 +112,18 @@ def _check_same_machine(tree: Tree, plain: Tree, source: str) -> None:
     mine, theirs = ({b.name: b for b in t.bodies} for t in (tree, plain))
     for name in [n for n in mine if n not in theirs]:
         hint = did_you_mean(name, list(theirs))
-        faults.add("the file has no such link.", where=f"body '{name}'", hint=hint)
+        faults.add("the file has no such link.", where=part_at("body", name), hint=hint)
     for name in [n for n in theirs if n not in mine]:
-        faults.add("the tree has no such body.", where=f"link '{name}'", hint=did_you_mean(name, list(mine)))
+        faults.add("the tree has no such body.", where=part_at("link", name), hint=did_you_mean(name, list(mine)))
     for name in [n for n in mine if n in theirs]:
         a, b = mine[name], theirs[name]
         for what, x, y in _differences(a, b):
-            faults.add(f"its {what} is another one in the file.", where=f"body '{name}'", expected=y, found=x)
+            faults.add(f"its {what} is another one in the file.", where=part_at("body", name), expected=y, found=x)
         if not (
             np.allclose(a.placement.rotation, b.placement.rotation, rtol=0.0, atol=1e-12)
             and np.allclose(a.placement.position, b.placement.position, rtol=1e-12, atol=1e-12)
         ):
-            faults.add("its frame sits elsewhere in the file.", where=f"body '{name}'")
+            faults.add("its frame sits elsewhere in the file.", where=part_at("body", name))
     if faults:
         first = Fault(f"the tree is not the machine of {source}.", hint="Save it like the file it was loaded from.")
         raise ModelError([first, *faults.found], source)
@@ -161,7 +161,7 @@ def _check_values(tree: Tree, placed: _Placed, allow_impossible: bool) -> None:
         if not body.real:
             continue
         x = _ten(tree, body)
-        where = f"link '{body.name}'"
+        where = part_at("link", body.name)
         if x[9] == 0.0 and x[6:9].any():
             what = "a URDF states the centre of mass, and there is none: the mass is zero, the first moments are not."
             faults.add(what, where=where, found=", ".join(f"{v:g}" for v in x[6:9]))
@@ -171,7 +171,7 @@ def _check_values(tree: Tree, placed: _Placed, allow_impossible: bool) -> None:
         for word, value in words.items():
             if value < 0.0 and not allow_impossible:
                 what = f"its {word} is below zero, so it would drive the joint."
-                faults.add(what, where=f"joint '{joint}'", found=f"{value:g}", hint=hint)
+                faults.add(what, where=part_at("joint", joint), found=f"{value:g}", hint=hint)
     faults.raise_if_any(ModelError, tree.name)
 
 

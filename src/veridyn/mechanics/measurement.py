@@ -95,7 +95,7 @@ def readout(system: NaturalSystem, sensors: Sequence[Sensor] | None = None) -> R
     """The table of these sensors, or of the mechanism's own; sensors that it cannot have are refused by name."""
     g, n = system.geometry, system.n
     chosen = tuple(system.mechanism.sensors if sensors is None else sensors)
-    faults = mechanism_sensor_faults(replace(system.mechanism, sensors=chosen))
+    faults = mechanism_sensor_faults(replace(system.mechanism, sensors=chosen), system.mechanism.coordinates)
     if faults:
         raise ModelError(faults, system.mechanism.name)
     angles = {a.name for a in system.mechanism.added if isinstance(a, Angle)}

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, Faults, did_you_mean
+from veridyn.errors import Fault, Faults, did_you_mean, part_at
 from veridyn.model.element_check import check_elements
 from veridyn.model.elements import WRENCH_ROWS, Element
 from veridyn.model.joint import GROUND, SIGMA, Body
@@ -24,7 +24,7 @@ def check_tree(
     """Every fault of a description. `where` of a fault begins with "body 'name'" or "element 'name'" so that a loader can add the line."""
     faults = Faults()
     if not bodies:
-        faults.add("there is no body.", where="bodies", hint="A tree needs at least one.")
+        faults.add("there is no body.", where=part_at("bodies"), hint="A tree needs at least one.")
         return faults.found
     _names(bodies, faults)
     _antecedents(bodies, base, faults)
@@ -34,10 +34,15 @@ def check_tree(
     check_elements(bodies, elements, base, faults)
     _parameter_names(bodies, elements, faults)
     if base not in ("fixed", "free"):
-        faults.add("the base is of no known kind.", where="base", expected="'fixed' or 'free'", found=f"'{base}'")
+        faults.add(
+            "the base is of no known kind.", where=part_at("base"), expected="'fixed' or 'free'", found=f"'{base}'"
+        )
     if gravity.shape != (3,) or not np.isfinite(gravity).all():
         faults.add(
-            "gravity is not a vector.", where="gravity", expected="three finite numbers in m/s^2", found=f"{gravity}"
+            "gravity is not a vector.",
+            where=part_at("gravity"),
+            expected="three finite numbers in m/s^2",
+            found=f"{gravity}",
         )
     return faults.found
 
@@ -46,10 +51,12 @@ def _names(bodies: Sequence[Body], faults: Faults) -> None:
     for name, times in Counter(b.name for b in bodies).items():
         if times > 1:
             faults.add(
-                f"the name is used {times} times.", where=f"body '{name}'", hint="Give each body a name of its own."
+                f"the name is used {times} times.",
+                where=part_at("body", name),
+                hint="Give each body a name of its own.",
             )
         if name in (GROUND, ""):
-            faults.add("this name is taken by the ground.", where=f"body '{name}'", hint="Call it otherwise.")
+            faults.add("this name is taken by the ground.", where=part_at("body", name), hint="Call it otherwise.")
 
 
 def _antecedents(bodies: Sequence[Body], base: str, faults: Faults) -> None:
@@ -58,13 +65,13 @@ def _antecedents(bodies: Sequence[Body], base: str, faults: Faults) -> None:
         if b.antecedent not in (None, GROUND) and b.antecedent not in names:
             faults.add(
                 f"its antecedent '{b.antecedent}' is not a body of this model.",
-                where=f"body '{b.name}'",
+                where=part_at("body", b.name),
                 hint=did_you_mean(str(b.antecedent), [n for n in names if n != b.name]),
             )
     for cycle in _cycles(bodies):
         faults.add(
             "it is its own ancestor, so this is not a tree.",
-            where=f"body '{cycle[0]}'",
+            where=part_at("body", cycle[0]),
             found=" → ".join([*cycle, cycle[0]]),
             hint="Cut the loop at one joint.",
         )
@@ -74,20 +81,20 @@ def _antecedents(bodies: Sequence[Body], base: str, faults: Faults) -> None:
         if len(roots) > 1:
             faults.add(
                 f"a free tree has one root, and {len(roots)} bodies have no antecedent: {', '.join(roots)}.",
-                where=f"body '{roots[1]}'",
+                where=part_at("body", roots[1]),
                 hint="Name its antecedent.",
             )
         for b in bodies:
             if b.name in roots and b.joint != "fixed":
                 faults.add(
                     f"the root of a free tree moves freely and has no joint, but this one is {b.joint}.",
-                    where=f"body '{b.name}'",
+                    where=part_at("body", b.name),
                     hint="Write joint: fixed, or base: fixed.",
                 )
     elif len(rootless) > 1:
         faults.add(
             f"two roots: {len(rootless)} bodies name no antecedent: {', '.join(rootless)}.",
-            where=f"body '{rootless[1]}'",
+            where=part_at("body", rootless[1]),
             hint="Name its antecedent; 'antecedent: ground' where it really stands on the ground.",
         )
 
@@ -110,7 +117,7 @@ def _cycles(bodies: Sequence[Body]) -> list[list[str]]:
 
 def _joints(bodies: Sequence[Body], faults: Faults) -> None:
     for b in bodies:
-        where = f"body '{b.name}'"
+        where = part_at("body", b.name)
         if b.joint not in SIGMA:
             faults.add(
                 f"'{b.joint}' is no kind of joint.", where=where, expected="turning (σ 0), sliding (σ 1) or fixed (σ 2)"
@@ -139,12 +146,13 @@ def _coordinates(bodies: Sequence[Body], faults: Faults) -> None:
             continue
         if not (b.coordinate and other.coordinate_name == b.coordinate):
             faults.add(
-                f"its coordinate '{b.coordinate_name}' is also that of body '{other.name}'.", where=f"body '{b.name}'"
+                f"its coordinate '{b.coordinate_name}' is also that of body '{other.name}'.",
+                where=part_at("body", b.name),
             )
         elif (other.joint, other.actuated) != (b.joint, b.actuated):
             faults.add(
                 f"it shares the coordinate '{b.coordinate}' with body '{other.name}', which is of another kind.",
-                where=f"body '{b.name}'",
+                where=part_at("body", b.name),
                 expected=f"{other.joint}, {'actuated' if other.actuated else 'passive'}",
                 found=f"{b.joint}, {'actuated' if b.actuated else 'passive'}",
             )
@@ -152,7 +160,7 @@ def _coordinates(bodies: Sequence[Body], faults: Faults) -> None:
         if name in WRENCH_ROWS or name in ("all", "joints", "base", "actuated"):
             faults.add(
                 f"the coordinate name '{name}' is the name of rows.",
-                where=f"body '{first[name].name}'",
+                where=part_at("body", first[name].name),
                 hint="Call it otherwise.",
             )
 
@@ -160,7 +168,7 @@ def _coordinates(bodies: Sequence[Body], faults: Faults) -> None:
 def _inertias(bodies: Sequence[Body], inertia: Mapping[str, Array], faults: Faults) -> None:
     real = {b.name: b.real for b in bodies}
     for name, X in inertia.items():
-        where = f"body '{name}'"
+        where = part_at("body", name)
         x = np.asarray(X, dtype=np.float64)
         if name not in real:
             faults.add(
@@ -193,19 +201,21 @@ def _parameter_names(bodies: Sequence[Body], elements: Sequence[Element], faults
     labels = Counter(b.parameter("") for b in bodies if b.real)
     for b in bodies:
         if b.real and labels[b.parameter("")] > 1 and b.label:
-            faults.add(f"the label '{b.label}' is used by {labels[b.parameter('')]} bodies.", where=f"body '{b.name}'")
+            faults.add(
+                f"the label '{b.label}' is used by {labels[b.parameter('')]} bodies.", where=part_at("body", b.name)
+            )
     inertial = {b.parameter(symbol) for b in bodies if b.real for symbol in INERTIAL}
     for e in elements:
         if e.parameter_name in inertial:
             faults.add(
                 "its name is that of an inertial parameter.",
-                where=f"element '{e.parameter_name}'",
+                where=part_at("element", e.parameter_name),
                 hint="Call it otherwise.",
             )
     for name, times in Counter(e.parameter_name for e in elements).items():
         if times > 1:
             faults.add(
                 f"the parameter name is used by {times} elements.",
-                where=f"element '{name}'",
+                where=part_at("element", name),
                 hint="Give each a name of its own.",
             )

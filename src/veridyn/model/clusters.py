@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Faults, ModelError
+from veridyn.errors import Faults, ModelError, part_at
 from veridyn.model.graph import Graph
 from veridyn.model.joint import GROUND
 from veridyn.model.link import chained, inverted, moved_by
@@ -57,7 +57,7 @@ def clusters_of(graph: Graph) -> list[Cluster]:
     faults = Faults()
     for _, joint in fixed:
         if joint.name not in used:
-            faults.add("it closes a loop in which nothing moves.", where=f"joint '{joint.name}'", hint="Drop it.")
+            faults.add("it closes a loop in which nothing moves.", where=part_at("joint", joint.name), hint="Drop it.")
     faults.raise_if_any(ModelError, graph.name)
     clusters = []
     for k in dict.fromkeys(k for k, _ in places.values()):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from veridyn.errors import Faults, ModelError, did_you_mean
+from veridyn.errors import Faults, ModelError, did_you_mean, within
 from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import Element
 
@@ -81,7 +81,7 @@ def replaced(
             c = known[name]
             faults.add(
                 "the value of a constant is out of bounds.",
-                where=f"{where}, '{name}'",
+                where=within(where, f"'{name}'"),
                 expected=f"between {c.low:g} and {c.high:g} {c.unit}",
                 found=f"{value:g}",
             )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from veridyn.errors import Faults, did_you_mean
+from veridyn.errors import Faults, did_you_mean, part_at
 from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import WRENCH_ROWS, Element, Marker
 from veridyn.model.joint import GROUND, Body
@@ -15,7 +15,7 @@ from veridyn.model.joint import GROUND, Body
 def check_elements(bodies: Sequence[Body], elements: Sequence[Element], base: str, faults: Faults) -> None:
     """Every fault of the elements of a tree; `where` begins with "element 'name'"."""
     for e in elements:
-        where = f"element '{e.parameter_name}'"
+        where = part_at("element", e.parameter_name)
         if e.kind not in KINDS:
             faults.add(f"'{e.kind}' is no kind of element.", where=where, hint=did_you_mean(e.kind, list(KINDS)))
             continue

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, Faults, did_you_mean
+from veridyn.errors import DataError, Fault, Faults, did_you_mean, part_at
 
 Array = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ class Channel:
         object.__setattr__(self, "t", np.asarray(self.t, dtype=np.float64))
         object.__setattr__(self, "values", np.asarray(self.values, dtype=np.float64))
         faults = Faults()
-        where = f"channel '{self.name}'"
+        where = part_at("channel", self.name)
         if self.t.ndim != 1 or self.values.shape != self.t.shape:
             faults.add(
                 "times and values do not belong together.",

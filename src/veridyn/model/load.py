@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from veridyn.errors import Fault, Faults, did_you_mean
+from veridyn.errors import Fault, Faults, did_you_mean, part_at, within
 from veridyn.model.joint import GROUND
 from veridyn.model.place import Home, Marker, PointRef, check_marker, check_place, moved_place, numbers
 
@@ -80,11 +80,11 @@ def check_loads(loads: Sequence[Load], bodies: Sequence[str], coordinates: Seque
     faults = Faults()
     for name, times in Counter(load.name for load in loads).items():
         if times > 1:
-            faults.add(f"the name is used {times} times.", where=f"load '{name}'")
+            faults.add(f"the name is used {times} times.", where=part_at("load", name))
         if not name:
-            faults.add("it has no name.", where=f"load '{name}'")
+            faults.add("it has no name.", where=part_at("load", name))
     for load in loads:
-        where = f"load '{load.name}'"
+        where = part_at("load", load.name)
         if isinstance(load, Drive):
             if load.coordinate not in coordinates:
                 hint = did_you_mean(load.coordinate, coordinates)
@@ -92,7 +92,7 @@ def check_loads(loads: Sequence[Load], bodies: Sequence[str], coordinates: Seque
             if not math.isfinite(load.value):
                 faults.add("its value is not finite.", where=where, found=f"{load.value}")
             continue
-        check_place(load.value, 3, f"{where}, value", faults)
+        check_place(load.value, 3, within(where, "value"), faults)
         if isinstance(load, Torque):
             ends = [load.body, load.against]
         else:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from veridyn.errors import Fault, Faults, did_you_mean
+from veridyn.errors import Fault, Faults, did_you_mean, part_at
 from veridyn.model.joint import GROUND, Body
 from veridyn.spatial.rotations import is_rotation
 from veridyn.spatial.transforms import MDH, Placement
@@ -52,7 +52,7 @@ class Loop:
 
     @property
     def where(self) -> str:
-        return f"loop '{self.name}'"
+        return part_at("loop", self.name)
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def check_loops(bodies: Sequence[Body], loops: Sequence[Loop], assembly: Assembl
     names = [b.name for b in bodies]
     for name, times in Counter(loop.name for loop in loops).items():
         if times > 1:
-            faults.add(f"the name is used {times} times.", where=f"loop '{name}'")
+            faults.add(f"the name is used {times} times.", where=part_at("loop", name))
     for loop in loops:
         _check(loop, names, base, faults)
         known = loop.first.body in (*names, GROUND) and loop.second.body in (*names, GROUND)
@@ -112,7 +112,7 @@ def check_loops(bodies: Sequence[Body], loops: Sequence[Loop], assembly: Assembl
                 faults.add(f"'{name}' is not a finite number.", where=f"assembly, {what}", found=f"{value}")
     for name in assembly.hold:
         if name in assembly.guess:
-            faults.add(f"'{name}' is held and guessed at once.", where="assembly", hint="Drop one.")
+            faults.add(f"'{name}' is held and guessed at once.", where=part_at("assembly"), hint="Drop one.")
     return faults.found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from veridyn.errors import Fault, Faults, did_you_mean
+from veridyn.errors import Fault, Faults, did_you_mean, part_at, within
 from veridyn.model.graph import FORMULATIONS, Graph
 from veridyn.model.joint import GROUND
 from veridyn.model.link import CUT_CHOICES, KINDS, End, Joint
@@ -22,18 +22,18 @@ def check_graph(graph: Graph) -> list[Fault]:
     """Every fault of a description. `where` begins with "body 'name'", "joint 'name'" and so on, so that a loader can add the line."""
     faults = Faults()
     if not graph.links:
-        faults.add("there is no body.", where="bodies", hint="A machine needs at least one.")
+        faults.add("there is no body.", where=part_at("bodies"), hint="A machine needs at least one.")
     _names(graph, faults)
     _links(graph, faults)
     for joint in graph.joints:
         _joint(graph, joint, faults)
     if graph.formulation not in FORMULATIONS:
         hint = did_you_mean(graph.formulation, FORMULATIONS)
-        faults.add(f"there is no formulation '{graph.formulation}'.", where="formulation", hint=hint)
+        faults.add(f"there is no formulation '{graph.formulation}'.", where=part_at("formulation"), hint=hint)
     if graph.dimension not in (2, 3):
-        faults.add("a machine has two or three dimensions.", where="dimension", found=f"{graph.dimension}")
+        faults.add("a machine has two or three dimensions.", where=part_at("dimension"), found=f"{graph.dimension}")
     if graph.gravity.shape != (3,) or not np.isfinite(graph.gravity).all():
-        faults.add("gravity is not a vector.", where="gravity", expected="three finite numbers, m/s^2")
+        faults.add("gravity is not a vector.", where=part_at("gravity"), expected="three finite numbers, m/s^2")
     if faults:
         return faults.found
     _connected(graph, faults)
@@ -61,9 +61,9 @@ def _names(graph: Graph, faults: Faults) -> None:
 
 def _links(graph: Graph, faults: Faults) -> None:
     for link in graph.links:
-        where = f"body '{link.name}'"
+        where = part_at("body", link.name)
         for name, placement in link.frames.items():
-            _placement(placement, f"{where}, frame '{name}'", faults)
+            _placement(placement, within(where, f"frame '{name}'"), faults)
         x = link.ten
         if x.shape != (10,):
             expected = "XX XY XZ YY YZ ZZ MX MY MZ M"
@@ -90,7 +90,7 @@ def _end(graph: Graph, end: End, where: str, faults: Faults) -> str | None:
         if end.body not in bodies:
             faults.add(f"there is no body '{end.body}'.", where=where, hint=did_you_mean(end.body, bodies))
             return None
-        _placement(end.placement, f"{where}, frame on '{end.body}'", faults)
+        _placement(end.placement, within(where, f"frame on '{end.body}'"), faults)
         return end.body
     if end in bodies:
         return end
@@ -106,7 +106,7 @@ def _end(graph: Graph, end: End, where: str, faults: Faults) -> str | None:
 
 
 def _joint(graph: Graph, joint: Joint, faults: Faults) -> None:
-    where = f"joint '{joint.name}'"
+    where = part_at("joint", joint.name)
     if joint.kind not in KINDS:
         faults.add(f"'{joint.kind}' is no kind of joint.", where=where, hint=did_you_mean(joint.kind, KINDS))
         return
@@ -156,14 +156,14 @@ def _connected(graph: Graph, faults: Faults) -> None:
         if link.name not in reached:
             faults.add(
                 "no joint that is not cut leads from the ground to it.",
-                where=f"body '{link.name}'",
+                where=part_at("body", link.name),
                 hint="Add a joint; one of kind floating where it moves freely.",
             )
 
 
 def _planar(graph: Graph, faults: Faults) -> None:
     for joint in graph.joints:
-        where = f"joint '{joint.name}'"
+        where = part_at("joint", joint.name)
         if joint.kind in ("universal", "cylindrical", "spherical"):
             hint = "In the plane a pin is a turning joint."
             faults.add(f"a {joint.kind} joint exists in space only.", where=where, found="dimension: 2", hint=hint)
@@ -176,11 +176,13 @@ def _planar(graph: Graph, faults: Faults) -> None:
             if (sliding and normal > PLANE) or (not sliding and abs(normal - 1.0) > PLANE):
                 faults.add(
                     "it does not move in the plane.",
-                    where=f"{where}, frame on '{end.body}'",
+                    where=within(where, f"frame on '{end.body}'"),
                     expected="z in the plane" if sliding else "z normal to the plane",
                 )
     if abs(graph.gravity[2]) > 0.0:
-        faults.add("gravity leaves the plane of a planar machine.", where="gravity", found=f"{graph.gravity[2]:g}")
+        faults.add(
+            "gravity leaves the plane of a planar machine.", where=part_at("gravity"), found=f"{graph.gravity[2]:g}"
+        )
 
 
 def _prescribed(graph: Graph, faults: Faults) -> None:
@@ -189,7 +191,7 @@ def _prescribed(graph: Graph, faults: Faults) -> None:
     for name in graph.prescribed:
         if name not in known:
             hint = did_you_mean(name, known)
-            faults.add(f"there is no coordinate '{name}' to prescribe.", where="prescribed", hint=hint)
+            faults.add(f"there is no coordinate '{name}' to prescribe.", where=part_at("prescribed"), hint=hint)
 
 
 def _listed(names: Iterable[str]) -> list[str]:

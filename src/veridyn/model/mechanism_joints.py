@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Faults
+from veridyn.errors import Faults, part_at
 from veridyn.model.graph import unique
 from veridyn.model.joint import GROUND
 from veridyn.model.link import Joint, JointKind
@@ -67,7 +67,9 @@ class MechanismJoints:
                 self._written(j, ties)
         for (x, y), names in ties.items():
             self.faults.add(
-                f"bodies '{x}' and '{y}' share {', '.join(names)} and no point.", where=f"body '{y}'", hint=TREE_HINT
+                f"bodies '{x}' and '{y}' share {', '.join(names)} and no point.",
+                where=part_at("body", y),
+                hint=TREE_HINT,
             )
         self._floating()
 
@@ -210,7 +212,7 @@ class MechanismJoints:
             else:
                 self.faults.add(
                     "a point stays in a plane of another body, which it turns against.",
-                    where=f"joint '{j.name}'",
+                    where=part_at("joint", j.name),
                     hint=TREE_HINT,
                 )
             return
@@ -253,7 +255,9 @@ class MechanismJoints:
             self._add(name, "sliding", a, Attachment(y, Placement(turn.T @ R, py)))
         elif rank:
             self.faults.add(
-                "a point stays on a line of a body it turns against otherwise.", where=f"joint '{name}'", hint=TREE_HINT
+                "a point stays on a line of a body it turns against otherwise.",
+                where=part_at("joint", name),
+                hint=TREE_HINT,
             )
         else:
             slide = unique(f"{name}_slide", [*self.elements, *self.slides])
@@ -281,7 +285,7 @@ class MechanismJoints:
                 self._slides(name)
             else:
                 what = "it floats, and is a rod without inertia about its line."
-                self.faults.add(what, where=f"body '{name}'", hint=TREE_HINT)
+                self.faults.add(what, where=part_at("body", name), hint=TREE_HINT)
                 self._add(f"{name}_float", "floating", Attachment(GROUND), place)
 
     def _slides(self, particle: str) -> None:

@@ -87,7 +87,7 @@ class Mechanism:
             sensors=tuple(sensors),
             rotors=tuple(rotors),
         )
-        faults = check_mechanism(made)
+        faults = check_mechanism(made, made.coordinates)
         if faults:
             raise ModelError(faults, name)
         return made

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
-from veridyn.errors import Fault, Faults, did_you_mean
+from veridyn.errors import Fault, Faults, did_you_mean, part_at, within
 from veridyn.model.joint import GROUND
 from veridyn.model.load import Drive, Force
 from veridyn.model.natural_held import held
@@ -21,23 +22,23 @@ SQUARE = 1e-6  # the largest cosine of two directions that count as perpendicula
 KINDS = ("spherical", "turning", "sliding", "cylindrical", "universal", "inline", "inplane", "distance")
 
 
-def check_mechanism(m: MechanismParts) -> list[Fault]:
-    """Every fault of a description, each with the name of the part it is in."""
+def check_mechanism(m: MechanismParts, coordinates: Sequence[str]) -> list[Fault]:
+    """Every fault of a description, each with the name of the part it is in; `coordinates` are the names of all its coordinates."""
     faults = Faults()
     if m.dimension not in (2, 3):
         faults.add(
             "the points are neither in the plane nor in space.",
-            where="points",
+            where=part_at("points"),
             expected="two or three coordinates for each point",
             found=f"{m.dimension}",
         )
         return faults.found
-    look = _Look(m, faults)
+    look = _Look(m, coordinates, faults)
     look.names()
     for p in m.points:
-        look.place(p.at, f"point '{p.name}'")
+        look.place(p.at, part_at("point", p.name))
     for v in m.vectors:
-        look.unit(v.along, f"vector '{v.name}'")
+        look.unit(v.along, part_at("vector", v.name))
     look.place(m.gravity, "gravity")
     for b in m.bodies:
         look.body(b)
@@ -48,18 +49,18 @@ def check_mechanism(m: MechanismParts) -> list[Fault]:
     return faults.found
 
 
-def mechanism_sensor_faults(m: MechanismParts) -> list[Fault]:
-    """Every fault of a mechanism's sensors alone."""
+def mechanism_sensor_faults(m: MechanismParts, coordinates: Sequence[str]) -> list[Fault]:
+    """Every fault of a mechanism's sensors alone; `coordinates` are the names of all its coordinates."""
     faults = Faults()
-    _Look(m, faults).sensors()
+    _Look(m, coordinates, faults).sensors()
     return faults.found
 
 
 class _Look:
     """One pass over a description; faults are collected."""
 
-    def __init__(self, m: MechanismParts, faults: Faults) -> None:
-        self.m, self.faults = m, faults
+    def __init__(self, m: MechanismParts, coordinates: Sequence[str], faults: Faults) -> None:
+        self.m, self.all_coordinates, self.faults = m, list(coordinates), faults
         self.points = [p.name for p in m.points]
         self.vectors = [v.name for v in m.vectors]
         self.bodies = [b.name for b in m.bodies]
@@ -95,17 +96,17 @@ class _Look:
         return name in names
 
     def body(self, b: RigidBody) -> None:
-        where = f"body '{b.name}'"
+        where = part_at("body", b.name)
         if not b.points:
             self.faults.add("it has no point.", where=where, hint="A body has at least one point.")
         for name, at in b.points.items():
             self.known(name, self.points, "point", where)
-            self.place(at, f"{where}, point '{name}'")
+            self.place(at, within(where, f"point '{name}'"))
         for name, along in b.vectors.items():
             self.known(name, self.vectors, "vector", where)
-            self.unit(along, f"{where}, vector '{name}'")
+            self.unit(along, within(where, f"vector '{name}'"))
         if b.centre:
-            self.place(b.centre, f"{where}, centre")
+            self.place(b.centre, within(where, "centre"))
         self.inertia(b, where)
 
     def inertia(self, b: RigidBody, where: str) -> None:
@@ -138,7 +139,7 @@ class _Look:
         if isinstance(ref, Marker):
             if ref.body != GROUND:
                 self.known(ref.body, self.bodies, "body", where)
-            self.place(ref.at, f"{where}, marker on '{ref.body}'")
+            self.place(ref.at, within(where, f"marker on '{ref.body}'"))
         else:
             self.known(ref, self.points, "point", where)
 
@@ -165,9 +166,9 @@ class _Look:
                 found=f"point '{ref}'",
             )
         elif not ref.axis:
-            self.faults.add("the marker has no axis.", where=f"{where}, marker on '{ref.body}'")
-        elif self.place(ref.axis, f"{where}, axis on '{ref.body}'") and not np.any(ref.axis):
-            self.faults.add("the axis has length zero.", where=f"{where}, axis on '{ref.body}'")
+            self.faults.add("the marker has no axis.", where=within(where, f"marker on '{ref.body}'"))
+        elif self.place(ref.axis, within(where, f"axis on '{ref.body}'")) and not np.any(ref.axis):
+            self.faults.add("the axis has length zero.", where=within(where, f"axis on '{ref.body}'"))
 
     def side(self, ref: PointRef, where: str) -> None:
         if not isinstance(ref, Marker) or not ref.axis:
@@ -175,18 +176,18 @@ class _Look:
         if not ref.side:
             self.faults.add(
                 "a sliding joint in space needs a direction beside its axis on both bodies.",
-                where=f"{where}, marker on '{ref.body}'",
+                where=within(where, f"marker on '{ref.body}'"),
                 hint="Give side=; the two sides stay parallel.",
             )
-        elif self.place(ref.side, f"{where}, side on '{ref.body}'"):
+        elif self.place(ref.side, within(where, f"side on '{ref.body}'")):
             a, s = np.array(ref.axis), np.array(ref.side)
             if np.linalg.norm(np.cross(a, s)) < 1e-6 * np.linalg.norm(a) * max(np.linalg.norm(s), 1e-300):
-                self.faults.add("the side is along the axis.", where=f"{where}, marker on '{ref.body}'")
+                self.faults.add("the side is along the axis.", where=within(where, f"marker on '{ref.body}'"))
 
     def joints(self) -> None:
         plane = self.m.dimension == 2
         for j in self.m.joints:
-            where = f"joint '{j.name}'"
+            where = part_at("joint", j.name)
             if j.kind not in KINDS:
                 self.faults.add(f"there is no joint of kind '{j.kind}'.", where=where, hint=did_you_mean(j.kind, KINDS))
                 continue
@@ -206,7 +207,7 @@ class _Look:
 
     def added(self) -> None:
         for a in self.m.added:
-            where = f"coordinate '{a.name}'"
+            where = part_at("coordinate", a.name)
             if isinstance(a, Angle):
                 for ref in (a.of, a.reference, a.towards):
                     if ref is not None:
@@ -228,7 +229,7 @@ class _Look:
         angles = [a.name for a in self.m.added if isinstance(a, Angle)]
         distances = [name for name in self.coordinates if name not in angles]
         for r in self.m.racks:
-            where = f"rack '{r.name}'"
+            where = part_at("rack", r.name)
             self.known(r.distance, distances, "added distance", where)
             self.known(r.angle, angles, "added angle", where)
             if not (math.isfinite(r.radius) and r.radius != 0.0 and math.isfinite(r.offset)):
@@ -271,7 +272,7 @@ class _Look:
 
     def acting(self) -> None:
         for s in (*self.m.springs, *self.m.dampers):
-            where = f"force '{s.name}'"
+            where = part_at("force", s.name)
             if isinstance(s.on, str):
                 self.known(s.on, self.coordinates, "added coordinate", where)
             else:
@@ -279,17 +280,17 @@ class _Look:
                     self.point(ref, where)
         for s in self.m.springs:
             if not (math.isfinite(s.stiffness) and math.isfinite(s.rest)):
-                self.faults.add("its numbers are not finite.", where=f"force '{s.name}'")
+                self.faults.add("its numbers are not finite.", where=part_at("force", s.name))
         for d in self.m.dampers:
             if not math.isfinite(d.coefficient):
-                self.faults.add("its number is not finite.", where=f"force '{d.name}'")
+                self.faults.add("its number is not finite.", where=part_at("force", d.name))
         for r in self.m.rotors:
-            where = f"force '{r.name}'"
+            where = part_at("force", r.name)
             self.known(r.coordinate, self.coordinates, "added coordinate", where)
             if not (math.isfinite(r.inertia) and r.inertia >= 0.0):
                 self.faults.add("it needs an inertia of zero or more.", where=where, found=f"{r.inertia}")
         for load in self.m.loads:
-            where = f"force '{load.name}'"
+            where = part_at("force", load.name)
             if isinstance(load, Drive):
                 self.known(load.coordinate, self.coordinates, "added coordinate", where)
                 if not math.isfinite(load.value):
@@ -314,7 +315,7 @@ class _Look:
     def sensors(self) -> None:
         angles = {a.name for a in self.m.added if isinstance(a, Angle)}
         for i in self.m.sensors:
-            where = f"sensor '{i.name}'"
+            where = part_at("sensor", i.name)
             self.faults.extend(sensor_faults(i, self.m.dimension))
             if i.kind == "distance":
                 self.faults.add(
@@ -339,7 +340,7 @@ class _Look:
                 if i.kind in OWN_AXES and i.on.body == GROUND:
                     self.faults.add("it stands on the ground and does not move.", where=where)
             elif i.kind in ON_COORDINATE:
-                self.known(i.on, list(self.m.coordinates), "coordinate", where)
+                self.known(i.on, self.all_coordinates, "coordinate", where)
             elif i.kind == "gyroscope":
                 self.known(i.on, self.bodies, "body", where)
             elif i.kind == "accelerometer":

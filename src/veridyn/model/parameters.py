@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, ModelError, did_you_mean
+from veridyn.errors import DataError, Fault, ModelError, did_you_mean, part_at
 
 Array = NDArray[np.float64]
 State = Literal["known", "estimated", "tied"]
@@ -62,7 +62,9 @@ class ParameterSet:
             return self.names.index(name)
         except ValueError:
             raise ModelError(
-                Fault(f"there is no parameter '{name}'.", where="parameters", hint=did_you_mean(name, self.names))
+                Fault(
+                    f"there is no parameter '{name}'.", where=part_at("parameters"), hint=did_you_mean(name, self.names)
+                )
             ) from None
 
     def __getitem__(self, name: str) -> float:
@@ -85,7 +87,7 @@ class ParameterSet:
                 raise DataError(
                     Fault(
                         "the vector of parameters does not fit this model.",
-                        where="parameters",
+                        where=part_at("parameters"),
                         expected=f"({len(self)},)",
                         found=f"{new.shape}",
                     )
@@ -124,7 +126,7 @@ class ParameterSet:
                 raise ModelError(
                     Fault(
                         f"'{name}' is tied to '{tie.to}', which is tied itself.",
-                        where="parameters",
+                        where=part_at("parameters"),
                         hint="Tie both to the one parameter that is estimated.",
                     )
                 )

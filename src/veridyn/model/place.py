@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import Faults, did_you_mean
+from veridyn.errors import Faults, did_you_mean, within
 from veridyn.model.joint import GROUND
 
 Array = NDArray[np.float64]
@@ -97,17 +97,21 @@ def check_marker(marker: Marker, bodies: Collection[str], dimension: int, where:
     if marker.body != GROUND and marker.body not in bodies:
         faults.add(f"there is no body '{marker.body}'.", where=where, hint=did_you_mean(marker.body, [*bodies]))
     on = f"on '{marker.body}'"
-    check_place(marker.at, dimension, f"{where}, marker {on}", faults)
+    check_place(marker.at, dimension, within(where, f"marker {on}"), faults)
     if marker.side and not marker.axis:
-        faults.add("the marker has a side and no axis.", where=f"{where}, marker {on}", expected="axis= and side=")
+        faults.add(
+            "the marker has a side and no axis.", where=within(where, f"marker {on}"), expected="axis= and side="
+        )
         return
-    if not marker.axis or not check_place(marker.axis, dimension, f"{where}, axis {on}", faults):
+    if not marker.axis or not check_place(marker.axis, dimension, within(where, f"axis {on}"), faults):
         return
     if not np.any(marker.axis):
-        faults.add("the axis has length zero.", where=f"{where}, axis {on}")
+        faults.add("the axis has length zero.", where=within(where, f"axis {on}"))
     elif marker.side and dimension == 2:
-        faults.add("in the plane the side follows from the axis.", where=f"{where}, marker {on}", expected="no side=")
-    elif marker.side and check_place(marker.side, 3, f"{where}, side {on}", faults):
+        faults.add(
+            "in the plane the side follows from the axis.", where=within(where, f"marker {on}"), expected="no side="
+        )
+    elif marker.side and check_place(marker.side, 3, within(where, f"side {on}"), faults):
         a, s = np.array(marker.axis), np.array(marker.side)
         if np.linalg.norm(np.cross(a, s)) < PARALLEL * np.linalg.norm(a) * max(np.linalg.norm(s), 1e-300):
-            faults.add("the side is along the axis.", where=f"{where}, marker {on}")
+            faults.add("the side is along the axis.", where=within(where, f"marker {on}"))

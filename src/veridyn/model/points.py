@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Faults, ModelError, did_you_mean
+from veridyn.errors import Faults, ModelError, did_you_mean, part_at
 from veridyn.model.elements import Element
 from veridyn.model.graph import Graph, unique
 from veridyn.model.joint import GROUND
@@ -104,7 +104,7 @@ def _refuse_unknown(graph: Graph, faults: Faults) -> None:
         if not np.isfinite(link.ten).all():
             faults.add(
                 "its inertia is unknown, and natural coordinates need all ten numbers.",
-                where=f"body '{link.name}'",
+                where=part_at("body", link.name),
                 hint="Give its inertia, or identify it in formulation: tree.",
             )
 
@@ -140,7 +140,7 @@ class _Acting:
                 self.dampers.append(e)
 
     def _element(self, e: Element, faults: Faults) -> None:
-        name, where = e.parameter_name, f"element '{e.parameter_name}'"
+        name, where = e.parameter_name, part_at("element", e.parameter_name)
         if e.kind in ("spring", "damper") and e.between is not None and np.isfinite(e.value):
             if e.kind == "spring":
                 self.springs.append(Spring(name, e.between, e.value, e.constant("rest")))

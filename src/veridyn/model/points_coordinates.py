@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Faults
+from veridyn.errors import Faults, part_at
 from veridyn.model.joint import GROUND
 from veridyn.model.link import Joint
 from veridyn.model.loop import Attachment
@@ -22,7 +22,7 @@ def added_coordinates(layout: Layout, names: set[str], faults: Faults) -> list[A
     made: list[Added] = []
     for joint in layout.graph.joints:
         wanted = [k for k, c in enumerate(joint.coordinate_names) if c in names]
-        where = f"joint '{joint.name}'"
+        where = part_at("joint", joint.name)
         if wanted and abs(joint.ratio) != 1.0:
             faults.add(
                 f"natural coordinates have no ratio of {joint.ratio:g} between a joint and its coordinate.",

@@ -27,7 +27,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal, get_args
 
-from veridyn.errors import Fault, Faults, ModelError, did_you_mean
+from veridyn.errors import Fault, Faults, ModelError, did_you_mean, part_at
 from veridyn.model.joint import GROUND
 from veridyn.model.place import Home, Marker, PointRef, check_marker, moved_place
 
@@ -137,7 +137,7 @@ def chosen_sensors(own: Sequence[Sensor], given: Choice | None, where: str) -> t
 
 def sensor_faults(s: Sensor, dimension: int) -> list[Fault]:
     """What is wrong with a sensor's own numbers."""
-    faults, where = Faults(), f"sensor '{s.name}'"
+    faults, where = Faults(), part_at("sensor", s.name)
     if s.kind not in KINDS:
         faults.add(f"there is no kind '{s.kind}'.", where=where, expected=", ".join(KINDS))
     for part in ("sigma", "quantum", "delay", "bias_sigma", "bias_walk"):
@@ -181,11 +181,11 @@ def check_sensors(sensors: Sequence[Sensor], bodies: Sequence[str], coordinates:
     faults = Faults()
     for name, times in Counter(s.name for s in sensors).items():
         if times > 1:
-            faults.add(f"the name is used {times} times.", where=f"sensor '{name}'")
+            faults.add(f"the name is used {times} times.", where=part_at("sensor", name))
         if not name:
-            faults.add("it has no name.", where=f"sensor '{name}'")
+            faults.add("it has no name.", where=part_at("sensor", name))
     for s in sensors:
-        where = f"sensor '{s.name}'"
+        where = part_at("sensor", s.name)
         faults.extend(sensor_faults(s, 3))
         if s.turns and (s.kind != "coordinate" or coordinates.get(str(s.on)) != "turning"):
             faults.add(

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, Faults, ModelError
+from veridyn.errors import Fault, Faults, ModelError, part_at
 from veridyn.model.graph import Graph, unique
 from veridyn.model.joint import GROUND, Body
 from veridyn.model.link import COURSES, Joint, Link, chained, inverted, is_identity
@@ -90,13 +90,13 @@ def _check_cut(graph: Graph, joint: Joint, faults: Faults) -> None:
     if joint.cut == "no":
         faults.add(
             "it closes a loop of joints that must not be cut.",
-            where=f"joint '{joint.name}'",
+            where=part_at("joint", joint.name),
             hint="Let one joint of the loop be cut: auto.",
         )
     elif used:
         faults.add(
             f"a loop is cut open here, but its coordinate '{used[0]}' is used by a motor, element, load, sensor or drive.",
-            where=f"joint '{joint.name}'",
+            where=part_at("joint", joint.name),
             hint="Cut the loop at another joint, by cut: yes there.",
         )
 
@@ -273,7 +273,7 @@ def _refuse_described(graph: Graph, faults: Faults) -> None:
     assert description is not None
     faults.extend(description.without_tree)
     for rack in description.racks:
-        faults.add("a tree has no racks.", where=f"rack '{rack.name}'", hint="Use formulation: natural.")
+        faults.add("a tree has no racks.", where=part_at("rack", rack.name), hint="Use formulation: natural.")
     joined = {c for joint in graph.joints for c in joint.coordinate_names}
     places = [f"{e.name}.{axis}" for e in (*description.points, *description.vectors) for axis in "xyz"]
     for name in (*(a.name for a in description.added), *places):
@@ -281,7 +281,7 @@ def _refuse_described(graph: Graph, faults: Faults) -> None:
             faults.found.append(
                 Fault(
                     "it is no coordinate of a joint, and an element, load or sensor uses it.",
-                    where=f"coordinate '{name}'",
+                    where=part_at("coordinate", name),
                     expected="an angle between two bodies at their turning joint, or a distance along a sliding one",
                     hint="Use formulation: natural.",
                 )

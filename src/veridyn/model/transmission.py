@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError, Fault, part_at
 
 Array = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ class Transmission:
             raise DataError(
                 Fault(
                     "the transmission matrix does not fit its motors and joints.",
-                    where="transmission",
+                    where=part_at("transmission"),
                     expected=f"as many motors as joints and a matrix ({n}, {n})",
                     found=f"{m} motors and {self.matrix.shape}",
                 )
@@ -39,15 +39,17 @@ class Transmission:
         for kind, names in (("motor", self.motors), ("joint", self.joints)):
             twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
             if twice:
-                raise DataError(Fault(f"the {kind} '{twice[0]}' is named twice.", where="transmission"))
+                raise DataError(Fault(f"the {kind} '{twice[0]}' is named twice.", where=part_at("transmission")))
         if not np.isfinite(self.matrix).all():
-            raise DataError(Fault("the transmission matrix holds NaN or infinite numbers.", where="transmission"))
+            raise DataError(
+                Fault("the transmission matrix holds NaN or infinite numbers.", where=part_at("transmission"))
+            )
         condition = np.linalg.cond(self.matrix)
         if not np.isfinite(condition) or condition > 1e12:
             raise DataError(
                 Fault(
                     "the transmission matrix is singular: some joint motion moves no motor.",
-                    where="transmission",
+                    where=part_at("transmission"),
                     found=f"condition {condition:.3g}",
                 )
             )

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
+from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean, part_at
 from veridyn.model.check import check_tree
 from veridyn.model.constants import Constant, ElementState, constants_of, replaced, states_of
 from veridyn.model.element_kinds import KINDS
@@ -112,7 +112,7 @@ class Tree:
                 raise ModelError(
                     Fault(
                         f"the transmission drives '{unknown[0]}', which is no coordinate.",
-                        where="transmission",
+                        where=part_at("transmission"),
                         hint=did_you_mean(unknown[0], tree.coordinates),
                     ),
                     name,
@@ -124,7 +124,7 @@ class Tree:
         chosen = (names,) if isinstance(names, str) else tuple(names)
         faults = Faults()
         for name in chosen:
-            where = f"prescribed '{name}'"
+            where = part_at("prescribed", name)
             if name not in self.coordinates:
                 faults.add("there is no such coordinate.", where=where, hint=did_you_mean(name, self.coordinates))
             elif not self.actuated[self.coordinates.index(name)]:
@@ -134,7 +134,7 @@ class Tree:
                     hint="Mark the joint actuated.",
                 )
         if len(set(chosen)) < len(chosen):
-            faults.add("a coordinate is prescribed twice.", where="prescribed", found=", ".join(chosen))
+            faults.add("a coordinate is prescribed twice.", where=part_at("prescribed"), found=", ".join(chosen))
         faults.raise_if_any(ModelError, self.name)
         return self if chosen == self.prescribed else replace(self, prescribed=chosen)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, ModelError
+from veridyn.errors import Fault, ModelError, part_at
 
 Array = NDArray[np.float64]
 NEGATIVE = 1e-9  # of the largest eigenvalue of the correlations: a negative one below it is rounding
@@ -23,7 +23,7 @@ class Uncertainty:
     def __post_init__(self) -> None:
         C = np.array(self.covariance, dtype=np.float64)
         k = len(self.names)
-        where = "uncertainty"
+        where = part_at("uncertainty")
         if C.shape != (k, k) or not np.isfinite(C).all():
             raise ModelError(
                 Fault("the covariance does not fit its parameters.", where, f"({k}, {k}) finite numbers", f"{C.shape}")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Faults, ModelError, did_you_mean
+from veridyn.errors import Faults, ModelError, did_you_mean, part_at
 from veridyn.model.accept import changes_machine
 from veridyn.model.joint import GROUND, Body
 from veridyn.model.load import Drive, moved_load
@@ -85,7 +85,8 @@ def _check(tree: Tree, locked: Mapping[str, float]) -> None:
             and (b.antecedent in (None, GROUND) or not _has_mass(by_name, b, locked))
         ):
             faults.add(
-                "its joint cannot be locked: what carries it has no inertia to take it up.", where=f"body '{b.name}'"
+                "its joint cannot be locked: what carries it has no inertia to take it up.",
+                where=part_at("body", b.name),
             )
     acting = [e.parameter_name for e in tree.elements]
     if acting:

@@ -52,17 +52,28 @@ def sizes(given: Size, names: tuple[str, ...], what: str) -> Array:
 
     Refused by name where one is negative or belongs to nothing. `what`: which field of :class:`ProcessNoise` it is.
     """
-    faults = Faults()
+    faults, at = Faults(), ("process_noise", what)
     if isinstance(given, Mapping):
         for name in given:
             if name not in names:
-                faults.add(f"there is no '{name}' here.", where=what, hint=did_you_mean(name, names))
+                faults.add(
+                    f"there is no '{name}' here.",
+                    where=what,
+                    at=at,
+                    hint=did_you_mean(name, names),
+                )
         default = float(getattr(ProcessNoise(), what))
         values = [float(given.get(name, default)) for name in names]
     else:
         values = [float(given)] * len(names)
     for name, value in zip(names, values):
         if not (np.isfinite(value) and value >= 0.0):
-            faults.add(f"that of '{name}' is not usable.", where=what, expected="zero or more", found=f"{value:g}")
+            faults.add(
+                f"that of '{name}' is not usable.",
+                where=what,
+                at=at,
+                expected="zero or more",
+                found=f"{value:g}",
+            )
     faults.raise_if_any(ModelError)
     return np.array(values, dtype=np.float64)

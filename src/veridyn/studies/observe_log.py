@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -99,12 +98,12 @@ def gaps(t: Array) -> list[str]:
 
 def _of_column(loaded: Loaded[ObserveFile], fault: Fault, file: Path) -> Fault:
     """A fault of a column at the line where the study names it."""
-    named = re.fullmatch(r"column '(.+)'", fault.where)
-    if named is None or named[1] not in loaded.study.log.columns:
+    column = fault.at[1] if fault.at[:1] == ("column",) else None
+    if column not in loaded.study.log.columns:
         return fault
-    at, expected = ("log", "columns", named[1]), fault.expected
-    if fault.what.startswith("it has no unit"):
-        expected = f"{named[1]}: COLUMN [unit], or a unit in the header of {file.name}"
+    at, expected = ("log", "columns", str(column)), fault.expected
+    if fault.at[2:] == ("unit",):
+        expected = f"{column}: COLUMN [unit], or a unit in the header of {file.name}"
     return loaded.fault(at, fault.what, expected, fault.found, fault.hint)
 
 

@@ -325,7 +325,7 @@ def _checked(
         if not isinstance(machine, Tree):
             start_of(machine, settings.start, settings.rates)
     except DataError as error:
-        at = ("start", "rates" if "rate" in error.faults[0].what else "coordinates")
+        at = ("start", "rates" if error.faults[0].at[:1] == ("rates",) else "coordinates")
         raise loaded.error([loaded.fault(at, f.what, f.expected, f.found, f.hint) for f in error.faults]) from error
     except ModelError as error:
         raise ModelError(error.faults, model_file(loaded).name) from error
@@ -356,9 +356,9 @@ def _checked(
 
 def _placed(loaded: Loaded[ObserveFile], fault: Fault) -> Fault:
     """A fault of the section process_noise, or of the independent coordinates that are asked for, with its line; others as they are."""
-    if fault.where in type(loaded.study.process_noise).model_fields:
-        at = ("process_noise", fault.where)
-    elif loaded.study.filter.independents and ("independent" in fault.what or "do not determine" in fault.what):
+    if fault.at[:1] == ("process_noise",):
+        at = fault.at
+    elif loaded.study.filter.independents and fault.at == ("independents",):
         at = ("filter", "independents")
     else:
         return fault

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, Faults, FileError, did_you_mean
+from veridyn.errors import DataError, Fault, Faults, FileError, did_you_mean, part_at
 from veridyn.files.log.columns import Column, known_unit
 from veridyn.files.units import to_si
 from veridyn.model.experiment import Channel, Experiment
@@ -78,7 +78,7 @@ def experiment_of_source(
         samples = read[header]
         if isinstance(samples, Fault):
             left.append(header)
-            structure.extend([] if columns is None else [replace(samples, where=f"channel '{header}'")])
+            structure.extend([] if columns is None else [replace(samples, where=part_at("channel", header))])
             continue
         unit = _given(units, channel, header) or source.units[header]
         if not unit:
@@ -104,7 +104,7 @@ def _without_unit(channels: Sequence[str]) -> list[Fault]:
     out = []
     for head, names in together.items():
         key = names[0] if len(names) == 1 else head
-        where = f"channel '{key}'" if len(names) == 1 else f"{len(names)} channels '{key}.…'"
+        where = part_at("channel", key) if len(names) == 1 else f"{len(names)} channels '{key}.…'"
         what = "it has no unit." if len(names) == 1 else "they have no unit."
         out.append(Fault(what, where, f"units={{'{key}': '…'}}", hint="Write '1' for a pure number."))
     return out
@@ -118,12 +118,12 @@ def _picked(source: Source, columns: Mapping[str, str], time: str, faults: Fault
         if channel == time:
             continue  # a study names a clock for every format; here each channel has its own
         if (fault := source.why_not(name)) is not None:
-            faults.extend([replace(fault, where=f"channel '{name}'")])
+            faults.extend([replace(fault, where=part_at("channel", name))])
             continue
         names = source.below(name)
         if not names:
             inside = [n for n in source.refused if n.startswith(f"{name}.") or f"{name}.".startswith(f"{n}.")]
-            faults.extend([replace(source.refused[n], where=f"channel '{n}'") for n in inside])
+            faults.extend([replace(source.refused[n], where=part_at("channel", n)) for n in inside])
             if not inside:
                 faults.add(
                     f"there is no channel '{asked}'.", hint=did_you_mean(asked, [*source.refused, *source.units])

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from veridyn.errors import DataError, Faults, did_you_mean
+from veridyn.errors import DataError, Faults, did_you_mean, part_at
 from veridyn.files.units import dimension
 
 
@@ -43,7 +43,7 @@ def choose(
     bare = {}
     for header in headers:
         if header and (header in bare.values() or split_header(header)[0] in bare):
-            structure.add("two columns have one name.", where=f"column '{header}'", hint="Rename one of them.")
+            structure.add("two columns have one name.", where=part_at("column", header), hint="Rename one of them.")
         bare.setdefault(split_header(header)[0], header)
     picked = dict(columns) if isinstance(columns, Mapping) else {n: h for n, h in bare.items() if n}
     if time not in picked and split_header(time)[0] in picked:
@@ -76,11 +76,12 @@ def choose(
 
 def known_unit(channel: str, unit: str, is_time: bool, meaning: Faults) -> str:
     """`unit`, once it is known to be one; what is wrong with it goes to `meaning`."""
-    where = f"column '{channel}'"
+    where = part_at("column", channel)
     if not unit:
         meaning.add(
             "it has no unit.",
             where=where,
+            at=("column", channel, "unit"),
             expected=f"units={{'{channel}': '…'}} or a header '{channel} [unit]'",
             hint="Write '1' for a pure number.",
         )

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, Faults, FileError
+from veridyn.errors import Fault, Faults, FileError, part_at
 
 Array = NDArray[np.float64]
 
@@ -138,7 +138,7 @@ def _cell_by_cell(file: Path, layout: Layout, wanted: Sequence[str], faults: Fau
                 if textual <= MOST_FAULTS:
                     faults.add(
                         "the cell is not a number.",
-                        where=f"column '{header}'",
+                        where=part_at("column", header),
                         found=f"'{row[place].strip()[:40]}'",
                         hint="Choose the columns that hold numbers with columns={channel: header}.",
                         line=reader.line_num,

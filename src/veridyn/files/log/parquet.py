@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from veridyn.errors import Faults
+from veridyn.errors import Faults, part_at
 
 Array = NDArray[np.float64]
 
@@ -21,7 +21,7 @@ def read_parquet(file: Path, used: list[str] | None, faults: Faults) -> dict[str
     for header in table.column_names if used is None else used:
         kind = table.schema.field(header).type
         if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
-            faults.add("the column does not hold numbers.", where=f"column '{header}'", found=f"{kind}")
+            faults.add("the column does not hold numbers.", where=part_at("column", header), found=f"{kind}")
         else:
             out[header] = np.array(table[header].cast(pa.float64()).to_numpy(), dtype=np.float64)
     if table.num_rows == 0:

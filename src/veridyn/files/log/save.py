@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from veridyn.errors import DataError, Faults
+from veridyn.errors import DataError, Faults, part_at
 from veridyn.files.atomic import write_atomic
 from veridyn.files.log.opening import PARQUET
 from veridyn.files.units import dimension
@@ -35,10 +35,10 @@ def save_log(experiment: Experiment, path: str | os.PathLike[str], overwrite: bo
             )
         if "[" in channel.name or channel.name == "t":
             faults.add(
-                "its name cannot head a column.", where=f"channel '{channel.name}'", expected="not 't', and no '['"
+                "its name cannot head a column.", where=part_at("channel", channel.name), expected="not 't', and no '['"
             )
         try:
-            dimension(channel.unit, f"channel '{channel.name}'")
+            dimension(channel.unit, part_at("channel", channel.name))
         except DataError as error:
             faults.extend(error.faults)
     if not channels:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, Faults, FileError, did_you_mean
+from veridyn.errors import Fault, Faults, FileError, did_you_mean, part_at
 from veridyn.files.log.columns import split_header
 from veridyn.files.log.csv import Layout, find_layout, read_columns
 from veridyn.files.log.opening import PARQUET, existing_file, unreadable
@@ -63,20 +63,20 @@ def load_spread(parts: Mapping[str, Part], columns: Mapping[str, tuple[str, str]
         if len(homes) != 1:
             every = [c for table in tables.values() for c in table]
             what = f"there is no column '{column}'." if not homes else f"'{column}' stands in {' and '.join(homes)}."
-            faults.add(what, where=f"channel '{channel}'", hint=did_you_mean(column, every))
+            faults.add(what, where=part_at("channel", channel), hint=did_you_mean(column, every))
             continue
         home = homes[0]
         clock = home if home in times else clocks[0]
         if len(tables[home][column]) != len(times[clock]):
             faults.add(
                 f"part '{home}' is not as long as the clock in part '{clock}'.",
-                where=f"channel '{channel}'",
+                where=part_at("channel", channel),
                 expected=f"{len(times[clock])} samples",
                 found=f"{len(tables[home][column])}",
                 hint="A file that was cut off ends early.",
             )
             continue
-        made[channel] = Channel(channel, times[clock], *to_si(tables[home][column], unit, f"channel '{channel}'"))
+        made[channel] = Channel(channel, times[clock], *to_si(tables[home][column], unit, part_at("channel", channel)))
     faults.raise_if_any(FileError, name)
     return Experiment(made, name)
 

@@ -78,10 +78,8 @@ def _of_text(file: Path) -> Survey:
     faults = Faults()
     found = read_columns(file, layout, [h for h in dict.fromkeys(layout.headers) if h], faults)
     if faults:
-        numeric = {
-            f.where.removeprefix("column '").removesuffix("'") for f in faults.found if f.where.startswith("column")
-        }
-        if any(not f.where.startswith("column") for f in faults.found):
+        numeric = {f.at[1] for f in faults.found if f.at[:1] == ("column",)}
+        if any(f.at[:1] != ("column",) for f in faults.found):
             faults.raise_if_any(FileError, str(file))
         found = {h: x for h, x in found.items() if h not in numeric}
     return _named(file, found, not plain)

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 from ruamel.yaml.nodes import MappingNode, Node
 
-from veridyn.errors import DataError, at_line
+from veridyn.errors import At, DataError, at_line, part_at
 from veridyn.files.machine.keys import ELEMENT, LOAD, LOADS, NUMBERS, SENSOR, SENSOR_NUMBERS, TRANSMISSION
 from veridyn.files.places import Places
 from veridyn.files.yaml_nodes import line_of, name_in
@@ -30,7 +30,7 @@ class Parts:
     """Reads what acts and what measures; `lines` gives the line of each part, `odd_names` the elements that could not be read."""
 
     places: Places
-    lines: dict[str, int] = field(default_factory=dict)
+    lines: dict[At, int] = field(default_factory=dict)
     odd_names: list[str] = field(default_factory=list)
 
     def elements(self, node: Node) -> list[Acting]:
@@ -40,23 +40,23 @@ class Parts:
     def loads(self, node: Node) -> list[Load]:
         made = []
         for name, key, item, inside in self.places.read.named(node, "loads", "load"):
-            self._note(key, f"load '{name}'", f"force '{name}'")
+            self._note(key, ("load", name), ("force", name))
             made.append(self._load(item, name, inside))
         return [load for load in made if load is not None]
 
     def sensors(self, node: Node) -> list[Sensor]:
         made = []
         for name, key, item, inside in self.places.read.named(node, "sensors", "sensor"):
-            self._note(key, f"sensor '{name}'")
+            self._note(key, ("sensor", name))
             made.append(self._sensor(item, name, inside))
         return [sensor for sensor in made if sensor is not None]
 
-    def _note(self, node: Node, *wheres: str) -> None:
-        self.lines |= dict.fromkeys(wheres, line_of(node))
+    def _note(self, node: Node, *places: At) -> None:
+        self.lines |= dict.fromkeys(places, line_of(node))
 
     def _element(self, node: Node, k: int) -> Acting | None:
         places, read, given = self.places, self.places.read, name_in(node)
-        where = f"element number {k}" if given is None else f"element '{given}'"
+        where = f"element number {k}" if given is None else part_at("element", given)
         at = read.mapping(node, where, ELEMENT, required=("kind",))
         kind = read.optional_text(at, where, "kind")
         if at and not {"on", "between", "wheel"} & {*at}:
@@ -89,7 +89,7 @@ class Parts:
             wheel=wheel,
         )
         own = element.parameter_name
-        self._note(node, f"element '{own}'", f"force '{own}'")
+        self._note(node, ("element", own), ("force", own))
         if places.points and plain and kind in ("spring", "damper"):
             made = _of_points(element, between)
             if made is not None:
@@ -114,7 +114,7 @@ class Parts:
         return None if name is None else {name: 1.0}
 
     def _load(self, node: Node, name: str, inside: bool) -> Load | None:
-        places, read, where = self.places, self.places.read, f"load '{name}'"
+        places, read, where = self.places, self.places.read, part_at("load", name)
         at = read.mapping(node, where, ("name", *LOAD) if inside else LOAD, required=("kind", "on"))
         kind = read.choice(at["kind"], where, "kind of load", LOADS) if "kind" in at else None
         if kind is None or "on" not in at:
@@ -136,7 +136,7 @@ class Parts:
         return Torque(name, places.text(at, where, "on"), torque, places.text(at, where, "against") or GROUND)
 
     def _sensor(self, node: Node, name: str, inside: bool) -> Sensor | None:
-        places, read, where = self.places, self.places.read, f"sensor '{name}'"
+        places, read, where = self.places, self.places.read, part_at("sensor", name)
         at = read.mapping(node, where, ("name", *SENSOR) if inside else SENSOR, required=("kind", "on", "sigma"))
         kind = read.choice(at["kind"], where, "kind of sensor", SENSORS) if "kind" in at else None
         if kind is None or "on" not in at or "sigma" not in at:

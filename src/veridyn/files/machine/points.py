@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 
 from ruamel.yaml.nodes import Node, SequenceNode
 
+from veridyn.errors import At, part_at
 from veridyn.files.places import Places
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
@@ -45,7 +46,7 @@ class PointSections(Places):
     def __init__(self, read: Reader, top: Mapping[str, Node], sections: Sections) -> None:
         super().__init__(read, dimension=2)
         self.top, self.sections = top, sections
-        self.lines: dict[str, int] = {key: line_of(node) for key, node in top.items()}
+        self.lines: dict[At, int] = {(key,): line_of(node) for key, node in top.items()}
 
     def items(self, section: str) -> Iterator[tuple[str, str, dict[str, Node]]]:
         """Name, place for messages and values of each item of a section."""
@@ -53,8 +54,8 @@ class PointSections(Places):
             return
         word, allowed, required = self.sections[section]
         for name, key, node, inside in self.read.named(self.top[section], section, word):
-            where = f"{word} '{name}'"
-            self.lines[where] = line_of(key)
+            where = part_at(word, name)
+            self.lines[where.at] = line_of(key)
             at = self.read.mapping(node, where, (*allowed, "name") if inside else allowed, required)
             if all(k in at for k in required):
                 yield name, where, at

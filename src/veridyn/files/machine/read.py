@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
-from veridyn.errors import Fault, Faults, ModelError, at_line, did_you_mean
+from veridyn.errors import At, Fault, Faults, ModelError, did_you_mean, part_at, with_line
 from veridyn.files.machine.bodies import ReadBody, read_body, read_joint
 from veridyn.files.machine.keys import BASES, PARAMETERS, POINT_TOP, TOP
 from veridyn.files.machine.parts import Parts
@@ -93,11 +93,11 @@ class _Draft:
     transmission: Transmission | None = None
     assembly: Assembly | None = None
     prescribed: list[str] = field(default_factory=list)
-    lines: dict[str, int] = field(default_factory=dict)
+    lines: dict[At, int] = field(default_factory=dict)
 
     def read_all(self) -> None:
         read, top = self.read, self.top
-        self.lines |= {key: line_of(node) for key, node in top.items()}
+        self.lines |= {(key,): line_of(node) for key, node in top.items()}
         if "constants" in top:
             read_constants(read, top["constants"])
         self._read_head()
@@ -112,7 +112,7 @@ class _Draft:
             self.assembly = read_assembly(read, top["assembly"])
         if "prescribed" in top:
             self.prescribed = read.texts(top["prescribed"], "prescribed", "prescribed")
-            self.lines |= {f"prescribed '{name}'": line_of(top["prescribed"]) for name in self.prescribed}
+            self.lines |= {("prescribed", name): line_of(top["prescribed"]) for name in self.prescribed}
 
     def _read_head(self) -> None:
         read, top = self.read, self.top
@@ -157,16 +157,16 @@ class _Draft:
         first = True
         if "bodies" in top:
             for name, key, node, inside in read.named(top["bodies"], "bodies", "body"):
-                where = f"body '{name}'"
-                self.lines[where] = line_of(key)
+                where = part_at("body", name)
+                self.lines["body", name] = line_of(key)
                 floats, alone = first and self.base != "fixed", "joints" not in top
                 found = read_body(read, node, name, where, inside=inside, floats=floats, needs_joint=alone)
                 self.bodies.append(found)
                 first = False
         if "joints" in top:
             for name, key, node, inside in read.named(top["joints"], "joints", "joint"):
-                where = f"joint '{name}'"
-                self.lines |= {where: line_of(key), f"loop '{name}'": line_of(key)}
+                where = part_at("joint", name)
+                self.lines |= {("joint", name): line_of(key), ("loop", name): line_of(key)}
                 joint = read_joint(read, node, name, where, inside)
                 self.joints += [] if joint is None else [joint]
         return Places(read, self.dimension)
@@ -209,7 +209,7 @@ class _Draft:
             with np.errstate(over="ignore", invalid="ignore"):
                 found = self._faults()
         except np.linalg.LinAlgError:
-            found = [Fault("an inertia has numbers of sizes that cannot be computed with.", where="bodies")]
+            found = [Fault("an inertia has numbers of sizes that cannot be computed with.", where=part_at("bodies"))]
         self.read.faults.extend(self.placed(fault) for fault in found)
 
     def _faults(self) -> list[Fault]:
@@ -242,21 +242,18 @@ class _Draft:
         for b in carried:
             if b.name in taken or b.coordinate_name in taken:
                 what = "its name or coordinate is taken by one of the six joints of the base."
-                found.append(Fault(what, where=f"body '{b.name}'", hint="Choose another name."))
+                found.append(Fault(what, where=part_at("body", b.name), hint="Choose another name."))
         for name in self.transmission.joints if self.transmission is not None else ():
             if name not in kinds:
                 what = f"it drives '{name}', which is no coordinate."
-                found.append(Fault(what, where="transmission", hint=did_you_mean(name, [*kinds])))
+                found.append(Fault(what, where=part_at("transmission"), hint=did_you_mean(name, [*kinds])))
         if self.dimension == 3:
             found += [*check_sensors(self.sensors, names, kinds), *check_loads(self.loads, names, [*kinds])]
         return found
 
     def placed(self, fault: Fault) -> Fault:
         """The same fault with its line."""
-        for where in (fault.where, fault.where.split(",")[0]):
-            if where in self.lines:
-                return at_line(fault, self.lines[where])
-        return fault
+        return with_line(fault, self.lines)
 
     def build(self) -> Machine:
         if self.described is not None:

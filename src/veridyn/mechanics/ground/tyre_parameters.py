@@ -190,12 +190,18 @@ class TyreParameters:
             value = float(getattr(self, name))
             object.__setattr__(self, name, value)
             if not (math.isfinite(value) or (name in RANGES and not math.isnan(value))):
-                faults.add("it is not a finite number.", where=f"tyre coefficient {name}", found=str(value))
+                faults.add(
+                    "it is not a finite number.",
+                    where=f"tyre coefficient {name}",
+                    at=("coefficient", name),
+                    found=str(value),
+                )
         for name in ESSENTIAL:
             if getattr(self, name) == 0.0:
                 faults.add(
                     "it is missing or zero; without it there is no force.",
                     where=f"tyre coefficient {name}",
+                    at=("coefficient", name),
                     expected=ESSENTIAL[name],
                     found="0",
                 )
@@ -204,6 +210,7 @@ class TyreParameters:
                 faults.add(
                     "its sign cannot be right.",
                     where=f"tyre coefficient {name}",
+                    at=("coefficient", name),
                     expected="a positive number" if name in POSITIVE else "zero or more",
                     found=f"{getattr(self, name):g}",
                 )
@@ -211,6 +218,7 @@ class TyreParameters:
             faults.add(
                 "the slip angle would be driven, not resisted.",
                 where="tyre coefficient PKY1",
+                at=("coefficient", "PKY1"),
                 expected="a negative number in ISO axes (y left), with PKY2 positive",
                 found=f"PKY1 = {self.PKY1:g}, PKY2 = {self.PKY2:g}",
                 hint="If the coefficients are in Pacejka's adapted SAE axes (y right), use from_adapted_sae.",

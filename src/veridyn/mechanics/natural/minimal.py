@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -162,6 +162,7 @@ class Minimal:
             Fault(
                 "the independent coordinates do not determine the others here.",
                 where=self.system.mechanism.name,
+                at=("independents",),
                 expected=f"a pose away from where {', '.join(self.names)} lose their hold",
                 found="a singular pose" if np.isfinite(q).all() else "a pose that is not finite",
                 hint=hint,
@@ -198,11 +199,17 @@ def minimal(
     names = independent(system, q, asked)
     if asked and set(names) != set(asked):
         if len(asked) <= len(names):
-            r_matrix(system, q, asked)  # refuses those that do not determine the others, by name
+            try:
+                r_matrix(system, q, asked)  # refuses those that do not determine the others, by name
+            except DataError as error:
+                raise DataError(
+                    [replace(fault, at=("independents",)) for fault in error.faults], error.source
+                ) from error
         raise ModelError(
             Fault(
                 "these are not the independent coordinates.",
                 where=system.mechanism.name,
+                at=("independents",),
                 expected=f"{len(names)}, such as {', '.join(names)}",
                 found=", ".join(asked),
             )
@@ -263,6 +270,7 @@ def start_of(
             Fault(
                 f"the rate of '{unknown[0]}' follows from the others.",
                 where=system.mechanism.name,
+                at=("rates", unknown[0]),
                 expected=f"rates of at most {len(names)} independent coordinates, such as {', '.join(names)}",
             )
         )

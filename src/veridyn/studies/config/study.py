@@ -86,7 +86,7 @@ class Loaded(Generic[S]):
 
     def fault(self, at: Place, what: str, expected: str = "", found: str = "", hint: str = "") -> Fault:
         """A fault of one place of the file, with its line."""
-        return Fault(what, dotted(at), expected, found, hint, self.yaml.line(at))
+        return Fault(what, dotted(at), expected, found, hint, self.yaml.line(at), at)
 
     def error(self, faults: Fault | Iterable[Fault]) -> FileError:
         """An error about this file."""

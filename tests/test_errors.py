@@ -1,0 +1,52 @@
+"""Faults: their words, and their place as keys."""
+
+import pickle
+
+import pytest
+
+from veridyn.errors import Fault, Faults, ModelError, at_line, part_at, with_line, within
+
+
+def test_a_part_is_words_for_the_user_and_keys_for_code():
+    fault = Fault("it has no mass.", part_at("body", "arm"))
+    assert (fault.where, fault.at) == ("body 'arm'", ("body", "arm"))
+    assert str(fault) == "body 'arm': it has no mass."
+    assert Fault("it is no vector.", part_at("gravity")).at == ("gravity",)
+    assert type(fault.where) is str
+
+
+def test_a_place_inside_a_part_keeps_its_keys():
+    where = within(part_at("body", "arm"), "marker")
+    assert (where, Fault("no.", where).at) == ("body 'arm', marker", ("body", "arm", "marker"))
+    assert Fault("no.", within("log 3", "marker")) == Fault("no.", "log 3, marker")
+
+
+def test_given_keys_win_over_those_of_the_words():
+    assert Fault("it has no unit.", part_at("column", "v"), at=("column", "v", "unit")).at == ("column", "v", "unit")
+
+
+def test_the_collector_keeps_keys():
+    faults = Faults()
+    faults.add("first.", where=part_at("joint", "wrist"))
+    faults.add("second.", where="speed", at=("process_noise", "speed"))
+    assert [f.at for f in faults.found] == [("joint", "wrist"), ("process_noise", "speed")]
+
+
+@pytest.mark.parametrize(
+    ("at", "line"),
+    [(("body", "arm"), 7), (("body", "arm", "marker"), 7), (("bodies",), 3), (("body", "leg"), None), ((), None)],
+)
+def test_the_line_is_that_of_the_nearest_place_that_has_one(at, line):
+    assert with_line(Fault("no.", at=at), {("bodies",): 3, ("body", "arm"): 7}).line == line
+
+
+def test_a_line_that_is_known_stays():
+    fault = Fault("no.", line=2, at=("bodies",))
+    assert with_line(fault, {("bodies",): 3}).line == 2
+    assert at_line(fault, 9) is fault
+
+
+def test_an_error_arrives_whole_from_another_process():
+    error = ModelError(Fault("no.", part_at("body", "arm")), "robot.yaml")
+    back = pickle.loads(pickle.dumps(error))
+    assert (back.faults, back.source, str(back)) == (error.faults, error.source, str(error))
