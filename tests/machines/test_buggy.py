@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import null_space
 
 from strangers.pinocchio_buggy import PinBuggy
+from veridyn.files.machine.load import load_model
 from veridyn.machines.buggy import (
     CHASSIS_CG,
     CORNERS,
@@ -22,6 +23,7 @@ from veridyn.machines.buggy import (
     wheel_centre,
 )
 from veridyn.machines.buggy_drive import Standing, settle
+from veridyn.machines.shipped import shipped
 from veridyn.mechanics.forward import forward_dynamics, open_mass_matrix
 from veridyn.mechanics.instant import Instant
 from veridyn.mechanics.kinematics import body_pose
@@ -33,6 +35,7 @@ from veridyn.mechanics.natural.position import velocity
 from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.system import system_of
 from veridyn.mechanics.wheel_readings import wheel_readings
+from veridyn.model.differences import differences
 from veridyn.model.loop import Assembly
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
@@ -106,6 +109,11 @@ def test_bodies_freedoms_and_equations() -> None:
     assert wheel_centre("fl")[0] - wheel_centre("rl")[0] == pytest.approx(2.715)
     assert wheel_centre("fl")[1] - wheel_centre("fr")[1] == pytest.approx(1.232)
     assert mirrored(point("rl", "arm"), "rr") == pytest.approx(point("rr", "arm"))
+
+
+def test_its_file_is_the_machine() -> None:
+    """Bodies, joints, springs, tyres with their constants, drives, sensors and the prescribed rack, to the last bit."""
+    assert differences(load_model(shipped("veridyn:buggy.yaml")), machine()) == ()
 
 
 def test_mass_and_inertia_where_it_stands() -> None:

@@ -241,3 +241,27 @@ def test_a_covariance_and_its_faults() -> None:
         ("covariance: {names: [M_a], matrix: [[4]]}\n  sigma: {M_a: 1}", "'sigma' and 'covariance' say the same thing"),
     ):
         assert words in fault_of(base + text + "\n")
+
+
+TYRE = """
+veridyn: 2
+base: free
+bodies:
+  - {name: wheel, inertia: {XX: 0.7, YY: 1.4, ZZ: 0.7, M: 30}}
+elements:
+  - {kind: linear_tyre, wheel: WHEEL, value: 1, UNLOADED_RADIUS: 0.368, VERTICAL_STIFFNESS: 82.7e3, FNOMIN: 4000,
+     C_KAPPA: 55.4e3, C_ALPHA: 55.5e3, SIGMA_KAPPA: 0.5, SIGMA_ALPHA: 0.41}
+"""
+
+
+def test_a_tyre_has_a_wheel() -> None:
+    machine = parse_machine(TYRE.replace("WHEEL", "{body: wheel, at: [0, 0.1, 0], axis: [0, 1, 0]}"))
+    (element,) = machine.tree.wheels
+    assert element.wheel == Marker("wheel", (0.0, 0.1, 0.0), (0.0, 1.0, 0.0))
+    assert element.constants["C_ALPHA"] == 55.5e3 and element.parameter_name == "tyre_wheel"
+    with pytest.raises(ModelError, match=r"element number 1 \(line 7\): it needs a wheel"):
+        parse_machine(TYRE.replace("WHEEL", "wheel"))
+    with pytest.raises(ModelError, match=r"element 'tyre_wheel' \(line 7\): its axis is not given by three numbers"):
+        parse_machine(TYRE.replace("WHEEL", "{body: wheel}"))
+    with pytest.raises(ModelError, match=r"there is no body 'weel'[\s\S]*Did you mean 'wheel'"):
+        parse_machine(TYRE.replace("WHEEL", "{body: weel, axis: [0, 1, 0]}"))
