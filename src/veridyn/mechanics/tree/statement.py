@@ -244,7 +244,9 @@ class Base:
         ways: list[dict[str, Number]] = []
         if self.free:
             w, x, y, z = self.e
-            ways += [{f"x.{i}": 1.0} if self.tree.wheels else {} for i in range(3)]  # a road is somewhere
+            for i in range(3):
+                place: dict[str, Number] = {f"x.{i}": 1.0} if self.tree.wheels else {}  # roads lie somewhere
+                ways.append(place)
             turns = ((-x, w, z, -y), (-y, -z, w, x), (-z, y, -x, w))  # e ∘ (0, u) for u = x, y, z
             ways += [{f"e.{i}": mul(0.5, rate) for i, rate in enumerate(turn)} for turn in turns]
         joints: list[dict[str, Number]] = [{f"q.{k}": 1.0} for k in range(self.tree.n)]
