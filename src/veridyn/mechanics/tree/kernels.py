@@ -154,7 +154,7 @@ class _Places:
             body, _, axis = rest.partition(".")
             return s["OUTSIDE"] + 6 * self.bodies.index(int(body)) + int(axis) + (3 if kind == "m" else 0)
         start = {
-            "e": s["X"] + 3, "q": s["X"] + (7 if base else 0), "V": s["V"], "w": s["V"] + 3, "qd": s["V"] + base,
+            "x": s["X"], "e": s["X"] + 3, "q": s["X"] + (7 if base else 0), "V": s["V"], "w": s["V"] + 3, "qd": s["V"] + base,
             "A": s["A"], "wd": s["A"] + 3, "qdd": s["A"] + base, "l": s["LAM"],
         }  # fmt: skip
         return start[kind] + int(rest)

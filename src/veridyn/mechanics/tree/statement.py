@@ -63,7 +63,8 @@ def motion(s: Symbols, request: Request) -> dict[Label, Number]:
     As (5, i, 0) the rates of the states that elements have of their own.
     """
     tree, body = s.tree, Base.of(s)
-    state = State(_coordinates(s, "q"), _coordinates(s, "qd"), [0.0] * tree.n, w=body.w, v=body.v)
+    R, p = s.pose()
+    state = State(_coordinates(s, "q"), _coordinates(s, "qd"), [0.0] * tree.n, w=body.w, v=body.v, R=R, p=p)
     if not body.free:
         state = State(state.q, state.qd, state.qdd, vd=minus_gravity(tree))
     entries, bias = equations_of_motion(
@@ -90,7 +91,8 @@ def _rates(s: Symbols, state: State) -> list[Number]:
     """The rates of the states of elements."""
     if not s.tree.states:
         return []
-    return state_rates(s.tree, state, outward(s.tree, state, s.graph), s.signals(), s.graph)
+    o = outward(s.tree, state, s.graph, needs_velocity(s.tree))
+    return state_rates(s.tree, state, o, s.signals(), s.graph)
 
 
 def closing(s: Symbols, request: Request) -> dict[Label, Number]:
@@ -213,7 +215,8 @@ class Base:
         q, qd, qdd = (_coordinates(s, symbol) for symbol in ("q", "qd", "qdd"))
         if not self.free:
             return State(q, qd, qdd, vd=minus_gravity(self.tree))
-        return State(q, qd, qdd, w=self.w, wd=s.vector("wd"), vd=self.specific(s.vector("A")), v=self.v)
+        R, p = s.pose()
+        return State(q, qd, qdd, w=self.w, wd=s.vector("wd"), vd=self.specific(s.vector("A")), v=self.v, R=R, p=p)
 
     def specific(self, A: Vec) -> Vec:
         """V̇ − g in the base's axes, from V̇ in the ground's."""
@@ -241,7 +244,9 @@ class Base:
         ways: list[dict[str, Number]] = []
         if self.free:
             w, x, y, z = self.e
-            ways += [{}, {}, {}]
+            for i in range(3):
+                place: dict[str, Number] = {f"x.{i}": 1.0} if self.tree.wheels else {}  # roads lie somewhere
+                ways.append(place)
             turns = ((-x, w, z, -y), (-y, -z, w, x), (-z, y, -x, w))  # e ∘ (0, u) for u = x, y, z
             ways += [{f"e.{i}": mul(0.5, rate) for i, rate in enumerate(turn)} for turn in turns]
         joints: list[dict[str, Number]] = [{f"q.{k}": 1.0} for k in range(self.tree.n)]
