@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from veridyn.identify.cutoff import TOLERANCE, Cutoff
 from veridyn.report.blocks import Block, Figure, Listing, Section, Table, Text
 from veridyn.report.plots import Series, curves
 from veridyn.report.words import count, listed, number
 from veridyn.studies.closing import Closing
-from veridyn.studies.cutoff import TOLERANCE, Cutoff
 from veridyn.studies.identify_run import IdentifyRun
 
 STILL = 1e-9  # rad or m: what moves less stands still

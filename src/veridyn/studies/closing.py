@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from veridyn.errors import Fault
+from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.logged import Logged
 from veridyn.mechanics.loops.assembly import loop_values, splitting
 from veridyn.mechanics.loops.closure import closed_home
 from veridyn.mechanics.loops.solver import inverse
 from veridyn.model.tree import Tree
-from veridyn.studies.doubts.suspicion import Suspicion
 
 DISAGREE = 0.01  # of the span of a coordinate: more between measured and followed positions is told (chosen)
 SPOTS = 2000  # samples of each piece at which the condition is looked at
@@ -43,11 +43,11 @@ class Closing:
     at: float
     spare: Mapping[str, Spare]
 
-    def suspicions(self) -> list[Suspicion]:
+    def suspicions(self) -> list[Mistake]:
         """Measured positions that are not those that follow."""
         off = {c: s for c, s in self.spare.items() if s.rms > DISAGREE * s.span}
         return [
-            Suspicion(
+            Mistake(
                 "loop and encoder disagree",
                 Fault(
                     "its measured position is not the one that follows from the others through closed loops.",

@@ -11,6 +11,17 @@ import numpy as np
 
 from veridyn.errors import DataWarning, Fault, IdentificationWarning, warn
 from veridyn.files.urdf import urdf_limits
+from veridyn.identify.cutoff import Cutoff
+from veridyn.identify.diagnosis.alternatives import Mistake, find_mistakes
+from veridyn.identify.diagnosis.delays import Delays, delays
+from veridyn.identify.diagnosis.evidence import Evidence, evidence
+from veridyn.identify.diagnosis.omitted import omitted
+from veridyn.identify.diagnosis.plausible import (
+    absurd_signs,
+    odd_clocks,
+    odd_motion,
+    prior_scales,
+)
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.trust import Trust, trust_prior
@@ -20,17 +31,6 @@ from veridyn.progress import Progress, silent
 from veridyn.studies.closing import Closing, closing
 from veridyn.studies.config.identify import IdentifyFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.cutoff import Cutoff
-from veridyn.studies.doubts.delays import Delays, delays
-from veridyn.studies.doubts.evidence import Evidence, evidence
-from veridyn.studies.doubts.omitted import omitted
-from veridyn.studies.doubts.plausible import (
-    absurd_signs,
-    odd_clocks,
-    odd_motion,
-    prior_scales,
-)
-from veridyn.studies.doubts.suspicion import Suspicion, suspicions
 from veridyn.studies.estimation import check_estimation, estimation_of
 from veridyn.studies.identification import Estimation, IdentificationStudy, judged
 from veridyn.studies.limits import missed
@@ -54,7 +54,7 @@ class IdentifyRun:
     lowpass: float | None
     cutoff: Cutoff | None
     delays: Delays
-    suspicions: tuple[Suspicion, ...]
+    suspicions: tuple[Mistake, ...]
     missed: tuple[str, ...]
     inputs: dict[str, str]
     trust: Trust[Any] | None = None
@@ -88,7 +88,7 @@ def run_identify(loaded: Loaded[IdentifyFile], progress: Progress = silent) -> I
     recorded = Recordings(loaded)
     _warn_of_repeats(recorded)
     work = Preparing(loaded, tree, recorded, progress)
-    found: list[Suspicion] = list(odd_clocks(recorded.logs)) if study.checks else []
+    found: list[Mistake] = list(odd_clocks(recorded.logs)) if study.checks else []
     for suspicion in found:  # said at once: what follows may be refused because of it
         warn(IdentificationWarning, suspicion.fault)
     early = len(found)
@@ -167,12 +167,12 @@ def _trust(
 
 def _suspected(
     work: Preparing, seen: Evidence, result: IdentificationStudy, lowpass: float | None, progress: Progress
-) -> list[Suspicion]:
+) -> list[Mistake]:
     limits = {}
     if work.model_file.suffix.lower() == ".urdf":
         limits = {name: (x.lower, x.upper) for name, x in urdf_limits(work.model_file).items()}
     found = [*odd_motion(seen, limits), *work.odd_rates(lowpass)]
-    found += suspicions(seen, result.contradiction, progress)
+    found += find_mistakes(seen, result.contradiction, progress)
     found += absurd_signs(result.fit, seen)
     found += prior_scales(seen)
     return found

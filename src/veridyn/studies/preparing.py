@@ -8,6 +8,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from veridyn.errors import DataError, Fault, IdentificationWarning, warn
+from veridyn.identify.cutoff import Cutoff, candidates, propose_cutoff
+from veridyn.identify.diagnosis.alternatives import Mistake
+from veridyn.identify.diagnosis.delays import Delays, without_delays
+from veridyn.identify.diagnosis.plausible import measured_rates
 from veridyn.identify.logged import Logged, logged, motion
 from veridyn.identify.sampling import Sampling
 from veridyn.model.experiment import Experiment
@@ -20,10 +24,6 @@ from veridyn.signals.motion import Signals
 from veridyn.signals.resample import uniform_rate
 from veridyn.studies.config.identify import IdentifyFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.cutoff import Cutoff, candidates, propose
-from veridyn.studies.doubts.delays import Delays, without_delays
-from veridyn.studies.doubts.plausible import measured_rates
-from veridyn.studies.doubts.suspicion import Suspicion
 from veridyn.studies.machine import model_path
 from veridyn.studies.masks import Part, dropped, plain, resting
 from veridyn.studies.recordings import Recordings, Taken, taken
@@ -103,7 +103,9 @@ class Preparing:
         def sampling(cutoff: float) -> Sampling:
             return self.samplings(self.motions(cutoff)[0], [], cutoff)[0]
 
-        cutoff = propose(self.tree, lambda f: plain(self.motions(f)[0]), sampling, tried, study.rows, self.progress)
+        cutoff = propose_cutoff(
+            self.tree, lambda f: plain(self.motions(f)[0]), sampling, tried, study.rows, self.progress
+        )
         if cutoff.at_edge:
             fault = Fault(
                 "the best cut-off is the first or last of those tried, so a better one may lie beyond.",
@@ -205,10 +207,10 @@ class Preparing:
         shifted = without_delays(self.tree, plain(parts), late.seconds)
         return [replace(part, motion=m) for part, m in zip(parts, shifted, strict=True)]
 
-    def odd_rates(self, lowpass: float | None) -> list[Suspicion]:
+    def odd_rates(self, lowpass: float | None) -> list[Mistake]:
         """Measured speeds that are not those of the positions, where there are any."""
         names = self.tree.coordinates
-        found: dict[str, Suspicion] = {}
+        found: dict[str, Mistake] = {}
         for log in self.mended:
             piece = log.pieces[0]
             have = [c for c in names if f"qd.{c}" in piece]

@@ -3,11 +3,11 @@ import pytest
 
 from studies.bench_robot import JOINTS, RATE, recording, robot
 from veridyn.errors import DataError
+from veridyn.identify.cutoff import Cutoff, Trial, candidates, propose_cutoff
 from veridyn.identify.sampling import Sampling
 from veridyn.model.experiment import Experiment
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals, motion
-from veridyn.studies.cutoff import Cutoff, Trial, candidates, propose
 
 TRIED = (1.0, 3.0, 8.0, 20.0, 60.0)
 
@@ -21,7 +21,7 @@ def proposed(noise: float) -> Cutoff:
     def motions(cutoff: float):
         return [motion(robot(), log, Signals(rate=RATE, lowpass=cutoff, trim=1.0))]
 
-    return propose(robot(), motions, lambda f: Sampling(filter=Butterworth(f), decimate=4), TRIED)
+    return propose_cutoff(robot(), motions, lambda f: Sampling(filter=Butterworth(f), decimate=4), TRIED)
 
 
 def test_the_proposal_lies_between_lost_motion_and_noise() -> None:
@@ -55,7 +55,7 @@ def test_candidates_follow_the_rate() -> None:
     assert candidates(20.0)[0] == 0.25
     assert candidates(1000.0, (7.0, 3.0)) == (3.0, 7.0)
     with pytest.raises(DataError, match="no cut-off to try"):
-        propose(robot(), lambda f: [], lambda f: Sampling(), ())
+        propose_cutoff(robot(), lambda f: [], lambda f: Sampling(), ())
 
 
 def test_the_table_holds_every_trial() -> None:

@@ -7,11 +7,11 @@ from studies.bench_evidence import bench_evidence
 from studies.bench_robot import robot
 from studies.closed_bench import MACHINES
 from studies.closed_bench import moved as recorded
+from veridyn.identify.diagnosis.evidence import Evidence, evidence
+from veridyn.identify.diagnosis.geometry import best_place, moved
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.loops.closure import closed_motion
-from veridyn.studies.doubts.evidence import Evidence, evidence
-from veridyn.studies.doubts.geometry import best_place, moved
 
 
 @pytest.mark.parametrize(("body", "k", "amount"), [(2, 0, 0.2), (2, 0, -0.1), (2, 1, 0.1)])

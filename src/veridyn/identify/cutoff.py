@@ -21,6 +21,7 @@ from veridyn.identify.fitting import fit_of
 from veridyn.identify.observation import observation
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import validation_of
+from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
@@ -85,7 +86,8 @@ def candidates(rate: float, given: Sequence[float] = ()) -> tuple[float, ...]:
     return tuple(float(f"{f:.2g}") for f in np.geomspace(low, high, COUNT))
 
 
-def propose(
+@accepts_machine
+def propose_cutoff(
     tree: Tree,
     motions: Callable[[float], Sequence[Motion]],
     sampling: Callable[[float], Sampling],
@@ -93,9 +95,26 @@ def propose(
     rows: Rows = "all",
     progress: Progress = silent,
 ) -> Cutoff:
-    """Fit seven of ten blocks of each motion at every cut-off and judge on the other three.
+    """Choose the cut-off of a low-pass filter: fit seven of ten blocks of each motion at every cut-off and compare errors on the others.
 
-    `motions` and `sampling`: those of a cut-off. Motions are filtered whole, so that no filter starts or ends at a block.
+    Parameters
+    ----------
+    tree : Tree or Machine
+    motions : callable
+        The motions, filtered at a cut-off (Hz); they are filtered whole, so that no filter starts or ends at a block.
+    sampling : callable
+        The :class:`~veridyn.identification.Sampling` at a cut-off (Hz).
+    tried : sequence of float
+        Cut-offs in Hz, in rising order; :func:`candidates` gives nine.
+    rows : str or sequence of str
+        The rows that are fitted, "all" by default.
+    progress : callable, optional
+        Called with a text, the work done and the whole work.
+
+    Returns
+    -------
+    Cutoff
+        Errors at each cut-off, and the `proposed` one.
     """
     trials = []
     names = [tree.rows[r] for r in tree.select_rows(rows)]

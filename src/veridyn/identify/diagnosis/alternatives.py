@@ -1,8 +1,8 @@
 """Mistakes that fit too well to be noticed, and are looked for: columns swapped or turned round, wrong units, wrong gravity.
 
-Each suspicion is a question asked of some hundred samples of the training log (:mod:`veridyn.studies.doubts.evidence`): would the data
+Each suspicion is a question asked of some hundred samples of the training log (:mod:`veridyn.identify.diagnosis.evidence`): would the data
 fit far better if this one thing were otherwise? A good fit has no such thing, whatever its residual; a mistake has one that explains it.
-What needs no data but physics (friction that drives, inertia below zero) stands in :mod:`veridyn.studies.doubts.plausible`.
+What needs no data but physics (friction that drives, inertia below zero) stands in :mod:`veridyn.identify.diagnosis.plausible`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault
+from veridyn.identify.diagnosis.evidence import Equations, Evidence
+from veridyn.identify.diagnosis.geometry import best_place
+from veridyn.identify.diagnosis.gravity import best_gravity
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
-from veridyn.studies.doubts.evidence import Equations, Evidence
-from veridyn.studies.doubts.geometry import best_place
-from veridyn.studies.doubts.gravity import best_gravity
 
 Array = NDArray[np.float64]
 DEGREES = 180.0 / np.pi
@@ -37,7 +37,7 @@ GRAVITY_OFF = 0.15  # share by which the gravity that fits best may differ from 
 
 
 @dataclass(frozen=True)
-class Suspicion:
+class Mistake:
     """`kind`: one of the words of this module; `fault`: what is suspected, where, and what speaks for it."""
 
     kind: str
@@ -68,7 +68,7 @@ def _all_questions(e: Evidence) -> tuple[_Question, ...]:
     return tuple(_questions(e))
 
 
-def suspicions(e: Evidence, apart: float = 1.0, progress: Progress = silent) -> tuple[Suspicion, ...]:
+def find_mistakes(e: Evidence, apart: float = 1.0, progress: Progress = silent) -> tuple[Mistake, ...]:
     """What would explain the data far better than the study as it stands, best first; else what nothing explains.
 
     `apart`: how much more all rows together leave unexplained than each by itself, σ of the weighted residual (26). Rows share
@@ -92,20 +92,20 @@ def suspicions(e: Evidence, apart: float = 1.0, progress: Progress = silent) -> 
         for error, q in sorted(answers, key=lambda a: a[0]):
             if error < FAR_BETTER * as_given and error < 1.5 * best[0]:
                 said = f"{100 * as_given:.3g} % of the forces unexplained, {100 * error:.3g} % if it were otherwise"
-                found.append(Suspicion(q.kind, Fault(q.what, q.where, found=said, hint=q.hint)))
+                found.append(Mistake(q.kind, Fault(q.what, q.where, found=said, hint=q.hint)))
     found = found or _geometry(e, as_given, progress) or _unexplained(e)
     if not found and apart > APART:
         found = [_contradiction(apart)]
     return tuple(found)
 
 
-def _geometry(e: Evidence, as_given: float, progress: Progress) -> list[Suspicion]:
+def _geometry(e: Evidence, as_given: float, progress: Progress) -> list[Mistake]:
     """The one place of a body that would explain the data far better."""
     place = best_place(e, progress)
     if place is None or place.error > LESS * as_given:
         return []
     return [
-        Suspicion(
+        Mistake(
             "geometry",
             Fault(
                 "it seems to sit elsewhere than the model says.",
@@ -118,8 +118,8 @@ def _geometry(e: Evidence, as_given: float, progress: Progress) -> list[Suspicio
     ]
 
 
-def _contradiction(apart: float) -> Suspicion:
-    return Suspicion(
+def _contradiction(apart: float) -> Mistake:
+    return Mistake(
         "rows contradict",
         Fault(
             "the rows contradict each other: together they leave more unexplained than each by itself.",
@@ -131,7 +131,7 @@ def _contradiction(apart: float) -> Suspicion:
     )
 
 
-def _unexplained(e: Evidence) -> list[Suspicion]:
+def _unexplained(e: Evidence) -> list[Mistake]:
     equations = e.equations()
     each = np.linalg.norm(equations.solved()[1], axis=1)
     in_all = float(np.linalg.norm(each * equations.sizes) / np.linalg.norm(equations.sizes))
@@ -139,7 +139,7 @@ def _unexplained(e: Evidence) -> list[Suspicion]:
         return []
     listed = f"{100 * in_all:.0f} % in all; " + ", ".join(f"{row} {100 * x:.0f} %" for row, x in zip(e.rows, each))
     return [
-        Suspicion(
+        Mistake(
             "unexplained",
             Fault(
                 "the model does not explain these forces, and no simple mistake that was tried does.",
@@ -278,7 +278,7 @@ def _factor(equations: Equations, j: int) -> float:
     return float(x[0])
 
 
-def _gravity(e: Evidence, as_given: float, otherwise: float) -> list[Suspicion]:
+def _gravity(e: Evidence, as_given: float, otherwise: float) -> list[Mistake]:
     """The gravity that fits best, where it is far from the model's and explains much more than that and than anything else."""
     found = best_gravity(e)
     if found is None or found.error > LESS * as_given or found.error > otherwise:
@@ -288,7 +288,7 @@ def _gravity(e: Evidence, as_given: float, otherwise: float) -> list[Suspicion]:
     if not EARTH[0] < size < EARTH[1] or float(np.linalg.norm(found.gravity - model)) < GRAVITY_OFF * size:
         return []  # what is no gravity of this planet explains nothing
     return [
-        Suspicion(
+        Mistake(
             "gravity",
             Fault(
                 "gravity seems to be other than the model says.",

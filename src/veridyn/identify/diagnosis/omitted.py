@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from veridyn.studies.doubts.evidence import Evidence
-from veridyn.studies.doubts.suspicion import APART, WORTH, unreached
+from veridyn.identify.diagnosis.alternatives import APART, WORTH, unreached
+from veridyn.identify.diagnosis.evidence import Evidence
 
 MANY = 6  # readings that are listed
 
 
 def omitted(e: Evidence, apart: float, delays: bool, speeds: bool, streamed: bool) -> tuple[str, ...]:
-    """In words. `apart` as for :func:`~veridyn.studies.doubts.suspicion.suspicions`; whether delays were looked for, speeds are
+    """In words. `apart` as for :func:`~veridyn.identify.diagnosis.alternatives.suspicions`; whether delays were looked for, speeds are
     measured, and the log is read in blocks."""
     out = []
     if not e.rows:

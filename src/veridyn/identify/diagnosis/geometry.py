@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, ModelError
+from veridyn.identify.diagnosis.evidence import Equations, Evidence, share
 from veridyn.mechanics.loops.closure import closed_home, closed_motion
 from veridyn.model.loop import Assembly
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.spatial.transforms import Placement
-from veridyn.studies.doubts.evidence import Equations, Evidence, share
 
 Array = NDArray[np.float64]
 STEP = 1e-4  # m or rad, of the difference that makes a derivative

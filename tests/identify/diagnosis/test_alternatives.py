@@ -7,13 +7,13 @@ import pytest
 
 from studies.bench_evidence import bench_evidence, permuted
 from studies.bench_robot import robot
-from veridyn.studies.doubts.geometry import moved
-from veridyn.studies.doubts.suspicion import best_factor, suspicions
+from veridyn.identify.diagnosis.alternatives import best_factor, find_mistakes
+from veridyn.identify.diagnosis.geometry import moved
 
 
 def test_good_data_raise_no_suspicion() -> None:
-    assert suspicions(bench_evidence()) == ()
-    assert suspicions(replace(bench_evidence(), rows=())) == ()
+    assert find_mistakes(bench_evidence()) == ()
+    assert find_mistakes(replace(bench_evidence(), rows=())) == ()
 
 
 def turned(k: int) -> np.ndarray:
@@ -37,7 +37,7 @@ def turned(k: int) -> np.ndarray:
 )
 def test_a_mistake_is_named(kind: str, where: str, change) -> None:
     e = bench_evidence()
-    found = suspicions(replace(e, motion=change(e)))
+    found = find_mistakes(replace(e, motion=change(e)))
     assert kind in [s.kind for s in found]
     assert any(s.fault.where.startswith(where) for s in found), [str(s) for s in found]
 
@@ -51,7 +51,7 @@ def test_the_factor_of_a_force_is_found_beside_the_others(factor: float) -> None
 
 def test_progress_is_told() -> None:
     e, told = bench_evidence(), []
-    suspicions(
+    find_mistakes(
         replace(e, motion=e.with_forces(turned(1))), progress=lambda task, done, total: told.append((task, done, total))
     )
     assert told[0][0] == "looking for mistakes" and told[-1][1] == told[-1][2]
@@ -60,6 +60,6 @@ def test_progress_is_told() -> None:
 def test_a_wrong_length_is_named_and_else_a_contradiction() -> None:
     e = bench_evidence()
     wrong = replace(e, tree=moved(robot(), 2, 0, -0.2))
-    assert [(s.kind, s.fault.where) for s in suspicions(wrong, 2.5)] == [("geometry", "body '3'")]
-    assert [s.kind for s in suspicions(e, 1.4)] == ["rows contradict"]  # nothing that is tried explains it
-    assert suspicions(e, 1.2) == ()
+    assert [(s.kind, s.fault.where) for s in find_mistakes(wrong, 2.5)] == [("geometry", "body '3'")]
+    assert [s.kind for s in find_mistakes(e, 1.4)] == ["rows contradict"]  # nothing that is tried explains it
+    assert find_mistakes(e, 1.2) == ()

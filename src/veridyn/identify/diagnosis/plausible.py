@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault
+from veridyn.identify.diagnosis.alternatives import DEGREES, Mistake
+from veridyn.identify.diagnosis.evidence import Evidence
 from veridyn.identify.result import Fit
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
-from veridyn.studies.doubts.evidence import Evidence
-from veridyn.studies.doubts.suspicion import DEGREES, Suspicion
 
 Array = NDArray[np.float64]
 SURE = 5.0  # deviations below zero from which a sign is no accident (deviations for white noise are often too small)
@@ -34,9 +34,9 @@ SCALES = (0.4, 2.5)  # factors between measured and predicted forces that priors
 MATTERS = 0.1  # share of its row's force that an element must make before its sign counts
 
 
-def absurd_signs(fit: Fit, e: Evidence) -> list[Suspicion]:
+def absurd_signs(fit: Fit, e: Evidence) -> list[Mistake]:
     """Friction below zero, and inertia M(q) that is not positive definite, at configurations of the log."""
-    found: list[Suspicion] = []
+    found: list[Mistake] = []
     tree, m = fit.tree, e.motion
     negative = []
     for name, value, sigma, column in zip(fit.names, fit.values, fit.sigma, fit.base.columns, strict=True):
@@ -55,7 +55,7 @@ def absurd_signs(fit: Fit, e: Evidence) -> list[Suspicion]:
                 negative.append(f"{name} = {value:.3g}")
     if negative:
         found.append(
-            Suspicion(
+            Mistake(
                 "friction drives",
                 Fault(
                     "friction or a rotor is below zero by many deviations.",
@@ -69,7 +69,7 @@ def absurd_signs(fit: Fit, e: Evidence) -> list[Suspicion]:
     worst = least_inertia(fit, m)
     if worst is not None and worst[0] < -0.02 * worst[1]:
         found.append(
-            Suspicion(
+            Mistake(
                 "inertia below zero",
                 Fault(
                     "the identified machine would gain speed against a force: its inertia M(q) is not positive definite.",
@@ -116,7 +116,7 @@ def least_inertia(fit: Fit, m: Motion) -> tuple[float, float] | None:
     return float(values[worst, 0]), float(values[worst, -1])
 
 
-def prior_scales(e: Evidence) -> list[Suspicion]:
+def prior_scales(e: Evidence) -> list[Mistake]:
     """Forces that are a steady factor beside what the model's own values predict: motor side, another unit, another constant; and forces
     that go against them: a sign, or another gravity, which some machines cannot tell from other weights.
     """
@@ -147,7 +147,7 @@ def prior_scales(e: Evidence) -> list[Suspicion]:
     listed = ", ".join(f"{row} {factor:.3g}" for row, factor in off.items())
     return [
         *found,
-        Suspicion(
+        Mistake(
             "force scale",
             Fault(
                 "measured forces are a steady factor beside those the model's own values predict.",
@@ -160,9 +160,9 @@ def prior_scales(e: Evidence) -> list[Suspicion]:
     ]
 
 
-def _against(rows: Mapping[str, float]) -> Suspicion:
+def _against(rows: Mapping[str, float]) -> Mistake:
     listed = ", ".join(f"{row} {alike:.2f}" for row, alike in rows.items())
-    return Suspicion(
+    return Mistake(
         "forces against the model",
         Fault(
             "measured forces go against those the model's own values predict.",
@@ -184,7 +184,7 @@ def _known_part(e: Evidence) -> Array | None:
     return regressor(tree, e.motion, list(e.rows), engine="numpy") @ phi
 
 
-def odd_clocks(logs: Sequence[Experiment]) -> list[Suspicion]:
+def odd_clocks(logs: Sequence[Experiment]) -> list[Mistake]:
     """Clocks in another unit: rates that no logger of machines has."""
     found = []
     for log in logs:
@@ -192,7 +192,7 @@ def odd_clocks(logs: Sequence[Experiment]) -> list[Suspicion]:
         slow = [r for r in rates if r < SLOWEST_CLOCK]
         if slow:
             found.append(
-                Suspicion(
+                Mistake(
                     "clock unit",
                     Fault(
                         "its clock is slower than any motion can be followed with.",
@@ -206,7 +206,7 @@ def odd_clocks(logs: Sequence[Experiment]) -> list[Suspicion]:
     return found
 
 
-def odd_motion(e: Evidence, limits: dict[str, tuple[float, float]] | None = None) -> list[Suspicion]:
+def odd_motion(e: Evidence, limits: dict[str, tuple[float, float]] | None = None) -> list[Mistake]:
     """Speeds that no joint has, and positions outside the limits that the model states."""
     tree, m, found = e.tree, e.motion, []
     for k, (c, kind) in enumerate(zip(tree.coordinates, tree.coordinate_kinds, strict=True)):
@@ -219,7 +219,7 @@ def odd_motion(e: Evidence, limits: dict[str, tuple[float, float]] | None = None
             fault = Fault(
                 "it moves too fast.", f"coordinate '{c}'", f"up to {most:g} {unit}", f"{fastest:.4g} {unit}", hint
             )
-            found.append(Suspicion("too fast", fault))
+            found.append(Mistake("too fast", fault))
         low, high = (limits or {}).get(c, (-np.inf, np.inf))
         span = high - low
         out = max(float(low - m.q[:, k].min()), float(m.q[:, k].max() - high))
@@ -229,7 +229,7 @@ def odd_motion(e: Evidence, limits: dict[str, tuple[float, float]] | None = None
                 "Is it in degrees, at the motor, or of another joint?" if near else "Is this the log of this machine?"
             )
             found.append(
-                Suspicion(
+                Mistake(
                     "outside limits",
                     Fault(
                         "it leaves the range that the model states.",
@@ -243,7 +243,7 @@ def odd_motion(e: Evidence, limits: dict[str, tuple[float, float]] | None = None
     return found
 
 
-def measured_rates(differentiated: Motion, measured: Motion, names: Sequence[str]) -> list[Suspicion]:
+def measured_rates(differentiated: Motion, measured: Motion, names: Sequence[str]) -> list[Mistake]:
     """Measured speeds beside the derivative of the positions: their factor, their sign, and whose they are."""
     found = []
     for k, c in enumerate(names):
@@ -264,7 +264,7 @@ def measured_rates(differentiated: Motion, measured: Motion, names: Sequence[str
         elif alike < -0.9:
             hint = "Its sign is wrong, or that of the position."
         found.append(
-            Suspicion(
+            Mistake(
                 "speed against position",
                 Fault(
                     "the measured speed is not the derivative of the position.",

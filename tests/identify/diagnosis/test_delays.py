@@ -5,8 +5,8 @@ import pytest
 
 from studies.bench_evidence import SAMPLING, bench_motion
 from studies.bench_robot import JOINTS, robot
+from veridyn.identify.diagnosis.delays import Delays, delays, without_delays
 from veridyn.model.motion import Motion
-from veridyn.studies.doubts.delays import Delays, delays, without_delays
 
 
 def late(seconds: tuple[float, float, float]) -> Motion:

@@ -3,10 +3,10 @@ import pytest
 
 from studies.bench_evidence import SAMPLING, bench_evidence, bench_motion, permuted
 from studies.bench_robot import JOINTS, robot
+from veridyn.identify.diagnosis.evidence import drives_of, evidence, measured_coordinates
 from veridyn.identify.estimate import identify
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.elements import drive_gain
-from veridyn.studies.doubts.evidence import drives_of, evidence, measured_coordinates
 
 
 def test_the_error_of_good_data_is_that_of_the_noise() -> None:

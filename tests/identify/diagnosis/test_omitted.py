@@ -4,9 +4,9 @@ import numpy as np
 
 from studies.bench_evidence import bench_evidence
 from studies.closed_bench import MACHINES, moved
+from veridyn.identify.diagnosis.evidence import evidence
+from veridyn.identify.diagnosis.omitted import omitted
 from veridyn.identify.sampling import Sampling
-from veridyn.studies.doubts.evidence import evidence
-from veridyn.studies.doubts.omitted import omitted
 
 
 def test_a_good_fit_is_not_asked_further() -> None:

@@ -8,12 +8,8 @@ from strangers.pinocchio_loops import PinLoops
 from studies.bench_evidence import SAMPLING, bench_evidence, bench_motion
 from studies.bench_robot import JOINTS, robot
 from studies.closed_bench import MACHINES, moved
-from veridyn.identify.estimate import identify
-from veridyn.identify.sampling import Sampling
-from veridyn.mechanics.forward import mass_matrix
-from veridyn.model.experiment import Experiment
-from veridyn.studies.doubts.evidence import evidence
-from veridyn.studies.doubts.plausible import (
+from veridyn.identify.diagnosis.evidence import evidence
+from veridyn.identify.diagnosis.plausible import (
     absurd_signs,
     least_inertia,
     measured_rates,
@@ -21,6 +17,10 @@ from veridyn.studies.doubts.plausible import (
     odd_motion,
     prior_scales,
 )
+from veridyn.identify.estimate import identify
+from veridyn.identify.sampling import Sampling
+from veridyn.mechanics.forward import mass_matrix
+from veridyn.model.experiment import Experiment
 
 
 def fit(sign: float = 1.0):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from veridyn.studies.doubts.evidence import Equations, Evidence, share
+from veridyn.identify.diagnosis.evidence import Equations, Evidence, share
 
 Array = NDArray[np.float64]
 USUAL = 9.81  # m/s^2, the size of the first guesses

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault
+from veridyn.identify.diagnosis.alternatives import Mistake
+from veridyn.identify.diagnosis.evidence import Evidence, evidence, share
 from veridyn.identify.sampling import Sampling
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
-from veridyn.studies.doubts.evidence import Evidence, evidence, share
-from veridyn.studies.doubts.suspicion import Suspicion
 
 Array = NDArray[np.float64]
 TELLING = 0.6  # of the error is left once delays are taken out, where that is told: friction that lags looks like a small delay (chosen)
@@ -35,13 +35,13 @@ class Delays:
     before: float = float("nan")
     after: float = float("nan")
 
-    def suspicions(self) -> list[Suspicion]:
+    def suspicions(self) -> list[Mistake]:
         """That forces are late, where taking the delays out explains much more."""
         if not self.seconds or not self.after < TELLING * self.before:
             return []
         listed = ", ".join(f"{c} {1e3 * d:.1f} ms" for c, d in self.seconds.items())
         return [
-            Suspicion(
+            Mistake(
                 "delay",
                 Fault(
                     "measured forces are late or early against the positions.",
