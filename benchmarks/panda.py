@@ -75,7 +75,7 @@ def study() -> tuple[dict[str, float], float, int]:
     from veridyn.report.page import identification_page
     from veridyn.report.study import study_sections
     from veridyn.studies.config.study import load_study
-    from veridyn.studies.identify_run import run_identify
+    from veridyn.studies.run.identify import run_identify
 
     clock = _Stages()
     loaded = load_study(Path(__file__).resolve().parent.parent / "examples" / "studies" / "panda.yaml", "identify")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from veridyn.machines.car_drive import TRAINING, campaign, drives_2006
-from veridyn.studies.car.study import car_study
+from veridyn.studies.papers.car.study import car_study
 
 rng = np.random.default_rng(0)
 made = campaign(

@@ -2,6 +2,10 @@
 
 from veridyn.identify.base import BaseParameters as BaseParameters
 from veridyn.identify.base import base_parameters as base_parameters
+from veridyn.identify.cutoff import Cutoff as Cutoff
+from veridyn.identify.cutoff import propose_cutoff as propose_cutoff
+from veridyn.identify.diagnosis.alternatives import find_mistakes as find_mistakes
+from veridyn.identify.diagnosis.evidence import evidence as evidence
 from veridyn.identify.encoders import encoder_offsets as encoder_offsets
 from veridyn.identify.essential import essential as essential
 from veridyn.identify.estimators.coloured import Hac as Hac

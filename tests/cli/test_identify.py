@@ -8,7 +8,7 @@ from studies.bench_robot import Bench
 from veridyn.cli.app import app
 from veridyn.files.archive import load
 from veridyn.files.machine.load import load_model
-from veridyn.files.urdf import load_urdf
+from veridyn.files.machine.urdf import load_urdf
 from veridyn.studies.config.study import load_study
 
 

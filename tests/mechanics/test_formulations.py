@@ -18,7 +18,7 @@ from strangers.pinocchio_closed import PinClosed
 from strangers.pinocchio_machine import PinMachine
 from strangers.pinocchio_oracle import PinModel
 from veridyn.files.machine.load import parse_machine
-from veridyn.files.natural import parse_mechanism
+from veridyn.files.machine.natural import parse_mechanism
 from veridyn.mechanics.energy import energy
 from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.integrate import Method, integrate

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import ModelError
-from veridyn.files.natural import parse_mechanism
+from veridyn.files.machine.natural import parse_mechanism
 from veridyn.mechanics.natural.position import position
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.natural import Mechanism

@@ -11,7 +11,7 @@ import pytest
 from strangers import machine_files
 from veridyn.errors import ModelError
 from veridyn.files.machine.load import parse_machine
-from veridyn.files.natural import parse_mechanism
+from veridyn.files.machine.natural import parse_mechanism
 from veridyn.model.natural import Mechanism
 from veridyn.model.natural_parts import Rotor
 from veridyn.model.of_mechanism import machine_of_mechanism

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from veridyn.files.natural import parse_mechanism
+from veridyn.files.machine.natural import parse_mechanism
 from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural

@@ -8,7 +8,7 @@ import pytest
 from observe.test_tree import arm
 from observe.test_tree import swing as arm_swing
 from veridyn.errors import DataWarning
-from veridyn.files.natural import parse_mechanism
+from veridyn.files.machine.natural import parse_mechanism
 from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural

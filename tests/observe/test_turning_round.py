@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from strangers import machine_files as files
-from veridyn.files.natural import parse_mechanism
+from veridyn.files.machine.natural import parse_mechanism
 from veridyn.mechanics.measurement import exact_readings
 from veridyn.mechanics.natural.dynamics import NaturalState, solve_accelerations
 from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural

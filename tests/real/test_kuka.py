@@ -7,7 +7,7 @@ import pytest
 
 import veridyn as vd
 from real_logs import folder
-from veridyn.files.urdf import load_urdf
+from veridyn.files.machine.urdf import load_urdf
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.trust import slow_and_fast, trust_prior

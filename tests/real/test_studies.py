@@ -10,7 +10,7 @@ from real_logs import folder
 from veridyn.cli.app import app
 from veridyn.errors import DataWarning
 from veridyn.files.archive import load
-from veridyn.files.urdf import load_urdf
+from veridyn.files.machine.urdf import load_urdf
 
 STUDIES = Path(__file__).parents[2] / "examples" / "studies"
 

@@ -5,7 +5,7 @@ import pytest
 
 import veridyn as vd
 from real_logs import folder
-from veridyn.files.urdf import load_urdf
+from veridyn.files.machine.urdf import load_urdf
 
 FOURIER = ("ur-20_02_10-30sec_12harm.csv", "ur-20_02_12-40sec_12harm.csv")
 POINT_TO_POINT = "ur-20_01_17-ptp_10_points.csv"

@@ -8,7 +8,7 @@ from veridyn.identify.correlation import Growth
 from veridyn.identify.estimators.gauss_markov import Estimate
 from veridyn.identify.estimators.harmonics import Scan
 from veridyn.report.excitation import design_trials_blocks, growth_blocks, ratio_bars, scan_blocks
-from veridyn.studies.hexapod_trials import DesignTrials
+from veridyn.studies.papers.hexapod.trials import DesignTrials
 from veridyn.studies.trials import ESTIMATORS, Trials
 
 NAMES = (*"ABCDEFGHIJ", "r1", "v1")

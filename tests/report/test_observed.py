@@ -9,7 +9,7 @@ from studies.crane_log import EXAMPLE, crane_log, written
 from veridyn.report.observed import judged, observed_page
 from veridyn.studies.config.observe import AcceptSettings
 from veridyn.studies.config.study import load_study
-from veridyn.studies.observe_run import ObserveRun, observe_study
+from veridyn.studies.run.observe import ObserveRun, observe_study
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from studies.arm_simulation import ARM, FREE, LED, PUSHED, frictionless, written
 from veridyn.report.simulated import judged, simulated_page
 from veridyn.studies.config.simulate import AcceptSettings
 from veridyn.studies.config.study import load_study
-from veridyn.studies.simulate_run import SimulateRun, simulate_study
+from veridyn.studies.run.simulate import SimulateRun, simulate_study
 
 
 @pytest.fixture(scope="module")

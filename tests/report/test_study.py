@@ -9,8 +9,8 @@ from veridyn.report.blocks import Table, Text
 from veridyn.report.page import identification_page
 from veridyn.report.study import study_sections
 from veridyn.studies.config.study import load_study
-from veridyn.studies.identify_run import IdentifyRun, run_identify
 from veridyn.studies.result import collected_warnings
+from veridyn.studies.run.identify import IdentifyRun, run_identify
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError
-from veridyn.files.natural import parse_mechanism
+from veridyn.files.machine.natural import parse_mechanism
 from veridyn.machines.spatial import crane
 from veridyn.mechanics.natural.integrate import NaturalMethod
 from veridyn.mechanics.natural.system import system_of

@@ -5,12 +5,12 @@ from functools import lru_cache
 import numpy as np
 
 from studies.bench_robot import JOINTS, RATE, recording, robot
+from veridyn.identify.diagnosis.evidence import Evidence, evidence
 from veridyn.identify.sampling import Sampling
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals, motion
-from veridyn.studies.doubts.evidence import Evidence, evidence
 
 LOW = Butterworth(8.0)
 SAMPLING = Sampling(filter=LOW, decimate=5)

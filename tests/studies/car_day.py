@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from veridyn.studies.car.demo import CarDemonstration, car_demonstration
+from veridyn.studies.papers.car.demo import CarDemonstration, car_demonstration
 
 SEED = 1
 

@@ -12,7 +12,7 @@ from studies.small_arm import small_study
 from veridyn.errors import DataWarning, Fault, warn
 from veridyn.model.experiment import Experiment
 from veridyn.studies.result import ParameterRow, Result, collected_warnings, fingerprint
-from veridyn.studies.run import new_run
+from veridyn.studies.run.folder import new_run
 
 KEYS = ["veridyn", "study", "seed", "quick", "inputs", "figures", "parameters", "validation", "warnings"]
 PARAMETER = ["name", "unit", "value", "sigma", "sigma_percent", "prior", "truth"]

@@ -24,7 +24,7 @@ def compare(
     from veridyn.cli.bar import shown_progress
     from veridyn.files.atomic import write_atomic
     from veridyn.studies.compare import compare as compared
-    from veridyn.studies.run import finite
+    from veridyn.studies.run.folder import finite
 
     with shown_progress() as progress:
         progress("comparing two runs", 0.0, None)

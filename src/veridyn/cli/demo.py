@@ -82,8 +82,8 @@ def car(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None:
     import numpy as np
 
     from veridyn.cli.shown import print_verdict
-    from veridyn.report.car import car_page, car_verdict
-    from veridyn.studies.car.demo import car_demonstration
+    from veridyn.report.papers.car import car_page, car_verdict
+    from veridyn.studies.papers.car.demo import car_demonstration
 
     def work(progress: Progress) -> Recorded:
         made = car_demonstration(np.random.default_rng(seed), quick, progress)
@@ -111,8 +111,8 @@ def humanoid(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> N
 
     from veridyn.cli.shown import print_verdict
     from veridyn.files.machine.write import model_text
-    from veridyn.report.humanoid import humanoid_page, judged
-    from veridyn.studies.humanoid import humanoid_study
+    from veridyn.report.papers.humanoid import humanoid_page, judged
+    from veridyn.studies.papers.humanoid.study import humanoid_study
     from veridyn.studies.result import fingerprint
 
     def work(progress: Progress) -> Recorded:
@@ -146,7 +146,7 @@ def fourbar(
     """
     from veridyn.cli.shown import print_verdict
     from veridyn.report.observer import observation_page, observation_verdict
-    from veridyn.studies.observation_fourbar import fourbar_study
+    from veridyn.studies.papers.fourbar.study import fourbar_study
 
     def work(progress: Progress) -> Recorded:
         study = fourbar_study(seed, quick=quick, filter=filter, progress=progress)
@@ -173,8 +173,8 @@ def hexapod(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> No
     import numpy as np
 
     from veridyn.cli.shown import print_verdict
-    from veridyn.report.hexapod import hexapod_page, judged
-    from veridyn.studies.hexapod import hexapod_study
+    from veridyn.report.papers.hexapod import hexapod_page, judged
+    from veridyn.studies.papers.hexapod.study import hexapod_study
 
     def work(progress: Progress) -> Recorded:
         study = hexapod_study(np.random.default_rng(seed), quick=quick, progress=progress)

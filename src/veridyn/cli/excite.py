@@ -13,7 +13,7 @@ from veridyn.cli.recording import Recorded, loaded_study, recorded_study
 if TYPE_CHECKING:
     from veridyn.progress import Progress
     from veridyn.studies.result import Result
-    from veridyn.studies.run import Run
+    from veridyn.studies.run.folder import Run
 
 
 def excite(
@@ -35,7 +35,7 @@ def excite(
     """
     from veridyn.cli.shown import print_verdict
     from veridyn.report.excitation import excitation_page, judged
-    from veridyn.studies.excitation import excitation
+    from veridyn.studies.run.excite import excitation
 
     loaded = loaded_study(study, "excite")
 

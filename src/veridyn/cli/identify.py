@@ -12,7 +12,7 @@ from veridyn.cli.recording import Recorded, loaded_study, recorded_study
 if TYPE_CHECKING:
     from veridyn.progress import Progress
     from veridyn.studies.result import Result
-    from veridyn.studies.run import Run
+    from veridyn.studies.run.folder import Run
 
 
 def identify(
@@ -40,8 +40,8 @@ def identify(
     from veridyn.files.archive import save
     from veridyn.report.page import identification_page
     from veridyn.report.study import study_sections
-    from veridyn.studies.export import export
-    from veridyn.studies.identify_run import run_identify
+    from veridyn.studies.run.export import export
+    from veridyn.studies.run.identify import run_identify
 
     loaded = loaded_study(study, "identify", {} if data is None else {"VERIDYN_DATA": str(data.resolve())})
     settings = loaded.study

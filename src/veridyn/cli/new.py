@@ -55,8 +55,8 @@ def _written(model: Path, log: list[Path], out: Path) -> str:
     from veridyn.errors import Fault, FileError
     from veridyn.files.machine.load import load_model
     from veridyn.machines.shipped import resolved
-    from veridyn.studies.observe_template import observe_template
-    from veridyn.studies.template import template
+    from veridyn.studies.config.observe_template import observe_template
+    from veridyn.studies.config.template import template
 
     file, logs = resolved(model), [resolved(part) for part in log]
     machine = load_model(file)

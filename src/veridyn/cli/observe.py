@@ -13,7 +13,7 @@ from veridyn.cli.recording import Recorded, loaded_study, recorded_study
 if TYPE_CHECKING:
     from veridyn.progress import Progress
     from veridyn.studies.result import Result
-    from veridyn.studies.run import Run
+    from veridyn.studies.run.folder import Run
 
 
 def observe(
@@ -35,7 +35,7 @@ def observe(
     """
     from veridyn.cli.shown import print_verdict
     from veridyn.report.observed import judged, observed_page
-    from veridyn.studies.observe_run import observe_study
+    from veridyn.studies.run.observe import observe_study
 
     loaded = loaded_study(study, "observe")
 

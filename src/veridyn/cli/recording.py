@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from veridyn.progress import Progress
     from veridyn.studies.config.study import Loaded
     from veridyn.studies.result import Result
-    from veridyn.studies.run import Run
+    from veridyn.studies.run.folder import Run
 
 MISSED = 1
 
@@ -37,7 +37,7 @@ def recorded(out: Path, name: str, command: str, work: Callable[[Run, Progress],
     from veridyn.cli.bar import shown_progress
     from veridyn.cli.shown import print_warnings
     from veridyn.studies.result import collected_warnings
-    from veridyn.studies.run import new_run
+    from veridyn.studies.run.folder import new_run
 
     run = new_run(out, name)
     warned: list[str] = []

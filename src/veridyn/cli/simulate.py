@@ -13,7 +13,7 @@ from veridyn.cli.recording import Recorded, loaded_study, recorded_study
 if TYPE_CHECKING:
     from veridyn.progress import Progress
     from veridyn.studies.result import Result
-    from veridyn.studies.run import Run
+    from veridyn.studies.run.folder import Run
 
 
 def simulate(
@@ -35,8 +35,8 @@ def simulate(
     """
     from veridyn.cli.shown import print_verdict
     from veridyn.report.simulated import judged, simulated_page
-    from veridyn.studies.simulate_run import simulate_study
-    from veridyn.studies.simulation.records import keep_simulation
+    from veridyn.studies.run.simulate import simulate_study
+    from veridyn.studies.run.simulation.records import keep_simulation
 
     loaded = loaded_study(study, "simulate")
 

@@ -37,7 +37,7 @@ def view(
     import threading
 
     from veridyn.files.machine.load import load_model
-    from veridyn.files.urdf import urdf_limits
+    from veridyn.files.machine.urdf import urdf_limits
     from veridyn.machines.shipped import is_shipped, shipped
     from veridyn.mechanics.natural.system import system_of
     from veridyn.view.live import LiveView, posable_mechanism, posable_tree

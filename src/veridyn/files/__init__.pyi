@@ -9,9 +9,9 @@ from veridyn.files.geodesy import local_position as local_position
 from veridyn.files.log.load import load_log as load_log
 from veridyn.files.log.save import save_log as save_log
 from veridyn.files.machine.load import load_model as load_model
+from veridyn.files.machine.urdf import load_urdf as load_urdf
+from veridyn.files.machine.urdf import urdf_limits as urdf_limits
+from veridyn.files.machine.urdf_write import save_urdf as save_urdf
 from veridyn.files.machine.write import save_model as save_model
 from veridyn.files.osim import load_osim as load_osim
 from veridyn.files.osim import load_storage as load_storage
-from veridyn.files.urdf import load_urdf as load_urdf
-from veridyn.files.urdf import urdf_limits as urdf_limits
-from veridyn.files.urdf_write import save_urdf as save_urdf

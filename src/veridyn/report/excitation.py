@@ -16,10 +16,10 @@ from veridyn.report.drawing import Plot
 from veridyn.report.page import page
 from veridyn.report.plots import Series, bars, curves
 from veridyn.report.words import measured, number, percent, unit_text
-from veridyn.studies.excitation import ExcitationStudy
 from veridyn.studies.filters import FilterComparison
-from veridyn.studies.hexapod_trials import DesignTrials
+from veridyn.studies.papers.hexapod.trials import DesignTrials
 from veridyn.studies.result import Result
+from veridyn.studies.run.excite import ExcitationStudy
 from veridyn.studies.trials import Trials
 
 Array = NDArray[np.float64]

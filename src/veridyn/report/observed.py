@@ -14,8 +14,8 @@ from veridyn.report.page import page
 from veridyn.report.plots import Series, curves
 from veridyn.report.words import count, listed, measured, number, unit_text
 from veridyn.spatial.rotations import matrix_of
-from veridyn.studies.observe_run import ObserveRun
 from veridyn.studies.result import Result
+from veridyn.studies.run.observe import ObserveRun
 from veridyn.view.machine import tree_layer
 from veridyn.view.scene import scene
 

@@ -17,7 +17,7 @@ from veridyn.report.plots import COLOURS, Series, curves
 from veridyn.report.words import count, listed, number, percent, unit_text
 from veridyn.simulate.mechanism import MechanismRun
 from veridyn.studies.result import Result
-from veridyn.studies.simulate_run import OPEN, ROUGH, SimulateRun
+from veridyn.studies.run.simulate import OPEN, ROUGH, SimulateRun
 from veridyn.view.machine import tree_layer
 from veridyn.view.scene import scene
 

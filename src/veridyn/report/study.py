@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from veridyn.identify.cutoff import TOLERANCE, Cutoff
 from veridyn.report.blocks import Block, Figure, Listing, Section, Table, Text
 from veridyn.report.plots import Series, curves
 from veridyn.report.words import count, listed, number
-from veridyn.studies.closing import Closing
-from veridyn.studies.cutoff import TOLERANCE, Cutoff
-from veridyn.studies.identify_run import IdentifyRun
+from veridyn.studies.run.closing import Closing
+from veridyn.studies.run.identify import IdentifyRun
 
 STILL = 1e-9  # rad or m: what moves less stands still
 

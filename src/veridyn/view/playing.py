@@ -16,7 +16,7 @@ from veridyn.files.log.survey import Survey, survey
 from veridyn.files.units import convert
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.tree import Tree
-from veridyn.studies.template import Guess, position_guesses, time_column, time_unit
+from veridyn.studies.config.template import Guess, position_guesses, time_column, time_unit
 from veridyn.view.live import Posable, Recording
 
 Array = NDArray[np.float64]

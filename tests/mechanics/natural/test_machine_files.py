@@ -8,7 +8,7 @@ import pytest
 
 from strangers import machine_files as files
 from strangers.newton_euler import NewtonEuler
-from veridyn.files.natural import parse_mechanism
+from veridyn.files.machine.natural import parse_mechanism
 from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.dynamics import NaturalState, solve_accelerations
 from veridyn.mechanics.natural.integrate import (

@@ -9,7 +9,7 @@ from typing import cast
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from veridyn.files.machine.keys import BODY, END, FRAME, JOINT, SHORT
-from veridyn.files.native_bodies import ANGLES_AND_LENGTHS, carried_body, only_one, placed, read_inertia
+from veridyn.files.machine.native_bodies import ANGLES_AND_LENGTHS, carried_body, only_one, placed, read_inertia
 from veridyn.files.yaml_reader import Reader
 from veridyn.model.joint import Body
 from veridyn.model.link import CUT_CHOICES, KINDS, Cut, End, Joint, JointKind, Link

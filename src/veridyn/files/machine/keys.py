@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from veridyn.files.machine.native_bodies import KEYS as CARRIED_BODY
+from veridyn.files.machine.native_bodies import ROTATIONS
 from veridyn.files.machine.points import POINT_SECTIONS
-from veridyn.files.native_bodies import KEYS as CARRIED_BODY
-from veridyn.files.native_bodies import ROTATIONS
 from veridyn.model.element_kinds import CONSTANT_KEYS
 
 FORMAT = 2

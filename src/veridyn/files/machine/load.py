@@ -8,10 +8,10 @@ from ruamel.yaml.nodes import MappingNode, ScalarNode
 
 from veridyn.errors import Fault, FileError
 from veridyn.files.machine.keys import FORMAT, FORMATS
+from veridyn.files.machine.native import parse_model
+from veridyn.files.machine.natural import parse_mechanism
 from veridyn.files.machine.read import parse_root
-from veridyn.files.native import parse_model
-from veridyn.files.natural import parse_mechanism
-from veridyn.files.urdf import load_urdf
+from veridyn.files.machine.urdf import load_urdf
 from veridyn.files.yaml_nodes import compose, line_of, text_of
 from veridyn.model.machine import Machine
 from veridyn.model.of_mechanism import machine_of_mechanism

@@ -11,7 +11,7 @@ from ruamel.yaml.nodes import MappingNode, Node
 
 from veridyn.errors import At, DataError, at_line, part_at
 from veridyn.files.machine.keys import ELEMENT, LOAD, LOADS, NUMBERS, SENSOR, SENSOR_NUMBERS, TRANSMISSION
-from veridyn.files.places import Places
+from veridyn.files.machine.places import Places
 from veridyn.files.yaml_nodes import line_of, name_in
 from veridyn.model.element_kinds import CONSTANT_KEYS, NAN
 from veridyn.model.elements import Element

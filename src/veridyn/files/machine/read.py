@@ -18,12 +18,12 @@ from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 from veridyn.errors import At, Fault, Faults, ModelError, did_you_mean, part_at, with_line
 from veridyn.files.machine.bodies import ReadBody, read_body, read_joint
 from veridyn.files.machine.keys import BASES, PARAMETERS, POINT_TOP, TOP
+from veridyn.files.machine.native import SIX_PREFIX, read_constants
+from veridyn.files.machine.native_loops import read_assembly
+from veridyn.files.machine.native_parameters import ParameterSection, priors_of, read_parameters
 from veridyn.files.machine.parts import Parts
+from veridyn.files.machine.places import Places
 from veridyn.files.machine.points import POINT_SECTIONS, PointSections
-from veridyn.files.native import SIX_PREFIX, read_constants
-from veridyn.files.native_loops import read_assembly
-from veridyn.files.native_parameters import ParameterSection, priors_of, read_parameters
-from veridyn.files.places import Places
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
 from veridyn.model.check import check_tree

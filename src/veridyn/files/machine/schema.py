@@ -27,11 +27,11 @@ from veridyn.files.machine.keys import (
     TOP,
     TRANSMISSION,
 )
+from veridyn.files.machine.native_bodies import ANGLES_AND_LENGTHS, CENTRAL, ROTATIONS
+from veridyn.files.machine.places import MARKER
 from veridyn.files.machine.points import ANGLE, DISTANCE, POINT_SECTIONS
 from veridyn.files.machine.points import BODY as POINT_BODY
 from veridyn.files.machine.points import KINDS as POINT_JOINTS
-from veridyn.files.native_bodies import ANGLES_AND_LENGTHS, CENTRAL, ROTATIONS
-from veridyn.files.places import MARKER
 from veridyn.model.element_kinds import CONSTANT_KEYS, KINDS
 from veridyn.model.graph import FORMULATIONS
 from veridyn.model.joint import SIGMA

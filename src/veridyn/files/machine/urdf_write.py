@@ -1,0 +1,306 @@
+"""URDF written: identified parameters put into a copy of the file the machine came from; every other byte stays as it is."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataWarning, Fault, Faults, ModelError, did_you_mean, part_at, warn
+from veridyn.files.atomic import refuse_to_replace, write_atomic
+from veridyn.files.machine.urdf import UrdfFile, read_urdf
+from veridyn.files.machine.urdf_reader import SIX, UrdfJoint, UrdfLink
+from veridyn.files.machine.urdf_xml import XmlNode, bytes_of
+from veridyn.identify.result import Fit
+from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.model.accept import as_tree
+from veridyn.model.elements import Element
+from veridyn.model.joint import Body
+from veridyn.model.machine import Machine
+from veridyn.model.motion import BaseMotion, Motion
+from veridyn.model.tree import Tree
+from veridyn.spatial.inertia import INERTIAL, broken_law, cross_matrix, inertia_matrix, six
+
+Array = NDArray[np.float64]
+
+AGREE = 1e-9  # of each row's largest force
+SAMPLES = 12
+SYMBOLS = {"damper": "h", "coulomb": "fs"}
+WORDS = {"damper": "damping", "coulomb": "friction"}
+
+_TAG = re.compile(rb"<[^\s/>]+(?:\s+[^\s=]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*\s*(/?>)")
+_ATTRIBUTE = re.compile(rb"\s+([^\s=]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
+
+
+def save_urdf(
+    machine: Machine | Tree | Fit,
+    path: str | Path,
+    like: str | Path,
+    overwrite: bool = False,
+    allow_impossible: bool = False,
+) -> None:
+    """Write a copy of the URDF file `like` that has the parameters of a machine, or those that a fit identified.
+
+    Mass, centre of mass and inertia of each link, damping and friction of each joint are replaced where they differ;
+    comments, meshes, limits and all else stay byte for byte. The new text is read again, and its inverse dynamics must
+    agree with the tree's to 1e-9 of each row's largest force before the file appears. The tree must be the machine of
+    `like`: the same links, joints and placements.
+
+    Data determine base parameters, a URDF holds standard ones. A fit is written as ``fit.standard``: in each group the
+    leading parameter takes what the data say, and its other members stay at their priors. These numbers give the forces
+    of the fit, on what it excited; how a group is split among its links is the prior's word and not the data's. They may
+    therefore belong to no real body. Such a set, or friction below zero, is refused with the law it breaks unless
+    `allow_impossible` is given; estimate under the laws of physics to get one that is possible.
+
+    A joint whose element the tree does not have gets zero. Elements that a URDF has no place for (springs, offsets, motor
+    inertias, friction of combined joints, …) are left out with a :class:`~veridyn.errors.DataWarning` that names them.
+    """
+    tree = machine.tree.with_parameters(machine.standard) if isinstance(machine, Fit) else as_tree(machine)
+    refuse_to_replace(Path(path), overwrite)
+    data = bytes_of(Path(like))
+    said = read_urdf(data, Path(like).name)
+    plain = said.tree(tree.base, tree.gravity, keep_impossible=True)
+    _check_same_machine(tree, plain, said.source)
+    placed = _placed(tree, said)
+    _check_values(tree, placed, allow_impossible)
+    text = _edited(data, said, tree, placed)
+    _check_agreement(_with_elements(tree, placed.elements), text, Path(path).name)
+    mark = b"\xef\xbb\xbf" if Path(like).read_bytes().startswith(b"\xef\xbb\xbf") else b""
+    write_atomic(path, mark + text, overwrite)
+    if placed.left_out:
+        names = ", ".join(e.parameter_name for e in placed.left_out)
+        what = f"a URDF has no place for {names}: left out."
+        warn(DataWarning, Fault(what, where=Path(path).name, hint="A model file keeps them: save_model."))
+
+
+@dataclass
+class _Placed:
+    """Where elements go: joint → damping or friction, and those that go nowhere."""
+
+    values: dict[str, dict[str, float]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(float)))
+    elements: list[Element] = field(default_factory=list)
+    left_out: list[Element] = field(default_factory=list)
+
+
+def _placed(tree: Tree, said: UrdfFile) -> _Placed:
+    """A damper of value v on a q acts on the coordinate as one of v (a/ρ)² on a joint that moves by ρ q; dry friction as v |a/ρ|."""
+    out = _Placed()
+    followed = {j.name: said.followed(j) for j in said.joints.values() if j.moves}
+    for e in tree.elements:
+        if e.kind not in SYMBOLS or len(e.on) != 1:
+            out.left_out.append(e)
+            continue
+        coordinate, a = next(iter(e.on.items()))
+        # On its own joint by name where several share the coordinate, else on the one that leads them.
+        named = [j for j in followed if e.parameter_name == f"{SYMBOLS[e.kind]}_{j}" and followed[j][0] == coordinate]
+        joint = named[0] if named else coordinate
+        share = abs(a / followed[joint][1])
+        value = tree.parameters[e.parameter_name] * (share**2 if e.kind == "damper" else share)
+        out.values[joint][WORDS[e.kind]] += value
+        out.elements.append(e)
+    return out
+
+
+def _check_same_machine(tree: Tree, plain: Tree, source: str) -> None:
+    faults = Faults()
+    mine, theirs = ({b.name: b for b in t.bodies} for t in (tree, plain))
+    for name in [n for n in mine if n not in theirs]:
+        hint = did_you_mean(name, list(theirs))
+        faults.add("the file has no such link.", where=part_at("body", name), hint=hint)
+    for name in [n for n in theirs if n not in mine]:
+        faults.add("the tree has no such body.", where=part_at("link", name), hint=did_you_mean(name, list(mine)))
+    for name in [n for n in mine if n in theirs]:
+        a, b = mine[name], theirs[name]
+        for what, x, y in _differences(a, b):
+            faults.add(f"its {what} is another one in the file.", where=part_at("body", name), expected=y, found=x)
+        if not (
+            np.allclose(a.placement.rotation, b.placement.rotation, rtol=0.0, atol=1e-12)
+            and np.allclose(a.placement.position, b.placement.position, rtol=1e-12, atol=1e-12)
+        ):
+            faults.add("its frame sits elsewhere in the file.", where=part_at("body", name))
+    if faults:
+        first = Fault(f"the tree is not the machine of {source}.", hint="Save it like the file it was loaded from.")
+        raise ModelError([first, *faults.found], source)
+
+
+def _differences(a: Body, b: Body) -> list[tuple[str, str, str]]:
+    def facts(body: Body) -> dict[str, str]:
+        moving = body.joint != "fixed"
+        return {
+            "antecedent": body.antecedent or "ground",
+            "joint": body.joint,
+            "coordinate": body.coordinate_name,
+            "ratio": f"{body.ratio:.12g}" if moving else "",
+            "kind": "real" if body.real else "virtual (no <inertial>)",
+        }
+
+    return [(key, x, y) for (key, x), y in zip(facts(a).items(), facts(b).values(), strict=True) if x != y]
+
+
+def _ten(tree: Tree, body: Body) -> Array:
+    return np.array([tree.parameters[body.parameter(symbol)] for symbol in INERTIAL])
+
+
+def _check_values(tree: Tree, placed: _Placed, allow_impossible: bool) -> None:
+    """Refuse what has no value, what a URDF cannot say, and, unless allowed, what no body can have."""
+    faults = Faults()
+    lost = {e.parameter_name for e in placed.left_out}
+    unknown = [name for name in tree.parameters.missing() if name not in lost]
+    if unknown:
+        listed = ", ".join(unknown[:8]) + (", …" if len(unknown) > 8 else "")
+        faults.add(f"{len(unknown)} parameters have no value: {listed}.", where=tree.name)
+        faults.raise_if_any(ModelError)
+    hint = "Estimate under the laws of physics, or pass allow_impossible=True."
+    for body in tree.bodies:
+        if not body.real:
+            continue
+        x = _ten(tree, body)
+        where = part_at("link", body.name)
+        if x[9] == 0.0 and x[6:9].any():
+            what = "a URDF states the centre of mass, and there is none: the mass is zero, the first moments are not."
+            faults.add(what, where=where, found=", ".join(f"{v:g}" for v in x[6:9]))
+        elif not allow_impossible and (law := broken_law(x)):
+            faults.add(f"no distribution of mass has this inertia: {law}.", where=where, hint=hint)
+    for joint, words in placed.values.items():
+        for word, value in words.items():
+            if value < 0.0 and not allow_impossible:
+                what = f"its {word} is below zero, so it would drive the joint."
+                faults.add(what, where=part_at("joint", joint), found=f"{value:g}", hint=hint)
+    faults.raise_if_any(ModelError, tree.name)
+
+
+@dataclass
+class _Edits:
+    """Changes to a text: byte range → new bytes."""
+
+    data: bytes
+    changes: list[tuple[int, int, bytes]] = field(default_factory=list)
+
+    def set(self, node: XmlNode, values: Mapping[str, str]) -> None:
+        """Replace attributes of an element; those it does not have are added at the end of its tag."""
+        tag = self._tag(node)
+        at = {m[1].decode(): m.span(2) for m in _ATTRIBUTE.finditer(self.data, tag.start(), tag.end())}
+        new = ""
+        for key, value in values.items():
+            if key in at:
+                first, last = at[key]
+                self.changes.append((first + 1, last - 1, value.encode()))
+            else:
+                new += f' {key}="{value}"'
+        if new:
+            self.changes.append((tag.start(1), tag.start(1), new.encode()))
+
+    def insert(self, node: XmlNode, tag: str, values: Mapping[str, str]) -> None:
+        """Add an element as the first child of one that has children, indented as these are."""
+        at = self._tag(node).end()
+        gap = re.compile(rb"\s*").match(self.data, at)
+        new = f"<{tag}" + "".join(f' {key}="{value}"' for key, value in values.items()) + "/>"
+        self.changes.append((at, at, (gap[0] if gap else b"") + new.encode()))
+
+    def applied(self) -> bytes:
+        out, at = b"", 0
+        for first, last, new in sorted(self.changes):
+            out += self.data[at:first] + new
+            at = last
+        return out + self.data[at:]
+
+    def _tag(self, node: XmlNode) -> re.Match[bytes]:
+        found = _TAG.match(self.data, node.start)
+        if found is None:
+            raise ModelError(Fault(f"the tag <{node.tag}> cannot be edited.", line=node.line))
+        return found
+
+
+def _edited(data: bytes, said: UrdfFile, tree: Tree, placed: _Placed) -> bytes:
+    edits = _Edits(data)
+    for body in tree.bodies:
+        if body.real:
+            _edit_link(edits, said.links[body.name], _ten(tree, body))
+    for joint in said.joints.values():
+        if joint.moves:
+            _edit_joint(edits, joint, placed.values.get(joint.name, {}))
+    return edits.applied()
+
+
+def _edit_link(edits: _Edits, link: UrdfLink, x: Array) -> None:
+    """Mass, centre and the inertia about it, in the axes the file's own rpy gives."""
+    node = link.node.first("inertial")
+    if node is None or link.ten is None or np.array_equal(x, link.ten):
+        return
+    mass, origin = x[9], node.first("origin")
+    centre = x[6:9] / mass if mass != 0.0 else np.zeros(3)
+    C = cross_matrix(centre)
+    J = link.turned.T @ (np.array(inertia_matrix(x)) - mass * C.T @ C) @ link.turned
+    xyz = {"xyz": " ".join(_number(c) for c in centre)}
+    if origin is None:
+        edits.insert(node, "origin", xyz | {"rpy": "0 0 0"})
+    else:
+        edits.set(origin, xyz)
+    moments = {str(key): _number(moment) for key, moment in zip(SIX, six(J), strict=True)}
+    for tag, values in (("mass", {"value": _number(mass)}), ("inertia", moments)):
+        if (part := node.first(tag)) is not None:
+            edits.set(part, values)
+
+
+def _edit_joint(edits: _Edits, joint: UrdfJoint, values: Mapping[str, float]) -> None:
+    before = {"damping": joint.damping, "friction": joint.friction}
+    new = {word: _number(v) for word, old in before.items() if (v := values.get(word, 0.0)) != old}
+    node = joint.node.first("dynamics")
+    if new and node is not None:
+        edits.set(node, new)
+    elif new:
+        edits.insert(joint.node, "dynamics", new)
+
+
+def _with_elements(tree: Tree, kept: list[Element]) -> Tree:
+    """The tree with these of its elements only."""
+    built = Tree.build(tree.bodies, name=tree.name, base=tree.base, gravity=tree.gravity, elements=kept)
+    return built.with_parameters({name: tree.parameters[name] for name in built.parameters.names})
+
+
+def _check_agreement(tree: Tree, text: bytes, source: str) -> None:
+    again = read_urdf(text, source).tree(tree.base, tree.gravity, keep_impossible=True)
+    motion = _trial(tree)
+    order = [tree.coordinates.index(name) for name in again.coordinates]
+    other = Motion(motion.t, motion.q[:, order], motion.qd[:, order], motion.qdd[:, order], base=motion.base)
+    wanted = inverse_dynamics(tree, motion, engine="numpy")
+    found = inverse_dynamics(again, other, rows=tree.rows, engine="numpy")
+    peak = np.abs(wanted).max(axis=0, initial=0.0)
+    miss = np.abs(found - wanted).max(axis=0, initial=0.0)
+    far = miss > AGREE * np.maximum(peak, 1e-6 * peak.max(initial=0.0))
+    if far.any():
+        k = int(np.argmax(miss * far))
+        raise ModelError(
+            Fault(
+                "read again, the file does not give the forces of the tree; nothing was written.",
+                where=f"row '{tree.rows[k]}'",
+                expected=f"agreement to {AGREE:g} of {peak[k]:.6g}",
+                found=f"{miss[k]:.3g}",
+                hint="A mass that is very small beside its first moments cannot be written as a centre of mass.",
+            ),
+            source,
+        )
+
+
+def _trial(tree: Tree) -> Motion:
+    """A motion in which no two coordinates, rates or accelerations are alike."""
+
+    def spread(kind: int, columns: int) -> Array:
+        # Multiples of an irrational number, modulo 1, fill the interval evenly.
+        k = np.arange(SAMPLES * columns, dtype=np.float64).reshape(SAMPLES, columns) + 1000.0 * kind + 1.0
+        return 4.0 * np.mod(0.5 * (math.sqrt(5.0) - 1.0) * k, 1.0) - 2.0
+
+    q, qd, qdd = (spread(kind, tree.n) for kind in range(3))
+    base = BaseMotion(*(spread(kind, 3) for kind in (3, 4, 5))) if tree.base == "free" else None
+    return Motion(np.arange(float(SAMPLES)), q, qd, qdd, base=base)
+
+
+def _number(x: float) -> str:
+    """The shortest text that is read back as this number."""
+    return repr(float(x) + 0.0)

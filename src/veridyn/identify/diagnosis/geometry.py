@@ -1,0 +1,160 @@
+"""The geometry that a log itself speaks of: is one length, twist or zero of the model wrong, and which?
+
+A body that sits δ elsewhere changes the equations by δ (∂W/∂g) φ, so δ is one more unknown beside the parameters; it is asked of one place
+at a time, each body's position along three axes and its turn about three, and the best is followed by Gauss-Newton. What parameters
+can take upon themselves (a frame moved along its own joint) changes nothing and is never suspected. Of a machine with loops the ends
+of its cut joints are asked about as well, and its loops are closed anew for every place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, ModelError
+from veridyn.identify.diagnosis.evidence import Equations, Evidence, share
+from veridyn.mechanics.loops.closure import closed_home, closed_motion
+from veridyn.model.loop import Assembly
+from veridyn.model.tree import Tree
+from veridyn.progress import Progress, silent
+from veridyn.spatial.transforms import Placement
+
+Array = NDArray[np.float64]
+STEP = 1e-4  # m or rad, of the difference that makes a derivative
+PASSES = 4
+FOLLOWED = 4  # changes that are followed to their end: the first step does not always know the best
+SAMPLES = 200
+FELT = 1e-6  # share of the forces that a metre or a radian must change
+
+
+@dataclass(frozen=True)
+class Misplaced:
+    """Body `body` would sit `amount` (m, or rad where `turned`) further along or about `axis`, and the error that this leaves.
+
+    With a `loop`, the end of that cut joint on the body.
+    """
+
+    body: str
+    axis: str
+    turned: bool
+    amount: float
+    error: float
+    loop: str = ""
+
+    @property
+    def where(self) -> str:
+        """What it is, for people."""
+        return f"loop '{self.loop}', its end on '{self.body}'" if self.loop else f"body '{self.body}'"
+
+    @property
+    def words(self) -> str:
+        """What would be otherwise, for people."""
+        if self.loop:
+            return f"{1e3 * self.amount:.3g} mm further along {self.axis} of that body's frame"
+        if not self.turned:
+            return f"{1e3 * self.amount:.3g} mm further along {self.axis} of the frame that carries it"
+        about = "its own joint axis (the zero of the joint)" if self.axis == "z" else f"{self.axis} of its own frame"
+        return f"turned by {np.degrees(self.amount):.3g}° about {about}"
+
+
+def best_place(e: Evidence, progress: Progress = silent) -> Misplaced | None:
+    """The one change of geometry that explains most; None where there is nothing to be changed."""
+    few = replace(e, motion=e.motion[:: max(1, len(e.motion) // SAMPLES)])
+    here, found, places = few.equations(), [], _places(e.tree)
+    for i, (b, k) in enumerate(places):
+        progress("looking at the geometry", float(i), float(len(places)))
+        step = _step(few, here, e.tree, b, k)
+        if step is not None:
+            found.append((b, k, step))
+    progress("looking at the geometry", float(len(places)), float(len(places)))
+    best = sorted(found, key=lambda f: f[2][1])[:FOLLOWED]
+    followed = (_followed(e, few, b, k) for b, k, _ in best)
+    return min((m for m in followed if m is not None), key=lambda m: m.error, default=None)
+
+
+def _places(tree: Tree) -> list[tuple[int, int]]:
+    """Numbers of what can sit elsewhere, and how: six ways of a body, three of an end of a cut joint, which count on from the bodies."""
+    bodies, ends = len(tree.bodies), 2 * len(tree.loops)
+    return [(b, k) for b in range(bodies) for k in range(6)] + [(bodies + i, k) for i in range(ends) for k in range(3)]
+
+
+def _followed(e: Evidence, few: Evidence, b: int, k: int) -> Misplaced | None:
+    """Gauss-Newton along one change."""
+    amount, tree = 0.0, e.tree
+    for _ in range(PASSES):
+        here = _equations(few, tree)
+        step = None if here is None else _step(few, here, tree, b, k)
+        if step is None:
+            break
+        amount += step[0]
+        tree = moved(e.tree, b, k, amount)
+    left = _equations(e, tree)
+    if left is None:
+        return None
+    error, i = share(left.solved()[1]), b - len(tree.bodies)
+    if i < 0:
+        return Misplaced(tree.bodies[b].name, "xyz"[k % 3], k >= 3, amount, error)
+    loop = tree.loops[i // 2]
+    return Misplaced((loop.first, loop.second)[i % 2].body, "xyz"[k], False, amount, error, loop.name)
+
+
+def moved(tree: Tree, b: int, k: int, amount: float) -> Tree:
+    """The tree with one body elsewhere: along axis k of its antecedent's frame, or turned about axis k − 3 of its own.
+
+    Numbers beyond those of the bodies are the ends of cut joints, two for each, moved along an axis of their body's frame.
+    """
+    if b >= len(tree.bodies):
+        return _with_end(tree, b - len(tree.bodies), amount * np.eye(3)[k])
+    body = tree.bodies[b]
+    R, p = np.asarray(body.placement.rotation), np.asarray(body.placement.position)
+    if k < 3:
+        p = p + amount * np.eye(3)[k]
+    else:
+        a = np.zeros((3, 3))
+        i, j = (k - 2) % 3, (k - 1) % 3
+        a[j, i], a[i, j] = 1.0, -1.0
+        # Rodrigues about a unit axis: 1 + sin θ A + (1 − cos θ) A².
+        R = R @ (np.eye(3) + np.sin(amount) * a + (1.0 - np.cos(amount)) * a @ a)
+    other = replace(body, placement=Placement(rotation=R, position=p))
+    return replace(tree, bodies=(*tree.bodies[:b], other, *tree.bodies[b + 1 :]))
+
+
+def _with_end(tree: Tree, i: int, step: Array) -> Tree:
+    loop, side = tree.loops[i // 2], ("first", "second")[i % 2]
+    end = getattr(loop, side)
+    place = replace(end.placement, position=np.asarray(end.placement.position) + step)
+    other = replace(loop, **{side: replace(end, placement=place)})
+    return replace(tree, loops=(*tree.loops[: i // 2], other, *tree.loops[i // 2 + 1 :]))
+
+
+def _equations(e: Evidence, tree: Tree) -> Equations | None:
+    """Those of another geometry; None where its loops cannot be closed along this motion."""
+    if tree is e.tree or not tree.loops:
+        return e.equations(tree)
+    m, own = e.motion, [tree.coordinates.index(c) for c in e.given]
+    loose = replace(
+        tree, assembly=Assembly(guess=dict(zip(tree.coordinates, closed_home(e.tree).tolist(), strict=True)))
+    )
+    q, qd, qdd = m.q[:, own], m.qd[:, own], m.qdd[:, own]
+    try:
+        whole = closed_motion(loose, m.t, q, qd, qdd, at=e.given, base=m.base, start=m.q, engine="numpy")
+        return e.equations(loose, replace(m, q=whole.q, qd=whole.qd, qdd=whole.qdd))
+    except (DataError, ModelError):
+        return None
+
+
+def _step(e: Evidence, here: Equations, tree: Tree, b: int, k: int) -> tuple[float, float] | None:
+    """How far to go along one change of `tree`, whose equations are `here`, and the error to first order; None where nothing feels it."""
+    there = _equations(e, moved(tree, b, k, STEP))
+    if there is None:
+        return None
+    phi = here.parameters()
+    felt = ((there.W * there.sizes[:, None, None] - here.W * here.sizes[:, None, None]) @ phi) / STEP
+    felt += (here.y * here.sizes[:, None] - there.y * there.sizes[:, None]) / STEP  # known parameters feel it, too
+    column = felt / here.sizes[:, None]
+    if float(np.linalg.norm(column)) < FELT:
+        return None
+    amount, left = here.solved(column[:, :, None])
+    return float(amount[0]), share(left)

@@ -1,0 +1,283 @@
+"""Answers that no machine gives: friction that drives, inertia below zero, speeds, clocks and sizes that cannot be.
+
+Data with all signs turned, or in another unit of force or time, fit a model as well as the right ones do: only the parameters are
+absurd. These are the questions that find that out. The joint-space inertia M(q) depends on base parameters alone, so that it
+must be positive definite whatever the data leave open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Fault
+from veridyn.identify.diagnosis.alternatives import DEGREES, Mistake
+from veridyn.identify.diagnosis.evidence import Evidence
+from veridyn.identify.result import Fit
+from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.loops.projection import loop_jacobian
+from veridyn.mechanics.regressor import regressor
+from veridyn.model.experiment import Experiment
+from veridyn.model.motion import Motion
+
+Array = NDArray[np.float64]
+SURE = 5.0  # deviations below zero from which a sign is no accident (deviations for white noise are often too small)
+CONFIGURATIONS = 40
+FASTEST = 60.0  # rad/s of a joint with its links; 20 m/s of a sliding one (chosen)
+FASTEST_SLIDING = 20.0
+SLOWEST_CLOCK = 5.0  # Hz (chosen)
+ALIKE = 0.8  # correlation from which a measured and a predicted force are one and the same up to a factor
+AGAINST = -0.5  # correlation from which a measured force goes against the predicted one (chosen)
+SCALES = (0.4, 2.5)  # factors between measured and predicted forces that priors may be wrong by (chosen)
+MATTERS = 0.1  # share of its row's force that an element must make before its sign counts
+
+
+def absurd_signs(fit: Fit, e: Evidence) -> list[Mistake]:
+    """Friction below zero, and inertia M(q) that is not positive definite, at configurations of the log."""
+    found: list[Mistake] = []
+    tree, m = fit.tree, e.motion
+    negative = []
+    for name, value, sigma, column in zip(fit.names, fit.values, fit.sigma, fit.base.columns, strict=True):
+        body, number = tree.columns[column]
+        kind = tree.elements[number].kind.partition("_")[0] if body < 0 else ""  # forwards and backwards alike
+        alone = np.count_nonzero(fit.base.matrix[fit.base.names.index(name)]) == 1
+        if (
+            kind in ("damper", "coulomb", "inertia")
+            and alone
+            and e.rows
+            and value < -SURE * (sigma if np.isfinite(sigma) else 0.0)
+        ):
+            column_of = regressor(tree, m, list(e.rows), [column], engine="numpy")[:, :, 0]
+            made = abs(value) * np.sqrt(np.mean(column_of**2, axis=0))
+            if any(x > MATTERS * _size(e, row) for x, row in zip(made, e.rows, strict=True)):
+                negative.append(f"{name} = {value:.3g}")
+    if negative:
+        found.append(
+            Mistake(
+                "friction drives",
+                Fault(
+                    "friction or a rotor is below zero by many deviations.",
+                    "parameters",
+                    "positive values",
+                    ", ".join(negative),
+                    "A sign in the log is wrong (force or position), or two channels are shifted in time.",
+                ),
+            )
+        )
+    worst = least_inertia(fit, m)
+    if worst is not None and worst[0] < -0.02 * worst[1]:
+        found.append(
+            Mistake(
+                "inertia below zero",
+                Fault(
+                    "the identified machine would gain speed against a force: its inertia M(q) is not positive definite.",
+                    "parameters",
+                    "eigenvalues above zero",
+                    f"{worst[0]:.3g} beside {worst[1]:.3g} at a configuration of the log",
+                    "Forces with the wrong sign or from another joint do this, and logs without quick motion.",
+                ),
+            )
+        )
+    return found
+
+
+def _size(e: Evidence, c: str) -> float:
+    forces = e.motion.forces
+    k = e.tree.coordinates.index(c)
+    if forces is None or not np.isfinite(forces[:, k]).any():
+        return float("inf")
+    return float(np.sqrt(np.nanmean(forces[:, k] ** 2)))
+
+
+def least_inertia(fit: Fit, m: Motion) -> tuple[float, float] | None:
+    """The least and the largest eigenvalue of M(q), each coordinate in its own rms acceleration, at the worst configuration."""
+    tree = fit.tree
+    if tree.base != "fixed" or not tree.n:
+        return None
+    picked = m[np.unique(np.linspace(0, len(m) - 1, CONFIGURATIONS).astype(int))]
+    scale = np.sqrt(np.mean(m.qdd[:, list(tree.independent)] ** 2, axis=0))
+    if not (scale > 0.0).all():
+        return None
+    phi, n = fit.standard, len(tree.independent)
+    # Accelerations that unit ones of the independent coordinates make without speed: those of a closed machine take others along.
+    G = loop_jacobian(tree, picked.q, engine="numpy") if tree.loops else np.broadcast_to(np.eye(n), (len(picked), n, n))
+    columns = []
+    for k in range(n):  # column k of M: forces of unit acceleration less those of none
+        for on in (1.0, 0.0):
+            still = Motion(picked.t, picked.q, np.zeros_like(picked.q), on * G[:, :, k], signals=picked.signals)
+            forces = inverse_dynamics(tree, still, "joints", phi, engine="numpy")
+            columns.append(forces)
+    M = np.stack([columns[2 * k] - columns[2 * k + 1] for k in range(n)], axis=2)
+    M = 0.5 * (M + M.transpose(0, 2, 1)) * scale[:, None] * scale
+    values = np.linalg.eigvalsh(M)
+    worst = int(np.argmin(values[:, 0]))
+    return float(values[worst, 0]), float(values[worst, -1])
+
+
+def prior_scales(e: Evidence) -> list[Mistake]:
+    """Forces that are a steady factor beside what the model's own values predict: motor side, another unit, another constant; and forces
+    that go against them: a sign, or another gravity, which some machines cannot tell from other weights.
+    """
+    tree, m = e.tree, e.motion
+    if tree.parameters.missing() or m.forces is None:
+        known = _known_part(e)
+        if known is None:
+            return []
+        believed = known
+    else:
+        believed = inverse_dynamics(tree, m, list(e.rows), engine="numpy") if e.rows else np.zeros((len(m), 0))
+    forces = m.forces if m.forces is not None else np.zeros((len(m), tree.n))
+    off: dict[str, float] = {}
+    against: dict[str, float] = {}
+    for k, row in enumerate(e.rows):
+        y, p = forces[:, tree.coordinates.index(row)], believed[:, k]
+        if not np.isfinite(y).all() or not np.any(p) or not np.any(y):
+            continue
+        alike = float(y @ p / (np.linalg.norm(y) * np.linalg.norm(p)))
+        factor = float(np.linalg.norm(y) / np.linalg.norm(p)) * np.sign(alike)
+        if abs(alike) > ALIKE and not SCALES[0] < factor < SCALES[1]:
+            off[row] = factor
+        elif alike < AGAINST:
+            against[row] = alike
+    found = [_against(against)] if against else []
+    if not off:
+        return found
+    listed = ", ".join(f"{row} {factor:.3g}" for row, factor in off.items())
+    return [
+        *found,
+        Mistake(
+            "force scale",
+            Fault(
+                "measured forces are a steady factor beside those the model's own values predict.",
+                "forces",
+                f"factors from {SCALES[0]:g} to {SCALES[1]:g}",
+                listed,
+                "Are they measured at the motor (a gear ratio), in another unit, or with another torque constant or sign?",
+            ),
+        ),
+    ]
+
+
+def _against(rows: Mapping[str, float]) -> Mistake:
+    listed = ", ".join(f"{row} {alike:.2f}" for row, alike in rows.items())
+    return Mistake(
+        "forces against the model",
+        Fault(
+            "measured forces go against those the model's own values predict.",
+            "forces",
+            f"correlations above {AGAINST:g}",
+            listed,
+            "Look at the signs of these forces and positions, and at the gravity of the model.",
+        ),
+    )
+
+
+def _known_part(e: Evidence) -> Array | None:
+    """Forces by the values that are there, where every inertia has one and only friction has none; None otherwise."""
+    tree, p = e.tree, e.tree.parameters
+    lacking = [k for k, v in enumerate(p.values) if not np.isfinite(v)]
+    if any(tree.columns[k][0] >= 0 for k in lacking) or not e.rows:
+        return None
+    phi = np.where(np.isfinite(p.values), p.values, 0.0)
+    return regressor(tree, e.motion, list(e.rows), engine="numpy") @ phi
+
+
+def odd_clocks(logs: Sequence[Experiment]) -> list[Mistake]:
+    """Clocks in another unit: rates that no logger of machines has."""
+    found = []
+    for log in logs:
+        rates = {c.rate for c in log.channels.values()}
+        slow = [r for r in rates if r < SLOWEST_CLOCK]
+        if slow:
+            found.append(
+                Mistake(
+                    "clock unit",
+                    Fault(
+                        "its clock is slower than any motion can be followed with.",
+                        log.name,
+                        f"at least {SLOWEST_CLOCK:g} samples per second",
+                        f"{min(slow):.3g}",
+                        "Is the time in milliseconds, and the study says seconds?",
+                    ),
+                )
+            )
+    return found
+
+
+def odd_motion(e: Evidence, limits: dict[str, tuple[float, float]] | None = None) -> list[Mistake]:
+    """Speeds that no joint has, and positions outside the limits that the model states."""
+    tree, m, found = e.tree, e.motion, []
+    for k, (c, kind) in enumerate(zip(tree.coordinates, tree.coordinate_kinds, strict=True)):
+        if c not in e.given:
+            continue
+        fastest = float(np.abs(m.qd[:, k]).max())
+        most, unit = (FASTEST, "rad/s") if kind == "turning" else (FASTEST_SLIDING, "m/s")
+        if fastest > most:
+            hint = "Degrees for radians, a position of the motor, or a clock in another unit do this."
+            fault = Fault(
+                "it moves too fast.", f"coordinate '{c}'", f"up to {most:g} {unit}", f"{fastest:.4g} {unit}", hint
+            )
+            found.append(Mistake("too fast", fault))
+        low, high = (limits or {}).get(c, (-np.inf, np.inf))
+        span = high - low
+        out = max(float(low - m.q[:, k].min()), float(m.q[:, k].max() - high))
+        if np.isfinite(span) and out > 0.05 * span:
+            near = np.abs(m.q[:, k]).max() / DEGREES <= max(abs(low), abs(high))
+            hint = (
+                "Is it in degrees, at the motor, or of another joint?" if near else "Is this the log of this machine?"
+            )
+            found.append(
+                Mistake(
+                    "outside limits",
+                    Fault(
+                        "it leaves the range that the model states.",
+                        f"position of '{c}'",
+                        f"{low:.4g} to {high:.4g}",
+                        f"{m.q[:, k].min():.4g} to {m.q[:, k].max():.4g}",
+                        hint,
+                    ),
+                )
+            )
+    return found
+
+
+def measured_rates(differentiated: Motion, measured: Motion, names: Sequence[str]) -> list[Mistake]:
+    """Measured speeds beside the derivative of the positions: their factor, their sign, and whose they are."""
+    found = []
+    for k, c in enumerate(names):
+        v, d = measured.qd[:, k], differentiated.qd[:, k]
+        if not np.any(d) or not np.any(v):
+            continue
+        alike = _correlation(v, d)
+        factor = float(v @ d / (d @ d))
+        if alike > 0.9 and 0.9 < factor < 1.1:
+            continue
+        others = [_correlation(v, differentiated.qd[:, j]) for j in range(len(names))]
+        best = int(np.argmax(np.abs(others)))
+        hint = "Look at its column and unit."
+        if abs(factor / DEGREES - 1.0) < 0.1:
+            hint = "It is in degrees per second, and the study says radians."
+        elif abs(others[best]) > 0.9 and best != k:
+            hint = f"It looks like the speed of '{names[best]}'."
+        elif alike < -0.9:
+            hint = "Its sign is wrong, or that of the position."
+        found.append(
+            Mistake(
+                "speed against position",
+                Fault(
+                    "the measured speed is not the derivative of the position.",
+                    f"speed of '{c}'",
+                    "a factor of 1 between them",
+                    f"a factor of {factor:.4g}, correlation {alike:.3f}",
+                    hint,
+                ),
+            )
+        )
+    return found
+
+
+def _correlation(a: Array, b: Array) -> float:
+    size = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(a @ b) / size if size > 0.0 else 0.0

@@ -1,0 +1,62 @@
+"""Everything about the car in one go: manoeuvres ranked, drives, spectra, the study of 2006, the study of 2002."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from veridyn.files.machine.write import model_text
+from veridyn.machines.car import car_38
+from veridyn.machines.car_drive import TRAINING, VALIDATION, Campaign, campaign, campaign_2002, drives_2006
+from veridyn.progress import Progress, silent
+from veridyn.simulate.vehicle.run import VehicleRun
+from veridyn.studies.papers.car.excitation import Excitation, ranked
+from veridyn.studies.papers.car.spectra import Spectra, car_modes, spectra
+from veridyn.studies.papers.car.study import CarStudy, car_study
+from veridyn.studies.papers.car.study_2002 import Study2002, study_2002
+from veridyn.studies.result import Result, fingerprint
+
+
+@dataclass(frozen=True, eq=False)
+class CarDemonstration:
+    """The studies of both papers on a simulated car. `shown` is the drive that a report animates."""
+
+    study: CarStudy
+    second: Study2002
+    spectra: Spectra
+    excitations: tuple[Excitation, ...]
+    shown: VehicleRun
+    inputs: Mapping[str, str]
+    quick: bool
+
+    @property
+    def figures(self) -> dict[str, float]:
+        return self.study.figures | self.second.figures
+
+    def result(self, name: str, seed: int | None) -> Result:
+        return self.study.result(name, seed=seed, quick=self.quick, inputs=self.inputs, more=self.second.figures)
+
+
+def car_demonstration(rng: np.random.Generator, quick: bool = False, progress: Progress = silent) -> CarDemonstration:
+    """Rank manoeuvres, drive, identify, validate. `quick`: shorter drives."""
+    made = campaign(rng, drives_2006(rng, quick), progress=_named(progress, "2006"))
+    excitations = ranked(rng, made.vehicle, 5.0 if quick else 11.0, progress)
+    study = car_study(made, made.truth(TRAINING), progress=progress)
+    found = spectra(made.drives[VALIDATION].log, car_modes(made.vehicle))
+    older = campaign_2002(rng, quick, made.vehicle, _named(progress, "2002"))
+    second = study_2002(older)
+    return CarDemonstration(study, second, found, excitations, made.drives[VALIDATION].run, _inputs(made, older), quick)
+
+
+def _named(progress: Progress, year: str) -> Progress:
+    def tell(task: str, done: float, total: float | None) -> None:
+        progress(f"{task}, paper of {year}", done, total)
+
+    return tell
+
+
+def _inputs(*campaigns: Campaign) -> dict[str, str]:
+    logs = {f"log: {name}": fingerprint(d.log) for made in campaigns for name, d in made.drives.items()}
+    return {"model": fingerprint(model_text(car_38()))} | logs

@@ -1,0 +1,1 @@
+"""Paper 003: observers of a four-bar linkage in natural coordinates."""

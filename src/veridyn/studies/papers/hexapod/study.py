@@ -1,0 +1,207 @@
+"""``veridyn demo hexapod``: paper 002 from design to control, on a simulated machine.
+
+Two motions are designed and tried; ways to filter are compared; then the machine itself, under its position control, runs the D-optimal
+motion, is identified from the log, and is asked to follow a circle with each model as feed-forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.files.machine.write import model_text
+from veridyn.identify.estimators.harmonics import Scan, periodic_data, scan
+from veridyn.identify.estimators.likelihood import force_noise
+from veridyn.identify.excitation.closed import plant_of
+from veridyn.identify.excitation.plan import ExcitationPlan
+from veridyn.identify.result import Fit
+from veridyn.identify.validate import Validation, validate
+from veridyn.machines.hexapod import FRICTION, LEGS, POSE, RIGID, TABLE_II, TABLE_NAMES, hexapod, prior, truth
+from veridyn.machines.hexapod_experiment import (
+    RATE,
+    Recording,
+    SensorNoise,
+    along,
+    circle,
+    controlled,
+    machine,
+    recorded,
+    task,
+)
+from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.progress import Progress, silent
+from veridyn.signals.butterworth import Butterworth
+from veridyn.signals.periodic_filters import zero_phase_periodic
+from veridyn.signals.trajectory import FourierTrajectory
+from veridyn.studies.filters import FilterComparison
+from veridyn.studies.papers.hexapod.control import (
+    MEMORY,
+    LoopBias,
+    Tracking,
+    fitted,
+    loop_bias,
+    one_period,
+    period_fit,
+    periods_of,
+    posed,
+    tracking,
+)
+from veridyn.studies.papers.hexapod.trials import (
+    FREQUENCY,
+    HARMONICS,
+    DesignTrials,
+    circle_filters,
+    design_trials,
+    designed,
+    filter_figures,
+    harmonics_scan,
+    richer,
+)
+from veridyn.studies.result import NAN, ParameterRow, Result, fingerprint
+
+Array = NDArray[np.float64]
+PERIODS = 4  # of the log that the machine is identified from (chosen)
+TURN = 0.5  # turns a second of the circle that predictions are judged on (chosen)
+TRUE_HARMONICS = 7  # of the motion whose cut-off is looked for
+WIDEST = 60  # harmonics looked at in a log under control
+CUTOFF = 6.0  # Hz of the low-pass that stands for filtering in time, about three times the highest harmonic (chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class HexapodStudy:
+    """Everything the page shows.
+
+    `plans`, `trials`, `filters`, `staircase`: design and estimators on a machine whose controller is perfect. `log`, `fits`, `scan`: the
+    machine under control. `fits`: "markov" at the harmonics of the design, "likelihood" at the cut-off that BIC chose in `scan`; "raw" and
+    "time": the same log without a filter and with a low-pass in time. `errors`: fit → true less predicted forces (N, 6) on the circle.
+    """
+
+    plans: Mapping[str, ExcitationPlan]
+    trials: DesignTrials
+    filters: FilterComparison
+    staircase: Scan
+    log: Recording
+    scan: Scan
+    fits: Mapping[str, Fit]
+    errors: Mapping[str, Array]
+    check: Validation
+    tracking: Tracking
+    bias: LoopBias
+    noise: SensorNoise
+    quick: bool
+
+    @property
+    def fit(self) -> Fit:
+        """The one that makes the feed-forward: by maximum likelihood."""
+        return self.fits["likelihood"]
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Named as in result.json."""
+        found = {**self.trials.figures, **filter_figures(self.filters)}
+        found |= {"chosen_harmonics": float(self.staircase.chosen), "true_harmonics": float(TRUE_HARMONICS)}
+        found |= {f"tracking_{name}": self.tracking.at(name) for name in ("none", "prior", "identified")}
+        found |= {
+            "base_parameters": float(self.fit.base.count),
+            "log_harmonics": float(self.scan.chosen),
+            "correlation_condition": float(np.linalg.cond(correlation(self.fit.covariance))),
+        }
+        for way in ("fed_back", "apart", "raw"):
+            found[f"bias_{way}_rms"] = float(np.sqrt(np.mean(getattr(self.bias, way) ** 2)))
+        return found
+
+    @property
+    def table(self) -> dict[str, dict[str, tuple[float, float]]]:
+        """Name of Table I → fit → value and deviation."""
+        found: dict[str, dict[str, tuple[float, float]]] = {p: {} for p in (*RIGID, *FRICTION)}
+        for way, fit in self.fits.items():
+            for name, value, sigma in zip(fit.names, fit.values, fit.sigma, strict=True):
+                found[TABLE_NAMES[name]][way] = float(value), float(sigma)
+        return found
+
+    @property
+    def truth(self) -> dict[str, float]:
+        """Name of Table I → true value."""
+        true = self.fit.base.reduce(truth().parameters.values)
+        return {TABLE_NAMES[name]: float(value) for name, value in zip(self.fit.names, true, strict=True)}
+
+    def result(self, study: str, seed: int | None = None) -> Result:
+        """In the form that programs rely on."""
+        units = {TABLE_NAMES[n]: u for n, u in zip(self.fit.names, self.fit.units, strict=True)}
+        rows = []
+        for p, ways in self.table.items():
+            value, sigma = ways["likelihood"]
+            percent = 100.0 * sigma / abs(value) if value else float("inf")
+            believed = TABLE_II[p][2] if p in RIGID else NAN
+            rows.append(ParameterRow(p, units[p], value, sigma, percent, believed, self.truth[p]))
+        inputs = {"model": fingerprint(model_text(hexapod()))}
+        return Result(study, seed, self.quick, inputs, self.figures, tuple(rows), self.check.table)
+
+
+def hexapod_study(rng: np.random.Generator, *, quick: bool = False, progress: Progress = silent) -> HexapodStudy:
+    """The whole of it. `quick`: fewer starts of the design and fewer trials."""
+    noise = SensorNoise()
+    starts, count, few = (1, 20, 3) if quick else (2, 100, 10)
+    same = int(rng.integers(2**32))  # both criteria begin from the same motions
+    plans = {
+        criterion: designed(
+            criterion,
+            starts=starts,
+            iterations=60 if quick else 120,
+            rng=np.random.default_rng(same),
+            progress=progress,
+        )
+        for criterion in ("d", "condition")
+    }
+    statistical, deterministic = (series_of(plans[criterion]) for criterion in ("d", "condition"))
+    both = design_trials(statistical, deterministic, count, rng, progress)
+    filters = circle_filters(statistical, max(few, count // 5), rng, progress)
+    staircase = harmonics_scan(richer(statistical, TRUE_HARMONICS, rng), rng, 20, progress)
+
+    made = controlled(task(statistical.at, 1.0 / FREQUENCY, prior()), PERIODS + 1, noise, rng)[0]
+    log = recorded(made, noise, rng, skip=1.0 / FREQUENCY, fresh=False)
+    lengths, forces = periods_of(log, FREQUENCY)
+    data = periodic_data(plant_of(hexapod(), "all", POSE), lengths, forces, force_noise(forces, MEMORY))
+    steps = scan(data, WIDEST // 2 if quick else WIDEST, progress=progress)
+    low = Butterworth(CUTOFF)
+    in_time = zero_phase_periodic(posed(lengths), RATE, low)
+    fits = {
+        "markov": period_fit(log, FREQUENCY, HARMONICS),
+        "likelihood": period_fit(log, FREQUENCY, steps.chosen),
+        "raw": period_fit(log, FREQUENCY, None),
+        "time": fitted(lengths, forces, in_time),
+    }
+    errors, check = _on_the_circle(fits, noise, rng)
+    models = {"none": None, "prior": prior(), "identified": hexapod().with_parameters(fits["likelihood"].standard)}
+    circles = tracking(models, noise, rng, progress=progress)
+    bias = loop_bias(statistical.at, FREQUENCY, steps.chosen, noise, rng, prior(), few, progress=progress)
+    return HexapodStudy(plans, both, filters, staircase, log, steps, fits, errors, check, circles, bias, noise, quick)
+
+
+def _on_the_circle(
+    fits: Mapping[str, Fit], noise: SensorNoise, rng: np.random.Generator
+) -> tuple[dict[str, Array], Validation]:
+    """What the true machine asks for on the circle less what each fit predicts, N; and a noisy run there as the best fit sees it."""
+    t = np.arange(round(RATE / TURN)) / RATE
+    around = circle(TURN)(t)
+    asked = machine(1e-9).forces(*around)
+    motion = along(hexapod(), circle(TURN), t)
+    errors = {way: asked - inverse_dynamics(hexapod(), motion, LEGS, fit.standard) for way, fit in fits.items()}
+    made = controlled(task(circle(TURN), 1.0 / TURN, prior()), 4, noise, rng)[0]
+    lengths, forces = periods_of(recorded(made, noise, rng, skip=1.0 / TURN, fresh=False), TURN)
+    return errors, validate(fits["likelihood"], one_period(lengths, forces, HARMONICS))
+
+
+def series_of(plan: ExcitationPlan) -> FourierTrajectory:
+    """The Fourier series of a plan that was asked for one."""
+    assert isinstance(plan.trajectory, FourierTrajectory)
+    return plan.trajectory
+
+
+def correlation(covariance: Array) -> Array:
+    """(11): the correlation of estimates."""
+    d = np.sqrt(np.diag(covariance))
+    return covariance / np.outer(d, d)

@@ -1,0 +1,1 @@
+"""Paper 004: a humanoid identified from its base link and a force plate."""

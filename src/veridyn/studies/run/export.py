@@ -1,0 +1,83 @@
+"""The identified model written back: as a model file, and as URDF where the model was one; read again and checked.
+
+Data determine base parameters, a model file holds those of bodies. A set that no bodies of matter can have is refused, with the
+law it breaks, unless it is asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from veridyn.errors import DataError, Fault, VeridynError
+from veridyn.files.machine.load import parse_machine
+from veridyn.files.machine.urdf_write import save_urdf
+from veridyn.files.machine.write import model_text
+from veridyn.identify.estimators.feasible_set import POSITIVE
+from veridyn.identify.result import Fit
+from veridyn.model.tree import Tree
+from veridyn.spatial.inertia import INERTIAL, broken_law
+from veridyn.studies.run.folder import Run
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Files that were written, and why others were not."""
+
+    files: tuple[Path, ...] = ()
+    refused: tuple[Fault, ...] = ()
+
+
+def impossible(fit: Fit) -> list[Fault]:
+    """What about the standard parameters of a fit no machine of matter can have, by body and element."""
+    tree = fit.tree.with_parameters(fit.standard)
+    faults = []
+    for b in tree.bodies:
+        if b.real:
+            law = broken_law(np.array([tree.parameters[b.parameter(symbol)] for symbol in INERTIAL]))
+            if law:
+                faults.append(Fault(f"{law}.", f"body '{b.name}'"))
+    for e in tree.elements:
+        if e.kind in POSITIVE and tree.parameters[e.parameter_name] < 0.0:
+            value = tree.parameters[e.parameter_name]
+            faults.append(Fault("it is below zero.", f"element '{e.parameter_name}'", found=f"{value:.4g}"))
+    return faults
+
+
+def export(run: Run, fit: Fit, like: Path, infeasible: bool) -> Exported:
+    """Write ``identified.yaml``, and ``identified.urdf`` where `like` is a URDF file, or say why not."""
+    broken = impossible(fit)
+    if broken and not infeasible:
+        listed = "; ".join(str(f).splitlines()[0].removesuffix(".") for f in broken[:6]) + (
+            "; …" if len(broken) > 6 else ""
+        )
+        return Exported(
+            refused=(
+                Fault(
+                    "the identified model is not exported: no machine of matter has these parameters.",
+                    "export",
+                    found=listed,
+                    hint="Set estimator: {name: consistent}, or ask for it all the same with output: {infeasible: write}.",
+                ),
+            )
+        )
+    tree = fit.tree.with_parameters(fit.standard)
+    files = [run.write_text("identified.yaml", model_text(tree))]
+    _check_read_back(tree, files[0])
+    refused: tuple[Fault, ...] = ()
+    if like.suffix.lower() == ".urdf":
+        try:
+            save_urdf(tree, run.folder / "identified.urdf", like, allow_impossible=infeasible)
+            files.append(run.folder / "identified.urdf")
+        except VeridynError as error:
+            refused = tuple(error.faults)
+    return Exported(tuple(files), refused)
+
+
+def _check_read_back(tree: Tree, file: Path) -> None:
+    again = parse_machine(file.read_text(encoding="utf-8"), source=file.name)
+    same = again.parameters.names == tree.parameters.names
+    if not same or not np.array_equal(again.parameters.values, tree.parameters.values, equal_nan=True):
+        raise DataError(Fault("what was written does not read back as what was identified.", file.name))

@@ -1,0 +1,200 @@
+"""``kind: identify``, run: from a study file to judged parameters, with everything that was noticed on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from veridyn.errors import DataWarning, Fault, IdentificationWarning, warn
+from veridyn.files.machine.urdf import urdf_limits
+from veridyn.identify.cutoff import Cutoff
+from veridyn.identify.diagnosis.alternatives import Mistake, find_mistakes
+from veridyn.identify.diagnosis.delays import Delays, delays
+from veridyn.identify.diagnosis.evidence import Evidence, evidence
+from veridyn.identify.diagnosis.omitted import omitted
+from veridyn.identify.diagnosis.plausible import (
+    absurd_signs,
+    odd_clocks,
+    odd_motion,
+    prior_scales,
+)
+from veridyn.identify.estimators.feasible import Consistent
+from veridyn.identify.estimators.prior import Prior
+from veridyn.identify.estimators.trust import Trust, trust_prior
+from veridyn.identify.sampling import Sampling
+from veridyn.model.tree import Tree
+from veridyn.progress import Progress, silent
+from veridyn.studies.config.identify import IdentifyFile
+from veridyn.studies.config.study import Loaded
+from veridyn.studies.identification import Estimation, IdentificationStudy, judged
+from veridyn.studies.result import Result, fingerprint
+from veridyn.studies.run.closing import Closing, closing
+from veridyn.studies.run.estimation import check_estimation, estimation_of
+from veridyn.studies.run.limits import missed
+from veridyn.studies.run.machine import tree_of
+from veridyn.studies.run.masks import Part, plain, warn_of_rest, wrong_speed
+from veridyn.studies.run.preparing import Preparing
+from veridyn.studies.run.recordings import Recordings
+
+
+@dataclass(frozen=True, eq=False)
+class IdentifyRun:
+    """What a study found. `missed`: sentences about limits of the study file that are not kept; `cutoff`: what was tried, if anything.
+
+    `closing`: how loops were closed, where there are any; `omitted`: what was not looked for, and why.
+    """
+
+    study: IdentificationStudy
+    tree: Tree
+    model_file: Path
+    lowpass: float | None
+    cutoff: Cutoff | None
+    delays: Delays
+    suspicions: tuple[Mistake, ...]
+    missed: tuple[str, ...]
+    inputs: dict[str, str]
+    trust: Trust[Any] | None = None
+    closing: Closing | None = None
+    omitted: tuple[str, ...] = ()
+
+    def result(self, name: str, seed: int, warnings: tuple[str, ...]) -> Result:
+        """The record that the run folder keeps."""
+        made = self.study.result(name, seed=seed, quick=False, inputs=self.inputs, warnings=warnings)
+        return replace(made, figures={**made.figures, **self.figures})
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Numbers that the study adds to those of the identification."""
+        out = {"suspicions": float(len(self.suspicions)), "limits_missed": float(len(self.missed))}
+        if self.lowpass is not None:
+            out["lowpass"] = self.lowpass
+        if self.trust is not None:
+            out["prior_relative"] = self.trust.scale
+        out |= {f"delay_{c}": d for c, d in self.delays.seconds.items()}
+        return out
+
+
+def run_identify(loaded: Loaded[IdentifyFile], progress: Progress = silent) -> IdentifyRun:
+    """Read, mend, filter, estimate, judge and suspect, as the study file says."""
+    study = loaded.study
+    tree = tree_of(loaded, ("model",), study.model)
+    estimation = estimation_of(loaded, ("estimator",), study.estimator)
+    check_estimation(loaded, ("estimator",), tree, estimation)
+    progress("reading the logs", 0.0, None)
+    recorded = Recordings(loaded)
+    _warn_of_repeats(recorded)
+    work = Preparing(loaded, tree, recorded, progress)
+    found: list[Mistake] = list(odd_clocks(recorded.logs)) if study.checks else []
+    for suspicion in found:  # said at once: what follows may be refused because of it
+        warn(IdentificationWarning, suspicion.fault)
+    early = len(found)
+    for log in work.mended:
+        for fault in log.told:
+            warn(DataWarning, fault)
+
+    cutoff, lowpass = work.lowpass()
+    training, validation = work.motions(lowpass)
+    how, later = work.samplings(training, validation, lowpass)
+    if study.values.standstill == "keep" and not how.dead_zone:
+        warn_of_rest(tree, training)
+    rows = [tree.rows[r] for r in tree.select_rows(study.rows)]
+    late = Delays({}) if study.clock.delays == "ignore" else delays(tree, plain(training), rows, how)
+    if study.clock.delays == "correct" and late.seconds:
+        training, validation = (work.moved(part, late) for part in (training, validation))
+        how, later = work.samplings(training, validation, lowpass)
+    elif study.checks:
+        found += late.suspicions()
+    seen = evidence(tree, plain(training), rows, how, work.given)
+    trust = None
+    if study.estimator.trust:
+        trust = _trust(loaded, tree, training, estimation, how, progress)
+        estimation = replace(estimation, method=trust.settings)
+    learn, judge = plain(training), plain(validation)
+    if recorded.files:
+        learn, judge, how, later = work.streamed(lowpass, how, later)
+    result = judged(
+        tree,
+        learn,
+        judge,
+        how,
+        later,
+        study.rows,
+        estimation=estimation,
+        signals=work.signals(lowpass),
+        progress=progress,
+    )
+    loops = closing(tree, work.closed)
+    if study.checks:
+        found += [] if loops is None else loops.suspicions()
+        found += _suspected(work, seen, result, lowpass, progress)
+        speeds = any(name.startswith("qd.") for log in recorded.logs for name in log)
+        asked_delays = study.clock.delays != "ignore"
+        left_out = omitted(seen, result.contradiction, asked_delays, speeds, bool(recorded.files))
+    else:
+        left_out = ("Everything: the study says checks: false.",)
+    for suspicion in found[early:]:
+        warn(IdentificationWarning, suspicion.fault)
+    inputs = {"study": fingerprint(loaded.text), "model": fingerprint(work.model_file), **recorded.hashes}
+    misses = missed(result, study.accept, len(found))
+    suspected, missing = tuple(found), tuple(misses)
+    return IdentifyRun(
+        result, tree, work.model_file, lowpass, cutoff, late, suspected, missing, inputs, trust, loops, left_out
+    )
+
+
+def _trust(
+    loaded: Loaded[IdentifyFile],
+    tree: Tree,
+    training: Sequence[Part],
+    estimation: Estimation,
+    how: Sampling,
+    progress: Progress,
+) -> Trust[Any]:
+    """How far the prior is to be trusted, by the training logs alone."""
+    if not isinstance(estimation.method, Prior | Consistent) or how.filtering:
+        expected = "an estimator with settings: {prior: …} or of a prior, and sampling: {filter: none}"
+        fault = loaded.fault(("estimator", "trust"), "nothing can be chosen here.", expected)
+        raise loaded.error(fault)
+    kept = [part.motion[~wrong_speed(part)] for part in training]
+    unmasked = replace(how, drop={}, trim=0)
+    method: Any = estimation.method
+    return trust_prior(tree, kept, method, rows=loaded.study.rows, sampling=unmasked, progress=progress)
+
+
+def _suspected(
+    work: Preparing, seen: Evidence, result: IdentificationStudy, lowpass: float | None, progress: Progress
+) -> list[Mistake]:
+    limits = {}
+    if work.model_file.suffix.lower() == ".urdf":
+        limits = {name: (x.lower, x.upper) for name, x in urdf_limits(work.model_file).items()}
+    found = [*odd_motion(seen, limits), *work.odd_rates(lowpass)]
+    found += find_mistakes(seen, result.contradiction, progress)
+    found += absurd_signs(result.fit, seen)
+    found += prior_scales(seen)
+    return found
+
+
+def _warn_of_repeats(recorded: Recordings) -> None:
+    """Validation on what was fitted says nothing; nor do two files with the same content."""
+    for a in recorded.training:
+        for b in recorded.validation:
+            x, y = recorded.logs[a.log], recorded.logs[b.log]
+            same = a.log == b.log or fingerprint(x) == fingerprint(y)
+            low, high = max(a.settings.share[0], b.settings.share[0]), min(a.settings.share[1], b.settings.share[1])
+            spans = [(s.start or -np.inf, s.end or np.inf) for s in (a.settings, b.settings)]
+            apart = any(
+                one[1] <= other[0] or other[1] <= one[0]
+                for one, other in (spans, (a.settings.speeds, b.settings.speeds))
+            )
+            if same and high > low and not apart:
+                fault = Fault(
+                    "the same samples are used for training and validation.",
+                    y.name,
+                    found=f"shares {a.settings.share} and {b.settings.share}",
+                    hint="The errors on the validation logs then say nothing about other motion.",
+                )
+                warn(DataWarning, fault)

@@ -1,0 +1,132 @@
+"""The machine that a study of kind observe names, with the sensors that its log has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from veridyn.errors import ModelError, did_you_mean
+from veridyn.files.machine.load import load_model
+from veridyn.mechanics.measurement import readout
+from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.tree_readout import tree_readout
+from veridyn.model.elements import WRENCH_ROWS
+from veridyn.model.load import channels
+from veridyn.model.natural import Mechanism
+from veridyn.model.sensor import Sensor
+from veridyn.model.tree import Tree
+from veridyn.studies.config.observe import ObserveFile
+from veridyn.studies.config.study import Loaded
+from veridyn.studies.run.fitted import fit_file, fitted_machine
+
+
+@dataclass(frozen=True, kw_only=True)
+class Described:
+    """The names of a machine that a study may use: coordinates, loads, channels of what acts, and outputs of its sensors."""
+
+    name: str
+    coordinates: tuple[str, ...]
+    loads: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+def existing_file(loaded: Loaded[ObserveFile], text: str, at: tuple[str, ...]) -> Path:
+    """A file that the study names, refused where it is not there."""
+    file = loaded.path(text, at)
+    if not file.is_file():
+        hint = "Paths are relative to the study file; ${NAME} stands for a variable."
+        raise loaded.error(loaded.fault(at, "there is no such file.", found=str(file), hint=hint))
+    return file
+
+
+def model_file(loaded: Loaded[ObserveFile]) -> Path:
+    """The file that describes the machine: a model file, or that of a fit."""
+    s = loaded.study
+    if s.model.fit:
+        return fit_file(loaded, ("model", "fit"), s.model.fit)
+    return existing_file(loaded, s.model.file, ("model", "file"))
+
+
+def observed_machine(loaded: Loaded[ObserveFile]) -> tuple[NaturalSystem | Tree, Described]:
+    """The machine made ready for computing, and its names; what is wrong with it is reported under the name of its file."""
+    whole = _measured(loaded, _formulated(loaded))
+    loads = tuple(load.name for load in whole.loads)
+    if isinstance(whole, Tree):
+        try:
+            tree_readout(whole)
+        except ModelError as error:
+            raise ModelError(error.faults, model_file(loaded).name) from error
+        inputs, outputs = _acting(whole), _outputs(whole.sensors, 3)
+        made: NaturalSystem | Tree = whole
+    else:
+        made = _natural(loaded, whole)
+        inputs, outputs = loads, _outputs(whole.sensors, whole.dimension)
+    return made, Described(name=whole.name, coordinates=whole.coordinates, loads=loads, inputs=inputs, outputs=outputs)
+
+
+def _formulated(loaded: Loaded[ObserveFile]) -> Tree | Mechanism:
+    """The machine in its formulation, with all its sensors."""
+    s, file = loaded.study, model_file(loaded)
+    if s.model.fit:
+        machine = fitted_machine(loaded, ("model", "fit"), s.model.fit, s.model.unexcited)
+    else:
+        machine = load_model(file)
+    return machine.tree if (s.model.formulation or machine.formulation) == "tree" else machine.mechanism
+
+
+def _acting(tree: Tree) -> tuple[str, ...]:
+    """The channels of a log that act on a tree."""
+    found = [c for load in tree.loads for c in channels(load)]
+    found += [f"force.{c}" for c in tree.actuated_coordinates if c not in tree.prescribed]
+    found += [f"signal.{name}" for name in tree.signals]
+    found += [f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in tree.prescribed]
+    found += [f"wrench.{b.name}.{row}" for b in tree.bodies for row in WRENCH_ROWS]
+    return tuple(found)
+
+
+def _outputs(sensors: Sequence[Sensor], dimension: int) -> tuple[str, ...]:
+    return tuple(c for s in sensors for c in s.channels(dimension))
+
+
+def _natural(loaded: Loaded[ObserveFile], mechanism: Mechanism) -> NaturalSystem:
+    try:
+        machine = system_of(mechanism)
+    except ModelError as error:
+        raise ModelError(error.faults, model_file(loaded).name) from error
+    faults = []
+    for i in mechanism.sensors:
+        try:
+            readout(machine, [i])
+        except ModelError as error:
+            faults += [replace(f, where=f"sensor '{i.name}', {f.where}") for f in error.faults]
+    if faults:
+        raise ModelError(faults, model_file(loaded).name)
+    return machine
+
+
+def _measured(loaded: Loaded[ObserveFile], whole: Tree | Mechanism) -> Tree | Mechanism:
+    """The machine with the sensors that the log has, and the noise the study gives them."""
+    s = loaded.study
+    names = [i.name for i in whole.sensors]
+    faults = [
+        loaded.fault(at, f"'{name}' is no sensor of '{whole.name}'.", hint=did_you_mean(name, names))
+        for at, name in (
+            *((("without", k), name) for k, name in enumerate(s.without)),
+            *((("process_noise", "sensors", name), name) for name in s.process_noise.sensors),
+        )
+        if name not in names
+    ]
+    kept = [i for i in whole.sensors if i.name not in s.without]
+    if not kept:
+        at = ("without",) if s.without else ("model",)
+        faults.append(loaded.fault(at, "no sensor is left, so there is nothing to observe it by."))
+    for i in kept:
+        sigma = s.process_noise.sensors.get(i.name, i.sigma)
+        if sigma < 0.0 or (sigma == 0.0 and i.quantum == 0.0):
+            at = ("process_noise", "sensors", i.name)
+            faults.append(loaded.fault(at, "this is no deviation.", "a positive number", f"{sigma:g}"))
+    if faults:
+        raise loaded.error(faults)
+    return replace(whole, sensors=tuple(replace(i, sigma=s.process_noise.sensors.get(i.name, i.sigma)) for i in kept))

@@ -1,0 +1,233 @@
+"""The logs of a study on their way to equations: mended, filtered at a cut-off, cut into shares, and sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from veridyn.errors import DataError, Fault, IdentificationWarning, warn
+from veridyn.identify.cutoff import Cutoff, candidates, propose_cutoff
+from veridyn.identify.diagnosis.alternatives import Mistake
+from veridyn.identify.diagnosis.delays import Delays, without_delays
+from veridyn.identify.diagnosis.plausible import measured_rates
+from veridyn.identify.logged import Logged, logged, motion
+from veridyn.identify.sampling import Sampling
+from veridyn.model.experiment import Experiment
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+from veridyn.progress import Progress
+from veridyn.signals.butterworth import Butterworth
+from veridyn.signals.mend import Mended, Mending, mended
+from veridyn.signals.motion import Signals
+from veridyn.signals.resample import uniform_rate
+from veridyn.studies.config.identify import IdentifyFile
+from veridyn.studies.config.study import Loaded
+from veridyn.studies.run.machine import model_path
+from veridyn.studies.run.masks import Part, dropped, plain, resting
+from veridyn.studies.run.recordings import Recordings, Taken, taken
+from veridyn.studies.run.streamed import Chained, Streamed, margin_of, with_margin
+
+NEWS = 2.5  # equations per period of the cut-off: what a low-pass leaves is close to white at this rate
+ENOUGH = 2  # equations of each row per parameter that decimation leaves at least
+ENDS = 2.0  # periods of the cut-off that are cut off ends in motion
+AT_REST = 0.02  # of its largest speed: a joint that stays below it for that long is at rest at an end of a log
+
+
+@dataclass
+class Preparing:
+    """The logs of a study on their way to motions; `mended` are its logs, in the order they are numbered.
+
+    `closed`: the motion of each piece of them, at the cut-off asked for last, before ends are cut off.
+    """
+
+    loaded: Loaded[IdentifyFile]
+    tree: Tree
+    recorded: Recordings
+    progress: Progress
+    mended: list[Mended] = field(default_factory=list)
+    rate: float = 0.0
+    closed: list[Logged] = field(default_factory=list)
+    _last: tuple[float | None, tuple[list[Part], list[Part]]] | None = None
+
+    def __post_init__(self) -> None:
+        study, clock, values = self.loaded.study, self.loaded.study.clock, self.loaded.study.values
+        self.model_file = model_path(self.loaded, ("model",), study.model)
+        how = Mending(
+            duplicates=clock.duplicates,
+            backwards=clock.backwards,
+            gaps=clock.gaps,
+            max_gap=clock.max_gap,
+            missing=values.missing,
+            spikes=values.spikes,
+            dead=values.dead,
+        )
+        faults = []
+        for log in self.recorded.logs:
+            try:
+                self.mended.append(mended(log, how))
+            except DataError as error:
+                faults += [
+                    replace(f, where=f"{log.name}, {f.where}" if f.where != log.name else f.where) for f in error.faults
+                ]
+        if faults:
+            raise DataError(faults)
+        pieces = [p for log in self.mended for p in log.pieces]
+        self.rate = study.signals.rate if study.signals.rate != "auto" else max(_rate(p) for p in pieces)
+
+    def signals(self, lowpass: float | None, rates: bool | None = None) -> Signals:
+        s = self.loaded.study.signals
+        measured = s.measured_rates if rates is None else rates
+        # Gaps have been dealt with where the log was mended.
+        return Signals(
+            rate=self.rate,
+            lowpass=lowpass,
+            order=s.order,
+            derivative=s.derivative,
+            measured_rates=measured,
+            trim=0.0,
+            interpolation=s.interpolation,
+            max_gap=1e9,
+        )
+
+    def lowpass(self) -> tuple[Cutoff | None, float | None]:
+        """What was tried, and the cut-off of the positions."""
+        study = self.loaded.study
+        if study.signals.lowpass == "none":
+            return None, None
+        if study.signals.lowpass != "auto":
+            return None, study.signals.lowpass
+        tried = candidates(self.rate, study.signals.candidates)
+
+        def sampling(cutoff: float) -> Sampling:
+            return self.samplings(self.motions(cutoff)[0], [], cutoff)[0]
+
+        cutoff = propose_cutoff(
+            self.tree, lambda f: plain(self.motions(f)[0]), sampling, tried, study.rows, self.progress
+        )
+        if cutoff.at_edge:
+            fault = Fault(
+                "the best cut-off is the first or last of those tried, so a better one may lie beyond.",
+                "signals.lowpass",
+                found=f"{cutoff.proposed:g} Hz of {tried[0]:g} to {tried[-1]:g} Hz",
+                hint="Name others in signals.candidates, or set the cut-off.",
+            )
+            warn(IdentificationWarning, fault)
+        return cutoff, cutoff.proposed
+
+    def motions(self, lowpass: float | None) -> tuple[list[Part], list[Part]]:
+        """Training and validation motions, each with the recording it was taken from."""
+        if self._last is not None and self._last[0] == lowpass:
+            return self._last[1]
+        how = self.signals(lowpass)
+        self.closed = [logged(self.tree, p, how) for log in self.mended for p in log.pieces]
+        pieces = iter(self.closed)
+        whole = [[self._trimmed(next(pieces).motion, lowpass) for _ in log.pieces] for log in self.mended]
+        training, validation = (
+            [Part(m, item.settings) for k, item in enumerate(items) for m in self._taken(whole, item, (name, k))]
+            for name, items in (("training", self.recorded.training), ("validation", self.recorded.validation))
+        )
+        self._last = lowpass, (training, validation)
+        return training, validation
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The coordinates that the motions were made from: all of an open tree."""
+        return self.closed[0].given
+
+    def _taken(self, whole: Sequence[Sequence[Motion]], item: Taken, at: tuple[str, int]) -> list[Motion]:
+        found = [m for m in taken(whole[item.log], item.settings) if len(m) > 20]
+        if not found:
+            spans = ", ".join(f"{m.t[0]:.6g} to {m.t[-1]:.6g} s" for m in whole[item.log])
+            raise self.loaded.error(
+                self.loaded.fault(at, "nothing of this log lies in the span taken.", found=f"a log of {spans}")
+            )
+        return found
+
+    def _trimmed(self, m: Motion, lowpass: float | None) -> Motion:
+        trim = self.loaded.study.signals.trim
+        if trim != "auto":
+            low = high = round(trim * self.rate)
+        else:
+            ends = 0 if lowpass is None else round(ENDS * self.rate / lowpass)
+            top = np.abs(m.qd).max(axis=0, initial=0.0)
+            moving = (np.abs(m.qd) > AT_REST * top).any(axis=1)
+            low, high = (ends if part.any() else 0 for part in (moving[:ends], moving[len(m) - ends :]))
+        if low + high >= len(m):
+            raise DataError(Fault("nothing is left of a piece after its ends are cut off.", "signals.trim"))
+        return m[low : len(m) - high]
+
+    def samplings(
+        self, training: Sequence[Part], validation: Sequence[Part], lowpass: float | None
+    ) -> tuple[Sampling, Sampling]:
+        study, s = self.loaded.study, self.loaded.study.sampling
+        cutoff = lowpass if s.filter == "same" else None if s.filter == "none" else s.filter
+        low = None if cutoff is None else Butterworth(cutoff, s.order or study.signals.order)
+        rows = [self.tree.rows[r] for r in self.tree.select_rows(study.rows)]
+        moving = [r for r in rows if r in self.tree.coordinates]
+        zone = (
+            s.dead_zone if isinstance(s.dead_zone, dict) else dict.fromkeys(moving, s.dead_zone) if s.dead_zone else {}
+        )
+        if s.decimate != "auto":
+            step = s.decimate
+        elif cutoff is None:
+            step = 1
+        else:
+            total = sum(len(part.motion) for part in training)
+            step = min(int(self.rate / (NEWS * cutoff)), total // (ENOUGH * len(self.tree.parameters)))
+        sampling = Sampling(filter=low, decimate=max(1, step), dead_zone=zone, trim=s.trim)
+        still = self.loaded.study.values.standstill == "drop"
+        still_masks = [
+            [resting(self.tree, part.motion) if still else {} for part in parts] for parts in (training, validation)
+        ]
+        return (
+            replace(sampling, drop=dropped(training, rows, still_masks[0])),
+            replace(sampling, drop=dropped(validation, rows, still_masks[1])),
+        )
+
+    def streamed(
+        self, lowpass: float | None, how: Sampling, later: Sampling
+    ) -> tuple[Sequence[Motion], Sequence[Motion], Sampling, Sampling]:
+        """Motions that are made block by block, and the samplings that leave the margins of the blocks out."""
+        signals = replace(self.signals(lowpass), max_gap=None)  # a gap in the middle of a long log is refused
+        margin = margin_of(signals, how, self.rate)
+        size = -(-(self.loaded.study.log.block or 1) // how.decimate) * how.decimate
+        both = []
+        for items in (self.recorded.training, self.recorded.validation):
+            parts = [
+                Streamed(self.tree, self.recorded.files[i.log], signals, margin, size, *i.rows, self.recorded.scaled)
+                for i in items
+                if i.rows is not None
+            ]
+            both.append(Chained(tuple(parts)))
+        return both[0], both[1], with_margin(how, margin), with_margin(later, margin)
+
+    def moved(self, parts: Sequence[Part], late: Delays) -> list[Part]:
+        shifted = without_delays(self.tree, plain(parts), late.seconds)
+        return [replace(part, motion=m) for part, m in zip(parts, shifted, strict=True)]
+
+    def odd_rates(self, lowpass: float | None) -> list[Mistake]:
+        """Measured speeds that are not those of the positions, where there are any."""
+        names = self.tree.coordinates
+        found: dict[str, Mistake] = {}
+        for log in self.mended:
+            piece = log.pieces[0]
+            have = [c for c in names if f"qd.{c}" in piece]
+            if have:
+                own, other = (motion(self.tree, piece, self.signals(lowpass, rates)) for rates in (False, True))
+                keep = [names.index(c) for c in have]
+                own, other = (Motion(m.t, m.q[:, keep], m.qd[:, keep], m.qdd[:, keep]) for m in (own, other))
+                found |= {s.fault.where: s for s in measured_rates(own, other, have)}
+        return list(found.values())
+
+
+def _rate(log: Experiment) -> float:
+    """The rate of a log: that of its fastest channel, rounded to what its clock can mean."""
+    rates = []
+    for c in log.channels.values():
+        try:
+            rates.append(uniform_rate(c.t))
+        except DataError:
+            rates.append(float(f"{c.rate:.3g}"))
+    return max(rates)

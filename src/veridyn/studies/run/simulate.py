@@ -1,0 +1,329 @@
+"""One machine simulated as a study file says: the truth, the log its sensors record, and how far the integration is to be trusted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import SimulationError
+from veridyn.files.yaml_plain import Place
+from veridyn.mechanics.energy import energy
+from veridyn.mechanics.integrate import Trajectory
+from veridyn.mechanics.loops.assembly import loop_values
+from veridyn.mechanics.natural.integrate import constraint_errors, energy_history
+from veridyn.mechanics.samples import complete_values
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.natural import Mechanism
+from veridyn.model.tree import Tree
+from veridyn.progress import Progress, silent
+from veridyn.simulate.manoeuvre import Prescribed
+from veridyn.simulate.mechanism import MechanismRun, mechanism_truth, own_sensors, wrapped
+from veridyn.simulate.simulator import exact
+from veridyn.studies.config.simulate import AcceptSettings, SimulateFile
+from veridyn.studies.config.study import Loaded
+from veridyn.studies.result import ParameterRow, Result, fingerprint
+from veridyn.studies.run.machine import model_path
+from veridyn.studies.run.simulation.mechanisms import is_natural, mechanism_setup
+from veridyn.studies.run.simulation.records import same_start
+from veridyn.studies.run.simulation.sensing import named_sensors, perfect_sensors, read_log
+from veridyn.studies.run.simulation.trees import as_signals, tree_setup
+
+Array = NDArray[np.float64]
+FEW = 4  # samples that are run first, so that the time of a run is not that of compiling
+OPEN = 1e-6  # m: constraints that open wider are told
+ROUGH = 1e-4  # rad or m: a coarser integration that differs by more is told
+COARSER = 100.0  # times the tolerances, or twice the step
+
+
+@dataclass(frozen=True, eq=False)
+class SimulateRun:
+    """A simulated machine. `energies` (N, 3): kinetic, in gravity's field, elastic, J, on the clock of the truth; `openings` (N,) of loops
+    or constraints, m, where it has any; `errors` (N, k) of the coordinates a controller leads; `coarser` is what
+    a coarser integration differs by, NaN where there is none. `seconds` is processor time."""
+
+    machine: Tree | Mechanism
+    motion: Trajectory | MechanismRun
+    truth: Experiment
+    log: Experiment
+    energies: Array
+    conservative: bool
+    openings: Array | None
+    errors: Array | None
+    coarser: float
+    seconds: float
+    inputs: Mapping[str, str]
+    settings: Mapping[str, str]
+    accept: AcceptSettings
+
+    @property
+    def t(self) -> Array:
+        return next(iter(self.truth.channels.values())).t
+
+    @cached_property
+    def figures(self) -> dict[str, float]:
+        """Numbers to judge the run by, named as in `result.json`."""
+        duration = float(self.t[-1] - self.t[0])
+        out = {
+            "duration": duration,
+            "samples": float(len(self.t)),
+            "channels": float(len(self.log)),
+            "real_time_factor": duration / self.seconds if self.seconds > 0.0 else float("nan"),
+        }
+        if self.conservative:
+            total = self.energies.sum(axis=1)
+            out["energy_drift"] = float(np.abs(total - total[0]).max())
+            size = float(self.energies[:, 0].max())
+            out["energy_drift_percent"] = 100.0 * out["energy_drift"] / size if size > 0.0 else 0.0
+        if not np.isnan(self.coarser):
+            out["coarser_difference"] = self.coarser
+        if self.openings is not None:
+            out["constraint_error"] = float(self.openings.max(initial=0.0))
+        if self.errors is not None:
+            out["tracking_error"] = float(np.abs(self.errors).max())
+            out["tracking_rms"] = float(np.sqrt((self.errors**2).mean()))
+        return out
+
+    @cached_property
+    def missed(self) -> tuple[str, ...]:
+        """Sentences about limits of the study file that are not kept."""
+        out = []
+        for name, words in (
+            ("energy_drift_percent", "drift of the energy, %"),
+            ("constraint_error", "opening of loops or constraints, m"),
+            ("coarser_difference", "difference from a coarser integration, rad or m"),
+            ("tracking_error", "error under the controller, rad or m"),
+        ):
+            most = getattr(self.accept, name)
+            if most is None:
+                continue
+            if name not in self.figures:
+                out.append(f"{words}: there is none to tell, and accept.{name} sets a limit to it.")
+            elif not self.figures[name] <= most:
+                found = self.figures[name]
+                out.append(f"{words}: {found:.4g}, and at most {most:g} is accepted (accept.{name}).")
+        return tuple(out)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know of the integration and of the sensors."""
+        out = []
+        f = self.figures
+        if f.get("energy_drift_percent", 0.0) > 0.1:
+            out.append(
+                f"the energy drifts by {f['energy_drift_percent']:.3g} % where nothing feeds or brakes the machine. Try a smaller step."
+            )
+        if f.get("coarser_difference", 0.0) > ROUGH:
+            out.append(
+                f"a coarser integration differs by up to {f['coarser_difference']:.3g} rad or m. Try a smaller step or tighter tolerances."
+            )
+        if f.get("constraint_error", 0.0) > OPEN:
+            out.append(f"loops or constraints open by up to {f['constraint_error']:.3g} m. Try a smaller step.")
+        rate = 1.0 / float(self.t[1] - self.t[0])
+        for name, c in self.log.channels.items():
+            if c.rate > 1.001 * rate:
+                out.append(
+                    f"'{name}' is read at {c.rate:g} Hz and the truth is known at {rate:g} Hz: in between it is a spline."
+                )
+        return tuple(out)
+
+    @property
+    def parameters(self) -> tuple[ParameterRow, ...]:
+        """What is true of the machine, for those who identify it: the parameters of a tree."""
+        if not isinstance(self.machine, Tree):
+            return ()
+        p = self.machine.parameters
+        return tuple(
+            ParameterRow(name, unit, float(x), float("nan"), float("nan"), float("nan"), float(x))
+            for name, unit, x in zip(p.names, p.units, complete_values(self.machine), strict=True)
+        )
+
+    @cached_property
+    def readings(self) -> dict[str, dict[str, float]]:
+        """Channel of the log → how many readings, the rms of what they are off by, their mean error, and the rms of the readings."""
+        table = {}
+        for name, c in self.log.channels.items():
+            true = self.true_at(name, c.t)
+            off = c.values - true
+            table[name] = {
+                "samples": float(len(c)),
+                "rms": float(np.sqrt((off**2).mean())),
+                "mean_error": float(off.mean()),
+                "measured_rms": float(np.sqrt((c.values**2).mean())),
+            }
+        return table
+
+    def true_at(self, name: str, t: Array) -> Array:
+        """The truth behind a channel of the log, at its times."""
+        true = self.truth[name]
+        return true.values[np.searchsorted(true.t, t)] if _among(t, true.t) else np.interp(t, true.t, true.values)
+
+    def result(self, name: str, seed: int, warnings: tuple[str, ...] = ()) -> Result:
+        """The run as the record that its folder keeps; `validation` tells of each channel how far its readings are off."""
+        every = (*self.warnings, *warnings)
+        return Result(name, seed, False, self.inputs, self.figures, self.parameters, self.readings, every)
+
+    def summary(self) -> str:
+        """What the sensors made of the truth."""
+        channels = f"{len(self.log)} channel{'' if len(self.log) == 1 else 's'}"
+        head = f"{self.machine.name}: {self.figures['duration']:g} s, {len(self.t)} samples, {channels}"
+        lines = [head, f"  {'channel':<24}{'readings':>9}{'rms':>12}{'off by, rms':>14}  unit"]
+        for name, r in self.readings.items():
+            unit = self.log[name].unit
+            lines.append(f"  {name:<24}{r['samples']:9.0f}{r['measured_rms']:12.4g}{r['rms']:14.4g}  {unit}")
+        return "\n".join(lines)
+
+
+def simulate_study(
+    loaded: Loaded[SimulateFile], progress: Progress = silent, clock: Callable[[], float] = time.process_time
+) -> SimulateRun:
+    """Simulate what a study file of kind simulate describes. `seconds` is time by `clock`, without that of compiling."""
+    return _mechanism(loaded, progress, clock) if is_natural(loaded) else _tree(loaded, progress, clock)
+
+
+def _tree(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable[[], float]) -> SimulateRun:
+    s = loaded.study
+    setup = tree_setup(loaded)
+    tree = setup.tree
+    sensors = named_sensors(loaded) or perfect_sensors(tree)
+    replace(setup.manoeuvre, duration=min(setup.manoeuvre.duration, FEW / s.rate)).run(tree)
+    begin = clock()
+    trajectory = setup.manoeuvre.run(tree, progress)
+    seconds = clock() - begin
+    trajectory = as_signals(tree, trajectory)
+    truth = _with_base(exact(tree, trajectory), trajectory)
+    m = trajectory.motion
+    e = energy(tree, m, base_rotation=trajectory.base_rotation, base_position=trajectory.base_position)
+    openings, errors = None, None
+    if tree.loops:
+        openings = np.abs(loop_values(tree, m.q)[:, :, tree.n]).max(axis=1)
+    if s.controller is not None and setup.led is not None:
+        errors = m.q[:, list(tree.independent)] - setup.led.at(m.t)[0]
+    coarser = float("nan")
+    if s.integrator.check and not isinstance(setup.manoeuvre, Prescribed):
+        how = setup.manoeuvre.method
+        wider = replace(how, step=_twice(how.step, s.rate), rtol=COARSER * how.rtol, atol=COARSER * how.atol)
+        again = replace(setup.manoeuvre, method=wider, rate=0.5 * s.rate)
+        coarser = _difference(m.q, lambda: again.run(tree, _checking(progress)).motion.q)
+    log = same_start(read_log(loaded, sensors, truth, np.random.default_rng(s.seed)))
+    return SimulateRun(
+        tree,
+        trajectory,
+        truth,
+        log,
+        np.column_stack([e.kinetic, e.gravity, e.elastic]),
+        setup.conservative,
+        openings,
+        errors,
+        coarser,
+        seconds,
+        _hashes(loaded),
+        _told(setup.manoeuvre),
+        s.accept,
+    )
+
+
+def _mechanism(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable[[], float]) -> SimulateRun:
+    s = loaded.study
+    setup = mechanism_setup(loaded)
+    setup.run(min(setup.duration, FEW / s.rate))
+    begin = clock()
+    run = setup.run(setup.duration, progress)
+    seconds = clock() - begin
+    m, rng = setup.system.mechanism, np.random.default_rng(s.seed)
+    truth = mechanism_truth(run)
+    named = named_sensors(loaded)
+    sensors = {**named, **{name: own for name, own in own_sensors(m, rng).items() if name not in named}}
+    if not sensors:
+        hint = "Give the model file sensors, or name channels under sensors: q.*, load.*."
+        raise loaded.error(loaded.fault(("sensors",), f"'{m.name}' has no sensors, so there is no log.", hint=hint))
+    log = same_start(wrapped(m, read_log(loaded, sensors, truth, rng)))
+    coarser = float("nan")
+    if s.integrator.check and setup.led is None:
+        again = replace(setup, method=replace(setup.method, step=_twice(setup.method.step, s.rate)), rate=0.5 * s.rate)
+        coarser = _difference(run.motion.q, lambda: again.run(setup.duration, _checking(progress)).motion.q)
+    return SimulateRun(
+        m,
+        run,
+        truth,
+        log,
+        energy_history(setup.system, run.motion),
+        setup.conservative,
+        constraint_errors(setup.system, run.motion)[:, 0],
+        None,
+        coarser,
+        seconds,
+        _hashes(loaded),
+        {
+            "drive": "led exactly" if setup.led else "loads" if setup.loads else "free",
+            "integrator": setup.method.formulation,
+        },
+        s.accept,
+    )
+
+
+def _difference(q: Array, again: Callable[[], Array]) -> float:
+    """How far a motion lies from one that is integrated again at every second sample; infinite where that cannot be done."""
+    if len(q) < 3:
+        return float("nan")
+    try:
+        return float(np.abs(q[::2] - again()).max(initial=0.0))
+    except SimulationError:
+        return float("inf")
+
+
+def _twice(step: float, rate: float) -> float:
+    """Twice the step that is taken: samples cut it short."""
+    return 2.0 * min(step, 1.0 / rate) if np.isfinite(step) else step
+
+
+def _checking(progress: Progress) -> Progress:
+    return lambda task, done, total: progress("integrating once more, coarser", done, total)
+
+
+def _with_base(truth: Experiment, trajectory: Trajectory) -> Experiment:
+    """The truth with the place of a free base."""
+    if trajectory.base_position is None or trajectory.base_rotation is None:
+        return truth
+    t, p, R = trajectory.motion.t, trajectory.base_position, trajectory.base_rotation
+    more = [Channel(f"base.position.{a}", t, p[:, k], "m") for k, a in enumerate("xyz")]
+    more += [
+        Channel(f"base.rotation.{a}{b}", t, R[:, i, j], "1") for i, a in enumerate("xyz") for j, b in enumerate("xyz")
+    ]
+    return truth.replacing(*more)
+
+
+def _hashes(loaded: Loaded[SimulateFile]) -> dict[str, str]:
+    s = loaded.study
+    files: dict[str, tuple[str, Place]] = {}
+    if s.motion is not None and s.motion.file:
+        files["motion"] = (s.motion.file, ("motion", "file"))
+    if s.inputs.file:
+        files["inputs"] = (s.inputs.file, ("inputs", "file"))
+    if s.controller is not None and s.controller.model:
+        files["controller_model"] = (s.controller.model, ("controller", "model"))
+    found = {k: fingerprint(loaded.path(*at)) for k, at in files.items()}
+    model = fingerprint(model_path(loaded, ("model",), s.model))
+    return {"study": fingerprint(loaded.text), "model": model} | found
+
+
+def _told(manoeuvre: Any) -> dict[str, str]:
+    kind = type(manoeuvre).__name__
+    if kind == "Prescribed":
+        return {"drive": "motion made exactly", "integrator": "none: inverse dynamics"}
+    drive = "motion tracked by a controller" if kind == "Tracking" else "inputs" if manoeuvre.inputs else "free"
+    m = manoeuvre.method
+    how = f"{m.name}, step {m.step:g} s" if m.name == "RK4" else f"{m.name}, rtol {m.rtol:g}, atol {m.atol:g}"
+    soft = f"; dry friction rounded off below {m.friction_speed:g}" if m.friction_speed > 0.0 else ""
+    return {"drive": drive, "integrator": how + soft}
+
+
+def _among(t: Array, clock: Array) -> bool:
+    """Whether every time is one of the clock's."""
+    k = np.searchsorted(clock, t)
+    return bool((k < len(clock)).all() and (clock[np.minimum(k, len(clock) - 1)] == t).all())

@@ -1,0 +1,174 @@
+"""A mechanism in natural coordinates simulated as a study file says: driven by its loads, or led along a motion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import VeridynError, did_you_mean
+from veridyn.files.machine.load import load_model
+from veridyn.mechanics.natural.integrate import Loads, NaturalMethod
+from veridyn.mechanics.natural.minimal import start_of
+from veridyn.mechanics.natural.position import independent
+from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.model.load import Drive
+from veridyn.model.natural import Mechanism
+from veridyn.progress import Progress, silent
+from veridyn.simulate.mechanism import MechanismRun, driven, led, load_channels
+from veridyn.studies.config.simulate import SimulateFile
+from veridyn.studies.config.study import Loaded
+from veridyn.studies.run.fitted import fitted_machine
+from veridyn.studies.run.machine import model_path
+from veridyn.studies.run.simulation.inputs import Led, OfTime, duration_of, followed, given_inputs
+
+Array = NDArray[np.float64]
+STEP = 1e-3  # s, where the study gives none
+EXPLICIT = ("RK4", "RK45", "DOP853")
+
+
+@dataclass(frozen=True, eq=False)
+class MechanismSetup:
+    """A mechanism with what it is to do."""
+
+    system: NaturalSystem
+    duration: float
+    rate: float
+    loads: Loads | None
+    start: Mapping[str, float]
+    rates: Mapping[str, float]
+    method: NaturalMethod
+    led: Led | None
+
+    @property
+    def conservative(self) -> bool:
+        """Whether nothing feeds or brakes it."""
+        still = not self.system.forces.values.any()
+        return self.led is None and self.loads is None and still and not self.system.mechanism.dampers
+
+    def run(self, duration: float, progress: Progress = silent) -> MechanismRun:
+        """The motion over `duration` seconds."""
+        if self.led is not None:
+            return led(
+                self.system,
+                duration,
+                self.rate,
+                self.led.reference,
+                self.led.names,
+                self.loads,
+                progress=progress,
+            )
+        return driven(
+            self.system,
+            duration,
+            self.rate,
+            self.loads,
+            start=self.start,
+            rates=self.rates,
+            method=self.method,
+            progress=progress,
+        )
+
+
+def is_natural(loaded: Loaded[SimulateFile]) -> bool:
+    """Whether a study simulates its machine in natural coordinates: as it says, or as the model file does."""
+    model = loaded.study.model
+    if model.formulation is not None or model.fit:
+        return model.formulation == "natural"
+    file = model_path(loaded, ("model",), model)
+    return file.suffix.lower() != ".urdf" and load_model(file).formulation == "natural"
+
+
+def _natural(loaded: Loaded[SimulateFile]) -> Mechanism:
+    """The machine in natural coordinates; what a study can do to a tree only is refused by name."""
+    s, tree = loaded.study, "Drop it, or write formulation: tree under model."
+    given = s.model.model_dump(exclude_defaults=True)
+    faults = [
+        loaded.fault(("model", key), "only a machine in joint coordinates (a tree) takes this.", hint=tree)
+        for key in given
+        if key not in ("file", "fit", "unexcited", "formulation")
+    ]
+    if s.controller is not None:
+        what = "in natural coordinates a machine makes its motion exactly."
+        faults.append(loaded.fault(("controller",), what, "no controller", hint=tree))
+    if faults:
+        raise loaded.error(faults)
+    if s.model.fit:
+        return fitted_machine(loaded, ("model", "fit"), s.model.fit, s.model.unexcited).mechanism
+    return load_model(model_path(loaded, ("model",), s.model)).mechanism
+
+
+def mechanism_setup(loaded: Loaded[SimulateFile]) -> MechanismSetup:
+    """The mechanism and what drives it; everything the study says is checked here, before anything runs."""
+    s = loaded.study
+    system = system_of(_natural(loaded))
+    m = system.mechanism
+    faults = [
+        loaded.fault(
+            ("start", section, n), f"'{n}' is no coordinate of '{m.name}'.", hint=did_you_mean(n, m.coordinates)
+        )
+        for section, names in (("coordinates", s.start.coordinates), ("rates", s.start.rates))
+        for n in names
+        if n not in m.coordinates
+    ]
+    if s.start.base is not None:
+        faults.append(loaded.fault(("start", "base"), "a mechanism stands on the ground."))
+    if faults:
+        raise loaded.error(faults)
+    try:
+        q, _ = start_of(system, s.start.coordinates, s.start.rates)
+    except VeridynError as error:
+        raise loaded.error(
+            [loaded.fault(("start",), f.what, f.expected, f.found, f.hint) for f in error.faults]
+        ) from error
+    motion = _led(loaded, system, q) if s.motion is not None else None
+    duration = duration_of(loaded, motion)
+    loads = _loads(loaded, system, duration)
+    return MechanismSetup(system, duration, s.rate, loads, s.start.coordinates, s.start.rates, _method(loaded), motion)
+
+
+def _led(loaded: Loaded[SimulateFile], system: NaturalSystem, q: Array) -> Led:
+    m = system.mechanism
+    driving = [load.coordinate for load in m.loads if isinstance(load, Drive)]
+    return followed(loaded, {c: m.unit_of(c) for c in m.coordinates}, independent(system, q, driving))
+
+
+def _loads(loaded: Loaded[SimulateFile], system: NaturalSystem, duration: float) -> Loads | None:
+    m = system.mechanism
+    units, places = {}, {}
+    for load in m.loads:
+        for k, channel in enumerate(load_channels(m, load.name)):
+            name = channel.removeprefix("load.")
+            units[name], places[name] = m.force_unit(load.name), (load.name, k)
+    given = given_inputs(loaded, units, duration)
+    if not given:
+        return None
+    own = {load.name: system.forces.values[system.forces.loads[load.name]] for load in m.loads}
+    parts: dict[str, list[tuple[int, OfTime]]] = {}
+    for name, f in given.items():
+        load, k = places[name]
+        parts.setdefault(load, []).append((k, f))
+
+    def loads(t: float) -> dict[str, ArrayLike]:
+        out: dict[str, ArrayLike] = {}
+        for load, components in parts.items():
+            values = own[load].copy()
+            for k, f in components:
+                values[k] = f(t)
+            out[load] = values
+        return out
+
+    return loads
+
+
+def _method(loaded: Loaded[SimulateFile]) -> NaturalMethod:
+    s = loaded.study.integrator
+    step = STEP if s.step is None else s.step
+    if s.name in EXPLICIT:
+        return NaturalMethod("explicit", step, rule=s.name)
+    if s.name not in ("auto", "index3", "penalty", "augmented", "r_matrix"):
+        expected = f"index3, penalty, augmented, r_matrix, {', '.join(EXPLICIT)}"
+        raise loaded.error(loaded.fault(("integrator", "name"), f"'{s.name}' integrates trees.", expected))
+    return NaturalMethod("index3" if s.name == "auto" else s.name, step)

@@ -1,0 +1,170 @@
+"""What is kept of a simulation: the log by clocks, the truth, and a study file that reads the log."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from veridyn.files.log.save import save_log
+from veridyn.files.yaml_plain import Place
+from veridyn.machines.shipped import is_shipped
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.natural import Mechanism
+from veridyn.model.tree import Tree
+from veridyn.studies.config.simulate import SimulateFile
+from veridyn.studies.config.study import Loaded
+from veridyn.studies.config.text import flow
+from veridyn.studies.run.folder import Run
+
+SAME = 1e-9  # s: stamps nearer than this are one
+SLOWER = 20.0  # times the speed below which a simulator rounds friction off: from there on it is full to 0.1 %
+
+
+def same_start(log: Experiment) -> Experiment:
+    """The log from when every sensor of the common clock speaks: those that come late have nothing to say at the very beginning."""
+    first: dict[float, float] = {}
+    steps = {name: round(float(c.t[1] - c.t[0]), 12) for name, c in log.channels.items()}
+    for name, c in log.channels.items():
+        first[steps[name]] = max(first.get(steps[name], -np.inf), float(c.t[0]))
+    channels = {}
+    for name, c in log.channels.items():
+        keep = c.t >= first[steps[name]] - SAME
+        channels[name] = Channel(name, c.t[keep], c.values[keep], c.unit)
+    return replace(log, channels=channels)
+
+
+def by_clock(log: Experiment) -> list[Experiment]:
+    """The log in parts, one for each clock, the longest first."""
+    parts: list[dict[str, Channel]] = []
+    for name, c in log.channels.items():
+        for part in parts:
+            t = next(iter(part.values())).t
+            if len(t) == len(c.t) and np.abs(t - c.t).max(initial=0.0) <= SAME:
+                part[name] = replace(c, t=t)
+                break
+        else:
+            parts.append({name: c})
+    made = [replace(log, channels=part) for part in parts]
+    return sorted(made, key=lambda e: -len(next(iter(e.channels.values()))))
+
+
+def on_one_clock(log: Experiment) -> Experiment:
+    """The log on the union of its clocks, not a number where a channel has no reading."""
+    every = np.unique(np.concatenate([c.t for c in log.channels.values()]))
+    t = every[np.diff(every, prepend=-np.inf) > SAME]
+    channels = {}
+    for name, c in log.channels.items():
+        values = np.full(len(t), np.nan)
+        values[np.searchsorted(t, c.t + SAME, side="right") - 1] = c.values
+        channels[name] = Channel(name, t, values, c.unit)
+    return replace(log, channels=channels)
+
+
+def write_logs(run: Run, machine: Tree | Mechanism, log: Experiment, truth: Experiment, suffix: str) -> list[str]:
+    """truth, and the log: of a tree one table for each clock, log and log-2, log-3 …; of a mechanism one table with empty cells."""
+    save_log(truth, run.folder / f"truth.{suffix}")
+    parts = by_clock(log) if isinstance(machine, Tree) else [on_one_clock(log)]
+    names = [f"log.{suffix}" if k == 0 else f"log-{k + 1}.{suffix}" for k in range(len(parts))]
+    for name, part in zip(names, parts):
+        save_log(part, run.folder / name)
+    return names
+
+
+def keep_simulation(
+    loaded: Loaded[SimulateFile], machine: Tree | Mechanism, log: Experiment, truth: Experiment, run: Run
+) -> None:
+    """Write all that a simulation leaves behind."""
+    names = write_logs(run, machine, log, truth, loaded.study.format)
+    run.write_text(*next_study(loaded, machine, log, names, run.folder))
+
+
+def next_study(
+    loaded: Loaded[SimulateFile], machine: Tree | Mechanism, log: Experiment, names: Sequence[str], folder: Path
+) -> tuple[str, str]:
+    """The name and the text of a study file beside the log that reads it: identify for a tree, observe for natural coordinates."""
+    if isinstance(machine, Tree):
+        return "identify.yaml", _identify(loaded, machine, log, names, folder)
+    return "observe.yaml", _observe(loaded, machine, log, names[0], folder)
+
+
+def _beside(loaded: Loaded[SimulateFile], text: str, at: Place, folder: Path) -> str:
+    """A file that the study names, as a study in another folder names it."""
+    if is_shipped(text):
+        return text
+    return Path(os.path.relpath(loaded.path(text, at).resolve(), folder.resolve())).as_posix()
+
+
+def _columns(log: Experiment, names: Mapping[str, str]) -> list[str]:
+    return [f"    {flow(channel)}: {flow(f'{column} [{log[column].unit}]')}" for channel, column in names.items()]
+
+
+def _identify(loaded: Loaded[SimulateFile], tree: Tree, log: Experiment, names: Sequence[str], folder: Path) -> str:
+    s = loaded.study
+    source = "fit" if s.model.fit else "file"
+    beside = _beside(loaded, getattr(s.model, source), ("model", source), folder)
+    own = s.model.model_copy(update={source: beside, "formulation": None})
+    used = {n: n for n in log.channels if not n.startswith(("qd.", "qdd."))}
+    dry = [e for e in tree.elements if e.kind.startswith(("coulomb", "stribeck"))]
+    rounded = s.motion is None or s.controller is not None
+    lines = [
+        f"# The log of a simulated '{tree.name}', to be identified: veridyn identify identify.yaml",
+        "# The model is the true one, so its priors are the truth; signals, sampling and estimator are for you to choose.",
+        "veridyn: 1",
+        "kind: identify",
+        f"name: {s.name}-identified",
+        f"model: {flow(own)}",
+        "log:",
+        "  time: t [s]",
+    ]
+    if len(names) > 1:
+        lines += ["  parts: # one table for each clock"]
+        lines += [f'    {Path(name).stem}: {{time: "t [s]"}}' for name in names]
+    lines += ["  columns:", *_columns(log, used)]
+    if len(names) > 1:
+        inside = ", ".join(f"{Path(name).stem}: {name}" for name in names)
+        lines += [f"training: [{{files: {{{inside}}}, share: [0, 0.7]}}]"]
+        lines += [f"validation: [{{files: {{{inside}}}, share: [0.7, 1]}}]"]
+    else:
+        lines += [f"training: [{{file: {names[0]}, share: [0, 0.7]}}]"]
+        lines += [f"validation: [{{file: {names[0]}, share: [0.7, 1]}}]"]
+    if dry and rounded:
+        below = s.integrator.friction_speed
+        why = f"# the simulator rounds dry friction off below {below:g}"
+        lines += [f"sampling: {{dead_zone: {SLOWER * below:g}, filter: none}} {why}"]
+    return "\n".join(lines) + "\n"
+
+
+def _observe(loaded: Loaded[SimulateFile], mechanism: Mechanism, log: Experiment, name: str, folder: Path) -> str:
+    s = loaded.study
+    outputs = [c for i in mechanism.sensors for c in i.channels(mechanism.dimension)]
+    kept = [i.name for i in mechanism.sensors if all(c in log for c in i.channels(mechanism.dimension))]
+    without = [i.name for i in mechanism.sensors if i.name not in kept]
+    used = {c: c for c in outputs if c in log}
+    used |= {load.name: f"load.{load.name}" for load in mechanism.loads if f"load.{load.name}" in log}
+    source = "fit" if s.model.fit else "file"
+    own: dict[str, Any] = {source: _beside(loaded, getattr(s.model, source), ("model", source), folder)}
+    own |= {k: v for k in ("unexcited", "formulation") if (v := getattr(s.model, k)) is not None}
+    gaps = any(len(c) != len(next(iter(log.channels.values()))) for c in log.channels.values())
+    lines = [
+        f"# The log of a simulated '{mechanism.name}', to be observed: veridyn observe observe.yaml",
+        "# The sensors' figures are those of the model file. The log chooses the process noise, unless process_noise: is given.",
+        "veridyn: 1",
+        "kind: observe",
+        f"name: {s.name}-observed",
+        f"model: {flow(own)}",
+        *([f"without: {flow(without)}"] if without else []),
+        "log:",
+        f"  file: {name}",
+        "  time: t [s]",
+        *(["  empty: none # each sensor has a clock of its own"] if gaps else []),
+        "  columns:",
+        *_columns(log, used),
+    ]
+    if s.start.coordinates:
+        lines += [f"start: {{coordinates: {flow(s.start.coordinates)}}}"]
+    return "\n".join(lines) + "\n"

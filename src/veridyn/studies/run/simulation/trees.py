@@ -1,0 +1,248 @@
+"""A tree of bodies simulated as a study file says: open or with loops, led, tracked or driven."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import VeridynError, did_you_mean
+from veridyn.files.yaml_plain import Place
+from veridyn.mechanics.control import Reference
+from veridyn.mechanics.forward import open_mass_matrix
+from veridyn.mechanics.integrate import BaseState, Inputs, Method, Trajectory
+from veridyn.mechanics.loops.closure import close, closed_home, closed_motion
+from veridyn.mechanics.loops.projection import loop_jacobian
+from veridyn.mechanics.samples import complete_values
+from veridyn.model.elements import WRENCH_ROWS
+from veridyn.model.tree import Tree
+from veridyn.signals.sampled import SampledTrajectory
+from veridyn.simulate.manoeuvre import Driven, Prescribed, Tracking, check_led
+from veridyn.simulate.simulator import signal_unit
+from veridyn.studies.config.simulate import ControllerSettings, SimulateFile
+from veridyn.studies.config.study import Loaded
+from veridyn.studies.run.machine import tree_of
+from veridyn.studies.run.simulation.inputs import Led, OfTime, duration_of, existing, followed, given_inputs
+
+Array = NDArray[np.float64]
+DRY = ("coulomb", "stribeck", "damper_")  # how kinds begin whose force jumps, or bends, at standstill
+FIXED_STEP = 1e-3  # s, of RK4 where the study gives none
+
+
+@dataclass(frozen=True, eq=False)
+class TreeSetup:
+    """A machine with what it is to do. `led`: the reference of the independent coordinates, where there is one."""
+
+    tree: Tree
+    manoeuvre: Driven | Tracking | Prescribed
+    led: Reference | None
+
+    @property
+    def conservative(self) -> bool:
+        """Whether nothing feeds or brakes it."""
+        kinds = {e.kind for e in self.tree.elements}
+        return (
+            isinstance(self.manoeuvre, Driven)
+            and self.manoeuvre.inputs is None
+            and kinds <= {"spring", "offset", "inertia"}
+            and not any(e.on_body for e in self.tree.elements)
+        )
+
+
+def tree_setup(loaded: Loaded[SimulateFile]) -> TreeSetup:
+    """The machine and the manoeuvre that a study describes; everything it says is checked here, before anything runs."""
+    s = loaded.study
+    tree = tree_of(loaded, ("model",), s.model)
+    complete_values(tree)
+    led = _led(loaded, tree) if s.motion is not None else None
+    duration = duration_of(loaded, led)
+    inputs = _inputs(loaded, tree, duration)
+    if led is None:
+        q, qd = _start(loaded, tree)
+        base = None if s.start.base is None else BaseState(**s.start.base.model_dump())
+        if base is not None and tree.base != "free":
+            raise loaded.error(loaded.fault(("start", "base"), f"the base of '{tree.name}' is fixed."))
+        return TreeSetup(tree, Driven(duration, s.rate, q, qd, inputs, base, _method(loaded, tree)), None)
+    check_led(tree, len(led.names), "Leave motion out, and give forces of the others as inputs.")
+    if s.controller is None:
+        return TreeSetup(tree, Prescribed(led.reference, duration, s.rate, inputs), led.reference)
+    kp, kd, believed = _controller(loaded, tree, s.controller, led.reference)
+    method = _method(loaded, tree)
+    made = Tracking(led.reference, duration, s.rate, kp, kd, believed, method, inputs)
+    return TreeSetup(tree, made, led.reference)
+
+
+def as_signals(tree: Tree, trajectory: Trajectory) -> Trajectory:
+    """The same motion where drive gains stand for motors: the force on a coordinate, less what acts already, as the signal that makes it.
+
+    A coordinate whose one gain acts on it alone is driven by its signal; its force is then zero.
+    """
+    m = trajectory.motion
+    gains = [e for e in tree.elements if e.kind == "drive_gain"]
+    if not gains or m.forces is None:
+        return trajectory
+    forces, signals = m.forces.copy(), dict(m.signals)
+    values = complete_values(tree)
+    for e in gains:
+        (c, a), *others = e.on.items()
+        alone = not others and sum(c in g.on for g in gains) == 1 and sum(g.signal == e.signal for g in gains) == 1
+        k = tree.coordinates.index(c)
+        if alone and np.any(forces[:, k] != 0.0):
+            gain = a * values[tree.parameters.index(e.parameter_name)]
+            signals[e.signal] = signals[e.signal] + forces[:, k] / gain
+            forces[:, k] = 0.0
+    return replace(trajectory, motion=replace(m, forces=forces, signals=signals))
+
+
+def _led(loaded: Loaded[SimulateFile], tree: Tree) -> Led:
+    units = {
+        c: "m" if kind == "sliding" else "rad" for c, kind in zip(tree.coordinates, tree.coordinate_kinds, strict=True)
+    }
+    own = [tree.coordinates[k] for k in tree.independent]
+    led = followed(loaded, units, own)
+    if set(led.names) == set(own):
+        return led
+    if not tree.loops or not isinstance(led.reference, SampledTrajectory):
+        missing = ", ".join(f"q.{c}" for c in own if c not in led.names)
+        raise loaded.error(loaded.fault(("motion",), f"its table has no {missing}.", "positions of every coordinate"))
+    table = led.reference
+    try:
+        whole = closed_motion(tree, table.t, *table.at(table.t), at=led.names)
+    except VeridynError as error:
+        faults = [loaded.fault(("motion",), f.what, f.expected, f.found, f.hint) for f in error.faults]
+        raise loaded.error(faults) from error
+    at = list(tree.independent)
+    reference = SampledTrajectory(table.t, whole.q[:, at], whole.qd[:, at], whole.qdd[:, at])
+    return Led(reference, tuple(own), led.length)
+
+
+def _inputs(loaded: Loaded[SimulateFile], tree: Tree, duration: float) -> Inputs | None:
+    led = loaded.study.motion is not None
+    driven = list(dict.fromkeys(e.signal for e in tree.elements if e.kind == "drive_gain"))
+    units = {} if led else {f"force.{c}": _force_unit(tree, c) for c in tree.actuated_coordinates}
+    units |= {} if led else {f"signal.{name}": signal_unit(tree, name) for name in driven}
+    units |= {
+        f"wrench.{b.name}.{row}": "N" if row.startswith("f") else "N*m" for b in tree.bodies for row in WRENCH_ROWS
+    }
+    given = given_inputs(loaded, units, duration)
+    if not given and not driven:
+        return None
+    forces = [(tree.coordinates.index(name[6:]), f) for name, f in given.items() if name.startswith("force.")]
+    on: dict[str, list[tuple[int, OfTime]]] = {}
+    for name, f in given.items():
+        if name.startswith("wrench."):
+            body, _, row = name[7:].rpartition(".")
+            on.setdefault(body, []).append((WRENCH_ROWS.index(row), f))
+    read: dict[str, OfTime] = {name: given.get(f"signal.{name}", lambda _: 0.0) for name in driven}
+
+    def pushed(t: float, q: Array, qd: Array) -> Array:
+        return _filled(tree.n, forces, t)
+
+    def acting(t: float, q: Array, qd: Array) -> Mapping[str, ArrayLike]:
+        return {body: _filled(6, parts, t) for body, parts in on.items()}
+
+    def signals(t: float, q: Array, qd: Array) -> Mapping[str, float]:
+        return {name: f(t) for name, f in read.items()}
+
+    return Inputs(pushed if forces else None, acting if on else None, signals if driven else None)
+
+
+def _filled(n: int, parts: list[tuple[int, OfTime]], t: float) -> Array:
+    out = np.zeros(n)
+    for k, f in parts:
+        out[k] = f(t)
+    return out
+
+
+def _force_unit(tree: Tree, coordinate: str) -> str:
+    return "N" if tree.coordinate_kinds[tree.coordinates.index(coordinate)] == "sliding" else "N*m"
+
+
+def _start(loaded: Loaded[SimulateFile], tree: Tree) -> tuple[Array, Array]:
+    s = loaded.study.start
+    for section, names in (("coordinates", s.coordinates), ("rates", s.rates)):
+        _known(loaded, ("start", section), names, tree)
+    if not tree.loops:
+        q, qd = (np.array([x.get(c, 0.0) for c in tree.coordinates]) for x in (s.coordinates, s.rates))
+        return q, qd
+    try:
+        q = closed_home(tree)
+        if s.coordinates:
+            given = {c: [value] for c, value in s.coordinates.items()}
+            q = close(tree, given, at=tuple(s.coordinates), path=False).q[0]
+        qd = np.zeros(tree.n)
+        if s.rates:
+            qd = loop_jacobian(tree, q[None], at=tuple(s.rates))[0] @ np.array(list(s.rates.values()))
+        return q, qd
+    except VeridynError as error:
+        faults = [loaded.fault(("start",), f.what, f.expected, f.found, f.hint) for f in error.faults]
+        raise loaded.error(faults) from error
+
+
+def _known(loaded: Loaded[SimulateFile], at: Place, names: Mapping[str, object], tree: Tree) -> None:
+    faults = [
+        loaded.fault((*at, n), f"'{n}' is no coordinate of '{tree.name}'.", hint=did_you_mean(n, tree.coordinates))
+        for n in names
+        if n not in tree.coordinates
+    ]
+    if faults:
+        raise loaded.error(faults)
+
+
+def _method(loaded: Loaded[SimulateFile], tree: Tree) -> Method:
+    s = loaded.study.integrator
+    if s.name in ("index3", "explicit", "penalty", "augmented", "r_matrix"):
+        fault = loaded.fault(
+            ("integrator", "name"), f"'{s.name}' integrates mechanisms.", "RK4 or one of SciPy's methods"
+        )
+        raise loaded.error(fault)
+    dry = any(e.kind.startswith(DRY) for e in tree.elements)
+    name = ("LSODA" if dry else "DOP853") if s.name == "auto" else s.name
+    step = s.step if s.step is not None else FIXED_STEP if name == "RK4" else np.inf
+    return Method(name, step, s.rtol, s.atol, s.friction_speed if dry else 0.0)
+
+
+def _controller(
+    loaded: Loaded[SimulateFile], tree: Tree, s: ControllerSettings, reference: Reference
+) -> tuple[Array, Array, Tree | None]:
+    own = [tree.coordinates[k] for k in tree.independent]
+    w, moved = 2.0 * np.pi * s.bandwidth, None
+    gains = []
+    for key, factor in (("kp", w**2), ("kd", 2.0 * w)):
+        given = getattr(s, key)
+        if given is None:
+            moved = _moved(tree, reference) if moved is None else moved
+            gains.append(factor * moved)
+        elif isinstance(given, dict):
+            _known(loaded, ("controller", key), given, tree)
+            missing = [c for c in own if c not in given]
+            if missing:
+                raise loaded.error(loaded.fault(("controller", key), f"no gain is given for {', '.join(missing)}."))
+            gains.append(np.array([given[c] for c in own]))
+        else:
+            gains.append(np.full(len(own), float(given)))
+    believed = tree if s.feedforward else None
+    if s.feedforward and s.model:
+        file: Path = existing(loaded, s.model, ("controller", "model"))
+        assert loaded.study.model is not None
+        believed = tree_of(loaded, ("controller",), loaded.study.model.model_copy(update={"file": s.model}))
+        if believed.coordinates != tree.coordinates:
+            found = ", ".join(believed.coordinates)
+            fault = loaded.fault(
+                ("controller", "model"), f"{file.name} is another machine.", ", ".join(tree.coordinates), found
+            )
+            raise loaded.error(fault)
+    return gains[0], gains[1], believed
+
+
+def _moved(tree: Tree, reference: Reference) -> Array:
+    """The inertia that each independent coordinate moves where the reference starts, the others at rest."""
+    q, qd, qdd = (x[None] for x in reference.at(0.0))
+    if not tree.loops:
+        return np.diagonal(open_mass_matrix(tree, q, engine="numpy")[0]).copy()
+    whole = closed_motion(tree, [0.0], q, qd, qdd)
+    G = loop_jacobian(tree, whole.q)[0]
+    return np.diagonal(G.T @ open_mass_matrix(tree, whole.q, engine="numpy")[0] @ G).copy()

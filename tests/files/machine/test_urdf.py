@@ -1,0 +1,614 @@
+"""URDF files: the mechanics they mean, judged by Pinocchio's own reader, and every fault named with its line."""
+
+import math
+import os
+import re
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from numpy.typing import NDArray
+
+from strangers.random_trees import random_inertia, random_motion
+from veridyn.errors import DataWarning, FileError, ModelError, VeridynError
+from veridyn.files.machine.load import load_model, parse_machine
+from veridyn.files.machine.urdf import load_urdf, read_urdf, urdf_limits
+from veridyn.files.machine.urdf_reader import UrdfLimits
+from veridyn.files.machine.write import model_text
+from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.kinematics import body_pose
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+from veridyn.spatial.inertia import INERTIAL
+
+Array = NDArray[np.float64]
+DATA = os.environ.get("VERIDYN_DATA", "")
+REAL = ("kuka_lwr4/kuka_lwr4.urdf", "ur10e/ur10e.urdf", "icub/model.urdf")
+
+ROBOT = """<?xml version="1.0"?>
+<!-- one joint of every kind -->
+<robot name="all kinds" xmlns:xacro="http://ros.org/wiki/xacro">
+  <link name="world"/>
+  <link name="column">
+    <inertial>
+      <origin xyz="0.01 -0.02 0.2" rpy="0.1 -0.4 0.7"/>
+      <mass value="4.2"/>
+      <inertia ixx="0.05" ixy="0.002" ixz="-0.001" iyy="0.06" iyz="0.003" izz="0.03"/>
+    </inertial>
+    <visual><geometry><mesh filename="$(find here)/column.stl" scale="0.001 0.001 0.001"/></geometry></visual>
+  </link>
+  <joint name="foot" type="fixed">
+    <origin xyz="0.1 0 0.3" rpy="0 0 1.5707963267948966"/>
+    <parent link="world"/><child link="column"/>
+    <axis xyz="0 0 0"/>
+    <dynamics damping="0.1"/>
+  </joint>
+  <joint name="turn" type="revolute">
+    <origin xyz="0 0 0.4" rpy="1.5707963267948966 0 0.2"/>
+    <parent link="column"/><child link="arm"/>
+    <axis xyz="0 0 1"/>
+    <limit lower="-2" upper="2.5" velocity="3" effort="80"/>
+    <dynamics damping="0.7" friction="0.3"/>
+  </joint>
+  <link name="arm">
+    <inertial>
+      <origin xyz="0.2 0 0.03"/>
+      <mass value="2.1"/>
+      <inertia ixx="0.01" ixy="0" ixz="0.001" iyy="0.05" iyz="0" izz="0.05"/>
+    </inertial>
+  </link>
+  <joint name="spin" type="continuous">
+    <origin xyz="0.4 0.05 0" rpy="0.3 0.2 -1.1"/>
+    <parent link="arm"/><child link="forearm"/>
+    <axis xyz="0.6 0 -0.8"/>
+    <limit velocity="9" effort="20"/>
+    <dynamics friction="0.05"/>
+  </joint>
+  <link name="forearm">
+    <inertial>
+      <origin xyz="0 0.03 0.1" rpy="0 0 0"/>
+      <mass value="1.3"/>
+      <inertia ixx="0.02" ixy="0.001" ixz="0" iyy="0.015" iyz="0" izz="0.01"/>
+    </inertial>
+  </link>
+  <joint name="slide" type="prismatic">
+    <origin rpy="0 0.5 0"/>
+    <parent link="forearm"/><child link="finger"/>
+    <limit lower="0" upper="0.04" velocity="0.1" effort="15"/>
+  </joint>
+  <link name="finger">
+    <inertial><mass value="0.2"/><inertia ixx="2e-4" ixy="0" ixz="0" iyy="3e-4" iyz="0" izz="2e-4"/></inertial>
+  </link>
+  <joint name="slide2" type="prismatic">
+    <origin xyz="0 0.02 0"/>
+    <parent link="forearm"/><child link="finger2"/>
+    <axis xyz="0 0 1"/>
+    <mimic joint="slide" multiplier="-1.5" offset="0.02"/>
+    <limit lower="0" upper="0.04" velocity="0.1" effort="15"/>
+    <dynamics damping="3" friction="2"/>
+  </joint>
+  <link name="finger2">
+    <inertial><mass value="0.25"/><inertia ixx="2e-4" ixy="0" ixz="0" iyy="3e-4" iyz="0" izz="2e-4"/></inertial>
+  </link>
+  <joint name="lever" type="revolute">
+    <origin xyz="0 0 0.1" rpy="0.4 0 0"/>
+    <parent link="column"/><child link="flap"/>
+    <axis xyz="0 0 -1"/>
+    <mimic joint="flap2_joint" multiplier="0.5" offset="-0.3"/>
+    <limit lower="-1" upper="1" velocity="1" effort="1"/>
+  </joint>
+  <link name="flap">
+    <inertial><origin xyz="0.1 0 0"/><mass value="0.5"/>
+      <inertia ixx="1e-3" ixy="0" ixz="0" iyy="3e-3" iyz="0" izz="3e-3"/></inertial>
+  </link>
+  <joint name="flap2_joint" type="continuous">
+    <parent link="flap"/><child link="flap2"/>
+    <axis xyz="0 1 0"/>
+    <mimic joint="turn" multiplier="2" offset="0.7"/>
+  </joint>
+  <link name="flap2">
+    <inertial><origin xyz="0 0 0.1" rpy="0.2 0 0"/><mass value="0.4"/>
+      <inertia ixx="1e-3" ixy="0" ixz="0" iyy="3e-3" iyz="0" izz="3e-3"/></inertial>
+  </link>
+</robot>
+"""
+# Coordinate, ratio and offset of the joints that follow others: lever = 0.5 (2 q + 0.7) − 0.3.
+FOLLOWERS = {"slide2": ("slide", -1.5, 0.02), "flap2_joint": ("turn", 2.0, 0.7), "lever": ("turn", 1.0, 0.05)}
+
+
+def load(text: str, base: str = "fixed", **options: object) -> Tree:
+    said = read_urdf(text.encode(), "robot.urdf")
+    assert not said.notes, said.notes.found
+    return said.tree(base, **options)
+
+
+def real_file(name: str) -> Path:
+    file = Path(DATA) / name
+    if not DATA or not file.exists():
+        pytest.skip(f"VERIDYN_DATA has no {name}")
+    return file
+
+
+def pin_forces(
+    model: pin.Model, tree: Tree, motion: Motion, followers: Mapping[str, tuple[str, float, float]] | None = None
+) -> Array:
+    """Γ of the tree's rows by Pinocchio's model of the same file; joints that follow are joined by the ratios given."""
+    data, base = model.createData(), motion.base
+    six = 0 if base is None else 6
+    model.gravity.linear = np.array(tree.gravity) if base is None else np.zeros(3)
+    out = np.zeros((len(motion), len(tree.rows)))
+    for k in range(len(motion)):
+        q, v, a = pin.neutral(model), np.zeros(model.nv), np.zeros(model.nv)
+        S = np.zeros((model.nv, len(tree.rows)))
+        S[:six, :six] = np.eye(six)
+        if base is not None:
+            assert base.velocity is not None
+            v[:6] = np.concatenate([base.velocity[k], base.omega[k]])
+            a[:6] = np.concatenate([base.acceleration[k] - np.cross(v[3:6], v[:3]), base.omega_dot[k]])
+        for name, joint in zip(list(model.names)[1 + six // 6 :], model.joints[1 + six // 6 :]):
+            coordinate, ratio, offset = (followers or {}).get(name, (name, 1.0, 0.0))
+            c = tree.coordinates.index(coordinate)
+            S[joint.idx_v, six + c] = ratio
+            x = ratio * motion.q[k, c] + offset
+            q[joint.idx_q : joint.idx_q + joint.nq] = x if joint.nq == 1 else (math.cos(x), math.sin(x))
+            v[joint.idx_v], a[joint.idx_v] = ratio * motion.qd[k, c], ratio * motion.qdd[k, c]
+        out[k] = S.T @ pin.rnea(model, data, q, v, a)
+    return out
+
+
+def forces(tree: Tree, motion: Motion) -> Array:
+    """By the reference: a few samples of many machines would be compiled for nothing."""
+    return inverse_dynamics(tree, motion, engine="numpy")
+
+
+def without_friction(tree: Tree) -> Tree:
+    return tree.with_parameters({e.parameter_name: 0.0 for e in tree.elements})
+
+
+def assert_close(a: Array, b: Array) -> None:
+    # Two recursions of sums and products: rounding only.
+    np.testing.assert_allclose(a, b, rtol=0.0, atol=1e-12 * max(1.0, float(np.abs(b).max())))
+
+
+def random_urdf(rng: np.random.Generator, links: int) -> str:
+    """A tree of joints with any axes and frames; numbers are written in full."""
+
+    def numbers(values: Array) -> str:
+        return " ".join(repr(float(v)) for v in values)
+
+    out = ['<robot name="random">', '<link name="l0"/>']
+    for k in range(1, links):
+        X = random_inertia(rng)
+        c = X[6:9] / X[9]
+        J = np.zeros((3, 3))
+        J[np.triu_indices(3)] = X[:6]
+        J = J + np.triu(J, 1).T - X[9] * (c @ c * np.eye(3) - np.outer(c, c))
+        turned = rng.uniform(-3, 3, 3)
+        R = pin.rpy.rpyToMatrix(turned)
+        six = (R.T @ J @ R)[np.triu_indices(3)]
+        inertia = " ".join(f'{n}="{float(x)!r}"' for n, x in zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), six))
+        kind = ("revolute", "continuous", "prismatic", "fixed")[int(rng.integers(4))]
+        axis = np.eye(3)[int(rng.integers(3))] if rng.random() < 0.5 else rng.standard_normal(3)
+        axis = rng.choice([-1.0, 1.0]) * axis / np.linalg.norm(axis)
+        out += [
+            f'<link name="l{k}"><inertial><origin xyz="{numbers(c)}" rpy="{numbers(turned)}"/>',
+            f'<mass value="{float(X[9])!r}"/><inertia {inertia}/></inertial></link>',
+            f'<joint name="j{k}" type="{kind}"><parent link="l{rng.integers(k)}"/><child link="l{k}"/>',
+            f'<origin xyz="{numbers(rng.standard_normal(3))}" rpy="{numbers(rng.uniform(-3, 3, 3))}"/>',
+            f'<axis xyz="{numbers(axis)}"/><limit lower="-1" upper="1" velocity="1" effort="1"/></joint>',
+        ]
+    return "\n".join([*out, "</robot>"])
+
+
+# What a file means
+
+
+def test_every_kind_of_joint_moves_as_in_pinocchio() -> None:
+    tree = load(ROBOT)
+    motion = random_motion(np.random.default_rng(0), tree, wrenches=False)
+    model = pin.buildModelFromXML(ROBOT.replace("$(find here)/", ""))
+    assert_close(forces(without_friction(tree), motion), pin_forces(model, tree, motion, FOLLOWERS))
+
+
+def test_a_free_base_moves_as_a_free_flyer() -> None:
+    tree = load(ROBOT, "free")
+    assert tree.bodies[0].name == "world" and tree.bodies[0].antecedent is None
+    motion = random_motion(np.random.default_rng(1), tree, wrenches=False)
+    model = pin.buildModelFromXML(ROBOT, pin.JointModelFreeFlyer())
+    assert_close(forces(without_friction(tree), motion), pin_forces(model, tree, motion, FOLLOWERS))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_machines_move_as_in_pinocchio(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    text = random_urdf(rng, int(rng.integers(3, 12)))
+    base = ("fixed", "free")[seed % 2]
+    tree = load(text, base, gravity=rng.standard_normal(3))
+    motion = random_motion(rng, tree, 6, wrenches=False)
+    model = pin.buildModelFromXML(text, pin.JointModelFreeFlyer()) if base == "free" else pin.buildModelFromXML(text)
+    assert_close(forces(tree, motion), pin_forces(model, tree, motion))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_links_sit_where_pinocchio_has_them(seed: int) -> None:
+    rng = np.random.default_rng(100 + seed)
+    text = random_urdf(rng, 9)
+    tree, model = load(text), pin.buildModelFromXML(text)
+    data = model.createData()
+    q = rng.uniform(-1, 1, tree.n)
+    full = pin.neutral(model)
+    for name, joint in zip(list(model.names)[1:], model.joints[1:]):
+        x = q[tree.coordinates.index(name)]
+        full[joint.idx_q : joint.idx_q + joint.nq] = x if joint.nq == 1 else (math.cos(x), math.sin(x))
+    pin.framesForwardKinematics(model, data, full)
+    for k in range(1, 9):
+        R, p = body_pose(tree, q[None], f"l{k}")
+        pose = data.oMf[model.getFrameId(f"l{k}")]
+        assert_close(R.reshape(3, 3), pose.rotation)
+        assert_close(p.reshape(3), pose.translation)
+
+
+@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("base", ["fixed", "free"])
+def test_real_machines_move_as_in_pinocchio(name: str, base: str) -> None:
+    file = real_file(name)
+    if name.startswith("kuka"):
+        with pytest.warns(DataWarning, match=r"joint 'box_lwr_base_joint' \(line 55\): <origin> stands 2 times"):
+            tree = load_urdf(file, base)
+    else:
+        tree = load_urdf(file, base)
+    motion = random_motion(np.random.default_rng(2), tree, 8, wrenches=False)
+    root = (pin.JointModelFreeFlyer(),) if base == "free" else ()
+    model = pin.buildModelFromUrdf(str(file), *root)
+    assert_close(forces(without_friction(tree), motion), pin_forces(model, tree, motion))
+    limits = urdf_limits(file)
+    assert set(limits) == set(tree.coordinates)
+    told = [limits[name] for name in list(model.names)[1 + len(root) :]]
+    np.testing.assert_array_equal([limit.lower for limit in told], model.lowerPositionLimit[7 * len(root) :])
+    np.testing.assert_array_equal([limit.upper for limit in told], model.upperPositionLimit[7 * len(root) :])
+
+
+def test_names_order_and_frames() -> None:
+    tree = load(ROBOT)
+    assert tree.name == "all kinds"
+    assert tree.coordinates == ("turn", "spin", "slide")
+    assert [b.name for b in tree.bodies if b.real] == [
+        "column",
+        "arm",
+        "forearm",
+        "finger",
+        "finger2",
+        "flap",
+        "flap2",
+    ]
+    # z of the link's own frame: one body; any other axis: a virtual body carries the joint, and the link is fixed to it.
+    assert tree.bodies[tree.index("arm")].joint == "turning"
+    assert tree.bodies[tree.index("forearm")].antecedent == "spin_axis"
+    assert not tree.bodies[tree.index("spin_axis")].real
+    assert tree.parameters["M_forearm"] == 1.3
+    assert tree.parameters["MZ_forearm"] == 1.3 * 0.1
+    assert tree.parameters["XX_forearm"] == pytest.approx(0.02 + 1.3 * (0.03**2 + 0.1**2), rel=1e-14)
+    assert set(tree.parameters.states) == {"estimated"}
+    assert tree.bodies[0].name == "world" and not tree.bodies[0].real
+
+
+def test_friction_becomes_elements_that_are_estimated() -> None:
+    tree = load(ROBOT)
+    found = {e.parameter_name: (e.kind, dict(e.on), e.value) for e in tree.elements}
+    assert found == {
+        "h_turn": ("damper", {"turn": 1.0}, 0.7),
+        "fs_turn": ("coulomb", {"turn": 1.0}, 0.3),
+        "fs_spin": ("coulomb", {"spin": 1.0}, 0.05),
+        "h_slide2": ("damper", {"slide": -1.5}, 3.0),
+        "fs_slide2": ("coulomb", {"slide": -1.5}, 2.0),
+    }
+    motion = random_motion(np.random.default_rng(3), tree, wrenches=False)
+    turn, spin, slide = motion.qd.T
+    # The power that friction takes is that of the joint's own rate: Γ q̇ = h (ρ q̇)² + fs |ρ q̇|.
+    expected = np.column_stack(
+        [
+            0.7 * turn + 0.3 * np.sign(turn),
+            0.05 * np.sign(spin),
+            3.0 * 1.5**2 * slide + 2.0 * 1.5 * np.sign(slide),
+        ]
+    )
+    assert_close(forces(tree, motion) - forces(without_friction(tree), motion), expected)
+
+
+def test_limits_are_told_beside_the_tree(tmp_path: Path) -> None:
+    file = tmp_path / "robot.urdf"
+    file.write_text(ROBOT)
+    limits = urdf_limits(file)
+    assert limits["turn"] == UrdfLimits(-2.0, 2.5, 3.0, 80.0)
+    assert limits["spin"] == UrdfLimits(-math.inf, math.inf, 9.0, 20.0)
+    assert limits["flap2_joint"] == UrdfLimits()
+    assert list(limits) == ["turn", "spin", "slide", "slide2", "lever", "flap2_joint"]
+    file.write_text(ROBOT.replace('lower="-2" upper="2.5"', 'lower="-115" upper="143"'))
+    with pytest.warns(DataWarning, match=r"joint 'turn' \(line 23\): its limits look like degrees"):
+        urdf_limits(file)
+    file.write_text(ROBOT.replace('lower="-2" upper="2.5"', ""))
+    with pytest.warns(DataWarning, match=r"leave no room to move"):
+        urdf_limits(file)
+    file.write_text(ROBOT.replace('lower="-2" upper="2.5"', 'lower="3" upper="x"'))
+    with pytest.raises(
+        ModelError, match=r"(?s)2 faults.*'upper' of <limit> is not a number.*lower limit is above"
+    ) as e:
+        urdf_limits(file)
+    assert [fault.line for fault in e.value.faults] == [23, 23]
+
+
+FLOATING = """<robot name="boat"><link name="sea"/>
+<link name="hull"><inertial><mass value="5"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+<joint name="swim" type="floating"><parent link="sea"/><child link="hull"/><origin xyz="0 0 1"/></joint>
+<link name="mast"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+<joint name="lean" type="revolute"><parent link="hull"/><child link="mast"/></joint>
+</robot>"""
+
+
+def test_a_floating_joint_on_the_ground_is_a_free_base() -> None:
+    tree = load(FLOATING, "free")
+    assert [b.name for b in tree.bodies] == ["hull", "lean_axis", "mast"]
+    assert tree.coordinates == ("lean",) and tree.base == "free"
+    with pytest.raises(ModelError, match=re.escape("joint 'swim' (line 3): it is floating.")) as e:
+        load(FLOATING)
+    assert 'base="free"' in str(e.value)
+    with pytest.raises(
+        ModelError, match=r"joint 'lean' \(line 5\): it is floating.\nExpected one floating joint, alone"
+    ):
+        load(FLOATING.replace("revolute", "floating"), "free")
+
+
+def test_a_bare_root_called_ground_is_the_ground() -> None:
+    text = ROBOT.replace('"world"', '"ground"')
+    tree, other = load(text), load(ROBOT)
+    assert tree.bodies[0].name == "column"
+    motion = random_motion(np.random.default_rng(4), tree, 4, wrenches=False)
+    assert_close(forces(tree, motion), forces(other, motion))
+
+
+def test_a_virtual_body_takes_no_name_of_a_link() -> None:
+    tree = load(ROBOT.replace('"finger2"', '"spin_axis"'))
+    assert tree.bodies[tree.index("forearm")].antecedent == "spin_axis_"
+
+
+def test_load_model_reads_urdf_and_the_native_file_keeps_it(tmp_path: Path) -> None:
+    file = tmp_path / "robot.URDF"
+    file.write_bytes(b"\xef\xbb\xbf" + ROBOT.replace("\n", "\r\n").encode())
+    tree = load_model(file).tree
+    again = parse_machine(model_text(tree)).tree
+    assert again.coordinates == tree.coordinates
+    np.testing.assert_array_equal(again.parameters.values, tree.parameters.values)
+
+
+def test_the_first_of_two_tags_counts_and_the_other_is_noted(tmp_path: Path) -> None:
+    file = tmp_path / "robot.urdf"
+    twice = '<origin rpy="0 0.5 0"/>'
+    file.write_text(ROBOT.replace(twice, twice + '\n<origin rpy="0 0.5 0"/>'))
+    load_urdf(file)  # it says the same
+    file.write_text(ROBOT.replace(twice, twice + '\n<origin rpy="0 9 0"/>'))
+    with pytest.warns(DataWarning, match=r"joint 'slide' \(line 49\): <origin> stands 2 times; the first counts"):
+        tree = load_urdf(file)
+    np.testing.assert_array_equal(tree.parameters.values, load(ROBOT).parameters.values)
+
+
+# Inertia that no body has
+
+ODD = ROBOT.replace('ixx="0.01" ixy="0" ixz="0.001" iyy="0.05"', 'ixx="0.01" ixy="0" ixz="0.001" iyy="0.5"')
+
+
+def test_impossible_inertia_is_refused_or_kept(tmp_path: Path) -> None:
+    file = tmp_path / "odd.urdf"
+    file.write_text(ODD)
+    law = r"odd.urdf, link 'arm' \(line 26\): no distribution of mass has this inertia: .*< 0.5 breaks the triangle"
+    with pytest.raises(ModelError, match=law) as e:
+        load_urdf(file)
+    assert 'impossible="warn"' in str(e.value)
+    with pytest.warns(DataWarning, match=law):
+        tree = load_urdf(file, impossible="warn")
+    model = pin.buildModelFromXML(ODD)
+    motion = random_motion(np.random.default_rng(5), tree, 6, wrenches=False)
+    assert tree.parameters.names == load(ROBOT).parameters.names
+    assert_close(forces(without_friction(tree), motion), pin_forces(model, tree, motion, FOLLOWERS))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            '<mass value="2.1"/>',
+            '<mass value="2100"/>',
+            r"link 'arm' \(line 27\): its inertia does not look like SI.*gram",
+        ),
+        ('ixx="0.05" ixy="0.002"', 'ixx="5e9" ixy="0.002"', r"link 'column' \(line 6\).*does not look like SI"),
+        ('xyz="0.4 0.05 0"', 'xyz="400 50 0"', r"joint 'spin' \(line 34\): its offset looks like millimetres.\nExp"),
+        ('xyz="0.2 0 0.03"', 'xyz="200 0 30"', r"link 'arm' \(line 28\): its centre of mass looks like millim"),
+        (
+            'rpy="0.4 0 0"',
+            'rpy="90 0 0"',
+            r"joint 'lever' \(line 67\): its angles look like degrees.\nExpected radians",
+        ),
+        (
+            'xyz="0.6 0 -0.8"',
+            'xyz="3 0 -4"',
+            r"joint 'spin' .*not of length 1; only its direction counts.\nFound length 5",
+        ),
+        ('damping="0.7"', 'damping="-0.7"', r"joint 'turn' \(line 24\): its friction is below zero.\nFound -0.7"),
+        (
+            'friction="0.05"',
+            'friction="0.05" spring_stiffness="1"',
+            r"'spring_stiffness' of its <dynamics> is not read",
+        ),
+    ],
+)
+def test_what_looks_wrong_is_said(tmp_path: Path, old: str, new: str, message: str) -> None:
+    file = tmp_path / "robot.urdf"
+    assert ROBOT.count(old) == 1
+    file.write_text(ROBOT.replace(old, new))
+    impossible = "warn" if "5e9" in new else "refuse"
+    with pytest.warns(DataWarning, match="(?s)" + message):
+        load_urdf(file, impossible=impossible)
+
+
+def test_point_masses_and_links_without_mass_are_not_odd() -> None:
+    text = ROBOT.replace('<mass value="0.2"/><inertia ixx="2e-4"', '<mass value="0.2"/><inertia ixx="0"')
+    text = text.replace('iyy="3e-4" iyz="0" izz="2e-4"', 'iyy="0" iyz="0" izz="0"', 1)
+    assert load(text).parameters["M_finger"] == 0.2
+    assert load(text.replace('<mass value="0.2"/>', '<mass value="0"/>')).parameters["M_finger"] == 0.0
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "at", "message"),
+    [
+        ('<parent link="arm"/>', '<parent link="armm"/>', '"spin"', "its parent 'armm' is not a link of this file.*'arm'?"),
+        ('<child link="flap2"/>', '<child link="x"/>', '"flap2_joint" ', "joint 'flap2_joint'.*its child 'x' is not a link"),
+        ('<parent link="arm"/>', "", '"spin"', "joint 'spin'.*it names no parent.\nExpected <parent link="),
+        ('<child link="arm"/>', "<child/>", "<child/>", "joint 'turn'.*it names no child"),
+        ('<link name="flap"', '<link name="lost"/><link name="flap"', '"lost"', "2 links are carried by no joint: world, lost"),
+        ('<child link="flap2"/>', '<child link="flap"/>', '"flap2_joint" ', "carried by joint 'lever' .line 66. already.\nA URDF is"),
+        ('<link name="finger"', '<link name="arm"', '<link name="arm"', "'arm'.*stands twice.\nFound the first on line 26"),
+        ('<joint name="slide2"', '<joint name="turn"', '<joint name="turn"', "joint 'turn'.*the name stands twice"),
+        ('<link name="finger2"', '<link name=" "', '<link name=" "', "a link has no name.\nExpected <link name="),
+        ('"spin" type="continuous"', '"spin" type="planar"', '"spin"', "joint 'spin'.*planar joints are not read.\nWrite it as"),
+        ('"spin" type="continuous"', '"spin" type="revolut"', '"spin"', "'revolut' is no type of joint.*Did you mean 'revolute'"),
+        ('"0.6 0 -0.8"', '"0 0 0.0"', '"0 0 0.0"', "joint 'spin'.*its axis has no direction.\nExpected a vector of length 1"),
+        ('"0.6 0 -0.8"', '"0.6 0"', '"0.6 0"', "'xyz' of <axis> is no vector.\nExpected three numbers, found '0.6 0'"),
+        ('"0.4 0.05 0"', '"0,4 0,05 0"', '"0,4 0,05 0"', "'xyz' of <origin> is not a number.*decimal point"),
+        ('"0.4 0.05 0"', '"0.4, 0.05"', '"0.4, 0.05"', "is no vector.*Spaces part the numbers"),
+        ('"0.4 0.05 0"', '"0.4 nan 0"', '"0.4 nan 0"', "'xyz' of <origin> is not a finite number.\nFound 'nan'"),
+        ('"0.4 0.05 0"', '"0.4 1e60 0"', '"0.4 1e60 0"', "too large a number"),
+        ('xyz="0.4 0.05 0"', 'xzy="0.4 0.05 0"', "xzy", "<origin> has no attribute 'xzy'.*Did you mean 'xyz'"),
+        ('rpy="0 0.5 0"', 'quat_xyzw="0 0 0 1"', "quat_xyzw", "<origin> has no attribute 'quat_xyzw'"),
+        ('<mass value="2.1"/>', '<mass value="inf"/>', '"inf"', "link 'arm'.*'value' of <mass> is not a finite number"),
+        ('<mass value="2.1"/>', '<mass value="2_1"/>', '"2_1"', "'value' of <mass> is not a number.\nFound '2_1'"),
+        ('<mass value="2.1"/>', "<mass/>", "<mass/>", "<mass> has no 'value'"),
+        ('<inertial>\n      <origin xyz="0.2 0 0.03"/>\n      <mass value="2.1"/>', "<inertial  >", "<inertial  >", "has no <mass>"),
+        ('<mass value="2.1"/>', '<mass value="-2.1"/>', '<link name="arm"', "link 'arm'.*no distribution of mass.*below zero"),
+        ('ixx="0.05" ixy="0.002"', 'ixx="0.05"', 'ixx="0.05"', "link 'column'.*<inertia> has no 'ixy'"),
+        ('<mimic joint="slide"', '<mimic joint="slid"', '"slide2"', "it mimics 'slid', which is not a joint.*Did you mean 'slide'"),
+        ('<mimic joint="slide"', '<mimic joint="foot"', '"slide2"', "it mimics 'foot', which does not move"),
+        ('<mimic joint="slide"', '<mimic joint="turn"', '"slide2"', "of another kind.*both turning.*found prismatic after revolute"),
+        ('<mimic joint="slide"', "<mimic", "<mimic mult", "its <mimic> names no joint"),
+        ('<mimic joint="turn"', '<mimic joint="lever"', '<joint name="lever"', "in a circle.*lever → flap2_joint → lever"),
+        ('multiplier="0.5"', 'multiplier="0"', '<joint name="lever"', "the multiplier of its mimic is zero.\nMake it fixed"),
+        ('<joint name="spin"', '<joint name="joints"', '"joints"', "the coordinate name 'joints' is the name of rows"),
+        ('<link name="forearm">', '<link name="forearm"><inertia/>', "<inertia/>", "no tag <inertia> here.*Did you mean 'inertial'"),
+    ],
+)  # fmt: skip
+def test_every_fault_is_named_with_its_line(old: str, new: str, at: str, message: str) -> None:
+    assert old in ROBOT
+    text = ROBOT.replace(old, new, 1)
+    line = text.count("\n", 0, text.rindex(at)) + 1
+    with pytest.raises(ModelError) as e:
+        load(text)
+    assert e.value.source == "robot.urdf"
+    own = [fault for fault in e.value.faults if fault.line == line and re.search("(?s)" + message, str(fault))]
+    assert own, str(e.value)
+
+
+def test_a_fault_has_no_echo() -> None:
+    """One slip is one fault: what follows from it is not reported as well."""
+    for old, new in (
+        ('<child link="flap2"/>', '<child link="x"/>'),
+        ('<child link="arm"/>', "<child/>"),
+        ('"turn" type="revolute"', '"turn" type="revolut"'),
+        ('<mass value="2.1"/>', '<mass value="x"/>'),
+        ('xyz="0.6 0 -0.8"', 'xyz="0 0 x"'),
+    ):
+        with pytest.raises(ModelError) as e:
+            load(ROBOT.replace(old, new))
+        assert len(e.value.faults) == 1, str(e.value)
+
+
+def test_a_circle_is_not_a_tree() -> None:
+    text = ROBOT.replace('<parent link="world"/>', '<parent link="forearm"/>')
+    with pytest.raises(ModelError, match=r"joint 'foot' .line 13.: its child is its own ancestor.*\nFound column → f"):
+        load(text)
+    with pytest.raises(ModelError, match="Found column → column"):
+        load(ROBOT.replace('<parent link="world"/>', '<parent link="column"/>'))
+
+
+def test_all_faults_come_at_once_in_the_order_of_the_file() -> None:
+    text = (
+        ODD.replace('"0.6 0 -0.8"', '"0 0 0"').replace('value="4.2"', 'value="x"').replace('joint="slide"', 'joint="s"')
+    )
+    with pytest.raises(ModelError, match=r"^robot.urdf, 4 faults:\n1. ") as e:
+        load(text)
+    assert [fault.line for fault in e.value.faults] == [8, 26, 36, 55]
+
+
+def test_a_link_called_ground_that_weighs_something_is_refused() -> None:
+    with pytest.raises(ModelError, match=r"link 'ground' \(line 52\): this name is taken by the ground"):
+        load(ROBOT.replace('"finger"', '"ground"'))
+
+
+def test_base_and_gravity_are_checked() -> None:
+    with pytest.raises(ModelError, match="the base is of no known kind"):
+        load(ROBOT, "floating")
+    with pytest.raises(ModelError, match="gravity is not a vector"):
+        load(ROBOT, gravity=(0.0, float("nan"), 0.0))
+    with pytest.raises(ModelError, match="there is no link"):
+        load('<robot name="x"/>')
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the file is empty"),
+        ("name: robot\n", r"line 1: this is not XML"),
+        (ROBOT[:1000], r"this is not XML.*\n<.*of line \d+ is never closed. Is the file complete"),
+        ("<robot>\n<link>\n</robot>", r"line 3: this is not XML: mismatched tag"),
+        ("<robot>&x;</robot>", r"this is not XML: undefined entity"),
+        ("<sdf version='1.6'/>", r"line 1: this is not a URDF file.\nExpected <robot>, found <sdf>. This is an SDF"),
+        ('<!DOCTYPE robot [<!ENTITY a "b">]>\n<robot name="&a;"/>', r"line 1: a document type is declared"),
+        ('<robot>\n<xacro:arm side="l"/>\n</robot>', r"line 2: this is a xacro file.*first <xacro:arm>.*Expand it"),
+        (ROBOT.replace('"4.2"', '"${m}"'), r"line 8: this is a xacro file, not yet a URDF.\nFound 1 elements"),
+    ],
+)
+def test_what_is_no_urdf_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "r.urdf"
+    file.write_text(text)
+    with pytest.raises(FileError, match="(?s)^r.urdf, .*" + message):
+        load_urdf(file)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "robot.urdf").write_text(ROBOT)
+    with pytest.raises(FileError, match=r"there is no such file.*\n.*Did you mean 'robot.urdf'"):
+        load_urdf(tmp_path / "robto.urdf")
+    with pytest.raises(FileError, match="there is no such file"):
+        load_urdf(tmp_path / "nowhere" / "robot.urdf")
+    with pytest.raises(FileError, match="this is a folder"):
+        load_urdf(tmp_path)
+
+
+def test_damaged_files_end_in_an_error_of_ours(tmp_path: Path) -> None:
+    """Cut short, with bytes changed or pieces moved, a file is read, or refused by a named error, and nothing else."""
+    rng = np.random.default_rng(6)
+    data, file = ROBOT.encode(), tmp_path / "robot.urdf"
+    for k in range(250):
+        raw = bytearray(data)
+        if k % 3 == 0:
+            raw = raw[: rng.integers(len(raw))]
+        elif k % 3 == 1:
+            for at in rng.integers(len(raw), size=4):
+                raw[at] = rng.integers(256)
+        else:
+            a, b = sorted(rng.integers(len(raw), size=2))
+            raw[a:b] = raw[a:b][: rng.integers(1, 40)]
+        file.write_bytes(bytes(raw))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            with suppress(VeridynError):
+                assert np.isfinite(load_urdf(file).parameters.values).all()
+
+
+def test_ten_parameters_of_every_link_are_named() -> None:
+    tree = load(ROBOT)
+    assert tree.parameters.names[:10] == tuple(f"{s}_column" for s in INERTIAL)

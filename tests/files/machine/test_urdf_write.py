@@ -1,0 +1,316 @@
+"""URDF files written: the new numbers, the same forces, and not another byte changed."""
+
+import os
+import re
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from numpy.typing import NDArray
+
+from strangers.random_trees import random_inertia, random_motion
+from veridyn.errors import DataWarning, FileError, ModelError
+from veridyn.files.machine.urdf import load_urdf
+from veridyn.files.machine.urdf_write import save_urdf
+from veridyn.identify.estimate import identify
+from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.model.elements import Element, coulomb, damper, motor_inertia, spring
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+from veridyn.model.virtual_base import on_six_joints
+from veridyn.spatial.inertia import INERTIAL
+
+Array = NDArray[np.float64]
+DATA = os.environ.get("VERIDYN_DATA", "")
+
+ROBOT = """<?xml version='1.0'?>
+<robot name="two links"><!-- drawn by hand: é, "quotes" and all -->
+  <link name="base"/>
+  <link name='upper'>
+    <!-- from the drawing -->
+    <inertial>
+      <mass  value = '3.0' />
+      <origin rpy="0.3 -0.2 0.9"
+              xyz="0.1 0.02 0"/>
+      <inertia ixx="0.02" ixy="0" ixz="0"
+               iyy="0.03" iyz="0" izz="0.03"/>
+    </inertial>
+    <visual><geometry><mesh filename="upper.stl" scale="1 1 1"/></geometry></visual>
+  </link>
+  <joint name="shoulder" type="revolute">
+    <parent link="base"/> <child link="upper"/>
+    <axis xyz="0 1 0"/>
+    <limit lower="-2" upper="2" velocity="3" effort="50"/>
+    <dynamics damping="0.5"/>
+  </joint>
+  <link name="lower">
+    <inertial><mass value="1.5"/><inertia ixx="0.01" ixy="0" ixz="0" iyy="0.02" iyz="0" izz="0.02"/></inertial>
+  </link>
+  <joint name="elbow" type="revolute">
+    <origin xyz="0.4 0 0" rpy="0 0.3 0"/>
+    <parent link="upper"/> <child link="lower"/>
+    <axis xyz="0 0 1"/>
+    <limit lower="-2" upper="2" velocity="3" effort="20"/>
+  </joint>
+  <link name="jaw">
+    <inertial><mass value="0.2"/><inertia ixx="1e-4" ixy="0" ixz="0" iyy="1e-4" iyz="0" izz="1e-4"/></inertial>
+  </link>
+  <joint name="bite" type="continuous">
+    <parent link="lower"/> <child link="jaw"/>
+    <axis xyz="1 0 0"/>
+    <mimic joint="elbow" multiplier="-2" offset="0.1"/>
+    <dynamics damping="0.02" friction="0.1"/>
+  </joint>
+</robot>
+"""
+
+
+@pytest.fixture
+def like(tmp_path: Path) -> Path:
+    file = tmp_path / "robot.urdf"
+    file.write_bytes(ROBOT.encode())
+    return file
+
+
+def forces(tree: Tree, motion: Motion) -> Array:
+    return inverse_dynamics(tree, motion, engine="numpy")
+
+
+def assert_same_forces(a: Tree, b: Tree, seed: int = 0) -> None:
+    motion = random_motion(np.random.default_rng(seed), a, wrenches=False)
+    wanted = forces(a, motion)
+    np.testing.assert_allclose(forces(b, motion), wanted, rtol=0.0, atol=1e-12 * np.abs(wanted).max())
+
+
+def with_inertia(tree: Tree, rng: np.random.Generator) -> Tree:
+    """Another machine of the same build, whose inertia is possible."""
+    new = {
+        body.parameter(symbol): x
+        for body in tree.bodies
+        if body.real
+        for symbol, x in zip(INERTIAL, random_inertia(rng), strict=True)
+    }
+    return tree.with_parameters(new | {e.parameter_name: float(rng.uniform(0.1, 1.0)) for e in tree.elements})
+
+
+def with_elements(tree: Tree, elements: list[Element]) -> Tree:
+    built = Tree.build(tree.bodies, name=tree.name, base=tree.base, gravity=tree.gravity, elements=elements)
+    kept = {n: tree.parameters[n] for n in tree.parameters.names if n in built.parameters.names}
+    return built.with_parameters(kept)
+
+
+def pin_forces(text: str, tree: Tree, motion: Motion) -> Array:
+    model = pin.buildModelFromXML(text)
+    data = model.createData()
+    S = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, -2.0]])
+    assert list(model.names)[1:] == ["shoulder", "elbow", "bite"] and tree.coordinates == ("shoulder", "elbow")
+    out = []
+    for q, qd, qdd in zip(motion.q, motion.qd, motion.qdd):
+        a, b, c = S @ q + [0.0, 0.0, 0.1]
+        out.append(S.T @ pin.rnea(model, data, np.array([a, b, np.cos(c), np.sin(c)]), S @ qd, S @ qdd))
+    return np.array(out)
+
+
+# What comes back
+
+
+def test_nothing_new_is_the_same_file(like: Path, tmp_path: Path) -> None:
+    save_urdf(load_urdf(like), tmp_path / "same.urdf", like)
+    assert (tmp_path / "same.urdf").read_bytes() == like.read_bytes()
+
+
+@pytest.mark.parametrize("base", ["fixed", "free"])
+def test_new_parameters_come_back(like: Path, tmp_path: Path, base: str) -> None:
+    rng = np.random.default_rng(0)
+    tree = with_inertia(load_urdf(like, base), rng)
+    save_urdf(tree, tmp_path / "new.urdf", like)
+    again = load_urdf(tmp_path / "new.urdf", base)
+    assert again.parameters.names == tree.parameters.names
+    np.testing.assert_allclose(again.parameters.values, tree.parameters.values, rtol=1e-12, atol=1e-13)
+    assert_same_forces(tree, again)
+
+
+def test_pinocchio_reads_the_same_machine(like: Path, tmp_path: Path) -> None:
+    tree = with_inertia(load_urdf(like), np.random.default_rng(1))
+    save_urdf(tree, tmp_path / "new.urdf", like)
+    motion = random_motion(np.random.default_rng(2), tree, wrenches=False)
+    rigid = tree.with_parameters({e.parameter_name: 0.0 for e in tree.elements})
+    wanted = forces(rigid, motion)
+    found = pin_forces((tmp_path / "new.urdf").read_text(), tree, motion)
+    np.testing.assert_allclose(found, wanted, rtol=0.0, atol=1e-12 * np.abs(wanted).max())
+
+
+def test_only_numbers_change(like: Path, tmp_path: Path) -> None:
+    tree = with_inertia(load_urdf(like), np.random.default_rng(3))
+    save_urdf(tree, tmp_path / "new.urdf", like)
+    new = (tmp_path / "new.urdf").read_text()
+    assert '<origin rpy="0.3 -0.2 0.9"\n              xyz="' in new  # the file's own axes stay
+    inserted = re.compile(r'\n?\s*<origin xyz="[^"]*" rpy="0 0 0"/>')
+    number = re.compile(r"""(["'])[-+0-9.e ]+\1""")
+    assert inserted.search(new)
+    friction = new.replace('<dynamics damping="', '<dynamics "')
+    friction = re.sub(r' friction="[^"]*"', "", friction)
+    bare = re.sub(r' friction="[^"]*"', "", ROBOT.replace('<dynamics damping="', '<dynamics "'))
+    assert number.sub("N", inserted.sub("", friction)) == number.sub("N", bare)
+
+
+def test_marks_and_line_ends_stay(tmp_path: Path) -> None:
+    like = tmp_path / "dos.urdf"
+    like.write_bytes(b"\xef\xbb\xbf" + ROBOT.replace("\n", "\r\n").encode())
+    tree = with_inertia(load_urdf(like), np.random.default_rng(4))
+    save_urdf(tree, tmp_path / "new.urdf", like)
+    new = (tmp_path / "new.urdf").read_bytes()
+    assert new.startswith(b"\xef\xbb\xbf<?xml") and new.count(b"\r\n") == new.count(b"\n")
+    assert_same_forces(tree, load_urdf(tmp_path / "new.urdf"))
+
+
+def test_friction_goes_to_its_joint(like: Path, tmp_path: Path) -> None:
+    tree = load_urdf(like)
+    rigid = with_elements(tree, [])
+    # A damper on 3 q of the elbow is nine dampers on q; one named after the follower is put there, at ratio −2.
+    elements = [
+        damper({"elbow": 3.0}, 0.1, "viscous"),
+        coulomb({"elbow": -4.0}, 0.5, "fs_bite"),
+        coulomb("shoulder", 0.25),
+    ]
+    rubbed = with_elements(rigid, elements)
+    save_urdf(rubbed, tmp_path / "new.urdf", like)
+    again = load_urdf(tmp_path / "new.urdf")
+    assert_same_forces(rubbed, again)
+    found = {e.parameter_name: (dict(e.on), e.value) for e in again.elements}
+    assert found == {
+        "fs_shoulder": ({"shoulder": 1.0}, 0.25),
+        "h_elbow": ({"elbow": 1.0}, pytest.approx(0.9)),
+        "fs_bite": ({"elbow": -2.0}, 1.0),
+    }
+    text = (tmp_path / "new.urdf").read_text()
+    assert '<dynamics damping="0.0" friction="0.25"/>' in text  # the tree has no damper on the shoulder
+    assert '<joint name="elbow" type="revolute">\n    <dynamics damping="0.9' in text
+
+
+def test_what_a_urdf_cannot_hold_is_left_out_by_name(like: Path, tmp_path: Path) -> None:
+    tree = load_urdf(like)
+    extra = [motor_inertia("elbow", 0.3), spring("shoulder", 2.0), damper({"shoulder": 1.0, "elbow": 1.0}, 0.1)]
+    more = with_elements(tree, [*tree.elements, *extra])
+    with pytest.warns(DataWarning, match=r"new.urdf: .* no place for Ia_elbow, k_shoulder, h_shoulder_elbow: left out"):
+        save_urdf(more, tmp_path / "new.urdf", like)
+    assert (tmp_path / "new.urdf").read_bytes() == like.read_bytes()
+    unknown = with_elements(tree, [*tree.elements, spring("shoulder")])
+    with pytest.warns(DataWarning, match="left out"):
+        save_urdf(unknown, tmp_path / "new.urdf", like, overwrite=True)
+
+
+def test_a_fit_is_written_as_its_standard_parameters(like: Path, tmp_path: Path) -> None:
+    """The machine differs from the drawing; noise-free data give its forces back, through the file and on another motion."""
+    rng = np.random.default_rng(5)
+    drawn = load_urdf(like)
+    true = with_inertia(drawn, rng)
+    motion = random_motion(rng, true, 400, wrenches=False)
+    fit = identify(drawn, replace(motion, forces=forces(true, motion)), "ols")
+    with pytest.raises(ModelError, match=r"no distribution of mass has this inertia.*\nEstimate under the laws") as e:
+        save_urdf(fit, tmp_path / "fit.urdf", like)
+    assert not (tmp_path / "fit.urdf").exists()
+    assert all(fault.where.startswith("link '") for fault in e.value.faults)
+    save_urdf(fit, tmp_path / "fit.urdf", like, allow_impossible=True)
+    with pytest.warns(DataWarning, match="no distribution of mass"):
+        again = load_urdf(tmp_path / "fit.urdf", impossible="warn")
+    np.testing.assert_allclose(again.parameters.values, fit.standard, rtol=1e-9, atol=1e-9)
+    other = random_motion(rng, true, 50, wrenches=False)
+    np.testing.assert_allclose(forces(again, other), forces(true, other), rtol=0.0, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["kuka_lwr4/kuka_lwr4.urdf", "ur10e/ur10e.urdf", "icub/model.urdf"])
+def test_real_machines_come_back(name: str, tmp_path: Path) -> None:
+    like = Path(DATA) / name
+    if not DATA or not like.exists():
+        pytest.skip(f"VERIDYN_DATA has no {name}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # of the original: see test_urdf.py
+        tree = load_urdf(like, "free" if "icub" in name else "fixed")
+        save_urdf(tree, tmp_path / "same.urdf", like)
+        assert (tmp_path / "same.urdf").read_bytes() == like.read_bytes()
+        new = with_inertia(tree, np.random.default_rng(6))
+        save_urdf(new, tmp_path / "new.urdf", like)
+        again = load_urdf(tmp_path / "new.urdf", tree.base)
+    assert_same_forces(new, again)
+    changed, kept = ((tmp_path / "new.urdf").read_text(), like.read_text())
+    assert re.findall("<!--.*?-->", changed, re.DOTALL) == re.findall("<!--.*?-->", kept, re.DOTALL)
+    assert changed.count("<") == kept.count("<")
+
+
+# What is refused
+
+
+def test_impossible_sets_are_refused_with_all_reasons(like: Path, tmp_path: Path) -> None:
+    tree = load_urdf(like)
+    odd = tree.with_parameters({"ZZ_upper": 9.0, "M_lower": -1.0, "h_shoulder": -0.5})
+    with pytest.raises(ModelError) as e:
+        save_urdf(odd, tmp_path / "odd.urdf", like)
+    text = str(e.value)
+    assert text.startswith("two links, 3 faults:\n1. link 'upper': no distribution of mass has this inertia: ")
+    assert "breaks the triangle inequality" in text
+    assert "2. link 'lower': no distribution of mass has this inertia: the mass is -1 kg, below zero" in text
+    assert "3. joint 'shoulder': its damping is below zero, so it would drive the joint.\nFound -0.5." in text
+    assert "allow_impossible=True" in text
+    save_urdf(odd, tmp_path / "odd.urdf", like, allow_impossible=True)
+    with pytest.warns(DataWarning, match=r"(?s)3 faults.*below zero"):
+        assert_same_forces(odd, load_urdf(tmp_path / "odd.urdf", impossible="warn"))
+
+
+def test_first_moments_without_mass_cannot_be_written(like: Path, tmp_path: Path) -> None:
+    tree = load_urdf(like)
+    with pytest.raises(ModelError, match="link 'lower': a URDF states the centre of mass, and there is none"):
+        save_urdf(
+            tree.with_parameters({"M_lower": 0.0, "MX_lower": 0.5}), tmp_path / "n.urdf", like, allow_impossible=True
+        )
+    tiny = tree.with_parameters({"M_lower": 1e-14, "MX_lower": 0.5})
+    with pytest.raises(ModelError, match=r"(?s)row '.*': read again, .* nothing was written.*very small beside"):
+        save_urdf(tiny, tmp_path / "n.urdf", like, allow_impossible=True)
+    assert list(tmp_path.iterdir()) == [like]
+    none = {name: 0.0 for name in tree.parameters.names if name.endswith("_lower")}
+    save_urdf(tree.with_parameters(none), tmp_path / "n.urdf", like)
+    assert load_urdf(tmp_path / "n.urdf").parameters["M_lower"] == 0.0
+
+
+def test_parameters_without_values_are_refused(like: Path, tmp_path: Path) -> None:
+    tree = load_urdf(like).with_parameters({"XX_upper": float("nan"), "h_shoulder": float("nan")})
+    with pytest.raises(ModelError, match="2 parameters have no value: XX_upper, h_shoulder"):
+        save_urdf(tree, tmp_path / "n.urdf", like)
+
+
+def test_another_machine_is_refused(like: Path, tmp_path: Path) -> None:
+    tree = load_urdf(like)
+    other = tmp_path / "other.urdf"
+    text = ROBOT.replace('xyz="0.4 0 0"', 'xyz="0.5 0 0"').replace(
+        'name="bite" type="continuous"', 'name="bite" type="fixed"'
+    )
+    other.write_text(text.replace('"jaw"', '"tooth"'))
+    with pytest.raises(ModelError) as e:
+        save_urdf(tree, tmp_path / "n.urdf", other)
+    text = str(e.value)
+    assert "1. the tree is not the machine of other.urdf.\nSave it like the file it was loaded from." in text
+    assert "body 'jaw': the file has no such link" in text
+    assert "link 'tooth': the tree has no such body" in text
+    assert "body 'lower': its frame sits elsewhere in the file" in text
+    other.write_text(ROBOT.replace('<axis xyz="0 0 1"/>', '<axis xyz="0 0 1"/><mimic joint="shoulder"/>'))
+    with pytest.raises(
+        ModelError, match=r"body 'lower': its coordinate is another one .*\nExpected shoulder, found elbow"
+    ):
+        save_urdf(tree, tmp_path / "n.urdf", other)
+    with pytest.raises(ModelError, match="body 'base_x': the file has no such link"):
+        save_urdf(on_six_joints(load_urdf(like, "free")), tmp_path / "n.urdf", like)
+
+
+def test_nothing_is_written_over(like: Path, tmp_path: Path) -> None:
+    tree = with_inertia(load_urdf(like), np.random.default_rng(7))
+    with pytest.raises(FileError, match="it exists already"):
+        save_urdf(tree, like, like)
+    assert like.read_bytes() == ROBOT.encode()
+    save_urdf(tree, like, like, overwrite=True)
+    assert_same_forces(tree, load_urdf(like))
+    with pytest.raises(FileError, match="there is no such file"):
+        save_urdf(tree, tmp_path / "n.urdf", tmp_path / "lost.urdf")
+    assert list(tmp_path.iterdir()) == [like]

@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+
+from studies.bench_evidence import SAMPLING, bench_evidence, bench_motion, permuted
+from studies.bench_robot import JOINTS, robot
+from veridyn.identify.diagnosis.evidence import drives_of, evidence, measured_coordinates
+from veridyn.identify.estimate import identify
+from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.model.elements import drive_gain
+
+
+def test_the_error_of_good_data_is_that_of_the_noise() -> None:
+    e = bench_evidence()
+    assert e.error() < 0.008  # 2 % of white noise through 8 of 100 Hz leaves √0.08 of it
+    assert 200 < len(e.motion) <= 400
+    assert e.rows == JOINTS
+
+
+def test_equations_are_those_of_the_dynamics() -> None:
+    """W φ = y for the true parameters, up to the noise: rows are relative to their own size."""
+    e = bench_evidence()
+    eq = e.equations()
+    true = inverse_dynamics(robot(), e.motion, list(JOINTS)).T / eq.sizes[:, None]
+    np.testing.assert_allclose(eq.W @ robot().parameters.values, true, atol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(eq.y, axis=1), 1.0)
+
+
+def test_known_parameters_stand_on_the_measured_side() -> None:
+    e = bench_evidence()
+    p = robot().parameters
+    tree = robot().with_parameters(p.known(["h_q1", "fs_q1"]))
+    eq = e.equations(tree)
+    assert eq.W.shape[2] == len(p) - 2
+    assert e.error(tree) == pytest.approx(e.error(), rel=0.3)
+
+
+def test_the_error_agrees_with_the_fit_it_stands_for() -> None:
+    e = bench_evidence()
+    fit = identify(robot(), bench_motion(), sampling=SAMPLING)
+    relative = [r.relative_error for r in fit.rows]
+    assert 0.5 < e.error() / np.sqrt(np.mean(np.square(relative))) < 2.0  # thinned, and columns are not filtered
+
+
+def test_changes_of_coordinates_and_forces() -> None:
+    e = bench_evidence()
+    T = permuted(0, 2)
+    m = e.with_joints(T)
+    np.testing.assert_array_equal(m.q[:, 0], e.motion.q[:, 2])
+    np.testing.assert_array_equal(m.forces[:, 2], e.motion.forces[:, 0])
+    assert e.error(motion=m) > 5.0 * e.error()
+
+
+def test_drives_move_with_the_forces_they_make() -> None:
+    base = robot()
+    tree = base.with_elements([drive_gain(c, f"i{k}", 2.0, f"K{k}") for k, c in enumerate(JOINTS)])
+    tree = tree.with_parameters(tree.parameters.known([f"K{k}" for k in range(3)]))
+    m = bench_motion()
+    driven = type(m)(m.t, m.q, m.qd, m.qdd, signals={f"i{k}": m.forces[:, k] / 2.0 for k in range(3)})
+    e = evidence(tree, [driven], JOINTS, SAMPLING)
+    assert drives_of(tree) == {"q1": "i0", "q2": "i1", "q3": "i2"}
+    assert measured_coordinates(tree, driven) == JOINTS
+    swapped = e.with_forces(permuted(0, 1))
+    np.testing.assert_array_equal(swapped.signals["i0"], e.motion.signals["i1"])
+    assert e.error(motion=swapped) > 5.0 * e.error()
+    assert e.error() < 0.05

@@ -1,0 +1,148 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from studies.bench_robot import Bench, robot, table
+from studies.closed_bench import ClosedBench
+from veridyn.errors import FileError
+from veridyn.files.yaml_plain import plain_yaml
+from veridyn.machines.parallel import palletizer
+from veridyn.model.joint import Body
+from veridyn.model.tree import Tree
+from veridyn.studies.config.study import load_study, parse_study
+from veridyn.studies.config.template import _pick, template
+from veridyn.studies.run.identify import run_identify
+
+
+def written(folder: Path, header: str | None, tree: Tree | None = None):
+    bench = Bench(folder)
+    bench.write()
+    if header is not None:
+        body = table(bench.training).split("\n", 1)[1]
+        (folder / "training.csv").write_text(header + "\n" + body)
+    text = template(folder / "model.yaml", tree or robot(), [folder / "training.csv"], folder / "new.yaml")
+    return parse_study(plain_yaml(text, "new.yaml")), text
+
+
+def test_columns_are_matched_by_number_and_marked_as_guesses(tmp_path: Path) -> None:
+    study, text = written(tmp_path, None)
+    assert {k: c.column for k, c in study.log.columns.items()} == {
+        **{f"q.q{k}": f"q{k}" for k in (1, 2, 3)},
+        **{f"qd.q{k}": f"qd{k}" for k in (1, 2, 3)},
+        **{f"force.q{k}": f"tau{k}" for k in (1, 2, 3)},
+    }
+    assert study.log.columns["force.q2"].unit == "N*m"
+    assert text.count("unit guessed") == 10  # nine columns and the clock
+    assert study.training[0].share == (0.0, 0.7) and study.validation[0].share == (0.7, 1.0)
+    assert study.model.file == "model.yaml"
+
+
+def test_what_was_written_runs_as_it_is(tmp_path: Path) -> None:
+    _, text = written(tmp_path, None)
+    (tmp_path / "new.yaml").write_text(text.replace("lowpass: auto", "lowpass: 8"))
+    found = run_identify(load_study(tmp_path / "new.yaml"))
+    assert found.suspicions == () and found.missed == ()
+
+
+@pytest.mark.parametrize(
+    ("header", "column", "unit"),
+    [
+        ("time [ms],pos.0 [deg],pos.1 [deg],pos.2 [deg],v0,v1,v2,torque_0,torque_1,torque_2", "pos.0", "deg"),
+        (
+            "stamp,angle_q1,angle_q2,angle_q3,speed_q1,speed_q2,speed_q3,effort_q1,effort_q2,effort_q3",
+            "angle_q1",
+            "rad",
+        ),
+        ("t,position[1],position[2],position[3],vel[1],vel[2],vel[3],tau[1],tau[2],tau[3]", "position[1]", "rad"),
+    ],
+)
+def test_other_ways_to_name_columns(tmp_path: Path, header: str, column: str, unit: str) -> None:
+    study, _ = written(tmp_path, header)
+    assert len(study.log.columns) == 9
+    assert study.log.columns["q.q1"].column == column and study.log.columns["q.q1"].unit == unit
+
+
+def test_what_is_not_found_is_said(tmp_path: Path) -> None:
+    study, text = written(tmp_path, "t,a,b,c,d,e,f,g,h,k")
+    assert not study.log.columns
+    assert "# not found, and needed: q.q1, q.q2, q.q3, force.q1, force.q2, force.q3" in text
+    assert "# columns not used: a, b, c, d, e, f, g, h, k" in text
+
+
+def test_friction_is_proposed_where_the_model_has_none(tmp_path: Path) -> None:
+    study, _ = written(tmp_path, None, Tree.build([Body("1")]))
+    assert [e.kind for e in study.model.elements] == ["damper", "coulomb", "offset"]
+    assert list(study.log.columns) == ["q.q1", "qd.q1", "force.q1"]
+
+
+def test_a_log_in_several_files(tmp_path: Path) -> None:
+    raw = Bench(tmp_path).training
+    np.savetxt(tmp_path / "run_time.txt", raw["t"])
+    np.savetxt(tmp_path / "run_positions.txt", np.column_stack([raw[f"q{k}"] for k in (1, 2, 3)]).ravel())
+    np.savetxt(tmp_path / "run_torques.txt", np.column_stack([raw[f"tau{k}"] for k in (1, 2, 3)]).ravel())
+    files = [tmp_path / f"run_{part}.txt" for part in ("time", "positions", "torques")]
+    study = parse_study(plain_yaml(template(tmp_path / "model.yaml", robot(), files, tmp_path / "new.yaml")))
+    assert study.log.parts["run_positions"].interleaved
+    assert study.log.columns["force.q3"].column == "force3"
+    assert study.training[0].files["run_time"] == "run_time.txt"
+    with pytest.raises(FileError, match="none of these files is a clock"):
+        template(tmp_path / "model.yaml", robot(), files[1:], tmp_path / "new.yaml")
+
+
+def test_a_table_without_header_lists_its_columns(tmp_path: Path) -> None:
+    Bench(tmp_path).write()
+    text = table(Bench(tmp_path).training).split("\n", 1)[1]
+    (tmp_path / "training.csv").write_text(text)
+    study = parse_study(
+        plain_yaml(template(tmp_path / "model.yaml", robot(), [tmp_path / "training.csv"], tmp_path / "n.yaml"))
+    )
+    assert study.log.header == tuple(f"c{k}" for k in range(1, 11))
+    assert study.log.time == "c1 [s]"
+
+
+@pytest.mark.parametrize(
+    ("header", "columns"),
+    [
+        ("t,q1,q2,q4,tau_q1,tau_q2,tau_q4", ("q1", "q2", "q4", "tau_q1")),  # numbers of the model
+        (
+            "t,pos.0,pos.1,pos.2,torque_0,torque_1,torque_2",
+            ("pos.0", "pos.1", "pos.2", "torque_0"),
+        ),  # drives counted alone
+    ],
+)
+def test_of_a_machine_with_loops_the_drives_are_looked_for(
+    tmp_path: Path, header: str, columns: tuple[str, ...]
+) -> None:
+    bench = ClosedBench(tmp_path)
+    bench.write()
+    log = tmp_path / "training.csv"
+    log.write_text(header + "\n" + log.read_text().split("\n", 1)[1])
+    text = template(tmp_path / "model.yaml", palletizer(), [log], tmp_path / "new.yaml")
+    study = parse_study(plain_yaml(text, "new.yaml"))
+    found = {channel: c.column for channel, c in study.log.columns.items()}
+    assert tuple(found[channel] for channel in ("q.q1", "q.q2", "q.q4", "force.q1")) == columns
+    assert set(found) == {f"{kind}.{c}" for kind in ("q", "force") for c in ("q1", "q2", "q4")}
+    assert study.rows == "actuated" and "need no column (any that is measured is compared): q3, q5" in text
+
+
+def test_encoders_of_passive_joints_and_friction_of_motors(tmp_path: Path) -> None:
+    bench = ClosedBench(tmp_path)
+    bench.training["q.q3"] = bench.training["q4"]
+    bench.write()
+    own = palletizer()
+    bare = Tree.build(own.bodies, loops=own.loops, assembly=own.assembly)
+    text = template(tmp_path / "model.yaml", bare, [tmp_path / "training.csv"], tmp_path / "new.yaml")
+    study = parse_study(plain_yaml(text, "new.yaml"))
+    assert study.log.columns["q.q3"].column == "q.q3"
+    assert [e.on for e in study.model.elements] == ["actuated"] * 3
+
+
+def test_q1_is_no_part_of_q10() -> None:
+    tree = palletizer()
+    assert _pick("q", 1, "q1", tree, ["angle_q10", "angle_q11", "angle_q1"]) == (
+        "angle_q1",
+        "guessed by the joint's name",
+    )
+    assert _pick("q", 1, "q1", tree, ["angle_q10"]) is None
+    assert _pick("q", 1, "q1", tree, ["angle_q1", "q.q1"]) == ("q.q1", "")

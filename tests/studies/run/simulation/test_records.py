@@ -1,0 +1,91 @@
+"""What is kept of a simulation: tables that are the log again, and study files that read them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from studies.arm_simulation import FREE, PUSHED, written
+from veridyn.files.log.load import load_log
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.studies.config.study import load_study
+from veridyn.studies.run.folder import new_run
+from veridyn.studies.run.recordings import Recordings
+from veridyn.studies.run.simulate import simulate_study
+from veridyn.studies.run.simulation.records import by_clock, keep_simulation, on_one_clock, same_start
+
+T = np.arange(11) / 10.0
+
+
+def channel(name: str, t: np.ndarray) -> Channel:
+    return Channel(name, t, 2.0 * t, "rad")
+
+
+LOG = Experiment(
+    {c.name: c for c in (channel("a", T), channel("b", T[::2]), channel("c", T + 1e-12), channel("d", T[3:]))}
+)
+
+
+def test_parts_by_clock_and_all_on_one() -> None:
+    parts = by_clock(LOG)
+    assert [part.names for part in parts] == [("a", "c"), ("d",), ("b",)]
+    whole = on_one_clock(LOG)
+    assert len(whole["b"]) == 11 and np.isnan(whole["b"].values[1::2]).all()
+    assert whole["b"].values[::2] == pytest.approx(2.0 * T[::2]) and np.isnan(whole["d"].values[:3]).all()
+
+
+def test_a_log_begins_when_every_sensor_of_its_clock_speaks() -> None:
+    begun = same_start(LOG)
+    assert begun["a"].t[0] == pytest.approx(0.3) == begun["d"].t[0] and begun["b"].t[0] == 0.0
+    assert [part.names for part in by_clock(begun)] == [("a", "c", "d"), ("b",)]
+
+
+def kept(folder: Path, text: str) -> Path:
+    loaded = load_study(written(folder, text))
+    done = simulate_study(loaded)
+    run = new_run(folder / "runs", loaded.study.name)
+    keep_simulation(loaded, done.machine, done.log, done.truth, run)
+    return run.folder
+
+
+def test_a_tree_leaves_one_table_for_each_clock_and_a_study_that_reads_them(tmp_path: Path) -> None:
+    run = kept(tmp_path, FREE + "sensors: {q.*: {delay: 0.02}, force.*: {rate: 50}}\n")
+    assert {p.name for p in run.iterdir()} == {"log.csv", "log-2.csv", "truth.csv", "identify.yaml"}
+    positions, forces, truth = (load_log(run / f"{n}.csv") for n in ("log", "log-2", "truth"))
+    assert positions.names == ("q.q1", "q.q2", "q.q3") and forces["force.q1"].rate == pytest.approx(50.0)
+    assert positions["q.q2"].t[0] == pytest.approx(0.02)
+    assert positions["q.q2"].values == pytest.approx(truth["q.q2"].values[:-2], abs=1e-12)
+    study = load_study(run / "identify.yaml", "identify").study
+    assert set(study.log.parts) == {"log", "log-2"} and study.training[0].files == {
+        "log": "log.csv",
+        "log-2": "log-2.csv",
+    }
+    read = Recordings(load_study(run / "identify.yaml", "identify")).logs[0]
+    assert (read["q.q1"].unit, read["force.q1"].unit) == ("rad", "N*m")
+    assert read["force.q1"].t == pytest.approx(forces["force.q1"].t) and len(read["q.q1"]) == len(positions["q.q1"])
+    assert study.sampling.dead_zone == pytest.approx(0.4) and (run / study.model.file).is_file()
+
+
+def test_tables_may_be_parquet(tmp_path: Path) -> None:
+    run = kept(tmp_path, FREE + "format: parquet\n")
+    assert {p.name for p in run.iterdir()} == {"log.parquet", "truth.parquet", "identify.yaml"}
+    read = Recordings(load_study(run / "identify.yaml", "identify")).logs[0]
+    assert np.array_equal(read["q.q2"].values, load_log(run / "truth.parquet")["q.q2"].values)
+
+
+def test_a_mechanism_leaves_one_table_and_a_study_that_reads_it(tmp_path: Path) -> None:
+    run = kept(tmp_path, PUSHED + "sensors: {tilt: {rate: 25, noise: 0.01}, load.motor: {}}\n")
+    log = load_log(run / "log.csv")
+    assert log.names == ("travel", "tilt", "load.motor") and np.isfinite(log["tilt"].values).sum() == 26
+    study = load_study(run / "observe.yaml", "observe").study
+    assert study.log.empty == "none" and study.log.columns["motor"].column == "load.motor"
+    assert study.start.coordinates == {"x": 0.5, "swing": 0.1} and (run / study.mechanism).is_file()
+
+
+def test_one_seed_gives_one_log(tmp_path: Path) -> None:
+    logs = [
+        simulate_study(load_study(written(tmp_path, PUSHED.replace("duration: 1", f"duration: 0.2\nseed: {k}")))).log
+        for k in (1, 1, 2)
+    ]
+    assert np.array_equal(logs[0]["tilt"].values, logs[1]["tilt"].values)
+    assert not np.array_equal(logs[0]["tilt"].values, logs[2]["tilt"].values)

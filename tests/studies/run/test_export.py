@@ -1,0 +1,61 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from studies.bench_evidence import SAMPLING, bench_motion
+from studies.bench_robot import robot, urdf
+from veridyn.files.machine.load import load_model
+from veridyn.files.machine.urdf import load_urdf
+from veridyn.identify.estimate import identify
+from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.studies.run.export import export, impossible
+from veridyn.studies.run.folder import Run
+
+
+def runs(folder: Path) -> Run:
+    folder.mkdir()
+    return Run(folder)
+
+
+@pytest.fixture(scope="module")
+def physical():
+    return identify(robot(), bench_motion(), "consistent", sampling=SAMPLING)
+
+
+def test_a_consistent_model_is_written_and_reads_back(tmp_path: Path, physical) -> None:
+    made = export(runs(tmp_path / "run"), physical, Path("model.yaml"), infeasible=False)
+    assert [f.name for f in made.files] == ["identified.yaml"] and not made.refused
+    again = load_model(made.files[0]).tree
+    np.testing.assert_array_equal(again.parameters.values, physical.standard)
+    assert impossible(physical) == []
+
+
+def test_a_urdf_is_written_beside_where_the_model_was_one(tmp_path: Path) -> None:
+    like = tmp_path / "model.urdf"
+    like.write_text(urdf(1.1))
+    tree = load_urdf(like)
+    fit = identify(tree, bench_motion(), "consistent", sampling=SAMPLING)
+    made = export(runs(tmp_path / "run"), fit, like, infeasible=False)
+    assert [f.name for f in made.files] == ["identified.yaml", "identified.urdf"]
+    again = load_urdf(made.files[1])
+    m = bench_motion()[::50]
+    np.testing.assert_allclose(
+        inverse_dynamics(again, m), inverse_dynamics(fit.tree.with_parameters(fit.standard), m), atol=1e-8
+    )
+
+
+def test_what_no_machine_has_is_refused_with_the_reason_unless_asked_for(tmp_path: Path, physical) -> None:
+    values = physical.standard_values.copy()
+    values[robot().parameters.index("ZZ3")] = -0.4
+    values[robot().parameters.index("h_q2")] = -1.0
+    broken = replace(physical, standard_values=values, values=physical.base.reduce(values))
+    said = [str(f) for f in impossible(broken)]
+    assert any("body '3'" in s for s in said) and any("element 'h_q2': it is below zero" in s for s in said)
+    made = export(runs(tmp_path / "a"), broken, Path("model.yaml"), infeasible=False)
+    assert not made.files and not list((tmp_path / "a").iterdir())
+    assert "no machine of matter" in str(made.refused[0]) and "body '3'" in str(made.refused[0])
+    asked = export(runs(tmp_path / "b"), broken, Path("model.yaml"), infeasible=True)
+    assert [f.name for f in asked.files] == ["identified.yaml"]
+    assert load_model(asked.files[0]).parameters["h_q2"] == pytest.approx(-1.0)

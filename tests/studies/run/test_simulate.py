@@ -1,0 +1,248 @@
+"""What a study file of kind simulate runs, against MuJoCo and Pinocchio integrating the same machines."""
+
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from strangers.mujoco_trees import MujocoTree
+from strangers.pinocchio_oracle import PinModel
+from studies.arm_simulation import ARM, FREE, LED, PUSHED, frictionless, written
+from veridyn.errors import FileError, ModelError
+from veridyn.files.machine.load import load_model
+from veridyn.machines.hexapod import FRICTION, TRUTH
+from veridyn.signals.trajectory import FourierTrajectory
+from veridyn.studies.config.study import load_study
+from veridyn.studies.run.simulate import SimulateRun, simulate_study
+
+
+def run(folder: Path, text: str) -> SimulateRun:
+    return simulate_study(load_study(written(folder, text)), clock=map(float, count()).__next__)
+
+
+def smooth(folder: Path, text: str) -> str:
+    return text.replace(str(ARM), str(frictionless(folder)))
+
+
+def stacked(done: SimulateRun, order: str, names: tuple[str, ...] = ("q1", "q2", "q3")) -> np.ndarray:
+    return np.column_stack([done.truth[f"{order}.{n}"].values for n in names])
+
+
+def test_a_driven_arm_moves_as_in_mujoco(tmp_path: Path) -> None:
+    text = ARM.read_text(encoding="utf-8")
+    dampers = "\n".join(line for line in text.splitlines() if "coulomb" not in line) + "\n"
+    written(tmp_path, dampers, "damped.yaml")
+    pushes = "inputs: {formulas: {force.q1: 8*sin(3*t), force.q2: -20 + 5*t, force.q3: 4*cos(5*t)}}\n"
+    begin = "start: {coordinates: {q2: -0.8, q3: 1.2}, rates: {q1: 1, q3: -2}}\n"
+    done = run(tmp_path, FREE.replace(str(ARM), "damped.yaml") + pushes + begin)
+    engine = MujocoTree(load_model(tmp_path / "damped.yaml").tree, 2.5e-4)
+    q, qd = engine.run(
+        done.t, [0, -0.8, 1.2], [1, 0, -2], lambda t: [8 * np.sin(3 * t), -20 + 5 * t, 4 * np.cos(5 * t)]
+    )
+    # MuJoCo holds forces over a step of 0.25 ms, which is of second order
+    assert stacked(done, "q") == pytest.approx(q, abs=2e-7)
+    assert stacked(done, "qd") == pytest.approx(qd, abs=2e-6)
+    assert np.ptp(q, axis=0).min() > 0.1 and "energy_drift" not in done.figures
+
+
+def test_a_free_arm_moves_as_pinocchio_integrates_it_and_keeps_its_energy(tmp_path: Path) -> None:
+    done = run(tmp_path, smooth(tmp_path, FREE) + "start: {coordinates: {q2: 0.4}, rates: {q1: 2}}\n")
+    model = PinModel(load_model(frictionless(tmp_path)).tree)
+    q, v, h, steps = np.array([0.0, 0.4, 0.0]), np.array([2.0, 0.0, 0.0]), 1e-3, 10
+
+    def rate(q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return pin.aba(model.model, model.data, q, v, np.zeros(3))
+
+    found = [q]
+    for _ in range(50 * steps):
+        k1v, k1 = v, rate(q, v)
+        k2v, k2 = v + h / 2 * k1, rate(q + h / 2 * k1v, v + h / 2 * k1)
+        k3v, k3 = v + h / 2 * k2, rate(q + h / 2 * k2v, v + h / 2 * k2)
+        k4v, k4 = v + h * k3, rate(q + h * k3v, v + h * k3)
+        q = q + h / 6 * (k1v + 2 * k2v + 2 * k3v + k4v)
+        v = v + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        found.append(q)
+    assert stacked(done, "q") == pytest.approx(np.array(found)[::steps], abs=1e-8)
+    f = done.figures
+    assert done.conservative and f["energy_drift_percent"] < 1e-4
+    assert (f["duration"], f["samples"], f["channels"], f["real_time_factor"]) == (0.5, 51, 6, 0.5)
+
+
+def test_a_coarser_integration_tells_how_far_to_trust_the_finer(tmp_path: Path) -> None:
+    """RK4 is of fourth order, the trapezoidal rule of second: half the step leaves a sixteenth, or a quarter, of the difference."""
+    text = (
+        smooth(tmp_path, FREE)
+        + "start: {coordinates: {q2: 0.4}, rates: {q1: 2}}\nintegrator: {name: RK4, step: STEP}\n"
+    )
+    found = [run(tmp_path, text.replace("STEP", str(h))).figures["coarser_difference"] for h in (1e-2, 5e-3)]
+    assert found[0] / found[1] == pytest.approx(16.0, rel=0.15)
+    pushed = [run(tmp_path, PUSHED.replace("0.01}", f"{h}}}")).figures["coarser_difference"] for h in (0.01, 0.005)]
+    assert pushed[0] / pushed[1] == pytest.approx(4.0, rel=0.15)
+    assert "coarser_difference" not in run(tmp_path, text.replace("STEP", "0.01, check: false")).figures
+
+
+def test_a_motion_made_exactly_asks_for_the_forces_of_pinocchio(tmp_path: Path) -> None:
+    done = run(tmp_path, smooth(tmp_path, LED))
+    series = FourierTrajectory([0, -0.5, 0], [[0.3, 0], [0.2, 0.1], [0.4, 0]], [[0, 0], [0, 0], [0, 0.2]], 0.5).at(
+        done.t
+    )
+    model = PinModel(load_model(frictionless(tmp_path)).tree)
+    forces = [pin.rnea(model.model, model.data, *x) for x in zip(*series)]
+    assert stacked(done, "force") == pytest.approx(np.array(forces), abs=1e-9)
+    assert stacked(done, "qdd") == pytest.approx(series[2], abs=1e-12)
+    assert done.settings["integrator"] == "none: inverse dynamics" and done.errors is None
+
+
+def test_sensors_do_what_the_study_says(tmp_path: Path) -> None:
+    done = run(
+        tmp_path,
+        LED.replace("duration: 0.5", "duration: 8")
+        + "sensors: {q.q1: {noise: 0.01, bias: 0.5}, q.*: {quantum: 0.001}, force.q2: {noise: 0.3}, qd.q1: {rate: 30}}\n",
+    )
+    assert done.log.names == ("q.q1", "q.q2", "q.q3", "qd.q1", "force.q2")
+    r = done.readings
+    assert r["q.q1"]["mean_error"] == pytest.approx(0.5, abs=4 * 0.01 / np.sqrt(801))
+    assert np.sqrt(r["q.q1"]["rms"] ** 2 - r["q.q1"]["mean_error"] ** 2) == pytest.approx(0.01, rel=0.1)
+    assert 0.9e-3 / np.sqrt(12) < r["q.q2"]["rms"] < 1.1e-3 / np.sqrt(12)
+    assert r["force.q2"]["rms"] == pytest.approx(0.3, rel=0.1) and r["qd.q1"]["samples"] == 241
+    result = done.result("x", 0)
+    assert set(result.inputs) == {"study", "model"} and "q.q1" in done.summary()
+    truth = {p.name: p.truth for p in result.parameters}
+    assert truth["M3"] == 3.0 and truth["fs_q1"] == 5.0
+
+
+def test_a_crane_swings_as_its_own_equations_say_and_stays_on_its_rail(tmp_path: Path) -> None:
+    """Two degrees of freedom in closed form, integrated by SciPy: trolley m, rope of mass r and length l, load M."""
+    from scipy.integrate import solve_ivp
+
+    done = run(tmp_path, PUSHED.replace("{step: 0.01}", "{step: 0.002}"))
+    m, r, l, M, g = 80.0, 3.0, 6.0, 250.0, 9.81
+
+    def rate(t: float, y: np.ndarray) -> np.ndarray:
+        _, a, xd, ad = y
+        push = 120.0 * np.sin(2.0 * np.pi * 0.2 * t) * (t <= 2.0) - 40.0 * xd
+        s = l * (M + r / 2.0)
+        A = [[m + r + M, s * np.cos(a)], [s * np.cos(a), l * l * (M + r / 3.0)]]
+        return np.array([xd, ad, *np.linalg.solve(A, [push + s * ad * ad * np.sin(a), -s * g * np.sin(a)])])
+
+    wanted = solve_ivp(rate, (0, 1), [0.5, 0.1, 0, 0], "DOP853", done.t, rtol=1e-10, atol=1e-12).y.T
+    # the trapezoidal rule at 2 ms: of second order
+    assert stacked(done, "q", ("x", "swing")) == pytest.approx(wanted[:, :2], abs=2e-6)
+    assert done.figures["constraint_error"] < 1e-10 and done.log.names == ("travel", "tilt")
+    assert done.parameters == () and set(done.result("c", 0).inputs) == {"study", "model"}
+
+
+def test_a_led_crane_is_where_it_is_told_to_be(tmp_path: Path) -> None:
+    pendulum = """
+veridyn: 1
+mechanism: arm
+points: {O: {at: [0, 0], fixed: true}, P: {at: [0, -2]}}
+bodies: {rod: {bar: [O, P], length: 2, mass: 3}}
+angles: {swing: {of: [O, P], from: [0, -1]}}
+drives: {motor: {on: swing}}
+"""
+    written(tmp_path, pendulum, "rod.yaml")
+    study = """
+veridyn: 1
+kind: simulate
+model: {file: rod.yaml}
+motion: {fourier: {frequency: 1, sine: {swing: [0.5]}}}
+duration: 0.5
+"""
+    with pytest.raises(FileError, match="'arm' has no sensors, so there is no log"):
+        run(tmp_path, study)
+    done = run(tmp_path, study + "sensors: {q.swing: {}, load.*: {noise: 0.1}}\n")
+    wanted = -3.0 * 4.0 / 3.0 * (2.0 * np.pi) ** 2 * 0.5 * np.sin(2.0 * np.pi * done.t)  # m l²/3 θ̈
+    assert done.truth["load.motor"].values == pytest.approx(wanted, abs=1e-9)
+    assert done.log.names == ("q.swing", "load.motor")
+
+
+def test_limits_and_warnings(tmp_path: Path) -> None:
+    rough = "integrator: {name: RK4, step: 0.1}\nrate: 10\nduration: 2\nstart: {coordinates: {q2: 0.4}}\n"
+    text = smooth(tmp_path, FREE).replace("duration: 0.5\nrate: 100\n", "") + rough
+    limits = "{energy_drift_percent: 0.01, constraint_error: 1, tracking_error: 1, coarser_difference: 1e-6}"
+    done = run(tmp_path, text + f"accept: {limits}\n")
+    assert any("drift of the energy" in m for m in done.missed) and len(done.missed) == 4
+    assert any("a coarser integration differs by up to" in w for w in done.warnings)
+    assert any("the energy drifts by" in w for w in done.warnings)
+    fast = run(tmp_path, LED + "sensors: {q.*: {rate: 1000}}\n")
+    assert any("read at 1000 Hz and the truth is known at 100 Hz" in w for w in fast.warnings)
+
+
+def test_a_free_base_falls(tmp_path: Path) -> None:
+    box = """
+veridyn: 1
+name: box
+base: free
+gravity: [0, 0, -9.81]
+bodies:
+  - {name: box, inertia: {mass: 2, centre: [0, 0, 0], about_centre: {XX: 1, YY: 2, ZZ: 2.5}}}
+"""
+    written(tmp_path, box, "box.yaml")
+    study = "veridyn: 1\nkind: simulate\nmodel: {file: box.yaml}\nduration: 1\nrate: 20\n"
+    more = "start: {base: {position: [0, 0, 5], velocity: [1, 0, 3], omega: [0, 0, 2]}}\n"
+    done = run(tmp_path, study + more)
+    t = done.t
+    assert done.truth["base.position.z"].values == pytest.approx(5 + 3 * t - 9.81 / 2 * t**2, abs=1e-9)
+    assert done.truth["base.rotation.xy"].values == pytest.approx(-np.sin(2 * t), abs=1e-8)
+    assert done.conservative and done.figures["energy_drift_percent"] < 1e-4 and "base.omega.z" in done.log
+
+
+def test_a_linkage_runs_round_and_stays_closed(tmp_path: Path) -> None:
+    study = """
+veridyn: 1
+kind: simulate
+model: {file: "veridyn:linkage.yaml"}
+inputs: {formulas: {force.q1: 4*sin(9*t)}}
+start: {rates: {q1: 9}}
+duration: 0.5
+rate: 100
+integrator: {rtol: 1e-9, atol: 1e-10}
+"""
+    done = run(tmp_path, study)
+    assert done.figures["constraint_error"] < 1e-12 and done.log.names == ("q.q1", "force.q1")
+    assert not done.conservative and {"q.q2", "qdd.q3"} <= set(done.truth)
+    page = done.summary()
+    assert "linkage" in page and done.settings["drive"] == "inputs"
+
+
+def test_a_delta_robot_follows_what_its_controller_asks(tmp_path: Path) -> None:
+    study = """
+veridyn: 1
+kind: simulate
+model: {file: "veridyn:delta.yaml"}
+motion: {fourier: {frequency: 1, centre: {q1: 0.43, q2: 0.43, q3: 0.43}, sine: {q1: [0.2], q2: [-0.1], q3: [0.1]}, start: 0.1}}
+controller: {bandwidth: 8}
+duration: 0.3
+rate: 100
+"""
+    done = run(tmp_path, study)
+    f = done.figures
+    assert f["tracking_error"] < 1e-3 and f["constraint_error"] < 1e-12 and done.errors.shape == (31, 3)
+    # the feed-forward is the closed machine's inverse dynamics: what the feedback adds is little
+    exact = run(tmp_path, study.replace("controller: {bandwidth: 8}\n", ""))
+    fast = np.abs(exact.truth["qd.q1"].values) > 0.5
+    assert done.truth["force.q1"].values[fast] == pytest.approx(exact.truth["force.q1"].values[fast], abs=0.02)
+
+
+def test_a_hexapod_is_simulated_with_what_its_file_leaves_open(tmp_path: Path) -> None:
+    """Its friction has no value in the file, and ties spread what the study gives."""
+    legs = "{" + ", ".join(f"l{k}: 0.9831" for k in range(1, 7)) + "}"
+    study = f"""
+veridyn: 1
+kind: simulate
+model: {{file: "veridyn:hexapod.yaml"}}
+motion: {{fourier: {{frequency: 1, centre: {legs}, sine: {{l1: [0.02], l4: [-0.03]}}, start: 0.05}}}}
+controller: {{bandwidth: 6}}
+duration: 0.1
+rate: 100
+"""
+    with pytest.raises(ModelError, match="these parameters have no value: ra, rb"):
+        run(tmp_path, study)
+    known = "{" + ", ".join(f"{name}: {TRUTH[name]}" for name in FRICTION) + "}"
+    done = run(tmp_path, study.replace('hexapod.yaml"', f'hexapod.yaml", known: {known}'))
+    assert done.figures["tracking_error"] < 1e-4 and done.figures["constraint_error"] < 1e-12
+    rows = {p.name: p.truth for p in done.parameters}
+    assert rows["ra_4"] == rows["ra"] == TRUTH["ra"] and done.log.names[0] == "q.l1"
