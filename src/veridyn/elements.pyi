@@ -20,4 +20,5 @@ from veridyn.model.elements import offset as offset
 from veridyn.model.elements import spring as spring
 from veridyn.model.elements import stribeck as stribeck
 from veridyn.model.elements import strut as strut
+from veridyn.model.elements import tyre as tyre
 from veridyn.model.place import Marker as Marker
