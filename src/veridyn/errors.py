@@ -111,7 +111,7 @@ class FileError(VeridynError):
 
 
 class IdentificationError(VeridynError):
-    """The question asked of the data has no trustworthy answer."""
+    """The data do not allow the estimate."""
 
 
 class SimulationError(VeridynError):

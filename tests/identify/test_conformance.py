@@ -169,7 +169,7 @@ def test_whole_periods_exact_unbiased_and_calibrated() -> None:
 def test_the_same_in_blocks_and_threads(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     motion = case.world.spoilt(np.random.default_rng(0))
     whole = case(motion)
-    monkeypatch.setattr(streaming, "SPAN", 401)
+    monkeypatch.setattr(streaming, "JOB_SAMPLES", 401)
     with ThreadPoolExecutor(2) as pool:
         for fit in (case(motion, sampling=Sampling(block=64)), case(motion, executor=pool, engine="numpy")):
             assert np.abs((fit.values - whole.values) / whole.sigma)[np.isfinite(whole.sigma)].max() < 1e-4

@@ -26,11 +26,11 @@ def test_gains_that_do_not_feel_what_is_known_are_refused_by_name():
     tree, rng = unknown(), np.random.default_rng(0)
     runs = [driven(rng, size=3.0), carrying(tree, driven(rng, size=3.0), "4", 1e-3 * LOAD)]
     with pytest.raises(
-        IdentificationError, match=r"drive gain K1: it cannot be told from zero|instruments hardly resemble"
+        IdentificationError, match=r"drive gain K1: it cannot be distinguished from zero|instruments hardly resemble"
     ):
         identify(tree, runs, IV)
     with pytest.raises(
-        IdentificationError, match=r"drive gain K1: it cannot be told from zero[\s\S]*more than 3 deviations"
+        IdentificationError, match=r"drive gain K1: it cannot be distinguished from zero[\s\S]*more than 3 deviations"
     ):
         identify(tree, runs)
 

@@ -25,7 +25,7 @@ def looked_at(faulty: Faulty, seed: int = 0) -> Diagnosis:
 @pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 6))])
 def test_nothing_is_found_in_a_sound_laboratory(seed: int) -> None:
     found = looked_at(Faulty(), seed)
-    assert found.suspicions == () and "nothing wrong was found" in found.summary()
+    assert found.faults == () and "nothing wrong was found" in found.summary()
     assert found.residual_before == found.residual_after < 1.0
 
 
@@ -36,13 +36,13 @@ def test_a_plate_out_of_step(late: float) -> None:
     if late < 0.0:
         moved = np.stack([np.interp(trial.motion.t - late, trial.motion.t, w) for w in trial.plate.T], axis=1)
         trial = Trial(trial.motion, trial.pose, moved)
-    (fault,) = diagnose(CAD, [trial], SIGMA, low=Butterworth(LOWPASS)).suspicions
+    (fault,) = diagnose(CAD, [trial], SIGMA, low=Butterworth(LOWPASS)).faults
     assert fault.kind == "late" and fault.size[0] == pytest.approx(late, abs=0.002)
     assert ("late" if late > 0 else "early") in fault.text
 
 
 def test_a_plate_whose_origin_is_off() -> None:
-    (fault,) = looked_at(Faulty(shift=(0.02, -0.01, 0.0))).suspicions
+    (fault,) = looked_at(Faulty(shift=(0.02, -0.01, 0.0))).faults
     assert fault.kind == "origin"
     assert fault.size == pytest.approx((0.02, -0.01, 0.0), abs=0.005)
     off = (np.array(fault.size) - (0.02, -0.01, 0.0)) / np.array(fault.sigma)
@@ -54,14 +54,14 @@ def test_a_plate_whose_origin_is_off() -> None:
 )
 def test_a_plate_with_swapped_axes(axes: tuple, text: str) -> None:
     found = looked_at(Faulty(axes=axes))
-    assert found.suspicions[0].kind == "axes" and text in found.suspicions[0].text
-    assert np.array(found.suspicions[0].size).reshape(3, 3) @ np.array(axes) == pytest.approx(np.eye(3))
-    assert len(found.suspicions) == 1 and found.residual_after < 0.1 * found.residual_before
+    assert found.faults[0].kind == "axes" and text in found.faults[0].text
+    assert np.array(found.faults[0].size).reshape(3, 3) @ np.array(axes) == pytest.approx(np.eye(3))
+    assert len(found.faults) == 1 and found.residual_after < 0.1 * found.residual_before
 
 
 def test_two_faults_at_once_are_both_found() -> None:
     found = looked_at(Faulty(late=0.02, shift=(0.03, 0.0, 0.0)))
-    assert {s.kind for s in found.suspicions} == {"late", "origin"}
+    assert {s.kind for s in found.faults} == {"late", "origin"}
 
 
 def test_what_cannot_be_looked_at_is_refused() -> None:

@@ -14,7 +14,7 @@ from strangers.cars import TEN_ROWS, car_20, estimated_33
 from strangers.machines import any_motion, branched_arm, free_machine
 from veridyn.identify.estimate import identify
 from veridyn.identify.observation import Observation, Sampling, observation
-from veridyn.identify.tables import ROOM, Tables, Wanted
+from veridyn.identify.tables import BUFFER_DOUBLES, Tables, Wanted
 from veridyn.mechanics.columns import structure
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.regressor import regressor
@@ -133,7 +133,7 @@ def test_the_buffer_stays_in_cache() -> None:
     tree = tied_machine()
     rows = tuple(range(len(tree.rows)))
     made = tables(tree, rows, True, largest=10**6)
-    assert made.block >= 128 and made.buffer.size < 1.1 * ROOM
+    assert made.block >= 128 and made.buffer.size < 1.1 * BUFFER_DOUBLES
     assert tables(tree, rows, True, largest=50).block == 50
     assert tables(tree, rows, True, largest=50, margin=300).block == 600
 

@@ -31,8 +31,8 @@ def test_members() -> None:
     tree = palletizer()
     assert set(members(tree.bodies, tree.loops[0])) == {"q2", "q3", "q4", "q5"}
     assert [tree.coordinates[k] for k in tree.independent] == ["q1", "q2", "q4"]
-    assert tree.felt_by("q1") == {"q1"} and tree.felt_by("q2") == {"q2", "q3", "q5"}
-    assert tree.felt_by("fx") == {"fx"}
+    assert tree.acting_on("q1") == {"q1"} and tree.acting_on("q2") == {"q2", "q3", "q5"}
+    assert tree.acting_on("fx") == {"fx"}
 
 
 def test_independent_coordinates_of_the_hexapod() -> None:

@@ -68,7 +68,7 @@ def test_rows_chosen() -> None:
     assert tree.select_rows(["right", "fx"]) == (8, 0)
     with pytest.raises(ModelError, match=r"there is no row 'rigth'.\n.*Did you mean 'right'\?"):
         tree.select_rows("rigth")
-    with pytest.raises(ModelError, match="a row is asked for twice"):
+    with pytest.raises(ModelError, match="a row is given twice"):
         tree.select_rows(["fx", "fx"])
     with pytest.raises(ModelError, match="base rows exist only for a free base"):
         Tree.build([Body("1")]).select_rows("base")

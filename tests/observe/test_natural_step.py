@@ -40,7 +40,7 @@ def test_an_observer_takes_every_plain_step_by_machine_code() -> None:
         a, b = (o.step(0.005 * k, np.array([encoder(k)])) for o in (compiled, python))
         assert a.values == pytest.approx(b.values, rel=1e-12, abs=1e-12)
         assert a.sigma == pytest.approx(b.sigma, rel=1e-10, abs=1e-12)
-        assert a.status == b.status == {"encoder": Status.USED} and a.said == b.said == ()
+        assert a.status == b.status == {"encoder": Status.USED} and a.messages == b.messages == ()
     assert compiled._stream._passing.by_reference == 0
     assert python._stream._passing.by_reference == 60
 

@@ -64,7 +64,7 @@ def test_a_stream_gives_the_numbers_of_a_log(case) -> None:
         step = observer.step(t, {name: float(log[name].values[k]) for name in ("travel", "tilt")})
         assert np.allclose([*step.values.values()], whole.reduced[k], atol=1e-12)
         assert np.allclose([*step.sigma.values()], whole.sigma[k], atol=1e-12)
-        assert step.said == ()
+        assert step.messages == ()
     y, sigma = observer.virtual(Virtual("load", "velocity", "L"))
     reading = whole.virtual(Virtual("load", "velocity", "L"))["load"]
     assert y == pytest.approx(reading.values[-1]) and sigma == pytest.approx(reading.sigma[-1])
@@ -168,7 +168,7 @@ def test_every_observer_says_that_a_sensor_failed_and_that_it_is_back(arms, filt
     readings = {n: dict(zip(broken[n].t.tolist(), broken[n].values.tolist())) for n in observer.system.outputs}
     for k, t in enumerate(log["gyro.x"].t.tolist()):
         step = observer.step(t, {name: known[t] for name, known in readings.items() if t in known})
-        said += [sentence for sentence in step.said if "'gyro.x'" in sentence]
+        said += [sentence for sentence in step.messages if "'gyro.x'" in sentence]
         if k == BAD.stop - 1:
             wider = np.array([*step.sigma.values()]) / healthy[filter].sigma[k]
             assert (wider[:6] > 1.0).all() and wider[0] > 1.1
@@ -204,7 +204,7 @@ def test_a_running_program_is_told_when_a_sensor_fails_and_when_it_is_back(case,
     said: list[str] = []
     for k, t in enumerate(log["travel"].t.tolist()):
         travel = np.nan if 40 <= k < 60 else float(log["travel"].values[k])
-        said += observer.step(t, {"travel": travel, "tilt": float(log["tilt"].values[k])}).said
+        said += observer.step(t, {"travel": travel, "tilt": float(log["tilt"].values[k])}).messages
     assert said == ["0.8 s: 'travel' is not used (not finite); its band grows.", "1.2 s: 'travel' is used again."]
 
 

@@ -21,7 +21,7 @@ def test_fields_lie_in_the_order_of_the_layout() -> None:
         "variances": np.array([80.0, np.nan]),
         "H": 90.0 + np.arange(6.0).reshape(2, 3),
         "status": np.array([0.0, 4.0]),
-        "judged": np.array([1.5, 1.0, -2.5]),
+        "statistics": np.array([1.5, 1.0, -2.5]),
     }
     row = np.concatenate([v.ravel() for v in given.values()])
     assert len(row) == layout.size

@@ -20,7 +20,7 @@ from veridyn.model.sensor import Sensor
 from veridyn.model.tree import Tree
 from veridyn.observe.observe import observe
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.stepping import LONGEST_STEP, MODE_SHARE, TOLERATED, mode_step, step_bias
+from veridyn.observe.stepping import LONGEST_STEP_S, MODE_SHARE, TOLERATED_BIAS_SIGMAS, mode_step, step_bias
 from veridyn.observe.tree_setup import tree_system
 
 PENDULUM = """
@@ -108,7 +108,7 @@ def test_the_default_step_of_a_tree_follows_its_fastest_oscillation() -> None:
     assert system.longest == pytest.approx(MODE_SHARE / omega, rel=1e-9)
     assert mode_step(system, q, qd) == system.longest
     for slow in (sprung(2e4, 4e4), sprung(2.0, 0.1)):
-        assert tree_system(slow, PROCESS_NOISE)[0].longest == LONGEST_STEP
+        assert tree_system(slow, PROCESS_NOISE)[0].longest == LONGEST_STEP_S
     assert tree_system(sprung(2e4, 8.0), PROCESS_NOISE, step=0.004)[0].longest == 0.004
 
 
@@ -121,7 +121,7 @@ def test_without_a_step_a_log_is_run_again_until_the_bias_is_small() -> None:
         "rates": {"upper": qd[0, 0], "lower": qd[0, 1]},
     }
     with pytest.warns(DataWarning, match="the step of the integration is too long"):
-        observe(arm(), log, "ekf", step=LONGEST_STEP, **settings)
+        observe(arm(), log, "ekf", step=LONGEST_STEP_S, **settings)
     found = observe(arm(), log, "ekf", **settings)
     bias = step_bias(found.system, found.estimates, found.inputs)
-    assert bias.deviations <= TOLERATED and found.system.longest < LONGEST_STEP
+    assert bias.deviations <= TOLERATED_BIAS_SIGMAS and found.system.longest < LONGEST_STEP_S

@@ -66,7 +66,7 @@ def test_what_the_data_do_not_tell_has_no_deviation():
     y -= np.linspace(y[:30].mean(), y[30:].mean(), 60)
     t = tune(Kalman(), walk, {"q": 1e-2, "r": 1.0}, [(Measurements(np.arange(60.0), y, ("y",)), Belief([0.0], [1.0]))])
     assert t.values["q"] < 1e-5 and np.isinf(t.sigma_log["q"]) and np.isfinite(t.sigma_log["r"])
-    assert "the data do not tell it" in t.summary()
+    assert "the data do not determine it" in t.summary()
 
 
 def test_noise_of_a_pendulum():

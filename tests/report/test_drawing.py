@@ -1,7 +1,18 @@
 import numpy as np
 import pytest
 
-from veridyn.report.drawing import HEIGHT, MOST, WIDTH, Axis, axis_over, dots, level, line, round_step, thinned
+from veridyn.report.drawing import (
+    HEIGHT,
+    MAX_CURVE_POINTS,
+    WIDTH,
+    Axis,
+    axis_over,
+    dots,
+    level,
+    line,
+    round_step,
+    thinned,
+)
 
 
 def test_ticks_are_round_numbers_within_the_range() -> None:
@@ -33,7 +44,7 @@ def test_thinning_keeps_every_peak_and_the_order() -> None:
     y = np.sin(x / 300.0)
     y[[777, 54_321]] = 9.0, -9.0
     xs, ys = thinned(x, y)
-    assert len(xs) <= MOST
+    assert len(xs) <= MAX_CURVE_POINTS
     assert {ys.max(), ys.min()} == {9.0, -9.0}
     assert (np.diff(xs) > 0).all()
     assert thinned(x[:100], y[:100])[0] is not None
@@ -44,7 +55,7 @@ def test_thinning_survives_gaps() -> None:
     y = np.full(10_000, np.nan)
     y[5_000:] = 1.0
     xs, ys = thinned(np.arange(10_000.0), y)
-    assert len(xs) <= MOST
+    assert len(xs) <= MAX_CURVE_POINTS
     assert np.isnan(ys).any() and np.isfinite(ys).any()
 
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 
 from studies.small_arm import small_study
-from veridyn.report.drawing import MOST
+from veridyn.report.drawing import MAX_CURVE_POINTS
 from veridyn.report.figures import row_figures, singular_values
 
 
@@ -17,7 +17,7 @@ def test_every_row_is_drawn_on_both_motions_on_common_scales() -> None:
         assert [c.label for c in learned.forces.legend] == ["measured", "predicted"]
         assert learned.residual.x_ticks and not learned.forces.x_ticks
         for curve in (*learned.forces.curves, *new.residual.curves):
-            assert 1 < len(curve.path.split()) + 1 <= MOST + 1
+            assert 1 < len(curve.path.split()) + 1 <= MAX_CURVE_POINTS + 1
 
 
 def test_singular_values_show_what_is_kept_and_what_is_dropped() -> None:

@@ -12,7 +12,7 @@ def test_it_answers_four_questions() -> None:
     assert titles == [
         "What is left over",
         "What the motion shows of each parameter",
-        "Is it physically possible?",
+        "Is it physically consistent?",
         "What to record next",
     ]
 

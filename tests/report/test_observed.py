@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from studies.crane_log import EXAMPLE, crane_log, written
-from veridyn.report.observed import judged, observed_page
+from veridyn.report.observed import observed_page, verdict_of
 from veridyn.studies.config.observe import AcceptSettings
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.observe import ObserveRun, observe_study
@@ -40,8 +40,8 @@ def test_missed_limits_stand_on_the_page(done: ObserveRun) -> None:
 
 
 def test_the_verdict_follows_the_numbers(done: ObserveRun, tmp_path: Path) -> None:
-    good = judged(done)
+    good = verdict_of(done)
     assert good.grade == "good" and good.may and not good.may_not
     text = EXAMPLE.read_text(encoding="utf-8").replace("force: 400", "force: 0.001").replace("  gate: 0.9999\n", "")
-    sure = judged(observe_study(load_study(written(tmp_path, text, crane_log()[1][:200]))))
+    sure = verdict_of(observe_study(load_study(written(tmp_path, text, crane_log()[1][:200]))))
     assert sure.grade == "poor" and "too narrow" in sure.may_not[0] and "Not white" in sure.findings[1]

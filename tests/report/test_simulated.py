@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from studies.arm_simulation import ARM, FREE, LED, PUSHED, frictionless, written
-from veridyn.report.simulated import judged, simulated_page
+from veridyn.report.simulated import simulated_page, verdict_of
 from veridyn.studies.config.simulate import AcceptSettings
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.simulate import SimulateRun, simulate_study
@@ -46,10 +46,10 @@ def test_the_page_shows_what_there_is(tmp_path: Path, text: str, words: tuple[st
 
 
 def test_the_verdict_follows_the_numbers(swing: SimulateRun) -> None:
-    good = judged(swing)
+    good = verdict_of(swing)
     assert good.grade == "good" and good.may and "its energy stays within" in good.findings[1]
     leaky = replace(swing, energies=swing.energies + np.linspace(0.0, 5.0, len(swing.t))[:, None])
-    poor = judged(leaky)
+    poor = verdict_of(leaky)
     assert poor.grade == "fair" and not poor.may and "its energy drifts" in poor.may_not[0]
     strict = replace(swing, accept=AcceptSettings(constraint_error=0.0))
     assert "Limits that are missed" in simulated_page(strict, strict.result("s", 0), "veridyn simulate s.yaml")

@@ -25,7 +25,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> IdentifyRun:
 
 def test_what_may_make_all_else_worthless_stands_first(run: IdentifyRun) -> None:
     sections = study_sections(run)
-    first = ["Limits that are missed", "Suspicions", "Cut-off of the low-pass", "Delays"]
+    first = ["Limits that are missed", "Possible faults", "Cut-off of the low-pass", "Delays"]
     assert [s.title for s in sections] == [*first, "What was not looked for"][: len(sections)] and len(sections) >= 4
     assert "not to be used" in sections[1].lead
     assert "Proposed: " in sections[2].lead

@@ -46,8 +46,8 @@ app.command()(view.view)
 app.command()(schema.schema)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"veridyn {__version__}")
         raise typer.Exit
 
@@ -58,7 +58,7 @@ def veridyn(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
-    """Makes multibody models true: identifies their parameters from logs, with honest error bars.
+    """Identifies the parameters of multibody machines from logs, and runs the identified model as an observer.
 
     Exit codes: 0 done, 1 the study ran and misses a limit its study file sets, 2 bad input.
 

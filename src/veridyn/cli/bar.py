@@ -24,20 +24,20 @@ def shown_progress(console: Console | None = None) -> Iterator[Progress]:
     with Bars(*columns, console=console, transient=True) as bars:
         tasks: dict[str, TaskID] = {}
 
-        def tell(task: str, done: float, total: float | None) -> None:
+        def show(task: str, done: float, total: float | None) -> None:
             if task not in tasks:
                 tasks[task] = bars.add_task(task, total=total)
             bars.update(tasks[task], completed=done, total=total)
 
-        yield tell
+        yield show
 
 
 def _lines() -> Progress:
     begun: set[str] = set()
 
-    def tell(task: str, done: float, total: float | None) -> None:
+    def show(task: str, done: float, total: float | None) -> None:
         if task not in begun:
             begun.add(task)
             typer.echo(task, err=True)
 
-    return tell
+    return show

@@ -98,7 +98,7 @@ def car(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None:
 
 @app.command()
 def humanoid(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None:
-    """Identify a humanoid from base-link equations and contact forces, as it walks, and judge it on motions it has not seen.
+    """Identify a humanoid from base-link equations and contact forces, as it walks, and validate it on motions not used for the fit.
 
     The robot moves in MuJoCo, which shares no equations with the model (extras mujoco and consistent). Writes result.json, parameters.csv
     and report.html into a new folder and prints where.
@@ -111,7 +111,7 @@ def humanoid(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> N
 
     from veridyn.cli.shown import print_verdict
     from veridyn.files.machine.write import model_text
-    from veridyn.report.papers.humanoid import humanoid_page, judged
+    from veridyn.report.papers.humanoid import humanoid_page, verdict_of
     from veridyn.studies.papers.humanoid.study import humanoid_study
     from veridyn.studies.result import fingerprint
 
@@ -122,7 +122,7 @@ def humanoid(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> N
         return Recorded(
             study.result("demo humanoid", seed=seed, quick=quick, inputs=inputs),
             lambda result, command: humanoid_page(study, result, command),
-            lambda result: print_verdict(judged(study), result),
+            lambda result: print_verdict(verdict_of(study), result),
         )
 
     _recorded("humanoid", out, seed, quick, work)
@@ -133,9 +133,9 @@ def fourbar(
     out: Out = Path("runs"),
     seed: Seed = 0,
     quick: Quick = False,
-    filter: Annotated[str, typer.Option(help="The filter that is judged; the report compares all.")] = "ekf",
+    filter: Annotated[str, typer.Option(help="The filter that is assessed; the report compares all.")] = "ekf",
 ) -> None:
-    """Observe a four-bar linkage with one encoder and a wrong model, with every filter, and judge how well they know their errors.
+    """Observe a four-bar linkage with one encoder and a wrong model, with every filter, and check how well they estimate their errors.
 
     The linkage, the model's errors and the noise are those of the thesis behind the observers. Twenty logs, two with --quick. The first
     run on a machine compiles the mechanism's equations, some 30 seconds.
@@ -173,7 +173,7 @@ def hexapod(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> No
     import numpy as np
 
     from veridyn.cli.shown import print_verdict
-    from veridyn.report.papers.hexapod import hexapod_page, judged
+    from veridyn.report.papers.hexapod import hexapod_page, verdict_of
     from veridyn.studies.papers.hexapod.study import hexapod_study
 
     def work(progress: Progress) -> Recorded:
@@ -181,7 +181,7 @@ def hexapod(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> No
         return Recorded(
             study.result("demo hexapod", seed),
             lambda result, command: hexapod_page(study, result, command),
-            lambda result: print_verdict(judged(study), result),
+            lambda result: print_verdict(verdict_of(study), result),
         )
 
     _recorded("hexapod", out, seed, quick, work)

@@ -23,7 +23,7 @@ def excite(
     ] = None,
     show: Annotated[bool, typer.Option("--show", help="Print the study with every default, and stop.")] = False,
 ) -> None:
-    """Design the motion that tells the most about a machine's parameters, inside all its limits.
+    """Design the motion that identifies a machine's parameters best, within all its limits.
 
     Writes trajectory.csv (what a controller runs), result.json, parameters.csv (what deviation each parameter is promised), report.html
     and the study with its defaults into a new folder and prints where. Exit codes: 0 done, 1 a deviation is larger than the study file
@@ -34,7 +34,7 @@ def excite(
       veridyn excite robot-excite.yaml --out runs
     """
     from veridyn.cli.shown import print_verdict
-    from veridyn.report.excitation import excitation_page, judged
+    from veridyn.report.excitation import excitation_page, verdict_of
     from veridyn.studies.run.excite import excitation
 
     loaded = loaded_study(study, "excite")
@@ -42,14 +42,14 @@ def excite(
     def work(_: Run, progress: Progress) -> Recorded:
         done = excitation(loaded, progress)
 
-        def told(result: Result) -> None:
-            print_verdict(judged(done), result)
+        def show_result(result: Result) -> None:
+            print_verdict(verdict_of(done), result)
             typer.echo(done.plan.summary() + "\n")
 
         result = done.result(loaded.study.name, loaded.study.seed)
         page = partial(excitation_page, done)
         return Recorded(
-            result, page, told, lambda run: run.write_text("trajectory.csv", done.table()), tuple(done.missed)
+            result, page, show_result, lambda run: run.write_text("trajectory.csv", done.table()), tuple(done.missed)
         )
 
     recorded_study(study, out, loaded, work, show)

@@ -25,7 +25,7 @@ def identify(
     ] = None,
     show: Annotated[bool, typer.Option("--show", help="Print the study with every default, and stop.")] = False,
 ) -> None:
-    """Identify the parameters of a machine from logs, as a study file says, and judge them on data they have not seen.
+    """Identify the parameters of a machine from logs, as a study file says, and validate them on data not used for the fit.
 
     Writes result.json, parameters.csv, report.html, the study with its defaults, the versions used and the identified model into a new
     folder and prints where. Exit codes: 0 done, 1 a limit of the study file is missed, 2 bad input.
@@ -58,7 +58,7 @@ def identify(
             if done.cutoff is not None:
                 run.write_text("cutoffs.csv", done.cutoff.table())
 
-        def told(result: Result) -> None:
+        def show_result(result: Result) -> None:
             print_study(done.study, result)
             if done.cutoff is not None:
                 typer.echo(done.cutoff.summary() + "\n")
@@ -66,7 +66,7 @@ def identify(
         return Recorded(
             done.result(settings.name, settings.seed, ()),
             lambda result, command: identification_page(done.study, result, command, study_sections(done)),
-            told,
+            show_result,
             keep,
             tuple(done.missed),
         )

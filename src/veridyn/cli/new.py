@@ -12,7 +12,7 @@ def new(
     model: Annotated[
         Path,
         typer.Argument(
-            help="A model file or mechanism (YAML), or a URDF; veridyn:NAME is one that comes with veridyn.",
+            help="A model file (YAML) or a URDF; veridyn:NAME is one that comes with veridyn.",
             show_default=False,
         ),
     ],
@@ -23,10 +23,10 @@ def new(
         "study.yaml"
     ),
 ) -> None:
-    """Write a commented study file from a model and a log: columns matched by name to joints, or to the sensors of a mechanism, guesses
+    """Write a commented study file from a model and a log: columns matched by name to joints, or to the sensors of the machine, guesses
     marked as guesses.
 
-    From a model it is a study to identify it by, from a mechanism in natural coordinates one to observe it by.
+    From a model in joint coordinates it is a study to identify it by, in natural coordinates one to observe it by.
 
     \b
     Example:

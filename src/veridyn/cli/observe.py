@@ -1,4 +1,4 @@
-"""``veridyn observe``: a mechanism observed as a study file says, from a log of its sensors."""
+"""``veridyn observe``: a machine observed as a study file says, from a log of its sensors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def observe(
     ] = None,
     show: Annotated[bool, typer.Option("--show", help="Print the study with every default, and stop.")] = False,
 ) -> None:
-    """Estimate the states of a mechanism from a log of its sensors, and read sensors that nobody mounted.
+    """Estimate the states of a machine from a log of its sensors, with virtual sensors.
 
     Writes states.csv (estimates with deviations, virtual sensors with bands), result.json, parameters.csv (the states at the end),
     report.html and the study with its defaults into a new folder and prints where. Exit codes: 0 done, 1 a limit of the study file is
@@ -34,7 +34,7 @@ def observe(
       veridyn observe crane.yaml --out runs
     """
     from veridyn.cli.shown import print_verdict
-    from veridyn.report.observed import judged, observed_page
+    from veridyn.report.observed import observed_page, verdict_of
     from veridyn.studies.run.observe import observe_study
 
     loaded = loaded_study(study, "observe")
@@ -42,15 +42,15 @@ def observe(
     def work(_: Run, progress: Progress) -> Recorded:
         done = observe_study(loaded, progress)
 
-        def told(result: Result) -> None:
-            print_verdict(judged(done), result)
+        def show_result(result: Result) -> None:
+            print_verdict(verdict_of(done), result)
             typer.echo("\n" + done.summary() + "\n")
 
         result = done.result(loaded.study.name, loaded.study.seed)
         return Recorded(
             result,
             partial(observed_page, done),
-            told,
+            show_result,
             lambda run: run.write_text("states.csv", done.table()),
             tuple(done.missed),
         )

@@ -43,13 +43,13 @@ def print_study(study: IdentificationStudy, result: Result) -> None:
     console.print()
 
 
-def print_verdict(judged: Verdict, result: Result) -> None:
+def print_verdict(verdict: Verdict, result: Result) -> None:
     """The verdict and the figures of any study."""
     console = _console()
     if result.quick:
         console.print("This was a quick run.", highlight=False)
-    console.print(judged.headline, style="bold", highlight=False)
-    for sentence in judged.findings:
+    console.print(verdict.headline, style="bold", highlight=False)
+    for sentence in verdict.findings:
         console.print(sentence, highlight=False, soft_wrap=not console.is_terminal)
     console.print()
     console.print(_table(("figure", "value"), [(k, number(v, 6)) for k, v in result.figures.items()]))

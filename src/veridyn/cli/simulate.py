@@ -34,7 +34,7 @@ def simulate(
       veridyn simulate arm-simulate.yaml --out runs
     """
     from veridyn.cli.shown import print_verdict
-    from veridyn.report.simulated import judged, simulated_page
+    from veridyn.report.simulated import simulated_page, verdict_of
     from veridyn.studies.run.simulate import simulate_study
     from veridyn.studies.run.simulation.records import keep_simulation
 
@@ -43,12 +43,12 @@ def simulate(
     def work(_: Run, progress: Progress) -> Recorded:
         done = simulate_study(loaded, progress)
 
-        def told(result: Result) -> None:
-            print_verdict(judged(done), result)
+        def show_result(result: Result) -> None:
+            print_verdict(verdict_of(done), result)
             typer.echo("\n" + done.summary() + "\n")
 
         result = done.result(loaded.study.name, loaded.study.seed)
         keep = partial(keep_simulation, loaded, done.machine, done.log, done.truth)
-        return Recorded(result, partial(simulated_page, done), told, keep, tuple(done.missed))
+        return Recorded(result, partial(simulated_page, done), show_result, keep, tuple(done.missed))
 
     recorded_study(study, out, loaded, work, show)

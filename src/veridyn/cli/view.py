@@ -12,7 +12,7 @@ def view(
     model: Annotated[
         Path,
         typer.Argument(
-            help="A model file or mechanism (YAML), or a URDF; veridyn:NAME is one that comes with veridyn.",
+            help="A model file (YAML) or a URDF; veridyn:NAME is one that comes with veridyn.",
             show_default=False,
         ),
     ],
@@ -50,8 +50,8 @@ def view(
         machine = posable_mechanism(machine_model)
     else:
         machine_model = described.tree
-        said = urdf_limits(file) if file.suffix.lower() == ".urdf" else {}
-        machine = posable_tree(machine_model, {name: (limit.lower, limit.upper) for name, limit in said.items()})
+        limits = urdf_limits(file) if file.suffix.lower() == ".urdf" else {}
+        machine = posable_tree(machine_model, {name: (limit.lower, limit.upper) for name, limit in limits.items()})
     recording = None
     if log is not None:
         recording, used = recorded(machine, machine_model, shipped(str(log)) if is_shipped(str(log)) else log)

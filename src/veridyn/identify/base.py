@@ -1,7 +1,7 @@
 """Base parameters: the smallest set that decides the dynamics, and how the standard parameters group into it.
 
-Without a motion, by the closed rules of :mod:`veridyn.identify.rules` (what any motion can tell); with one, numerically (what this
-motion tells). Paper 000, section III.B.5; Gautier and Khalil 1990, Gautier 1991.
+Without a motion, by the closed rules of :mod:`veridyn.identify.rules` (what is identifiable by some motion); with one,
+numerically (what this motion identifies). Paper 000, section III.B.5; Gautier and Khalil 1990, Gautier 1991.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from veridyn.model.parameters import ParameterSet
 from veridyn.model.tree import Rows, Tree
 
 Array = NDArray[np.float64]
-MOTION = "numerically"  # how the source of base parameters begins that a motion told
-DIGITS = 8  # that are shown of a coefficient that a motion told, which holds ten or so
+NUMERICAL_SOURCE = "numerically"  # how the source of base parameters begins that come from a motion
+COEFFICIENT_DIGITS = 8  # that are shown of a coefficient from a motion, of which about ten are exact
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -82,7 +82,7 @@ class BaseParameters:
         for name, c, row in zip(self.names, self.columns, self.matrix, strict=True):
             if np.count_nonzero(row) > 1:
                 others = [(own[k], row[k]) for k in np.flatnonzero(row) if k != c]
-                digits = DIGITS if self.source.startswith(MOTION) else 12
+                digits = COEFFICIENT_DIGITS if self.source.startswith(NUMERICAL_SOURCE) else 12
                 lines.append(f"{name} = {own[c]}" + "".join(_term(n, a, digits) for n, a in others))
         return lines
 
@@ -164,7 +164,7 @@ def base_parameters(
         for part in several:
             tree.check_motion(part)
             R = _absorb(R, tree, part, rows)
-        source = f"{MOTION}, on {sum(len(m) for m in several)} samples"
+        source = f"{NUMERICAL_SOURCE}, on {sum(len(m) for m in several)} samples"
         return named(group(R @ p.estimated_matrix(), p.typical, tolerance), p, source)
     B = structural(tree)
     if not tree.elements and not tree.shares_coordinates and not tree.loops and rows == "all":

@@ -28,10 +28,10 @@ from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
-DIFFERENCE = 1e-4  # of a constant, or of SMALL: what it is shifted by for its slope
-SMALL = 1e-2  # rad, m and so on: the size of a constant whose value says nothing about it
-SEPARATE = 1e-6  # of a constant's slope: what must be left of it beside all other columns
-HALVINGS = 6  # of a step that makes the residual larger
+DIFFERENCE_STEP = 1e-4  # of a constant, or of DEFAULT_CONSTANT_SIZE: what it is shifted by for its slope
+DEFAULT_CONSTANT_SIZE = 1e-2  # rad, m and so on: the size of a constant whose value says nothing about it
+SEPARABLE_SLOPE = 1e-6  # of a constant's slope: what must be left of it beside all other columns
+MAX_HALVINGS = 6  # of a step that makes the residual larger
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -104,17 +104,19 @@ def fit_constants(
     for _ in range(iterations):
         step = now.step(weights)
         move = _inside(chosen, theta, step.move)
-        small = np.abs(move) <= tolerance * np.maximum(np.abs(theta), SMALL)
+        small = np.abs(move) <= tolerance * np.maximum(np.abs(theta), DEFAULT_CONSTANT_SIZE)
         if small.all():
             converged = True
             break
-        for _ in range(HALVINGS):
+        for _ in range(MAX_HALVINGS):
             new = at(theta + move)
             if new.step(weights).cost <= step.cost * (1.0 + 1e-12):
                 break
             move = 0.5 * move
         else:
-            converged = bool((np.abs(move) <= np.sqrt(tolerance) * np.maximum(np.abs(theta), SMALL)).all())
+            converged = bool(
+                (np.abs(move) <= np.sqrt(tolerance) * np.maximum(np.abs(theta), DEFAULT_CONSTANT_SIZE)).all()
+            )
             break
         theta, now = theta + move, new
         weights = now.weights()
@@ -184,7 +186,7 @@ class _Evaluation:
         m, k = len(base), len(self.chosen)
         S, y = T[m : m + k, m : m + k], T[m : m + k, -1]
         sizes = np.linalg.norm(T[: m + k, m : m + k], axis=0)
-        if not (sizes > 0.0).all() or np.linalg.svd(S / sizes, compute_uv=False)[-1] < SEPARATE:
+        if not (sizes > 0.0).all() or np.linalg.svd(S / sizes, compute_uv=False)[-1] < SEPARABLE_SLOPE:
             raise IdentificationError(
                 Fault(
                     "the motion cannot separate these constants from the other parameters.",
@@ -228,7 +230,7 @@ def _probes(tree: Tree, c: Constant, shift: float) -> list[Element]:
 def _shift(c: Constant, value: float) -> float:
     """What a constant is shifted by for its slope, within its bounds."""
     room = min(value - c.low, c.high - value)
-    return min(DIFFERENCE * max(abs(value), SMALL), 0.1 * room)
+    return min(DIFFERENCE_STEP * max(abs(value), DEFAULT_CONSTANT_SIZE), 0.1 * room)
 
 
 def _inside(chosen: Sequence[Constant], theta: Array, move: Array) -> Array:
@@ -240,7 +242,9 @@ def _inside(chosen: Sequence[Constant], theta: Array, move: Array) -> Array:
         if np.isfinite(c.high):
             out[i] = min(out[i], 0.5 * (c.high - theta[i]))
         if np.isfinite(c.low) or np.isfinite(c.high):
-            out[i] = float(np.clip(out[i], -max(abs(theta[i]), SMALL), max(abs(theta[i]), SMALL)))
+            out[i] = float(
+                np.clip(out[i], -max(abs(theta[i]), DEFAULT_CONSTANT_SIZE), max(abs(theta[i]), DEFAULT_CONSTANT_SIZE))
+            )
     return out
 
 

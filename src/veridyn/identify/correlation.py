@@ -3,7 +3,7 @@
     ρ_ij = P_ij/√(P_ii P_jj)                                                        (11) of paper 002
 
 P is the covariance of the Gauss-Markov estimate (10). cond ρ does not depend on units, so models with different numbers of parameters can
-be compared: where a further friction parameter makes it jump, the motion does not tell that parameter from the others.
+be compared: where a further friction parameter makes it jump, the motion does not separate that parameter from the others.
 """
 
 from __future__ import annotations

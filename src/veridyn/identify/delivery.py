@@ -24,8 +24,8 @@ from veridyn.model.uncertainty import Uncertainty
 
 Array = NDArray[np.float64]
 POSES = 64  # at which the mass matrix is looked at
-SPREAD = 1.0  # rad, and m: of the positions looked at
-OUTSIDE = 1e-6  # of a row of K in typical sizes: a larger part outside the fit's rows is a direction of its own
+POSE_SPREAD = 1.0  # rad, and m: of the positions looked at
+UNEXCITED_SHARE = 1e-6  # of a row of K in typical sizes: a larger part outside the fit's rows is a direction of its own
 
 
 class Identified(Protocol):
@@ -79,7 +79,7 @@ def unexcited_directions(fit: Identified) -> tuple[str, ...]:
     for column, row in zip(structure.columns, structure.matrix * typical, strict=True):
         size = float(np.linalg.norm(row))
         left = row - (row @ basis.T) @ basis
-        if np.linalg.norm(left) > OUTSIDE * size:
+        if np.linalg.norm(left) > UNEXCITED_SHARE * size:
             found.append(fit.tree.parameters.names[column])
     return tuple(found)
 
@@ -118,7 +118,7 @@ def _check_mass(tree: Tree) -> None:
             if not (least[:, 0] > 0.0).all():
                 raise ModelError(Fault("the mass that is free to move is not positive.", where=tree.name))
         else:
-            q = SPREAD * np.pi * rng.uniform(-1.0, 1.0, (POSES, tree.n))
+            q = POSE_SPREAD * np.pi * rng.uniform(-1.0, 1.0, (POSES, tree.n))
             check_mass(tree, open_mass_matrix(tree, q, engine="numpy"))
     except ModelError as error:
         raise IdentificationError(

@@ -1,7 +1,7 @@
-"""Encoder offsets of a machine that stands: feet that do not move tell what the angles must be.
+"""Encoder offsets of a machine that stands: angles follow from feet that do not move.
 
-Base rows cannot tell an encoder offset: turning the frame of a link turns its parameters, and the equations fit as well as before.
-Geometry can. A sole flat on the ground has a known height and level, and stays where it is while the body above it moves; what the
+An encoder offset is not identifiable from base rows: turning the frame of a link turns its parameters, and the equations fit as well.
+Geometry gives it. A sole flat on the ground has a known height and level, and stays where it is while the body above it moves; what the
 chain from the measured base pose to the sole says otherwise is, to first order, J δ, with δ the offsets. Where a sole stands (x, y,
 yaw) need not be known, nor how far all soles together sink into the ground.
 """
@@ -23,16 +23,16 @@ from veridyn.model.tree import Tree
 from veridyn.spatial.transforms import MDH, Placement
 
 Array = NDArray[np.float64]
-REACH = 0.3  # m: a turn counts as much as the shift it makes at this distance
-UNSEEN = 1e-6  # of the largest singular value: what moves the soles less is not told
+TURN_ARM_M = 0.3  # m: a turn counts as much as the shift it makes at this distance
+UNOBSERVABLE = 1e-6  # of the largest singular value: what moves the soles less is not identifiable
 CLEAR, SMALLEST = 5.0, 0.005  # deviations, rad or m: less is not called a fault
 ROUNDS = 4
-REMEMBERED = 10.0  # samples that share their noise behind a low-pass: variance is that much larger
+CORRELATED_SAMPLES = 10.0  # samples that share their noise behind a low-pass: variance is that much larger
 
 
 @dataclass(frozen=True, eq=False)
 class Offsets:
-    """For each coordinate on the way to a sole: how much its encoder reads too much, in rad or m, with deviation (infinite where not told).
+    """For each coordinate on the way to a sole: how much its encoder reads too much, in rad or m, with σ (infinite if not identifiable).
 
     `rms`: what is left of the soles' pose, in m (turns at 0.3 m), before and after.
     """
@@ -87,22 +87,22 @@ def encoder_offsets(
                 where[:, [0, 1, 5], 3 * (i * len(soles) + j) + np.arange(3)] = 1.0
                 where[:, 2, -1] = 1.0
                 error = _error(R, p)
-                scale = np.array([1.0, 1.0, 1.0, REACH, REACH, REACH])
+                scale = np.array([1.0, 1.0, 1.0, TURN_ARM_M, TURN_ARM_M, TURN_ARM_M])
                 A = np.concatenate([J[:, :, six:][:, :, coordinates], where], axis=2)
                 blocks.append((A * scale[:, None]).reshape(-1, A.shape[2]))
                 right.append((error * scale).ravel())
         A, y = np.concatenate(blocks), np.concatenate(right)
         U, s, Vt = np.linalg.svd(A, full_matrices=False)
-        told = s > UNSEEN * s[0]
-        x = Vt[told].T @ ((U.T @ y)[told] / s[told])
+        identifiable = s > UNOBSERVABLE * s[0]
+        x = Vt[identifiable].T @ ((U.T @ y)[identifiable] / s[identifiable])
         left = y - A @ x
         if k == 0:
             nothing = A[:, len(coordinates) :]
             before = float(np.sqrt(np.mean((y - nothing @ np.linalg.lstsq(nothing, y, rcond=None)[0]) ** 2)))
         after = float(np.sqrt(np.mean(left**2)))
-        spread = (Vt[told].T / s[told]) @ (Vt[told].T / s[told]).T
-        hidden = (Vt[~told] ** 2).sum(axis=0)[: len(coordinates)] > UNSEEN
-        sigma = after * np.sqrt(max(REMEMBERED / every, 1.0) * np.diag(spread)[: len(coordinates)])
+        spread = (Vt[identifiable].T / s[identifiable]) @ (Vt[identifiable].T / s[identifiable]).T
+        hidden = (Vt[~identifiable] ** 2).sum(axis=0)[: len(coordinates)] > UNOBSERVABLE
+        sigma = after * np.sqrt(max(CORRELATED_SAMPLES / every, 1.0) * np.diag(spread)[: len(coordinates)])
         sigma = np.where(hidden, np.inf, sigma)
         q_off[coordinates] += np.where(hidden, 0.0, x[: len(coordinates)])
     names = tuple(tree.coordinates[c] for c in coordinates)

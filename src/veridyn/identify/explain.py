@@ -17,7 +17,7 @@ from veridyn.model.tree import Rows, Tree
 
 Array = NDArray[np.float64]
 SAMPLES = 40
-FELT = 1e-6  # of the sum of the columns' sizes: more than this is an effect
+EFFECT_THRESHOLD = 1e-6  # of the sum of the columns' sizes: more than this is an effect
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Explanation:
 
 @accepts_machine
 def explain(tree: Tree, name: str, motion: Motion | None = None, *, rows: Rows = "all") -> Explanation:
-    """What can be said about one parameter: by any motion, or by the one given, and what would help."""
+    """Whether one parameter is identifiable, by some motion or by the one given, and what would help."""
     k = tree.parameters.index(name)
     tie = tree.parameters.ties.get(name)
     if tie is not None:
@@ -150,7 +150,7 @@ def _all_felt(tree: Tree, motion: Motion, hidden: Array, rows: Rows) -> bool:
     D = regressor(tree, motion, rows) @ tree.parameters.estimated_matrix()
     A = D.reshape(-1, D.shape[2])
     sizes = np.linalg.norm(A, axis=0)
-    return all(np.linalg.norm(A @ v) > FELT * (sizes @ np.abs(v)) for v in hidden)
+    return all(np.linalg.norm(A @ v) > EFFECT_THRESHOLD * (sizes @ np.abs(v)) for v in hidden)
 
 
 def _by_structure(name: str, fate: str, ideal: BaseParameters) -> Explanation:
@@ -180,7 +180,7 @@ def _stillness(tree: Tree, k: int) -> str:
             f"body '{body.name}' turns about one direction only, ({axis}) in its frame{still}. "
             "A joint before it, or a free base, would be needed."
         )
-    return f"the rows looked at do not feel body '{body.name}', or what it does cancels on its way to the ground."
+    return f"body '{body.name}' does not affect these rows, or what it does cancels on its way to the ground."
 
 
 def _joined(lines: tuple[str, ...]) -> str:

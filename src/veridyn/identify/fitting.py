@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.base import MOTION, BaseParameters
+from veridyn.identify.base import NUMERICAL_SOURCE, BaseParameters
 from veridyn.identify.estimators.coloured import Sandwich
 from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit, RowReport
@@ -54,7 +54,7 @@ def base_of(s: Solution) -> BaseParameters:
     matrix[:, list(own)] = s.groups.matrix
     affecting = set(own)
     dead = {own[k] for k in s.groups.dead} | {c for c in p.select("estimated") if c not in affecting}
-    source = f"{MOTION}, on {s.observation.samples} equations"
+    source = f"{NUMERICAL_SOURCE}, on {s.observation.samples} equations"
     return BaseParameters(
         parameters=p,
         columns=s.columns,

@@ -1,8 +1,8 @@
-"""Drive gains: what a motor's current is worth, which no motion of an unknown machine can tell.
+"""Drive gains: the force per current of a motor, which is not identifiable on a machine of which nothing is known.
 
 A gain stands on the same side as the parameters, so a machine whose every parameter and gain is twice as large moves alike under the
 same currents. Something known must carry the scale: a payload of known inertia, a wrench that is measured, a body that is known.
-Where nothing is, gains are refused by name; where something is but a gain does not feel it, it comes out as zero within its deviation
+Where nothing is, gains are refused by name; where something is but it does not affect a gain, it comes out as zero within its deviation
 and is refused too. Currents are noisy, and they are columns: least squares makes gains too small, the more so the less of the current
 the known load explains. How much too small they can be follows from the fit itself, and where that is less than their deviations,
 nothing is said.
@@ -21,7 +21,7 @@ from veridyn.identify.result import Fit
 from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
-LEAST = 3.0  # deviations from zero that a gain must have to be one
+MIN_GAIN_SIGMAS = 3.0  # deviations from zero that a gain must have to be one
 
 LOAD = (
     "Drive gains need a load that is known: carry a payload of known inertia (veridyn.identify.payload), measure a wrench, "
@@ -63,11 +63,11 @@ def check_gains(fit: Fit, instruments: bool) -> None:
         k = found.get(name)
         if k is None:
             faults.add("it cannot be separated from other parameters.", where=f"drive gain {name}", hint=LOAD)
-        elif np.isfinite(fit.sigma[k]) and abs(fit.values[k]) < LEAST * fit.sigma[k]:
+        elif np.isfinite(fit.sigma[k]) and abs(fit.values[k]) < MIN_GAIN_SIGMAS * fit.sigma[k]:
             faults.add(
-                "it cannot be told from zero: what is known hardly acts on its joint.",
+                "it cannot be distinguished from zero: what is known hardly acts on its joint.",
                 where=f"drive gain {name}",
-                expected=f"more than {LEAST:g} deviations",
+                expected=f"more than {MIN_GAIN_SIGMAS:g} deviations",
                 found=f"{fit.values[k]:.4g} ± {fit.sigma[k]:.2g} {p.units[p.index(name)]}",
                 hint=LOAD,
             )

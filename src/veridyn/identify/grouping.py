@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-9  # of the largest singular value, columns scaled by typical sizes
-DEAD = 1e-12  # of the largest column: rounding
-DUST = 1e-9  # of a coefficient between columns of typical size: below it there is no telling from rounding
-PIVOT = 1e-3  # a dependent column must carry at least this share of a null vector
+ZERO_COLUMN = 1e-12  # of the largest column: rounding
+ZERO_COEFFICIENT = 1e-9  # of a coefficient between columns of typical size: below it there is no telling from rounding
+MIN_PIVOT_SHARE = 1e-3  # a dependent column must carry at least this share of a null vector
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def group(A: Array, typical: Array, tolerance: float = RANK_TOLERANCE) -> Groups
     scaled = A * typical
     norms = np.linalg.norm(scaled, axis=0) if len(A) else np.zeros(p)
     largest = norms.max(initial=0.0)
-    alive = np.flatnonzero(norms > DEAD * largest) if largest > 0 else np.array([], dtype=int)
+    alive = np.flatnonzero(norms > ZERO_COLUMN * largest) if largest > 0 else np.array([], dtype=int)
     dead = tuple(int(c) for c in np.setdiff1d(np.arange(p), alive))
     S = scaled[:, alive]
     if S.shape[1] == 0:
@@ -62,7 +62,7 @@ def group(A: Array, typical: Array, tolerance: float = RANK_TOLERANCE) -> Groups
     if dependent:
         relation = np.linalg.lstsq(S[:, kept_local], S[:, dependent], rcond=None)[0]
         dep = alive[dependent]
-        relation[np.abs(relation) < DUST] = 0.0
+        relation[np.abs(relation) < ZERO_COEFFICIENT] = 0.0
         K[:, dep] = _snapped(relation) * typical[kept][:, None] / typical[dep][None, :]
         K[:, dep] = _snapped(K[:, dep])
     return Groups(tuple(int(c) for c in kept), K, dead, s, rank)
@@ -77,7 +77,7 @@ def _latest_dependent(null: Array) -> list[int]:
         if not len(left):
             break
         column = np.linalg.norm(left[:, c])
-        if column < PIVOT * np.abs(left).max():
+        if column < MIN_PIVOT_SHARE * np.abs(left).max():
             continue
         # Turn the remaining null vectors so that only the first of them touches this column, then set it aside.
         v = left[:, c].copy()

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-FRACTION = 0.995  # of the way to a limit that one step may go
+FRACTION_TO_BOUNDARY = 0.995  # of the way to a limit that one step may go
 ARMIJO = 1e-4
-HALVINGS = 25
+MAX_HALVINGS = 25
 ROUNDING = 1e-9  # of the goal: what a full step promises at a minimum, to what can be computed
-MEMORY = 20  # steps that teach the curvature
-TEACHES = 1e-2  # least cosine between a step and the change of the gradient along it
+CURVATURE_PAIRS = 20  # steps that teach the curvature
+MIN_CURVATURE_COSINE = 1e-2  # least cosine between a step and the change of the gradient along it
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def minimise(problem: Limited, start: Array, how: Barrier | None = None) -> Foun
         slope = float((grad - pull) @ step)
         alpha = min(1.0, _longest(below, reach), _longest(above, -reach))
         fall = 0.0
-        for _ in range(HALVINGS):
+        for _ in range(MAX_HALVINGS):
             there = u + alpha * step
             b, a = problem.slack(there)
             if b.min(initial=np.inf) > 0.0 and a.min(initial=np.inf) > 0.0:
@@ -132,9 +132,9 @@ def _merit(f: float, below: Array, above: Array, mu: float) -> float:
 
 
 def _longest(value: Array, change: Array) -> float:
-    """The longest step, up to 1, that keeps value + step·change above (1 − FRACTION) value."""
+    """The longest step, up to 1, that keeps value + step·change above (1 − FRACTION_TO_BOUNDARY) value."""
     falling = change < 0.0
-    return float(min(1.0, (FRACTION * value[falling] / -change[falling]).min(initial=1.0)))
+    return float(min(1.0, (FRACTION_TO_BOUNDARY * value[falling] / -change[falling]).min(initial=1.0)))
 
 
 def _kept(multiplier: Array, mu: float, slack: Array) -> Array:
@@ -161,8 +161,8 @@ class Curvature:
         self.pairs: list[tuple[Array, Array]] = []
 
     def learn(self, s: Array, y: Array) -> None:
-        if s @ y > TEACHES * np.linalg.norm(s) * np.linalg.norm(y):
-            self.pairs = [*self.pairs[1 - MEMORY :], (s, y)]
+        if s @ y > MIN_CURVATURE_COSINE * np.linalg.norm(s) * np.linalg.norm(y):
+            self.pairs = [*self.pairs[1 - CURVATURE_PAIRS :], (s, y)]
 
     def matrix(self, otherwise: float) -> Array:
         """H, from `otherwise` times the identity where nothing is known."""

@@ -32,8 +32,8 @@ from veridyn.signals.resample import uniform_rate
 
 Array = NDArray[np.float64]
 LATEST, LATE_STEP = 0.060, 0.002  # s: how far clocks are tried against each other, and in which steps
-SMALLEST = {"late": 0.003, "origin": 0.003}  # s, m: less is not called a fault
-CLEAR = 120.0  # of χ² in units of the residual variance: neighbours behind a low-pass and the steps of a plate make 40 by chance
+SMALLEST_FAULT = {"late": 0.003, "origin": 0.003}  # s, m: less is not called a fault
+CLEAR_CHI_SQUARE = 120.0  # of χ² in units of the residual variance: neighbours behind a low-pass and the steps of a plate make 40 by chance
 AXES = ("x", "y", "z")
 
 
@@ -47,7 +47,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Suspicion:
+class LaboratoryFault:
     """One fault: `kind` "late", "origin" or "axes", its size with deviation, and what it explains.
 
     `size` and `sigma`: s, or m (3 numbers); for axes the rows of the permutation. `drop`: χ² explained, in units of the residual
@@ -65,15 +65,15 @@ class Suspicion:
 class Diagnosis:
     """Faults found, gravest first; `residual` before any was mended and after all were, in units of the stated deviations."""
 
-    suspicions: tuple[Suspicion, ...]
+    faults: tuple[LaboratoryFault, ...]
     residual_before: float
     residual_after: float
 
     def summary(self) -> str:
         tail = f"residual {self.residual_before:.2f} of what the sensors should leave"
-        if not self.suspicions:
+        if not self.faults:
             return f"nothing wrong was found; {tail}"
-        return "\n".join([*(s.text for s in self.suspicions), f"{tail}, {self.residual_after:.2f} when mended"])
+        return "\n".join([*(s.text for s in self.faults), f"{tail}, {self.residual_after:.2f} when mended"])
 
 
 @accepts_machine
@@ -102,8 +102,8 @@ def diagnose(
         before = state.rms
         for k in range(most):
             progress("looking for faults", float(k), float(most))
-            best = max(bench.suspicions(state, now), key=lambda s: s.drop, default=None)
-            if best is None or best.drop < CLEAR:
+            best = max(bench.faults(state, now), key=lambda s: s.drop, default=None)
+            if best is None or best.drop < CLEAR_CHI_SQUARE:
                 break
             found.append(best)
             now = [mended(trial, best) for trial in now]
@@ -112,7 +112,7 @@ def diagnose(
     return Diagnosis(tuple(found), before, state.rms)
 
 
-def mended(trial: Trial, fault: Suspicion) -> Trial:
+def mended(trial: Trial, fault: LaboratoryFault) -> Trial:
     """The recording as it would be without this fault."""
     if fault.kind == "late":
         return replace(trial, plate=_shifted(trial.motion.t, trial.plate, fault.size[0]))
@@ -178,14 +178,14 @@ class _Bench:
         x = x.reshape(block.shape)[self.trim : len(block) - self.trim : self.decimate]
         return (x / self.sigma[:, None]).reshape(-1, block.shape[2])
 
-    def suspicions(self, state: _State, trials: Sequence[Trial]) -> list[Suspicion]:
+    def faults(self, state: _State, trials: Sequence[Trial]) -> list[LaboratoryFault]:
         pad = np.zeros(len(self.tree.parameters.select("estimated")))
 
         def drop_of(y: Array) -> float:
             left = state.left(y)
             return float((state.rest @ state.rest - left @ left) / max(left @ left / state.freedom, 1e-300))
 
-        def retold(changed: Sequence[Trial]) -> Array:
+        def recomputed(changed: Sequence[Trial]) -> Array:
             y = np.concatenate([self.side(t) for t in changed]) - np.concatenate([self.side(t) for t in trials])
             return state.y + np.concatenate([y, pad])
 
@@ -203,16 +203,16 @@ class _Bench:
             )
 
         return [
-            *self._late(trials, state, retold),
+            *self._late(trials, state, recomputed),
             *self._origin(trials, fitted),
-            *self._axes(trials, retold, drop_of),
+            *self._axes(trials, recomputed, drop_of),
         ]
 
-    def _late(self, trials, state, retold) -> list[Suspicion]:  # pyright: ignore[reportMissingParameterType]
+    def _late(self, trials, state, recomputed) -> list[LaboratoryFault]:  # pyright: ignore[reportMissingParameterType]
         lags = np.arange(-LATEST, LATEST + LATE_STEP / 2, LATE_STEP)
         cost = np.empty(len(lags))
         for k, lag in enumerate(lags):
-            left = state.left(retold([replace(t, plate=_shifted(t.motion.t, t.plate, lag)) for t in trials]))
+            left = state.left(recomputed([replace(t, plate=_shifted(t.motion.t, t.plate, lag)) for t in trials]))
             cost[k] = left @ left
         k = int(np.argmin(cost))
         if k in (0, len(lags) - 1):
@@ -221,14 +221,14 @@ class _Bench:
         lag = lags[k] - (cost[k + 1] - cost[k - 1]) / (4 * a * LATE_STEP)
         least = cost[k] - (cost[k + 1] - cost[k - 1]) ** 2 / (16 * a * LATE_STEP**2)
         spread = float(np.sqrt(least / state.freedom / a))
-        if abs(lag) < SMALLEST["late"]:
+        if abs(lag) < SMALLEST_FAULT["late"]:
             return []
         word = "late" if lag > 0 else "early"
         text = f"plate and motion are out of step: the plate is {1e3 * abs(lag):.1f} ± {1e3 * spread:.1f} ms {word}"
         drop = (state.rest @ state.rest - least) / (least / state.freedom)
-        return [Suspicion("late", (float(lag),), (spread,), float(drop), text)]
+        return [LaboratoryFault("late", (float(lag),), (spread,), float(drop), text)]
 
-    def _origin(self, trials, fitted) -> list[Suspicion]:  # pyright: ignore[reportMissingParameterType]
+    def _origin(self, trials, fitted) -> list[LaboratoryFault]:  # pyright: ignore[reportMissingParameterType]
         columns = []
         for axis in np.eye(3):
             parts = []
@@ -237,14 +237,14 @@ class _Bench:
                 parts.append(self.side(replace(t, plate=effect)))
             columns.append(np.concatenate(parts))
         size, spread, drop = fitted(np.array(columns))
-        if np.linalg.norm(size) < SMALLEST["origin"]:
+        if np.linalg.norm(size) < SMALLEST_FAULT["origin"]:
             return []
         listed = ", ".join(f"{a} {1e3 * v:+.1f} ± {1e3 * s:.1f} mm" for a, v, s in zip(AXES, size, spread, strict=True))
-        text = f"the plate's origin is not where it is said to be, but off by {listed}"
-        return [Suspicion("origin", tuple(size.tolist()), tuple(spread.tolist()), drop, text)]
+        text = f"the plate's origin is not where the set-up has it, but off by {listed}"
+        return [LaboratoryFault("origin", tuple(size.tolist()), tuple(spread.tolist()), drop, text)]
 
-    def _axes(self, trials, retold, drop_of) -> list[Suspicion]:  # pyright: ignore[reportMissingParameterType]
-        best: Suspicion | None = None
+    def _axes(self, trials, recomputed, drop_of) -> list[LaboratoryFault]:  # pyright: ignore[reportMissingParameterType]
+        best: LaboratoryFault | None = None
         for order, signs in itertools.product(
             itertools.permutations(range(3)), itertools.product((1.0, -1.0), repeat=3)
         ):
@@ -253,15 +253,15 @@ class _Bench:
             if np.array_equal(P, np.eye(3)):
                 continue
             size = tuple(P.ravel().tolist())
-            fault = Suspicion("axes", size, (0.0,) * 9, 0.0, "")
-            drop = drop_of(retold([mended(t, fault) for t in trials]))
+            fault = LaboratoryFault("axes", size, (0.0,) * 9, 0.0, "")
+            drop = drop_of(recomputed([mended(t, fault) for t in trials]))
             if best is None or drop > best.drop:
-                said = ", ".join(
+                listed = ", ".join(
                     f"what is called {AXES[c]} is {'-' if s < 0 else ''}{AXES[r]}"
                     for r, (c, s) in enumerate(zip(order, signs, strict=True))
                     if c != r or s < 0
                 )
-                best = replace(fault, drop=drop, text=f"the plate's axes are swapped: {said}")
+                best = replace(fault, drop=drop, text=f"the plate's axes are swapped: {listed}")
         return [] if best is None else [best]
 
 

@@ -29,8 +29,8 @@ from veridyn.signals.naming import measured_positions
 from veridyn.signals.sensors import with_sensor_channels
 
 Array = NDArray[np.float64]
-PREFERRED = 10.0  # how much rather a coordinate with an equation of its own is taken than another (chosen)
-UNDETERMINED = 1e-6  # of the largest: coordinates that move the machine less do not determine it
+ACTUATED_PREFERENCE = 10.0  # how much rather a coordinate with an equation of its own is taken than another (chosen)
+UNDETERMINED_MOTION = 1e-6  # of the largest: coordinates that move the machine less do not determine it
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,11 +119,11 @@ def determining(tree: Tree, measured: Sequence[str], where: str) -> tuple[str, .
     J = loop_values(tree, at.home[None], engine="numpy")[0, list(at.rows), : tree.n] * at.unit
     free = np.linalg.svd(J)[2][len(at.rows) :]  # (freedom, n): ways in which the machine can move at home
     places = [tree.coordinates.index(c) for c in measured]
-    weights = np.array([PREFERRED if c in own else 1.0 for c in measured])
+    weights = np.array([ACTUATED_PREFERENCE if c in own else 1.0 for c in measured])
     if len(places) >= at.freedom:
         factors = qr(free[:, places] * weights, mode="r", pivoting=True)
         sizes, order = np.abs(np.diag(np.atleast_2d(factors[0]))), [int(k) for k in factors[-1]]
-        if sizes[at.freedom - 1] > UNDETERMINED * sizes[0]:
+        if sizes[at.freedom - 1] > UNDETERMINED_MOTION * sizes[0]:
             return tuple(measured[k] for k in sorted(order[: at.freedom]))
     missing = [c for c in own if c not in measured]
     raise DataError(

@@ -1,6 +1,6 @@
 """The observation matrix, never stored: samples stream through the regressor into one small R factor for each row.
 
-For each row j the factor is that of [W_j | Y_j], over the columns the row can feel. Factors merge in any order, so blocks, threads,
+For each row j the factor is that of [W_j | Y_j], over the columns that affect the row. Factors merge in any order, so blocks, threads,
 processes and several logs are the same operation. Weights, deviations, ranks and validation are all computed from the factors.
 """
 
@@ -35,7 +35,7 @@ from veridyn.signals.resample import uniform_rate
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 T = TypeVar("T")
-SPAN = 16384  # samples one job deals with
+JOB_SAMPLES = 16384  # samples one job deals with
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ def stream(
 ) -> Stream:
     """What :func:`observation` streams, checked and ready, for estimators that pass over the samples more than once.
 
-    A sequence of motions may make each of them when it is asked for, so that a log need not fit the memory: it is walked through from the
+    A sequence of motions may make each of them when it is needed, so that a log need not fit the memory: it is walked through from the
     first to the last, and none is kept. Its attribute `samples`, if it has one, saves counting them.
     """
     how = sampling or Sampling()
@@ -201,7 +201,7 @@ def _counted(work: Callable[[Plan, Job], T], plan: Plan, job: Job) -> tuple[T, i
 class Job:
     """Samples start to stop of a log of `total` samples; `motion` holds them and their margins, from sample `offset` on.
 
-    Blocks begin at sample `first`, which is before `start` where a lead was asked for. `before`: samples of the logs before this one.
+    Blocks begin at sample `first`, which is before `start` where a lead is needed. `before`: samples of the logs before this one.
     """
 
     motion: Motion
@@ -253,16 +253,16 @@ class Plan:
     @cached_property
     def columns(self) -> tuple[tuple[int, ...], ...]:
         """For each row, the estimated parameters that enter it, tied ones under the name of what they are tied to."""
-        own = dict(zip(self.computed, self._felt, strict=True))
+        own = dict(zip(self.computed, self._affecting, strict=True))
         paths = ((r, *added) for r, added in zip(self.rows, self._added, strict=True))
         return tuple(tuple(sorted({c for r in path for c in own[r]})) for path in paths)
 
     @cached_property
-    def _felt(self) -> tuple[tuple[int, ...], ...]:
+    def _affecting(self) -> tuple[tuple[int, ...], ...]:
         """The same for each computed row by itself."""
         T = self.tree.parameters.estimated_matrix() != 0.0
-        felt = structure(self.tree)
-        return tuple(tuple(int(c) for c in np.flatnonzero(T[list(felt[r])].any(axis=0))) for r in self.computed)
+        affecting = structure(self.tree)
+        return tuple(tuple(int(c) for c in np.flatnonzero(T[list(affecting[r])].any(axis=0))) for r in self.computed)
 
     @cached_property
     def wanted(self) -> tuple[tuple[int, int, float, float], ...]:
@@ -283,7 +283,7 @@ class Plan:
         if self.how.filtering:
             rate = uniform_rate(motion.t, where="motion.t")
             margin = self.how.margin(rate)
-        span = max(SPAN, 4 * margin)
+        span = max(JOB_SAMPLES, 4 * margin)
         for start in range(0, N, span):
             stop = min(start + span, N)
             first = max(0, start - lead * self.how.decimate)
@@ -307,7 +307,7 @@ class Plan:
         return tuple(replace(f, samples=int(count)) for f, count in zip(own, counts, strict=True))
 
     def blocks(self, job: Job) -> Iterator[Block]:
-        """The equations of a job, a block at a time: each is good until the next is asked for."""
+        """The equations of a job, a block at a time: each is valid until the next is made."""
         margin = self.how.margin(job.rate) if self.how.filtering else 0
         tables = self.tables(margin)
         for start in range(job.first, job.stop, tables.block):
@@ -316,7 +316,7 @@ class Plan:
 
     def tables(self, margin: int) -> Tables:
         """Where blocks of equations are written, by machine code or by the reference."""
-        return Tables(self.tree, self.computed, self._felt, self.wanted, self.compile, self.how.block, margin)
+        return Tables(self.tree, self.computed, self._affecting, self.wanted, self.compile, self.how.block, margin)
 
     def _equations(self, job: Job, tables: Tables, start: int, stop: int, margin: int) -> Block:
         """[W_j | Y_j] of one block for each row, filtered, decimated and thinned, in column order."""
@@ -343,7 +343,7 @@ class Plan:
 
     def _projected(self, part: Motion, tables: Mapping[int, Array]) -> list[tuple[int, Array]]:
         """Each row with its table, to which those along its path and of its loops' passive joints are added."""
-        tree, own = self.tree, dict(zip(self.computed, self._felt, strict=True))
+        tree, own = self.tree, dict(zip(self.computed, self._affecting, strict=True))
         first, found = len(tree.rows) - tree.n, []
         G = projection(tree, part) if tree.loops else None
         for r, columns, added in zip(self.rows, self.columns, self._added, strict=True):

@@ -20,13 +20,13 @@ from veridyn.model.tree import Tree
 Array = NDArray[np.float64]
 SAMPLES = 60
 DEGREES = np.pi / 180.0
-TOLD = 4  # readings that are named
+NAMED_READINGS = 4  # readings that are named
 
 
 def readings_in_reach(tree: Tree, given: Sequence[str], q: Array) -> list[str]:
     """What could be otherwise about positions q (N, given) that cannot all be reached, in words; empty where nothing simple helps."""
     few = q[np.unique(np.linspace(0, len(q) - 1, SAMPLES).astype(int))]
-    return [words for words, T in _readings(tree, given) if _reached(tree, given, few @ T.T)][:TOLD]
+    return [words for words, T in _readings(tree, given) if _reached(tree, given, few @ T.T)][:NAMED_READINGS]
 
 
 def _readings(tree: Tree, given: Sequence[str]) -> list[tuple[str, Array]]:
@@ -61,7 +61,7 @@ def _reached(tree: Tree, given: Sequence[str], q: Array) -> bool:
 def closed_or_none(tree: Tree, given: Sequence[str], part: Motion, near: Array | None = None) -> Motion | None:
     """The motion of all coordinates from one of those `given` alone, each sample for itself; None where some cannot be reached.
 
-    Newton's method starts at home, and failing that `near`, (N, n): many such questions are asked, so none is followed in small steps.
+    Newton's method starts at home, and failing that `near`, (N, n): there are many samples, so none is reached in small steps.
     """
     t, q, qd, qdd, base = part.t, part.q, part.qd, part.qdd, part.base
     for start in (None,) if near is None else (None, near):

@@ -19,9 +19,9 @@ from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
-SAMPLES = 400  # of a candidate, spread over it
-WORTH = 1.5  # times smaller: below this a deviation does not count as sharpened
-ALONE = (1.0, 2.0, 3.0)  # frequencies of a coordinate that moves alone, relative to one another
+CANDIDATE_SAMPLES = 400  # of a candidate, spread over it
+MIN_SIGMA_RATIO = 1.5  # times smaller: below this a deviation does not count as sharpened
+SINGLE_FREQUENCIES = (1.0, 2.0, 3.0)  # frequencies of a coordinate that moves alone, relative to one another
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Advice:
 
     def __str__(self) -> str:
         best = sorted(self.sharpened.items(), key=lambda item: item[1][1] / item[1][0])[:4]
-        told = ", ".join(f"σ of {name} from {a:.2g} to {b:.2g}" for name, (a, b) in best)
+        listed = ", ".join(f"σ of {name} from {a:.2g} to {b:.2g}" for name, (a, b) in best)
         more = len(self.sharpened) - len(best)
-        return f"One more recording as long as this one in which {self.motion}: {told}" + (
+        return f"One more recording as long as this one in which {self.motion}: {listed}" + (
             f", and {more} more." if more > 0 else "."
         )
 
@@ -64,7 +64,9 @@ def what_next(fit: Fit, motion: Motion, poor: float = 10.0) -> tuple[Advice, ...
         later = scale * np.sqrt(np.diag(np.linalg.inv(known + W.T @ W)))
         ratio = fit.sigma[weak] / later[weak]
         better = {
-            fit.names[k]: (float(fit.sigma[k]), float(later[k])) for k, r in zip(weak, ratio, strict=True) if r > WORTH
+            fit.names[k]: (float(fit.sigma[k]), float(later[k]))
+            for k, r in zip(weak, ratio, strict=True)
+            if r > MIN_SIGMA_RATIO
         }
         if better:
             found.append(Advice(label, better, float(np.log(ratio).sum())))
@@ -78,7 +80,7 @@ def candidates(tree: Tree, motion: Motion) -> list[tuple[str, Motion]]:
     free base: the recorded motion with one thing more moving. Of a machine with loops, each coordinate with an equation of its own,
     where the loops let it go its way alone.
     """
-    part = motion[np.unique(np.linspace(0, len(motion) - 1, SAMPLES).astype(int))]
+    part = motion[np.unique(np.linspace(0, len(motion) - 1, CANDIDATE_SAMPLES).astype(int))]
     if part.base is not None:
         return [(label, _bare(m)) for label, m in enriched(tree, motion)]
     out = [
@@ -103,9 +105,11 @@ def _alone(m: Motion, c: int) -> Motion:
     reach = float(np.ptp(m.q[:, c])) / 2.0
     fast, hard = float(np.abs(m.qd[:, c]).max()), float(np.abs(m.qdd[:, c]).max())
     phase = np.linspace(0.0, 2.0 * np.pi, len(m.t), endpoint=False)
-    k = np.array(ALONE)[:, None]
+    k = np.array(SINGLE_FREQUENCIES)[:, None]
     angle = k * phase + k * k
-    shape, rate, bend = ((f / len(ALONE)).sum(axis=0) for f in (np.sin(angle) / k, np.cos(angle), -k * np.sin(angle)))
+    shape, rate, bend = (
+        (f / len(SINGLE_FREQUENCIES)).sum(axis=0) for f in (np.sin(angle) / k, np.cos(angle), -k * np.sin(angle))
+    )
     a = reach / float(np.abs(shape).max() or 1.0)
     w = min(fast / (a * float(np.abs(rate).max()) or 1.0), np.sqrt(hard / (a * float(np.abs(bend).max()) or 1.0)))
     q[:, c] = (m.q[:, c].max() + m.q[:, c].min()) / 2.0 + a * shape

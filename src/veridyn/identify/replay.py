@@ -1,8 +1,8 @@
 """Forward simulation against a log: how far a machine with given parameters goes astray under the measured forces.
 
 The hardest test of a model, and the one a simulator's user asks for: errors of inverse dynamics stay where they are made, errors of a
-simulation add up. Over a `horizon` of a second it tells what a model is worth for prediction; without one, over the whole log, a
-pendulum that goes over the top or any chaotic motion tells nothing, whatever the parameters.
+simulation add up. Over a `horizon` of a second it shows how well a model predicts; without one, over the whole log, a
+pendulum that goes over the top or any chaotic motion shows nothing, whatever the parameters.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an identification found: values with deviations, and everything needed to judge them."""
+"""What an identification found: values with deviations, and everything needed to assess them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def relative_error(rows: Iterable[RowReport]) -> float:
 
 @dataclass(frozen=True)
 class Feasibility:
-    """That parameters are physically possible, and what it cost.
+    """That parameters are physically consistent, and what it cost.
 
     `least`: for each real body, the smallest eigenvalue of its pseudo-inertia, all positive. `cost_percent`: by how much the weighted
     residual is larger than that of least squares. `bound`: bodies and elements that the constraints hold where they are; `broken`:
@@ -91,7 +91,7 @@ class Fit:
     `condition` is that of the weighted, unscaled base regressor; `condition_scaled` uses typical sizes.
 
     Estimators that decide every standard parameter add `standard_values`; with a prior `standard_covariance` and `prior_share`, the
-    share of the prior's variance that is left (1 where the data said nothing); with constraints `feasibility`. All are over the
+    share of the prior's variance that is left (1 where the data determine nothing); with constraints `feasibility`. All are over the
     parameters of the tree, NaN in the share where a parameter is not estimated. A deviation that is not available is NaN.
     """
 

@@ -1,9 +1,9 @@
-"""Base parameters by closed rules: what any motion of a tree can tell about its bodies, without looking at a motion.
+"""Base parameters by closed rules: what is identifiable by some motion of a tree, without a motion.
 
-From the leaves to the root, each joint lets go of what it cannot tell from its antecedent's parameters (Gautier and Khalil 1990,
+From the leaves to the root, at each joint what cannot be separated from its antecedent's parameters is grouped (Gautier and Khalil 1990,
 for trees; checked by rank on random trees): a turning joint of M, MZ and YY (as YY diag(1, 1, 0)), a sliding one of J, a fixed one
 of everything. What stays is a set of independent combinations of the standard parameters. On a fixed base, bodies that turn only about
-one direction, or not at all, tell less still.
+one direction, or not at all, identify less still.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from veridyn.spatial.inertia import move_matrix
 Array = NDArray[np.float64]
 
 XX, XY, XZ, YY, YZ, ZZ, MX, MY, MZ, M = range(10)
-PARALLEL = 1e-9  # sine of the angle below which two axes are one direction
+PARALLEL_SINE = 1e-9  # sine of the angle below which two axes are one direction
 
 
 def _picked(*pairs: tuple[int, int]) -> Array:
@@ -40,7 +40,7 @@ EVERYTHING = np.eye(10)
 class Freedom:
     """How freely a body of a fixed tree moves: about no axis, about one direction (in its frame), or generally.
 
-    `shifts`: its origin feels an acceleration across that direction (any acceleration, where it turns generally), gravity included.
+    `shifts`: its origin has an acceleration across that direction (any acceleration, where it turns generally), gravity included.
     `pivot`: without gravity, the height on the body's z axis of a point that stays at rest, though the origin does not.
     """
 
@@ -67,18 +67,18 @@ def freedoms(tree: Tree) -> list[Freedom]:
         if body.joint == "turning":
             if turns == "not":
                 turns, direction = "one", np.array([0.0, 0.0, 1.0])
-            elif turns == "one" and direction is not None and np.hypot(direction[0], direction[1]) > PARALLEL:
+            elif turns == "one" and direction is not None and np.hypot(direction[0], direction[1]) > PARALLEL_SINE:
                 turns, direction = "generally", None
         J = jacobian(tree, generic, body.name, frame="body")[0]
         pivot = _pivot(J) if turns == "generally" and body.joint == "turning" and not tree.gravity.any() else None
         if pivot is not None:
             found.append(Freedom(turns, direction, False, pivot))
             continue
-        felt = np.column_stack([J[:3], g[j]])
+        accelerations = np.column_stack([J[:3], g[j]])
         if direction is not None:
             # Turning about the direction itself leaves what is across it across it, so q = 0 decides for gravity.
-            felt = felt - np.outer(direction, direction @ felt)
-        found.append(Freedom(turns, direction, bool(np.abs(felt).max() > PARALLEL)))
+            accelerations = accelerations - np.outer(direction, direction @ accelerations)
+        found.append(Freedom(turns, direction, bool(np.abs(accelerations).max() > PARALLEL_SINE)))
     return found
 
 
@@ -87,10 +87,10 @@ def _pivot(J: Array) -> float | None:
     v, w = J[:3], J[3:]
     across = np.concatenate([w[1], -w[0]])
     if not across.any():
-        return 0.0 if np.abs(v).max() < PARALLEL else None
+        return 0.0 if np.abs(v).max() < PARALLEL_SINE else None
     h = float(-(across @ np.concatenate([v[0], v[1]])) / (across @ across))
     left = v + h * np.array([w[1], -w[0], np.zeros_like(w[0])])
-    return h if np.abs(left).max() < PARALLEL else None
+    return h if np.abs(left).max() < PARALLEL_SINE else None
 
 
 def combinations(tree: Tree) -> Array:
@@ -134,7 +134,7 @@ def _joint_rule(joint: str, freedom: Freedom) -> tuple[Array, Array]:
     if freedom.turns == "generally" or freedom.direction is None:
         return SLIDING_LETS_GO, unit[[MX, MY, MZ, M]]
     u = freedom.direction
-    if np.hypot(u[0], u[1]) < PARALLEL:
+    if np.hypot(u[0], u[1]) < PARALLEL_SINE:
         return PARALLEL_SLIDE_LETS_GO, unit[[M]]
     # The first moment along the one direction of turning has no effect; the other two components stay.
     d = int(np.argmax(np.abs(u)))

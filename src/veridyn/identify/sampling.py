@@ -26,7 +26,7 @@ class Sampling:
     the equation becomes row + Σ s · other row. Where the other coordinates follow this one, q = q(z), and s = ∂q/∂z, that is
     the projection (∂q/∂z)ᵀ on the path: what holds a body on its path does no work along it, so forces of the other joints need not be
     known. `dead_zone`: row → speed below which that row drops its samples, or name of an element → speed of its combination below which
-    every row that feels it does (dry friction is not sign(q̇) at standstill). `drop`: row → mask (N,) of samples that row leaves out; of
+    every affected row does (dry friction is not sign(q̇) at standstill). `drop`: row → mask (N,) of samples that row leaves out; of
     several motions, one mask over all their samples in order. `trim`: samples left out at each end of each motion, where derivatives and
     filters start up. `method` "gram" sums products instead of turning factors: faster, half the digits, refused where the condition
     makes it unsafe.
@@ -73,10 +73,10 @@ class Sampling:
         """
         used = (numbers >= self.trim) & (numbers < total - self.trim)
         elements = {e.parameter_name: e for e in tree.elements}
-        felt = tree.felt_by(row)
+        acting = tree.acting_on(row)
         for name, speed in self.dead_zone.items():
             on = elements[name].on if name in elements else {name: 1.0}
-            if felt & on.keys():
+            if acting & on.keys():
                 used &= np.abs(qd @ np.array([on.get(c, 0.0) for c in tree.coordinates])) >= speed
         if row in self.drop:
             used &= ~np.asarray(self.drop[row], dtype=bool)[numbers + before]

@@ -1,4 +1,4 @@
-"""Which of the motions a machine can make tell most about it, and in which order: greedy D-optimal choice on row factors.
+"""Which of the motions of a machine are most informative, and in which order: greedy D-optimal choice on row factors.
 
 A motion brings the information A_k = Σ_j R_jᵀR_j / σ_j², of columns scaled by typical sizes. With a weak belief to start from, A =
 1/ρ² (each parameter known to ρ typical sizes), the motion that adds most to log det A is taken, then the next. Greedy choice is
@@ -25,7 +25,7 @@ from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
-KNOWN = 0.3  # of typical size: a deviation below it counts as determined
+DETERMINED_SIGMA = 0.3  # of a parameter's typical size
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,9 @@ class Selection:
     @property
     def undetermined(self) -> tuple[str, ...]:
         """Base parameters whose predicted deviation is 30 % of typical size or more."""
-        return tuple(n for n, s, size in zip(self.names, self.sigma, self.typical, strict=True) if s >= KNOWN * size)
+        return tuple(
+            n for n, s, size in zip(self.names, self.sigma, self.typical, strict=True) if s >= DETERMINED_SIGMA * size
+        )
 
     def summary(self) -> str:
         lines = [f"{'motion':<28}{'gain':>9}{'excited':>9}{'determined':>12}"]
@@ -108,7 +110,7 @@ def select_motions(
         total = total + information[name]
         R = triangle_of(np.vstack([R, factor[name]]))
         leads, spread = _deviations(R, typical, total)
-        known = int((spread < KNOWN * typical[list(leads)]).sum())
+        known = int((spread < DETERMINED_SIGMA * typical[list(leads)]).sum())
         stages.append(Stage(name, _log_det(total) - before, len(leads), known))
     leads, spread = _deviations(R, typical, total)
     names = tuple(tree.parameters.names[columns[k]] for k in leads)
@@ -157,14 +159,14 @@ def remedies(
     then = {name: spread(start + (F * typical).T @ (F * typical)) for name, F in factors.items()}
     out = []
     for k, lead in enumerate(groups.kept):
-        if now[k] >= KNOWN * typical[lead]:
+        if now[k] >= DETERMINED_SIGMA * typical[lead]:
             best = min(then, key=lambda name: then[name][k])
             out.append(Remedy(tree.parameters.names[columns[lead]], float(now[k]), best, float(then[best][k])))
     return tuple(out)
 
 
 def unmeasured(motion: Motion | Sequence[Motion]) -> list[Motion]:
-    """The motions with zero for every force: what they would tell does not depend on what is measured."""
+    """The motions with zero for every force: their information does not depend on what is measured."""
     several = [motion] if isinstance(motion, Motion) else list(motion)
     return [replace(m, forces=np.zeros_like(m.q)) for m in several]
 
@@ -235,7 +237,9 @@ def _check(
     for row in named:
         if row not in sigma:
             faults.add(
-                f"row '{row}' has no deviation.", where="sigma", hint="How noisy a row is decides what it can tell."
+                f"row '{row}' has no deviation.",
+                where="sigma",
+                hint="The noise of a row decides what can be identified from it.",
             )
         elif not (np.isfinite(sigma[row]) and sigma[row] > 0.0):
             faults.add("a deviation must be positive.", where=f"sigma['{row}']", found=f"{sigma[row]}")

@@ -30,8 +30,8 @@ from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
-ROUNDS = 10  # of choosing joint by joint; it ends as soon as none changes
-FINE = 9  # speeds of the finer bank
+MAX_ROUNDS = 10  # of choosing joint by joint; it ends as soon as none changes
+FINE_BANK_SPEEDS = 9  # speeds of the finer bank
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -115,7 +115,7 @@ def _searched(
         return float(np.linalg.norm(T[len(columns) :, -1]) ** 2)
 
     speeds: dict[str, float] = {}
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         before = dict(speeds)
         for c, options in banks.items():
             speeds[c] = min(options, key=lambda v, c=c: cost({**speeds, c: v}))
@@ -187,7 +187,7 @@ def _with(tree: Tree, elements: Sequence[Element]) -> Tree:
 def _about(bank: Sequence[float], speed: float) -> Array:
     """A finer bank between the neighbours of a speed."""
     k = bank.index(speed)
-    return np.geomspace(bank[max(k - 1, 0)], bank[min(k + 1, len(bank) - 1)], FINE)
+    return np.geomspace(bank[max(k - 1, 0)], bank[min(k + 1, len(bank) - 1)], FINE_BANK_SPEEDS)
 
 
 def _check(tree: Tree, names: list[str], bank: list[float]) -> None:

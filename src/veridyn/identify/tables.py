@@ -23,13 +23,13 @@ from veridyn.symbolic.emit_llvm import BLOCK
 from veridyn.symbolic.kernel import padded
 
 Array = NDArray[np.float64]
-ROOM = 2**20  # doubles of one buffer: eight megabytes, which stay near while the factors take them in
+BUFFER_DOUBLES = 2**20  # doubles of one buffer: eight megabytes, which stay near while the factors take them in
 
 Wanted = tuple[tuple[int, int, float, float], ...]
 
 
 def equations(tree: Tree, rows: tuple[int, ...], wanted: Wanted, motion: Motion) -> Request:
-    """What machine code is asked for to fill tables from a motion."""
+    """What machine code computes to fill tables from a motion."""
     fate = tuple((c, to, factor, bool(np.isnan(value))) for c, to, factor, value in wanted)
     return Request("equations", rows, fate, loaded_bodies(tree, motion.wrenches))
 
@@ -52,7 +52,7 @@ class Tables:
     ) -> None:
         self.tree, self.rows, self.columns, self.wanted, self.compile = tree, rows, columns, wanted, compile
         self.place = {(r, c): k for k, (r, c) in enumerate((r, c) for r, cs in zip(rows, columns) for c in (*cs, -1))}
-        fits = ROOM // max(1, len(self.place)) // BLOCK * BLOCK
+        fits = BUFFER_DOUBLES // max(1, len(self.place)) // BLOCK * BLOCK
         self.block = max(2 * margin, min(largest, max(2 * BLOCK, fits)))
         self.room = padded(self.block + 2 * margin) + SPREAD
         self.buffer = np.zeros((len(self.place), self.room))

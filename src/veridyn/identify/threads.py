@@ -27,7 +27,7 @@ _limit = _Limit()
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to one thread in this process until the last of those who asked for it leaves."""
+    """Limit BLAS to one thread in this process until the last caller leaves."""
     from threadpoolctl import threadpool_limits
 
     with _limit.lock:

@@ -1,4 +1,4 @@
-"""A fit on data it has not seen."""
+"""A fit on held-out data."""
 
 from __future__ import annotations
 

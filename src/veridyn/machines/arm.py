@@ -98,7 +98,7 @@ def sensors() -> Imperfections:
     return Imperfections({"q.*": Imperfection(noise=5e-6, quantum=2.0 * np.pi / 2**20), **by_name})
 
 
-def mistrusted(truth: Tree, rng: np.random.Generator, share: float = 0.2) -> Tree:
+def perturb_inertias(truth: Tree, rng: np.random.Generator, share: float = 0.2) -> Tree:
     """The same machine with priors that are wrong by up to `share`: each body by a factor of its own, each element too.
 
     A body keeps an inertia that some body can have, since all ten of its parameters are scaled alike.
@@ -124,7 +124,7 @@ def tracking(reference: FourierTrajectory, model: Tree, duration: float) -> Trac
 def demonstration(rng: np.random.Generator, quick: bool = False, progress: Progress = silent) -> ArmDemo:
     """Simulate both logs. `quick` takes one period of the exciting motion instead of two, and a shorter check."""
     truth = arm()
-    model = mistrusted(truth, rng)
+    model = perturb_inertias(truth, rng)
     logs = []
     for name, reference, duration in (
         ("training", exciting(rng), 6.0 if quick else 11.0),

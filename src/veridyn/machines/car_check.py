@@ -55,11 +55,11 @@ RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
     }
 )
 BAND = Butterworth(3.0)  # of what is compared: the chassis' own motions
-BELIEVED = 0.3  # of its own size, how far a prior parameter may be wrong
-SMALL = 30.0  # kg, kg·m or kg·m², for priors that are zero
-EXPLAINS = 0.25  # of the misfit may be left by a fault that is named
-ALIKE = 4.0  # times the mean square misfit of the best explanation, below which another is as good
-EXACT = 1e-6  # a misfit below which nothing needs an explanation
+PRIOR_ERROR_SHARE = 0.3  # of its own size, how far a prior parameter may be wrong
+ZERO_PRIOR_SIZE = 30.0  # kg, kg·m or kg·m², for priors that are zero
+EXPLAINED_SHARE = 0.25  # of the misfit may be left by a fault that is named
+EQUAL_MISFIT_RATIO = 4.0  # times the mean square misfit of the best explanation, below which another is as good
+EXACT_MISFIT = 1e-6  # a misfit below which nothing needs an explanation
 
 
 @dataclass(frozen=True)
@@ -155,15 +155,17 @@ def _contradictions(tree: Tree, motion: Motion) -> list[Finding]:
     tried = list(_hypotheses())
     for _ in range(4):  # as many as there are wheels
         before = balance.misfit(wrench)
-        if before < EXACT:
+        if before < EXACT_MISFIT:
             break
         left = [balance.misfit(h.undone(wrench)) for h in tried]
         best = int(np.argmin(left))
-        if left[best] > EXPLAINS * before:
+        if left[best] > EXPLAINED_SHARE * before:
             break
         h = tried[best]
         alike = [
-            g for g, j in zip(tried, left, strict=True) if g is not h and j < min(ALIKE * left[best], EXPLAINS * before)
+            g
+            for g, j in zip(tried, left, strict=True)
+            if g is not h and j < min(EQUAL_MISFIT_RATIO * left[best], EXPLAINED_SHARE * before)
         ]
         told = "".join(f" This drive cannot tell it from {g.channel}: {g.what}." for g in alike[:2])
         fault = Fault(
@@ -212,7 +214,7 @@ class _Balance:
         size = np.sqrt(((D @ values) ** 2).mean(axis=0))
         size = np.maximum(size, 0.02 * np.repeat([size[:3].max(), size[3:].max()], 3))
         W = (D / size[:, None]).reshape(-1, len(columns)) / np.sqrt(6 * len(D))
-        spread = BELIEVED * np.abs(values) + np.where(np.abs(values) < SMALL, SMALL, 0.0)
+        spread = PRIOR_ERROR_SHARE * np.abs(values) + np.where(np.abs(values) < ZERO_PRIOR_SIZE, ZERO_PRIOR_SIZE, 0.0)
         # Priors as equations of their own: each counts like one part in a thousand of the drive.
         weight = np.sqrt(1e-3 / len(columns))
         stacked = np.vstack([W, weight * np.diag(1.0 / spread)])

@@ -57,7 +57,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Assembly:
-    """Where the machine stands when put together: coordinates that are held as said, and guesses of others (0 where not named).
+    """Where the machine stands when put together: coordinates that are held as given, and guesses of others (0 where not named).
 
     It decides which of several ways to assemble the machine is meant, and where solvers start.
     """

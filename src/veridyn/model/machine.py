@@ -72,7 +72,7 @@ class Machine(Graph):
         assembly : where the machine stands when it is put together.
         gravity : (3,) m/s^2 in the ground's axes; by default along −z, in the plane along −y.
         dimension : 2 for a planar machine, which moves in the ground's x-y plane.
-        formulation : "tree" or "natural", what is meant where nothing else is said.
+        formulation : "tree" or "natural", what is meant by default.
 
         Returns
         -------

@@ -15,7 +15,7 @@ from veridyn.model.loop import Attachment
 from veridyn.spatial.inertia import broken_law
 from veridyn.spatial.rotations import is_rotation
 
-PLANE = 1e-9  # by how much a placement may leave the plane of a planar machine
+OUT_OF_PLANE_ERROR = 1e-9  # by how much a placement may leave the plane of a planar machine
 
 
 def check_graph(graph: Graph) -> list[Fault]:
@@ -173,7 +173,7 @@ def _planar(graph: Graph, faults: Faults) -> None:
             sliding = joint.kind == "sliding"
             if joint.kind in ("distance", "floating"):
                 continue
-            if (sliding and normal > PLANE) or (not sliding and abs(normal - 1.0) > PLANE):
+            if (sliding and normal > OUT_OF_PLANE_ERROR) or (not sliding and abs(normal - 1.0) > OUT_OF_PLANE_ERROR):
                 faults.add(
                     "it does not move in the plane.",
                     where=within(where, f"frame on '{end.body}'"),

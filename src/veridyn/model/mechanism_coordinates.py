@@ -20,8 +20,8 @@ from veridyn.spatial.rotations import rot_x
 from veridyn.spatial.transforms import Placement
 
 Array = NDArray[np.float64]
-SQUARE = 1e-9  # cosine below which two directions are perpendicular
-ON_AXIS = 1e-9  # m
+PERPENDICULAR_COSINE = 1e-9  # cosine below which two directions are perpendicular
+ON_AXIS_M = 1e-9  # m
 TURN_AT = {"turning": 0, "cylindrical": 1, "planar": 2}  # which coordinate of a joint is its turn about z
 SLIDE_AT = {"sliding": 0, "cylindrical": 0}
 
@@ -118,7 +118,9 @@ class Naming:
                 return None
             n = np.cross(e / np.linalg.norm(e), f / np.linalg.norm(f))
         along = float(n @ z_near)
-        if abs(abs(along) - 1.0) > SQUARE or abs(float(e @ z_near)) > SQUARE * np.linalg.norm(e):
+        if abs(abs(along) - 1.0) > PERPENDICULAR_COSINE or abs(
+            float(e @ z_near)
+        ) > PERPENDICULAR_COSINE * np.linalg.norm(e):
             return None
         z_near, z_far = np.sign(along) * z_near, np.sign(along) * z_far
         d = d - (d @ z_far) * z_far
@@ -149,7 +151,7 @@ class Naming:
         offset = float(z_near @ off_near + z_far @ off_far)
         if s.along is None:
             across = [off_near - (off_near @ z_near) * z_near, off_far - (off_far @ z_far) * z_far]
-            if max(np.linalg.norm(x) for x in across) > ON_AXIS:
+            if max(np.linalg.norm(x) for x in across) > ON_AXIS_M:
                 return None
             (R, p), (Q, o) = self.poses[near.body], self.poses[far.body]
             sign = float(np.sign((R @ z_near) @ (o + Q @ B - p - R @ A)))
@@ -165,7 +167,7 @@ class Naming:
             if along is None:
                 return None
             cosine = float(along @ z_near) / float(np.linalg.norm(along))
-            if abs(abs(cosine) - 1.0) > SQUARE:
+            if abs(abs(cosine) - 1.0) > PERPENDICULAR_COSINE:
                 return None
             sign = float(np.sign(cosine))
         flip = np.eye(3) if sign > 0.0 else rot_x(np.pi)
@@ -182,7 +184,7 @@ class Naming:
             fixed = next((p for p in self.m.points if p.name == ref and p.fixed), None)
             places |= {} if fixed is None else {GROUND: in_space(fixed.at)}
         if body in self.pins and (pin := self.pins[body])[0] in places:
-            return np.zeros(3) if np.linalg.norm(places[pin[0]] - pin[1]) <= ON_AXIS else None
+            return np.zeros(3) if np.linalg.norm(places[pin[0]] - pin[1]) <= ON_AXIS_M else None
         for owner, at in places.items():
             if owner in self.rigid and body in self.rigid and self.rigid[owner][0] == self.rigid[body][0]:
                 _, R, p = self.rigid[owner]

@@ -14,7 +14,7 @@ from veridyn.spatial.rotations import rot_z
 
 Array = NDArray[np.float64]
 Pose = tuple[Array, Array]
-DIRECTION = 1e-6  # sine from which on a direction counts as a new one, as in mechanics/natural
+NEW_DIRECTION_SINE = 1e-6  # sine from which on a direction counts as a new one, as in mechanics/natural
 
 
 def in_space(x: ArrayLike) -> Array:
@@ -35,7 +35,7 @@ def rank_of(directions: Sequence[Array]) -> int:
     if not directions:
         return 0
     s = np.linalg.svd(np.column_stack(directions), compute_uv=False)
-    return int((s > DIRECTION * s[0]).sum())
+    return int((s > NEW_DIRECTION_SINE * s[0]).sum())
 
 
 def orientation_left(body: RigidBody, dimension: int) -> int:

@@ -1,6 +1,6 @@
-"""A mechanism in natural (fully Cartesian) coordinates: data only. What it does is told by ``mechanics/natural/``.
+"""A mechanism in natural (fully Cartesian) coordinates: data only. What it does is computed by ``mechanics/natural/``.
 
-The coordinates are the Cartesian components of points and unit vectors, and of added angles and distances where they are asked for.
+The coordinates are the Cartesian components of points and unit vectors, and of added angles and distances where they are used.
 Bodies that share a point are joined by a spherical joint (a pin in the plane), bodies that share a point and a vector by a turning
 joint, without an equation. All other joints connect two :class:`Marker`. Rigid bodies and joints are quadratic in the coordinates.
 

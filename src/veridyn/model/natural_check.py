@@ -17,8 +17,8 @@ from veridyn.model.place import Marker, PointRef, check_marker, check_place
 from veridyn.model.sensor import ON_COORDINATE, OWN_AXES, sensor_faults
 from veridyn.spatial.inertia import broken_law, from_centre
 
-UNIT = 1e-9  # by how much a unit vector may miss its length
-SQUARE = 1e-6  # the largest cosine of two directions that count as perpendicular
+UNIT_LENGTH_ERROR = 1e-9  # by how much a unit vector may miss its length
+PERPENDICULAR_COSINE = 1e-6  # the largest cosine of two directions that count as perpendicular
 KINDS = ("spherical", "turning", "sliding", "cylindrical", "universal", "inline", "inplane", "distance")
 
 
@@ -87,7 +87,7 @@ class _Look:
     def unit(self, along: object, where: str) -> None:
         if self.place(along, where):
             length = float(np.linalg.norm(np.asarray(along, dtype=np.float64)))
-            if abs(length - 1.0) > UNIT:
+            if abs(length - 1.0) > UNIT_LENGTH_ERROR:
                 self.faults.add("a unit vector has length one.", where=where, expected="1", found=f"{length:.9g}")
 
     def known(self, name: str, names: list[str], kind: str, where: str) -> bool:
@@ -261,7 +261,7 @@ class _Look:
         for body in first.keys() & second.keys():
             e, f = first[body], second[body]
             cosine = float(e @ f) / float(np.linalg.norm(e) * np.linalg.norm(f))
-            if abs(cosine) > SQUARE:
+            if abs(cosine) > PERPENDICULAR_COSINE:
                 self.faults.add(
                     "the direction it is counted towards is not perpendicular to the one it is counted from.",
                     where=where,

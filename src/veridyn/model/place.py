@@ -14,7 +14,7 @@ from veridyn.model.joint import GROUND
 Array = NDArray[np.float64]
 Numbers = tuple[float, ...]
 QUARTER_TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
-PARALLEL = 1e-6  # sine of the smallest angle between an axis and the direction beside it
+PARALLEL_SINE = 1e-6  # sine of the smallest angle between an axis and the direction beside it
 
 
 def numbers(values: ArrayLike) -> Numbers:
@@ -113,5 +113,5 @@ def check_marker(marker: Marker, bodies: Collection[str], dimension: int, where:
         )
     elif marker.side and check_place(marker.side, 3, within(where, f"side {on}"), faults):
         a, s = np.array(marker.axis), np.array(marker.side)
-        if np.linalg.norm(np.cross(a, s)) < PARALLEL * np.linalg.norm(a) * max(np.linalg.norm(s), 1e-300):
+        if np.linalg.norm(np.cross(a, s)) < PARALLEL_SINE * np.linalg.norm(a) * max(np.linalg.norm(s), 1e-300):
             faults.add("the side is along the axis.", where=within(where, f"marker {on}"))

@@ -11,7 +11,7 @@ from veridyn.model.link import Joint
 from veridyn.model.spanning import Spanning
 
 Array = NDArray[np.float64]
-PARALLEL = 1e-9  # sine of the angle below which two directions of a body are one
+PARALLEL_SINE = 1e-9  # sine of the angle below which two directions of a body are one
 
 
 def in_plane(graph: Graph, spanning: Spanning, joint: Joint) -> bool:
@@ -32,7 +32,7 @@ def in_plane(graph: Graph, spanning: Spanning, joint: Joint) -> bool:
                 return False
             n = found
         normals.append(n)
-    return bool(np.linalg.norm(np.cross(normals[0], normals[1])) <= PARALLEL)
+    return bool(np.linalg.norm(np.cross(normals[0], normals[1])) <= PARALLEL_SINE)
 
 
 def _way(graph: Graph, spanning: Spanning, body: str) -> list[tuple[str, Joint | None]]:
@@ -57,7 +57,7 @@ def _through(graph: Graph, spanning: Spanning, body: str, n: Array) -> Array | N
     kind = carrier.joint.kind
     stays = (
         kind == "fixed"
-        or (kind == "sliding" and along <= PARALLEL)
-        or (kind in ("turning", "planar") and 1.0 - along <= PARALLEL)
+        or (kind == "sliding" and along <= PARALLEL_SINE)
+        or (kind in ("turning", "planar") and 1.0 - along <= PARALLEL_SINE)
     )
     return near.placement.rotation @ local if stays else None

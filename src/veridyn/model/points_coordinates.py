@@ -14,7 +14,7 @@ from veridyn.model.points_layout import Layout
 
 Array = NDArray[np.float64]
 X, Y, Z = np.eye(3)
-ASIDE = 0.1  # sine: a direction at least so far from the axis shows the turning
+MIN_REFERENCE_SINE = 0.1  # sine: a direction at least so far from the axis shows the turning
 
 
 def added_coordinates(layout: Layout, names: set[str], faults: Faults) -> list[Added]:
@@ -128,7 +128,7 @@ def _seen(layout: Layout, b: Attachment) -> tuple[DirectionRef, float]:
         across = float(np.hypot(local[0], local[1]))
         if across > best[0] + 1e-9:
             best = (across, ref, float(np.arctan2(local[1], local[0])))
-    if best[0] < ASIDE:
+    if best[0] < MIN_REFERENCE_SINE:
         layout.complete(b.body)
         return _direction(layout, b, X), 0.0
     return best[1], best[2]

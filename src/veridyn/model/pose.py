@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Faults
 
 Array = NDArray[np.float64]
-ROTATION = 1e-6  # by how much RᵀR may differ from 1
+ORTHOGONALITY_ERROR = 1e-6  # by how much RᵀR may differ from 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +36,8 @@ class Pose:
         faults.raise_if_any(DataError)
         R = self.rotation
         off = np.abs(np.swapaxes(R, 1, 2) @ R - np.eye(3)).max(axis=(1, 2)) if N else np.zeros(0)
-        if (off > ROTATION).any() or (np.linalg.det(R) < 0.0).any():
-            first = int(np.argmax((off > ROTATION) | (np.linalg.det(R) < 0.0)))
+        if (off > ORTHOGONALITY_ERROR).any() or (np.linalg.det(R) < 0.0).any():
+            first = int(np.argmax((off > ORTHOGONALITY_ERROR) | (np.linalg.det(R) < 0.0)))
             faults.add(
                 "these matrices are no rotations.",
                 where="pose.rotation",

@@ -12,7 +12,7 @@ from veridyn.model.place import numbers
 from veridyn.spatial.inertia import cross_matrix, from_centre, inertia_matrix
 
 Array = NDArray[np.float64]
-STRAIGHT = 1e-9  # sine below which the centre of mass is on the line of two points
+COLLINEAR_SINE = 1e-9  # sine below which the centre of mass is on the line of two points
 
 
 def ten_of(body: RigidBody, dimension: int) -> Array:
@@ -31,7 +31,7 @@ def ten_of(body: RigidBody, dimension: int) -> Array:
         first, last = (np.array(at) for at in body.points.values())
         d, arm = last - first, c - first
         length, cross = float(np.linalg.norm(d)), float(d[0] * arm[1] - d[1] * arm[0])
-        if length > 0.0 and abs(cross) <= STRAIGHT * length * max(length, float(np.linalg.norm(arm))):
+        if length > 0.0 and abs(cross) <= COLLINEAR_SINE * length * max(length, float(np.linalg.norm(arm))):
             u = np.append(d / length, 0.0)
             about = float(J) * (np.eye(3) - np.outer(u, u))
     return from_centre(body.mass, np.append(c, 0.0), about)

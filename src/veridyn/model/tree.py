@@ -1,4 +1,4 @@
-"""A machine as a tree of bodies: data only. What it does is told by the functions of :mod:`veridyn.mechanics`."""
+"""A machine as a tree of bodies: data only. What it does is computed by the functions of :mod:`veridyn.mechanics`."""
 
 from __future__ import annotations
 
@@ -355,14 +355,14 @@ class Tree:
             return (coordinate,)
         return (coordinate, *sorted(self.looped - set(self.independent)))
 
-    def felt_by(self, row: str) -> frozenset[str]:
+    def acting_on(self, row: str) -> frozenset[str]:
         """The coordinates whose equations of the open tree enter a row, by name."""
         if row not in self.coordinates:
             return frozenset([row])
         return frozenset(self.coordinates[k] for k in self.feeding(self.coordinates.index(row)))
 
     def select_rows(self, rows: Rows) -> tuple[int, ...]:
-        """The numbers of the rows asked for: "all", "joints", "base", "actuated", one name, or names in the order wished.
+        """The numbers of the chosen rows: "all", "joints", "base", "actuated", one name, or names in the order wished.
 
         A passive joint within a loop has no row of its own: its equation holds the unknown force of the cut joint.
         """
@@ -401,7 +401,7 @@ class Tree:
                 )
             )
         if len(set(rows)) < len(rows):
-            raise ModelError(Fault("a row is asked for twice.", where=self.name, found=", ".join(rows)))
+            raise ModelError(Fault("a row is given twice.", where=self.name, found=", ".join(rows)))
         return tuple(every.index(r) for r in rows)
 
     @cached_property

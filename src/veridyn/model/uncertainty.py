@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, ModelError, part_at
 
 Array = NDArray[np.float64]
-NEGATIVE = 1e-9  # of the largest eigenvalue of the correlations: a negative one below it is rounding
+NEGATIVE_EIGENVALUE = 1e-9  # of the largest eigenvalue of the correlations: a negative one below it is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Uncertainty:
         deviations = np.sqrt(np.maximum(np.diag(C), 0.0))
         size = np.where(deviations > 0.0, deviations, 1.0)
         least = float(np.linalg.eigvalsh((C + C.T) / np.outer(size, size) / 2.0)[0]) if k else 0.0
-        if (np.diag(C) < 0.0).any() or least < -NEGATIVE * max(k, 1):
+        if (np.diag(C) < 0.0).any() or least < -NEGATIVE_EIGENVALUE * max(k, 1):
             raise ModelError(
                 Fault("the covariance is not positive semi-definite.", where, found=f"an eigenvalue of {least:.3g}")
             )

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Faults, ModelError
 
 Array = NDArray[np.float64]
-PASSES = 2  # over all bounds: moving to one may lead beyond another
+BOUND_PASSES = 2  # over all bounds: moving to one may lead beyond another
 AT_BOUND = 1e-12  # of a bound's size: a value that stands at it
 
 
@@ -81,7 +81,7 @@ class Bounds:
     def project(self, x: Array, d: Array, P: Array, considered: NDArray[np.bool_] | None) -> Array:
         """The change d of the state x moved within the bounds; considered states are left alone."""
         d = d.copy()
-        for _ in range(PASSES):
+        for _ in range(BOUND_PASSES):
             for at, i, low, high in zip(self.places, self.changes, self.lower, self.upper, strict=True):
                 new = x[at] + d[i]
                 beyond = (low - new) if new < low else (high - new) if new > high else 0.0

@@ -27,8 +27,8 @@ from veridyn.signals.whiteness import Whiteness, cumulative_periodogram
 
 Array = NDArray[np.float64]
 
-LARGE = 40  # states, from which on fewer samples are followed
-STARTS = 400  # samples from which the memory of the filter is followed; more change the third digit of a band
+LARGE_STATE = 40  # states, from which on fewer samples are followed
+MEMORY_STARTS = 400  # samples from which the memory of the filter is followed; more change the third digit of a band
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ def nis(estimates: Estimates, level: float = 0.95, skip: int = 0) -> Consistency
     """The normalised innovations squared from sample `skip` on. A gate refuses large ones, so with it the mean is low."""
     values, dof = estimates.nis[skip:], estimates.dof[skip:]
     if not dof.sum():
-        raise DataError(Fault("no reading was used, so there are no innovations to judge.", estimates.filter))
+        raise DataError(Fault("no reading was used, so there are no innovations to check.", estimates.filter))
     return Consistency("NIS", values, dof, float(dof.sum()), level)
 
 
@@ -166,7 +166,7 @@ def _memory(track: Estimates | Smoothed, L: Array, skip: int) -> tuple[Array, Ar
 def _independent(steps: Array, P: Array, L: Array, chosen: list[int]) -> float:
     """Degrees of freedom of the mean NEES: 2 (Σ dof)² / var(Σ NEES), with the variance that the filter itself implies."""
     n, count = len(chosen), len(L)
-    stride = max(1, count // (STARTS if P.shape[1] <= LARGE else STARTS // 4))
+    stride = max(1, count // (MEMORY_STARTS if P.shape[1] <= LARGE_STATE else MEMORY_STARTS // 4))
     at = np.arange(0, count, stride)
     inverse = np.linalg.inv(L)
     D = P[at][:, :, chosen]

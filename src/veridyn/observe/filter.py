@@ -89,7 +89,7 @@ def starting_belief(system: System, start: Belief, first: float) -> Belief:
     P = as_covariance(start.P, system.states, "start")
     faults = Faults()
     moved = np.zeros(0)
-    with suppress(ValueError, IndexError):  # told below: the shapes do not belong together
+    with suppress(ValueError, IndexError):  # reported below: the shapes do not belong together
         moved = np.asarray(system.add(start.x, np.zeros(n)))
     if start.x.ndim != 1 or moved.shape != start.x.shape:
         faults.add(
@@ -117,7 +117,7 @@ def advance(how: Filter, system: System, belief: Belief, u: Array, t: float) -> 
     before = t if belief.t is None else belief.t
     if t == before:
         return Prediction(belief.x, belief.P, np.eye(len(belief.P)), t)
-    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is told below, as an error
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is reported below, as an error
         x, P, F = how.predict(system, belief, u, before, t - before)
     if not (np.isfinite(x).all() and np.isfinite(P).all()):
         finite = np.atleast_1d(np.isfinite(P).all(axis=1)).tolist()

@@ -24,7 +24,7 @@ WORDS = {
     Status.LATE: "comes too late",
     Status.MISSING: "is silent",
 }
-PAUSES = 3.0  # times its longest pause so far, after which an output counts as silent
+SILENT_AFTER_PAUSES = 3.0  # times its longest pause so far, after which an output counts as silent
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,10 @@ def episodes(estimates: Estimates, least: int = 3) -> tuple[Episode, ...]:
         codes = estimates.status[:, j]
         heard = np.flatnonzero(codes != Status.MISSING)
         expected = np.arange(len(codes)) if len(heard) == 0 else _on_clock(estimates.t, heard)
-        told = codes[expected]
-        edges = np.flatnonzero(np.diff(told, prepend=-1, append=-1))
+        flags = codes[expected]
+        edges = np.flatnonzero(np.diff(flags, prepend=-1, append=-1))
         for a, b in itertools.pairwise(edges):
-            status = Status(int(told[a]))
+            status = Status(int(flags[a]))
             if status != Status.USED and b - a >= least:
                 rows = expected[a:b]
                 found.append(
@@ -84,7 +84,7 @@ class Repeats:
         self._same: NDArray[np.int64] = np.zeros(outputs, dtype=np.int64)
 
     def flags(self, values: Array, flags: Codes) -> Codes:
-        """The flags, with FROZEN where an output has repeated itself more than is honest."""
+        """The flags, with FROZEN where an output has repeated itself more often than `frozen_after` allows."""
         if self.most is None:
             return flags
         heard = flags == Status.USED
@@ -106,7 +106,7 @@ class Silence:
         silent = []
         for j, flag in enumerate(flags.tolist()):
             heard, gap = flag != MISSING, t - self._last[j] if self._heard[j] else 0.0
-            overdue = self._heard[j] > 2 and gap > PAUSES * self._pause[j]
+            overdue = self._heard[j] > 2 and gap > SILENT_AFTER_PAUSES * self._pause[j]
             silent.append(overdue and not heard)
             if not heard:
                 continue

@@ -1,7 +1,7 @@
 """One check for every derivative: a model's H must be what finite differences of its h say.
 
 Central differences at several step lengths, each improved by Richardson's extrapolation; for every entry the length is
-taken at which two neighbours agree best. Their disagreement is the accuracy of the judge, and only what exceeds it counts.
+taken at which two neighbours agree best. Their disagreement is the accuracy of the differences, and only what exceeds it counts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from veridyn.errors import Faults, ModelError
 Array = NDArray[np.float64]
 
 STEPS = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4)  # of the typical size of a state
-SHOWN = 12
+SHOWN_ENTRIES = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ def check_jacobian(
     floor = 1e-9 * np.maximum(1.0, np.abs(np.atleast_1d(np.asarray(h(x), dtype=np.float64))))[:, None]
     beyond = np.maximum(np.abs(given - numeric) - 10.0 * accuracy, 0.0) * sizes
     error = beyond / np.maximum(reference, floor / tolerance)
-    for i, j in np.argwhere(~(error <= tolerance))[:SHOWN].tolist():
+    for i, j in np.argwhere(~(error <= tolerance))[:SHOWN_ENTRIES].tolist():
         output = outputs[i] if outputs else f"output {i}"
         state = states[j] if states else f"state {j}"
         faults.add(

@@ -1,4 +1,4 @@
-"""What sensors said, ready for a filter: one row per time stamp, one column per output, and a word on every reading.
+"""Readings of sensors, ready for a filter: one row per time stamp, one column per output, and a word on every reading.
 
 A reading that is not usable stays in the table and says why (:class:`Status`); a filter never guesses in its place.
 Sensors on clocks of their own share the union of their stamps, so that nothing is resampled.
@@ -18,7 +18,7 @@ from veridyn.model.experiment import Experiment
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int8]
-SAME = 1e-9  # s: stamps of two channels that are closer are one, rounding is not a step
+SAME_STAMP_S = 1e-9  # s: stamps of two channels that are closer are one, rounding is not a step
 
 
 class Status(IntEnum):
@@ -132,7 +132,7 @@ class Measurements:
 
     @classmethod
     def from_experiment(
-        cls, experiment: Experiment, names: Sequence[str], also: ArrayLike = (), same: float = SAME
+        cls, experiment: Experiment, names: Sequence[str], also: ArrayLike = (), same: float = SAME_STAMP_S
     ) -> Measurements:
         """Channels on the union of their clocks; a channel without a reading at a stamp is MISSING there.
 
@@ -179,7 +179,7 @@ def frozen(values: ArrayLike, repeats: int) -> NDArray[np.bool_]:
     """Which readings (N, m) repeat the one before for the `repeats`-th time or more; NaN is no reading and is passed over.
 
     Looks backwards only, so a running program may use it. A coarse encoder at rest repeats itself honestly: choose
-    `repeats` longer than its longest honest pause.
+    `repeats` longer than its longest pause without a fault.
     """
     v = np.asarray(values, dtype=np.float64)
     if repeats < 1:
@@ -188,7 +188,7 @@ def frozen(values: ArrayLike, repeats: int) -> NDArray[np.bool_]:
     hangs = np.zeros(columns.shape, dtype=np.bool_)
     for j, column in enumerate(columns.T):
         heard = np.flatnonzero(~np.isnan(column))
-        number, told = np.arange(len(heard)), column[heard]
-        changed = np.append(True, told[1:] != told[:-1])[: len(heard)]
+        number, readings = np.arange(len(heard)), column[heard]
+        changed = np.append(True, readings[1:] != readings[:-1])[: len(heard)]
         hangs[heard, j] = number - np.maximum.accumulate(np.where(changed, number, 0)) >= repeats
     return hangs.reshape(v.shape)

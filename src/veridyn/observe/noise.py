@@ -60,7 +60,7 @@ def as_covariance(P: ArrayLike, names: Sequence[str], where: str, *, definite: b
 def quick_covariance(P: ArrayLike, names: Sequence[str], where: str) -> Array:
     """The checks that cost next to nothing, for a covariance that is computed anew at every step.
 
-    Shape, finite numbers and the signs of the variances; whatever is wrong is said by :func:`as_covariance`.
+    Shape, finite numbers and the signs of the variances; whatever is wrong is reported by :func:`as_covariance`.
     """
     given = np.asarray(P, dtype=np.float64)
     if given.shape == (len(names), len(names)) and np.isfinite(given).all() and (given.diagonal() >= 0.0).all():

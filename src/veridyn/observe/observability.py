@@ -1,10 +1,10 @@
-"""What the sensors can tell of the state along a trajectory, by name, and which further sensor would tell the rest.
+"""Observability of the state along a trajectory, by name, and which further sensor would add to it.
 
     O = [R⁻½ H₀; R⁻½ H₁ F₁; R⁻½ H₂ F₂ F₁; …] · diag(typical sizes)                 (paper 003, equation 44, along a motion)
 
 Rows are in standard deviations of the sensors and columns in typical sizes of the states, so a singular value says by how
 many deviations, over the whole log, the readings change when the state at its start changes by its typical size along
-that direction. Zero: no log of this motion can tell. Below one: it tells less than was known already. The stack is never
+that direction. Zero: it is not observable in this motion. Below one: the log adds less than was known already. The stack is never
 stored; it streams through a small triangular factor.
 """
 
@@ -23,7 +23,7 @@ from veridyn.observe.system import System
 
 Array = NDArray[np.float64]
 
-BLOCK = 128  # rows between two triangular factors
+BLOCK_ROWS = 128  # rows between two triangular factors
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +191,7 @@ class _Factor:
 
     def add(self, rows: Array) -> None:
         self.rows.append(rows)
-        if len(self.rows) > BLOCK:
+        if len(self.rows) > BLOCK_ROWS:
             self.rows = [self.finished()]
 
     def finished(self) -> Array:

@@ -148,7 +148,7 @@ class Observation:
     def observability(
         self, scales: ArrayLike | None = None, part: slice = slice(None), extra: Sequence[Sensor] = ()
     ) -> Observability:
-        """What the sensors can tell along a part of the estimated motion, and whether the sensors `extra` would tell more.
+        """Observability along a part of the estimated motion, and whether the sensors `extra` would add to it.
 
         `scales`: typical sizes of the states, by default the largest they were.
         """

@@ -30,7 +30,7 @@ from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import InputHold, first_positions, measurements_of
 from veridyn.observe.run import in_order, run
 from veridyn.observe.smoother import smooth
-from veridyn.observe.stepping import REFINEMENTS, TOLERATED, step_bias, warn_of_long_steps
+from veridyn.observe.stepping import REFINEMENTS, TOLERATED_BIAS_SIGMAS, step_bias, warn_of_long_steps
 from veridyn.observe.system import System
 from veridyn.observe.tree import TreeSystem
 from veridyn.observe.tree_setup import inputs_in
@@ -38,7 +38,7 @@ from veridyn.observe.tuning import Tuning, tune
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
-TUNED_ON = 1000  # samples of a log that choose the noise where none is given
+TUNING_SAMPLES = 1000  # samples of a log that choose the noise where none is given
 OF_THE_FILTER = "It is a setting of the filter: observe(machine, log, EKF({}=…))."
 GONE = {name: OF_THE_FILTER.format(name) for name in ("gate", "late", "horizon", "engine")}
 GONE["unsure"] = "Write process_noise=ProcessNoise(…)."
@@ -189,7 +189,7 @@ def observe_with(
     refinements = REFINEMENTS if setup.step is None and isinstance(system, TreeSystem) else 0
     while not isinstance(method, LinearKF) and not estimates.replayed and len(estimates) > 1:
         bias = step_bias(system, estimates, readings.inputs)
-        if bias.deviations <= TOLERATED or not refinements:
+        if bias.deviations <= TOLERATED_BIAS_SIGMAS or not refinements:
             warn_of_long_steps(system, bias)
             break
         refinements -= 1
@@ -209,7 +209,7 @@ def tuned(
     machine: Observable,
     logs: Sequence[Measurements],
     progress: Progress = silent,
-    samples: int = TUNED_ON,
+    samples: int = TUNING_SAMPLES,
 ) -> tuple[ProcessNoise, Tuning]:
     """The `process_noise` under which the logs are most likely: one number scales the walk of all forces, or all white accelerations.
 

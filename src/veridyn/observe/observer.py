@@ -37,12 +37,14 @@ class ObserverStep:
     """What an observer knows after a step at the time `t`: the `belief`, and what it has to say about its sensors.
 
     `values` and `sigma`: the states and their deviations by name; `status`: what became of the reading of each output, by name; all three
-    are made when they are first read. `said` is empty while all is well; a sensor that fails is named when it fails and when it is back.
+    are made when they are first read. `messages` is empty while all is well; a sensor that fails is named then and when it is back.
     """
 
-    def __init__(self, system: MachineSystem, t: float, belief: Belief, codes: Codes, said: tuple[str, ...]) -> None:
+    def __init__(
+        self, system: MachineSystem, t: float, belief: Belief, codes: Codes, messages: tuple[str, ...]
+    ) -> None:
         self._system, self._codes = system, codes
-        self.t, self.belief, self.said = t, belief, said
+        self.t, self.belief, self.messages = t, belief, messages
 
     @cached_property
     def values(self) -> Mapping[str, float]:
@@ -146,8 +148,8 @@ class Observer:
             if not isfinite(np.add.reduce(values)):  # which the sum is where all readings are
                 codes[(codes == USED) & ~np.isfinite(values)] = NOT_FINITE
             codes = self._stream.take(t, values, codes, inputs).codes
-        said = self._said(t, codes.tolist(), silent)
-        return ObserverStep(self.system, t, self._stream.belief, codes, said)
+        messages = self._messages(t, codes.tolist(), silent)
+        return ObserverStep(self.system, t, self._stream.belief, codes, messages)
 
     def _by_name(self, measurements: Mapping[str, float]) -> tuple[Array, Codes]:
         """Readings and codes (m,), MISSING for the outputs that are not named."""
@@ -177,10 +179,10 @@ class Observer:
         y, G = quantity_of(self.system, wanted).at(belief.x, self.system.instant(belief.x, self._inputs), self._inputs)
         return y, np.sqrt(np.maximum(((G @ belief.P) * G).sum(axis=1), 0.0))
 
-    def _said(self, t: float, codes: list[int], silent: list[bool]) -> tuple[str, ...]:
+    def _messages(self, t: float, codes: list[int], silent: list[bool]) -> tuple[str, ...]:
         if not self._bad and not any(codes):
             return ()
-        told = []
+        found = []
         for j, (now, gone) in enumerate(zip(codes, silent)):
             before = self._bad.get(j, USED)
             if now == before or (now == MISSING and not gone):
@@ -188,9 +190,9 @@ class Observer:
             name = self.system.outputs[j]
             if now == USED:
                 del self._bad[j]
-                told.append(f"{t:.6g} s: '{name}' is used again.")
+                found.append(f"{t:.6g} s: '{name}' is used again.")
             else:
                 self._bad[j] = now
                 why = "silent" if now == MISSING else STATUSES[now].name.lower().replace("_", " ")
-                told.append(f"{t:.6g} s: '{name}' is not used ({why}); its band grows.")
-        return tuple(told)
+                found.append(f"{t:.6g} s: '{name}' is not used ({why}); its band grows.")
+        return tuple(found)

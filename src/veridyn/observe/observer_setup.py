@@ -27,7 +27,7 @@ from veridyn.observe.mechanism_setup import mechanism_system
 from veridyn.observe.methods import LinearKF, filter_of
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import InputHold
-from veridyn.observe.stepping import LONGEST_STEP
+from veridyn.observe.stepping import LONGEST_STEP_S
 from veridyn.observe.system import System
 from veridyn.observe.tree_setup import tree_system
 
@@ -94,7 +94,7 @@ class ObserverSetup:
             )
         natural = machine if isinstance(machine, NaturalSystem) else system_of(machine)
         table = readout(natural, chosen_sensors(natural.mechanism.sensors, self.sensors, "observe"))
-        step = LONGEST_STEP if self.step is None else self.step
+        step = LONGEST_STEP_S if self.step is None else self.step
         return mechanism_system(natural, process_noise, sensors=table, step=step, **common)
 
     def seen(self, system: MachineSystem, q: Array) -> System:

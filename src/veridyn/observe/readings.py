@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Fault, Faults
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.measurements import SAME, Measurements
+from veridyn.observe.measurements import SAME_STAMP_S, Measurements
 from veridyn.observe.tree import TreeSystem
 
 InputHold = Literal["zero", "linear"]
@@ -54,7 +54,7 @@ def measurements_of(system: MachineSystem, log: Experiment, hold: InputHold = "z
             placed = channel.name.startswith(("q.", "qd."))  # of a prescribed coordinate
             held[:, j] = np.interp(readings.t, channel.t, channel.values) if placed else _means(channel, readings.t)
             continue
-        acting = np.maximum(np.searchsorted(channel.t, readings.t + SAME, side="right") - 1, 0)
+        acting = np.maximum(np.searchsorted(channel.t, readings.t + SAME_STAMP_S, side="right") - 1, 0)
         held[:, j] = channel.values[acting]  # where a delay looks back to before it: as it begins
         if channel.name.startswith("q."):
             ages = np.maximum(readings.t - channel.t[acting], 0.0)

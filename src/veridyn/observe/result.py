@@ -1,4 +1,4 @@
-"""What a filter believes at one time, and the history of a whole run with everything needed to judge it."""
+"""The estimate of a filter at one time, and the history of a whole run with all that is needed to check it."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ class Estimates(Track):
         if len(self.states) == self.x.shape[1]:
             lines += [f"  {n:<24}{x:14.6g} ± {s:.3g}" for n, x, s in zip(self.states, self.x[-1], self.sigma[-1])]
         for name, found in self.counts().items():
-            told = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in found.items() if count)
-            lines.append(f"  {name:<24}{told}")
+            counts = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in found.items() if count)
+            lines.append(f"  {name:<24}{counts}")
         used = int(self.dof.sum())
         if used:
             lines.append(f"  NIS per reading {self.nis.sum() / used:.3f} (ideal 1)")

@@ -72,7 +72,7 @@ def _replay(settings: Filter, system: System, log: Measurements, start: Belief, 
     history = _History(system, len(log), len(start.x))
     flags = log.flagged(late, Status.LATE).flags
     waiting = deque(sorted((float(arrival[k, j]), int(k), int(j)) for k, j in np.argwhere(late)))
-    told: dict[int, Correction] = {}
+    corrected: dict[int, Correction] = {}
     for k, t in enumerate(log.t.tolist()):
         while waiting and waiting[0][0] <= t:
             _, past, j = waiting.popleft()
@@ -81,7 +81,7 @@ def _replay(settings: Filter, system: System, log: Measurements, start: Belief, 
             step = stream.step(float(log.t[past]), log.values[past], flags=only)
             if step.correction is not None:
                 status = step.correction.status  # what is not there now keeps the word it had
-                told[past] = replace(
+                corrected[past] = replace(
                     step.correction, status=np.where(status == Status.MISSING, flags[past], status).astype(np.int8)
                 )
         step = stream.step(t, log.values[k], log.inputs[k], flags[k])
@@ -89,8 +89,8 @@ def _replay(settings: Filter, system: System, log: Measurements, start: Belief, 
         history.put(k, step.passage)
         if k % 100 == 0 or k + 1 == len(log):
             progress(f"running {settings.name}", k + 1, len(log))
-    for k, correction in told.items():
-        history.judge(k, correction)
+    for k, correction in corrected.items():
+        history.record(k, correction)
     return history.estimates(log.t, settings.name, replayed=True)
 
 
@@ -112,10 +112,10 @@ class _History:
         before, after = passed.prediction, passed.belief
         self.x_predicted[k], self.P_predicted[k], self.F[k] = before.x, before.P, before.F
         self.x[k], self.P[k], self.H[k] = after.x, after.P, passed.H
-        self.judge(k, passed.correction)
+        self.record(k, passed.correction)
 
-    def judge(self, k: int, c: Correction) -> None:
-        """What the readings of stamp k told, on time or with those that came later."""
+    def record(self, k: int, c: Correction) -> None:
+        """What the readings of stamp k gave, on time or with those that came later."""
         self.K[k] = c.K
         self.innovations[k], self.variances[k], self.status[k] = c.innovations, c.variances, c.status
         self.nis[k], self.dof[k], self.log_likelihood[k] = c.nis, c.dof, c.log_likelihood

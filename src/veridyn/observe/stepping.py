@@ -18,9 +18,9 @@ from veridyn.observe.machine import MachineSystem
 from veridyn.observe.result import Estimates
 
 Array = NDArray[np.float64]
-LOOKED_AT = 100  # intervals
-TOLERATED = 0.5  # deviations
-LONGEST_STEP = 0.01  # s, where no step is given
+CHECKED_INTERVALS = 100  # intervals
+TOLERATED_BIAS_SIGMAS = 0.5  # deviations
+LONGEST_STEP_S = 0.01  # s, where no step is given
 MODE_SHARE = 0.05  # rad of the fastest oscillation in one step: the trapezoidal rule delays it by (ω h)²/12 = 2e-4
 REFINEMENTS = 2  # times that a log is run again with a shorter step, where none is given
 
@@ -36,7 +36,7 @@ class StepBias:
     @property
     def better(self) -> float:
         """A step whose bias is a tenth of what is tolerated, to one digit."""
-        wanted = self.step * np.sqrt(0.1 * TOLERATED / max(self.deviations, 1e-300))
+        wanted = self.step * np.sqrt(0.1 * TOLERATED_BIAS_SIGMAS / max(self.deviations, 1e-300))
         digit = 10.0 ** np.floor(np.log10(wanted))
         return float(np.floor(wanted / digit) * digit)
 
@@ -50,10 +50,10 @@ def mode_step(system: MachineSystem, q: Array, qd: Array) -> float:
     f = system.f
     slopes = system.accelerated(system.instant(x, np.zeros(0)), system.set_of(x))[:, : 2 * f]
     if not np.isfinite(slopes).all():
-        return LONGEST_STEP
+        return LONGEST_STEP_S
     A = np.block([[np.zeros((f, f)), np.eye(f)], [slopes]])
     fastest = float(np.abs(np.linalg.eigvals(A).imag).max(initial=0.0))
-    return LONGEST_STEP if fastest * LONGEST_STEP <= MODE_SHARE else MODE_SHARE / fastest
+    return LONGEST_STEP_S if fastest * LONGEST_STEP_S <= MODE_SHARE else MODE_SHARE / fastest
 
 
 def step_bias(system: MachineSystem, estimates: Estimates, inputs: Array) -> StepBias:
@@ -61,7 +61,7 @@ def step_bias(system: MachineSystem, estimates: Estimates, inputs: Array) -> Ste
     estimates.chained("the error of its steps")
     e = estimates
     speed = (np.abs(system.split(e.x)[1]) / system.coordinate_sizes).max(axis=1)
-    count = min(LOOKED_AT, len(e) - 1)
+    count = min(CHECKED_INTERVALS, len(e) - 1)
     first = 1 + int(np.clip(np.argmax(speed) - count // 2, 0, len(e) - 1 - count))
     bias, worst, when = np.zeros(len(e.states)), 0.0, float(e.t[0])
     used = 0.0
@@ -83,14 +83,14 @@ def step_bias(system: MachineSystem, estimates: Estimates, inputs: Array) -> Ste
 
 
 def warn_of_long_steps(system: MachineSystem, found: StepBias) -> None:
-    """Warn where the step biases the estimates by more than `TOLERATED` deviations."""
-    if found.deviations > TOLERATED:
+    """Warn where the step biases the estimates by more than `TOLERATED_BIAS_SIGMAS` deviations."""
+    if found.deviations > TOLERATED_BIAS_SIGMAS:
         warn(
             DataWarning,
             Fault(
                 "the step of the integration is too long for this motion: it biases the estimates.",
                 where=f"{system.name} near {found.t:.4g} s",
-                expected=f"a bias below {TOLERATED:g} of their deviations",
+                expected=f"a bias below {TOLERATED_BIAS_SIGMAS:g} of their deviations",
                 found=f"{found.deviations:.2g}, at a step of {found.step:.3g} s",
                 hint=f"Try step={found.better:g}.",
             ),

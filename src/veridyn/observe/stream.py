@@ -126,16 +126,16 @@ class Stream:
                 )
             )
         if t < newest and (self.settings.late == "drop" or t < max(newest - self.settings.horizon, self._past[0].t)):
-            told = np.where(codes == USED, Status.LATE, codes)
-            return Step(self.belief, self.system.outputs, told.astype(np.int8))
+            late = np.where(codes == USED, Status.LATE, codes)
+            return Step(self.belief, self.system.outputs, late.astype(np.int8))
         after = bisect_right(self._past, t, key=_stamp) if t < newest else len(self._past)
         u = self._past[after - 1].u if inputs is None else np.atleast_1d(np.asarray(inputs, dtype=np.float64))
         at = after
         beside = self._past[after - 1]
         if after > 1 and beside.t == t and not ((beside.flags == USED) & (codes == USED)).any():
             at = after - 1  # readings of one stamp belong together: their noise may be correlated
-            told = beside.flags == USED
-            readings, codes = np.where(told, beside.values, readings), np.where(told, beside.flags, codes)
+            late = beside.flags == USED
+            readings, codes = np.where(late, beside.values, readings), np.where(late, beside.flags, codes)
         passage = self._pass(self._past[at - 1], t, readings, codes, u)
         redone = [_Node(t, readings, codes, u, passage.belief)]
         for node in self._past[after:]:

@@ -18,7 +18,7 @@ from veridyn.observe.bounds import Bounds, Estimated, Parameters, read_parameter
 from veridyn.observe.machine import ErrorModel
 from veridyn.observe.process_noise import ProcessNoise, Size
 from veridyn.observe.setup import common_fields, refuse_unobservable
-from veridyn.observe.stepping import LONGEST_STEP, mode_step
+from veridyn.observe.stepping import LONGEST_STEP_S, mode_step
 from veridyn.observe.tree import TreeSystem
 
 Array = NDArray[np.float64]
@@ -63,7 +63,7 @@ def tree_system(
         Let the uncertainty of the tree's parameters, where a fit has given it one, widen that of the states.
     """
     table = tree_readout(tree, sensors)
-    refuse_unobservable(tree.name, table, LONGEST_STEP if step is None else step)
+    refuse_unobservable(tree.name, table, LONGEST_STEP_S if step is None else step)
     names, estimated = read_parameters(parameters)
     loads = {name: load for load in tree.loads for name in channels(load)}
     forces: tuple[str, ...] | None = None
@@ -92,7 +92,7 @@ def tree_system(
         walk = _sized(described["parameter"], (*pushed, *names), {n: e.walk for n, e in estimated.items()})
         sigma = _sized(described["start_parameter"], (*pushed, *names), {n: e.sigma for n, e in estimated.items()})
         process_noise = replace(process_noise, parameter=walk, start_parameter=sigma)
-    fields = common_fields(model, table, process_noise, error_model, inputs, step or LONGEST_STEP, uncertainty)
+    fields = common_fields(model, table, process_noise, error_model, inputs, step or LONGEST_STEP_S, uncertainty)
     q, qd = model.start_of(start, rates)
     system = TreeSystem(tree_model=model, bounds=_bounds(model, estimated), **fields)
     if step is None:

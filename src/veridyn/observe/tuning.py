@@ -2,7 +2,7 @@
 
     log p(y) = −½ Σ_k [ log det(2π S_k) + ν_kᵀ S_k⁻¹ ν_k ],   maximised over log θ
 
-The innovations of a filter factor the likelihood of a whole log, so no truth is needed. Tune on one log and judge on
+The innovations of a filter factor the likelihood of a whole log, so no truth is needed. Tune on one log and check on
 another: the variances of the log they came from are flattered. The gate is off while tuning, because what it refuses
 would change with the variances; cut outliers from the data first.
 Reference: F. C. Schweppe, "Evaluation of likelihood functions for Gaussian signals", IEEE TIT 11 (1965) 61-70.
@@ -28,14 +28,14 @@ from veridyn.progress import Progress, silent
 Array = NDArray[np.float64]
 Runs = Sequence[tuple[Measurements, Belief]]
 
-FAILED = 1e12  # −log p of settings under which the filter does not reach the end
+FAILED_COST = 1e12  # −log p of settings under which the filter does not reach the end
 
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
     """`values` by name, the standard deviation `sigma_log` of each log θ, the log-likelihood reached, and the verdict.
 
-    A deviation of infinity means that the data do not tell this variance: the likelihood is flat there, or the variance
+    A deviation of infinity means that the data do not determine this variance: the likelihood is flat there, or the variance
     runs to its bound.
     """
 
@@ -55,8 +55,10 @@ class Tuning:
         ]
         for name, value in self.values.items():
             factor = np.exp(min(self.sigma_log[name], 50.0))
-            told = f"within a factor {factor:.3g}" if np.isfinite(self.sigma_log[name]) else "the data do not tell it"
-            lines.append(f"  {name:<24}{value:12.4g}  {told}")
+            determined = (
+                f"within a factor {factor:.3g}" if np.isfinite(self.sigma_log[name]) else "the data do not determine it"
+            )
+            lines.append(f"  {name:<24}{value:12.4g}  {determined}")
         return "\n".join(lines)
 
 
@@ -94,8 +96,8 @@ def tune(
         except VeridynError:
             if calls == 1:
                 raise  # the guess itself must work, and its error says what is wrong
-            return FAILED
-        return found if np.isfinite(found) else FAILED
+            return FAILED_COST
+        return found if np.isfinite(found) else FAILED_COST
 
     readings = sum(int((log.flags == 0).sum()) for log, _ in runs)
     cost(guess)
@@ -134,7 +136,7 @@ def _check(first: Mapping[str, float], runs: Runs) -> None:
 
 
 def _deviations(cost: Callable[[Array], float], best: Array, at_bound: NDArray[np.bool_]) -> Array:
-    """√ of the diagonal of the inverse second derivative of −log p, for what the data tell; infinity for the rest."""
+    """√ of the diagonal of the inverse second derivative of −log p, for what the data determine; infinity for the rest."""
     p, h = len(best), 0.05
     free = np.flatnonzero(~at_bound)
     sigma = np.full(p, np.inf)
@@ -146,8 +148,8 @@ def _deviations(cost: Callable[[Array], float], best: Array, at_bound: NDArray[n
         for b, j in enumerate(free[:a]):
             mixed = [cost(best + s * steps[i] + r * steps[j]) for s, r in ((1, 1), (1, -1), (-1, 1), (-1, -1))]
             D[a, b] = D[b, a] = (mixed[0] - mixed[1] - mixed[2] + mixed[3]) / (4.0 * h**2)
-    told = D.diagonal() > 1e-3  # a change by a factor e must cost something
-    D, free = D[np.ix_(told, told)], free[told]
+    determined = D.diagonal() > 1e-3  # a change by a factor e must cost something
+    D, free = D[np.ix_(determined, determined)], free[determined]
     if len(free) and np.linalg.eigvalsh(D)[0] > 0.0:
         sigma[free] = np.sqrt(np.linalg.inv(D).diagonal())
     return sigma

@@ -39,7 +39,7 @@ class Expectation:
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """A correction `dx` (n,) and the covariance `P` after it, with all that is needed to judge it.
+    """A correction `dx` (n,) and the covariance `P` after it, with all that is needed to check it.
 
     `innovations` (m,) and their `variances` before the correction, NaN where there was no reading; `status` (m,);
     `nis` the normalised innovation squared of the `dof` readings used; `log_likelihood` of these; `K` (n, m) the gain,
@@ -71,7 +71,7 @@ def correct(
 ) -> Correction:
     """Correct with the readings that `flags` (m,) lets through; `innovations` (m,) are readings minus `expected.y`.
 
-    `gate` is the probability that an honest reading passes, such as 0.999; None lets everything pass. An innovation that
+    `gate` is the probability that a fault-free reading passes, such as 0.999; None lets everything pass. An innovation that
     is not finite counts as not available and is reported. `considered` (n,): states that no reading corrects, whose uncertainty enters
     that of the others all the same (S. F. Schmidt, 1966).
     """

@@ -4,7 +4,7 @@
 
 What a real sensor on a mechanism reads, a virtual one does too (:class:`~veridyn.model.sensor.Sensor`); beyond that,
 accelerations of points, forces in springs and dampers, and reactions of joints, which come from the multipliers and the equilibrium of
-bodies (:mod:`veridyn.mechanics.natural.reaction`). The band is what the filter's covariance implies; it is as honest as the filter.
+bodies (:mod:`veridyn.mechanics.natural.reaction`). The band is what the filter's covariance implies; it is as reliable as the filter.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Kind = Literal[
 ]
 
 READ = tuple(kind for kind in KINDS if kind != "distance")  # what sensors in natural coordinates read
-UNIQUE = 1e-7  # share of a reaction's size that multipliers no equation tells may change: rounding
+UNIQUE_REACTION = 1e-7  # share of a reaction's size that undetermined multipliers may change: rounding
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class Quantity:
             return
         left = ", ".join(f"'{names[i]}'" for i in np.flatnonzero(free))
         fault = Fault(
-            f"the constraints share {left} in a way that no motion tells.",
+            f"the constraints share {left} in a way that no motion determines.",
             where=f"virtual sensor '{self.wanted.name}'",
             expected="a reaction that the equations of motion determine",
             found=f"redundant constraints {', '.join(repr(name) for name in getattr(natural, 'left_out', ()))}",
@@ -217,7 +217,7 @@ def _undetermined(natural: Reduced, reaction: Along | Wrench) -> NDArray[np.bool
         )
         by_lam = reaction.at(pose, still, still, np.zeros(m), values, none).by_lam
         change = np.abs(by_lam @ natural.undetermined(pose)).max(axis=1)
-        out |= change > UNIQUE * max(float(np.abs(by_lam).max(initial=0.0)), 1e-300)
+        out |= change > UNIQUE_REACTION * max(float(np.abs(by_lam).max(initial=0.0)), 1e-300)
     return out
 
 

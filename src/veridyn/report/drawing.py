@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 WIDTH, HEIGHT = 1000.0, 240.0  # of the canvas, in its own units; the page stretches it
-MOST = 1500  # points of one curve
+MAX_CURVE_POINTS = 1500  # points of one curve
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Axis:
 
 
 def axis_over(*values: ArrayLike, margin: float = 0.04, zero: bool = False) -> Axis:
-    """The range of all finite values with a margin, including zero where asked; never empty."""
+    """The range of all finite values with a margin, including zero on request; never empty."""
     every = np.concatenate([np.ravel(np.asarray(v, dtype=np.float64)) for v in values])
     every = every[np.isfinite(every)]
     low, high = (float(every.min()), float(every.max())) if len(every) else (0.0, 1.0)
@@ -163,7 +163,7 @@ def level(y: float, y_axis: Axis) -> str:
     return f"M0,{HEIGHT * (1.0 - float(y_axis.share(y))):.4g}h{WIDTH:g}"
 
 
-def thinned(x: Array, y: Array, most: int = MOST) -> tuple[Array, Array]:
+def thinned(x: Array, y: Array, most: int = MAX_CURVE_POINTS) -> tuple[Array, Array]:
     """At most `most` points: of each stretch of samples its lowest and its highest, in order, so that no peak is lost."""
     N = len(y)
     if most >= N:

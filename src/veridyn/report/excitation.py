@@ -63,10 +63,10 @@ def excitation_page(study: ExcitationStudy, result: Result, command: str) -> str
         else "1 on every row",
         "recording": f"{plan.periods} periods at {plan.rate:g} Hz",
     }
-    return page(f"Excitation of “{plan.name}”", judged(study), keys, sections, result, command, settings)
+    return page(f"Excitation of “{plan.name}”", verdict_of(study), keys, sections, result, command, settings)
 
 
-def judged(study: ExcitationStudy) -> Verdict:
+def verdict_of(study: ExcitationStudy) -> Verdict:
     """What the plan is good for."""
     p = study.plan
     known = np.isfinite(p.relative_sigma)
@@ -84,7 +84,7 @@ def judged(study: ExcitationStudy) -> Verdict:
         grade,
         "The motion keeps every limit and excites every base parameter."
         if not study.missed
-        else "The motion misses what was asked.",
+        else "The motion misses a limit that the study sets.",
         tuple(findings),
         ("Run trajectory.csv: it starts from rest, and repeats with a period of a whole number of samples.",),
         (
@@ -173,8 +173,8 @@ def design_trials_blocks(both: DesignTrials, words: Mapping[str, str]) -> list[B
     rows = []
     for k in order:
         value, sigma = measured(float(s.truth[k]), float(s.empirical()[k]))
-        other, honest = number(float(d.empirical()[k]), 2), f"{s.honesty()[k]:.2f}"
-        rows.append([words.get(s.names[k], s.names[k]), value, sigma, other, f"{both.ratio[k]:.2f}", honest])
+        other, ratio_of_sigma = number(float(d.empirical()[k]), 2), f"{s.honesty()[k]:.2f}"
+        rows.append([words.get(s.names[k], s.names[k]), value, sigma, other, f"{both.ratio[k]:.2f}", ratio_of_sigma])
     table = Table(
         ["parameter", "truth", "σ, D-optimal", "σ, condition number", "ratio", "stated / empirical"],
         rows,
@@ -208,8 +208,10 @@ def estimator_blocks(s: Trials) -> list[Block]:
     """How estimators compare: scatter, and what they state of it."""
     rows = []
     for key, word in WORDS.items():
-        ratio, honest = s.empirical(key) / s.empirical("ols"), s.honesty(key)
-        rows.append([word, f"{np.median(ratio):.3f}", f"{int((ratio < 1.0).sum())} of {len(s.names)}", *_three(honest)])
+        ratio, ratio_of_sigma = s.empirical(key) / s.empirical("ols"), s.honesty(key)
+        rows.append(
+            [word, f"{np.median(ratio):.3f}", f"{int((ratio < 1.0).sum())} of {len(s.names)}", *_three(ratio_of_sigma)]
+        )
     ignoring = np.sqrt((s.ignoring**2).mean(axis=0)) / s.empirical("rows")
     rows.append(["Gauss-Markov across rows, memory ignored", "", "", *_three(ignoring)])
     caption = "Scatter over that of least squares (median, how many are smaller); stated over empirical deviation (median, least, largest)."
@@ -278,7 +280,7 @@ def growth_blocks(found: Sequence[Growth], words: Mapping[str, str]) -> list[Blo
         ]
         for g in found
     ]
-    caption = "A step that makes the condition jump adds a parameter that this motion cannot tell from the others."
+    caption = "A step that makes the condition jump adds a parameter that this motion cannot separate from the others."
     return [Table(["added", "parameters", "condition of ρ", "largest |ρ|", "between"], rows, caption, left=(0, 4))]
 
 

@@ -14,7 +14,7 @@ from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.trace import Trace
 
 Array = NDArray[np.float64]
-NAMES = {"training": "Motion it learned from", "validation": "Motion it had not seen"}
+NAMES = {"training": "Motion used for the fit", "validation": "Held-out motion"}
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from veridyn.spatial.inertia import broken_law, pseudo_inertia
 from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.trace import Trace
 
-STRONG = 0.9  # a correlation above it is worth a line
-POINTS = 600  # of a picture of the motion
-FEWEST = 64  # samples for a spectrum
-DECADES = 5  # below its largest value that a spectrum shows
-PAIRS = 8  # of correlated parameters that are named
+STRONG_CORRELATION = 0.9  # a correlation above it is worth a line
+MOTION_POINTS = 600  # of a picture of the motion
+MIN_SPECTRUM_SAMPLES = 64  # samples for a spectrum
+SPECTRUM_DECADES = 5  # below its largest value that a spectrum shows
+MAX_SHOWN_PAIRS = 8  # of correlated parameters that are named
 
 
 def insight(study: IdentificationStudy) -> list[Section]:
@@ -57,13 +57,13 @@ def _left_over(study: IdentificationStudy) -> Section:
                 "Cumulative periodogram of each row's residual, with the Kolmogorov–Smirnov band of white noise.",
             )
         )
-    lead = "Noise is spread over all frequencies. A residual that gathers where the machine moves tells of something the model lacks."
+    lead = "Noise is spread over all frequencies. A residual that gathers where the machine moves shows that the model lacks something."
     return Section("What is left over", blocks, lead)
 
 
 def _spectrum(t: Trace, k: int) -> Plot | None:
     used = t.used[:, k]
-    if used.sum() < FEWEST:
+    if used.sum() < MIN_SPECTRUM_SAMPLES:
         return None
     first, last = np.flatnonzero(used)[[0, -1]]
     part = slice(first, last + 1)
@@ -75,7 +75,7 @@ def _spectrum(t: Trace, k: int) -> Plot | None:
     top = float(np.sqrt(whole.values[1:].max()))
     if top <= 0.0:  # a row on which nothing is measured but zero
         return None
-    low = top / 10.0**DECADES
+    low = top / 10.0**SPECTRUM_DECADES
     above = (whole.frequency > 0.0) & (whole.values > low**2)
     return curves(
         t.rows[k],
@@ -93,7 +93,7 @@ def _spectrum(t: Trace, k: int) -> Plot | None:
 
 def _excitation(study: IdentificationStudy) -> Section:
     fit, m = study.fit, study.training
-    thin = slice(None, None, max(1, len(m) // POINTS))
+    thin = slice(None, None, max(1, len(m) // MOTION_POINTS))
     units = {"turning": ("rad", "rad/s"), "sliding": ("m", "m/s")}
     kinds = study.model.coordinate_kinds
     phase = [
@@ -107,7 +107,7 @@ def _excitation(study: IdentificationStudy) -> Section:
         (abs(r[i, j]), f"{fit.names[i]} and {fit.names[j]}: {r[i, j]:+.3f}".replace("-", "−"))
         for i in range(len(r))
         for j in range(i)
-        if abs(r[i, j]) > STRONG
+        if abs(r[i, j]) > STRONG_CORRELATION
     ]
     blocks: list[Block] = [
         Figure([bars("σ % of each parameter", fit.names, {"σ %": share}, "σ, %", log=True)], "How well each is known"),
@@ -117,10 +117,11 @@ def _excitation(study: IdentificationStudy) -> Section:
         ),
     ]
     if strong:
-        best = [text for _, text in sorted(strong, reverse=True)[:PAIRS]]
+        best = [text for _, text in sorted(strong, reverse=True)[:MAX_SHOWN_PAIRS]]
         blocks.append(
             Text(
-                f"{count(len(strong), 'pair')} with a correlation beyond {STRONG}: the data know their combination better than either."
+                f"{count(len(strong), 'pair')} with a correlation beyond {STRONG_CORRELATION}: the data determine their combination "
+                "better than either."
             )
         )
         blocks.append(Listing(best, code=True))
@@ -158,13 +159,13 @@ def _possible(study: IdentificationStudy) -> Section:
         lead = f"The estimator kept every body possible, at the cost of {number(fit.feasibility.cost_percent, 2)} % more residual."
     elif broken:
         lead = (
-            f"Not as they stand: {'body' if len(broken) == 1 else 'bodies'} {listed(broken)}. Export is refused unless asked for; "
+            f"Not as they stand: {'body' if len(broken) == 1 else 'bodies'} {listed(broken)}. Export is refused by default; "
             "the estimator “consistent” finds the nearest possible set."
         )
     else:
         lead = "Yes: every body has a positive mass and a pseudo-inertia that is positive definite."
     table = Table(("body", "mass, kg", "least eigenvalue of its pseudo-inertia", "verdict"), rows, split, left=(3,))
-    return Section("Is it physically possible?", [table] if rows else [], lead)
+    return Section("Is it physically consistent?", [table] if rows else [], lead)
 
 
 def _bodies(tree: Tree) -> list[tuple[str, np.ndarray]]:

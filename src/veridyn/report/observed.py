@@ -20,8 +20,11 @@ from veridyn.view.machine import tree_layer
 from veridyn.view.scene import scene
 
 Array = NDArray[np.float64]
-FRAMES = 240  # of an animation, at most
-NEAR = (0.75, 1.25)  # of a NIS that is good enough to use the bands, though a long log may tell it from 1
+MAX_FRAMES = 240  # of an animation, at most
+USABLE_NIS = (
+    0.75,
+    1.25,
+)  # of a NIS that is good enough to use the bands, though in a long log it may differ significantly from 1
 
 
 def observed_page(run: ObserveRun, result: Result, command: str) -> str:
@@ -39,7 +42,7 @@ def observed_page(run: ObserveRun, result: Result, command: str) -> str:
             if run.virtual
             else []
         ),
-        Section("Innovations", _innovations(run), "What each reading told beyond what was expected of it."),
+        Section("Innovations", _innovations(run), "Readings minus their predictions."),
         Section("Consistency", _consistency(run), "Whether the filter knows how wrong it is."),
         Section("Sensors", _sensors(run), "What became of the readings."),
     ]
@@ -55,15 +58,15 @@ def observed_page(run: ObserveRun, result: Result, command: str) -> str:
     settings = {
         "filter": WORDS.get(o.filter, o.filter),
         "noise": "as the study says" if o.tuning is None else f"chosen on this log: {o.tuning.summary()}",
-        "judged from": f"sample {run.skip + 1} on",
+        "statistics from": f"sample {run.skip + 1} on",
     }
-    return page(f"Observation of “{run.machine_name}”", judged(run), keys, sections, result, command, settings)
+    return page(f"Observation of “{run.machine_name}”", verdict_of(run), keys, sections, result, command, settings)
 
 
-def judged(run: ObserveRun) -> Verdict:
+def verdict_of(run: ObserveRun) -> Verdict:
     """Good where the innovations are white and as large as the filter says; poor where they are neither."""
     o, nis = run.observation, run.nis.mean
-    near = NEAR[0] <= nis <= NEAR[1]
+    near = USABLE_NIS[0] <= nis <= USABLE_NIS[1]
     coloured = [name for name, w in run.whiteness.items() if not w.is_white]
     white = bool(run.whiteness) and not coloured
     findings = [
@@ -72,7 +75,7 @@ def judged(run: ObserveRun) -> Verdict:
         if white
         else f"Not white: {listed(coloured)}."
         if coloured
-        else "Too few readings to tell whether they are white.",
+        else "Too few readings to test whether they are white.",
         *(
             f"{count(n, 'reading')} of '{name}' {'was' if n == 1 else 'were'} not used."
             for name, n in run.rejected.items()
@@ -83,7 +86,11 @@ def judged(run: ObserveRun) -> Verdict:
         may, may_not = ("Its bands may be taken as they stand.",), ()
     else:
         reason = (
-            "too narrow" if nis > NEAR[1] else "wider than they need to be" if nis < NEAR[0] else "of the right size"
+            "too narrow"
+            if nis > USABLE_NIS[1]
+            else "wider than they need to be"
+            if nis < USABLE_NIS[0]
+            else "of the right size"
         )
         may = ()
         may_not = (
@@ -104,7 +111,7 @@ def _animation(run: ObserveRun) -> Animation:
     if isinstance(o.system, MechanismSystem):
         return mechanism_animation(o.system.model.system, o.t, o.q, "estimate")
     assert isinstance(o.system, TreeSystem)  # the other formulation
-    tree, kept = o.system.model.tree, np.unique(np.linspace(0, len(o) - 1, min(FRAMES, len(o))).astype(int))
+    tree, kept = o.system.model.tree, np.unique(np.linspace(0, len(o) - 1, min(MAX_FRAMES, len(o))).astype(int))
     q = o.q[kept]
     at, R = (None, None) if tree.base == "fixed" else (q[:, :3], matrix_of(q[:, 3:7]))
     layer = tree_layer(tree, q[:, -tree.n :] if tree.n else q[:, :0], "estimate", at, R)
@@ -154,15 +161,15 @@ def _innovations(run: ObserveRun) -> list[Block]:
 
 
 def _consistency(run: ObserveRun) -> list[Block]:
-    judged, o = run.nis, run.observation
-    some = judged.dof > 0
+    nis, o = run.nis, run.observation
+    some = nis.dof > 0
     plot = curves(
         "NIS per reading over time",
         [
             Series(
                 "NIS",
                 thin(o.t[run.skip :][some]),
-                thin(np.maximum(judged.values[some] / judged.dof[some], 1e-4)),
+                thin(np.maximum(nis.values[some] / nis.dof[some], 1e-4)),
                 colour=0,
             )
         ],
@@ -171,12 +178,12 @@ def _consistency(run: ObserveRun) -> list[Block]:
         log_y=True,
         levels={"ideal": 1.0},
     )
-    return [Text(judged.summary() + "."), Figure([plot])]
+    return [Text(nis.summary() + "."), Figure([plot])]
 
 
 def _sensors(run: ObserveRun) -> list[Block]:
     counts = run.observation.estimates.counts()
     kinds = list(next(iter(counts.values())))
     rows = [(name, *(str(found[k]) for k in kinds)) for name, found in counts.items()]
-    said = [f"{e}." for e in run.observation.episodes()] or ["No sensor failed for longer than two readings."]
-    return [Table(("output", *(k.replace("_", " ") for k in kinds)), rows), Listing(said)]
+    listed = [f"{e}." for e in run.observation.episodes()] or ["No sensor failed for longer than two readings."]
+    return [Table(("output", *(k.replace("_", " ") for k in kinds)), rows), Listing(listed)]

@@ -31,8 +31,8 @@ WORDS = {
     "ukf": "UKF",
     "smoother": "smoother (RTS)",
 }
-MOST = 1500  # points of a curve
-SEEN = 200  # samples that observability looks at
+MAX_CURVE_POINTS = 1500  # points of a curve
+OBSERVABILITY_SAMPLES = 200  # samples that observability looks at
 
 
 def observation_page(
@@ -56,7 +56,7 @@ def observation_page(
             [_errors(study), _filters(study)],
             f"Mean over {study.logs} logs that differ by their noise, from sample {study.skip + 1} on.",
         ),
-        Section("Innovations", _innovations(study), "What each reading told beyond what was expected of it."),
+        Section("Innovations", _innovations(study), "Readings minus their predictions."),
         Section("Consistency", _consistency(study), "Whether the filters know how wrong they are."),
         Section("What nobody measured", _virtual(study), "Virtual sensors of the chosen filter, with 95 % bands."),
         Section("Can it be seen, does it hold", _trust(study), "Observability, stability, energy and constraints."),
@@ -107,7 +107,7 @@ def _keys(study: ObservationStudy) -> list[Key]:
 
 def thin(x: Array) -> Array:
     """At most about as many samples as a curve needs."""
-    return x[:: max(1, len(x) // MOST)]
+    return x[:: max(1, len(x) // MAX_CURVE_POINTS)]
 
 
 def _estimates(study: ObservationStudy) -> list[Block]:
@@ -262,11 +262,11 @@ def _consistency(study: ObservationStudy) -> list[Block]:
         "as the gains of the filter, or of the smoother, leave them.",
     )
     s = study.best
-    judged = s.example.nees(study.truth.q, study.truth.qd, study.skip)
+    nees = s.example.nees(study.truth.q, study.truth.qd, study.skip)
     t = thin(study.truth.t[study.skip :])
     plot = curves(
         "NEES per state over time",
-        [Series("NEES", t, thin(np.maximum(judged.values / judged.dof, 1e-4)), colour=0)],
+        [Series("NEES", t, thin(np.maximum(nees.values / nees.dof, 1e-4)), colour=0)],
         "time, s",
         "NEES",
         log_y=True,
@@ -326,7 +326,7 @@ def _joint(mechanism: Mechanism) -> list[Virtual]:
 
 def _trust(study: ObservationStudy) -> list[Block]:
     o = study.best.example
-    seen = o.observability(part=slice(study.skip, study.skip + SEEN))
+    seen = o.observability(part=slice(study.skip, study.skip + OBSERVABILITY_SAMPLES))
     loop = o.stability(study.skip)
     energy = o.energy()
     t = thin(study.truth.t)
@@ -360,11 +360,11 @@ def _trust(study: ObservationStudy) -> list[Block]:
             levels={"stable below": 1.0},
         ),
     ]
-    said = [str(e) for e in o.episodes()] or ["Every reading was used."]
+    listed = [str(e) for e in o.episodes()] or ["Every reading was used."]
     return [
         Listing(seen.summary().splitlines()),
         Text(f"Closed loop of the {WORDS.get(study.chosen, study.chosen)}: {loop.summary()}."),
-        Listing(said),
+        Listing(listed),
         *(Figure([plot], plot.title.capitalize()) for plot in plots),
     ]
 

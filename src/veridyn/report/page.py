@@ -22,15 +22,15 @@ from veridyn.studies.result import Result
 
 def page(
     title: str,
-    judged: Verdict,
+    verdict: Verdict,
     key_figures: Sequence[Key],
     sections: Sequence[Section],
     result: Result,
     command: str,
     settings: Mapping[str, str] | None = None,
 ) -> str:
-    """A report of any study: verdict, key figures, sections, and how to make it again. `command` is what would; `settings` tell how."""
-    return _set("frame.html", title, judged, key_figures, sections, result, command, settings or {})
+    """A report of any study: verdict, key figures, sections, and how to make it again. `command` is what would; `settings`: how."""
+    return _set("frame.html", title, verdict, key_figures, sections, result, command, settings or {})
 
 
 def identification_page(study: IdentificationStudy, result: Result, command: str, more: Sequence[Section] = ()) -> str:
@@ -62,7 +62,7 @@ def identification_page(study: IdentificationStudy, result: Result, command: str
 def _set(
     template: str,
     title: str,
-    judged: Verdict,
+    verdict: Verdict,
     keys: Sequence[Key],
     sections: Sequence[Section],
     result: Result,
@@ -82,7 +82,7 @@ def _set(
         style=_own("style.css"),
         player=_own("player.js") if moving else "",
         title=title,
-        verdict=judged,
+        verdict=verdict,
         key_figures=keys,
         sections=sections,
         result=result,

@@ -23,8 +23,8 @@ from veridyn.view.scene import scene
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
-SHOWN = 24  # channels of each kind that a page shows at most
-DRIFT = 0.1  # % of a conserved energy that is small beside anything a sensor sees
+MAX_SHOWN_CHANNELS = 24  # channels of each kind that a page shows at most
+SMALL_DRIFT_PERCENT = 0.1  # % of a conserved energy that is small beside anything a sensor sees
 
 
 def simulated_page(run: SimulateRun, result: Result, command: str) -> str:
@@ -50,13 +50,15 @@ def simulated_page(run: SimulateRun, result: Result, command: str) -> str:
         keys.append(Key(f"{number(f['constraint_error'], 2)} m", "largest opening of a constraint"))
     if "tracking_error" in f:
         keys.append(Key(number(f["tracking_error"], 2), "largest tracking error, rad or m"))
-    return page(f"Simulation of “{run.machine.name}”", judged(run), keys, sections, result, command, dict(run.settings))
+    return page(
+        f"Simulation of “{run.machine.name}”", verdict_of(run), keys, sections, result, command, dict(run.settings)
+    )
 
 
-def judged(run: SimulateRun) -> Verdict:
+def verdict_of(run: SimulateRun) -> Verdict:
     """Good where what can be checked of the integration is in order."""
     f = run.figures
-    drifts = f.get("energy_drift_percent", 0.0) > DRIFT
+    drifts = f.get("energy_drift_percent", 0.0) > SMALL_DRIFT_PERCENT
     opens = f.get("constraint_error", 0.0) > OPEN
     rough = f.get("coarser_difference", 0.0) > ROUGH
     findings = []
@@ -72,12 +74,12 @@ def judged(run: SimulateRun) -> Verdict:
         findings.append(f"Its loops or constraints stay closed to {number(f['constraint_error'], 2)} m.")
     if "tracking_error" in f:
         findings.append(
-            f"Under its controller it stays within {number(f['tracking_error'], 2)} rad or m of the motion asked."
+            f"Under its controller it stays within {number(f['tracking_error'], 2)} rad or m of the commanded motion."
         )
     noisy = [n for n, r in run.readings.items() if r["rms"] > 0.0]
     findings.append(f"{count(len(run.log), 'channel')} recorded, {len(noisy)} of them off the truth as the study says.")
     made = run.settings["drive"] in ("motion made exactly", "led exactly")
-    doubt = [
+    limits = [
         w
         for w, bad in (
             ("its energy drifts", drifts),
@@ -88,14 +90,14 @@ def judged(run: SimulateRun) -> Verdict:
     ]
     may = ("Trying identification and observers where the truth is known.",)
     may_not = ("As evidence about a real machine: simulation and identification share their equations.",)
-    if doubt:
-        may_not = (f"As a truth: {listed(doubt)}. A smaller step, or tighter tolerances, will mend it.", *may_not)
-    head = "not to be trusted yet" if doubt else "as it was asked to be" if made else "sound"
+    if limits:
+        may_not = (f"As a truth: {listed(limits)}. A smaller step, or tighter tolerances, will mend it.", *may_not)
+    head = "not accurate enough yet" if limits else "as commanded" if made else "accurate"
     return Verdict(
-        "fair" if doubt else "good",
+        "fair" if limits else "good",
         f"{run.machine.name}, {number(f['duration'], 4)} s: the motion is {head}.",
         tuple(findings),
-        () if doubt else may,
+        () if limits else may,
         may_not,
     )
 
@@ -115,7 +117,7 @@ def _animation(run: SimulateRun) -> Animation:
 def _plots(run: SimulateRun, names: Sequence[str], title: str) -> list[Plot]:
     """Curves of channels of the truth, those of one unit together, as many as there are colours."""
     units: dict[str, list[str]] = {}
-    for name in names[:SHOWN]:
+    for name in names[:MAX_SHOWN_CHANNELS]:
         units.setdefault(run.truth[name].unit, []).append(name)
     out = []
     for unit, own in units.items():
@@ -142,8 +144,8 @@ def _motion(run: SimulateRun) -> list[Block]:
             blocks += [Figure(plots)] if plots else []
         else:  # colours come again from picture to picture, so each has a legend of its own
             blocks += [Figure([plot], plot.title) for plot in plots]
-        if len(names) > SHOWN:
-            blocks.append(Text(f"The first {SHOWN} of {len(names)}; truth.csv has all."))
+        if len(names) > MAX_SHOWN_CHANNELS:
+            blocks.append(Text(f"The first {MAX_SHOWN_CHANNELS} of {len(names)}; truth.csv has all."))
     return blocks
 
 
@@ -158,7 +160,7 @@ def _acting(run: SimulateRun) -> list[Section]:
 
 def _sensors(run: SimulateRun) -> list[Block]:
     plots, off = [], []
-    for name, c in list(run.log.channels.items())[:SHOWN]:
+    for name, c in list(run.log.channels.items())[:MAX_SHOWN_CHANNELS]:
         true = run.truth[name]
         series = [
             Series("reading", c.t, c.values, colour=1),

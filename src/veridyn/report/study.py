@@ -1,4 +1,4 @@
-"""Sections of a report about how a study went: what is suspected, which limits are missed, and how the cut-off was chosen."""
+"""Sections of a report about how a study went: possible faults, which limits are missed, and how the cut-off was chosen."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from veridyn.report.words import count, listed, number
 from veridyn.studies.run.closing import Closing
 from veridyn.studies.run.identify import IdentifyRun
 
-STILL = 1e-9  # rad or m: what moves less stands still
+STANDSTILL = 1e-9  # rad or m: what moves less stands still
 
 
 def study_sections(run: IdentifyRun) -> list[Section]:
@@ -25,7 +25,7 @@ def study_sections(run: IdentifyRun) -> list[Section]:
         )
     if run.suspicions:
         lead = "Something about the data or the model may be wrong. Until it is cleared up, the numbers below are not to be used."
-        out.append(Section("Suspicions", [Text(str(s)) for s in run.suspicions], lead))
+        out.append(Section("Possible faults", [Text(str(s)) for s in run.suspicions], lead))
     if run.cutoff is not None:
         out.append(_cutoff(run.cutoff))
     if run.delays.seconds:
@@ -55,8 +55,8 @@ def _loops(c: Closing, run: IdentifyRun) -> Section:
             name,
             units[kind],
             "measured" if name in c.given else "measured, and follows" if name in c.spare else "follows",
-            number(c.spans[name][0], 3) if np.ptp(c.spans[name]) > STILL else "–",
-            number(c.spans[name][1], 3) if np.ptp(c.spans[name]) > STILL else "stands still",
+            number(c.spans[name][0], 3) if np.ptp(c.spans[name]) > STANDSTILL else "–",
+            number(c.spans[name][1], 3) if np.ptp(c.spans[name]) > STANDSTILL else "stands still",
         )
         for name, kind in zip(run.tree.coordinates, run.tree.coordinate_kinds, strict=True)
     ]
@@ -65,12 +65,12 @@ def _loops(c: Closing, run: IdentifyRun) -> Section:
         f"{len(rows) - len(c.given)} follow at every sample from {count(len(run.tree.loops), 'closed loop')}. "
         "The equations are those of the drives."
     )
-    told = (
+    chosen = (
         f"The condition of what was solved for is {number(c.home, 2)} where the machine is assembled and at most {number(c.worst, 2)} "
         f"in these logs, at t = {number(c.at, 4)} s; at a singular position it is infinite."
     )
     blocks: list[Block] = [
-        Text(told),
+        Text(chosen),
         Table(("coordinate", "unit", "how it is known", "from", "to"), rows, left=(1, 2)),
     ]
     if c.spare:

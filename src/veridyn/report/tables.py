@@ -9,7 +9,7 @@ from veridyn.report.blocks import Key
 from veridyn.report.words import like, measured, number, percent, unit_text
 from veridyn.studies.identification import IdentificationStudy
 
-SPAN = 4.0  # standard deviations that the small scale of the truth shows to either side
+SCALE_SIGMAS = 4.0  # standard deviations that the small scale of the truth shows to either side
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def parameter_lines(study: IdentificationStudy) -> tuple[ParameterLine, ...]:
                 p.name not in spare,
                 25.0 * (math.log10(share) + 2.0),
                 p.inside,
-                50.0 + 50.0 * max(-SPAN, min(SPAN, off)) / SPAN if known else None,
+                50.0 + 50.0 * max(-SCALE_SIGMAS, min(SCALE_SIGMAS, off)) / SCALE_SIGMAS if known else None,
                 f"{off:+.1f} σ".replace("-", "−") if known else "–",
             )
         )

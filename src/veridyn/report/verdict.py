@@ -11,11 +11,11 @@ from veridyn.report.blocks import Verdict
 from veridyn.report.words import count, listed, number, percent
 from veridyn.studies.identification import IdentificationStudy
 
-CLOSE, USEFUL = 5.0, 15.0  # percent of the measured force on motion not seen: below them "closely", "usefully"
-CARRIES = 0.05  # of the largest row of its unit: what a row must carry for its error to decide the grade (chosen)
-WORSE = 1.5  # times the rms error on its own motion: more than this is not noise
+CLOSE, USEFUL = 5.0, 15.0  # percent of the measured force on held-out motion: below them "closely", "usefully"
+MIN_ROW_SHARE = 0.05  # of the largest row of its unit: what a row must carry for its error to decide the grade (chosen)
+NOISE_RATIO = 1.5  # times the rms error on its own motion: more than this is not noise
 WITHIN_TWO = 0.9545  # of normal errors are within two standard deviations
-DISAGREE = 1.1  # σ of (26) above which the rows contradict each other
+CONTRADICTION_SIGMA = 1.1  # σ of (26) above which the rows contradict each other
 
 
 def verdict(study: IdentificationStudy) -> Verdict:
@@ -26,20 +26,20 @@ def verdict(study: IdentificationStudy) -> Verdict:
         grade = "poor"
     name = study.model.name
     headline = {
-        "good": f"The model “{name}” is identified, and it predicts motion it had not seen.",
-        "fair": f"The model “{name}” is identified; on motion it had not seen it is right in the main.",
-        "poor": f"The model “{name}” does not yet predict motion it had not seen.",
+        "good": f"The model “{name}” is identified, and it predicts motion not used for the fit.",
+        "fair": f"The model “{name}” is identified; on motion not used for the fit it is roughly right.",
+        "poor": f"The model “{name}” does not yet predict motion not used for the fit.",
     }[grade]
     return Verdict(grade, headline, tuple(_findings(study)), tuple(_may(study, grade)), tuple(_may_not(study)))
 
 
 def carrying(study: IdentificationStudy) -> tuple[RowReport, ...]:
-    """Rows of the other motion that carry force worth the name: at least CARRIES of what the largest row of the same unit does."""
+    """Rows of the other motion that carry force worth the name: at least MIN_ROW_SHARE of what the largest row of the same unit does."""
     units = dict(zip(study.traces["validation"].rows, study.traces["validation"].units, strict=True))
     most: dict[str, float] = {}
     for r in study.check.rows:
         most[units[r.row]] = max(most.get(units[r.row], 0.0), r.measured_rms)
-    return tuple(r for r in study.check.rows if r.measured_rms > CARRIES * most[units[r.row]])
+    return tuple(r for r in study.check.rows if r.measured_rms > MIN_ROW_SHARE * most[units[r.row]])
 
 
 def _findings(study: IdentificationStudy) -> list[str]:
@@ -52,15 +52,19 @@ def _findings(study: IdentificationStudy) -> list[str]:
         + f"{well} of {total} are known to better than 10 % (one standard deviation)."
     ]
     worst = max(carrying(study), key=lambda r: r.relative_error, default=study.check.worst)
-    said = f"On the other motion the predicted forces are off by {percent(f['cross_validation_percent'])} % in all"
-    said += f", at worst by {percent(100 * worst.relative_error)} % in row {worst.row}"
+    sentence = f"On the other motion the predicted forces are off by {percent(f['cross_validation_percent'])} % in all"
+    sentence += f", at worst by {percent(100 * worst.relative_error)} % in row {worst.row}"
     if study.before is not None:
-        said += f"; with the values believed before, the worst row was off by {percent(f['worst_cross_validation_before_percent'])} %"
-    out.append(said + ".")
+        sentence += (
+            f"; with the prior values, the worst row was off by {percent(f['worst_cross_validation_before_percent'])} %"
+        )
+    out.append(sentence + ".")
     idle = [r for r in study.check.rows if r not in carrying(study) and 100.0 * r.relative_error > CLOSE]
     if idle:
-        told = listed([f"{r.row} ({percent(100 * r.relative_error)} % of {number(r.measured_rms, 2)})" for r in idle])
-        out.append(f"Rows that carry little force are off by more, which is little in force: {told}.")
+        idle_rows = listed(
+            [f"{r.row} ({percent(100 * r.relative_error)} % of {number(r.measured_rms, 2)})" for r in idle]
+        )
+        out.append(f"Rows that carry little force are off by more, which is little in force: {idle_rows}.")
     if "share_inside_two_sigma" in f:
         out.append(
             f"The log is simulated, so the truth is known: {100 * f['share_inside_two_sigma']:.0f} % of the parameters lie within two "
@@ -73,13 +77,13 @@ def _findings(study: IdentificationStudy) -> list[str]:
 def _cautions(study: IdentificationStudy) -> list[str]:
     out = []
     own = {r.row: r.rms for r in study.fit.rows}
-    worse = [r.row for r in study.check.rows if r.rms > WORSE * own[r.row]]
+    worse = [r.row for r in study.check.rows if r.rms > NOISE_RATIO * own[r.row]]
     if worse:
         out.append(
-            f"In {listed(worse)} the rms error on the other motion is more than {WORSE:g} times that on its own: the model may have learnt "
-            "noise there, or the other motion shows something the model lacks."
+            f"In {listed(worse)} the rms error on the other motion is more than {NOISE_RATIO:g} times that on its own: the model may "
+            "have fitted noise there, or the other motion shows something the model lacks."
         )
-    if study.fit.residual_sigma > DISAGREE:
+    if study.fit.residual_sigma > CONTRADICTION_SIGMA:
         out.append(
             f"The rows contradict each other (σ of the weighted residual is {study.fit.residual_sigma:.2f}, 1 is right): "
             "something in the model, or in the scale of a sensor, is missing or wrong."

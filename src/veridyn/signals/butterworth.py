@@ -31,7 +31,7 @@ from veridyn.signals.samples import as_rate, as_samples
 
 Array = NDArray[np.float64]
 
-LONGEST = 20_000_000  # samples; a memory longer than this is a mistyped cutoff, not a filter
+LONGEST_MEMORY = 20_000_000  # samples; a memory longer than this is a mistyped cutoff, not a filter
 
 
 @dataclass(frozen=True)
@@ -151,8 +151,8 @@ def overlap(butterworth: Butterworth, rate: float, tolerance: float = 1e-12) -> 
     sos = butterworth.sos(rate)
     radius = max(float(np.abs(np.roots(s[3:])).max()) for s in sos)
     # Poles of a Butterworth are distinct, so every response decays as radius^n; 1e-6 covers its constant.
-    length = math.ceil(math.log(tolerance * 1e-6) / math.log(radius)) if radius < 1.0 else LONGEST + 1
-    if length > LONGEST:
+    length = math.ceil(math.log(tolerance * 1e-6) / math.log(radius)) if radius < 1.0 else LONGEST_MEMORY + 1
+    if length > LONGEST_MEMORY:
         raise DataError(
             Fault(
                 f"its memory is too long: {butterworth.cutoff} Hz at {rate:g} samples per second.",

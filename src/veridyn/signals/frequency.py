@@ -7,7 +7,7 @@ With x_k(t) the k-th of N_m periods of N samples, the mean over periods is x̄ a
 over all channels, so that positions and forces may be correlated with each other. The mean has Σ/N_m. A period that is not the nominal one
 turns every harmonic by the same share from period to period; that share is estimated from the phases, with its deviation, and leakage is
 the power it puts beside the harmonics. Averages, filters and fits at the nominal frequency are all wrong by it (fact 4.5: 0.5 % of the
-period give 1 to 3 % of the acceleration), so it is told.
+period give 1 to 3 % of the acceleration), so it is reported.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
 
 Array = NDArray[np.float64]
 
-SURE = 5.0  # deviations from which a period counts as wrong
-MATTERS = 1e-5  # of the period: smaller errors are told by the estimate alone
-LEAKS = 10.0  # times the power of noise beside the harmonics
-STANDS_OUT = 100.0  # times the variance of noise: a harmonic whose phase counts
-FEWEST = 4  # bins beyond the harmonics that say how strong noise is
-HIGHEST = 12  # harmonics whose phases are looked at
+WRONG_PERIOD_SIGMAS = 5.0  # deviations from which a period counts as wrong
+RELEVANT_PERIOD_ERROR = 1e-5  # of the period: smaller errors are reported in the estimate alone
+LEAKAGE_RATIO = 10.0  # times the power of noise beside the harmonics
+MIN_HARMONIC_RATIO = 100.0  # times the variance of noise: a harmonic whose phase counts
+MIN_NOISE_BINS = 4  # bins beyond the harmonics that say how strong noise is
+MAX_HARMONICS = 12  # harmonics whose phases are looked at
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -68,9 +68,9 @@ class Periods:
 
     @property
     def repeats(self) -> bool:
-        """Whether the data are as periodic as they are said to be."""
-        wrong = abs(self.period_error) > max(SURE * self.period_error_sigma, MATTERS)
-        return not wrong and self.leakage < LEAKS
+        """Whether the data are as periodic as they should be."""
+        wrong = abs(self.period_error) > max(WRONG_PERIOD_SIGMAS * self.period_error_sigma, RELEVANT_PERIOD_ERROR)
+        return not wrong and self.leakage < LEAKAGE_RATIO
 
     def part(self, names: Sequence[str]) -> Periods:
         """Some of the channels."""
@@ -114,7 +114,7 @@ def averaged(
     """Whole periods of all channels, (T,) each or (T, k) together, from sample `skip` on; a rest behind the last whole period is left out.
 
     Refused: channels of different length, a period that does not fit the sampling, and a single period, which cannot show its own noise.
-    A period that is not what it is said to be is warned of.
+    A period that differs from the given one is warned of.
     """
     table, own = _table(channels, names)
     count = samples_of_period(rate, frequency)
@@ -200,18 +200,18 @@ def _period_error(x: Array) -> tuple[float, float]:
     what noise allows, as the bins beyond the harmonics show it.
     """
     periods, count, _ = x.shape
-    top = min(HIGHEST, (count - 1) // 4)
+    top = min(MAX_HARMONICS, (count - 1) // 4)
     whole = np.fft.rfft(x, axis=1)
     c = whole[:, 1 : top + 1]
     mean = c.mean(axis=0)
     beyond = whole[:, top + 1 : 5 * top + 1]  # where there is noise alone, whatever the period is
-    if beyond.shape[1] < FEWEST:
+    if beyond.shape[1] < MIN_NOISE_BINS:
         return 0.0, np.inf
     scatter = np.abs(beyond - beyond.mean(axis=0)) ** 2
     noise = scatter.sum(axis=0).mean(axis=0) / (periods - 1) / 2.0  # of the real or the imaginary part of a coefficient
     size = np.abs(mean) ** 2
     # a phase is one only where the harmonic stands out of the noise
-    strong = (size > 1e-6 * size.max(axis=0, initial=0.0)) & (size > STANDS_OUT * noise / periods)
+    strong = (size > 1e-6 * size.max(axis=0, initial=0.0)) & (size > MIN_HARMONIC_RATIO * noise / periods)
     angle = np.imag(c * np.conj(mean)) / np.where(strong, size, 1.0)  # (periods, harmonics, channels), small
     when = np.arange(periods) - (periods - 1) / 2.0
     turn = np.tensordot(when, angle, axes=1) / (when**2).sum()  # per period
@@ -232,7 +232,7 @@ def _leakage(x: Array) -> float:
     between = bins % periods != 0
     if periods < 3:
         return 1.0  # with two periods the only bin between harmonics is beside both
-    harmonics = periods * np.arange(1, min(HIGHEST, (count - 1) // 2) + 1)
+    harmonics = periods * np.arange(1, min(MAX_HARMONICS, (count - 1) // 2) + 1)
     beside = np.concatenate([harmonics - 1, harmonics + 1])
     far = between & ~np.isin(bins, beside) if periods > 3 else between & (bins > harmonics[-1] + 1)
     # a median of χ² with two degrees of freedom is 0.693 of its mean; rounding is the floor of data without noise

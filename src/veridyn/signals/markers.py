@@ -20,7 +20,7 @@ from veridyn.signals.base_motion import nearest_rotations
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-FLAT = 1e-3  # of its size: a cluster thinner than this in two directions is a line
+COLLINEAR_RATIO = 1e-3  # of its size: a cluster thinner than this in two directions is a line
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +129,7 @@ def fixes_a_pose(places: Array) -> bool:
     if len(places) < 3:
         return False
     size = np.linalg.svd(places - places.mean(axis=0), compute_uv=False)
-    return bool(size[1] > FLAT * size[0])
+    return bool(size[1] > COLLINEAR_RATIO * size[0])
 
 
 def _kabsch(places: Array, measured: Array) -> tuple[Array, Array, Array]:

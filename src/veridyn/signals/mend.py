@@ -1,4 +1,4 @@
-"""A log as recorded, made fit to be filtered: cut where nothing was measured, mended where that is honest, and told.
+"""A log as recorded, made fit to be filtered: cut where nothing was measured, repaired where that is justified, and reported.
 
 mended(log, Mending(...)) → pieces without resets, gaps, repeated stamps or missing values, and what was done to get them.
 Nothing is done that the settings do not say, and nothing is done silently. Whatever the settings refuse is raised, all at once.
@@ -21,8 +21,8 @@ from veridyn.signals.outliers import spikes
 from veridyn.signals.quality import DEFAULT, Limits, inspect
 
 Array = NDArray[np.float64]
-BRIDGED = 0.02  # s: a span that motion of some hertz crosses as a straight line; never called a hole (chosen)
-SHORTEST = 100  # samples; a shorter piece says less than the ends of its filters cost (chosen)
+BRIDGED_GAP_S = 0.02  # s: a span that motion of some hertz crosses as a straight line; never called a hole (chosen)
+SHORTEST_PIECE = 100  # samples; a shorter piece says less than the ends of its filters cost (chosen)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ def mended(log: Experiment, how: Mending | None = None) -> Mended:
             Fault(
                 "nothing is left of it that could be filtered.",
                 log.name,
-                f"a piece of at least {SHORTEST} samples without a gap",
+                f"a piece of at least {SHORTEST_PIECE} samples without a gap",
                 hint="Bridge its gaps (gaps: bridge), or record again.",
             )
         )
@@ -144,7 +144,7 @@ def _holes(log: Experiment, rule: Mending) -> list[tuple[float, float]]:
         if len(steps) == 0:
             continue
         usual = float(np.median(np.diff(channel.t)[np.diff(channel.t) > 0.0])) if len(channel) > 2 else 0.0
-        limit = rule.max_gap if rule.max_gap is not None else max(rule.limits.gap * usual, BRIDGED)
+        limit = rule.max_gap if rule.max_gap is not None else max(rule.limits.gap * usual, BRIDGED_GAP_S)
         if rule.gaps == "bridge":
             limit = np.inf
         # Missing values are holes however short, gaps in the clock only where they are long.
@@ -170,10 +170,10 @@ def _pieces(log: Experiment, holes: Sequence[tuple[float, float]], told: list[Fa
         for c in log.channels.values():
             inside = (c.t >= a) & (c.t <= b)
             channels[c.name] = replace(c, t=c.t[inside], values=c.values[inside])
-        if min(len(c) for c in channels.values()) < SHORTEST:
+        if min(len(c) for c in channels.values()) < SHORTEST_PIECE:
             short += max(len(c) for c in channels.values())
         else:
             out.append(Experiment(channels, log.name, log.notes))
-    left = f", and {short} samples left out in pieces shorter than {SHORTEST}" if short else ""
+    left = f", and {short} samples left out in pieces shorter than {SHORTEST_PIECE}" if short else ""
     told.append(Fault(f"cut into {len(out)} pieces where {len(holes)} span(s) hold no measurement{left}.", log.name))
     return out

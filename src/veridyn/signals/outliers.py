@@ -1,4 +1,4 @@
-"""Samples that a sensor's limits or an electrical fault made, told from those that a machine made.
+"""Samples that a sensor's limits or an electrical fault made, separated from those that a machine made.
 
 - A plateau is clipped where the signal meets its extreme at speed; a machine that comes to rest arrives slowly.
 - A spike leaves both its neighbours in the same direction and comes back; a step does not come back.

@@ -37,7 +37,7 @@ def dft_filter(x: ArrayLike, rate: float, harmonics: int) -> Three:
 
 
 def fourier_fit(x: ArrayLike, t: ArrayLike, frequency: float, harmonics: int) -> FourierTrajectory:
-    """Ξ̂ = (BᵀB)⁻¹Bᵀx (18) at the frequency it is told, over any number of samples (N, k) at the times t (N,)."""
+    """Ξ̂ = (BᵀB)⁻¹Bᵀx (18) at the given frequency, over any number of samples (N, k) at the times t (N,)."""
     samples = as_samples(x, least=3, where="periodic data")
     table = samples.reshape(len(samples), -1)
     times = np.asarray(t, dtype=np.float64)

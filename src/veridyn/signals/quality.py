@@ -1,6 +1,6 @@
-"""What is wrong with a log, found and said, with nothing changed: inspect(experiment) → Findings.
+"""What is wrong with a log, found and reported, with nothing changed: inspect(experiment) → Findings.
 
-Each channel is asked for the same kinds of trouble. A finding names the channel, the time of the first place, what was
+Each channel is checked for the same kinds of faults. A finding names the channel, the time of the first place, what was
 expected, what was found and what to try. "fatal" findings keep the data from being resampled or filtered at all;
 "warning" findings bias what follows; "note" findings are only worth knowing.
 
@@ -48,7 +48,7 @@ DEFAULT = Limits()
 def inspect(experiment: Experiment, limits: Limits = DEFAULT) -> Findings:
     """Look at every channel; the data are not changed."""
     found = []
-    clocks: list[list[Channel]] = []  # channels by clock: a table's one clock is judged once, not for every column
+    clocks: list[list[Channel]] = []  # channels by clock: a table's one clock is checked once, not for every column
     for channel in experiment.channels.values():
         for group in clocks:
             if group[0].t is channel.t or np.array_equal(group[0].t, channel.t, equal_nan=True):
@@ -265,5 +265,5 @@ def _standstill(channel: Channel, x: Array, numbers: NDArray[np.intp], shortest:
             f"it stands still in {len(still)} span(s), first from t = {t[a]:.6f} s to t = {t[b]:.6f} s.",
             f"no single value for {shortest:g} s",
             f"{x[a]:g} {channel.unit} throughout",
-            "Friction cannot be told from offsets there; leave those samples out of the rows that hold friction.",
+            "Friction cannot be separated from offsets there; leave those samples out of the rows that hold friction.",
         )

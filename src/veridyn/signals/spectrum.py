@@ -28,7 +28,9 @@ Array = NDArray[np.float64]
 Window = Literal["hann", "flattop", "boxcar"]
 Trend = Literal["constant", "linear"]
 
-LINE = 7  # a median over so many frequencies removes what is up to three wide, the width of a line under a Hann window
+LINE_WIDTH_BINS = (
+    7  # a median over so many frequencies removes what is up to three wide, the width of a line under a Hann window
+)
 
 
 @dataclass(frozen=True)
@@ -198,14 +200,19 @@ def propose_cutoff(
     inner = slice(1, len(spectrum.values) - 1)  # zero was taken out with the mean, and Nyquist has half the freedom
     frequency, values = spectrum.frequency[inner], spectrum.values[inner]
     quiet = len(values) - max(len(values) // 4, 4)
-    if quiet < 2 * LINE:
+    if quiet < 2 * LINE_WIDTH_BINS:
         raise DataError(
-            Fault("the spectrum is too coarse.", where, f"at least {3 * LINE} frequencies", f"{len(spectrum.values)}")
+            Fault(
+                "the spectrum is too coarse.",
+                where,
+                f"at least {3 * LINE_WIDTH_BINS} frequencies",
+                f"{len(spectrum.values)}",
+            )
         )
     floor = float(np.median(values[quiet:])) * freedom / float(chi2.ppf(0.5, freedom))
     threshold = floor * float(chi2.isf(false_alarm / len(values), freedom)) / freedom
     above = np.flatnonzero(
-        (values[:quiet] if lines else median_filter(values[:quiet], LINE, mode="nearest")) > threshold
+        (values[:quiet] if lines else median_filter(values[:quiet], LINE_WIDTH_BINS, mode="nearest")) > threshold
     )
     if len(above) == 0:
         raise DataError(
@@ -218,7 +225,7 @@ def propose_cutoff(
             )
         )
     last = int(above[-1])
-    if last >= quiet - LINE:
+    if last >= quiet - LINE_WIDTH_BINS:
         raise DataError(
             Fault(
                 "the spectrum never reaches a noise floor.",

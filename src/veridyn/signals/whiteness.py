@@ -41,7 +41,7 @@ class Whiteness:
 
     @property
     def is_white(self) -> bool:
-        """Whether white noise explains it, at the level asked for."""
+        """Whether white noise explains it, at the chosen level."""
         return self.p_value >= self.level
 
     @property
@@ -132,7 +132,7 @@ def _residual(x: ArrayLike, least: int, where: str) -> Array:
     samples = as_samples(x, least=least, where=where)
     if samples.ndim != 1:
         raise DataError(
-            Fault("whiteness is asked of one signal at a time.", where, "shape (N,)", f"shape {samples.shape}")
+            Fault("whiteness is tested on one signal at a time.", where, "shape (N,)", f"shape {samples.shape}")
         )
     centred = samples - samples.mean()
     if np.abs(centred).max() <= 1e-14 * np.abs(samples).max():

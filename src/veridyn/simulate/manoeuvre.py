@@ -4,7 +4,7 @@
 equations, so nothing of the motion is assumed. Dry friction is rounded off below ``Method.friction_speed``, see
 :class:`~veridyn.mechanics.integrate.Method`: a machine simulated so creeps where a real one sticks, and at low speed its
 friction is not yet sign(v). An identification leaves out speeds below some twenty times that (``Sampling.dead_zone``).
-:class:`Prescribed` is inverse dynamics: the motion is as it is said to be, and the forces are those it takes.
+:class:`Prescribed` is inverse dynamics: the motion is as prescribed, and the forces are those it takes.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class Tracking:
         check_led(machine, len(q), "Use Driven with forces of your own.")
         own = list(machine.independent)
         t = clock(self.duration, self.rate)
-        believed = None
+        ahead = None
         if self.feedforward is not None:
             soft = self.method.friction_speed
-            believed = feedforward(as_tree(self.feedforward), self.reference, 0.0, self.duration, friction_speed=soft)
-        law = Tracker(self.reference, np.asarray(self.kp), np.asarray(self.kd), believed)
+            ahead = feedforward(as_tree(self.feedforward), self.reference, 0.0, self.duration, friction_speed=soft)
+        law = Tracker(self.reference, np.asarray(self.kp), np.asarray(self.kd), ahead)
 
         def forces(time: float, q: Array, qd: Array) -> Array:
             out = np.zeros(machine.n)

@@ -28,7 +28,7 @@ from veridyn.simulate.imperfection import Imperfection
 from veridyn.simulate.manoeuvre import clock
 
 Array = NDArray[np.float64]
-SINGULAR = 1e-9  # of the drives' grip on the motion, relative to the largest
+SINGULAR_DRIVE = 1e-9  # of the drives' grip on the motion, relative to the largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ def _taken(
     R = r_matrix(system, q, names)
     B = R.T @ system.forces.constant[:, at]
     s = np.linalg.svd(B, compute_uv=False)
-    if s[-1] <= SINGULAR * s[0]:
+    if s[-1] <= SINGULAR_DRIVE * s[0]:
         raise DataError(
             Fault(
                 "its drives cannot move it along this motion: a push of theirs does nothing.",
@@ -126,8 +126,8 @@ def _taken(
                 found=f"smallest singular value {s[-1]:.1e} of the largest {s[0]:.1e}",
             )
         )
-    asked = R.T @ (system.mass @ qdd - system.forces.forces(q, qd, values))
-    return np.asarray(np.linalg.solve(B, asked), dtype=np.float64)
+    needed = R.T @ (system.mass @ qdd - system.forces.forces(q, qd, values))
+    return np.asarray(np.linalg.solve(B, needed), dtype=np.float64)
 
 
 def _acting(system: NaturalSystem, t: Array, loads: Loads | None) -> dict[str, Array]:

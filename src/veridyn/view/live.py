@@ -3,7 +3,7 @@
     view = LiveView(posable_tree(tree))
     view.show({"q1": 0.5}); view.stop()
 
-The page is served to this computer alone unless `host` says otherwise. A pose that the loops of a machine do not allow is told on the page,
+The page is served to this computer alone unless `host` says otherwise. A pose that the loops of a machine forbid is shown on the page,
 and the last one stays.
 """
 

@@ -51,7 +51,7 @@ def double_sum(motions: list[Motion], how: Sampling, lags: int) -> np.ndarray:
 @pytest.mark.parametrize("how", [Sampling(block=97), Sampling(decimate=3, dead_zone={"q2": 0.3, "q4": 0.1}, trim=5)])
 def test_windows_are_the_double_sum(lags: int, how: Sampling, monkeypatch: pytest.MonkeyPatch) -> None:
     """Across blocks, across the jobs that samples are shared out in, with dropped samples, and not across two logs."""
-    monkeypatch.setattr(streaming, "SPAN", 211)
+    monkeypatch.setattr(streaming, "JOB_SAMPLES", 211)
     rng = np.random.default_rng(0)
     logs = [noisy(rng, clean(900), memory=MEMORY), noisy(rng, clean(500, 3), memory=MEMORY)]
     samples = stream(truth(), logs, sampling=how)

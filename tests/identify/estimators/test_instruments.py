@@ -19,7 +19,7 @@ LAGS = 7
 
 def test_products_and_scatter_are_those_of_stored_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
     """In jobs of 211 and blocks of 64 samples, with a dead zone, decimated, and with scores that remember 7 samples."""
-    monkeypatch.setattr(streaming, "SPAN", 211)
+    monkeypatch.setattr(streaming, "JOB_SAMPLES", 211)
     log = shaken(np.random.default_rng(0), clean(600), 0.3)
     other = Motion(log.t, *path().at(log.t))
     how = Sampling(decimate=3, dead_zone={"q2": 0.2}, trim=9, block=64)

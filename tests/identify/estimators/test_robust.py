@@ -12,7 +12,7 @@ from identify.smooth_arm import NOISE, forces, noisy, spoilt, truth
 from veridyn.errors import IdentificationError, IdentificationWarning
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.least_squares import solve
-from veridyn.identify.estimators.robust import NORMAL, Robust, _median, reweighted
+from veridyn.identify.estimators.robust import MAD_TO_SIGMA, Robust, _median, reweighted
 from veridyn.identify.observation import stream
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.motion import Motion
@@ -68,7 +68,7 @@ def test_the_scores_cancel(loss: str) -> None:
     score = np.einsum("njp,nj->p", D / scale[:, None], how.psi(u))
     size = np.sqrt(np.einsum("njp->p", (D / scale[:, None]) ** 2))
     assert np.abs(score / size).max() < 1e-6
-    half = NORMAL * np.median(np.abs(forces(motion) - D @ fit.values), axis=0)
+    half = MAD_TO_SIGMA * np.median(np.abs(forces(motion) - D @ fit.values), axis=0)
     assert scale == pytest.approx(half, rel=0.02)
 
 

@@ -12,7 +12,7 @@ def test_the_page_is_whole() -> None:
     assert len(text) < 6e6 and "http://" not in text.replace("http://www.w3.org", "")
     for title in (
         "The drive",
-        "Forces on a drive it had not seen",
+        "Forces on a drive not used for the fit",
         "The parameters",
         "How far the numbers may be off",
         "From all standard parameters to the 33",

@@ -27,7 +27,7 @@ from veridyn.identify.threads import one_blas_thread
 from veridyn.settings import Settings, at_least
 
 Array = NDArray[np.float64]
-LONGEST = 0.1  # of the samples: windows beyond it leave too few of them to say how they scatter
+LONGEST_WINDOW_SHARE = 0.1  # of the samples: windows beyond it leave too few of them to say how they scatter
 
 TOO_FEW = Fault(
     "too many equations count as outliers: what is left does not fix every parameter.",
@@ -153,8 +153,8 @@ class _Pass:
         for k, (A, used) in enumerate(zip(block.equations, block.used, strict=True)):
             columns = plan.columns[k]
             at = {c: i for i, c in enumerate(columns)}
-            felt = [i for i, c in enumerate(self.leads) if c in at]
-            Z = A[:, [at[self.leads[i]] for i in felt]] @ (self.inverse[felt] / self.scale[k])
+            affecting = [i for i, c in enumerate(self.leads) if c in at]
+            Z = A[:, [at[self.leads[i]] for i in affecting]] @ (self.inverse[affecting] / self.scale[k])
             u = (A[:, -1] - A[:, :-1] @ self.values[list(columns)]) / self.scale[k]
             psi = u if self.score is None else self.score.psi(u)
             h[used] += Z * psi[:, None]
@@ -235,5 +235,5 @@ def andrews(square: Array, product: Array, samples: int) -> tuple[int, bool]:
     above = (4.0 * rho**2 * power / ((1.0 - rho) ** 6 * (1.0 + rho) ** 2)).sum()
     alpha = above / max((power / (1.0 - rho) ** 4).sum(), least)
     wanted = int(np.ceil(1.1447 * (alpha * samples) ** (1.0 / 3.0)))
-    most = max(int(LONGEST * samples), 1)
+    most = max(int(LONGEST_WINDOW_SHARE * samples), 1)
     return min(wanted, most), wanted > most

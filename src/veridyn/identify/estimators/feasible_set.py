@@ -33,11 +33,18 @@ POSITIVE = (
     "dead_zone",
     *(f"{f}{way}" for f in ("damper", "coulomb") for way in ("", "_forward", "_backward")),
 )
-NEAREST = 1e-7  # of the residual: how much a unit of distance weighs where it only decides between equals
-LARGEST = 1e5  # of the numbers the solver is given: exact data would give it weights without bound
-CHOICE = {"tol_gap_abs": 1e-5, "tol_gap_rel": 1e-5}  # where only the choice between equals depends on the solver
-COARSER = {"tol_gap_abs": 1e-6, "tol_gap_rel": 1e-6, "tol_feas": 1e-7}  # of the residual, where 1e-8 is not reached
-NEAR = 10.0  # margins from the bound within which a body counts as being at it
+TIE_BREAK_WEIGHT = 1e-7  # of the residual: how much a unit of distance weighs where it only decides between equals
+LARGEST_WEIGHT = 1e5  # of the numbers the solver is given: exact data would give it weights without bound
+TIE_BREAK_TOLERANCES = {
+    "tol_gap_abs": 1e-5,
+    "tol_gap_rel": 1e-5,
+}  # where only the choice between equals depends on the solver
+COARSER_TOLERANCES = {
+    "tol_gap_abs": 1e-6,
+    "tol_gap_rel": 1e-6,
+    "tol_feas": 1e-7,
+}  # of the residual, where 1e-8 is not reached
+AT_BOUND_MARGINS = 10.0  # margins from the bound within which a body counts as being at it
 UNITS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])  # P(φ) = Σ φ_k UNITS_k
 
 
@@ -155,9 +162,12 @@ class FeasibleSet:
         Without a prior: at no cost where that is possible, else at the least. With one: at the least cost of both, or, where data are
         so much surer than the prior that no solver can weigh them, with the groups as the posterior has them.
         """
-        ways = [(True, LARGEST, CHOICE), *((False, share * LARGEST, {}) for share in (1.0, 0.1, 0.01))]
+        ways = [
+            (True, LARGEST_WEIGHT, TIE_BREAK_TOLERANCES),
+            *((False, share * LARGEST_WEIGHT, {}) for share in (1.0, 0.1, 0.01)),
+        ]
         if self.how.prior is not None:
-            ways = [(False, LARGEST, {}), (False, LARGEST, COARSER), ways[0]]
+            ways = [(False, LARGEST_WEIGHT, {}), (False, LARGEST_WEIGHT, COARSER_TOLERANCES), ways[0]]
         status = ""
         for keeping, largest, options in ways:
             phi, ended = self.solve(cp, start, keeping, largest, options)
@@ -191,7 +201,7 @@ class FeasibleSet:
         z = cp.Variable(B.shape[1])
         data = s.triangle @ self.K @ B
         size = max(s.sigma * np.sqrt(s.freedom), float(np.linalg.norm(data, 2)) / largest)
-        pull = np.sqrt(NEAREST) if how.prior is None else np.sqrt(how.weight) / size
+        pull = np.sqrt(TIE_BREAK_WEIGHT) if how.prior is None else np.sqrt(how.weight) / size
         pull = 1.0 if keeping else pull
         A, b = pull * self.root @ B, pull * self.root @ (start - self.anchor)
         if not keeping:
@@ -228,8 +238,8 @@ class FeasibleSet:
         plain = self.full(self.reaching(known_or_typical(self.tree)[list(p.select("estimated"))]))
         least = {name: float(np.linalg.eigvalsh(pseudo_inertia(x[c]))[0]) for name, (c, _) in self.bodies.items()}
         scaled = {n: np.linalg.eigvalsh(D @ pseudo_inertia(x[c]) @ D)[0] for n, (c, D) in self.bodies.items()}
-        bound = [n for n, v in scaled.items() if v < NEAR * self.how.margin]
-        bound += [p.names[k] for k in self.signed if x[k] < NEAR * self.how.margin * p.typical[k]]
+        bound = [n for n, v in scaled.items() if v < AT_BOUND_MARGINS * self.how.margin]
+        bound += [p.names[k] for k in self.signed if x[k] < AT_BOUND_MARGINS * self.how.margin * p.typical[k]]
         broken = [n for n, (c, D) in self.bodies.items() if np.linalg.eigvalsh(D @ pseudo_inertia(plain[c]) @ D)[0] < 0]
         broken += [p.names[k] for k in self.signed if plain[k] < 0.0]
         shift = float(np.linalg.norm(s.triangle @ (self.K @ phi - s.values)))

@@ -33,7 +33,7 @@ from veridyn.errors import (
 from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.coloured import Hac, andrews
 from veridyn.identify.estimators.instruments import summed, weakest_of
-from veridyn.identify.estimators.least_squares import EXACT, Solution, solved
+from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL, Solution, solved
 from veridyn.identify.estimators.shooting import LAW, Law, Shooting, check_motions, check_tree, cut
 from veridyn.identify.fitting import fit_of
 from veridyn.identify.observation import Stream
@@ -47,8 +47,10 @@ from veridyn.settings import Rule, above, at_least
 
 Array = NDArray[np.float64]
 Values = Callable[[Array], Array]  # base parameters → all parameters
-WEAK = 0.1  # least correlation between instruments and columns, in any direction, with which they are instruments
-SETTLED = 0.02  # a change of every σ_j below which the weights agree with the residuals
+WEAK_CORRELATION = (
+    0.1  # least correlation between instruments and columns, in any direction, with which they are instruments
+)
+SIGMA_CHANGE = 0.02  # a change of every σ_j below which the weights agree with the residuals
 ROUNDING = 1e-13  # of the prediction: with exact data no step can be smaller
 
 
@@ -176,12 +178,12 @@ def instrumental(
             motions = [_without_noise(tree, m, phi, how) for m in stream.motions]
         sums = summed(stream, motions, s, 0)
         weakest = weakest_of(sums)
-        if weakest < WEAK:
+        if weakest < WEAK_CORRELATION:
             raise IdentificationError(
                 Fault(
                     "the instruments hardly resemble the motion.",
                     where="Instrumental",
-                    expected=f"a correlation of at least {WEAK:g} with every combination of columns",
+                    expected=f"a correlation of at least {WEAK_CORRELATION:g} with every combination of columns",
                     found=f"{weakest:.3g}",
                     hint="Check that law= or reference= is that of this log, on its clock and in its units; a stiff law needs substeps.",
                 )
@@ -190,7 +192,7 @@ def instrumental(
         step = float(np.linalg.norm(s.triangle @ (values - s.values))) / math.sqrt(len(values))
         rounding = ROUNDING * float(np.linalg.norm(s.triangle @ values))
         old, s = s.row_sigma, _weighed(s, values, sigma or {})
-        met = step < max(how.tolerance, rounding) and bool(np.abs(s.row_sigma / old - 1.0).max() < SETTLED)
+        met = step < max(how.tolerance, rounding) and bool(np.abs(s.row_sigma / old - 1.0).max() < SIGMA_CHANGE)
     if not met:
         warn(
             IdentificationWarning,
@@ -270,7 +272,7 @@ def _weighed(s: Solution, values: Array, given: Mapping[str, float]) -> Solution
     row_sigma = np.array(
         [
             given.get(f.row)
-            or max(math.sqrt(share / f.samples) * r, EXACT * f.measurement_norm / math.sqrt(f.samples))
+            or max(math.sqrt(share / f.samples) * r, EXACT_RESIDUAL * f.measurement_norm / math.sqrt(f.samples))
             or old
             for f, r, old in zip(rows, residuals, s.row_sigma, strict=True)
         ]

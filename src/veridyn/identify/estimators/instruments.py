@@ -67,9 +67,9 @@ class Pass:
                 h = np.zeros((len(block.numbers), p))
                 for k, (A, used, B) in enumerate(zip(block.equations, block.used, other.equations, strict=True)):
                     at = {c: i for i, c in enumerate(plan.columns[k])}
-                    felt = [i for i, c in enumerate(self.leads) if c in at]
-                    own = [at[self.leads[i]] for i in felt]
-                    turn = self.inverse[felt] * self.weights[k]
+                    affecting = [i for i, c in enumerate(self.leads) if c in at]
+                    own = [at[self.leads[i]] for i in affecting]
+                    turn = self.inverse[affecting] * self.weights[k]
                     W, Z = A[:, own] @ turn, B[used][:, own] @ turn
                     y = self.weights[k] * A[:, -1]
                     r = y - self.weights[k] * (A[:, :-1] @ self.values[list(plan.columns[k])])

@@ -21,7 +21,7 @@ from veridyn.identify.threads import one_blas_thread
 
 Array = NDArray[np.float64]
 Weighting = Literal["rows", "none"]
-EXACT = 1e-7  # of the measurement: no sensor is better, so a smaller residual is exact data, and no weight may be made of it
+EXACT_RESIDUAL = 1e-7  # relative to the measurement; a smaller residual means noise-free data
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -98,7 +98,7 @@ def solve(
 
 
 def separable(observed: Observation, tolerance: float = RANK_TOLERANCE) -> Groups:
-    """What the equations can tell apart, whatever their weights: every row counts by the size of its own columns."""
+    """What the equations can identify, whatever their weights: every row counts by the size of its own columns."""
     typical = observed.parameters.typical
     sizes = [float(np.linalg.norm(f.R[:, :-1] * typical[list(f.columns)])) for f in observed.rows]
     R = observed.stacked([1.0 / size if size > 0.0 else 1.0 for size in sizes])
@@ -153,10 +153,10 @@ def row_deviation(f: RowFactor, observed: Observation, tolerance: float = RANK_T
     T = triangle_of(np.column_stack([f.R[:, list(groups.kept)], f.R[:, -1]]))
     deviation = float(np.linalg.norm(T[groups.rank :, -1])) / np.sqrt(freedom)
     scale = f.measurement_norm / np.sqrt(f.samples)
-    if deviation > EXACT * scale:
+    if deviation > EXACT_RESIDUAL * scale:
         return deviation
     # Exact data, or a row that measures nothing: any equal weight is right, and none can be estimated.
-    return EXACT * scale if scale > 0 else _silent_row(f)
+    return EXACT_RESIDUAL * scale if scale > 0 else _silent_row(f)
 
 
 def _silent_row(f: RowFactor) -> float:

@@ -24,7 +24,7 @@ from scipy.linalg import solve_triangular
 from veridyn.errors import DataError, Fault, IdentificationError
 from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.coloured import Hac, bartlett, lags_for
-from veridyn.identify.estimators.least_squares import EXACT
+from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL
 from veridyn.identify.estimators.output_problem import Problem, Values
 from veridyn.identify.estimators.shooting import LAW, Hold, Law, Shooting, check_motions, check_tree, chunks, cut
 from veridyn.identify.fitting import fit_of
@@ -35,11 +35,11 @@ from veridyn.progress import Progress, silent
 from veridyn.settings import above, at_least
 
 Array = NDArray[np.float64]
-ROUNDING = 1e-10  # of the outputs' sensitivity to the parameters: with exact data no step can be told from less
-FLAT = 1e-5  # of the sum of squares: an iteration that gains less ends the search
-NEAR = 0.5  # deviations from the minimum, by the linear model, within which that is believed
-SETTLED = 0.02  # a change of every σ_k below which they are held
-LAST = 1e8  # of the damping: no step reduces the residual any more
+ROUNDING = 1e-10  # of the outputs' sensitivity to the parameters: with exact data a smaller step is rounding
+MIN_DECREASE = 1e-5  # of the sum of squares: an iteration that gains less ends the search
+CONVERGED_SIGMAS = 0.5  # deviations from the minimum, by the linear model, within which the search has converged
+SIGMA_CHANGE = 0.02  # a change of every σ_k below which they are held
+MAX_DAMPING = 1e8  # of the damping: no step reduces the residual any more
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -197,7 +197,7 @@ def output_error(
         progress("output error", float(done), float(how.iterations))
         fresh = _sigma(problem, residuals, given, len(x))
         if not held:
-            held = bool(np.abs(fresh / s - 1.0).max() < SETTLED)
+            held = bool(np.abs(fresh / s - 1.0).max() < SIGMA_CHANGE)
             s = fresh
         factors = problem.factors(x, initial, s)
         T, _ = problem.reduced(factors)
@@ -216,12 +216,12 @@ def output_error(
             if new is not None and _cost(new, s) <= cost * (1.0 + 1e-9):
                 break
             damping = max(10.0 * damping, 1e-4)
-            if damping > LAST:
+            if damping > MAX_DAMPING:
                 break
-        if damping > LAST or new is None:
+        if damping > MAX_DAMPING or new is None:
             break
         x, initial, residuals = trial, states, new
-        if held and length < NEAR and 1.0 - _cost(new, s) / cost < FLAT:
+        if held and length < CONVERGED_SIGMAS and 1.0 - _cost(new, s) / cost < MIN_DECREASE:
             return _finished(problem, x, initial, residuals, given, done, hac)
         damping = 0.0 if damping < 1e-3 else damping / 100.0
     raise IdentificationError(
@@ -261,7 +261,7 @@ def _sigma(problem: Problem, residuals: list[Array], given: Array, p: int) -> Ar
     freedom = samples * n - p - problem.free * sum(len(r) for r in residuals)
     square = sum((r**2).sum(axis=(0, 1)) for r in residuals) / samples
     size = sum((problem.measured(runs) ** 2).sum(axis=(0, 1)) for runs in problem.groups) / samples
-    found = np.sqrt(np.maximum(square * samples * n / freedom, EXACT**2 * np.where(size > 0.0, size, 1.0)))
+    found = np.sqrt(np.maximum(square * samples * n / freedom, EXACT_RESIDUAL**2 * np.where(size > 0.0, size, 1.0)))
     return np.where(np.isfinite(given), given, found)
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, IdentificationError, IdentificationWarning, warn
 from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.coloured import TOO_FEW, sandwich
-from veridyn.identify.estimators.least_squares import EXACT, Solution, solved
+from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL, Solution, solved
 from veridyn.identify.factor import RowFactor
 from veridyn.identify.fitting import coloured, fit_of
 from veridyn.identify.observation import Job, Observation, Plan, Stream
@@ -31,10 +31,10 @@ Array = NDArray[np.float64]
 Counts = NDArray[np.intp]
 
 TUNING = {"huber": 1.345, "tukey": 4.685}  # 95 % of the efficiency of least squares where noise is Gaussian
-NORMAL = 1.482602218505602  # σ of Gaussian noise over the median of its size
+MAD_TO_SIGMA = 1.482602218505602  # σ of Gaussian noise over the median of its size
 DECADES, FINENESS = 8, 256  # bins from 1e-8 to 1e8 of the scale, each 0.9 % wide
 ROUNDING = 1e-14  # of the prediction: with exact data no step can be smaller
-SETTLED = 0.01  # a change of every scale below which they are held
+SCALE_CHANGE = 0.01  # a change of every scale below which they are held
 
 
 @dataclass(frozen=True, repr=False)
@@ -160,7 +160,9 @@ def reweighted(stream: Stream, start: Solution, how: Robust, sigma: Mapping[str,
     """Iterate from a weighted least-squares solution; rows named in `sigma` keep that as their scale."""
     rows = start.observation.rows
     given = np.array([f.row in (sigma or {}) for f in rows])
-    floor = np.array([EXACT * f.measurement_norm / np.sqrt(f.samples) or s for f, s in zip(rows, start.row_sigma)])
+    floor = np.array(
+        [EXACT_RESIDUAL * f.measurement_norm / np.sqrt(f.samples) or s for f, s in zip(rows, start.row_sigma)]
+    )
     share = np.sqrt(1.0 - len(start.values) / start.observation.samples)  # residuals are smaller than errors by this
     s, scale, held, met = start, start.row_sigma.copy(), bool(given.all()), False
     low_weight, done = np.zeros(len(rows)), 0
@@ -176,9 +178,9 @@ def reweighted(stream: Stream, start: Solution, how: Robust, sigma: Mapping[str,
         if held:
             met = step < max(how.tolerance, rounding)
         else:
-            fresh = np.maximum(NORMAL * np.array([_median(c) for c in tally.sizes]) * scale / share, floor)
+            fresh = np.maximum(MAD_TO_SIGMA * np.array([_median(c) for c in tally.sizes]) * scale / share, floor)
             fresh = np.where(given, scale, fresh)
-            held = bool(np.abs(fresh / scale - 1.0).max() < SETTLED)
+            held = bool(np.abs(fresh / scale - 1.0).max() < SCALE_CHANGE)
             scale = fresh
     if not met:
         warn(

@@ -33,9 +33,9 @@ Array = NDArray[np.float64]
 Law = Callable[[float, Array, Array], ArrayLike]
 LAW = Rule(lambda law: law is None or callable(law), "a control law (t, q, qd) -> forces, or None")
 Hold = Literal["linear", "zero"]
-ENTRIES = 4_000_000  # of sensitivities that are held at once
-SAME = 1e-6  # of a step: clocks that differ by less are one
-NUDGE = 1e-6  # by which a state is moved to differentiate a control law
+MAX_SENSITIVITIES = 4_000_000  # of sensitivities that are held at once
+SAME_CLOCK = 1e-6  # of a step: clocks that differ by less are one
+DIFFERENCE_STEP = 1e-6  # by which a state is moved to differentiate a control law
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -100,7 +100,7 @@ def cut(tree: Tree, motions: Sequence[Motion], horizon: float) -> list[Runs]:
             forces=shaped(forces),
             signals=signals,
         )
-        if found and found[-1].samples == K and abs(found[-1].step / step - 1.0) < SAME:
+        if found and found[-1].samples == K and abs(found[-1].step / step - 1.0) < SAME_CLOCK:
             new = found.pop().joined(new)
         found.append(new)
     return found
@@ -236,16 +236,16 @@ class Shooting:
         assert law is not None
         times = runs.start[:, None] + step * np.arange(found.q.shape[1])
         slopes = np.empty((2, times.size, n, n))
-        nudges = NUDGE * np.eye(n)
+        nudges = DIFFERENCE_STEP * np.eye(n)
         for s, (t, q, v) in enumerate(zip(times.ravel(), found.q.reshape(-1, n), found.qd.reshape(-1, n), strict=True)):
             for k, d in enumerate(nudges):
-                slopes[0, s, :, k] = np.subtract(law(t, q + d, v), law(t, q - d, v)) / (2.0 * NUDGE)
-                slopes[1, s, :, k] = np.subtract(law(t, q, v + d), law(t, q, v - d)) / (2.0 * NUDGE)
+                slopes[0, s, :, k] = np.subtract(law(t, q + d, v), law(t, q - d, v)) / (2.0 * DIFFERENCE_STEP)
+                slopes[1, s, :, k] = np.subtract(law(t, q, v + d), law(t, q, v - d)) / (2.0 * DIFFERENCE_STEP)
         return slopes[0], slopes[1]
 
 
 def chunks(runs: Runs, columns: int) -> Iterator[slice]:
     """Parts of the runs whose sensitivities fit into memory at once."""
-    size = max(1, int(ENTRIES / (runs.samples * runs.q.shape[2] * 2 * columns)))
+    size = max(1, int(MAX_SENSITIVITIES / (runs.samples * runs.q.shape[2] * 2 * columns)))
     for start in range(0, len(runs), size):
         yield slice(start, min(start + size, len(runs)))

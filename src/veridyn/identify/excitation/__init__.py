@@ -1,1 +1,1 @@
-"""Experiments designed: what a motion would tell, within what a machine may do."""
+"""Experiments designed: the information of a motion, within the limits of a machine."""

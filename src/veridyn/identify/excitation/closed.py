@@ -32,7 +32,7 @@ from veridyn.model.tree import Rows, Tree
 
 Array = NDArray[np.float64]
 
-NEAR = 0.05  # rad, and of the machine's reach: how far a motion may be from the last one to begin at it
+WARM_START_DISTANCE = 0.05  # rad, and of the machine's reach: how far a motion may be from the last one to begin at it
 
 
 def plant_of(tree: Tree, rows: Rows = "all", at: Sequence[str] | None = None) -> Plant:
@@ -53,7 +53,7 @@ def plant_of(tree: Tree, rows: Rows = "all", at: Sequence[str] | None = None) ->
 
 @dataclass(frozen=True, eq=False)
 class _State:
-    """A closed motion: all coordinates, S (N, n, x), Φ_s⁻¹ and, where asked, Ṡ and S̈."""
+    """A closed motion: all coordinates, S (N, n, x), Φ_s⁻¹ and, on request, Ṡ and S̈."""
 
     motion: Motion
     S: Array
@@ -99,7 +99,7 @@ class ClosedPlant:
 
     @cached_property
     def _rows(self) -> list[int]:
-        """The asked rows' places among the independent coordinates."""
+        """The chosen rows' places among the independent coordinates."""
         numbers = [r - len(self.tree.rows) + self.tree.n for r in self.tree.select_rows(self.chosen)]
         return [self.tree.independent.index(k) for k in numbers]
 
@@ -157,7 +157,7 @@ class ClosedPlant:
         split, near = self.split, self._near.get("q")
         if near is not None and len(x) % len(near) == 0:
             tiled = np.tile(near, (len(x) // len(near), 1))
-            if (np.abs(tiled[:, list(split.given)] - x) < NEAR * split.unit[list(split.given)]).all():
+            if (np.abs(tiled[:, list(split.given)] - x) < WARM_START_DISTANCE * split.unit[list(split.given)]).all():
                 return tiled
         return np.broadcast_to(split.home, (len(x), self.tree.n)).copy()
 

@@ -20,7 +20,7 @@ from veridyn.errors import DataError, Fault, did_you_mean
 Array = NDArray[np.float64]
 Criterion = Literal["d", "a", "e", "condition"]
 CRITERIA: tuple[str, ...] = get_args(Criterion)
-LEAST = 1e-14  # of the largest eigenvalue: below it a direction counts as not excited at all
+UNEXCITED_EIGENVALUE = 1e-14  # of the largest eigenvalue: below it a direction counts as not excited at all
 
 
 def check_criterion(name: str) -> None:
@@ -64,7 +64,7 @@ def _condition(M: Array) -> tuple[float, Array]:
 
 def _spectrum(M: Array) -> tuple[Array, Array]:
     values, V = np.linalg.eigh(M)
-    return np.maximum(values, LEAST * values[-1]), V
+    return np.maximum(values, UNEXCITED_EIGENVALUE * values[-1]), V
 
 
 _OF = {"d": _d, "a": _a, "e": _e, "condition": _condition}

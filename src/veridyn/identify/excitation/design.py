@@ -34,12 +34,12 @@ from veridyn.signals.trajectory import JointLimits
 
 Array = NDArray[np.float64]
 
-FINER = 4  # times as many phases on which limits are enforced in the end
+FINAL_GRID_FACTOR = 4  # times as many phases on which limits are enforced in the end
 LEAST, STEP = 0.97, 0.0005  # how far, and in what steps, a motion may be drawn together for that
 METHOD_IS_THIRD = (
     "The family of motions is the third argument: design_excitation(tree, limits, Fourier(harmonics=5, frequency=0.1))."
 )
-MARGINS = (0.01, 0.03)  # shares of the limits kept free where drawing together does not help
+LIMIT_MARGINS = (0.01, 0.03)  # shares of the limits kept free where drawing together does not help
 
 
 @verb_with_method(DataError, dict.fromkeys(("kind", "harmonics", "points", "frequency"), METHOD_IS_THIRD))
@@ -140,7 +140,7 @@ def design_excitation(
             progress("designing the excitation", float(k), float(starts))
         best = int(np.argmin([one.goal for one in found]))
         u = _fitted(problem, found[best].u, rate)
-        for margin in MARGINS:
+        for margin in LIMIT_MARGINS:
             if u is None:  # what lies between the phases is too much: search again further inside
                 closer = replace(problem, margin=margin)
                 u = _fitted(closer, _searched(closer, place, how, random.spawn(1)[0]).u, rate)
@@ -163,7 +163,7 @@ def _fitted(problem: Problem, u: Array, rate: float) -> Array | None:
     C, f = problem.motion_of(u)
     count = np.ceil(rate / f - 1e-6)  # slower, if anything, so that speeds stay inside
     f = rate / (count if rate / count >= problem.frequency[0] * (1.0 - 1e-9) else count - 1.0)
-    phases = np.arange(FINER * len(problem.phases)) / (FINER * len(problem.phases))
+    phases = np.arange(FINAL_GRID_FACTOR * len(problem.phases)) / (FINAL_GRID_FACTOR * len(problem.phases))
     fine = replace(problem, phases=phases, frequency=(f, f), margin=0.0)
     still = problem.shape.still(problem.shape.trajectory(C, f).centre)
     for size in np.arange(1.0, LEAST, -STEP):

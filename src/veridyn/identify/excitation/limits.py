@@ -38,7 +38,7 @@ class Limits:
 
     `actuators`: range, speed and acceleration of each actuator, in the order of the tree's joints (of its actuated coordinates where it
     has loops: lengths of legs); infinite where there is none. `coordinates`: the same of the designed coordinates, where these are not the
-    actuators (a platform's pose). `force` (rows,): what each actuator may be asked for, with the model's own parameters, N or N*m.
+    actuators (a platform's pose). `force` (rows,): the most each actuator may give, with the model's own parameters, N or N*m.
     `workspace`: body → the least and the largest x, y, z of its origin in the ground's frame. `clearances`: distances within the machine.
     """
 
@@ -88,7 +88,7 @@ class Bounds:
         return np.where(one_sided, 0.0, -1.0), np.where(one_sided, np.inf, 1.0)
 
     def __call__(self, X: Array, slopes: bool = True) -> tuple[Array, Array | None]:
-        """g (N, k), and where asked their slopes (N, k, 3, n)."""
+        """g (N, k), and on request their slopes (N, k, 3, n)."""
         N, n = X.shape[1], X.shape[2]
         values: list[Array] = []
         parts: list[Array] = []

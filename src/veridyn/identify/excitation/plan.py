@@ -20,8 +20,8 @@ from veridyn.signals.trajectory import FourierTrajectory
 
 Array = NDArray[np.float64]
 
-FINER = 4  # times as many phases as in the search, on which the use of limits is stated
-ENTRIES = (0.5, 1.0, 2.0, 4.0)  # periods in which a motion is entered from rest
+FINE_GRID_FACTOR = 4  # times as many phases as in the search, on which the use of limits is stated
+ENTRY_PERIODS = (0.5, 1.0, 2.0, 4.0)  # periods in which a motion is entered from rest
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Noise:
 
 
 def noise_of(plant: Plant, noise: Noise | Mapping[str, float] | ArrayLike | None) -> Noise:
-    """Deviations by row name, (rows,) or a covariance (rows, rows) as a :class:`Noise`; one unit on every row where nothing is said."""
+    """Deviations by row name, (rows,) or a covariance (rows, rows) as a :class:`Noise`; one unit on every row by default."""
     rows, where = plant.rows, "design_excitation, noise"
     if isinstance(noise, Noise):
         made = noise
@@ -101,14 +101,17 @@ class ExcitationPlan:
     def of(
         cls, problem: Problem, u: Array, noise: Noise, rate: float, periods: int, goals: tuple[float, ...]
     ) -> ExcitationPlan:
-        """The plan of some unknowns, judged sample by sample as it will be run, with dry friction as it is."""
+        """The plan of some unknowns, evaluated sample by sample as it will be run, with dry friction as it is."""
         C, f = problem.motion_of(u)
         count = round(rate / f)
         X = problem.samples(u, problem.shape.basis(np.arange(count) / count))
         A = problem.plant.regressor(X)
         flat = A.reshape(-1, A.shape[2])
         fine = problem.samples(
-            u, problem.shape.basis(np.arange(FINER * len(problem.phases)) / (FINER * len(problem.phases)))
+            u,
+            problem.shape.basis(
+                np.arange(FINE_GRID_FACTOR * len(problem.phases)) / (FINE_GRID_FACTOR * len(problem.phases))
+            ),
         )
         used = shares(problem.bounds, problem.bounds(fine, slopes=False)[0])
         goal_information = (
@@ -227,7 +230,7 @@ def information_of(A: Array, noise: Noise, memory: float) -> Array:
 def _entered(problem: Problem, trajectory: Trajectory) -> RunUp:
     """The first way of entering the motion from rest that keeps every limit: soon rather than late, at one of eight points of it."""
     best, name = np.inf, ""
-    for lead in ENTRIES:
+    for lead in ENTRY_PERIODS:
         for offset in np.arange(8) / 8.0:
             entry = RunUp(trajectory, lead * trajectory.period, offset * trajectory.period)
             X = np.stack(entry.at(np.linspace(0.0, entry.lead, max(64, int(lead * len(problem.phases))))))

@@ -21,8 +21,8 @@ from veridyn.signals.trajectory import JointLimits
 
 Array = NDArray[np.float64]
 
-GRID = 24  # phases per shortest wave in the search; between two of them a peak is missed by at most 0.9 %
-ROUNDED = 0.02  # of the speed limit, below which the search rounds dry friction off
+PHASES_PER_WAVE = 24  # phases per shortest wave in the search; between two of them a peak is missed by at most 0.9 %
+FRICTION_SPEED_SHARE = 0.02  # of the speed limit, below which the search rounds dry friction off
 
 
 def problem_of(
@@ -49,14 +49,14 @@ def problem_of(
     if own is None and plant.bounded == plant.coordinates:
         own = actuators
     speeds = [x.speed[np.isfinite(x.speed)] for x in (actuators, own) if x is not None]
-    slow = ROUNDED * float(min((s.min(initial=np.inf) for s in speeds), default=np.inf))
+    slow = FRICTION_SPEED_SHARE * float(min((s.min(initial=np.inf) for s in speeds), default=np.inf))
     values = _values(plant) if whole.force is not None else np.zeros(plant.base.count)
     bounds = Bounds(plant, whole, values, slow if np.isfinite(slow) else 1e-3)
     box = None if own is None or not np.isfinite(own.high - own.low).all() else own
     middle = _centre(plant, centre, box)
     reach = reach_of(bounds, middle) if box is None else (box.high - box.low) / 2.0
     place = standing(bounds, middle, reach, rng)
-    phases = np.arange(count := int(np.ceil(GRID * shape.fastest))) / count
+    phases = np.arange(count := int(np.ceil(PHASES_PER_WAVE * shape.fastest))) / count
     whitener = np.asarray(np.linalg.inv(np.linalg.cholesky(noisy.covariance)), dtype=np.float64)
     problem = Problem(
         plant=plant,

@@ -12,21 +12,21 @@ from veridyn.identify.excitation.problem import Problem
 
 Array = NDArray[np.float64]
 
-TRIED = 256  # places looked at before limits count as infeasible
-ROOM = 0.9  # of each limit that a place to stand at may use
-FILL = 0.9  # of the tightest limit that a start uses
-SMALLEST = 1e-6  # of the reach: motions below it are none
+MAX_PLACES = 256  # places looked at before limits count as infeasible
+STANDING_LIMIT_SHARE = 0.9  # of each limit that a place to stand at may use
+START_LIMIT_SHARE = 0.9  # of the tightest limit that a start uses
+SMALLEST_MOTION = 1e-6  # of the reach: motions below it are none
 
 
 def standing(bounds: Bounds, centre: Array, reach: Array, rng: np.random.Generator) -> Array:
     """A place (n,) with room on all sides: `centre` where that has it, else the best of places about it; refused where there is none."""
-    places = centre + reach * np.vstack([np.zeros(len(centre)), rng.uniform(-1.0, 1.0, (TRIED, len(centre)))])
-    if _excess(bounds, centre)[0] < ROOM:
+    places = centre + reach * np.vstack([np.zeros(len(centre)), rng.uniform(-1.0, 1.0, (MAX_PLACES, len(centre)))])
+    if _excess(bounds, centre)[0] < STANDING_LIMIT_SHARE:
         return centre
     worst = np.array([_excess(bounds, x)[0] for x in places])
     best = places[int(np.argmin(worst))]
     used, name = _excess(bounds, best)
-    if used >= ROOM:
+    if used >= STANDING_LIMIT_SHARE:
         nearer = _nearer(bounds, best, centre, reach)
         if _excess(bounds, nearer)[0] < used:
             best = nearer
@@ -37,7 +37,7 @@ def standing(bounds: Bounds, centre: Array, reach: Array, rng: np.random.Generat
                 "the limits leave the machine no place to stand at.",
                 where=f"limits, {name}",
                 expected="a place within all limits",
-                found=f"{100.0 * used:.0f} % of this one used at the best of {TRIED + 1} places",
+                found=f"{100.0 * used:.0f} % of this one used at the best of {MAX_PLACES + 1} places",
                 hint="Widen this limit, or move centre= to a place that is allowed.",
             ),
             bounds.plant.name,
@@ -52,7 +52,9 @@ def _nearer(bounds: Bounds, x: Array, centre: Array, reach: Array) -> Array:
         g, dg = bounds(_still(reach * v))
         assert dg is not None
         two_sided = np.isfinite(bounds.sides[1])
-        over = np.maximum(np.where(two_sided, np.abs(g[0]) - ROOM, 1.0 - ROOM - g[0]), 0.0)
+        over = np.maximum(
+            np.where(two_sided, np.abs(g[0]) - STANDING_LIMIT_SHARE, 1.0 - STANDING_LIMIT_SHARE - g[0]), 0.0
+        )
         sign = np.where(two_sided, np.sign(g[0]), -1.0)
         return float((over**2).sum()), reach * ((2.0 * over * sign) @ dg[0, :, 0])
 
@@ -92,7 +94,7 @@ def inside(problem: Problem, u: Array) -> bool:
 
 
 def drawn(problem: Problem, centre: Array, rng: np.random.Generator) -> Array:
-    """Unknowns of a random motion about `centre` that uses FILL of the amplitude at which it would meet the first limit."""
+    """Unknowns of a random motion about `centre` that uses START_LIMIT_SHARE of the amplitude at which it would meet the first limit."""
     low, high = problem.frequency
     f = float(np.exp(rng.uniform(np.log(low), np.log(high)))) if problem.free_frequency else low
     if problem.free_frequency:
@@ -109,17 +111,17 @@ def drawn(problem: Problem, centre: Array, rng: np.random.Generator) -> Array:
     while most - least > 0.02 * most:
         middle = 0.5 * (least + most)
         least, most = (middle, most) if inside(problem, u(middle)) else (least, middle)
-        if most < SMALLEST:
+        if most < SMALLEST_MOTION:
             raise IdentificationError(
                 Fault(
                     "no motion about this place keeps the limits.",
                     where="limits",
-                    found=f"not even one of {SMALLEST:g} of the reach",
+                    found=f"not even one of {SMALLEST_MOTION:g} of the reach",
                     hint="Widen the limits, or move centre=.",
                 ),
                 problem.plant.name,
             )
-    return u(FILL * least)
+    return u(START_LIMIT_SHARE * least)
 
 
 def reach_of(bounds: Bounds, centre: Array) -> Array:
@@ -135,8 +137,8 @@ def _until(bounds: Bounds, centre: Array, k: int, sign: float) -> float:
     step = np.zeros(len(centre))
     step[k] = sign
     least, most = 0.0, np.pi
-    while most - least > 0.01 * most and most > SMALLEST:
+    while most - least > 0.01 * most and most > SMALLEST_MOTION:
         middle = 0.5 * (least + most)
         good = _excess(bounds, centre + middle * step)[0] < 1.0
         least, most = (middle, most) if good else (least, middle)
-    return max(least, SMALLEST)
+    return max(least, SMALLEST_MOTION)

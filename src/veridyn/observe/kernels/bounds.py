@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import core
-from veridyn.observe.bounds import PASSES
+from veridyn.observe.bounds import BOUND_PASSES
 from veridyn.observe.kernels.correction import Corrected
 
 Array = NDArray[np.float64]
@@ -17,7 +17,7 @@ Numbers = NDArray[np.int64]
 def project(x: Array, c: Corrected, places: Numbers, changes: Numbers, lower: Array, upper: Array) -> None:
     """Move the correction c.dx of the state x within the bounds."""
     d, P = c.dx, c.P
-    for _ in range(PASSES):
+    for _ in range(BOUND_PASSES):
         for k in range(len(places)):
             i = changes[k]
             new, beyond = x[places[k]] + d[i], 0.0

@@ -22,7 +22,7 @@ from veridyn.observe.update import LOG_2PI, Correction, Expectation, certain, no
 Array = NDArray[np.float64]
 OUTLIER = int(Status.OUTLIER)
 DONE, CERTAIN, NOT_POSITIVE = 0, 1, 2  # a reading and a state without any uncertainty; a noise R that is none
-NIS, DOF, LOG_LIKELIHOOD, VARIANCE = 0, 1, 2, 3  # places in `judged`
+NIS, DOF, LOG_LIKELIHOOD, VARIANCE = 0, 1, 2, 3  # places in `statistics`
 
 
 class Corrected(NamedTuple):
@@ -40,7 +40,7 @@ class Corrected(NamedTuple):
     considered: (
         Codes  # (n,) given: 1 for states that no reading corrects, though their uncertainty enters that of the others
     )
-    judged: Vector  # (4,): NIS, number of readings used, log likelihood, variance of the last innovation
+    statistics: Vector  # (4,): NIS, number of readings used, log likelihood, variance of the last innovation
     use: Numbers  # (m,) which readings are used
     H: Matrix  # (m, n) of independent readings, with
     nu: Vector
@@ -93,7 +93,7 @@ def correct_into(P: Array, H: Array, R: Array, residual: Array, flags: Codes, li
         for j in range(m):
             c.K[i, j] = 0.0
             c.gain[i, j] = 0.0
-    c.judged[NIS], c.judged[DOF], c.judged[LOG_LIKELIHOOD] = 0.0, count, 0.0
+    c.statistics[NIS], c.statistics[DOF], c.statistics[LOG_LIKELIHOOD] = 0.0, count, 0.0
     if count == 0:
         return DONE
     mixed = _mixed(R, c.use, count)
@@ -192,7 +192,7 @@ def _absorb(i: int, count: int, c: Corrected) -> bool:
     for a in range(n):
         s += h[a] * g[a]
         e -= h[a] * c.dx[a]
-    c.judged[VARIANCE] = s
+    c.statistics[VARIANCE] = s
     if s <= 0.0:
         return False
     for a in range(n):
@@ -219,8 +219,8 @@ def _absorb(i: int, count: int, c: Corrected) -> bool:
     for a in range(n):
         c.dx[a] += k[a] * e
         c.gain[a, i] += k[a]
-    c.judged[NIS] += e * e / s
-    c.judged[LOG_LIKELIHOOD] -= 0.5 * (LOG_2PI + np.log(s) + e * e / s)
+    c.statistics[NIS] += e * e / s
+    c.statistics[LOG_LIKELIHOOD] -= 0.5 * (LOG_2PI + np.log(s) + e * e / s)
     return True
 
 
@@ -259,6 +259,6 @@ def correct_compiled(
     if code == NOT_POSITIVE:
         raise not_positive()
     if code == CERTAIN:
-        raise certain(float(c.judged[VARIANCE]))
-    nis, dof, log_likelihood, _ = c.judged.tolist()
+        raise certain(float(c.statistics[VARIANCE]))
+    nis, dof, log_likelihood, _ = c.statistics.tolist()
     return Correction(c.dx, c.P, c.innovations, c.variances, c.status, nis, int(dof), log_likelihood, c.K)

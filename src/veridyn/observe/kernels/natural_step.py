@@ -154,7 +154,7 @@ def natural_step(address: NDArray[np.int64], dt: float, begin: int) -> int:
         return REFERENCE
     for i in range(len(p.x)):
         p.after[i] = p.x[i]
-    if c.judged[DOF] > 0.0 and not _retract(s, p.x, c.dx, p.after, dt > 0.0 and not linear):
+    if c.statistics[DOF] > 0.0 and not _retract(s, p.x, c.dx, p.after, dt > 0.0 and not linear):
         return REFERENCE
     put_results(s.out, p.after, p.x, p.P, p.F, p.H, c)
     return DONE

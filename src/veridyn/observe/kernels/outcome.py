@@ -28,7 +28,7 @@ def put_results(out: Array, after: Array, x: Array, P: Array, F: Array, H: Array
         out[at + j] = c.status[j]
     at += len(c.status)
     for j in range(3):
-        out[at + j] = c.judged[j]
+        out[at + j] = c.statistics[j]
 
 
 @core

@@ -116,11 +116,11 @@ def tree_step(address: NDArray[np.int64], dt: float) -> int:
         return REFERENCE
     if correct_into(p.P, p.H, s.R, p.residual, s.flags, s.settings.limit, c) != DONE:
         return REFERENCE
-    if c.judged[DOF] > 0.0 and len(s.bounds.places) > 0:
+    if c.statistics[DOF] > 0.0 and len(s.bounds.places) > 0:
         project(p.x, c, s.bounds.places, s.bounds.changes, s.bounds.lower, s.bounds.upper)
     for i in range(len(p.x)):
         p.after[i] = p.x[i]
-    if c.judged[DOF] > 0.0 and not _retract(s):
+    if c.statistics[DOF] > 0.0 and not _retract(s):
         return REFERENCE
     put_results(s.out, p.after, p.x, p.P, p.F, p.H, c)
     return DONE

@@ -25,7 +25,7 @@ from veridyn.studies.papers.car.study import NAMES, CarStudy
 from veridyn.studies.result import Result
 from veridyn.view.car import car_scene
 
-LIMIT = 5.0  # percent, of each row on the other drive
+ROW_LIMIT_PERCENT = 5.0  # percent, of each row on the other drive
 TITLES = {
     "mx": "Roll torque mx (Fig. 6)",
     "my": "Pitch torque my (Fig. 7)",
@@ -45,13 +45,19 @@ def car_verdict(made: CarDemonstration) -> Verdict:
     s, f = made.study, made.figures
     worst = f["worst_cross_validation_percent"]
     share = f.get("share_inside_two_sigma", 1.0)
-    grade = "good" if worst <= LIMIT and share >= 0.9 else "fair" if worst <= 2.0 * LIMIT else "poor"
+    grade = (
+        "good"
+        if worst <= ROW_LIMIT_PERCENT and share >= 0.9
+        else "fair"
+        if worst <= 2.0 * ROW_LIMIT_PERCENT
+        else "poor"
+    )
     weak = [p.name for p in s.parameters if p.sigma_percent >= 10.0]
     return Verdict(
         grade,
         f"{int(f['well_identified'])} of {int(f['parameters_estimated'])} parameters are known within 10 %, model error included.",
         (
-            f"On a drive it has not seen, the model predicts every row within {percent(worst)} %.",
+            f"On a drive not used for the fit, the model predicts every row within {percent(worst)} %.",
             f"{100.0 * share:.0f} % of the true values lie within two of the stated deviations.",
             f"Chassis mass within {percent(f['mass_error_percent'])} %, moments of inertia within "
             f"{percent(f['inertia_error_percent'])} %, stiffnesses within {percent(f['stiffness_error_percent'])} %.",
@@ -142,7 +148,7 @@ def _forces(s: CarStudy) -> Section:
         head, rows, "All rows on that drive, N and N·m; the last three columns are errors in percent.", strong=(3,)
     )
     return Section(
-        "Forces on a drive it had not seen",
+        "Forces on a drive not used for the fit",
         (table, *blocks),
         f"Cross-validation as in Figures 6 to 12 of the 2006 paper, on {VALIDATION} at 110 km/h over another road.",
     )

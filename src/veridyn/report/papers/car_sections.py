@@ -28,10 +28,10 @@ def reduction_section(s: CarStudy) -> Section:
     reasons = Listing([f"{r.step}: {r.reason}." for r in s.reductions])
     standard = s.standard
     ratio = standard.relative_sigma
-    doubtful = [n for n, r in zip(standard.names, ratio, strict=True) if r >= 10.0 and n in s.fit.tree.parameters.names]
+    weak = [n for n, r in zip(standard.names, ratio, strict=True) if r >= 10.0 and n in s.fit.tree.parameters.names]
     text = (
-        f"With all standard parameters {len(standard.values) - 1} can be told apart in these drives, {len(standard.well_identified())} "
-        f"of them with σ % < 10 by noise alone. Not so well: {listed(doubtful)}."
+        f"With all standard parameters {len(standard.values) - 1} are identifiable in these drives, {len(standard.well_identified())} "
+        f"of them with σ % < 10 by noise alone. Not so well: {listed(weak)}."
     )
     steps = [(e.name, percent(e.relative_sigma), number(e.f_statistic, 3)) for e in s.essential.steps]
     blocks: list[Block] = [Table(head, rows, "Well identified: σ % < 10."), reasons, Text(text)]
@@ -132,7 +132,7 @@ def manoeuvres_section(found: Sequence[Excitation]) -> Section:
     return Section(
         "Which manoeuvre",
         (Table(("manoeuvre", "separable", "σ % < 10", "condition", *names), rows, "Predicted deviations in percent."),),
-        "Ranked before any is driven, on the a-priori car: how many of the 33 each tells, given the noise that filtered rows would have.",
+        "Ranked before any is driven, on the a-priori car: how many of the 33 each identifies, given the noise of filtered rows.",
     )
 
 

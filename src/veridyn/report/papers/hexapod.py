@@ -73,10 +73,10 @@ def hexapod_page(study: HexapodStudy, result: Result, command: str) -> str:
         f"from sample to sample, correlation {study.noise.common:g} across drives",
         "log": f"{PERIODS} periods at {RATE:g} Hz under position control with a-priori feed-forward",
     }
-    return page("A hexapod, from design to control", judged(study), keys, sections, result, command, settings)
+    return page("A hexapod, from design to control", verdict_of(study), keys, sections, result, command, settings)
 
 
-def judged(study: HexapodStudy) -> Verdict:
+def verdict_of(study: HexapodStudy) -> Verdict:
     """The verdict, by the study's own figures."""
     f = study.figures
     against_prior = f["tracking_prior"] / f["tracking_identified"]
@@ -164,11 +164,11 @@ def _machine(study: HexapodStudy) -> Section:
 def _cutoff(study: HexapodStudy) -> Section:
     blocks: list[Block] = scan_blocks(study.staircase)
     chosen, highest = study.scan.chosen, int(study.scan.harmonics[-1])
-    asked = f"all {highest} harmonics looked at" if chosen == highest else f"{chosen} harmonics"
+    order = f"all {highest} harmonics looked at" if chosen == highest else f"{chosen} harmonics"
     blocks.append(
         Text(
-            f"In the log of the machine under control BIC asks for {asked}, not the {HARMONICS} of the reference: drives that reverse "
-            "stick for a moment, and so the machine moves at frequencies that nobody asked for."
+            f"In the log of the machine under control BIC asks for {order}, not the {HARMONICS} of the reference: drives that reverse "
+            "stick for a moment, and so the machine moves at frequencies that were not commanded."
         )
     )
     return Section(
@@ -214,14 +214,14 @@ def _table(study: HexapodStudy) -> Section:
     for p in (*RIGID, *FRICTION):
         gm, gm_sigma = study.table[p]["markov"]
         ml, ml_sigma = study.table[p]["likelihood"]
-        believed = TABLE_II[p][2]
+        published = TABLE_II[p][2]
         rows.append(
             (
                 p,
                 units[p].replace("*", "·").replace("^2", "²"),
                 measured(gm, gm_sigma)[0],
                 *measured(ml, ml_sigma),
-                like(believed, ml_sigma) if np.isfinite(believed) else "–",
+                like(published, ml_sigma) if np.isfinite(published) else "–",
                 like(study.truth[p], ml_sigma),
                 number(TABLE_II[p][0], 5),
             )

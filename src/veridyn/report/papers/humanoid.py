@@ -52,7 +52,7 @@ PAPER = {
     "XY": "xy",
 }
 ORDER = tuple(PAPER)  # as Fig. 6 has them
-BARS = {"force": 0.35, "moment": 0.2, "improvement": 3.0, "mass_percent": 0.5}  # what is asked of this study
+BARS = {"force": 0.35, "moment": 0.2, "improvement": 3.0, "mass_percent": 0.5}  # limits of this study
 WORDS = {
     PLAIN: "plain least squares, walking",
     PRIOR: "drawing as prior, walking",
@@ -90,7 +90,7 @@ def humanoid_page(study: HumanoidStudy, result: Result, command: str) -> str:
         _forces(study, WALK, "Walking: measured and reconstructed (Fig. 4)"),
         _forces(study, BEND, "Bending, never used in the fit (Fig. 5)"),
         _parameters(study),
-        _told(study),
+        _identified(study),
         _other(study),
         _next(study),
         *([_laboratory(study)] if study.faults else []),
@@ -102,11 +102,11 @@ def humanoid_page(study: HumanoidStudy, result: Result, command: str) -> str:
         "filter": "6 Hz, zero phase, both sides of the equations; one equation in 10",
     }
     return page(
-        "Identification of a humanoid from contact forces", judged(study), keys, sections, result, command, settings
+        "Identification of a humanoid from contact forces", verdict_of(study), keys, sections, result, command, settings
     )
 
 
-def judged(study: HumanoidStudy) -> Verdict:
+def verdict_of(study: HumanoidStudy) -> Verdict:
     """The verdict, by the study's own figures."""
     f = study.figures
     better = min(f[f"improvement_bending_{row}"] for row in ("fz", "mx", "my"))
@@ -225,7 +225,10 @@ def _exact(study: HumanoidStudy) -> Section:
                 [top, error], caption=f"All {len(truth)} base parameters from {name} of free walking, exact sensors."
             ),
             Table(
-                ("rows", "rank"), rows, "Ranks on generic states; the base rows tell all that any row can.", left=(0,)
+                ("rows", "rank"),
+                rows,
+                "Ranks on generic states; all that is identifiable is identifiable from the base rows.",
+                left=(0,),
             ),
         ],
         f"Without noise the base rows give all {len(truth)} base parameters: to {f['exact_error_walking']:.1g} of typical size "
@@ -295,7 +298,7 @@ def _parameters(study: HumanoidStudy) -> Section:
             if math.isfinite(fit.sigma[k])
             else (number(float(fit.values[k])), "–")
         )
-        told = "–" if share is None else percent(100.0 * float(share[fit.base.columns[k]]))
+        left_share = "–" if share is None else percent(100.0 * float(share[fit.base.columns[k]]))
         rows.append(
             (
                 name,
@@ -304,7 +307,7 @@ def _parameters(study: HumanoidStudy) -> Section:
                 sigma,
                 number(float(fit.priors[k]), 3),
                 number(float(truth[k]), 3),
-                told,
+                left_share,
             )
         )
     head = ("parameter", "unit", "value", "σ", "drawing", "truth", "of the drawing's variance left, %")
@@ -317,7 +320,10 @@ def _parameters(study: HumanoidStudy) -> Section:
                 "in typical sizes, 0.3 kg, 0.03 kg·m and 0.001 kg·m².",
             ),
             Table(
-                head, rows, "Consistent with prior, from walking alone. 100 % left: the data said nothing.", left=(0, 1)
+                head,
+                rows,
+                "Consistent with prior, from walking alone. 100 % left: the data determine nothing.",
+                left=(0, 1),
             ),
         ],
         "Identified from four steps of walking, with the drawing as prior, physically consistent.",
@@ -328,7 +334,7 @@ def _symbol(fit: Fit, k: int) -> str:
     return ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")[fit.tree.columns[fit.base.columns[k]][1]]
 
 
-def _told(study: HumanoidStudy) -> Section:
+def _identified(study: HumanoidStudy) -> Section:
     rows = []
     for name in (PLAIN, PRIOR, CONSISTENT, EXCITED):
         fit = study.fits[name]
@@ -341,7 +347,7 @@ def _told(study: HumanoidStudy) -> Section:
     known = determined(study.fits[PLAIN])
     unknown = study.unknown_links()
     return Section(
-        "What walking tells, and what it does not",
+        "What walking identifies, and what it does not",
         [
             Table(
                 ("parameters", "excited", "σ < 10 %", "σ < 30 %", "σ < 100 %", "truth within 30 %", "truth within 2σ"),
@@ -379,7 +385,7 @@ def _other(study: HumanoidStudy) -> Section:
     return Section(
         "A motion of another kind",
         [Table(head, rows, "rms over three components", left=(0,))],
-        "Fits of walking, judged on a free leg that swings.",
+        "Fits of walking, validated on a free leg that swings.",
     )
 
 

@@ -23,10 +23,10 @@ from veridyn.mechanics.ground.tyre_parameters import TyreParameters, mirrored
 from veridyn.simulate.vehicle.vectors import V3, add, cross, dot, scale, sub
 
 Array = NDArray[np.float64]
-SLOW = 2.0  # m/s, below which slip is damped
+SLOW_SPEED = 2.0  # m/s, below which slip is damped
 SLOW_DAMPING = 600.0  # N s/m at rest, of each direction
-STANDING = 0.2  # m/s, over which the trail turns round with the direction of rolling
-MOST = 1.5  # the slip at which a standing tyre's deflection stops growing
+STANDING_SPEED = 0.2  # m/s, over which the trail turns round with the direction of rolling
+MAX_STANDING_SLIP = 1.5  # the slip at which a standing tyre's deflection stops growing
 
 
 @dataclass(frozen=True)
@@ -110,21 +110,21 @@ def contact(
         sk, sa = q[5], q[6]
     slide = Vx - re * omega
     slow = 0.0
-    if abs(Vx) < SLOW and fz > 0.0:
-        slow = 0.5 * SLOW_DAMPING * (1.0 + np.cos(np.pi * Vx / SLOW))
+    if abs(Vx) < SLOW_SPEED and fz > 0.0:
+        slow = 0.5 * SLOW_DAMPING * (1.0 + np.cos(np.pi * Vx / SLOW_SPEED))
     kappa, tan_alpha = u / sk, v / sa
     ud = -slide - abs(Vx) * kappa
     vd = Vy - abs(Vx) * tan_alpha
-    if abs(kappa) > MOST and u * ud > 0.0:
+    if abs(kappa) > MAX_STANDING_SLIP and u * ud > 0.0:
         ud = 0.0
-    if abs(tan_alpha) > MOST and v * vd > 0.0:
+    if abs(tan_alpha) > MAX_STANDING_SLIP and v * vd > 0.0:
         vd = 0.0
     alpha = np.arctan(tan_alpha)
     fx, fy, mx, my, mz = 0.0, 0.0, 0.0, 0.0, 0.0
     if fz > 0.0:
         if P.magic:
             p = P.formula[i]
-            fx, fy, mz = combined_forces(p, fz, kappa, alpha, camber, mu, np.tanh(Vx / STANDING))
+            fx, fy, mz = combined_forces(p, fz, kappa, alpha, camber, mu, np.tanh(Vx / STANDING_SPEED))
             mx = overturning_moment(p, fz, fy, camber)
             my = rolling_moment(p, fz, fx, Vx, omega)
         else:

@@ -128,7 +128,7 @@ class Wheel:
 
 @dataclass(frozen=True)
 class Vehicle:
-    """All settings of a car. The defaults are a Peugeot 406 as far as papers and data sheets tell, and chosen where they do not.
+    """All settings of a car. The defaults are a Peugeot 406 as far as papers and data sheets go, and chosen where they do not.
 
     `wheelbase` is public; `half_tracks` are chosen. The other parts say so themselves.
     """

@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 class Driveline:
     """All chosen. `flexible` switches the three modes on. SI units; torques are of the whole axle, at the wheels.
 
-    `inertia` of engine and gears as the wheels feel it and `ratio` to the engine; `shaft` stiffness and damping of both shafts together;
+    `inertia` of engine and gears as seen by the wheels and `ratio` to the engine; `shaft` stiffness and damping of both shafts together;
     `block_mass` moves along x with `mount` stiffness and damping at `block` (m, chassis frame); `block_inertia` turns about y with
     `mount_turning`. The controller asks for  mass·radius·a_ref + gain·e + integral·∫e  of the speed error e, within `limits`.
     """
@@ -67,9 +67,9 @@ class Driveline:
 
 @dataclass(frozen=True)
 class Brakes:
-    """Torque (N m) of each axle's brakes for each m/s² of asked deceleration, `lag` of the pressure (s); chosen.
+    """Torque (N m) of each axle's brakes for each m/s² of commanded deceleration, `lag` of the pressure (s); chosen.
 
-    Below `rounding` rad/s a braked wheel feels its brake as a damper: it creeps where a real one stands.
+    Below `rounding` rad/s the brake of a wheel acts as a damper: it creeps where a real one stands.
     """
 
     front: float = 390.0
@@ -84,12 +84,12 @@ class Brakes:
 @compiled
 def engine_torque(error: float, integral: float, wanted: float, p: Array) -> tuple[float, float]:
     """The controller's torque and the rate of its integral, which stops at the limits."""
-    asked = wanted + p[14] * error + p[15] * integral
-    if asked > p[17]:
+    command = wanted + p[14] * error + p[15] * integral
+    if command > p[17]:
         return p[17], min(error, 0.0)
-    if asked < p[16]:
+    if command < p[16]:
         return p[16], max(error, 0.0)
-    return asked, error
+    return command, error
 
 
 @compiled

@@ -234,9 +234,9 @@ def _move_block(x: Array, D: Array, w: V3, a: V3, wd: V3, engine: float, shaft: 
     """Rates of the block on its mounts."""
     if D[0] > 0.0:
         at = third(D[5:])
-        felt = add(a, add(cross(wd, at), cross(w, cross(w, at))))
+        acceleration = add(a, add(cross(wd, at), cross(w, cross(w, at))))
         dx[BLOCK], dx[TURN] = x[BLOCK + 1], x[TURN + 1]
-        dx[BLOCK + 1] = -felt[0] - (D[9] * x[BLOCK] + D[10] * x[BLOCK + 1]) / D[8]
+        dx[BLOCK + 1] = -acceleration[0] - (D[9] * x[BLOCK] + D[10] * x[BLOCK + 1]) / D[8]
         reaction = shaft + (engine - shaft) / D[2]
         dx[TURN + 1] = -wd[1] - (D[12] * x[TURN] + D[13] * x[TURN + 1] + reaction) / D[11]
     else:

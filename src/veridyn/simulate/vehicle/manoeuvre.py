@@ -1,4 +1,4 @@
-"""What the driver does: the steering wheel's angle, the speed asked for and the braking asked for, as functions of time.
+"""What the driver does: the steering wheel's angle, the commanded speed and braking, as functions of time.
 
 Angles are of the steering wheel in radians, positive to the left; speeds in m/s, braking in m/s² of deceleration. From where
 braking begins the speed controller rests. Speeds, amplitudes and rates without a source are chosen.
@@ -25,7 +25,7 @@ def _never(t: Array) -> Array:
 
 @dataclass(frozen=True)
 class VehicleManoeuvre:
-    """Functions of an array of times. `lead_in` seconds are driven before t = 0, with what is asked for at t = 0, and not recorded.
+    """Functions of an array of times. `lead_in` seconds are driven before t = 0, with the commands of t = 0, and not recorded.
 
     Without `controlled` nobody holds the speed, and the car coasts. `pedal` is torque beside the controller's (N m at the wheels).
     """

@@ -23,7 +23,7 @@ TWIST, ENGINE, BLOCK, TURN, INTEGRAL, BRAKE, STATES = 79, 80, 81, 83, 85, 86, 87
 ACC, ALPHA, ZDD, SPIND, WRENCH, WHEEL, WHEELD, WHEELDD, TYRE = 0, 3, 6, 10, 14, 38, 58, 78, 98
 DRIVE, BRAKING, AIR, RACKDD, OUTPUTS = 126, 130, 134, 140, 141
 
-# Places in the inputs of one instant: steering wheel angle (rad), speed asked for (m/s) and its derivative, braking asked for (m/s²),
+# Places in the inputs of one instant: steering wheel angle (rad), commanded speed (m/s) and its derivative, commanded braking (m/s²),
 # whether the speed controller works (1) or not (0), and torque of the engine beside the controller's (N m at the wheels).
 HAND, SPEED, PUSH, BRAKES, CONTROL, PEDAL, INPUTS = 0, 1, 2, 3, 4, 5, 6
 

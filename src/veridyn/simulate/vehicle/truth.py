@@ -2,7 +2,7 @@
 
 Masses and inertias are settings. A nonlinear spring, damper or bar has no stiffness of its own: what is true of it is the straight line
 that fits its force best, in least squares, over the clearances and speeds of the run at hand. A damper that pulls harder than it pushes
-has a mean force on a rough road, which no sensor can tell from the offset and which is counted there.
+has a mean force on a rough road, which no sensor can separate from the offset and which is counted there.
 """
 
 from __future__ import annotations

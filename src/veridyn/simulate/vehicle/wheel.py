@@ -111,9 +111,9 @@ def bushes_yield(
     force, moment = turned_back(R, third(tyre)), turned_back(R, third(tyre[3:]))
     for q in range(5):
         C = T.compliance[i, q]
-        asked = C[0] * force[0] + C[1] * force[1] + C[2] * moment[2]
+        static = C[0] * force[0] + C[1] * force[1] + C[2] * moment[2]
         place = 5 * i + q
-        bush_dd = T.lag[0] ** 2 * (asked - x[BUSH + place]) - 2.0 * T.lag[1] * T.lag[0] * x[BUSHD + place]
+        bush_dd = T.lag[0] ** 2 * (static - x[BUSH + place]) - 2.0 * T.lag[1] * T.lag[0] * x[BUSHD + place]
         dx[BUSH + place], dx[BUSHD + place] = x[BUSHD + place], bush_dd
         out[WHEEL + place], out[WHEELD + place] = kin[0, q], kin[2, q]
         out[WHEELDD + place] = kin[3, q] + kin[4, q] * rack_dd + bush_dd

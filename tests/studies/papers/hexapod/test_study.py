@@ -11,7 +11,7 @@ import pytest
 
 from veridyn.machines.hexapod import FRICTION, RIGID, hexapod
 from veridyn.machines.hexapod_experiment import along, circle
-from veridyn.report.papers.hexapod import hexapod_page, hexapod_scene, judged
+from veridyn.report.papers.hexapod import hexapod_page, hexapod_scene, verdict_of
 from veridyn.studies.papers.hexapod.study import HexapodStudy, correlation, hexapod_study
 
 ASKED = (
@@ -71,4 +71,4 @@ def test_result_and_page(study: HexapodStudy) -> None:
     assert not re.search(r"(src|href)=.?https?:", page)
     for words in ("Fig. 1", "Fig. 2", "Fig. 3", "Fig. 4", "Fig. 5", "Fig. 6", "Table II"):
         assert words in page
-    assert judged(study).grade in ("good", "fair")
+    assert verdict_of(study).grade in ("good", "fair")

@@ -10,7 +10,7 @@ from veridyn.studies.papers.humanoid.faults import FAULTS, found
 
 SAID = {
     "nothing": None,
-    "plate origin off by (20, −10, 0) mm": "the plate's origin is not where it is said to be",
+    "plate origin off by (20, −10, 0) mm": "the plate's origin is not where the set-up has it",
     "plate axes x and y swapped": "the plate's axes are swapped",
     "plate 20 ms late": "out of step",
     "encoder of left_ankle +50 mrad": "the encoder of 'left_ankle' reads +",

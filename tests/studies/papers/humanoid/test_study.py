@@ -18,7 +18,7 @@ from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.machines.humanoid import cad, machine
 from veridyn.machines.humanoid_log import SIGMA, read, recorded
-from veridyn.report.papers.humanoid import humanoid_page, judged, moving
+from veridyn.report.papers.humanoid import humanoid_page, moving, verdict_of
 from veridyn.studies.papers.humanoid.study import (
     BEND,
     CONSISTENT,
@@ -129,7 +129,7 @@ def test_the_result_has_its_figures_and_the_page_its_parts(study: HumanoidStudy)
     ):
         assert part in page, part
     assert len(page) < 6e6 and not re.search(r'(src|href)="https?://', page)
-    assert judged(study).grade == "good"
+    assert verdict_of(study).grade == "good"
     scene = moving(study.model, study.runs[BEND], "bend")
     assert scene.layers[0].points.shape[2] == 3 and scene.layers[0].points[:, :, 2].min() > -0.01
 

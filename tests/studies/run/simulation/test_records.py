@@ -79,7 +79,7 @@ def test_a_mechanism_leaves_one_table_and_a_study_that_reads_it(tmp_path: Path) 
     assert log.names == ("travel", "tilt", "load.motor") and np.isfinite(log["tilt"].values).sum() == 26
     study = load_study(run / "observe.yaml", "observe").study
     assert study.log.empty == "none" and study.log.columns["motor"].column == "load.motor"
-    assert study.start.coordinates == {"x": 0.5, "swing": 0.1} and (run / study.mechanism).is_file()
+    assert study.start.coordinates == {"x": 0.5, "swing": 0.1} and (run / study.model.file).is_file()
 
 
 def test_one_seed_gives_one_log(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def found(model: Tree, runs: Mapping[str, Performed], rng: np.random.Generator, 
     )  # with markers lost, the pose in between is made up: nothing is concluded from it
     if usable:
         diagnosis = diagnose(model, [walked.trial], SIGMA, low=Butterworth(LOWPASS))
-        said += [s.text for s in diagnosis.suspicions]
+        said += [s.text for s in diagnosis.faults]
         soles = {foot: Placement(SOLE_AXES, (SOLE, 0.0, 0.0)) for foot in FEET}
         offsets = encoder_offsets(model, [(bent.trial.motion, bent.trial.pose)], soles)
         said += offsets.summary().split("\n")[:-1] if offsets.faulty else []

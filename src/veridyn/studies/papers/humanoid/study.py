@@ -20,7 +20,7 @@ from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.result import Fit
-from veridyn.identify.selection import KNOWN, Remedy, Selection, remedies, select_motions
+from veridyn.identify.selection import DETERMINED_SIGMA, Remedy, Selection, remedies, select_motions
 from veridyn.identify.validate import Validation, validate
 from veridyn.machines.humanoid import BASE, SIDES, cad, machine, total_mass
 from veridyn.machines.humanoid_gait import bend, swing, walk
@@ -255,7 +255,7 @@ def sizes(fit: Fit) -> Array:
     return fit.tree.parameters.typical[list(fit.base.columns)]
 
 
-def determined(fit: Fit, share: float = KNOWN) -> tuple[str, ...]:
+def determined(fit: Fit, share: float = DETERMINED_SIGMA) -> tuple[str, ...]:
     """Base parameters whose deviation is below a share of their typical size."""
     return tuple(n for n, s, size in zip(fit.names, fit.sigma, sizes(fit), strict=True) if s < share * size)
 
