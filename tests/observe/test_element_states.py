@@ -23,9 +23,9 @@ from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.tree_setup import tree_system
 
 LUGRE = {"deflection": 0.02, "ratio": 1.4, "speed": 0.3, "time": 0.05}
-MAXWELL = Element("maxwell", {"arm": 1.0}, 40.0, "km", constants={"time": 0.3})
-FRICTION = Element("lugre", {"arm": 1.0}, 1.5, "fl", constants=LUGRE)
-TYRE = Element("relaxation", {"arm": 1.0}, 30.0, "kr", "speed", constants={"length": 0.5})
+MAXWELL = Element(kind="maxwell", on={"arm": 1.0}, value=40.0, name="km", constants={"time": 0.3})
+FRICTION = Element(kind="lugre", on={"arm": 1.0}, value=1.5, name="fl", constants=LUGRE)
+TYRE = Element(kind="relaxation", on={"arm": 1.0}, value=30.0, name="kr", signal="speed", constants={"length": 0.5})
 
 
 @cache

@@ -75,11 +75,15 @@ def stateful_model(varying: tuple[str, ...]) -> TreeModel:
     """The small arm with a Maxwell element, a LuGre element and friction by a tanh."""
     tree = small_arm().without_elements(["fs", "g"])
     more = [
-        Element("maxwell", {"upper": 1.0}, 30.0, "km", constants={"time": 0.2}),
+        Element(kind="maxwell", on={"upper": 1.0}, value=30.0, name="km", constants={"time": 0.2}),
         Element(
-            "lugre", {"lower": 1.0}, 0.8, "fl", constants={"deflection": 0.02, "ratio": 1.4, "speed": 0.3, "time": 0.05}
+            kind="lugre",
+            on={"lower": 1.0},
+            value=0.8,
+            name="fl",
+            constants={"deflection": 0.02, "ratio": 1.4, "speed": 0.3, "time": 0.05},
         ),
-        Element("tanh_friction", {"upper": 1.0}, 0.6, "ft", constants={"speed": 0.5}),
+        Element(kind="tanh_friction", on={"upper": 1.0}, value=0.6, name="ft", constants={"speed": 0.5}),
     ]
     return tree_model(tree.with_elements(more), unknown=(), varying=varying)
 
@@ -87,5 +91,5 @@ def stateful_model(varying: tuple[str, ...]) -> TreeModel:
 def stateful_linkage(varying: tuple[str, ...]) -> TreeModel:
     """The linkage with a Maxwell element on a coordinate that its loop ties."""
     tree = linkage()
-    element = Element("maxwell", {tree.coordinates[2]: 1.0}, 3.0, "km", constants={"time": 0.2})
+    element = Element(kind="maxwell", on={tree.coordinates[2]: 1.0}, value=3.0, name="km", constants={"time": 0.2})
     return tree_model(tree.with_elements([element]), unknown=(), varying=varying)
