@@ -67,7 +67,7 @@ def report() -> str:
     ]
     text = [
         f"veridyn {veridyn.__version__}, Pinocchio {pin.__version__}, Python {platform.python_version()}, "
-        f"{this_host().cpu} ({this_host().width} doubles a register), one thread unless said otherwise.",
+        f"{this_host().cpu} ({this_host().width} doubles a register), one thread unless stated otherwise.",
         "Every pair that is compared was first checked to give the same numbers to 1e-11. Spread: median over best of five runs.",
         "",
         *table(lines),

@@ -50,7 +50,7 @@ def test_the_exciting_motion_is_chosen_for_its_condition():
 
 
 def test_priors_are_wrong_and_yet_possible():
-    model = machine.mistrusted(TRUTH, np.random.default_rng(4))
+    model = machine.perturb_inertias(TRUTH, np.random.default_rng(4))
     true, believed = TRUTH.parameters.values, model.parameters.values
     used = true != 0.0
     error = np.abs(believed[used] / true[used] - 1.0)

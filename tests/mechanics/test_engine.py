@@ -20,8 +20,8 @@ from veridyn.identify.observation import observation
 from veridyn.mechanics import engine as machine_code
 from veridyn.mechanics.derivatives import forward_derivatives, inverse_derivatives
 from veridyn.mechanics.engine import (
-    FARTHEST,
-    PAYS,
+    LARGEST_ANGLE_RAD,
+    MIN_COMPILED_SAMPLES,
     QUICK,
     Buffer,
     Compiled,
@@ -383,7 +383,7 @@ def test_a_buffer_is_written_over() -> None:
 
 def test_a_column_asked_for_twice_is_refused() -> None:
     for engine in ("numpy", "compiled"):
-        with pytest.raises(DataError, match="a column is asked for twice"):
+        with pytest.raises(DataError, match="a column is given twice"):
             regressor(branched_arm(), any_motion(branched_arm(), 3), wanted=[5, 5], engine=engine)
 
 
@@ -432,7 +432,7 @@ def test_angles_too_far_from_zero_are_refused(far: float) -> None:
     motion = any_motion(tree, 3)
     q = np.array(motion.q)
     q[1, 0] = far
-    expected = rf"branched arm: an angle is too far from zero[\s\S]*{FARTHEST:g}[\s\S]*Take whole turns off"
+    expected = rf"branched arm: an angle is too far from zero[\s\S]*{LARGEST_ANGLE_RAD:g}[\s\S]*Take whole turns off"
     for call in (DOORS["inverse_dynamics"], DOORS["regressor"], DOORS["mass_matrix"], DOORS["jacobian"]):
         with pytest.raises(DataError, match=expected.replace("+", r"\+")):
             call(tree, replace(motion, q=q), "compiled", 1)
@@ -445,7 +445,7 @@ def test_angles_up_to_a_million_are_right() -> None:
     motion = any_motion(tree, 200)
     q = np.array(motion.q)
     turning = [k for k, kind in enumerate(tree.coordinate_kinds) if kind == "turning"]
-    q[:, turning] = np.random.default_rng(0).uniform(-FARTHEST, FARTHEST, (200, len(turning)))
+    q[:, turning] = np.random.default_rng(0).uniform(-LARGEST_ANGLE_RAD, LARGEST_ANGLE_RAD, (200, len(turning)))
     far = replace(motion, q=q, forces=None)
     # The spring on q1 and q4 grows with the angle; without it the rest shows.
     free = tree.with_parameters({"k_bar": 0.0})
@@ -574,15 +574,17 @@ def test_auto_compiles_where_it_pays(compilations: list[int]) -> None:
     """Few samples and nothing there: the reference. Many samples, or an object that is there: machine code."""
     tree = small(106)
     request = Request("inverse", rows_of(tree))
-    pays = PAYS * QUICK["inverse"]
+    pays = MIN_COMPILED_SAMPLES * QUICK["inverse"]
     assert not wants_compiled("auto", tree, request, pays - 1) and wants_compiled("auto", tree, request, pays)
-    assert wants_compiled("auto", tree, Request("regressor", rows_of(tree)), PAYS)
+    assert wants_compiled("auto", tree, Request("regressor", rows_of(tree)), MIN_COMPILED_SAMPLES)
     motion = random_motion(np.random.default_rng(0), tree, 5, wrenches=False)
     inverse_dynamics(tree, motion)
     assert compilations == []
     inverse_dynamics(tree, motion, engine="compiled")
     assert len(compilations) == 1 and wants_compiled("auto", tree, request, 1)
-    assert wants_compiled("compiled", tree, Request("mass"), 1) and not wants_compiled("numpy", tree, request, PAYS)
+    assert wants_compiled("compiled", tree, Request("mass"), 1) and not wants_compiled(
+        "numpy", tree, request, MIN_COMPILED_SAMPLES
+    )
 
 
 def test_the_signature_tells_machines_apart() -> None:

@@ -11,9 +11,9 @@ from veridyn.mechanics.newton_euler import (
     State,
     body_wrench,
     carry,
-    felt,
     inward,
     joint_force,
+    joint_forces,
     outward,
     pose,
     project,
@@ -189,7 +189,9 @@ def test_carry_is_the_transposed_jacobian(base: str) -> None:
         for r, value in carry(tree, o, j, (tuple(f), tuple(m))).items():
             got[:, r] = value
         assert got == pytest.approx(expected, abs=1e-12)
-        assert sum(1 for _ in felt(tree, o, j, (tuple(f), tuple(m)))) >= len(carry(tree, o, j, (tuple(f), tuple(m))))
+        assert sum(1 for _ in joint_forces(tree, o, j, (tuple(f), tuple(m)))) >= len(
+            carry(tree, o, j, (tuple(f), tuple(m)))
+        )
 
 
 def test_rows_of_the_inward_pass() -> None:

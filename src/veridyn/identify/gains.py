@@ -5,7 +5,7 @@ same currents. Something known must carry the scale: a payload of known inertia,
 Where nothing is, gains are refused by name; where something is but it does not affect a gain, it comes out as zero within its deviation
 and is refused too. Currents are noisy, and they are columns: least squares makes gains too small, the more so the less of the current
 the known load explains. How much too small they can be follows from the fit itself, and where that is less than their deviations,
-nothing is said.
+no warning is given.
 """
 
 from __future__ import annotations

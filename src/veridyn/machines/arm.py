@@ -35,7 +35,7 @@ STANDSTILL = 25.0 * FRICTION_SPEED  # beyond it the friction is full to 1e-3
 
 @dataclass(frozen=True, eq=False)
 class ArmDemo:
-    """One demonstration: what is true, what is believed, and what was recorded.
+    """One demonstration: the true machine, the prior model, and what was recorded.
 
     `truth` made the logs and is only for comparison. `model` is the same arm with priors that are not to be trusted, all
     parameters estimated; it drives the feed-forward of the controller and is what an identification starts from. `training`

@@ -283,7 +283,7 @@ UNSPRUNG_2002 = 4 * 18.8 + 2 * 16.0 + 2 * 12.8
 
 @dataclass(frozen=True)
 class WeightCheck:
-    """The mass that wheel loads tell, `total` and `sprung`, against the mass `identified`, in kg."""
+    """The mass by wheel loads, `total` and `sprung`, against the mass `identified`, in kg."""
 
     total: float
     sprung: float

@@ -4,7 +4,7 @@
 2. Dynamometers that contradict the car. The six equations of the whole car, W φ = Σ wrenches of the wheels, hold for wrenches that are
    right. Each way in which a wheel may have been wired wrongly (a component with the wrong sign, two axes exchanged, two wheels
    exchanged) is undone in turn, φ is fitted anew beside its prior, and the misfit is compared: what explains far more than the log as
-   it stands is named. A component that hardly acts in the drive, such as the moment about z of a rear wheel, cannot be judged by it, and
+   it stands is named. A component that hardly acts in the drive, such as the moment about z of a rear wheel, cannot be checked by it, and
    is not.
 """
 
@@ -167,13 +167,13 @@ def _contradictions(tree: Tree, motion: Motion) -> list[Finding]:
             for g, j in zip(tried, left, strict=True)
             if g is not h and j < min(EQUAL_MISFIT_RATIO * left[best], EXPLAINED_SHARE * before)
         ]
-        told = "".join(f" This drive cannot tell it from {g.channel}: {g.what}." for g in alike[:2])
+        others = "".join(f" This drive cannot separate it from {g.channel}: {g.what}." for g in alike[:2])
         fault = Fault(
             f"{h.what}: the car's own motion says so.",
             f"{h.channel} ({NAMES[h.wheel if h.wheels == (0, 1, 2, 3) else int(h.channel[-1]) - 1]} wheel)",
             "wheel wrenches that accelerate and carry this car",
             f"a misfit of {100 * np.sqrt(before):.2g} %, and {100 * np.sqrt(left[best]):.2g} % with it undone",
-            f"Correct the wiring in the log, or leave the drive out; do not average it in.{told}",
+            f"Correct the wiring in the log, or leave the drive out; do not average it in.{others}",
         )
         found.append(
             Finding(

@@ -71,7 +71,7 @@ class Campaign:
     real_time_factor: float
 
     def motion(self, tree: Tree, name: str, **how: object) -> Motion:
-        """A drive as the motion of a model, with what the maker's tables tell; `how` as for ``from_log``."""
+        """A drive as the motion of a model, with what the maker's tables give; `how` as for ``from_log``."""
         settings = {"signals": Signals(trim=ENDS)} | how
         made = from_log(tree, self.drives[name].log, self.kinematics, self.sensors, **settings)  # pyright: ignore[reportArgumentType]
         return informed(made, tree, self.kinematics, self.vehicle.aerodynamics)

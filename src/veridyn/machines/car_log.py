@@ -50,7 +50,7 @@ def prepared(
 ) -> Experiment:
     """The log as channels of `tree` (car_20, car_38 or car_2002), ready for motion(tree, …); see the head of this file.
 
-    `sensors` tells places and bands. `forces_in_tables` False reads the tables by clearance and rack alone, as V.B of paper 000 has it.
+    `sensors` gives places and bands. `forces_in_tables` False reads the tables by clearance and rack alone, as V.B of paper 000 has it.
     """
     chosen = sensors or sensors_2006()
     known = record(tree, log, chosen, common)

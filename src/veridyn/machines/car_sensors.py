@@ -191,12 +191,12 @@ def _true(run: VehicleRun, sensors: CarSensors) -> Iterator[tuple[str, Array]]:
     w, wd = run.base.omega, run.base.omega_dot
     assert run.base.velocity is not None
     p = np.array(sensors.inertial_place)
-    felt = run.base.acceleration + np.cross(wd, p) + np.cross(w, np.cross(w, p))
+    acceleration = run.base.acceleration + np.cross(wd, p) + np.cross(w, np.cross(w, p))
     over_ground = run.base.velocity + np.cross(w, np.array(sensors.speed_place))
     for k, axis in enumerate("xyz"):
         yield f"inertial.omega.{axis}", w[:, k]
     for k, axis in enumerate("xyz"):
-        yield f"inertial.acceleration.{axis}", felt[:, k]
+        yield f"inertial.acceleration.{axis}", acceleration[:, k]
     for i, n in enumerate(WHEELS):
         yield f"clearance.{n}", run.clearance[0][:, i]
     yield "correvit.x", over_ground[:, 0]

@@ -143,15 +143,15 @@ def task(reference: Reference, period: float, model: Tree | None = None, control
 
 
 def controlled(
-    asked: Task, turns: int, noise: SensorNoise | None = None, rng: np.random.Generator | None = None
+    wanted: Task, turns: int, noise: SensorNoise | None = None, rng: np.random.Generator | None = None
 ) -> tuple[Run, Array]:
     """A run of the true machine over so many periods; and the lengths (N, 6) it should have had.
 
     With `noise` the controller sees noisy lengths.
     """
-    lengths, speeds, ahead = (np.tile(x, (turns, 1)) for x in (asked.lengths, asked.speeds, asked.ahead))
+    lengths, speeds, ahead = (np.tile(x, (turns, 1)) for x in (wanted.lengths, wanted.speeds, wanted.ahead))
     blur = None if noise is None or rng is None else noise.draw(len(lengths), noise.length, rng, STEPS)
-    made = run(machine(), asked.start, lengths, speeds, feedforward=ahead, noise=blur, control=asked.control)
+    made = run(machine(), wanted.start, lengths, speeds, feedforward=ahead, noise=blur, control=wanted.control)
     return made, lengths
 
 

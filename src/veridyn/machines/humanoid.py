@@ -51,7 +51,7 @@ FORGOTTEN = {
         )
     },
 }
-# What is called typical: the size by which deviations of this robot's parameters are judged (chosen: a link of 0.3 kg and 0.1 m).
+# What is called typical: the size by which deviations of this robot's parameters are compared (chosen: a link of 0.3 kg and 0.1 m).
 TYPICAL = {"J": 1e-3, "MS": 0.03, "M": 0.3}
 
 

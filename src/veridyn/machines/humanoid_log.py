@@ -50,9 +50,9 @@ GAP = 0.05  # s, for which markers may be lost and the pose still be used
 
 @dataclass(frozen=True)
 class Faulty:
-    """What is wrong with a laboratory: nothing, unless said otherwise.
+    """What is wrong with a laboratory: nothing by default.
 
-    `late` s: the plate's clock lags. `shift` (m) and `axes` (3, 3): the plate's origin and axes are not where they are said to be.
+    `late` s: the plate's clock lags. `shift` (m) and `axes` (3, 3): the plate's origin and axes are not where the set-up has them.
     `encoder`: joint → offset in rad. `lost`: (first, last) times at which no marker is seen.
     """
 

@@ -1,7 +1,7 @@
 """The humanoid in the engine: its joints are servoed to a plan, its soft soles touch the ground, and nothing holds it up.
 
 MuJoCo integrates the free robot with contact; the plan was made for the drawing, the robot is 1.3 kg heavier. A small stabiliser
-tilts the ankles against the torso's own tilt, as an inertial unit would tell it. Rotor inertia and joint damping are in the engine
+tilts the ankles against the torso's own tilt, as an inertial unit would measure it. Rotor inertia and joint damping are in the engine
 and in no base row. All gains are chosen. What is recorded is the engine's own state, acceleration and contact force at the same
 instant.
 """

@@ -121,7 +121,7 @@ class Prescribed:
 
 
 def base_motion(tree: Tree, pose: Pose, velocity: Array, acceleration: Array) -> BaseMotion:
-    """What an ideal inertial unit at the base's origin feels, from the engine's own velocities and accelerations."""
+    """What an ideal inertial unit at the base's origin reads, from the engine's own velocities and accelerations."""
     back = np.swapaxes(pose.rotation, 1, 2)
     specific = np.einsum("nij,nj->ni", back, acceleration[:, :3] - tree.gravity)
     return BaseMotion(velocity[:, 3:], acceleration[:, 3:], specific, np.einsum("nij,nj->ni", back, velocity[:, :3]))
@@ -134,8 +134,8 @@ def engine_motion(
     base = tree.bodies[0].name
     back = np.swapaxes(pose.rotation, 1, 2)
     about = wrench[:, 3:] - np.cross(pose.position, wrench[:, :3])
-    felt = np.concatenate([np.einsum("nij,nj->ni", back, x) for x in (wrench[:, :3], about)], axis=1)
-    return Motion(pose.t, q, qd, qdd, base_motion(tree, pose, velocity, acceleration), wrenches={base: felt})
+    at_base = np.concatenate([np.einsum("nij,nj->ni", back, x) for x in (wrench[:, :3], about)], axis=1)
+    return Motion(pose.t, q, qd, qdd, base_motion(tree, pose, velocity, acceleration), wrenches={base: at_base})
 
 
 def _inertial(here: ElementTree.Element, X: Array | None, name: str) -> None:

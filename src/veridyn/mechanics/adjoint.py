@@ -47,8 +47,8 @@ def regressor_adjoint(
         raise ModelError(
             Fault("the adjoint is that of an open tree.", where=tree.name, found=f"{len(tree.loops)} loops")
         )
-    asked = tuple(range(len(tree.columns)) if wanted is None else wanted)
-    return open_adjoint(tree, motion, weights, tree.select_rows(rows), asked, friction_speed, engine)
+    wanted_columns = tuple(range(len(tree.columns)) if wanted is None else wanted)
+    return open_adjoint(tree, motion, weights, tree.select_rows(rows), wanted_columns, friction_speed, engine)
 
 
 def open_adjoint(
@@ -56,23 +56,25 @@ def open_adjoint(
     motion: Motion,
     weights: Array,
     chosen: tuple[int, ...],
-    asked: tuple[int, ...],
+    wanted_columns: tuple[int, ...],
     friction_speed: float = 0.0,
     engine: Engine = "auto",
 ) -> Array:
     """The same over rows of the open tree by number, whatever its loops are."""
     G = np.asarray(weights, dtype=np.float64)
-    if G.shape != (len(motion), len(chosen), len(asked)):
+    if G.shape != (len(motion), len(chosen), len(wanted_columns)):
         raise DataError(
             Fault(
                 "the weights have the wrong shape.",
                 where=tree.name,
-                expected=f"({len(motion)}, {len(chosen)}, {len(asked)})",
+                expected=f"({len(motion)}, {len(chosen)}, {len(wanted_columns)})",
                 found=f"{G.shape}",
             )
         )
-    request = Request("regressor_adjoint", tuple(sorted(chosen)), tuple(sorted(asked)), friction_speed=friction_speed)
-    place = {(r, c): (a, b) for a, r in enumerate(chosen) for b, c in enumerate(asked)}
+    request = Request(
+        "regressor_adjoint", tuple(sorted(chosen)), tuple(sorted(wanted_columns)), friction_speed=friction_speed
+    )
+    place = {(r, c): (a, b) for a, r in enumerate(chosen) for b, c in enumerate(wanted_columns)}
     out = np.zeros((3, tree.n, padded(len(motion))))
     if wants_compiled(engine, tree, request, len(motion)):
         made = compiled(tree, request)

@@ -59,7 +59,7 @@ def pressure_wrench(force: ArrayLike, centre: ArrayLike, free_moment: ArrayLike 
 def sensor_wrench(read: ArrayLike, sensor: Placement | MDH) -> Array:
     """(N, 6) at a link's origin, in its frame, from what a six-axis sensor at `sensor` in that link reads, acting on the link.
 
-    An ankle sensor feels what is below it: the model it belongs to is that of the machine above, with the foot's part below left out.
+    An ankle sensor measures what is below it: the model it belongs to is that of the machine above, with the foot's part below left out.
     """
     w = np.asarray(read, dtype=np.float64)
     f, m = w[:, :3] @ sensor.rotation.T, w[:, 3:] @ sensor.rotation.T
@@ -94,7 +94,7 @@ def with_contacts(tree: Tree, motion: Motion, pose: Pose, world: Mapping[str, Ar
             hint="veridyn.signals.pose_at(pose, motion.t) brings it there.",
         )
     faults.raise_if_any(DataError)
-    felt = dict(motion.wrenches)
+    wrenches = dict(motion.wrenches)
     for body, wrench in world.items():
         w = np.asarray(wrench, dtype=np.float64)
         R, p = body_pose(tree, motion.q, body)
@@ -102,8 +102,8 @@ def with_contacts(tree: Tree, motion: Motion, pose: Pose, world: Mapping[str, Ar
         back = np.swapaxes(R, 1, 2)
         about = w[:, 3:] - np.cross(p, w[:, :3])
         here = np.concatenate([np.einsum("nij,nj->ni", back, x) for x in (w[:, :3], about)], axis=1)
-        felt[body] = here + felt[body] if body in felt else here
-    return replace(motion, wrenches=felt)
+        wrenches[body] = here + wrenches[body] if body in wrenches else here
+    return replace(motion, wrenches=wrenches)
 
 
 def _check_pair(f: Array, m: Array) -> None:

@@ -29,7 +29,9 @@ from veridyn.symbolic.sources import note_sources, source_digest
 
 Array = NDArray[np.float64]
 Engine = Literal["auto", "compiled", "numpy"]
-PAYS = 20_000  # samples from which compiling, some tenths of a second once, costs less than the reference
+MIN_COMPILED_SAMPLES = (
+    20_000  # samples from which compiling, some tenths of a second once, costs less than the reference
+)
 QUICK = {
     "inverse": 5,
     "mass": 5,
@@ -39,7 +41,7 @@ QUICK = {
 }  # what the reference does quickly pays only from so many times as many on
 CACHE = 2**20  # bytes beyond which what is written is not read again before it leaves the cache
 SPREAD = 8  # doubles between entries beyond full blocks, so that they do not fall on one set of the cache
-FARTHEST = 1e6  # rad; the kernels' sine and cosine are exact to a unit in the last place up to here
+LARGEST_ANGLE_RAD = 1e6  # rad; the kernels' sine and cosine are exact to a unit in the last place up to here
 note_sources(__name__)
 
 
@@ -81,7 +83,9 @@ def wants_compiled(engine: Engine, tree: Tree, request: Request, samples: int) -
     check_engine(engine)
     if engine != "auto":
         return engine == "compiled"
-    return samples >= PAYS * QUICK.get(request.quantity, 1) or is_remembered(_key(tree, request, this_host()))
+    return samples >= MIN_COMPILED_SAMPLES * QUICK.get(request.quantity, 1) or is_remembered(
+        _key(tree, request, this_host())
+    )
 
 
 def check_engine(engine: str) -> None:
@@ -93,12 +97,12 @@ def check_engine(engine: str) -> None:
 def check_angles(tree: Tree, q: Array) -> None:
     """Refuse coordinates that turn a joint beyond the range of the compiled sine and cosine."""
     farthest = float((np.abs(q) * tree.turns).max(initial=0.0))
-    if farthest > FARTHEST:
+    if farthest > LARGEST_ANGLE_RAD:
         raise DataError(
             Fault(
                 "an angle is too far from zero for the compiled sine and cosine.",
                 where=tree.name,
-                expected=f"up to {FARTHEST:g} rad",
+                expected=f"up to {LARGEST_ANGLE_RAD:g} rad",
                 found=f"{farthest:.6g}",
                 hint="Take whole turns off the angle, or use engine='numpy'.",
             )
@@ -108,7 +112,7 @@ def check_angles(tree: Tree, q: Array) -> None:
 class Buffer:
     """Memory for results that are written again and again. A result is good until the next call with the same buffer.
 
-    Made once and passed as `out`; it grows to what is asked of it, and is cleared when another quantity, machine or length comes.
+    Made once and passed as `out`; it grows as needed, and is cleared when another quantity, machine or length comes.
     """
 
     def __init__(self) -> None:
@@ -116,7 +120,7 @@ class Buffer:
         self._holds: object = None
 
     def take(self, size: int, what: object) -> Array:
-        """So many numbers on a multiple of 64 bytes: zero, or what was written when the same was asked for last."""
+        """So many numbers on a multiple of 64 bytes: zero, or what was written when the same was computed last."""
         if len(self._memory) < size + 8:
             self._memory = np.zeros(size + 8)
         elif what != self._holds:
@@ -136,7 +140,7 @@ def filled(
     threads: int = 1,
     out: Buffer | None = None,
 ) -> Array:
-    """An array (N, *shape) with every output at the place of its label (the label itself unless said otherwise), zero elsewhere.
+    """An array (N, *shape) with every output at the place of its label (the label itself by default), zero elsewhere.
 
     Each entry's samples lie together in memory, which is how they are written and how least squares reads them. `out` is memory to
     write into again: new memory costs more than what is computed.
@@ -154,7 +158,7 @@ def filled(
 
 @lru_cache(maxsize=256)
 def _key(tree: Tree, request: Request, target: Host, block: int = BLOCK) -> str:
-    """The name of a kernel; kept for the last trees asked about, since a tree never changes and its signature is long."""
+    """The name of a kernel; kept for the last trees used, since a tree never changes and its signature is long."""
     return key_of(signature(tree), repr(request), target.signature, str(block), source_digest(__name__) or "")
 
 

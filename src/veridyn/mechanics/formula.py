@@ -90,13 +90,13 @@ def _equations(s: Symbols, request: Request) -> dict[Label, Number]:
     o = s.outward(state)
     outside = rigid_rows(s.tree, o, {}, s.acting(request.bodies))
     found: dict[Label, Number] = {(r, -1): outside[r] for r in request.rows}
-    fate = {c: (to, factor, asked) for c, to, factor, asked in request.columns}  # pyright: ignore[reportGeneralTypeIssues]
+    fate = {c: (to, factor, estimated) for c, to, factor, estimated in request.columns}  # pyright: ignore[reportGeneralTypeIssues]
     for c, entries in columns(s.tree, state, o, s.signals(), s.graph, fate):
-        to, factor, asked = fate[c]
+        to, factor, estimated = fate[c]
         for r, value in entries.items():
             if r in request.rows:
-                at = (r, to if asked else -1)
-                value = value if asked else mul(s.graph.input(f"p.{to}"), value)
+                at = (r, to if estimated else -1)
+                value = value if estimated else mul(s.graph.input(f"p.{to}"), value)
                 found[at] = add(found.get(at, 0.0), mul(factor, value))
     return found
 
@@ -197,7 +197,7 @@ def _loops(s: Symbols, request: Request) -> dict[Label, Number]:
 
 
 def _loop_rates(s: Symbols, request: Request) -> dict[Label, Number]:
-    """(order, equation, coordinate): Φ_q, its rate and, where asked, its second rate along a motion."""
+    """(order, equation, coordinate): Φ_q, its rate and, on request, its second rate along a motion."""
     n = s.tree.n
     q: list[Number] = [s.graph.input(f"q.{k}") for k in range(n)]
     qd, qdd = ([s.graph.input(f"{symbol}.{k}") for k in range(n)] for symbol in ("qd", "qdd"))

@@ -23,8 +23,8 @@ from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import ARRAYS, Scalar
 
 Array = NDArray[np.float64]
-NEAR = 1e12  # of the sum of inverse pivots: from here on the matrix is looked at more closely
-SINGULAR = 1e-7  # of a pivot of the matrix scaled to unit diagonal; its square is the mass left of a unit one
+NEAR_SINGULAR = 1e12  # of the sum of inverse pivots: from here on the matrix is looked at more closely
+SINGULAR_PIVOT = 1e-7  # of a pivot of the matrix scaled to unit diagonal; its square is the mass left of a unit one
 
 
 @accepts_machine
@@ -97,7 +97,7 @@ def forward_dynamics(
         check_mass(tree, mass_matrix(tree, motion.q[:1], values, engine="numpy"))
         shape = (len(tree.rows) + 1,)
         solved = filled(compiled(tree, request), tree, motion, shape, values=values, threads=threads)
-        doubtful = ~(solved[:, -1] < NEAR)
+        doubtful = ~(solved[:, -1] < NEAR_SINGULAR)
         if doubtful.any():
             check_mass(tree, mass_matrix(tree, motion.q[doubtful], values, engine="numpy"))
         solved = solved[:, :-1]
@@ -198,8 +198,8 @@ def solve_mass(tree: Tree, M: Array, load: Array, qdd: Array | None = None) -> A
     first = len(tree.rows) - tree.n
     out = np.zeros_like(load)
     out[..., [first + k for k in held]] = qdd[..., held]
-    asked = (load - (M @ out[..., None])[..., 0])[..., free]
-    out[..., free] = np.linalg.solve(M[..., free, :][..., free], asked[..., None])[..., 0]
+    right_side = (load - (M @ out[..., None])[..., 0])[..., free]
+    out[..., free] = np.linalg.solve(M[..., free, :][..., free], right_side[..., None])[..., 0]
     return out
 
 
@@ -227,7 +227,7 @@ def check_mass(tree: Tree, M: Array) -> None:
         pivots = np.diagonal(np.linalg.cholesky(M * scale[..., None] * scale[..., None, :]), axis1=-2, axis2=-1)
     except np.linalg.LinAlgError:
         pivots = np.zeros(1)
-    if pivots.min(initial=1.0) < SINGULAR:
+    if pivots.min(initial=1.0) < SINGULAR_PIVOT:
         raise ModelError(
             Fault(
                 "the mass matrix is singular or not positive: some combination of coordinates moves no mass, or a negative one.",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.engine import Engine, check_angles, check_engine, compiled, uniform_values
 from veridyn.mechanics.forces import needs_velocity, state_rates
-from veridyn.mechanics.forward import NEAR, check_mass, mass_matrix, solve_mass
+from veridyn.mechanics.forward import NEAR_SINGULAR, check_mass, mass_matrix, solve_mass
 from veridyn.mechanics.loops.assembly import Assembled, assembled, loop_values
 from veridyn.mechanics.loops.dynamics import nearest_closed, solve_closed, solve_regular
 from veridyn.mechanics.loops.equations import COUNTS
@@ -117,13 +117,13 @@ class Instant:
         check_angles(self.tree, q)
         rows = len(self.tree.rows)
         if self.tree.loops:
-            mass, asked, loops = self._prepared[bodies]
-            load = -asked.fill(together, np.zeros(rows))
+            mass, inverse, loops = self._prepared[bodies]
+            load = -inverse.fill(together, np.zeros(rows))
             load[rows - self.tree.n :] += forces
             equations = loops.fill(together, np.zeros((self._equations, self.tree.n + 2)))
             return self._closed(mass.fill(together, np.zeros((rows, rows))), load, equations, qd, given_qdd)
         out = self._prepared[bodies][0].fill(together, np.zeros(rows + 1))
-        if not out[-1] < NEAR:
+        if not out[-1] < NEAR_SINGULAR:
             check_mass(self.tree, mass_matrix(self.tree, q[None], self.values, engine="numpy"))
         return out[:-1]
 
@@ -202,8 +202,8 @@ class Instant:
         """Of an open tree the kernel of its accelerations; of a closed one those of M, of h, and of its loops."""
         rows = tuple(range(len(self.tree.rows)))
         if self.tree.loops:
-            asked = Request("inverse", rows, bodies=bodies, friction_speed=self.friction_speed)
-            return tuple(self._kernel(r, bodies) for r in (Request("mass"), asked, Request("loop_motion")))
+            inverse = Request("inverse", rows, bodies=bodies, friction_speed=self.friction_speed)
+            return tuple(self._kernel(r, bodies) for r in (Request("mass"), inverse, Request("loop_motion")))
         check_mass(self.tree, mass_matrix(self.tree, q[None], self.values, engine="numpy"))
         request = Request("forward_checked", rows, bodies=bodies, friction_speed=self.friction_speed)
         return (self._kernel(request, bodies),)

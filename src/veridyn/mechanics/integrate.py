@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 Forces = Callable[[float, Array, Array], ArrayLike]
 NOTHING = np.zeros(0)
 START_TOLERANCE = 1e-9  # relative: by how much the start of a prescribed coordinate may differ from what is prescribed
-CLOSING = 10.0  # rad/s, with which openings of loops die out like a damped spring
+CLOSING_RATE = 10.0  # rad/s, with which openings of loops die out like a damped spring
 SCIPY = ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")
 
 
@@ -209,7 +209,7 @@ class _System:
             out[:, k] = given[self.tree.coordinates[k]]
         return out
 
-    def told(self, t: float, y: Array) -> Array:
+    def with_prescribed(self, t: float, y: Array) -> Array:
         """A state with its prescribed coordinates and rates as they are prescribed at a time."""
         if not self.tree.held:
             return y
@@ -221,7 +221,7 @@ class _System:
     def mended(self, t: Array, y: Array) -> Array:
         """States (N, …) at times (N,): as prescribed, and of a machine with loops the nearest that keeps them closed."""
         n, at = self.tree.n, 7 if self.free else 0
-        out = np.array([self.told(time, state) for time, state in zip(t.tolist(), y, strict=True)])
+        out = np.array([self.with_prescribed(time, state) for time, state in zip(t.tolist(), y, strict=True)])
         if self.tree.loops:
             places, rates = slice(at, at + n), slice(out.shape[1] - self.own - n, out.shape[1] - self.own)
             one = self.instant.closest(out[0, places], out[0, rates]) if len(out) == 1 else None
@@ -234,7 +234,7 @@ class _System:
 
     def rate(self, t: float, y: Array) -> Array:
         n = self.tree.n
-        y = self.told(t, y)
+        y = self.with_prescribed(t, y)
         a, _, _, signals = self.accelerations(t, y)
         if self.own:
             y = y[: len(y) - self.own]
@@ -278,13 +278,13 @@ def integrate(
     Prescribed coordinates move as ``inputs.prescribed`` says, and the forces they need are in ``motion.forces`` of the result.
 
     A machine with loops starts closed, in positions and rates, and forces on passive joints are zero. While it moves, openings die out with
-    `CLOSING`, and the state goes back to closure after every step of RK4 and at every sample (:mod:`veridyn.mechanics.loops.dynamics`).
+    `CLOSING_RATE`, and the state goes back to closure after each step of RK4 and at every sample (:mod:`veridyn.mechanics.loops.dynamics`).
     """
     how = method or Method()
     clock, y0 = np.asarray(t, dtype=np.float64), _initial(tree, t, q, qd, base, how)
     y0 = np.concatenate([y0, inner_start(tree, states or {})])
     instant = Instant(
-        tree, complete_values(tree, parameters), how.friction_speed, engine, CLOSING if tree.loops else 0.0
+        tree, complete_values(tree, parameters), how.friction_speed, engine, CLOSING_RATE if tree.loops else 0.0
     )
     system = _System(tree, inputs if isinstance(inputs, Inputs) else Inputs(inputs), instant)
     _check_prescribed(system, clock[0], y0)
@@ -364,7 +364,7 @@ def _check_prescribed(system: _System, start: float, y: Array) -> None:
                 hint="Add it with tree.with_prescribed, or leave it out.",
             )
     faults.raise_if_any(DataError, tree.name)
-    off = np.abs(system.told(start, y) - y)
+    off = np.abs(system.with_prescribed(start, y) - y)
     if off.max() > START_TOLERANCE * (1.0 + np.abs(y).max()):
         number, at = int(np.argmax(off)), 7 if system.free else 0
         k = number - at if number < at + tree.n else number - (len(y) - system.own - tree.n)

@@ -12,8 +12,8 @@ from veridyn.model.elements import Element
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import Algebra, Scalar, add, mul, sub
 
-NOTHING = 1e-100  # added to what a logarithm is taken of; it changes no number above 1e-84
-SATURATED = 20.0  # times the speed of a tanh, where it is 1 to the last digit
+LOG_OFFSET = 1e-100  # added to what a logarithm is taken of; it changes no number above 1e-84
+SATURATED_RATIO = 20.0  # times the speed of a tanh, where it is 1 to the last digit
 Lazy = Callable[[], Scalar]
 
 
@@ -71,7 +71,7 @@ def _stribeck(e: Element, x: Acting) -> Scalar:
 
 def _abs_power(x: Acting, base: Scalar, exponent: Scalar) -> Scalar:
     """|base|^exponent, whose derivatives are finite at zero too."""
-    return x.algebra.exp(mul(exponent, x.algebra.log(add(x.algebra.abs(base), NOTHING))))
+    return x.algebra.exp(mul(exponent, x.algebra.log(add(x.algebra.abs(base), LOG_OFFSET))))
 
 
 def _tanh(e: Element, x: Acting) -> Scalar:
@@ -80,7 +80,7 @@ def _tanh(e: Element, x: Acting) -> Scalar:
 
 def hyperbolic_tangent(algebra: Algebra, x: Scalar) -> Scalar:
     """tanh(x) = 1 − 2/(e^2x + 1); the exponential stays finite, and so do its derivatives."""
-    far = SATURATED
+    far = SATURATED_RATIO
     within = sub(mul(0.5, algebra.abs(add(x, far))), mul(0.5, algebra.abs(sub(x, far))))
     return sub(1.0, 2.0 / add(algebra.exp(mul(2.0, within)), 1.0))
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from veridyn.mechanics.forces import all_rows, needs_velocity
-from veridyn.mechanics.newton_euler import Outward, State, Wrench, body_wrench, felt, outward
+from veridyn.mechanics.newton_euler import Outward, State, Wrench, body_wrench, joint_forces, outward
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import Algebra, Scalar, add, mul
 from veridyn.spatial.inertia import inertia_matrix
@@ -65,7 +65,7 @@ def mass_entries(
         wrench = _accelerated(total[j], ZERO if turning else unit, unit if turning else ZERO)
         own = first + k
         # On the path inwards, the joint's own row comes once, every other one stands for itself and its mirror image.
-        for at, (r, value) in enumerate(felt(tree, o, j, wrench)):
+        for at, (r, value) in enumerate(joint_forces(tree, o, j, wrench)):
             enter(r, own, value)
             if at > 0:
                 enter(own, r, value)
@@ -98,7 +98,7 @@ def equations_of_motion(
     signals: Mapping[str, Scalar],
     algebra: Algebra,
 ) -> tuple[dict[tuple[int, int], Scalar], list[Scalar]]:
-    """Mass entries, and the forces asked while nothing accelerates but by gravity: Γ = M a + bias."""
+    """Mass entries, and the forces needed while nothing accelerates but by gravity: Γ = M a + bias."""
     still = [0.0] * tree.n
     rest = replace(state, qdd=still, wd=ZERO, vd=ZERO) if tree.base == "free" else replace(state, qdd=still)
     o = outward(tree, rest, algebra, needs_velocity(tree))

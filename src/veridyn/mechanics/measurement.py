@@ -171,7 +171,7 @@ def _rows(g: Geometry, i: Sensor) -> list[tuple[Array, Array, Array]]:
 
 
 def _directions(g: Geometry, on: str | Marker, wanted: set[int]) -> dict[int, Array]:
-    """Maps (dim, n+1) of those of the sensor's x, y and z (0, 1, 2) that are wanted, right-handed: a plate need not tell its normal."""
+    """Maps (dim, n+1) of those of the sensor's x, y and z (0, 1, 2) that are wanted, right-handed; a plate's normal need not be given."""
     dim = g.mechanism.dimension
     body = on.body if isinstance(on, Marker) else on
     if isinstance(on, Marker) and on.axis:

@@ -192,8 +192,8 @@ def project(tree: Tree, total: Sequence[Wrench]) -> list[Scalar]:
     return rows
 
 
-def felt(tree: Tree, o: Outward, j: int, wrench: Wrench) -> list[tuple[int, Scalar]]:
-    """What joint j, each joint further in, and last a free base feel of a wrench on body j: (row, value) along the path.
+def joint_forces(tree: Tree, o: Outward, j: int, wrench: Wrench) -> list[tuple[int, Scalar]]:
+    """The forces of a wrench on body j at joint j, at each joint further in, and last at a free base: (row, value) along the path.
 
     A coordinate that several joints of the path share is met once for each of them.
     """
@@ -215,7 +215,7 @@ def felt(tree: Tree, o: Outward, j: int, wrench: Wrench) -> list[tuple[int, Scal
 def carry(tree: Tree, o: Outward, j: int, wrench: Wrench) -> dict[int, Scalar]:
     """The rows of a wrench on body j: row → value, Gⱼᵀ of the wrench."""
     rows: dict[int, Scalar] = {}
-    for r, value in felt(tree, o, j, wrench):
+    for r, value in joint_forces(tree, o, j, wrench):
         rows[r] = add(rows.get(r, 0.0), value)
     return rows
 

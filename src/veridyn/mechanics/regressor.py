@@ -79,16 +79,16 @@ def regressor(
     """
     tree.check_motion(motion)
     chosen = tree.select_rows(rows)
-    asked = tuple(range(len(tree.columns)) if wanted is None else wanted)
-    if len(set(asked)) < len(asked):
-        raise DataError(Fault("a column is asked for twice.", where=tree.name, found=f"{list(asked)}"))
+    wanted_columns = tuple(range(len(tree.columns)) if wanted is None else wanted)
+    if len(set(wanted_columns)) < len(wanted_columns):
+        raise DataError(Fault("a column is given twice.", where=tree.name, found=f"{list(wanted_columns)}"))
     if not tree.loops:
-        return _open(tree, motion, chosen, asked, engine, threads, out)
-    D, own = np.empty((len(motion), len(chosen), len(asked))), open_rows(tree, chosen)
+        return _open(tree, motion, chosen, wanted_columns, engine, threads, out)
+    D, own = np.empty((len(motion), len(chosen), len(wanted_columns))), open_rows(tree, chosen)
     for block in blocks(len(motion)):
         part = motion[block]
-        open_D = _open(tree, part, own, asked, engine, threads)
-        D[block] = projected(tree, projection(tree, part, engine), chosen, own, open_D, asked)
+        open_D = _open(tree, part, own, wanted_columns, engine, threads)
+        D[block] = projected(tree, projection(tree, part, engine), chosen, own, open_D, wanted_columns)
     return D
 
 
@@ -96,23 +96,25 @@ def _open(
     tree: Tree,
     motion: Motion,
     chosen: tuple[int, ...],
-    asked: tuple[int, ...],
+    wanted_columns: tuple[int, ...],
     engine: Engine,
     threads: int,
     out: Buffer | None = None,
 ) -> Array:
     """Rows of the open tree."""
-    request = Request("regressor", tuple(sorted(chosen)), tuple(sorted(asked)))
+    request = Request("regressor", tuple(sorted(chosen)), tuple(sorted(wanted_columns)))
     if wants_compiled(engine, tree, request, len(motion)):
-        place = {(r, c): (a, b) for a, r in enumerate(chosen) for b, c in enumerate(asked)}
-        return filled(compiled(tree, request), tree, motion, (len(chosen), len(asked)), place, threads=threads, out=out)
-    D = np.zeros((len(motion), len(chosen), len(asked)))
-    row_at, column_at = ({x: k for k, x in enumerate(xs)} for xs in (chosen, asked))
+        place = {(r, c): (a, b) for a, r in enumerate(chosen) for b, c in enumerate(wanted_columns)}
+        return filled(
+            compiled(tree, request), tree, motion, (len(chosen), len(wanted_columns)), place, threads=threads, out=out
+        )
+    D = np.zeros((len(motion), len(chosen), len(wanted_columns)))
+    row_at, column_at = ({x: k for k, x in enumerate(xs)} for xs in (chosen, wanted_columns))
     for block in blocks(len(motion)):
         part = motion[block]
         state = state_of(tree, part)
         o = outward(tree, state, ARRAYS, needs_velocity(tree))
-        for c, entries in columns(tree, state, o, part.signals, ARRAYS, asked):
+        for c, entries in columns(tree, state, o, part.signals, ARRAYS, wanted_columns):
             for r, value in entries.items():
                 if r in row_at:
                     D[block, row_at[r], column_at[c]] = value

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, SimulationError
-from veridyn.mechanics.engine import FARTHEST, compiled, uniform_values
-from veridyn.mechanics.forward import NEAR, check_mass, mass_matrix
+from veridyn.mechanics.engine import LARGEST_ANGLE_RAD, compiled, uniform_values
+from veridyn.mechanics.forward import NEAR_SINGULAR, check_mass, mass_matrix
 from veridyn.mechanics.samples import complete_values
 from veridyn.mechanics.stepper import explicit_step
 from veridyn.mechanics.symbols import Request
@@ -79,8 +79,8 @@ class Accelerations:
         self._call()
         solved = np.zeros((n + 1, self.runs))
         solved[self._rows] = self._out[:, : self.runs]
-        if not (solved[-1] < NEAR).all():
-            if not (np.isfinite(given).all() and np.abs(q).max() < FARTHEST):
+        if not (solved[-1] < NEAR_SINGULAR).all():
+            if not (np.isfinite(given).all() and np.abs(q).max() < LARGEST_ANGLE_RAD):
                 raise SimulationError(
                     Fault(
                         "the motion has run away.",

@@ -24,7 +24,7 @@ class Request:
     """What to compute: a quantity, the rows and columns of it, and the bodies on which wrenches act.
 
     `friction_speed`: where above zero, dry friction is rounded off below it, for integrators. `columns` of "equations" are
-    (column, column it counts for, factor, asked); of "regressor" plain numbers; of "readings" outputs of sensors.
+    (column, column it counts for, factor, estimated); of "regressor" plain numbers; of "readings" outputs of sensors.
     """
 
     quantity: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.engine import FARTHEST
+from veridyn.mechanics.engine import LARGEST_ANGLE_RAD
 from veridyn.mechanics.record import Bound
 from veridyn.mechanics.tree import layout as tree
 from veridyn.mechanics.tree.model import TreeModel
@@ -113,7 +113,7 @@ class TreeStep:
         """One step; None where the reference must do it, because something about it is wrong."""
         s = self._parts
         angles = np.abs(belief.x[self._turning : self._turning + len(self._turns)]) * self._turns
-        if angles.max(initial=0.0) > FARTHEST:
+        if angles.max(initial=0.0) > LARGEST_ANGLE_RAD:
             return None  # which the reference refuses by name
         s.x[:], s.P[:], s.values[:], s.flags[:] = belief.x, belief.P, values, flags
         self._act(s.before, before)

@@ -113,7 +113,7 @@ def test_an_actuator_log_that_is_shorter_is_named() -> None:
         close(tree, given)
     with pytest.raises(DataError, match="nothing is given for l2, l5"):
         close(tree, {name: np.ones(3) for name in LEGS if name not in ("l2", "l5")})
-    with pytest.raises(DataError, match="'m1' is not one of the coordinates"):
+    with pytest.raises(DataError, match="'m1' is not one of the given coordinates"):
         close(tree, {name: np.ones(3) for name in (*LEGS, "m1")})
     with pytest.raises(DataError, match="l3 holds NaN"):
         close(tree, {name: np.full(3, np.nan if name == "l3" else 0.98) for name in LEGS})

@@ -22,7 +22,7 @@ from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.excitation.plant import Plant, TreePlant, point_of, spread
 from veridyn.mechanics.adjoint import open_adjoint
 from veridyn.mechanics.engine import compiled, filled
-from veridyn.mechanics.loops.assembly import CLOSED, Split, loop_values, splitting
+from veridyn.mechanics.loops.assembly import CLOSED_TOLERANCE_M, Split, loop_values, splitting
 from veridyn.mechanics.loops.closure import close
 from veridyn.mechanics.loops.equations import COUNTS
 from veridyn.mechanics.loops.solver import check_regular, inverse, newton, refuse_unreachable, slopes
@@ -135,9 +135,9 @@ class ClosedPlant:
         tree, split = self.tree, self.split
         q = self._begin(X[0])
         q[:, split.given] = X[0]
-        residual = newton(split, q, CLOSED, "compiled")[1]
-        if not (residual <= CLOSED).all():
-            k = int(np.argmin(residual <= CLOSED))
+        residual = newton(split, q, CLOSED_TOLERANCE_M, "compiled")[1]
+        if not (residual <= CLOSED_TOLERANCE_M).all():
+            k = int(np.argmin(residual <= CLOSED_TOLERANCE_M))
             refuse_unreachable(split, q[k], k)
         still = loop_values(tree, q, engine="compiled")
         B, condition, sign = inverse(split, still)

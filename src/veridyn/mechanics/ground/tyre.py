@@ -25,9 +25,9 @@ from veridyn.mechanics.ground.tyre_parameters import TyreParameters
 
 Array = NDArray[np.float64]
 
-TINY = 1e-9  # N: what a peak or a stiffness is at least, where it divides
+SMALLEST_FORCE_N = 1e-9  # N: what a peak or a stiffness is at least, where it divides
 LEAST_FRICTION = 1e-3  # of the measurement's: where the friction of the road divides
-STANDING = 0.1  # m/s: rolling resistance grows to its full value over this speed
+STANDING_SPEED = 0.1  # m/s: rolling resistance grows to its full value over this speed
 
 
 def forces(
@@ -173,7 +173,7 @@ def rolling_moment(p: Array, fz: float, fx: float, vx: float, omega: float) -> f
     ratio = abs(vx) / p[c.LONGVL]
     share = p[c.QSY1] + p[c.QSY2] * fx / (p[c.FNOMIN] * p[c.LFZO]) + p[c.QSY3] * ratio + p[c.QSY4] * ratio**4
     radius = p[c.UNLOADED_RADIUS]
-    return -radius * max(fz, 0.0) * share * p[c.LMY] * tanh(omega * radius / STANDING)
+    return -radius * max(fz, 0.0) * share * p[c.LMY] * tanh(omega * radius / STANDING_SPEED)
 
 
 @compiled
@@ -205,7 +205,7 @@ def _longitudinal(p: Array, load: float, dfz: float, kappa: float, gamma: float,
     lean = gamma * p[c.LGAX]
     d = (p[c.PDX1] + p[c.PDX2] * dfz) * (1.0 - p[c.PDX3] * lean * lean) * scale * load
     e = (p[c.PEX1] + p[c.PEX2] * dfz + p[c.PEX3] * dfz * dfz) * (1.0 - p[c.PEX4] * copysign(1.0, x)) * p[c.LEX]
-    b = longitudinal_stiffness(p, load, dfz) / _away_from_zero(shape * d, TINY)
+    b = longitudinal_stiffness(p, load, dfz) / _away_from_zero(shape * d, SMALLEST_FORCE_N)
     lift = load * (p[c.PVX1] + p[c.PVX2] * dfz) * p[c.LVX] * scale
     return magic_formula(x, b, shape, d, min(e, 1.0)) + lift
 
@@ -225,11 +225,11 @@ def _lateral(
     turn = (p[c.PEY3] + p[c.PEY4] * lean) * copysign(1.0, x)
     e = (p[c.PEY1] + p[c.PEY2] * dfz) * (1.0 - turn) * p[c.LEY]
     stiffness = lateral_stiffness(p, load, gamma)
-    b = stiffness / _away_from_zero(shape * d, TINY)
+    b = stiffness / _away_from_zero(shape * d, SMALLEST_FORCE_N)
     camber = (p[c.PVY3] + p[c.PVY4] * dfz) * lean
     lift = load * ((p[c.PVY1] + p[c.PVY2] * dfz) * p[c.LVY] + camber) * scale
     fy = magic_formula(x, b, shape, d, min(e, 1.0)) + lift
-    return fy, stiffness, b * shape, shift + lift / _away_from_zero(stiffness, TINY), friction
+    return fy, stiffness, b * shape, shift + lift / _away_from_zero(stiffness, SMALLEST_FORCE_N), friction
 
 
 @compiled
@@ -253,7 +253,7 @@ def _aligning(
     nominal, radius = p[c.FNOMIN] * p[c.LFZO], p[c.UNLOADED_RADIUS]
     lean = gamma * p[c.LGAZ]
     friction = _away_from_zero(p[c.LMUY] * mu, LEAST_FRICTION)
-    spun = longitudinal_stiffness(p, load, dfz) * kappa / _away_from_zero(stiffness, TINY)
+    spun = longitudinal_stiffness(p, load, dfz) * kappa / _away_from_zero(stiffness, SMALLEST_FORCE_N)
     forward = cos(alpha) * direction
 
     x = alpha + p[c.QHZ1] + p[c.QHZ2] * dfz + (p[c.QHZ3] + p[c.QHZ4] * dfz) * lean

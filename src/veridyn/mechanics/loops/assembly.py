@@ -26,9 +26,9 @@ from veridyn.spatial.algebra import ARRAYS
 
 Array = NDArray[np.float64]
 Numbers = tuple[int, ...]
-CLOSED = 1e-10  # m, and of products of unit axes: how far a loop may stay open
-SINGULAR = 1e-7  # of the largest singular value, sliding coordinates in units of the machine's reach
-NUDGE = 0.02  # rad, and of the machine's reach: from the home position to one without symmetry
+CLOSED_TOLERANCE_M = 1e-10  # m, and of products of unit axes: how far a loop may stay open
+SINGULAR_RATIO = 1e-7  # of the largest singular value, sliding coordinates in units of the machine's reach
+SYMMETRY_OFFSET = 0.02  # rad, and of the machine's reach: from the home position to one without symmetry
 
 
 def loop_values(tree: Tree, q: Array, qd: Array | None = None, engine: Engine = "auto") -> Array:
@@ -116,12 +116,12 @@ def _assembled(shape: _Shape) -> Assembled:
     q = np.array([tree.assembly.hold.get(c, tree.assembly.guess.get(c, 0.0)) for c in tree.coordinates])
     free = np.array([c not in tree.assembly.hold for c in tree.coordinates])
     home, opening = _least(tree, q, free, unit)
-    if not opening.max(initial=0.0) <= CLOSED:
+    if not opening.max(initial=0.0) <= CLOSED_TOLERANCE_M:
         raise ModelError(
             Fault(
                 "its loops cannot be closed from where 'assembly' puts it.",
                 where=tree.name,
-                expected=f"every loop closed to {CLOSED:g}",
+                expected=f"every loop closed to {CLOSED_TOLERANCE_M:g}",
                 found=widest(tree, opening),
                 hint="Hold fewer coordinates, or give better guesses under 'assembly'.",
             )
@@ -129,9 +129,9 @@ def _assembled(shape: _Shape) -> Assembled:
     J = loop_values(tree, home[None], engine="numpy")[0, :, : tree.n] * unit
     still = np.linalg.svd(J)[2][_rank(J) :]
     weights = np.sin(1.0 + 2.0 * np.arange(len(still)))
-    nudged = home + NUDGE * unit * (weights @ still) if len(still) else home
+    nudged = home + SYMMETRY_OFFSET * unit * (weights @ still) if len(still) else home
     beside, opening = _least(tree, nudged, np.ones(tree.n, dtype=bool), unit)
-    if not opening.max(initial=0.0) <= CLOSED:
+    if not opening.max(initial=0.0) <= CLOSED_TOLERANCE_M:
         beside = home
     K = loop_values(tree, beside[None], engine="numpy")[0, :, : tree.n] * unit
     rank = _rank(K)
@@ -177,7 +177,7 @@ def _splitting(shape: _Shape, at: str | tuple[str, ...]) -> Split:
         )
     A = loop_values(tree, home.home[None], engine="numpy")[:, home.rows, :][:, :, solved]
     s = np.linalg.svd(A[0] * home.unit[list(solved)], compute_uv=False)
-    if s[-1] < SINGULAR * s[0]:
+    if s[-1] < SINGULAR_RATIO * s[0]:
         raise ModelError(
             Fault(
                 f"the coordinates {', '.join(names)} do not determine this machine at its home position.",
@@ -209,7 +209,7 @@ def _least(tree: Tree, q: Array, free: NDArray[np.bool_], unit: Array) -> tuple[
     n, at = tree.n, q.copy()
     for _ in range(50):
         T = loop_values(tree, at[None], engine="numpy")[0]
-        if np.abs(T[:, n]).max(initial=0.0) <= 0.01 * CLOSED or not free.any():
+        if np.abs(T[:, n]).max(initial=0.0) <= 0.01 * CLOSED_TOLERANCE_M or not free.any():
             break
         J = (T[:, :n] * unit)[:, free]
         step = np.linalg.lstsq(J, -T[:, n], rcond=1e-9)[0]
@@ -220,4 +220,4 @@ def _least(tree: Tree, q: Array, free: NDArray[np.bool_], unit: Array) -> tuple[
 
 def _rank(J: Array) -> int:
     s = np.linalg.svd(J, compute_uv=False)
-    return int((s > SINGULAR * s[0]).sum()) if len(s) and s[0] > 0 else 0
+    return int((s > SINGULAR_RATIO * s[0]).sum()) if len(s) and s[0] > 0 else 0

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, Faults, did_you_mean
 from veridyn.mechanics.engine import Engine
-from veridyn.mechanics.loops.assembly import CLOSED, Split, assembled, loop_values, splitting
-from veridyn.mechanics.loops.path import approached, followed, smooth
+from veridyn.mechanics.loops.assembly import CLOSED_TOLERANCE_M, Split, assembled, loop_values, splitting
+from veridyn.mechanics.loops.path import smooth, step_towards, track_branch
 from veridyn.mechanics.loops.solver import (
     Counts,
     check_regular,
@@ -32,9 +32,9 @@ from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 Given = Mapping[str, ArrayLike] | ArrayLike
-WELL = 5.0  # times the condition at home: far from singular
-SHARP = 1e-13  # m: closed to rounding, where relations are read from numbers
-ROUGHEST = 1e-6  # m: looser tolerances leave errors of the pose beyond those of sensors
+REGULAR_CONDITION_RATIO = 5.0  # times the condition at home: far from singular
+SHARP_TOLERANCE_M = 1e-13  # m: closed to rounding, where relations are read from numbers
+ROUGHEST_TOLERANCE_M = 1e-6  # m: looser tolerances leave errors of the pose beyond those of sensors
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ def close(
     start: ArrayLike | None = None,
     path: bool = True,
     patient: bool = True,
-    tolerance: float = CLOSED,
+    tolerance: float = CLOSED_TOLERANCE_M,
     engine: Engine = "auto",
 ) -> Closed:
     """All coordinates from those given: a mapping name → (N,), or (N, n_given) in the order of `at`.
@@ -107,9 +107,9 @@ def _closing(
         on_path, lost = False, ~(residual <= tolerance)
     if patient and (lost.any() or (on_path and not smooth(split, q, slope))):
         if on_path:
-            q, steps = followed(split, values, _closed_start(split, begin[0]), engine)
+            q, steps = track_branch(split, values, _closed_start(split, begin[0]), engine)
         else:
-            q[lost], steps = approached(split, values[lost], begin[lost], engine)
+            q[lost], steps = step_towards(split, values[lost], begin[lost], engine)
         more, residual = newton(split, q, tolerance, engine)
         count = more + (-(-steps // len(values)) if on_path else count)
         T = loop_values(tree, q, engine=engine)
@@ -149,7 +149,7 @@ def closed_motion(
     split = replace(splitting(tree, at), clock=times_)
     rates, accelerations = as_given(split, qd), as_given(split, qdd)
     measured = None if forces is None else _columns(tree, tree.actuated_coordinates, forces)
-    found = _closing(split, q, start, path, patient, CLOSED, engine)
+    found = _closing(split, q, start, path, patient, CLOSED_TOLERANCE_M, engine)
     whole, B, slope = found.closed.q, found.inverted, found.slope
     faults = Faults()
     for name, x in (("t", times_), ("qd", rates), ("qdd", accelerations), ("forces", measured)):
@@ -181,13 +181,13 @@ def closed_positions(tree: Tree, samples: int, rng: np.random.Generator, spread:
     split = splitting(tree)
     given = list(split.given)
     found = np.zeros((0, tree.n))
-    most = WELL * float(inverse(split, loop_values(tree, split.home[None]))[1][0])
+    most = REGULAR_CONDITION_RATIO * float(inverse(split, loop_values(tree, split.home[None]))[1][0])
     while len(found) < samples:
         q = np.broadcast_to(split.home, (samples, tree.n)).copy()
         q[:, given] += spread * split.unit[given] * rng.uniform(-1.0, 1.0, (samples, len(given)))
-        residual = newton(split, q, SHARP)[1]
+        residual = newton(split, q, SHARP_TOLERANCE_M)[1]
         _, condition, sign = inverse(split, loop_values(tree, q))
-        good = (residual <= SHARP) & (condition < most) & (sign == split.sign)
+        good = (residual <= SHARP_TOLERANCE_M) & (condition < most) & (sign == split.sign)
         if good.mean() < 0.5:
             spread *= 0.5
             continue
@@ -210,7 +210,7 @@ def _columns(tree: Tree, names: Sequence[str], values: Given) -> Array:
     else:
         for name in values:
             if name not in names:
-                faults.add(f"'{name}' is not one of the coordinates asked for.", hint=did_you_mean(name, list(names)))
+                faults.add(f"'{name}' is not one of the given coordinates.", hint=did_you_mean(name, list(names)))
         missing = [name for name in names if name not in values]
         if missing:
             faults.add(f"nothing is given for {', '.join(missing)}.", where=tree.name)
@@ -240,8 +240,12 @@ def _start(split: Split, start: ArrayLike | None, samples: int, tolerance: float
     faults = Faults()
     if begin.shape not in ((n,), (samples, n)):
         faults.add("the start has the wrong shape.", expected=f"({n},) or ({samples}, {n})", found=f"{begin.shape}")
-    if not 0.0 < tolerance <= ROUGHEST:
-        faults.add("no tolerance to close loops to.", expected=f"above 0, at most {ROUGHEST:g}", found=f"{tolerance:g}")
+    if not 0.0 < tolerance <= ROUGHEST_TOLERANCE_M:
+        faults.add(
+            "no tolerance to close loops to.",
+            expected=f"above 0, at most {ROUGHEST_TOLERANCE_M:g}",
+            found=f"{tolerance:g}",
+        )
     faults.raise_if_any(DataError, split.tree.name)
     return np.broadcast_to(begin, (samples, n)).copy()
 
@@ -249,7 +253,7 @@ def _start(split: Split, start: ArrayLike | None, samples: int, tolerance: float
 def _closed_start(split: Split, begin: Array) -> Array:
     """A start for a path must itself be closed."""
     q = begin[None].copy()
-    residual = newton(split, q, CLOSED)[1]
-    if not residual[0] <= CLOSED:
+    residual = newton(split, q, CLOSED_TOLERANCE_M)[1]
+    if not residual[0] <= CLOSED_TOLERANCE_M:
         refuse_unreachable(split, q[0], 0)
     return q[0]

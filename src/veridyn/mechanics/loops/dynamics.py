@@ -22,18 +22,20 @@ from scipy.linalg import lapack
 
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.mechanics.engine import Engine
-from veridyn.mechanics.loops.assembly import CLOSED, Assembled, assembled, loop_values, widest
+from veridyn.mechanics.loops.assembly import CLOSED_TOLERANCE_M, Assembled, assembled, loop_values, widest
 from veridyn.mechanics.loops.equations import COUNTS
 from veridyn.mechanics.loops.solver import times
 from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 _LAPACK = cast(Any, lapack)  # its functions have no types
-OPEN = 1e-6  # m, and of rates relative: what a state may open a loop by
-SINGULAR = 1e-8  # of a singular value of Φ_q against the largest, sliding coordinates in units of the machine's reach
-LIGHT = 1e-13  # of a pivot of the mass that is free to move, against the largest
-REGULAR = 1e-11  # of the reciprocal condition of the bordered matrix: below it a state is looked at more closely
-STEPS = 20  # of Newton back to a closed position
+LOOP_TOLERANCE_M = 1e-6  # m, and of rates relative: what a state may open a loop by
+SINGULAR_RATIO = (
+    1e-8  # of a singular value of Φ_q against the largest, sliding coordinates in units of the machine's reach
+)
+MASSLESS_PIVOT = 1e-13  # of a pivot of the mass that is free to move, against the largest
+REGULAR_RCOND = 1e-11  # of the reciprocal condition of the bordered matrix: below it a state is looked at more closely
+MAX_NEWTON_STEPS = 20  # of Newton back to a closed position
 
 
 def solve_closed(
@@ -71,8 +73,8 @@ def solve_closed(
     back = np.swapaxes(N, 1, 2)
     reduced = back @ scaled @ N
     _check_mass(tree, reduced)
-    asked = times(back, load * unit - times(scaled, start))
-    z = np.asarray(np.linalg.solve(reduced, asked[..., None])[..., 0], dtype=np.float64)
+    right_side = times(back, load * unit - times(scaled, start))
+    z = np.asarray(np.linalg.solve(reduced, right_side[..., None])[..., 0], dtype=np.float64)
     return (start + times(N, z)) * unit
 
 
@@ -106,7 +108,7 @@ def solve_regular(
     right[rows : rows + len(loops)] = -loops[:, n + 1] - 2.0 * omega * (loops[:, :n] @ qd) - omega**2 * loops[:, n]
     right[rows + len(loops) :] = qdd[held] / home.unit[held]
     factors, pivots, fault = _LAPACK.dgetrf(K)
-    if fault or not _LAPACK.dgecon(factors, np.abs(K).sum(axis=0).max())[0] > REGULAR:
+    if fault or not _LAPACK.dgecon(factors, np.abs(K).sum(axis=0).max())[0] > REGULAR_RCOND:
         return None
     return _LAPACK.dgetrs(factors, pivots, right)[0][:rows] * unit
 
@@ -132,14 +134,14 @@ class _Held:
     def of(cls, tree: Tree, J: Array, rank: int) -> _Held:
         """All equations, those too that say a thing twice: which of them do may change along a motion, how many do not."""
         U, s, Vt = np.linalg.svd(J)
-        bad = ~(s[:, rank - 1] > SINGULAR * s[:, 0])
+        bad = ~(s[:, rank - 1] > SINGULAR_RATIO * s[:, 0])
         if bad.any():
             k = int(np.argmax(bad))
             raise DataError(
                 Fault(
                     "a singular position: there its loops hold it by one equation less, and what it does next is not decided.",
                     where=f"{tree.name}, sample {k}",
-                    expected=f"a smallest singular value above {SINGULAR:g} of the largest",
+                    expected=f"a smallest singular value above {SINGULAR_RATIO:g} of the largest",
                     found=f"{s[k, rank - 1] / s[k, 0]:.1e}",
                     hint="Lead the motion around it.",
                 )
@@ -166,8 +168,8 @@ def onto_closure(tree: Tree, q: Array, qd: Array, engine: Engine = "auto") -> tu
 
     at = q.copy()
     T = loop_values(tree, at, engine=engine)
-    for _ in range(STEPS):
-        if np.abs(T[:, :, n]).max(initial=0.0) <= 1e-3 * CLOSED:
+    for _ in range(MAX_NEWTON_STEPS):
+        if np.abs(T[:, :, n]).max(initial=0.0) <= 1e-3 * CLOSED_TOLERANCE_M:
             break
         at -= shortest(T, T[:, :, n])
         T = loop_values(tree, at, engine=engine)
@@ -187,14 +189,14 @@ def nearest_closed(
         return None
     free[list(tree.held)] = 0.0
     at = q.copy()
-    for _ in range(STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         T = values(at, qd)
         J = T[:, :n] * free
         square = J @ J.T
         factor, fault = _LAPACK.dpotrf(square, lower=1)
-        if fault or not _LAPACK.dpocon(factor, np.abs(square).sum(axis=0).max(), uplo="L")[0] > REGULAR:
+        if fault or not _LAPACK.dpocon(factor, np.abs(square).sum(axis=0).max(), uplo="L")[0] > REGULAR_RCOND:
             return None
-        if np.abs(T[:, n]).max(initial=0.0) <= 1e-3 * CLOSED:
+        if np.abs(T[:, n]).max(initial=0.0) <= 1e-3 * CLOSED_TOLERANCE_M:
             return at, qd - free * (J.T @ _LAPACK.dpotrs(factor, T[:, :n] @ qd, lower=1)[0])
         at -= free * (J.T @ _LAPACK.dpotrs(factor, T[:, n], lower=1)[0])
     return None
@@ -220,7 +222,7 @@ def check_closed_state(tree: Tree, loops: Array, qd: Array) -> None:
     terms = loops[:, :, :n] * qd[:, None, :]
     off = np.abs(terms.sum(axis=-1))
     size = np.abs(terms).sum(axis=-1) + 1.0
-    if (off > OPEN * size).any():
+    if (off > LOOP_TOLERANCE_M * size).any():
         k = int(np.argmax((off / size).max(axis=1)))
         raise DataError(
             Fault(
@@ -235,8 +237,8 @@ def check_closed_state(tree: Tree, loops: Array, qd: Array) -> None:
 def check_closed(tree: Tree, opening: Array) -> None:
     """Refuse positions whose loops are open; `opening` (N, equations)."""
     wide = np.abs(opening).max(axis=1, initial=0.0)
-    if not (wide <= OPEN).all():
-        k = int(np.argmax(~(wide <= OPEN)))
+    if not (wide <= LOOP_TOLERANCE_M).all():
+        k = int(np.argmax(~(wide <= LOOP_TOLERANCE_M)))
         raise DataError(
             Fault(
                 "its loops are open here.",
@@ -251,7 +253,7 @@ def _check_mass(tree: Tree, reduced: Array) -> None:
     if not reduced.size:
         return
     values = np.linalg.eigvalsh(reduced)
-    if not (values[:, 0] > LIGHT * values[:, -1]).all():
+    if not (values[:, 0] > MASSLESS_PIVOT * values[:, -1]).all():
         raise ModelError(
             Fault(
                 "some motion that its loops allow moves no mass, or a negative one, so no force gives it a finite acceleration.",

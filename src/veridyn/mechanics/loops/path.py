@@ -18,9 +18,9 @@ from veridyn.mechanics.loops.solver import (
 )
 
 Array = NDArray[np.float64]
-STRIDE = 0.1  # rad, and of the reach: between two positions of a path that is followed
-FINEST = STRIDE / 128.0  # steps shorter than this say that it cannot be followed
-ROUGH = 1e-6  # how far loops may stay open on the way
+PATH_STRIDE = 0.1  # rad, and of the reach: between two positions of a path that is track_branch
+SHORTEST_PATH_STRIDE = PATH_STRIDE / 128.0  # steps shorter than this say that it cannot be track_branch
+PATH_TOLERANCE = 1e-6  # how far loops may stay open on the way
 
 
 def smooth(split: Split, q: Array, slope: Array) -> bool:
@@ -29,17 +29,17 @@ def smooth(split: Split, q: Array, slope: Array) -> bool:
     expected = times(0.5 * (slope[1:] + slope[:-1]), np.diff(q[:, split.given], axis=0)) / unit
     found = np.diff(q[:, split.solved], axis=0) / unit
     size = np.abs(expected).max(axis=1, initial=0.0)
-    near = np.abs(found - expected).max(axis=1, initial=0.0) <= 0.5 * size + ROUGH
+    near = np.abs(found - expected).max(axis=1, initial=0.0) <= 0.5 * size + PATH_TOLERANCE
     return bool(near.all())
 
 
-def followed(split: Split, values: Array, begin: Array, engine: Engine) -> tuple[Array, int]:
+def track_branch(split: Split, values: Array, begin: Array, engine: Engine) -> tuple[Array, int]:
     """A good start for every sample of a path `values` (N, n_given) that begins at the closed position `begin`; and the steps it took.
 
     Positions along the path, a stride apart, are found one from the other; every sample starts from the one before it.
     """
     travel = np.abs(np.diff(values, axis=0) / split.unit[list(split.given)]).max(axis=1)
-    passed = np.floor(np.concatenate([[0.0], np.cumsum(travel)]) / STRIDE)
+    passed = np.floor(np.concatenate([[0.0], np.cumsum(travel)]) / PATH_STRIDE)
     keys = np.flatnonzero(np.diff(passed, prepend=-1.0) > 0.0)
     found, at, steps = np.empty((len(keys), split.tree.n)), begin, 0
     for i, k in enumerate(keys):
@@ -54,15 +54,15 @@ def followed(split: Split, values: Array, begin: Array, engine: Engine) -> tuple
     return q, steps
 
 
-def approached(split: Split, values: Array, origin: Array, engine: Engine) -> tuple[Array, int]:
+def step_towards(split: Split, values: Array, origin: Array, engine: Engine) -> tuple[Array, int]:
     """A good start for every sample for itself: the end of a straight line of small steps from `origin` (N, n); and how many steps."""
     begin = origin[:, split.given]
     longest = (np.abs(values - begin) / split.unit[list(split.given)]).max(initial=0.0)
-    steps = int(np.ceil(longest / STRIDE)) + 1
+    steps = int(np.ceil(longest / PATH_STRIDE)) + 1
     q, total = origin.copy(), 0
     for k in range(1, steps):
         q[:, split.given] = begin + (values - begin) * k / steps
-        total += int(newton(split, q, ROUGH, engine)[0].max(initial=0))
+        total += int(newton(split, q, PATH_TOLERANCE, engine)[0].max(initial=0))
     q[:, split.given] = values
     return q, total
 
@@ -72,7 +72,7 @@ def _led(split: Split, at: Array, goal: Array, sample: int) -> tuple[Array, int]
     given, solved, unit = list(split.given), list(split.solved), split.unit
     begin, side, steps = at[given].copy(), side_of(split, at), 0
     length = float((np.abs(goal - begin) / unit[given]).max(initial=0.0))
-    done, stride = 0.0, STRIDE
+    done, stride = 0.0, PATH_STRIDE
     while done < 1.0:
         share = min(1.0, done + stride / length) if length > 0.0 else 1.0
         T = loop_values(split.tree, at[None], engine="numpy")
@@ -81,17 +81,17 @@ def _led(split: Split, at: Array, goal: Array, sample: int) -> tuple[Array, int]
         guess[given] = begin + share * (goal - begin)
         guess[solved] += slopes(split, T, B)[0] @ (guess[given] - at[given])
         trial = guess[None].copy()
-        count, residual = newton(split, trial, ROUGH, "numpy")
+        count, residual = newton(split, trial, PATH_TOLERANCE, "numpy")
         steps += int(count[0])
         corrected = float((np.abs(trial[0] - guess) / unit).max())
         moved = float((np.abs(guess - at) / unit).max())
-        if residual[0] <= ROUGH and corrected <= max(0.5 * moved, 1e-3) and side_of(split, trial[0]) == side:
-            at, done, stride = trial[0], share, min(STRIDE, 2.0 * stride)
+        if residual[0] <= PATH_TOLERANCE and corrected <= max(0.5 * moved, 1e-3) and side_of(split, trial[0]) == side:
+            at, done, stride = trial[0], share, min(PATH_STRIDE, 2.0 * stride)
             continue
         stride *= 0.5
-        if stride < FINEST:
+        if stride < SHORTEST_PATH_STRIDE:
             number = np.array([sample])
-            if residual[0] <= ROUGH and side_of(split, trial[0]) != side:
+            if residual[0] <= PATH_TOLERANCE and side_of(split, trial[0]) != side:
                 check_regular(split, trial, condition, np.array([-side]), side, number)
             refuse_unreachable(split, trial[0], sample)
     return at, steps

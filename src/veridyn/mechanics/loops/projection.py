@@ -21,7 +21,7 @@ from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
-OPEN = 1e-6  # m, and relative for rates: what a motion may open a loop by
+LOOP_TOLERANCE_M = 1e-6  # m, and relative for rates: what a motion may open a loop by
 
 
 @accepts_machine
@@ -48,7 +48,7 @@ def projection(tree: Tree, motion: Motion, engine: Engine = "auto") -> Array:
         terms = J * x[:, None, :]
         off = np.abs(terms.sum(axis=-1) + bias)
         size = np.abs(terms).sum(axis=-1) + np.abs(bias) + 1.0
-        if (off > OPEN * size).any():
+        if (off > LOOP_TOLERANCE_M * size).any():
             k = int(np.argmax((off / size).max(axis=1)))
             raise DataError(
                 Fault(
@@ -71,7 +71,7 @@ def projected(
     first = len(tree.rows) - tree.n
     at = {r: k for k, r in enumerate(own)}
     independent = {k: i for i, k in enumerate(tree.independent)}
-    felt = None if columns is None else _felt(tree, own, columns)
+    affected = None if columns is None else _affected_rows(tree, own, columns)
     V = np.moveaxis(values, 0, -1)  # samples together in memory
     out = np.zeros((len(rows), *V.shape[1:]))
     for i, r in enumerate(rows):
@@ -79,14 +79,14 @@ def projected(
         if r >= first and r - first in tree.looped:
             for j in tree.feeding(r - first)[1:]:
                 weight, k = G[:, j, independent[r - first]], at[first + j]
-                if felt is None:
+                if affected is None:
                     out[i] += weight * V[k]
                 else:
-                    out[i, felt[k]] += weight * V[k, felt[k]]
+                    out[i, affected[k]] += weight * V[k, affected[k]]
     return np.moveaxis(out, -1, 0)
 
 
-def _felt(tree: Tree, own: Sequence[int], columns: Sequence[int]) -> list[NDArray[np.intp]]:
+def _affected_rows(tree: Tree, own: Sequence[int], columns: Sequence[int]) -> list[NDArray[np.intp]]:
     """For each row of the open tree, the places of the columns that can enter it."""
     enters = structure(tree)
     return [np.flatnonzero(np.isin(columns, enters[r])) for r in own]
@@ -110,8 +110,8 @@ def _whole(split: Split, q: Array, T: Array) -> Array:
 
 def _check_closed(tree: Tree, opening: Array) -> None:
     wide = np.abs(opening).max(axis=1, initial=0.0)
-    if (wide > OPEN).any():
-        k = int(np.argmax(wide > OPEN))
+    if (wide > LOOP_TOLERANCE_M).any():
+        k = int(np.argmax(wide > LOOP_TOLERANCE_M))
         raise DataError(
             Fault(
                 "this motion does not keep its loops closed.",

@@ -1,4 +1,4 @@
-"""Newton's steps that close loops, for many samples at once, and what is said where they fail."""
+"""Newton's steps that close loops, for many samples at once, and the faults where they fail."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
 from veridyn.mechanics.engine import Engine
-from veridyn.mechanics.loops.assembly import SINGULAR, Split, loop_values, widest
+from veridyn.mechanics.loops.assembly import SINGULAR_RATIO, Split, loop_values, widest
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.intp]
-MOST = 30  # Newton steps before a position counts as out of reach
-LONGEST = 0.5  # rad, and of the reach: what one Newton step may change
+MAX_NEWTON_STEPS = 30  # Newton steps before a position counts as out of reach
+LONGEST_NEWTON_STEP = 0.5  # rad, and of the reach: what one Newton step may change
 
 
 def newton(split: Split, q: Array, tolerance: float, engine: Engine = "auto") -> tuple[Counts, Array]:
@@ -20,15 +20,15 @@ def newton(split: Split, q: Array, tolerance: float, engine: Engine = "auto") ->
     n, unit = split.tree.n, split.unit[list(split.solved)]
     count, residual = np.zeros(len(q), dtype=np.intp), np.full(len(q), np.inf)
     active = np.arange(len(q))
-    for step in range(MOST + 1):
+    for step in range(MAX_NEWTON_STEPS + 1):
         T = loop_values(split.tree, q[active], engine=engine)
         residual[active] = np.abs(T[:, :, n]).max(axis=1, initial=0.0)
         still = residual[active] > tolerance
         active, T = active[still], T[still]
-        if not len(active) or step == MOST:
+        if not len(active) or step == MAX_NEWTON_STEPS:
             break
         move = _solved(split.block(T) * unit, -T[:, split.rows, n])
-        move /= np.maximum(1.0, np.abs(move).max(axis=1, keepdims=True) / LONGEST)
+        move /= np.maximum(1.0, np.abs(move).max(axis=1, keepdims=True) / LONGEST_NEWTON_STEP)
         q[active[:, None], list(split.solved)] += move * unit
         count[active] += 1
     return count, residual
@@ -73,14 +73,14 @@ def check_regular(
     tree = split.tree
     number = np.arange(len(q)) if samples is None else samples
     names = ", ".join(tree.coordinates[k] for k in split.given)
-    bad = ~(condition < 1.0 / SINGULAR)
+    bad = ~(condition < 1.0 / SINGULAR_RATIO)
     if bad.any():
         k = int(np.argmax(bad))
         raise DataError(
             Fault(
                 f"a singular position: there {names} do not decide how the machine moves.",
                 where=split.sample(int(number[k])),
-                expected=f"a condition below {1.0 / SINGULAR:.0e}",
+                expected=f"a condition below {1.0 / SINGULAR_RATIO:.0e}",
                 found=f"{condition[k]:.1e} at {place(split, q[k])}",
                 hint="Lead the motion around it.",
             )

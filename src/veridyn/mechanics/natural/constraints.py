@@ -23,7 +23,7 @@ from veridyn.model.place import QUARTER_TURN, Marker, frame
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
-AGREE = 1e-9  # relative: constants that two bodies give for the same thing
+EQUAL_CONSTANTS = 1e-9  # relative: constants that two bodies give for the same thing
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +218,7 @@ class _Writer:
         """One row; a constant one says nothing, or cannot hold."""
         if not np.any(form[:-1]):
             off = abs(float(form[-1, -1]))
-            if off > AGREE:
+            if off > EQUAL_CONSTANTS:
                 self.faults.add(
                     f"the constraint '{name}' is between fixed things and does not hold.",
                     where=owner,
@@ -293,7 +293,7 @@ class _Writer:
                 self.row(where, f"{row}.{axis}", linear_form(line))
 
     def agree(self, where: str, name: str, here: float, there: float, owner: str) -> None:
-        if abs(here - there) > AGREE * max(1.0, abs(here), abs(there)):
+        if abs(here - there) > EQUAL_CONSTANTS * max(1.0, abs(here), abs(there)):
             self.faults.add(
                 f"the constraint '{name}' contradicts {owner}, which has the same points and vectors.",
                 where=where,

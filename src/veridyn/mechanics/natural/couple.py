@@ -1,7 +1,7 @@
 """What a motor, spring or damper on an angle does to a bearing: a couple about the axis of turning, and nothing across it.
 
 An added angle φ of a direction d, counted from e towards f, is held by Φ = sin φ d·e − cos φ d·f. Where d is not across the axis a = e × f,
-the force −λ ∂Φ/∂d makes, besides the couple about a, one across it that no motion feels and that the bearing would have to carry:
+the force −λ ∂Φ/∂d makes, besides the couple about a, one across it that affects no motion and that the bearing would have to carry:
 
     −λ (d·a) (cos φ e + sin φ f)
 
@@ -22,12 +22,12 @@ from veridyn.model.natural_parts import Angle, DirectionRef
 from veridyn.model.place import Marker, PointRef
 
 Array = NDArray[np.float64]
-ACROSS = 1e-6  # of sines and lengths: what still counts as a unit vector, perpendicular or parallel
+PERPENDICULAR_TOLERANCE = 1e-6  # of sines and lengths: what still counts as a unit vector, perpendicular or parallel
 
 
 @dataclass(frozen=True, eq=False)
 class Across:
-    """The part across the axis of one angle's row: `row` of Φ, `place` of its coordinate, maps of d, e and f, `sign` on the body asked."""
+    """The part across the axis of one angle's row: `row` of Φ, `place` of its coordinate, maps of d, e and f, `sign` on the chosen body."""
 
     row: int
     place: int
@@ -62,8 +62,8 @@ def across_of(system: NaturalSystem, body: str, other: str, axis: Array) -> tupl
         sign = 1.0 if ends == (body, other, other) else -1.0 if ends == (other, body, body) else 0.0
         maps = g.angle(angle)
         _, e, f = (A @ y for A in maps)
-        square = np.abs([e @ e - 1.0, f @ f - 1.0, e @ f]).max() < ACROSS
-        if sign and square and float(np.linalg.norm(np.cross(np.cross(e, f), turn))) < ACROSS:
+        square = np.abs([e @ e - 1.0, f @ f - 1.0, e @ f]).max() < PERPENDICULAR_TOLERANCE
+        if sign and square and float(np.linalg.norm(np.cross(np.cross(e, f), turn))) < PERPENDICULAR_TOLERANCE:
             out.append(Across(system.constraints.names.index(angle.name), m.index(angle.name), *maps, sign))
     return tuple(out)
 

@@ -123,7 +123,7 @@ def accelerations(
     multipliers: Array | None = None,
     independents: tuple[str, ...] = (),
 ) -> tuple[Array, Array]:
-    """q̈ (n,) and λ (m,) in the form asked for; `multipliers` start the augmented form warm."""
+    """q̈ (n,) and λ (m,) in the chosen form; `multipliers` start the augmented form warm."""
     how = stabilisation or Stabilisation()
     if form == "exact":
         return solve_accelerations(system, q, qd, loads)

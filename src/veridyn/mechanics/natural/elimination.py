@@ -76,7 +76,7 @@ def elimination_of(mass: Array, c: Constraints, f: ForceTable, tables: Tables, g
     pattern = _pattern(mass, f, tables, len(samples[0]) - n)
     try:
         plan = plan_of(samples, pattern)
-    except ModelError:  # the step tells what is wrong with the mechanism, where something is: with pivoting
+    except ModelError:  # the step reports what is wrong with the mechanism, where something is: with pivoting
         plan = plan_of(np.eye(len(pattern)), pattern)
     row, column = plan.row.astype(np.int64), plan.column.astype(np.int64)
     tangent = np.flatnonzero((row < n) & (column < n))

@@ -201,7 +201,7 @@ def _compiled_motion(
     how: NaturalMethod,
     progress: Progress,
 ) -> NaturalMotion:
-    """The motion in few calls of machine code: loads depend on time alone and are asked for ahead."""
+    """The motion in few calls of machine code: loads depend on time alone and are computed ahead."""
     n = system.n
     rows = [np.concatenate([state.q, state.qd, state.qdd, state.multipliers])]
     steps: list[float] = []

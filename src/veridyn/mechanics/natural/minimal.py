@@ -26,7 +26,7 @@ from veridyn.mechanics.record import Bound
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-WEIGHTLESS = 1e-14  # of the largest reduced inertia: one below it is none
+MASSLESS_RATIO = 1e-14  # of the largest reduced inertia: one below it is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,19 +188,19 @@ class Minimal:
 def minimal(
     system: NaturalSystem, q: Array, independents: Iterable[str] = (), unknown: Iterable[str] | None = ()
 ) -> Minimal:
-    """`system` over independent coordinates that do at the pose q: those asked for, then added ones, then others.
+    """`system` over independent coordinates that do at the pose q: those chosen, then added ones, then others.
 
     `unknown`: names of independent coordinates or of loads whose force belongs to the state; None for one on every independent coordinate.
     Redundant constraints are left out, with a warning that names them; refused by name are a singular pose, and a set of coordinates that
     does not determine the others.
     """
     system = independent_rows(system, q)
-    asked = tuple(independents)
-    names = independent(system, q, asked)
-    if asked and set(names) != set(asked):
-        if len(asked) <= len(names):
+    chosen = tuple(independents)
+    names = independent(system, q, chosen)
+    if chosen and set(names) != set(chosen):
+        if len(chosen) <= len(names):
             try:
-                r_matrix(system, q, asked)  # refuses those that do not determine the others, by name
+                r_matrix(system, q, chosen)  # refuses those that do not determine the others, by name
             except DataError as error:
                 raise DataError(
                     [replace(fault, at=("independents",)) for fault in error.faults], error.source
@@ -211,10 +211,10 @@ def minimal(
                 where=system.mechanism.name,
                 at=("independents",),
                 expected=f"{len(names)}, such as {', '.join(names)}",
-                found=", ".join(asked),
+                found=", ".join(chosen),
             )
         )
-    names = asked or names
+    names = chosen or names
     _refuse_weightless(system, q, names)
     forces = names if unknown is None else tuple(unknown)
     table, columns, faults = system.forces, [], Faults()
@@ -242,7 +242,7 @@ def _refuse_weightless(system: NaturalSystem, q: Array, names: tuple[str, ...]) 
     """Rᵀ M R must be definite: a coordinate that moves no mass has no acceleration."""
     R = r_matrix(system, q, names)
     values, vectors = np.linalg.eigh(R.T @ system.mass @ R) if names else (np.ones(1), np.eye(1))
-    if values[0] > WEIGHTLESS * max(float(values[-1]), 1e-300):
+    if values[0] > MASSLESS_RATIO * max(float(values[-1]), 1e-300):
         return
     free = [n for n, share in zip(names, np.abs(vectors[:, 0])) if share > 0.1]
     raise ModelError(

@@ -22,10 +22,10 @@ Indices = NDArray[np.intp]
 _factor, _condition, _solve = get_lapack_funcs(("getrf", "gecon", "getrs"), dtype=np.float64)
 TOLERANCE = 1e-12  # of the constraints, relative to the square of the mechanism's size
 ITERATIONS = 100
-STALLED = 1e-9  # a step that shortens the residual by less than this share gets nowhere
+STALLED_DECREASE = 1e-9  # a step that shortens the residual by less than this share gets nowhere
 RANK = 1e-9  # relative: singular values below it count as zero
-WELL_AWAY = 1e-8  # reciprocal condition above which a square system needs no closer look
-WELL = 1e-4  # relative: a preferred coordinate must leave the others this well determined
+REGULAR_RCOND = 1e-8  # reciprocal condition above which a square system needs no closer look
+WELL_DETERMINED = 1e-4  # relative: a preferred coordinate must leave the others this well determined
 
 
 def position(system: NaturalSystem, given: Mapping[str, float] | None = None, guess: ArrayLike | None = None) -> Array:
@@ -113,7 +113,7 @@ def independent(system: NaturalSystem, q: Array, prefer: Iterable[str] = ()) -> 
     for name in (*prefer, *(a.name for a in system.mechanism.added)):
         if name not in names and len(names) < system.n - rank:
             rest = _others(system, system.select([*names, name]))
-            if _rank(J[:, rest], WELL) == rank:
+            if _rank(J[:, rest], WELL_DETERMINED) == rank:
                 names.append(name)
     rest = _others(system, system.select(names))
     _, pivots = cast(tuple[Array, Indices], qr(J[:, rest], mode="r", pivoting=True))
@@ -184,7 +184,7 @@ def _newton(system: NaturalSystem, q: Array, free: Indices) -> tuple[Array, floa
         if not new_squared < squared:
             break
         q, phi, J = trial, new_phi, new_J
-        if new_squared > (1.0 - STALLED) * squared:
+        if new_squared > (1.0 - STALLED_DECREASE) * squared:
             break
     return q, float(np.abs(phi).max(initial=0.0))
 
@@ -207,7 +207,7 @@ def _determined(system: NaturalSystem, J: Array, rest: Indices, right: Array) ->
     if len(part) == len(rest):
         # The common case, no redundant row: one factorisation, trusted where it is far from singular.
         lu, pivots, info = _factor(part)
-        if len(rest) == 0 or (info == 0 and _condition(lu, np.abs(part).sum(axis=0).max())[0] > WELL_AWAY):
+        if len(rest) == 0 or (info == 0 and _condition(lu, np.abs(part).sum(axis=0).max())[0] > REGULAR_RCOND):
             return np.asarray(_solve(lu, pivots, right)[0], dtype=np.float64) if right.size else right[: len(rest)]
     _, s, Vt = np.linalg.svd(part)
     rank = int((s > RANK * max(s.max(initial=0.0), 1e-300)).sum())

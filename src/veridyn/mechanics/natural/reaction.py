@@ -1,7 +1,7 @@
 """Reactions of joints: force and moment about the joint's place, in the ground's axes, with exact derivatives.
 
-A joint that the description names has equations, and its multipliers λ tell what it does. Bodies that share a point or a vector are joined
-without an equation, and the equilibrium of one of them tells: given points and vectors of its own, in place of the shared ones, body b has
+A joint that the description names has equations, and its multipliers λ give its force. Bodies that share a point or a vector are joined
+without an equation, and the equilibrium of one of them gives it: with points and vectors of its own, in place of shared ones, body b has
 
     f = M_b q̈ + Φ_qᵀ λ − Q_b        on these, with the rows, springs, loads and markers that are its own,
 

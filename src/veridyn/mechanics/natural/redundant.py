@@ -1,4 +1,4 @@
-"""Constraints that follow from others: an independent set of rows to compute with, the rest told by name.
+"""Constraints that follow from others: an independent set of rows to compute with, the rest reported by name.
 
 A row that follows from others at one pose only marks a singular pose, and is needed everywhere else. One that follows from them all around
 is redundant: where the rank of Φ_q is constant, the rows left out stay satisfied wherever the others are. Which rows are kept is a choice;
@@ -23,8 +23,8 @@ from veridyn.mechanics.natural.system import NaturalSystem
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
-ASIDE = 0.02  # of the mechanism's size: how far aside the rank is looked at again
-PREFERRED = 10.0  # rows of bodies and coordinates are kept rather than those of joints
+SECOND_POSE_OFFSET = 0.02  # of the mechanism's size: how far aside the rank is looked at again
+BODY_ROW_PREFERENCE = 10.0  # rows of bodies and coordinates are kept rather than those of joints
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Reduced(NaturalSystem):
         return out
 
     def undetermined(self, q: Array) -> Array:
-        """Columns (m, d) of multipliers of all rows that make no force at a pose: what no equation tells."""
+        """Columns (m, d) of multipliers of all rows that make no force at a pose: undetermined by the equations."""
         J = self.whole.constraints.jacobian(q)
         U, s, _ = np.linalg.svd(unit_rows(J))
         rank = int((s > RANK * max(s.max(initial=0.0), 1e-300)).sum())
@@ -73,7 +73,9 @@ def independent_rows(system: NaturalSystem, q: Array) -> NaturalSystem:
     matrices = [unit_rows(whole.constraints.jacobian(p)) for p in poses]
     if any(_values(J)[found.rank :].max(initial=0.0) > RANK for J in matrices):
         refuse_redundant(whole, q)  # more rank aside: the pose is singular
-    weight = np.array([1.0 if owner.startswith("joint ") else PREFERRED for owner in whole.constraints.owners])
+    weight = np.array(
+        [1.0 if owner.startswith("joint ") else BODY_ROW_PREFERENCE for owner in whole.constraints.owners]
+    )
     choices = [_pivoted(J * weight[:, None], found.rank) for J in matrices]
     rows = max(choices, key=lambda rows: min(_values(J[rows]).min(initial=np.inf) for J in matrices))
     reduced = Reduced(
@@ -138,7 +140,7 @@ def _around(system: NaturalSystem, q: Array, rank: int) -> list[Array]:
     size, found = max(1.0, float(np.abs(q).max(initial=0.0))), []
     for direction in free:
         for sign in (1.0, -1.0):
-            pose, residual = nearest_closed(system, q + sign * ASIDE * size * direction)
+            pose, residual = nearest_closed(system, q + sign * SECOND_POSE_OFFSET * size * direction)
             if residual <= TOLERANCE * size**2:
                 found.append(pose)
     return found

@@ -24,10 +24,10 @@ from veridyn.mechanics.record import Bound, Places, Vector, opened
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-LARGE_ENOUGH = 1e-3  # of a pivot, relative to the largest number in its row and column
-NOTHING = 1e-13  # of a pivot, relative to the largest number of the matrix it is left of
-EXACT = 1e-14  # backward error that needs no refinement
-SOUND = 1e-11  # and that is refused after it
+MIN_PIVOT_RATIO = 1e-3  # of a pivot, relative to the largest number in its row and column
+ZERO_PIVOT = 1e-13  # of a pivot, relative to the largest number of the matrix it is left of
+EXACT_BACKWARD_ERROR = 1e-14  # backward error that needs no refinement
+MAX_BACKWARD_ERROR = 1e-11  # and that is refused after it
 REFINEMENTS = 3
 
 
@@ -83,19 +83,19 @@ def _ordered(A: Array, filled: NDArray[np.bool_], names: Sequence[str]) -> Numbe
         pivots = np.einsum("sii->si", S)
         sizes = np.maximum(S.max(axis=1), S.max(axis=2))
         share = np.where(pivots > 0.0, pivots / np.maximum(sizes, 1e-300), 0.0).min(axis=0)
-        alive = (pivots > NOTHING * scale[:, None]).all(axis=0)
+        alive = (pivots > ZERO_PIVOT * scale[:, None]).all(axis=0)
         if not (alive.any() and np.isfinite(S).all()):
             named = names[int(left[0])] if names else f"row {int(left[0])}"
             raise ModelError(
                 Fault(
                     f"the matrix is singular: no pivot is left at '{named}'.",
                     where=f"elimination {k + 1} of {N}",
-                    expected=f"a pivot above {NOTHING:.0e} of the matrix's largest number",
+                    expected=f"a pivot above {ZERO_PIVOT:.0e} of the matrix's largest number",
                     found=f"{pivots.min(axis=0).max():.3g}",
                     hint="Look for a coordinate that nothing holds and nothing moves, or for an equation that is there twice.",
                 )
             )
-        good = alive & (share >= LARGE_ENOUGH)
+        good = alive & (share >= MIN_PIVOT_RATIO)
         degree = filled[left[:, None], left].sum(axis=1)
         i = np.lexsort((-share, degree, ~good))[0] if good.any() else int(np.argmax(np.where(alive, share, -1.0)))
         p = left[i]
@@ -173,7 +173,7 @@ def back_planned(p: Plan, v: Array, b: Array, x: Array, z: Array) -> None:
 
 @core
 def solve_planned(p: Plan, given: Array, v: Array, b: Array, x: Array, z: Array, r: Array, size: Array) -> bool:
-    """x = B⁻¹ b with `given` the numbers of B itself in the order of `p.row`; False where the backward error stays above `SOUND`.
+    """x = B⁻¹ b with `given` the numbers of B itself in the order of `p.row`; False if the backward error stays above `MAX_BACKWARD_ERROR`.
 
     The backward error is that of rows, |b − B x|ᵢ against (|B| |x| + |b|)ᵢ: it does not see the units of the rows.
     """
@@ -195,10 +195,10 @@ def solve_planned(p: Plan, given: Array, v: Array, b: Array, x: Array, z: Array,
                 return False
             if abs(r[i]) > worst * size[i]:
                 worst = abs(r[i]) / size[i]
-        if worst <= EXACT or worst > 0.5 * before:
+        if worst <= EXACT_BACKWARD_ERROR or worst > 0.5 * before:
             break
         before = worst
-    return worst <= SOUND
+    return worst <= MAX_BACKWARD_ERROR
 
 
 class _Problem(NamedTuple):
@@ -246,7 +246,7 @@ def sparse_solve(plan: Plan, B: ArrayLike, b: ArrayLike, names: Sequence[str] = 
     raise SimulationError(
         Fault(
             f"the matrix is singular at '{names[worst]}'." if names else f"the matrix is singular at row {worst}.",
-            expected=f"a solution with a backward error below {SOUND:.0e}",
+            expected=f"a solution with a backward error below {MAX_BACKWARD_ERROR:.0e}",
             found="a pivot of zero" if failed >= 0 else "less",
             hint="Plan again with this matrix among the samples.",
         )

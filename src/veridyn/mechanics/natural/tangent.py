@@ -22,9 +22,9 @@ from veridyn.mechanics.natural.terms import Tables, acting, constraints_at, curv
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-NEWTON = 30
-CLOSED = 1e-13  # of the constraints, relative to the square of the mechanism's size
-STRIDE = 0.1  # of the mechanism's size: a longer way of a coordinate is gone in pieces
+MAX_NEWTON_STEPS = 30
+CLOSED_RATIO = 1e-13  # of the constraints, relative to the square of the mechanism's size
+COORDINATE_STRIDE = 0.1  # of the mechanism's size: a longer way of a coordinate is gone in pieces
 
 
 @core
@@ -122,7 +122,7 @@ def close(m: Model, w: Room, q: Array, target: Array, R: Array, known: bool) -> 
                 longest = max(longest, abs(s))
             if not np.isfinite(longest):
                 return False
-            pieces = 1 + min(int(longest / (STRIDE * size)), 1000)
+            pieces = 1 + min(int(longest / (COORDINATE_STRIDE * size)), 1000)
         if piece > 0:
             for i in range(count):
                 for c in range(f):
@@ -130,7 +130,7 @@ def close(m: Model, w: Room, q: Array, target: Array, R: Array, known: bool) -> 
             for c in range(f):
                 q[z[c]] = target[c] if piece == pieces else start[c] + (target[c] - start[c]) * piece / pieces
         closed = False
-        for _ in range(NEWTON):
+        for _ in range(MAX_NEWTON_STEPS):
             constraints_at(m.t, q, w.at.y, phi, J, w.at.AB, w.at.slopes)
             off = 0.0
             for i in range(count):
@@ -140,7 +140,7 @@ def close(m: Model, w: Room, q: Array, target: Array, R: Array, known: bool) -> 
                     A[i, j] = J[i, dep[j]]
             if not (np.isfinite(off) and factor(A, w.pivot)):
                 return False
-            if off <= CLOSED * size * size:
+            if off <= CLOSED_RATIO * size * size:
                 closed = True
                 break
             solve(A, w.pivot, x)

@@ -22,7 +22,7 @@ from veridyn.mechanics.samples import complete_values
 from veridyn.mechanics.tree.kernels import TreeKernels, kernels_of
 from veridyn.mechanics.tree.layout import DONE, UNSETTLED
 from veridyn.mechanics.tree.statement import column_of
-from veridyn.mechanics.tree.step_kernel import ITERATIONS
+from veridyn.mechanics.tree.step_kernel import MAX_ITERATIONS
 from veridyn.mechanics.tree.trapezoid import tree_trapezoid
 from veridyn.model.load import Drive, Torque, channels, values_of
 from veridyn.model.tree import Tree
@@ -278,7 +278,7 @@ class TreeModel:
         if state == UNSETTLED:
             return SimulationError(
                 Fault(
-                    f"a step of {h:.6g} s does not converge in {ITERATIONS} iterations.",
+                    f"a step of {h:.6g} s does not converge in {MAX_ITERATIONS} iterations.",
                     where=self.name,
                     hint="Try a smaller step, or look for a pose where the machine locks.",
                 )
@@ -422,14 +422,14 @@ def tree_model(
     )
 
 
-def _refuse_partial(tree: Tree, asked: tuple[str, ...]) -> None:
-    if asked and set(asked) != set(tree.coordinates):
+def _refuse_partial(tree: Tree, chosen: tuple[str, ...]) -> None:
+    if chosen and set(chosen) != set(tree.coordinates):
         raise ModelError(
             Fault(
                 "every coordinate of a machine without loops is independent.",
                 where=tree.name,
                 expected=", ".join(tree.coordinates),
-                found=", ".join(asked),
+                found=", ".join(chosen),
             )
         )
 

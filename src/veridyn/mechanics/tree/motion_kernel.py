@@ -55,9 +55,9 @@ from veridyn.mechanics.tree.record import call_kernel, factor, solve
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-CLOSED = 1e-13  # m, and of products of unit axes: a loop that is closed to rounding
+CLOSED_TOLERANCE_M = 1e-13  # m, and of products of unit axes: a loop that is closed to rounding
 CLOSING_ITERATIONS = 40
-LONGEST = 0.5  # rad, and of the machine's reach: what one Newton step may change a coordinate
+LONGEST_NEWTON_STEP = 0.5  # rad, and of the machine's reach: what one Newton step may change a coordinate
 
 
 @core
@@ -114,12 +114,12 @@ def close(I: Numbers, W: Array) -> bool:
             most = max(most, abs(W[step + j]) / W[unit + I[dep + j]])
         if not np.isfinite(most):
             return False
-        short = min(1.0, LONGEST / most) if most > 0.0 else 1.0
+        short = min(1.0, LONGEST_NEWTON_STEP / most) if most > 0.0 else 1.0
         for j in range(m):
             W[x + I[dep + j]] += short * W[step + j]
-        if worst <= CLOSED or most <= 1e-15:
+        if worst <= CLOSED_TOLERANCE_M or most <= 1e-15:
             return True
-    return bool(worst <= 1e3 * CLOSED)
+    return bool(worst <= 1e3 * CLOSED_TOLERANCE_M)
 
 
 @core

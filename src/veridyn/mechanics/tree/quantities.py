@@ -20,8 +20,8 @@ from veridyn.model.load import components
 from veridyn.symbolic.kernel import Single
 
 Array = NDArray[np.float64]
-UNIQUE = 1e-7  # of what a unit multiplier does: undetermined multipliers may change a reaction by rounding
-NULL = 1e-9  # of the largest singular value of the loops' slopes, below which one counts as zero
+UNIQUE_REACTION = 1e-7  # of what a unit multiplier does: undetermined multipliers may change a reaction by rounding
+ZERO_SINGULAR_VALUE = 1e-9  # of the largest singular value of the loops' slopes, below which one counts as zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,11 +82,11 @@ class TreeQuantities:
         for pose in (x, beside.q):
             J = loop_values(tree, pose[None, len(pose) - tree.n :])[0, :, : tree.n]
             U, s, _ = np.linalg.svd(J)
-            free = U[:, int((s > NULL * s[0]).sum()) :]
+            free = U[:, int((s > ZERO_SINGULAR_VALUE * s[0]).sum()) :]
             outside = model.loads()[1]
             found = self._evaluated(pose, v, 0.0 * v, np.zeros(self.equations), model.start_unknown, outside)
             change = np.abs(found.by_lam_all @ free).max(axis=1, initial=0.0)
-            out &= change <= UNIQUE * max(float(np.abs(found.by_lam_all).max(initial=0.0)), 1.0)
+            out &= change <= UNIQUE_REACTION * max(float(np.abs(found.by_lam_all).max(initial=0.0)), 1.0)
         return out
 
     def _evaluated(self, x: Array, v: Array, a: Array, lam: Array, u: Array, outside: Array) -> _All:

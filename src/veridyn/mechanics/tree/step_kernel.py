@@ -66,10 +66,10 @@ from veridyn.mechanics.tree.tangent_kernel import differentiate
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-SETTLED = 1e-11  # of a step's last change, relative to the machine's size
+SETTLED_CHANGE = 1e-11  # of a step's last change, relative to the machine's size
 SETTLED_STATE = 1e-10  # the same of a state of an element, relative to its own size
-ITERATIONS = 40
-HALVINGS = 6
+MAX_ITERATIONS = 40
+MAX_HALVINGS = 6
 
 
 @core
@@ -272,7 +272,7 @@ def advance_at(numbers: int, count: int, values: int, size: int, h: float, deriv
     if not iteration_matrix(I, W, h):
         return SINGULAR
     off = trial(I, W, h)
-    for _ in range(ITERATIONS):
+    for _ in range(MAX_ITERATIONS):
         if not np.isfinite(off):
             return SINGULAR
         solve(I, W, I[N], f + ns, I[PIVOT_N], left)
@@ -284,10 +284,10 @@ def advance_at(numbers: int, count: int, values: int, size: int, h: float, deriv
                 settled = False
         for c in range(f + ns):
             W[change + c] = W[left + c]
-        settled = settled and moved <= SETTLED * reach
+        settled = settled and moved <= SETTLED_CHANGE * reach
         shift_end(I, W, 1.0)
         now = trial(I, W, h)
-        for _ in range(HALVINGS):
+        for _ in range(MAX_HALVINGS):
             if settled or now <= off:
                 break
             for c in range(f + ns):
