@@ -28,9 +28,9 @@ from veridyn.progress import Progress, silent
 
 BLOCKS = 10  # of equal length, into which each motion is cut
 HELD_OUT = (2, 5, 8)  # of them are held out, the others fitted: both shares then hold all kinds of motion there are
-SPAN = (1.0, 50.0)  # Hz, cut-offs tried unless others are given, and never above a tenth of the rate
-COUNT = 9
-TOLERANCE = 1.05  # times the least error is as good as the least (chosen)
+CUTOFF_RANGE_HZ = (1.0, 50.0)  # Hz, cut-offs tried unless others are given, and never above a tenth of the rate
+CUTOFFS_TRIED = 9
+EQUAL_ERROR_RATIO = 1.05  # times the least error is as good as the least (chosen)
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Cutoff:
     @property
     def proposed(self) -> float:
         least = min(t.unfiltered_percent for t in self.trials)
-        return max(t.cutoff for t in self.trials if t.unfiltered_percent <= TOLERANCE * least)
+        return max(t.cutoff for t in self.trials if t.unfiltered_percent <= EQUAL_ERROR_RATIO * least)
 
     @property
     def at_edge(self) -> bool:
@@ -81,9 +81,9 @@ def candidates(rate: float, given: Sequence[float] = ()) -> tuple[float, ...]:
     """Cut-offs to try: those given, or nine from 1 Hz to a tenth of the rate, evenly on a logarithmic scale."""
     if given:
         return tuple(sorted(given))
-    high = min(SPAN[1], 0.1 * rate)
-    low = min(SPAN[0], high / 8.0)
-    return tuple(float(f"{f:.2g}") for f in np.geomspace(low, high, COUNT))
+    high = min(CUTOFF_RANGE_HZ[1], 0.1 * rate)
+    low = min(CUTOFF_RANGE_HZ[0], high / 8.0)
+    return tuple(float(f"{f:.2g}") for f in np.geomspace(low, high, CUTOFFS_TRIED))
 
 
 @accepts_machine

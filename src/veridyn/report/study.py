@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from veridyn.identify.cutoff import TOLERANCE, Cutoff
+from veridyn.identify.cutoff import EQUAL_ERROR_RATIO, Cutoff
 from veridyn.report.blocks import Block, Figure, Listing, Section, Table, Text
 from veridyn.report.plots import Series, curves
 from veridyn.report.words import count, listed, number
@@ -104,7 +104,7 @@ def _cutoff(c: Cutoff) -> Section:
     ]
     lead = (
         f"Proposed: {number(c.proposed, 3)} Hz, the widest band whose error against the forces as measured, on blocks not fitted, "
-        f"is within {100 * (TOLERANCE - 1):.0f} % of the least."
+        f"is within {100 * (EQUAL_ERROR_RATIO - 1):.0f} % of the least."
     )
     table = Table(("cut-off, Hz", "fitted %", "held out %", "held out, unfiltered %"), rows, strong=(3,))
     return Section("Cut-off of the low-pass", [Figure([drawn]), table], lead)

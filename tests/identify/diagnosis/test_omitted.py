@@ -11,7 +11,7 @@ from veridyn.identify.sampling import Sampling
 
 def test_a_good_fit_is_not_asked_further() -> None:
     said = omitted(bench_evidence(), 1.0, delays=True, speeds=True, streamed=False)
-    assert len(said) == 1 and "these are asked about where more than 2 %" in said[0]
+    assert len(said) == 1 and "these are checked where more than 2 %" in said[0]
     said = omitted(bench_evidence(), 1.0, delays=False, speeds=False, streamed=True)
     assert [word in text for word, text in zip(("Delays", "Speeds", "first block"), said[1:], strict=True)] == [
         True

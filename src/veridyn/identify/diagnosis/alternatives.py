@@ -1,6 +1,6 @@
 """Mistakes that fit too well to be noticed, and are looked for: columns swapped or turned round, wrong units, wrong gravity.
 
-Each suspicion is a question asked of some hundred samples of the training log (:mod:`veridyn.identify.diagnosis.evidence`): would the data
+Each check is a question to some hundred samples of the training log (:mod:`veridyn.identify.diagnosis.evidence`): would the data
 fit far better if this one thing were otherwise? A good fit has no such thing, whatever its residual; a mistake has one that explains it.
 What needs no data but physics (friction that drives, inertia below zero) stands in :mod:`veridyn.identify.diagnosis.plausible`.
 """
@@ -25,20 +25,20 @@ from veridyn.progress import Progress, silent
 Array = NDArray[np.float64]
 DEGREES = 180.0 / np.pi
 FAR_BETTER = 0.5  # of the error is left where something else explains the data (chosen)
-WORTH = 0.02  # error below which nothing is asked, unless the rows contradict each other (chosen)
-APART = (
+MIN_ERROR = 0.02  # error below which nothing is checked, unless the rows contradict each other (chosen)
+CONTRADICTION_RATIO = (
     1.3  # times what each row leaves by itself: more is a contradiction (chosen; real arms in order have 1.1 to 1.2)
 )
 UNEXPLAINED = 0.6  # of a row's force is left over: the model does not explain it (chosen)
-IN_ALL = 0.1  # of all forces together is left over: the same (chosen)
-EARTH = (8.0, 12.0)  # m/s^2: sizes of gravity that are believed (chosen)
-LESS = 0.7  # of the error is left with another gravity or geometry, where that is told (chosen)
+UNEXPLAINED_IN_ALL = 0.1  # of all forces together is left over: the same (chosen)
+PLAUSIBLE_GRAVITY = (8.0, 12.0)  # m/s^2: plausible sizes of gravity (chosen)
+BETTER_ERROR_SHARE = 0.7  # of the error is left with another gravity or geometry, where that is reported (chosen)
 GRAVITY_OFF = 0.15  # share by which the gravity that fits best may differ from the model's (chosen)
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """`kind`: one of the words of this module; `fault`: what is suspected, where, and what speaks for it."""
+    """`kind`: one of the words of this module; `fault`: the possible mistake, where, and the evidence for it."""
 
     kind: str
     fault: Fault
@@ -59,7 +59,7 @@ class _Question:
 
 
 def unreached(e: Evidence) -> list[str]:
-    """Questions about positions that cannot be asked, because the loops of the machine cannot be closed for them."""
+    """Questions about positions that cannot be checked, because the loops of the machine cannot be closed for them."""
     return [f"{q.where} ({q.kind})" for q in _all_questions(e) if q.motion is None and not q.kind.startswith("joint")]
 
 
@@ -77,7 +77,7 @@ def find_mistakes(e: Evidence, apart: float = 1.0, progress: Progress = silent) 
     if not e.rows:
         return ()
     as_given = e.error()
-    if as_given <= WORTH and apart <= APART:
+    if as_given <= MIN_ERROR and apart <= CONTRADICTION_RATIO:
         return ()
     questions = [q for q in _all_questions(e) if q.motion is not None]
     answers: list[tuple[float, _Question]] = []
@@ -88,13 +88,13 @@ def find_mistakes(e: Evidence, apart: float = 1.0, progress: Progress = silent) 
     best = min(answers, key=lambda a: a[0], default=None)
     found = _gravity(e, as_given, as_given if best is None else best[0])
     if not found and best is not None and best[0] < FAR_BETTER * as_given:
-        # What explains nearly as much as the best is told as well: two simple mistakes may look alike.
+        # What explains nearly as much as the best is reported as well: two simple mistakes may look alike.
         for error, q in sorted(answers, key=lambda a: a[0]):
             if error < FAR_BETTER * as_given and error < 1.5 * best[0]:
-                said = f"{100 * as_given:.3g} % of the forces unexplained, {100 * error:.3g} % if it were otherwise"
-                found.append(Mistake(q.kind, Fault(q.what, q.where, found=said, hint=q.hint)))
+                evidence = f"{100 * as_given:.3g} % of the forces unexplained, {100 * error:.3g} % if it were otherwise"
+                found.append(Mistake(q.kind, Fault(q.what, q.where, found=evidence, hint=q.hint)))
     found = found or _geometry(e, as_given, progress) or _unexplained(e)
-    if not found and apart > APART:
+    if not found and apart > CONTRADICTION_RATIO:
         found = [_contradiction(apart)]
     return tuple(found)
 
@@ -102,7 +102,7 @@ def find_mistakes(e: Evidence, apart: float = 1.0, progress: Progress = silent) 
 def _geometry(e: Evidence, as_given: float, progress: Progress) -> list[Mistake]:
     """The one place of a body that would explain the data far better."""
     place = best_place(e, progress)
-    if place is None or place.error > LESS * as_given:
+    if place is None or place.error > BETTER_ERROR_SHARE * as_given:
         return []
     return [
         Mistake(
@@ -124,7 +124,7 @@ def _contradiction(apart: float) -> Mistake:
         Fault(
             "the rows contradict each other: together they leave more unexplained than each by itself.",
             "rows",
-            f"at most {APART:g} times as much",
+            f"at most {CONTRADICTION_RATIO:g} times as much",
             f"{apart:.3g} times",
             "Look at the geometry of the model, and at the scale and delay of each force.",
         ),
@@ -135,7 +135,7 @@ def _unexplained(e: Evidence) -> list[Mistake]:
     equations = e.equations()
     each = np.linalg.norm(equations.solved()[1], axis=1)
     in_all = float(np.linalg.norm(each * equations.sizes) / np.linalg.norm(equations.sizes))
-    if in_all < IN_ALL and each.max() < UNEXPLAINED:
+    if in_all < UNEXPLAINED_IN_ALL and each.max() < UNEXPLAINED:
         return []
     listed = f"{100 * in_all:.0f} % in all; " + ", ".join(f"{row} {100 * x:.0f} %" for row, x in zip(e.rows, each))
     return [
@@ -144,7 +144,7 @@ def _unexplained(e: Evidence) -> list[Mistake]:
             Fault(
                 "the model does not explain these forces, and no simple mistake that was tried does.",
                 "rows",
-                f"at most {100 * IN_ALL:.0f} % of all forces left over, and {100 * UNEXPLAINED:.0f} % of any row's",
+                f"at most {100 * UNEXPLAINED_IN_ALL:.0f} % of all forces left over, and {100 * UNEXPLAINED:.0f} % of any row's",
                 listed,
                 "Check the geometry of the model, the order of its joints, and whether this log is of this machine.",
             ),
@@ -281,11 +281,14 @@ def _factor(equations: Equations, j: int) -> float:
 def _gravity(e: Evidence, as_given: float, otherwise: float) -> list[Mistake]:
     """The gravity that fits best, where it is far from the model's and explains much more than that and than anything else."""
     found = best_gravity(e)
-    if found is None or found.error > LESS * as_given or found.error > otherwise:
+    if found is None or found.error > BETTER_ERROR_SHARE * as_given or found.error > otherwise:
         return []
     model = np.asarray(e.tree.gravity, dtype=np.float64)
     size = float(np.linalg.norm(found.gravity))
-    if not EARTH[0] < size < EARTH[1] or float(np.linalg.norm(found.gravity - model)) < GRAVITY_OFF * size:
+    if (
+        not PLAUSIBLE_GRAVITY[0] < size < PLAUSIBLE_GRAVITY[1]
+        or float(np.linalg.norm(found.gravity - model)) < GRAVITY_OFF * size
+    ):
         return []  # what is no gravity of this planet explains nothing
     return [
         Mistake(

@@ -20,11 +20,11 @@ from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
-TELLING = 0.6  # of the error is left once delays are taken out, where that is told: friction that lags looks like a small delay (chosen)
+SIGNIFICANT_ERROR_SHARE = 0.6  # of the error left without delays: lagging friction looks like a small one (chosen)
 
-WORTH = 0.9  # of the error is left after one step, where another is worth it
+WORTHWHILE_ERROR_SHARE = 0.9  # of the error is left after one step, where another is worth it
 PASSES = 3
-MOST = 0.3  # s: what would be later is no delay but another mistake (chosen)
+LONGEST_DELAY_S = 0.3  # s: what would be later is no delay but another mistake (chosen)
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Delays:
 
     def suspicions(self) -> list[Mistake]:
         """That forces are late, where taking the delays out explains much more."""
-        if not self.seconds or not self.after < TELLING * self.before:
+        if not self.seconds or not self.after < SIGNIFICANT_ERROR_SHARE * self.before:
             return []
         listed = ", ".join(f"{c} {1e3 * d:.1f} ms" for c, d in self.seconds.items())
         return [
@@ -58,7 +58,7 @@ def delays(tree: Tree, motions: Sequence[Motion], rows: Sequence[str], sampling:
     """The delays that fit best: found to first order, taken out, and found again while that helps."""
     found = _step(evidence(tree, motions, rows, sampling))
     for _ in range(PASSES):
-        if not found.after < WORTH * found.before:
+        if not found.after < WORTHWHILE_ERROR_SHARE * found.before:
             break
         moved = without_delays(tree, motions, found.seconds)
         step = _step(evidence(tree, moved, rows, _without_masks(sampling)))
@@ -87,7 +87,7 @@ def _step(e: Evidence) -> Delays:
         late[j, :, k] = -e.force_rates[:, names.index(row)] / equations.sizes[j]
     seconds, left = equations.solved(late)
     before = share(equations.solved()[1])
-    if np.abs(seconds).max() > MOST:
+    if np.abs(seconds).max() > LONGEST_DELAY_S:
         return Delays(dict.fromkeys(measured, 0.0), before, before)
     return Delays(dict(zip(measured, seconds.tolist(), strict=True)), before, share(left))
 

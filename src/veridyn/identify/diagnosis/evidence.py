@@ -23,8 +23,8 @@ from veridyn.signals.resample import uniform_rate
 
 Array = NDArray[np.float64]
 SAMPLES = 400  # more than the columns of any row, few enough to ask a hundred questions
-FEWEST = 100  # samples that must be left of a motion before some are left out
-LEAST = 1e-9  # of the largest singular value: smaller ones are not looked at
+MIN_SAMPLES = 100  # samples that must be left of a motion before some are left out
+SMALLEST_SINGULAR_VALUE = 1e-9  # of the largest singular value: smaller ones are not looked at
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Equations:
 def _least_squares(A: Array, y: Array) -> Array:
     norms = np.linalg.norm(A, axis=0)
     scale = np.where(norms > 0.0, norms, 1.0)
-    return np.linalg.lstsq(A / scale, y, rcond=LEAST)[0] / scale
+    return np.linalg.lstsq(A / scale, y, rcond=SMALLEST_SINGULAR_VALUE)[0] / scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +160,7 @@ def evidence(
         used = np.all([sampling.uses(tree, row, m.qd, numbers, len(m), before) for row in rows], axis=0)
         before += len(m)
         calm = used & ~_reversing(tree, m, low)
-        chosen = next((np.flatnonzero(mask) for mask in (calm, used) if mask.sum() >= FEWEST), numbers)
+        chosen = next((np.flatnonzero(mask) for mask in (calm, used) if mask.sum() >= MIN_SAMPLES), numbers)
         count = max(2, min(len(chosen), round(SAMPLES * len(m) / total)))
         picked = chosen[np.unique(np.linspace(0, len(chosen) - 1, count).astype(int))]
         parts.append(replace(m, forces=forces)[picked])

@@ -1,9 +1,9 @@
 """The geometry that a log itself speaks of: is one length, twist or zero of the model wrong, and which?
 
-A body that sits δ elsewhere changes the equations by δ (∂W/∂g) φ, so δ is one more unknown beside the parameters; it is asked of one place
+A body that sits δ elsewhere changes the equations by δ (∂W/∂g) φ, so δ is one more unknown beside the parameters; it is tried at one place
 at a time, each body's position along three axes and its turn about three, and the best is followed by Gauss-Newton. What parameters
-can take upon themselves (a frame moved along its own joint) changes nothing and is never suspected. Of a machine with loops the ends
-of its cut joints are asked about as well, and its loops are closed anew for every place.
+can take upon themselves (a frame moved along its own joint) changes nothing and is never reported. Of a machine with loops the ends
+of its cut joints are tried as well, and its loops are closed anew for every place.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from veridyn.progress import Progress, silent
 from veridyn.spatial.transforms import Placement
 
 Array = NDArray[np.float64]
-STEP = 1e-4  # m or rad, of the difference that makes a derivative
+DIFFERENCE_STEP = 1e-4  # m or rad, of the difference that makes a derivative
 PASSES = 4
-FOLLOWED = 4  # changes that are followed to their end: the first step does not always know the best
+REFINED_CHANGES = 4  # changes that are followed to their end: the first step does not always know the best
 SAMPLES = 200
-FELT = 1e-6  # share of the forces that a metre or a radian must change
+EFFECT_THRESHOLD = 1e-6  # share of the forces that a metre or a radian must change
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def best_place(e: Evidence, progress: Progress = silent) -> Misplaced | None:
         if step is not None:
             found.append((b, k, step))
     progress("looking at the geometry", float(len(places)), float(len(places)))
-    best = sorted(found, key=lambda f: f[2][1])[:FOLLOWED]
+    best = sorted(found, key=lambda f: f[2][1])[:REFINED_CHANGES]
     followed = (_followed(e, few, b, k) for b, k, _ in best)
     return min((m for m in followed if m is not None), key=lambda m: m.error, default=None)
 
@@ -146,15 +146,17 @@ def _equations(e: Evidence, tree: Tree) -> Equations | None:
 
 
 def _step(e: Evidence, here: Equations, tree: Tree, b: int, k: int) -> tuple[float, float] | None:
-    """How far to go along one change of `tree`, whose equations are `here`, and the error to first order; None where nothing feels it."""
-    there = _equations(e, moved(tree, b, k, STEP))
+    """How far to go along one change of `tree`, whose equations are `here`, and the error to first order; None where it has no effect."""
+    there = _equations(e, moved(tree, b, k, DIFFERENCE_STEP))
     if there is None:
         return None
     phi = here.parameters()
-    felt = ((there.W * there.sizes[:, None, None] - here.W * here.sizes[:, None, None]) @ phi) / STEP
-    felt += (here.y * here.sizes[:, None] - there.y * there.sizes[:, None]) / STEP  # known parameters feel it, too
-    column = felt / here.sizes[:, None]
-    if float(np.linalg.norm(column)) < FELT:
+    effect = ((there.W * there.sizes[:, None, None] - here.W * here.sizes[:, None, None]) @ phi) / DIFFERENCE_STEP
+    effect += (
+        here.y * here.sizes[:, None] - there.y * there.sizes[:, None]
+    ) / DIFFERENCE_STEP  # it affects known parameters, too
+    column = effect / here.sizes[:, None]
+    if float(np.linalg.norm(column)) < EFFECT_THRESHOLD:
         return None
     amount, left = here.solved(column[:, :, None])
     return float(amount[0]), share(left)

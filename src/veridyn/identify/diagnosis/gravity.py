@@ -3,7 +3,7 @@
     y = (W₀ + Σ_k g_k W_k) φ        W_k = regressor under unit gravity along axis k, less that under none
 
 For each g the best φ is a least-squares solution (variable projection), so only g is searched, from the model's own and from the six
-directions of the axes. Inertia fixes the size of g beside the weights, if the motion is quick enough to feel inertia.
+directions of the axes. Inertia fixes the size of g beside the weights, if the motion is quick enough for inertia to act.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from scipy.optimize import least_squares
 from veridyn.identify.diagnosis.evidence import Equations, Evidence, share
 
 Array = NDArray[np.float64]
-USUAL = 9.81  # m/s^2, the size of the first guesses
+FIRST_GUESS = 9.81  # m/s^2, the size of the first guesses
 SAMPLES = 200
-LARGEST = 20.0  # m/s^2 along an axis; no search goes beyond
+LARGEST_AXIS = 20.0  # m/s^2 along an axis; no search goes beyond
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +47,14 @@ def best_gravity(e: Evidence) -> Gravity | None:
         right = y[0] + sum(gk * (yk - y[0]) for gk, yk in zip(g, y[1:], strict=True))
         return Equations(at / size[:, None, None], right / size[:, None], size).solved()[1]
 
-    starts = [np.asarray(tree.gravity), *(USUAL * sign * axis for axis in np.eye(3) for sign in (-1.0, 1.0))]
+    starts = [np.asarray(tree.gravity), *(FIRST_GUESS * sign * axis for axis in np.eye(3) for sign in (-1.0, 1.0))]
     first = min(starts, key=lambda g: share(residual(g)))
     found = least_squares(
-        lambda g: residual(g).ravel(), first, x_scale=USUAL, diff_step=1e-3, max_nfev=12, bounds=(-LARGEST, LARGEST)
+        lambda g: residual(g).ravel(),
+        first,
+        x_scale=FIRST_GUESS,
+        diff_step=1e-3,
+        max_nfev=12,
+        bounds=(-LARGEST_AXIS, LARGEST_AXIS),
     )
     return Gravity(np.asarray(found.x), share(residual(found.x)))

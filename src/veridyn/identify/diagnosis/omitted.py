@@ -1,11 +1,11 @@
-"""What was not looked for, and why: a report without suspicions says little to a reader who does not know which questions were asked."""
+"""What was not looked for, and why: a report without findings says little to a reader who does not know what was checked."""
 
 from __future__ import annotations
 
-from veridyn.identify.diagnosis.alternatives import APART, WORTH, unreached
+from veridyn.identify.diagnosis.alternatives import CONTRADICTION_RATIO, MIN_ERROR, unreached
 from veridyn.identify.diagnosis.evidence import Evidence
 
-MANY = 6  # readings that are listed
+MAX_LISTED = 6  # readings that are listed
 
 
 def omitted(e: Evidence, apart: float, delays: bool, speeds: bool, streamed: bool) -> tuple[str, ...]:
@@ -15,16 +15,18 @@ def omitted(e: Evidence, apart: float, delays: bool, speeds: bool, streamed: boo
     if not e.rows:
         return ("Everything that needs measured forces: no row measures any.",)
     error = e.error()
-    if error <= WORTH and apart <= APART:
+    if error <= MIN_ERROR and apart <= CONTRADICTION_RATIO:
         out.append(
-            "Swapped or turned columns, other units and scales, another gravity, bodies that sit elsewhere: these are asked about where "
-            f"more than {100 * WORTH:g} % of the forces is unexplained or the rows contradict each other, "
+            "Swapped or turned columns, other units and scales, another gravity, bodies that sit elsewhere: these are checked where "
+            f"more than {100 * MIN_ERROR:g} % of the forces is unexplained or the rows contradict each other, "
             f"which is not so ({100 * error:.2g} %)."
         )
     else:
         never = unreached(e) if e.tree.loops else []
         if never:
-            listed = ", ".join(never[:MANY]) + (f" and {len(never) - MANY} more" if len(never) > MANY else "")
+            listed = ", ".join(never[:MAX_LISTED]) + (
+                f" and {len(never) - MAX_LISTED} more" if len(never) > MAX_LISTED else ""
+            )
             out.append(
                 f"Readings of the log with which no way to close the loops was found, so that they explain nothing: {listed}."
             )

@@ -23,15 +23,17 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
-SURE = 5.0  # deviations below zero from which a sign is no accident (deviations for white noise are often too small)
+WRONG_SIGN_SIGMAS = (
+    5.0  # deviations below zero from which a sign is no accident (deviations for white noise are often too small)
+)
 CONFIGURATIONS = 40
-FASTEST = 60.0  # rad/s of a joint with its links; 20 m/s of a sliding one (chosen)
+FASTEST_TURNING = 60.0  # rad/s of a joint with its links; 20 m/s of a sliding one (chosen)
 FASTEST_SLIDING = 20.0
 SLOWEST_CLOCK = 5.0  # Hz (chosen)
-ALIKE = 0.8  # correlation from which a measured and a predicted force are one and the same up to a factor
-AGAINST = -0.5  # correlation from which a measured force goes against the predicted one (chosen)
-SCALES = (0.4, 2.5)  # factors between measured and predicted forces that priors may be wrong by (chosen)
-MATTERS = 0.1  # share of its row's force that an element must make before its sign counts
+EQUAL_CORRELATION = 0.8  # correlation from which a measured and a predicted force are one and the same up to a factor
+OPPOSITE_CORRELATION = -0.5  # correlation from which a measured force goes against the predicted one (chosen)
+PLAUSIBLE_SCALES = (0.4, 2.5)  # factors between measured and predicted forces that priors may be wrong by (chosen)
+MIN_ROW_SHARE = 0.1  # share of its row's force that an element must make before its sign counts
 
 
 def absurd_signs(fit: Fit, e: Evidence) -> list[Mistake]:
@@ -47,11 +49,11 @@ def absurd_signs(fit: Fit, e: Evidence) -> list[Mistake]:
             kind in ("damper", "coulomb", "inertia")
             and alone
             and e.rows
-            and value < -SURE * (sigma if np.isfinite(sigma) else 0.0)
+            and value < -WRONG_SIGN_SIGMAS * (sigma if np.isfinite(sigma) else 0.0)
         ):
             column_of = regressor(tree, m, list(e.rows), [column], engine="numpy")[:, :, 0]
             made = abs(value) * np.sqrt(np.mean(column_of**2, axis=0))
-            if any(x > MATTERS * _size(e, row) for x, row in zip(made, e.rows, strict=True)):
+            if any(x > MIN_ROW_SHARE * _size(e, row) for x, row in zip(made, e.rows, strict=True)):
                 negative.append(f"{name} = {value:.3g}")
     if negative:
         found.append(
@@ -118,28 +120,28 @@ def least_inertia(fit: Fit, m: Motion) -> tuple[float, float] | None:
 
 def prior_scales(e: Evidence) -> list[Mistake]:
     """Forces that are a steady factor beside what the model's own values predict: motor side, another unit, another constant; and forces
-    that go against them: a sign, or another gravity, which some machines cannot tell from other weights.
+    that go against them: a sign, or another gravity, which on some machines cannot be separated from other weights.
     """
     tree, m = e.tree, e.motion
     if tree.parameters.missing() or m.forces is None:
         known = _known_part(e)
         if known is None:
             return []
-        believed = known
+        predicted = known
     else:
-        believed = inverse_dynamics(tree, m, list(e.rows), engine="numpy") if e.rows else np.zeros((len(m), 0))
+        predicted = inverse_dynamics(tree, m, list(e.rows), engine="numpy") if e.rows else np.zeros((len(m), 0))
     forces = m.forces if m.forces is not None else np.zeros((len(m), tree.n))
     off: dict[str, float] = {}
     against: dict[str, float] = {}
     for k, row in enumerate(e.rows):
-        y, p = forces[:, tree.coordinates.index(row)], believed[:, k]
+        y, p = forces[:, tree.coordinates.index(row)], predicted[:, k]
         if not np.isfinite(y).all() or not np.any(p) or not np.any(y):
             continue
         alike = float(y @ p / (np.linalg.norm(y) * np.linalg.norm(p)))
         factor = float(np.linalg.norm(y) / np.linalg.norm(p)) * np.sign(alike)
-        if abs(alike) > ALIKE and not SCALES[0] < factor < SCALES[1]:
+        if abs(alike) > EQUAL_CORRELATION and not PLAUSIBLE_SCALES[0] < factor < PLAUSIBLE_SCALES[1]:
             off[row] = factor
-        elif alike < AGAINST:
+        elif alike < OPPOSITE_CORRELATION:
             against[row] = alike
     found = [_against(against)] if against else []
     if not off:
@@ -152,7 +154,7 @@ def prior_scales(e: Evidence) -> list[Mistake]:
             Fault(
                 "measured forces are a steady factor beside those the model's own values predict.",
                 "forces",
-                f"factors from {SCALES[0]:g} to {SCALES[1]:g}",
+                f"factors from {PLAUSIBLE_SCALES[0]:g} to {PLAUSIBLE_SCALES[1]:g}",
                 listed,
                 "Are they measured at the motor (a gear ratio), in another unit, or with another torque constant or sign?",
             ),
@@ -167,7 +169,7 @@ def _against(rows: Mapping[str, float]) -> Mistake:
         Fault(
             "measured forces go against those the model's own values predict.",
             "forces",
-            f"correlations above {AGAINST:g}",
+            f"correlations above {OPPOSITE_CORRELATION:g}",
             listed,
             "Look at the signs of these forces and positions, and at the gravity of the model.",
         ),
@@ -213,7 +215,7 @@ def odd_motion(e: Evidence, limits: dict[str, tuple[float, float]] | None = None
         if c not in e.given:
             continue
         fastest = float(np.abs(m.qd[:, k]).max())
-        most, unit = (FASTEST, "rad/s") if kind == "turning" else (FASTEST_SLIDING, "m/s")
+        most, unit = (FASTEST_TURNING, "rad/s") if kind == "turning" else (FASTEST_SLIDING, "m/s")
         if fastest > most:
             hint = "Degrees for radians, a position of the motor, or a clock in another unit do this."
             fault = Fault(
