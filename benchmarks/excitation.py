@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from benchmarks.subjects import arm
 from veridyn.identify.excitation.design import design_excitation
 from veridyn.identify.excitation.plan import ExcitationPlan
-from veridyn.identify.excitation.problem import Problem
+from veridyn.identify.excitation.problem import ExcitationProblem
 from veridyn.identify.excitation.setup import problem_of
 from veridyn.identify.excitation.shape import Fourier
 from veridyn.identify.excitation.start import drawn
@@ -94,7 +94,7 @@ def _reference(tree: Tree, pool: ThreadPoolExecutor) -> ExcitationPlan:
     )
 
 
-def _differences(problem: Problem, u: Array) -> tuple[float, Array]:
+def _differences(problem: ExcitationProblem, u: Array) -> tuple[float, Array]:
     """The goal and its gradient by forward differences: one more evaluation for each unknown."""
     here = problem.goal_alone(u)
     slope = np.array([(problem.goal_alone(u + STEP * e) - here) / STEP for e in np.eye(len(u))])

@@ -16,7 +16,7 @@ from benchmarks.clock import Time, best_of
 from benchmarks.subjects import PinModel, arm, car, motion
 from veridyn.mechanics.engine import Buffer, Compiled, compiled, sample_arrays
 from veridyn.mechanics.forward import forward_dynamics
-from veridyn.mechanics.instant import Instant
+from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.symbols import Request
@@ -193,7 +193,7 @@ def _forward(tree: Tree, m: Motion, oracle: PinModel) -> Iterator[Line]:
         SAMPLES,
         best_of(lambda: forward_dynamics(tree, m, engine="compiled")),
     )
-    instant = Instant(tree, tree.parameters.values)
+    instant = StateAccelerations(tree, tree.parameters.values)
     zero, force, none = np.zeros(3), m.forces[0], {}
     yield line(
         tree.name,

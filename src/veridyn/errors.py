@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 At = tuple[str | int, ...]
 
 
-class Part(str):
+class PartWords(str):
     """A part of a description in words, "body 'arm'", that carries the keys of the place: ("body", "arm").
 
     It passes through every function that takes a `where`; a :class:`Fault` keeps both.
@@ -22,21 +22,21 @@ class Part(str):
 
     at: At
 
-    def __new__(cls, words: str, at: At) -> Part:
+    def __new__(cls, words: str, at: At) -> PartWords:
         made = super().__new__(cls, words)
         made.at = at
         return made
 
 
-def part_at(word: str, name: str | None = None) -> Part:
+def part_at(word: str, name: str | None = None) -> PartWords:
     """The part called `name` of the kind `word`, or the section `word` itself: "body 'arm'", "gravity"."""
-    return Part(word, (word,)) if name is None else Part(f"{word} '{name}'", (word, name))
+    return PartWords(word, (word,)) if name is None else PartWords(f"{word} '{name}'", (word, name))
 
 
 def within(where: str, what: str) -> str:
     """A place inside another: "body 'arm', marker"; its keys are those of `where` and `what`."""
     words = f"{where}, {what}"
-    return Part(words, (*where.at, what)) if isinstance(where, Part) else words
+    return PartWords(words, (*where.at, what)) if isinstance(where, PartWords) else words
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Fault:
 
     Sentences carry their own full stop except `expected` and `found`, which are phrases. `at` is the place as keys, for code: the parts of
     a description ("body", "arm"), a column ("column", "speed"), settings ("filter", "gate"). It is taken from `where` where that is a
-    :class:`Part`.
+    :class:`PartWords`.
     """
 
     what: str
@@ -57,7 +57,7 @@ class Fault:
     at: At = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.where, Part):
+        if isinstance(self.where, PartWords):
             object.__setattr__(self, "at", self.at or self.where.at)
             object.__setattr__(self, "where", str.__str__(self.where))
 

@@ -3,7 +3,7 @@ import pytest
 
 from studies.bench_robot import JOINTS, RATE, recording, robot
 from veridyn.errors import DataError
-from veridyn.identify.cutoff import Cutoff, Trial, candidates, propose_cutoff
+from veridyn.identify.cutoff import Cutoff, CutoffTrial, candidates, propose_cutoff
 from veridyn.identify.sampling import Sampling
 from veridyn.model.experiment import Experiment
 from veridyn.signals.butterworth import Butterworth
@@ -38,10 +38,10 @@ def test_the_proposal_lies_between_lost_motion_and_noise() -> None:
 
 def test_the_widest_band_within_5_percent_of_the_least_is_proposed() -> None:
     trials = [
-        Trial(1.0, 1.0, 1.0, 3.0),
-        Trial(2.0, 1.0, 1.0, 2.0),
-        Trial(4.0, 1.0, 1.0, 2.09),
-        Trial(8.0, 1.0, 1.0, 2.11),
+        CutoffTrial(1.0, 1.0, 1.0, 3.0),
+        CutoffTrial(2.0, 1.0, 1.0, 2.0),
+        CutoffTrial(4.0, 1.0, 1.0, 2.09),
+        CutoffTrial(8.0, 1.0, 1.0, 2.11),
     ]
     assert Cutoff(tuple(trials)).proposed == 4.0
     assert not Cutoff(tuple(trials)).at_edge
@@ -59,7 +59,7 @@ def test_candidates_follow_the_rate() -> None:
 
 
 def test_the_table_holds_every_trial() -> None:
-    made = Cutoff((Trial(2.0, 1.0, 1.5, 3.0), Trial(4.0, 0.9, 1.2, 2.5))).table()
+    made = Cutoff((CutoffTrial(2.0, 1.0, 1.5, 3.0), CutoffTrial(4.0, 0.9, 1.2, 2.5))).table()
     assert made.splitlines() == [
         "cutoff_hz,training_percent,held_out_percent,unfiltered_percent",
         "2.0,1.0,1.5,3.0",

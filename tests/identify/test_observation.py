@@ -22,7 +22,7 @@ from strangers.random_trees import random_inertia, random_motion
 from veridyn.errors import DataError, IdentificationError, ModelError
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.least_squares import Solution, solve
-from veridyn.identify.observation import Observation, Sampling, driven, observation
+from veridyn.identify.observation import RowFactors, Sampling, driven, observation
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.elements import coulomb, damper, drive_gain, motor_inertia, offset, spring
@@ -122,11 +122,11 @@ def check(tree: Tree, s: Solution, tables: Tables, tolerance: float = 1e-10) -> 
     assert found == pytest.approx(rms, rel=tolerance * 10)
 
 
-def gram(o: Observation) -> list[np.ndarray]:
+def gram(o: RowFactors) -> list[np.ndarray]:
     return [f.R.T @ f.R for f in o.rows]
 
 
-def same(a: Observation, b: Observation, tolerance: float = 1e-12) -> None:
+def same(a: RowFactors, b: RowFactors, tolerance: float = 1e-12) -> None:
     assert [f.samples for f in a.rows] == [f.samples for f in b.rows]
     for x, y in zip(gram(a), gram(b), strict=True):
         assert np.abs(x - y).max() <= tolerance * np.abs(y).max()
@@ -186,7 +186,7 @@ def test_several_motions_are_one_log() -> None:
 
 
 @cache
-def long_log() -> tuple[Motion, Observation]:
+def long_log() -> tuple[Motion, RowFactors]:
     motion = log(40000)
     return motion, observation(arm(), motion)
 

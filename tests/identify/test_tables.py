@@ -13,8 +13,8 @@ import pytest
 from strangers.cars import TEN_ROWS, car_20, estimated_33
 from strangers.machines import any_motion, branched_arm, free_machine
 from veridyn.identify.estimate import identify
-from veridyn.identify.observation import Observation, Sampling, observation
-from veridyn.identify.tables import BUFFER_DOUBLES, Tables, Wanted
+from veridyn.identify.observation import RowFactors, Sampling, observation
+from veridyn.identify.tables import BUFFER_DOUBLES, SymbolTables, Wanted
 from veridyn.mechanics.columns import structure
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.regressor import regressor
@@ -68,8 +68,8 @@ def columns_of(tree: Tree, rows: tuple[int, ...]) -> tuple[tuple[int, ...], ...]
     return tuple(tuple(sorted({fate[c][0] for c in felt[r] if c in fate and np.isnan(fate[c][1])})) for r in rows)
 
 
-def tables(tree: Tree, rows: tuple[int, ...], compile: bool, largest: int = 200, margin: int = 0) -> Tables:
-    return Tables(tree, rows, columns_of(tree, rows), wanted_of(tree), compile, largest, margin)
+def tables(tree: Tree, rows: tuple[int, ...], compile: bool, largest: int = 200, margin: int = 0) -> SymbolTables:
+    return SymbolTables(tree, rows, columns_of(tree, rows), wanted_of(tree), compile, largest, margin)
 
 
 def expected(tree: Tree, motion: Motion, row: int) -> np.ndarray:
@@ -155,7 +155,7 @@ def logged(name: str, samples: int = 1500) -> tuple[Tree, Motion]:
     return tree, replace(motion, forces=gamma + 0.01 * rng.normal(size=gamma.shape))
 
 
-def same(a: Observation, b: Observation, tolerance: float = 1e-10) -> None:
+def same(a: RowFactors, b: RowFactors, tolerance: float = 1e-10) -> None:
     """Rows, columns, counts, and RᵀR to a tolerance relative to the lengths of the columns."""
     assert [(f.row, f.columns, f.samples) for f in a.rows] == [(f.row, f.columns, f.samples) for f in b.rows]
     for x, y in zip(a.rows, b.rows, strict=True):

@@ -25,7 +25,7 @@ from veridyn.machines.buggy import (
 from veridyn.machines.buggy_drive import Standing, settle
 from veridyn.machines.shipped import shipped
 from veridyn.mechanics.forward import forward_dynamics, open_mass_matrix
-from veridyn.mechanics.instant import Instant
+from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.loops.assembly import assembled
 from veridyn.mechanics.loops.closure import close
@@ -283,7 +283,7 @@ def test_accelerations_are_those_of_pinocchios_bordered_system() -> None:
     assert found.base is not None and motion.base is not None and motion.forces is not None
     b = motion.base
     assert b.velocity is not None and b.position is not None and b.quaternion is not None
-    instant = Instant(m.tree, m.parameters.values, engine="numpy")
+    instant = StateAccelerations(m.tree, m.parameters.values, engine="numpy")
     for k in range(len(motion)):
         R = rotation_of(b.quaternion[k])
         slips = {c: tuple(float(motion.signals[f"tyre_{c}.{s}"][k]) for s in ("kappa", "tan_alpha")) for c in CORNERS}

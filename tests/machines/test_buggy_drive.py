@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from veridyn.machines.buggy import CORNERS, MISALIGNED, buggy
-from veridyn.machines.buggy_drive import Drive, drive, settle
+from veridyn.machines.buggy_drive import BuggyDrive, drive, settle
 from veridyn.mechanics.ground.road import Bump
 from veridyn.mechanics.integrate import Trajectory
 from veridyn.mechanics.wheel_readings import wheel_readings
@@ -18,7 +18,7 @@ POSITION, SPEED = 0.1, 0.01  # m and m/s after 20 s: MuJoCo's loops give way a l
 
 
 def test_the_ramp_of_the_rack_has_its_rates() -> None:
-    how, h = Drive(rack=-0.01), 1e-5
+    how, h = BuggyDrive(rack=-0.01), 1e-5
     for t in (0.03, 0.1, 0.17):
         before, here, after = (how.rack_at(x) for x in (t - h, t, t + h))
         assert here[1] == pytest.approx((after[0] - before[0]) / (2 * h), rel=1e-6)
@@ -29,12 +29,12 @@ def test_the_ramp_of_the_rack_has_its_rates() -> None:
 def test_it_stays_where_it_was_settled_and_sets_off_when_driven() -> None:
     machine = buggy()
     start = settle(machine)
-    still = drive(machine, Drive(duration=0.02, torque=0.0), start=start, engine="numpy")
+    still = drive(machine, BuggyDrive(duration=0.02, torque=0.0), start=start, engine="numpy")
     assert still.motion.q[-1] == pytest.approx(start.q, abs=1e-10)
     assert still.base_position is not None
     assert still.base_position[-1] == pytest.approx(np.asarray(start.base.position), abs=1e-10)
     # at first the torque spins the wheel with its rotor, ω̇ = 100/(1.453 + .4), and its reaction turns the arm a little the other way
-    moving = drive(machine, Drive(duration=0.002, rate=1000.0, step=1e-3), start=start, engine="numpy")
+    moving = drive(machine, BuggyDrive(duration=0.002, rate=1000.0, step=1e-3), start=start, engine="numpy")
     spin = moving.motion.qdd[0, machine.coordinates.index("spin_rl")]
     assert spin == pytest.approx(100.0 / 1.853, rel=0.05)
 
@@ -42,7 +42,7 @@ def test_it_stays_where_it_was_settled_and_sets_off_when_driven() -> None:
 @cache
 def driven(rack: float, resistance: float, aligned: bool = True, seconds: float = 20.0) -> Trajectory:
     machine = buggy(rolling_resistance=resistance, toe=None if aligned else MISALIGNED)
-    return drive(machine, Drive(rack=rack, duration=seconds))
+    return drive(machine, BuggyDrive(rack=rack, duration=seconds))
 
 
 def end(run: Trajectory) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -114,7 +114,7 @@ def test_a_minute_of_circles() -> None:
 def test_a_bump_under_the_left_wheels_lifts_them_alone() -> None:
     machine = buggy()
     road = Bump(at=2.2, length=1.0, rise=0.03, right=0.0)
-    run = drive(machine, Drive(duration=4.5), road=road)
+    run = drive(machine, BuggyDrive(duration=4.5), road=road)
     found = wheel_readings(machine, run.motion)
     left, right = (np.ptp(found[f"tyre_{c}"].centre[:, 2]) for c in ("fl", "fr"))
     assert left > 0.02 and right < 0.01

@@ -9,7 +9,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.machines.car import TEN_ROWS, car_20, estimated_33
-from veridyn.machines.car_drive import Acceptance, acceptance_drive, campaign, drives_2006, joined, shifted
+from veridyn.machines.car_drive import DriveAcceptance, acceptance_drive, campaign, drives_2006, joined, shifted
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.signals.motion import motion
 from veridyn.simulate.vehicle.description import Vehicle
@@ -23,11 +23,11 @@ LIMITS = {"M_c": 0.2, "MX_c": 0.2, "XX_c": 3.0, "YY_c": 3.0, "ZZ_c": 3.0, "Cx": 
 LIMITS |= {f"{name}{i}": x for name, x in (("M", 4.0), ("k_", 0.2), ("h_", 1.0)) for i in range(1, 5)}
 
 
-def fitted(made: Acceptance) -> Fit:
+def fitted(made: DriveAcceptance) -> Fit:
     return identify(made.model, motion(made.model, made.training, made.signals), rows=made.rows, sampling=made.sampling)
 
 
-def errors(made: Acceptance, fit: Fit) -> dict[str, float]:
+def errors(made: DriveAcceptance, fit: Fit) -> dict[str, float]:
     """Percent of the truth, of every parameter whose truth is not zero."""
     true = fit.base.reduce(made.truth.parameters.values)
     return {n: 100 * (v / t - 1) for n, v, t in zip(fit.names, fit.values, true, strict=True) if t != 0.0}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from veridyn.machines.car_record import Record, attitude_over_road, chassis_motion, wrench_channels
+from veridyn.machines.car_record import CarRecord, attitude_over_road, chassis_motion, wrench_channels
 from veridyn.machines.car_sensors import WHEELS, sensors_2006
 
 RATE = 200.0
@@ -24,7 +24,7 @@ def test_a_steady_turn_seen_from_other_places() -> None:
     p, s = np.array(sensors.inertial_place), np.array(sensors.speed_place)
     felt = origin + np.cross(omega, np.cross(omega, p))
     seen = np.array([speed, 0.0, 0.0]) + np.cross(omega, s)
-    known = Record(
+    known = CarRecord(
         T,
         RATE,
         three("inertial.acceleration", felt) | {"correvit.x": seen[:, 0], "correvit.y": seen[:, 1]},
@@ -40,7 +40,7 @@ def test_height_pitch_and_roll_of_a_plane() -> None:
     heights = {
         f"height.{n}": h + z + y * roll - x * pitch for n, (x, y, z) in zip(WHEELS, sensors.height_places, strict=True)
     }
-    found = attitude_over_road(Record(T, RATE, heights), sensors)
+    found = attitude_over_road(CarRecord(T, RATE, heights), sensors)
     for a, b in zip(found, (h, pitch, roll), strict=True):
         assert a == pytest.approx(b, abs=1e-12)
 

@@ -9,7 +9,7 @@ from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_rotation, random_tree
 from veridyn.errors import ModelError
 from veridyn.machines.humanoid import machine
-from veridyn.machines.mujoco_engine import Prescribed, engine_motion, mjcf, quaternion
+from veridyn.machines.mujoco_engine import PrescribedJoints, engine_motion, mjcf, quaternion
 from veridyn.model.elements import damper
 from veridyn.model.pose import Pose
 from veridyn.model.tree import Tree
@@ -26,7 +26,7 @@ def test_two_strangers_agree_on_the_ground_wrench(tree: Tree) -> None:
     pose = Pose(np.arange(N, dtype=float), np.stack([random_rotation(rng) for _ in range(N)]), rng.normal(size=(N, 3)))
     velocity, acceleration = rng.normal(size=(2, N, 6))
     q, qd, qdd = rng.normal(size=(3, N, tree.n))
-    wrench = Prescribed(tree).ground_wrench(pose, velocity, acceleration, q, qd, qdd)
+    wrench = PrescribedJoints(tree).ground_wrench(pose, velocity, acceleration, q, qd, qdd)
     motion = engine_motion(tree, pose, velocity, acceleration, q, qd, qdd, wrench)
     left = PinModel(tree).inverse_dynamics(motion)[:, :6]
     assert np.abs(left).max() < 1e-10 * np.abs(wrench).max()

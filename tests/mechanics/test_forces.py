@@ -13,7 +13,7 @@ from veridyn.errors import DataError
 from veridyn.mechanics.derivatives import inverse_derivatives
 from veridyn.mechanics.forces import combination, needs_velocity
 from veridyn.mechanics.forward import forward_dynamics
-from veridyn.mechanics.instant import Instant
+from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.elements import (
@@ -232,7 +232,7 @@ def test_both_ways_alike_are_the_friction_without_direction() -> None:
     zero = replace(motion, qd=np.zeros_like(motion.qd))
     assert inverse_dynamics(two, zero) == pytest.approx(inverse_dynamics(one, zero), rel=1e-13)
     for speed in (0.0, 0.5):
-        a, b = (Instant(t, t.parameters.values, speed, engine="compiled") for t in (one, two))
+        a, b = (StateAccelerations(t, t.parameters.values, speed, engine="compiled") for t in (one, two))
         for k in range(N):
             given = (motion.q[k], motion.qd[k], np.ones(4), np.zeros(3), np.zeros(3), {}, {})
             assert b(*given) == pytest.approx(a(*given), rel=1e-11)

@@ -11,7 +11,7 @@ from strangers.machines import MACHINES, any_motion, branched_arm, free_machine
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics import engine as machine_code
 from veridyn.mechanics.forward import forward_dynamics
-from veridyn.mechanics.instant import Instant
+from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.integrate import BaseState, Inputs, Method, integrate
 from veridyn.model.joint import Body
 from veridyn.model.motion import Motion
@@ -27,7 +27,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory):
         yield
 
 
-def called(instant: Instant, motion: Motion) -> np.ndarray:
+def called(instant: StateAccelerations, motion: Motion) -> np.ndarray:
     """Sample by sample along a motion."""
     zero = np.zeros((len(motion), 3))
     w, v = (zero, zero) if motion.base is None else (motion.base.omega, motion.base.velocity)
@@ -63,7 +63,9 @@ def close(a: np.ndarray, b: np.ndarray, tolerance: float = 1e-11) -> bool:
 def test_the_accelerations_of_forward_dynamics(name: str, engine: str) -> None:
     tree = MACHINES[name]()
     motion = any_motion(tree, 12)
-    assert close(called(Instant(tree, tree.parameters.values, engine=engine), motion), expected(tree, motion))
+    assert close(
+        called(StateAccelerations(tree, tree.parameters.values, engine=engine), motion), expected(tree, motion)
+    )
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -78,7 +80,7 @@ def test_wrenches_may_come_and_go(name: str) -> None:
         patch.setattr(machine_code, "compile_object", lambda *a: made.append(1) or compiling(*a))
         # Values of its own, and a geometry that no other test has compiled.
         tree = replace(tree, gravity=np.array([0.3, 0.2, -9.0]))
-        instant = Instant(tree, tree.parameters.values)
+        instant = StateAccelerations(tree, tree.parameters.values)
         for chosen in ((), (one,), (one, other), (other, one), (other,), (), (one,)):
             motion = replace(both, wrenches={b: both.wrenches[b] for b in chosen})
             assert close(called(instant, motion), expected(tree, motion))
@@ -94,9 +96,9 @@ def test_friction_is_rounded_off_below_a_speed(engine: str) -> None:
     v = motion.qd[:, k]
     pushed = motion.forces.copy()
     pushed[:, k] += 0.9 * (np.sign(v) - v / (v**8 + speed**8) ** 0.125)
-    found = called(Instant(tree, tree.parameters.values, speed, engine), motion)
+    found = called(StateAccelerations(tree, tree.parameters.values, speed, engine), motion)
     assert close(found, expected(tree, replace(motion, forces=pushed)))
-    far = called(Instant(tree, tree.parameters.values, 1e-9, engine), motion)
+    far = called(StateAccelerations(tree, tree.parameters.values, 1e-9, engine), motion)
     assert close(far, expected(tree, motion), 1e-8)
 
 
@@ -105,27 +107,29 @@ def test_standstill_has_no_friction_when_rounded_off() -> None:
     motion = any_motion(tree, 3, wrenches=False)
     still = replace(motion, qd=np.zeros_like(motion.qd))
     for engine in ENGINES:
-        assert close(called(Instant(tree, tree.parameters.values, 0.1, engine), still), expected(tree, still))
+        assert close(
+            called(StateAccelerations(tree, tree.parameters.values, 0.1, engine), still), expected(tree, still)
+        )
 
 
 def test_other_parameters() -> None:
     tree = branched_arm()
     values = tree.parameters.values * np.linspace(0.9, 1.1, len(tree.parameters))
     motion = any_motion(tree, 4)
-    assert close(called(Instant(tree, values), motion), expected(tree.with_parameters(values), motion))
+    assert close(called(StateAccelerations(tree, values), motion), expected(tree.with_parameters(values), motion))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_machine_without_mass_is_refused(engine: str) -> None:
     tree = Tree.build([Body("1"), Body("2", "1", real=False)], inertia={"1": [1, 0, 0, 1, 0, 1, 0, 0, 0, 1]})
     with pytest.raises(ModelError, match="moves no mass"):
-        called(Instant(tree, tree.parameters.values, engine=engine), any_motion(tree, 1, wrenches=False))
+        called(StateAccelerations(tree, tree.parameters.values, engine=engine), any_motion(tree, 1, wrenches=False))
 
 
 def test_an_unknown_engine_is_refused() -> None:
     tree = branched_arm()
     with pytest.raises(DataError, match="there is no engine 'fast'"):
-        Instant(tree, tree.parameters.values, engine="fast")
+        StateAccelerations(tree, tree.parameters.values, engine="fast")
 
 
 def test_coordinates_too_far_out_are_refused() -> None:
@@ -133,10 +137,10 @@ def test_coordinates_too_far_out_are_refused() -> None:
     tree = Tree.build([Body("1")], inertia={"1": [1, 0, 0, 1, 0, 1, 0.5, 0.1, 0, 1]}, gravity=(9.81, 0.0, 0.0))
     motion = any_motion(tree, 1, wrenches=False)
     far = replace(motion, q=np.full_like(motion.q, 1e10))
-    instant = Instant(tree, tree.parameters.values)
+    instant = StateAccelerations(tree, tree.parameters.values)
     with pytest.raises(DataError, match="too far from zero"):
         called(instant, far)
-    assert close(called(Instant(tree, tree.parameters.values, engine="numpy"), far), expected(tree, far))
+    assert close(called(StateAccelerations(tree, tree.parameters.values, engine="numpy"), far), expected(tree, far))
 
 
 def simulated(tree: Tree, engine: str, method: Method) -> np.ndarray:
@@ -175,5 +179,5 @@ def test_both_engines_simulate_the_same_half_second(name: str, method: Method) -
 
 def test_base_rows_come_first() -> None:
     tree = free_machine()
-    found = called(Instant(tree, tree.parameters.values), any_motion(tree, 2))
+    found = called(StateAccelerations(tree, tree.parameters.values), any_motion(tree, 2))
     assert found.shape == (2, 6 + tree.n)

@@ -17,7 +17,7 @@ from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.ground.road import Bump, Plane
 from veridyn.mechanics.ground.tyre import forces as simulator_forces
 from veridyn.mechanics.ground.tyre_parameters import TyreParameters
-from veridyn.mechanics.instant import Instant
+from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.integrate import BaseState, Inputs, Method, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.wheel_readings import wheel_readings
@@ -185,7 +185,7 @@ TEN = [0.753, 0.0, 0.0, 1.453, 0.0, 0.753, 0.0, 0.0, 0.0, 34.0]
 def rates_of(tree: Tree, m: Motion, k: int = 0, engine: str = "numpy") -> np.ndarray:
     b = m.base
     assert b is not None and b.velocity is not None and b.position is not None and b.quaternion is not None
-    instant = Instant(tree, tree.parameters.values, engine=engine)  # pyright: ignore[reportArgumentType]
+    instant = StateAccelerations(tree, tree.parameters.values, engine=engine)  # pyright: ignore[reportArgumentType]
     pose = np.concatenate([b.position[k], b.quaternion[k]])
     signals = {name: float(x[k]) for name, x in m.signals.items()}
     return instant.state_rates(m.q[k], m.qd[k], signals, b.omega[k], b.velocity[k], pose)

@@ -9,7 +9,17 @@ import pytest
 from veridyn.errors import ModelError
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Angle, Damper, Distance, Joint, Point, Rack, RigidBody, Spring, UnitVector
+from veridyn.model.natural_parts import (
+    Angle,
+    Damper,
+    Distance,
+    MechanismJoint,
+    Point,
+    Rack,
+    RigidBody,
+    Spring,
+    UnitVector,
+)
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 
@@ -71,18 +81,24 @@ FAULTS = [
         ),
         "not symmetric",
     ),
-    (lambda: build(joints=[Joint("j", "glue", "A", "P")]), "no joint of kind 'glue'"),
-    (lambda: build(joints=[Joint("j", "spherical", "A", "Q")]), "joint 'j': there is no point 'Q'"),
-    (lambda: build(joints=[Joint("j", "spherical", Marker("bat", (0, 0)), "A")]), "Did you mean 'bar'"),
-    (lambda: build(joints=[Joint("j", "distance", "A", "P")]), "a distance joint needs its length"),
-    (lambda: build(joints=[Joint("j", "universal", Marker("bar", (0, 0), (1, 0)), "P")]), "exists in space only"),
-    (lambda: build(joints=[Joint("j", "sliding", "A", "P")]), "a point has none"),
-    (lambda: build(joints=[Joint("j", "cylindrical", Marker("bar", (0, 0)), "P")]), "the marker has no axis"),
-    (lambda: in_space(joints=[Joint("j", "turning", marker(0, 0, 0), marker(0, 0, 1))]), "length zero"),
-    (lambda: in_space(joints=[Joint("j", "sliding", marker(0, 0, 1), marker(0, 0, 1))]), "needs a direction beside"),
+    (lambda: build(joints=[MechanismJoint("j", "glue", "A", "P")]), "no joint of kind 'glue'"),
+    (lambda: build(joints=[MechanismJoint("j", "spherical", "A", "Q")]), "joint 'j': there is no point 'Q'"),
+    (lambda: build(joints=[MechanismJoint("j", "spherical", Marker("bat", (0, 0)), "A")]), "Did you mean 'bar'"),
+    (lambda: build(joints=[MechanismJoint("j", "distance", "A", "P")]), "a distance joint needs its length"),
+    (
+        lambda: build(joints=[MechanismJoint("j", "universal", Marker("bar", (0, 0), (1, 0)), "P")]),
+        "exists in space only",
+    ),
+    (lambda: build(joints=[MechanismJoint("j", "sliding", "A", "P")]), "a point has none"),
+    (lambda: build(joints=[MechanismJoint("j", "cylindrical", Marker("bar", (0, 0)), "P")]), "the marker has no axis"),
+    (lambda: in_space(joints=[MechanismJoint("j", "turning", marker(0, 0, 0), marker(0, 0, 1))]), "length zero"),
+    (
+        lambda: in_space(joints=[MechanismJoint("j", "sliding", marker(0, 0, 1), marker(0, 0, 1))]),
+        "needs a direction beside",
+    ),
     (
         lambda: in_space(
-            joints=[Joint("j", "sliding", marker(0, 0, 1, side=(0, 0, 2)), marker(0, 0, 1, side=(1, 0, 0)))]
+            joints=[MechanismJoint("j", "sliding", marker(0, 0, 1, side=(0, 0, 2)), marker(0, 0, 1, side=(1, 0, 0)))]
         ),
         "the side is along the axis",
     ),

@@ -10,15 +10,15 @@ from observe.test_tree import arm
 from veridyn.errors import ModelError
 from veridyn.mechanics.compiled import compiled
 from veridyn.mechanics.record import Bound, opened
-from veridyn.observe.bounds import Bounds, Estimated, read_parameters
+from veridyn.observe.bounds import Estimated, ParameterBounds, read_parameters
 from veridyn.observe.kernels.bounds import project
 from veridyn.observe.kernels.correction import Corrected, corrected_of
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.tree_setup import tree_system
 
 
-def bounds(*held: tuple[int, float, float]) -> Bounds:
-    return Bounds(
+def bounds(*held: tuple[int, float, float]) -> ParameterBounds:
+    return ParameterBounds(
         names=tuple(f"p{i}" for i, _, _ in held),
         places=np.array([i for i, _, _ in held]),
         changes=np.array([i for i, _, _ in held]),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from veridyn.observe.passage import Compiled, Layout
+from veridyn.observe.passage import CompiledPassage, PassageLayout
 
 
 def test_fields_lie_in_the_order_of_the_layout() -> None:
-    layout = Layout(5, 3, 2)
+    layout = PassageLayout(5, 3, 2)
     given = {
         "x": np.arange(5.0),
         "P": 10.0 + np.arange(9.0).reshape(3, 3),
@@ -25,7 +25,7 @@ def test_fields_lie_in_the_order_of_the_layout() -> None:
     }
     row = np.concatenate([v.ravel() for v in given.values()])
     assert len(row) == layout.size
-    passed = Compiled(layout, row, 0.25)
+    passed = CompiledPassage(layout, row, 0.25)
     p, c = passed.prediction, passed.correction
     found = {"x": passed.belief.x, "P": passed.belief.P, "x_predicted": p.x, "P_predicted": p.P, "F": p.F, "dx": c.dx}
     found |= {"K": c.K, "innovations": c.innovations, "variances": c.variances, "H": passed.H}

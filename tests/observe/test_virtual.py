@@ -12,20 +12,20 @@ from veridyn.errors import DataError, ModelWarning
 from veridyn.machines.spatial import crane, spatial
 from veridyn.model.load import Drive, Torque
 from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Angle, Joint, Point, RigidBody, Spring
+from veridyn.model.natural_parts import Angle, MechanismJoint, Point, RigidBody, Spring
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.jacobian import check_jacobian
 from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.mechanism_setup import mechanism_system
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.virtual import Quantity, Virtual
+from veridyn.observe.virtual import Virtual, VirtualQuantity
 
 NO = np.zeros(0)
 
 
 def value(system: MechanismSystem, x: np.ndarray, wanted: Virtual) -> np.ndarray:
-    return Quantity(system, wanted).at(x, system.instant(x, NO), NO)[0]
+    return VirtualQuantity(system, wanted).at(x, system.instant(x, NO), NO)[0]
 
 
 def four() -> tuple[MechanismSystem, np.ndarray]:
@@ -50,20 +50,20 @@ def test_every_derivative() -> None:
     wanted = [Virtual("wrist", "reaction", "wrist"), Virtual("s", "spring", "elbow_spring")]
     wanted += [Virtual(p, "reaction", (b, p)) for b, p in (("upper_a", "PA"), ("lower_b", "OB"), ("rod", "TB"))]
     _check(system, system.belief(q, qd).x, wanted)
-    assert Quantity(system, wanted[0]).units == ("N",) * 3 + ("N*m",) * 3
+    assert VirtualQuantity(system, wanted[0]).units == ("N",) * 3 + ("N*m",) * 3
 
 
 def test_the_unit_of_a_spring_is_that_of_what_it_is_on() -> None:
     turning = mechanism_system(spatial(), ProcessNoise(force=1.0))[0]
     sliding = mechanism_system(crane(), ProcessNoise(force=1.0))[0]
-    assert Quantity(turning, Virtual("s", "spring", "elbow_spring")).units == ("N*m",)
-    assert Quantity(sliding, Virtual("s", "spring", "rail_friction")).units == ("N",)
+    assert VirtualQuantity(turning, Virtual("s", "spring", "elbow_spring")).units == ("N*m",)
+    assert VirtualQuantity(sliding, Virtual("s", "spring", "rail_friction")).units == ("N",)
 
 
 def _check(system: MechanismSystem, x: np.ndarray, wanted: list[Virtual]) -> None:
     size = len(system.states)
     for w in wanted:
-        quantity = Quantity(system, w)
+        quantity = VirtualQuantity(system, w)
 
         def at(d, quantity=quantity):
             moved = system.add(x, d)
@@ -91,7 +91,7 @@ def test_a_pendulum_on_a_joint_pulls_with_m_g_cos_and_m_l_omega_squared() -> Non
     machine = Mechanism.build(
         [Point("O", (0, 0), True), Point("P", (0, -1.5))],
         [bob],
-        joints=[Joint("rope", "distance", "O", "P", 1.5)],
+        joints=[MechanismJoint("rope", "distance", "O", "P", 1.5)],
         added=[Angle("theta", ("O", "P"), (0.0, -1.0))],
         springs=[Spring("spring", ("O", "P"), 10.0, 1.0)],
         gravity=(0.0, -9.81),
@@ -140,8 +140,8 @@ def test_a_known_force_on_a_body_counts() -> None:
     for twist in (0.0, 40.0):
         u = np.array([twist])
         at = system.instant(x, u)
-        pins = {p: Quantity(system, Virtual("r", "reaction", ("rod", p))).at(x, at, u)[0] for p in ("1", "2")}
-        y = {n: Quantity(system, Virtual("p", "position", n)).at(x, at, u)[0] for n in ("1", "2")}
+        pins = {p: VirtualQuantity(system, Virtual("r", "reaction", ("rod", p))).at(x, at, u)[0] for p in ("1", "2")}
+        y = {n: VirtualQuantity(system, Virtual("p", "position", n)).at(x, at, u)[0] for n in ("1", "2")}
         middle = 0.5 * (y["1"] + y["2"])
         way = y["2"] - y["1"]
         alpha = (way[0] * (at.qdd[3] - at.qdd[1]) - way[1] * (at.qdd[2] - at.qdd[0])) / 64.0  # way × its acceleration
@@ -165,10 +165,10 @@ def test_what_redundant_constraints_leave_open_is_said(spatial_four) -> None:
     flat, there = four()
     for joint, on in (("A", ("crank", "A")), ("pin1", ("rod", "1")), ("pin2", ("rocker", "2")), ("B", ("rocker", "B"))):
         with pytest.warns(ModelWarning, match=r"(?s)'r.z', 'r.moment.x', 'r.moment.y' in a way that no motion tells"):
-            made = Quantity(system, Virtual("r", "reaction", joint))
+            made = VirtualQuantity(system, Virtual("r", "reaction", joint))
         assert made.components == ("r.x", "r.y", "r.moment.z") and made.units == ("N", "N", "N*m")
         y, G = made.at(x, system.instant(x, NO), NO)
-        there_y, there_G = Quantity(flat, Virtual("r", "reaction", on)).at(there, flat.instant(there, NO), NO)
+        there_y, there_G = VirtualQuantity(flat, Virtual("r", "reaction", on)).at(there, flat.instant(there, NO), NO)
         assert y == pytest.approx([*there_y, 0.0], abs=1e-8)
         assert G[:2] == pytest.approx(there_G, abs=1e-7)
 
@@ -182,7 +182,7 @@ def test_a_reaction_that_nothing_determines_is_refused() -> None:
     with pytest.warns(ModelWarning, match="say nothing new"):
         system = mechanism_system(machine, ProcessNoise(force=1.0), independents=("phi",))[0]
     with pytest.raises(DataError, match=r"(?s)'r.x', 'r.y'.* no motion tells.*redundant constraints 'pin"):
-        Quantity(system, Virtual("r", "reaction", "pin1"))
+        VirtualQuantity(system, Virtual("r", "reaction", "pin1"))
 
 
 def test_what_is_refused() -> None:
@@ -199,6 +199,6 @@ def test_what_is_refused() -> None:
         (Virtual("d", "distance", "1"), "there is no virtual sensor of kind 'distance'"),
     ):
         with pytest.raises(DataError, match=message):
-            Quantity(system, wanted)
+            VirtualQuantity(system, wanted)
     lifted = mechanism_system(crane(), ProcessNoise(force=1.0))[0]
-    assert Quantity(lifted, Virtual("rope", "reaction", ("rope", "L"))).units == ("N", "N")
+    assert VirtualQuantity(lifted, Virtual("rope", "reaction", ("rope", "L"))).units == ("N", "N")

@@ -7,7 +7,7 @@ import pytest
 
 from studies.crane_log import EXAMPLE, crane_log, written
 from veridyn.report.observed import observed_page, verdict_of
-from veridyn.studies.config.observe import AcceptSettings
+from veridyn.studies.config.observe import ObserveAccept
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.observe import ObserveRun, observe_study
 
@@ -34,7 +34,7 @@ def test_the_page_holds_everything(done: ObserveRun) -> None:
 
 
 def test_missed_limits_stand_on_the_page(done: ObserveRun) -> None:
-    strict = replace(done, accept=AcceptSettings(nis=(3.0, 4.0)))
+    strict = replace(done, accept=ObserveAccept(nis=(3.0, 4.0)))
     text = observed_page(strict, strict.result("crane", 0), "veridyn observe crane.yaml")
     assert "Limits that are missed" in text and "3 to 4 is accepted" in text
 

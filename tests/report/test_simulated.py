@@ -8,7 +8,7 @@ import pytest
 
 from studies.arm_simulation import ARM, FREE, LED, PUSHED, frictionless, written
 from veridyn.report.simulated import simulated_page, verdict_of
-from veridyn.studies.config.simulate import AcceptSettings
+from veridyn.studies.config.simulate import SimulateAccept
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.simulate import SimulateRun, simulate_study
 
@@ -51,5 +51,5 @@ def test_the_verdict_follows_the_numbers(swing: SimulateRun) -> None:
     leaky = replace(swing, energies=swing.energies + np.linspace(0.0, 5.0, len(swing.t))[:, None])
     poor = verdict_of(leaky)
     assert poor.grade == "fair" and not poor.may and "its energy drifts" in poor.may_not[0]
-    strict = replace(swing, accept=AcceptSettings(constraint_error=0.0))
+    strict = replace(swing, accept=SimulateAccept(constraint_error=0.0))
     assert "Limits that are missed" in simulated_page(strict, strict.result("s", 0), "veridyn simulate s.yaml")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.signals.quality import Limits, inspect
+from veridyn.signals.quality import QualityLimits, inspect
 
 T = np.arange(1000) / 100.0
 X = np.sin(2 * np.pi * 0.4 * T) + 0.001 * np.random.default_rng(0).standard_normal(len(T))
@@ -131,7 +131,7 @@ def test_standstill_is_looked_for_on_request():
     x = X.copy()
     x[400:650] = x[400]
     assert len(one(x=x)) == 0
-    f = only(one(x=x, limits=Limits(standstill=1.0)), "standstill", "note")
+    f = only(one(x=x, limits=QualityLimits(standstill=1.0)), "standstill", "note")
     assert "it stands still in 1 span(s), first from t = 4.000000 s to t = 6.490000 s." in f.message
     assert f.count == 250
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.symbolic.emit_c import Source
+from veridyn.symbolic.emit_c import CSource
 
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-fPIC", "-shared")
 
@@ -25,12 +25,12 @@ def need_gcc() -> str:
     return found
 
 
-def name_of(source: Source) -> str:
+def name_of(source: CSource) -> str:
     """The function's name, from the header that its code includes."""
     return source.code.split('#include "', 1)[1].split('.h"', 1)[0]
 
 
-def compile_c(source: Source, folder: Path, outputs: int) -> Callable[[Sequence[ArrayLike]], NDArray[np.float64]]:
+def compile_c(source: CSource, folder: Path, outputs: int) -> Callable[[Sequence[ArrayLike]], NDArray[np.float64]]:
     """A function from the input arrays, in order, to the last argument's `outputs` numbers; those beyond them must stay as they are."""
     gcc, name = need_gcc(), name_of(source)
     (folder / f"{name}.h").write_text(source.header, encoding="utf-8")

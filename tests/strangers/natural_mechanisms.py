@@ -13,7 +13,7 @@ from veridyn.model.natural_parts import (
     Angle,
     Damper,
     Distance,
-    Joint,
+    MechanismJoint,
     Point,
     Rack,
     RigidBody,
@@ -107,7 +107,7 @@ def random_mechanism(rng: np.random.Generator, dim: int, bodies: int = 3, acting
     made: list[RigidBody] = []
     points: list[Point] = [Point("O", rng.normal(size=dim), True)]
     vectors: list[UnitVector] = []
-    joints: list[Joint] = []
+    joints: list[MechanismJoint] = []
 
     def marker(body: str, at: Array, axis: Array, side: Array | None) -> Marker:
         R, p = rotations[body], places[body]
@@ -135,7 +135,7 @@ def random_mechanism(rng: np.random.Generator, dim: int, bodies: int = 3, acting
             end = place + rng.normal(size=dim)
             length = float(np.linalg.norm(end - place))
         joints.append(
-            Joint(f"j{k}", kind, marker(before, place, axis, side), marker(name, end, end_axis, side), length)
+            MechanismJoint(f"j{k}", kind, marker(before, place, axis, side), marker(name, end, end_axis, side), length)
         )
 
     last = made[-1].name
@@ -188,7 +188,7 @@ def rack_and_pinion() -> Mechanism:
     return Mechanism.build(
         [Point("O", (0, 0), True), Point("P", (0.5, 0.1)), Point("S", (0.3, 1.0))],
         [uniform_bar("pinion", "O", "P", 0.5, 1.2), RigidBody("slide", {"S": (0, 0)}, mass=2.0)],
-        joints=[Joint("guide", "cylindrical", Marker("ground", (0, 1), (1, 0)), "S")],
+        joints=[MechanismJoint("guide", "cylindrical", Marker("ground", (0, 1), (1, 0)), "S")],
         added=[Angle("theta", ("O", "P"), (1.0, 0.0)), Distance("x", Marker("ground", (0, 1)), "S", (1.0, 0.0))],
         racks=[Rack("rack", "x", "theta", 0.4, 0.2)],
         springs=[Spring("k", "x", 50.0, 0.1)],
@@ -231,8 +231,8 @@ def turning_fourbar(tilt: Array | None = None) -> Mechanism:
             )
         )
 
-    def pin(name: str, a: Marker, b: Marker) -> Joint:
-        return Joint(name, "turning", a, b)
+    def pin(name: str, a: Marker, b: Marker) -> MechanismJoint:
+        return MechanismJoint(name, "turning", a, b)
 
     k = (0.0, 0.0, 1.0)
     return Mechanism.build(

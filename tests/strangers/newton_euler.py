@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.model.joint import GROUND
 from veridyn.model.load import Drive, Force
 from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Angle, DirectionRef, Joint, Spring
+from veridyn.model.natural_parts import Angle, DirectionRef, MechanismJoint, Spring
 from veridyn.model.place import Marker, PointRef
 from veridyn.model.sensor import Sensor
 
@@ -196,7 +196,7 @@ class NewtonEuler:
             rows.append(self.added(k.distance) - self.added(k.angle).times(k.radius))
         return rows
 
-    def _joint(self, j: Joint) -> list[Jet]:
+    def _joint(self, j: MechanismJoint) -> list[Jet]:
         r = self.point(j.b) - self.point(j.a)
         if j.kind == "distance":
             return [r.dot(r)]

@@ -9,13 +9,13 @@ from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.excitation.plant import TreePlant
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion
-from veridyn.studies.trials import Periodic
+from veridyn.studies.trials import PeriodicExperiment
 
 RATE = 50.0
 S = np.array([0.6, 0.6, 0.2, 0.05])
 
 
-def experiment(periods: int = 2) -> tuple[Periodic, np.ndarray, Motion]:
+def experiment(periods: int = 2) -> tuple[PeriodicExperiment, np.ndarray, Motion]:
     """The experiment, its true base parameters, and the motion itself."""
     t = np.arange(500) / RATE
     motion = Motion(t, *path().at(t))
@@ -23,5 +23,5 @@ def experiment(periods: int = 2) -> tuple[Periodic, np.ndarray, Motion]:
     plant = TreePlant(truth())
     forces = inverse_dynamics(truth(), motion)
     noise = NoiseModel(0.75 * C, 0.5 * np.eye(4)[None]), NoiseModel.white(1e-10 * np.eye(4))
-    made = Periodic(plant, RATE, 5, motion.q, forces, noise[1], noise[0], periods)
+    made = PeriodicExperiment(plant, RATE, 5, motion.q, forces, noise[1], noise[0], periods)
     return made, plant.base.reduce(truth().parameters.values), motion

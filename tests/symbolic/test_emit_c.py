@@ -11,7 +11,7 @@ import pytest
 from strangers.compiled_c import compile_c, name_of
 from strangers.evaluate import evaluate, twins
 from veridyn.symbolic.count import count
-from veridyn.symbolic.emit_c import Argument, Source, emit_c
+from veridyn.symbolic.emit_c import Argument, CSource, emit_c
 from veridyn.symbolic.expression import Graph, Number
 
 X = Argument("x", 3, "what goes in")
@@ -28,7 +28,7 @@ def every_operation(g: Graph) -> list[Number]:
     ]
 
 
-def source(g: Graph, outputs: list[Number], name: str = "f", comment: str = "f") -> Source:
+def source(g: Graph, outputs: list[Number], name: str = "f", comment: str = "f") -> CSource:
     places = [(f"y[{k}]", value) for k, value in enumerate(outputs)]
     inputs = {n: f"x[{k}]" for k, n in enumerate("abc")}
     return emit_c(name, g, places, inputs, [X, Argument("y", len(outputs), "what comes out", output=True)], comment)

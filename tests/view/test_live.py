@@ -17,7 +17,7 @@ from veridyn.mechanics.natural.system import system_of
 from veridyn.model.joint import Body
 from veridyn.model.tree import Tree
 from veridyn.spatial.transforms import MDH
-from veridyn.view.live import LiveView, Recording, posable_mechanism, posable_tree
+from veridyn.view.live import LiveRecording, LiveView, posable_mechanism, posable_tree
 
 
 def free_port():
@@ -88,7 +88,7 @@ def test_a_machine_with_loops_follows_and_says_what_it_cannot_do(shown):
 def test_a_recording_is_played(shown):
     t = np.linspace(0.0, 1.0, 11)
     poses = np.column_stack([np.sin(t), t])
-    view = shown(posable_tree(small_arm()), Recording(t, poses))
+    view = shown(posable_tree(small_arm()), LiveRecording(t, poses))
     assert np.array_equal(view.pose, poses[0])
     view.at(0.55)
     assert np.array_equal(view.pose, poses[5])

@@ -15,7 +15,7 @@ class Language(StrEnum):
     c = "c"
 
 
-class Quantity(StrEnum):
+class CodegenQuantity(StrEnum):
     """Equations that can be written."""
 
     inverse = "inverse"
@@ -26,7 +26,7 @@ class Quantity(StrEnum):
 def codegen(
     file: Annotated[Path, typer.Argument(help="A model file (YAML).", show_default=False)],
     lang: Annotated[Language, typer.Option(help="The language.")] = Language.c,
-    what: Annotated[Quantity, typer.Option(help="Which equations.")] = Quantity.inverse,
+    what: Annotated[CodegenQuantity, typer.Option(help="Which equations.")] = CodegenQuantity.inverse,
     wrench: Annotated[list[str] | None, typer.Option(help="A body on which a wrench may act; may be repeated.")] = None,
     name: Annotated[str, typer.Option(help="The function's name; by default the model's and the quantity's.")] = "",
     out: Annotated[

@@ -33,7 +33,7 @@ TRANSLATIONS = ("translation1", "translation2", "translation3")
 
 
 @dataclass(frozen=True, eq=False)
-class Drive:
+class OsimDrive:
     """One axis that moves: `value` of the coordinate `of`, about or along `axis` in its frame."""
 
     name: str
@@ -51,8 +51,8 @@ class OsimModel:
     """
 
     tree: Tree
-    drives: tuple[Drive, ...]
-    root: tuple[Drive, ...]
+    drives: tuple[OsimDrive, ...]
+    root: tuple[OsimDrive, ...]
     couplers: Mapping[str, tuple[str, Callable[[Array], Array]]]
     defaults: Mapping[str, float]
 
@@ -153,7 +153,7 @@ class _Reader:
             )
         base = bases[0]
         made = [Body(base, None, "fixed", Placement())]
-        drives: list[Drive] = []
+        drives: list[OsimDrive] = []
         done, waiting = {base}, [b for b in by_child if b != base]
         while waiting:
             ready = [b for b in waiting if self.frame(by_child[b], "parent")[0] in done]
@@ -190,11 +190,11 @@ class _Reader:
             place = (np.eye(3), np.zeros(3))
         return name.rsplit("/", 1)[-1], place
 
-    def chain(self, joint: ElementTree.Element, body: str) -> tuple[list[Body], list[Drive]]:
+    def chain(self, joint: ElementTree.Element, body: str) -> tuple[list[Body], list[OsimDrive]]:
         """A joint as simple joints in a row, and the body at its end."""
         before, (R, p) = self.frame(joint, "parent")
         made: list[Body] = []
-        moving: list[Drive] = []
+        moving: list[OsimDrive] = []
         for drive, (A, shift) in self.axes(joint):
             R, p = R @ A, p + R @ shift
             if drive is None:
@@ -209,7 +209,7 @@ class _Reader:
         made.append(Body(body, before, "fixed", Placement(R @ Rc.T, p - R @ Rc.T @ pc)))
         return made, moving
 
-    def axes(self, joint: ElementTree.Element) -> list[tuple[Drive | None, Frame]]:
+    def axes(self, joint: ElementTree.Element) -> list[tuple[OsimDrive | None, Frame]]:
         """For each axis in order: what drives it, and the constant part of its transform."""
         name, kind = str(joint.get("name")), joint.tag
         owned = [str(c.get("name")) for c in joint.iterfind("coordinates/Coordinate")]
@@ -217,7 +217,7 @@ class _Reader:
         plain = {"PinJoint": ((0.0, 0.0, 1.0),), "UniversalJoint": ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)), "WeldJoint": ()}
         if kind in plain:
             return [
-                (Drive(c, c, True, np.array(axis), lambda x: x), still)
+                (OsimDrive(c, c, True, np.array(axis), lambda x: x), still)
                 for c, axis in zip(owned, plain[kind], strict=True)
             ]
         transform = joint.find("SpatialTransform")
@@ -230,7 +230,7 @@ class _Reader:
                 )
             )
         by_name = {str(a.get("name")): a for a in transform.iterfind("TransformAxis")}
-        out: list[tuple[Drive | None, Frame]] = []
+        out: list[tuple[OsimDrive | None, Frame]] = []
         for label in (*TRANSLATIONS, *ROTATIONS):
             axis = _numbers(by_name[label].findtext("axis", "0 0 1"))
             axis = axis / np.linalg.norm(axis)
@@ -240,7 +240,7 @@ class _Reader:
             turning = label in ROTATIONS
             if of:
                 own = of if _is_identity(function) else f"{name} {label}"
-                out.append((Drive(own, of, turning, axis, value), still))
+                out.append((OsimDrive(own, of, turning, axis, value), still))
             else:
                 size = value(np.zeros(1))[0]
                 out.append(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimators.least_squares import Solution, solve
 from veridyn.identify.factor import triangle_of
-from veridyn.identify.observation import Observation, Sampling, observation
+from veridyn.identify.observation import RowFactors, Sampling, observation
 from veridyn.mechanics.engine import Engine
 from veridyn.model.constants import Constant
 from veridyn.model.elements import Element
@@ -152,7 +152,7 @@ class _Evaluation:
     tree: Tree
     chosen: tuple[Constant, ...]
     shifts: Array
-    seen: Observation
+    seen: RowFactors
 
     def _solution(self) -> Solution:
         plain = len(self.tree.parameters)

@@ -34,7 +34,7 @@ EQUAL_ERROR_RATIO = 1.05  # times the least error is as good as the least (chose
 
 
 @dataclass(frozen=True)
-class Trial:
+class CutoffTrial:
     """Errors in percent at one cut-off (Hz): on filtered forces that were fitted and held out, and on held-out forces as measured."""
 
     cutoff: float
@@ -47,7 +47,7 @@ class Trial:
 class Cutoff:
     """The trials in order of their cut-offs, and the `proposed` one."""
 
-    trials: tuple[Trial, ...]
+    trials: tuple[CutoffTrial, ...]
 
     @property
     def proposed(self) -> float:
@@ -129,7 +129,7 @@ def propose_cutoff(
         held, raw = (
             validation_of(observation(tree, every, rows, other), fit.standard).relative_error for other in (rest, plain)
         )
-        trials.append(Trial(float(cutoff), 100.0 * fit.relative_error, 100.0 * held, 100.0 * raw))
+        trials.append(CutoffTrial(float(cutoff), 100.0 * fit.relative_error, 100.0 * held, 100.0 * raw))
     progress("trying cut-offs", float(len(tried)), float(len(tried)))
     if not trials:
         raise DataError(Fault("there is no cut-off to try.", "signals.candidates"))

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Step:
+class EliminationStep:
     """One removal: which parameter, its σ % before, the F statistic of leaving it out and the chance of as large a one if it were zero."""
 
     name: str
@@ -40,7 +40,7 @@ class Essential:
     """The fit of the essential parameters, and the steps that led to it."""
 
     fit: Fit
-    steps: tuple[Step, ...]
+    steps: tuple[EliminationStep, ...]
 
     def summary(self) -> str:
         lines = [f"{len(self.fit.values)} essential parameters, {len(self.steps)} removed"]
@@ -70,7 +70,7 @@ def essential(
         raise IdentificationError(Fault("ratio must be at least 1 and significance within 0 to 1.", where="essential"))
     names = solution.observation.parameters.names
     removed: list[str] = []
-    steps: list[Step] = []
+    steps: list[EliminationStep] = []
     with one_blas_thread():
         R = solution.observation.stacked(list(1.0 / solution.row_sigma))
         while len(solution.columns) > 1:
@@ -85,7 +85,7 @@ def essential(
             if chance < significance:
                 break
             name = names[solution.columns[worst]]
-            steps.append(Step(name, float(relative[worst]), statistic, chance))
+            steps.append(EliminationStep(name, float(relative[worst]), statistic, chance))
             removed.append(name)
             solution = solved(
                 solution.observation, R, _without(solution.groups, worst), solution.row_sigma, solution.tolerance

@@ -18,7 +18,7 @@ from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.least_squares import Solution, Weighting, solve
 from veridyn.identify.gains import check_load
 from veridyn.identify.grouping import RANK_TOLERANCE
-from veridyn.identify.observation import Stream, stream
+from veridyn.identify.observation import EquationStream, stream
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.engine import Engine
@@ -48,7 +48,7 @@ class FitProblem:
     executor: Executor | None = None
     progress: Progress = silent
 
-    def stream(self) -> Stream:
+    def stream(self) -> EquationStream:
         """The equations, checked and ready for one pass or several."""
         return stream(
             self.tree,
@@ -60,7 +60,7 @@ class FitProblem:
             progress=self.progress,
         )
 
-    def least_squares(self, samples: Stream, weighting: Weighting = "rows") -> Solution:
+    def least_squares(self, samples: EquationStream, weighting: Weighting = "rows") -> Solution:
         """The weighted least-squares solution from one pass over the samples, from which most estimators start."""
         observed = samples.observe()
         check_load(self.tree, observed)

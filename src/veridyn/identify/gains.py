@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, IdentificationError, IdentificationWarning, warn
-from veridyn.identify.observation import Observation
+from veridyn.identify.observation import RowFactors
 from veridyn.identify.result import Fit
 from veridyn.model.tree import Tree
 
@@ -36,7 +36,7 @@ def estimated_gains(tree: Tree) -> list[str]:
     return [name for name in names if p.states[p.index(name)] == "estimated"]
 
 
-def check_load(tree: Tree, observed: Observation) -> None:
+def check_load(tree: Tree, observed: RowFactors) -> None:
     """Refuse gains by name where nothing on the measured side fixes their size."""
     names = estimated_gains(tree)
     if not names or any(f.measurement_norm > 0.0 for f in observed.rows):

@@ -41,7 +41,7 @@ class Barrier:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Found:
+class InteriorSolution:
     """The point, its goal, the iterations and evaluations it took, and whether it met the tolerance. `history`: the goal at each step."""
 
     u: Array
@@ -70,7 +70,7 @@ class Limited:
         return g - self.low, self.high - g
 
 
-def minimise(problem: Limited, start: Array, how: Barrier | None = None) -> Found:
+def minimise(problem: Limited, start: Array, how: Barrier | None = None) -> InteriorSolution:
     """From a point strictly inside the limits to a minimum strictly inside them."""
     how = how or Barrier()
     u = np.array(start, dtype=np.float64)
@@ -123,7 +123,9 @@ def minimise(problem: Limited, start: Array, how: Barrier | None = None) -> Foun
                 met = True
                 break
             mu = max(how.fall * mu, how.last)
-    return Found(u=u, goal=f, iterations=done, evaluations=evaluations, converged=met, history=tuple(history))
+    return InteriorSolution(
+        u=u, goal=f, iterations=done, evaluations=evaluations, converged=met, history=tuple(history)
+    )
 
 
 def _merit(f: float, below: Array, above: Array, mu: float) -> float:

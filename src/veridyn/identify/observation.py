@@ -19,7 +19,7 @@ from veridyn.errors import DataError, Fault, Faults, did_you_mean
 from veridyn.identify.factor import RowFactor, accumulate, empty, triangle_of
 from veridyn.identify.handing import handed
 from veridyn.identify.sampling import Sampling
-from veridyn.identify.tables import Tables, equations
+from veridyn.identify.tables import SymbolTables, equations
 from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.columns import structure
 from veridyn.mechanics.engine import Engine, wants_compiled
@@ -39,20 +39,20 @@ JOB_SAMPLES = 16384  # samples one job deals with
 
 
 @dataclass(frozen=True, eq=False)
-class Observation:
+class RowFactors:
     """The factors of all rows, over the estimated parameters of one set."""
 
     parameters: ParameterSet
     rows: tuple[RowFactor, ...]
 
-    def merge(self, other: Observation) -> Observation:
+    def merge(self, other: RowFactors) -> RowFactors:
         """Both logs together. The rows and the parameters must be the same."""
         names = [f.row for f in self.rows], [f.row for f in other.rows]
         if self.parameters.names != other.parameters.names or names[0] != names[1]:
             raise DataError(
                 Fault("observations of different models or rows cannot be merged.", found=f"{names[0]} and {names[1]}")
             )
-        return Observation(self.parameters, tuple(a.merge(b) for a, b in zip(self.rows, other.rows, strict=True)))
+        return RowFactors(self.parameters, tuple(a.merge(b) for a, b in zip(self.rows, other.rows, strict=True)))
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -87,7 +87,7 @@ def observation(
     engine: Engine = "auto",
     executor: Executor | None = None,
     progress: Progress = silent,
-) -> Observation:
+) -> RowFactors:
     """Stream one motion, or several, into row factors of [W_j | Y_j] (22).
 
     Y_j is the measured force (zero for a passive joint, a virtual one and the base; paper 001, 5.2), less what the wrenches ask of the
@@ -106,7 +106,7 @@ def stream(
     engine: Engine = "auto",
     executor: Executor | None = None,
     progress: Progress = silent,
-) -> Stream:
+) -> EquationStream:
     """What :func:`observation` streams, checked and ready, for estimators that pass over the samples more than once.
 
     A sequence of motions may make each of them when it is needed, so that a log need not fit the memory: it is walked through from the
@@ -114,12 +114,12 @@ def stream(
     """
     how = sampling or Sampling()
     several: Sequence[Motion] = (motion,) if isinstance(motion, Motion) else motion
-    plan = Plan(tree, tree.select_rows(measured_rows(tree, several, rows)[0]), how)
+    plan = EquationPlan(tree, tree.select_rows(measured_rows(tree, several, rows)[0]), how)
     plan.check(several)
     work = samples_of(several)
     request = equations(tree, plan.computed, plan.wanted, several[0])
     plan = replace(plan, compile=wants_compiled(engine, tree, request, work))
-    return Stream(plan, several, executor, progress)
+    return EquationStream(plan, several, executor, progress)
 
 
 def measured_rows(tree: Tree, motions: Sequence[Motion], rows: Rows) -> tuple[Rows, tuple[str, ...]]:
@@ -148,28 +148,30 @@ def samples_of(motions: Sequence[Motion]) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Stream:
+class EquationStream:
     """The equations of some motions, which can be passed over again and again and are never held at once."""
 
-    plan: Plan
+    plan: EquationPlan
     motions: Sequence[Motion]
     executor: Executor | None = None
     progress: Progress = silent
 
-    def observe(self) -> Observation:
+    def observe(self) -> RowFactors:
         """The factors of all rows."""
-        return self.merged(self.each(Plan.factors))
+        return self.merged(self.each(EquationPlan.factors))
 
-    def merged(self, parts: Iterable[tuple[RowFactor, ...]]) -> Observation:
+    def merged(self, parts: Iterable[tuple[RowFactor, ...]]) -> RowFactors:
         """The factors of all jobs together."""
         plan = self.plan
         factors = tuple(empty(plan.tree.rows[r], plan.columns[k], plan.how.method) for k, r in enumerate(plan.rows))
         with one_blas_thread():
             for part in parts:
                 factors = tuple(a.merge(b) for a, b in zip(factors, part, strict=True))
-        return Observation(plan.tree.parameters, tuple(f.finished() for f in factors))
+        return RowFactors(plan.tree.parameters, tuple(f.finished() for f in factors))
 
-    def each(self, work: Callable[[Plan, Job], T], lead: int = 0, task: str = "streaming samples") -> Iterator[T]:
+    def each(
+        self, work: Callable[[EquationPlan, Job], T], lead: int = 0, task: str = "streaming samples"
+    ) -> Iterator[T]:
         """What `work` makes of each job, in order. With an executor of processes, `work` and its results travel.
 
         `lead`: how many equations before its own a job is to see as well (``plan.blocks`` starts with them).
@@ -192,7 +194,7 @@ class Stream:
             before += len(motion)
 
 
-def _counted(work: Callable[[Plan, Job], T], plan: Plan, job: Job) -> tuple[T, int]:
+def _counted(work: Callable[[EquationPlan, Job], T], plan: EquationPlan, job: Job) -> tuple[T, int]:
     """What `work` makes of a job, and how many samples that was."""
     return work(plan, job), job.stop - job.start
 
@@ -230,7 +232,7 @@ Weigh = Callable[[int, Array], None]  # the number of a row, and its equations, 
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class EquationPlan:
     """How samples become the equations of some rows of a tree."""
 
     tree: Tree
@@ -314,11 +316,13 @@ class Plan:
             stop = min(start + tables.block, job.stop)
             yield self._equations(job, tables, start, stop, margin)
 
-    def tables(self, margin: int) -> Tables:
+    def tables(self, margin: int) -> SymbolTables:
         """Where blocks of equations are written, by machine code or by the reference."""
-        return Tables(self.tree, self.computed, self._affecting, self.wanted, self.compile, self.how.block, margin)
+        return SymbolTables(
+            self.tree, self.computed, self._affecting, self.wanted, self.compile, self.how.block, margin
+        )
 
-    def _equations(self, job: Job, tables: Tables, start: int, stop: int, margin: int) -> Block:
+    def _equations(self, job: Job, tables: SymbolTables, start: int, stop: int, margin: int) -> Block:
         """[W_j | Y_j] of one block for each row, filtered, decimated and thinned, in column order."""
         how = self.how
         lo = max(job.offset, start - margin)

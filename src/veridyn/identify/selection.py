@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Faults, IdentificationError, did_you_mean
 from veridyn.identify.factor import triangle_of
 from veridyn.identify.grouping import RANK_TOLERANCE, group
-from veridyn.identify.observation import Observation, Sampling, observation
+from veridyn.identify.observation import RowFactors, Sampling, observation
 from veridyn.mechanics.engine import Engine
 from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import Motion
@@ -90,7 +90,7 @@ def select_motions(
     """
     _check(tree, candidates, sigma, count, cost, belief, rows)
     wanted = len(candidates) if count is None else count
-    observed: dict[str, Observation] = {}
+    observed: dict[str, RowFactors] = {}
     for k, (name, motion) in enumerate(candidates.items()):
         progress("weighing motions", float(k), float(len(candidates)))
         observed[name] = observation(tree, unmeasured(motion), rows, sampling, engine=engine)
@@ -171,7 +171,7 @@ def unmeasured(motion: Motion | Sequence[Motion]) -> list[Motion]:
     return [replace(m, forces=np.zeros_like(m.q)) for m in several]
 
 
-def _factor(o: Observation, columns: list[int], sigma: Mapping[str, float]) -> Array:
+def _factor(o: RowFactors, columns: list[int], sigma: Mapping[str, float]) -> Array:
     """The R factor of all rows over the common columns, without the measurement."""
     R = o.stacked([1.0 / sigma[f.row] for f in o.rows])[:, :-1]
     wide = np.zeros((len(R), len(columns)))

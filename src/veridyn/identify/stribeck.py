@@ -35,7 +35,7 @@ FINE_BANK_SPEEDS = 9  # speeds of the finer bank
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Curve:
+class StribeckCurve:
     """The Stribeck curve of one coordinate: its speed and the interval of speeds that do as well.
 
     `speeds` and `residuals`: what was tried, with all other curves as chosen; sums of squares in variances of the best residual.
@@ -68,7 +68,7 @@ def stribeck_speeds(
     engine: Engine = "auto",
     executor: Executor | None = None,
     progress: Progress = silent,
-) -> tuple[Tree, dict[str, Curve]]:
+) -> tuple[Tree, dict[str, StribeckCurve]]:
     """The tree with a Stribeck curve on each coordinate of `on`, its speed the best of `speeds` and of a finer bank about it.
 
     The heights of the curves are estimated; identify the tree that comes back. `speeds` in rad/s or m/s, three at least.
@@ -87,7 +87,7 @@ def stribeck_speeds(
 
 def _searched(
     tree: Tree, motion: Motion | Sequence[Motion], banks: dict[str, tuple[float, ...]], how: dict[str, object]
-) -> dict[str, Curve]:
+) -> dict[str, StribeckCurve]:
     """The best speed of each bank."""
     bank = [stribeck(c, v, name=f"stribeck {c} {v!r}") for c, speeds in banks.items() for v in speeds]
     whole = _with(tree, bank)
@@ -126,7 +126,7 @@ def _searched(
     for c, options in banks.items():
         tried = [cost({**speeds, c: v}) / variance for v in options]
         gain = 100.0 * (1.0 - np.sqrt(cost(speeds) / cost({k: v for k, v in speeds.items() if k != c})))
-        found[c] = Curve(
+        found[c] = StribeckCurve(
             on=c,
             speed=speeds[c],
             low=speeds[c],
@@ -138,7 +138,7 @@ def _searched(
     return found
 
 
-def _vertex(curve: Curve) -> Curve:
+def _vertex(curve: StribeckCurve) -> StribeckCurve:
     """The least of the parabola, over the logarithm of speed, through the best speed and its neighbours, and where it has risen by 1.
 
     At the end of a bank there is none: the interval is open towards the side on which nothing was tried.

@@ -34,7 +34,7 @@ def equations(tree: Tree, rows: tuple[int, ...], wanted: Wanted, motion: Motion)
     return Request("equations", rows, fate, loaded_bodies(tree, motion.wrenches))
 
 
-class Tables:
+class SymbolTables:
     """A buffer for one block of equations of some rows.
 
     `columns` are each row's; `wanted` says what becomes of every parameter: (column, column it counts for, factor, known value or NaN).

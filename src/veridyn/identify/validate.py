@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
-from veridyn.identify.observation import Observation, Sampling, observation
+from veridyn.identify.observation import RowFactors, Sampling, observation
 from veridyn.identify.result import Fit, RowReport, relative_error
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
@@ -136,7 +136,7 @@ def validate(
     return validation_of(observed, phi)
 
 
-def validation_of(observed: Observation, phi: Array) -> Validation:
+def validation_of(observed: RowFactors, phi: Array) -> Validation:
     """What parameters, all of the tree's, leave of equations that are streamed already."""
     reports = []
     for f in observed.rows:

@@ -36,7 +36,7 @@ class Standing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drive:
+class BuggyDrive:
     """How the buggy is driven from rest: seconds, torque on each rear wheel (N*m), place of the rack (m).
 
     `ramp`: how long the rack takes to get there (s). `step` of the integrator (RK4) and `rate` of the samples, in s and Hz.
@@ -125,7 +125,7 @@ def _accelerations(machine: Machine, u: Array, rack: float) -> Array:
 
 def drive(
     machine: Machine,
-    how: Drive,
+    how: BuggyDrive,
     *,
     road: Road | None = None,
     start: Standing | None = None,

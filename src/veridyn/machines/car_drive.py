@@ -53,7 +53,7 @@ BRAKING, STANDING = "braking", "standstill"
 
 
 @dataclass(frozen=True, eq=False)
-class Drive:
+class CarDrive:
     """One drive: what happened, and what the instruments say of it."""
 
     run: VehicleRun
@@ -67,7 +67,7 @@ class Campaign:
     vehicle: Vehicle
     sensors: CarSensors
     kinematics: CarKinematics
-    drives: Mapping[str, Drive]
+    drives: Mapping[str, CarDrive]
     real_time_factor: float
 
     def motion(self, tree: Tree, name: str, **how: object) -> Motion:
@@ -129,7 +129,7 @@ def campaign(
     car, chosen = vehicle or Vehicle(), sensors or sensors_2006()
     exact = replace(chosen, biases=dict.fromkeys(chosen.biases, 0.0))
     zeros: dict[str, float] = {}
-    made: dict[str, Drive] = {}
+    made: dict[str, CarDrive] = {}
     spent = driven = 0.0
     for k, (name, (manoeuvre, road_class, duration)) in enumerate(drives.items()):
         progress("driving", float(k), float(len(drives)))
@@ -143,7 +143,7 @@ def campaign(
         for channel in log.names:
             if channel not in zeros:
                 zeros[channel] = chosen.biases[kind_of(channel)] * float(rng.standard_normal())
-        made[name] = Drive(run, shifted(log, zeros))
+        made[name] = CarDrive(run, shifted(log, zeros))
     progress("driving", float(len(drives)), float(len(drives)))
     return Campaign(car, chosen, CarKinematics.of(car), made, driven / spent if spent else float("nan"))
 
@@ -162,7 +162,7 @@ def campaign_2002(
 
 
 @dataclass(frozen=True, eq=False)
-class Acceptance:
+class DriveAcceptance:
     """A drive whose sensors see the coordinates of the model themselves, with white noise alone: truth, model, log, and how to treat it."""
 
     truth: Tree
@@ -192,7 +192,7 @@ def white_sensors() -> Imperfections:
     )
 
 
-def acceptance_drive(rng: np.random.Generator, vehicle: Vehicle | None = None) -> Acceptance:
+def acceptance_drive(rng: np.random.Generator, vehicle: Vehicle | None = None) -> DriveAcceptance:
     """20 s of varied speed on a rough road (class C), of the car that is the model itself unless another is given.
 
     Columns and measurements pass one zero-phase filter at 20 Hz; every fifth sample is left.
@@ -204,4 +204,4 @@ def acceptance_drive(rng: np.random.Generator, vehicle: Vehicle | None = None) -
     log = record(model, Trajectory(to_motion(run, model)), white_sensors(), rng)
     true = model.with_parameters(model.parameters.replacing(truth(run)))
     sampling = Sampling(filter=Butterworth(20.0), decimate=5, trim=100)
-    return Acceptance(true, model, log, Signals(trim=0.2), sampling, TEN_ROWS)
+    return DriveAcceptance(true, model, log, Signals(trim=0.2), sampling, TEN_ROWS)

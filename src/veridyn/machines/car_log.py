@@ -22,7 +22,7 @@ from veridyn.errors import DataError, Fault
 from veridyn.machines.car_log_2002 import channels_2002
 from veridyn.machines.car_record import (
     CarKinematics,
-    Record,
+    CarRecord,
     attitude_over_road,
     chassis_motion,
     record,
@@ -87,7 +87,7 @@ def rack_angle(toe: Array, clearance: Array, kinematics: CarKinematics, forces: 
 
 
 def _channels_2006(
-    tree: Tree, known: Record, kinematics: CarKinematics, sensors: CarSensors, forces_in_tables: bool
+    tree: Tree, known: CarRecord, kinematics: CarKinematics, sensors: CarSensors, forces_in_tables: bool
 ) -> dict[str, tuple[Array, str]]:
     omega = known.three("inertial.omega")
     velocity, acceleration = chassis_motion(known, sensors, omega, np.zeros(3))

@@ -23,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.machines.car_record import CarKinematics, Record, attitude_over_road, chassis_motion, wrench_channels
+from veridyn.machines.car_record import CarKinematics, CarRecord, attitude_over_road, chassis_motion, wrench_channels
 from veridyn.machines.car_sensors import WHEELS, CarSensors
 from veridyn.model.tree import Tree
 from veridyn.signals.derivative import derivative
@@ -40,7 +40,7 @@ CLEARANCE, WHEEL = ("q13", "q17", "q7", "q10"), ("q16", "q20", "q9", "q12")
 
 
 def channels_2002(
-    tree: Tree, known: Record, kinematics: CarKinematics, sensors: CarSensors
+    tree: Tree, known: CarRecord, kinematics: CarKinematics, sensors: CarSensors
 ) -> dict[str, tuple[Array, str]]:
     """Name of a channel → its values and unit, for the tree of 2002 in Lagrange or in mixed form."""
     origin = np.array([0.0, 0.0, np.mean(kinematics.design[2:])])
@@ -61,7 +61,7 @@ def channels_2002(
     return made
 
 
-def _joints(tree: Tree, known: Record, kinematics: CarKinematics) -> dict[str, tuple[Array, str]]:
+def _joints(tree: Tree, known: CarRecord, kinematics: CarKinematics) -> dict[str, tuple[Array, str]]:
     made = {}
     for i, n in enumerate(WHEELS):
         made[f"q.{CLEARANCE[i]}"] = (known[f"clearance.{n}"] - kinematics.design[i], "m")
@@ -72,7 +72,7 @@ def _joints(tree: Tree, known: Record, kinematics: CarKinematics) -> dict[str, t
     return made | {"q.q14": (left, "rad"), "q.q18": (right, "rad")}
 
 
-def _chassis(known: Record, sensors: CarSensors, origin: Array) -> dict[str, tuple[Array, str]]:
+def _chassis(known: CarRecord, sensors: CarSensors, origin: Array) -> dict[str, tuple[Array, str]]:
     rate = known.rate
     height, lying, leaning = attitude_over_road(known, sensors)
     yaw_rate, pitch_rate = known["camera.yaw_rate"], known["camera.pitch_rate"]

@@ -43,7 +43,7 @@ class CarKinematics:
 
 
 @dataclass(frozen=True, eq=False)
-class Record:
+class CarRecord:
     """The instruments' channels at common times, each by its name."""
 
     t: Array
@@ -81,7 +81,7 @@ def needed(tree: Tree) -> list[str]:
     return [*names, "correvit.x", "correvit.y", *(f"dynamometer.{n}.{r}" for n in WHEELS for r in WRENCH_ROWS)]
 
 
-def record(tree: Tree, log: Experiment, sensors: CarSensors, common: Butterworth | None) -> Record:
+def record(tree: Tree, log: Experiment, sensors: CarSensors, common: Butterworth | None) -> CarRecord:
     """The channels that a car needs, checked for presence, unit, clock and numbers, at one clock and in one band; all faults at once."""
     wanted = needed(tree)
     faults = Faults()
@@ -106,10 +106,10 @@ def record(tree: Tree, log: Experiment, sensors: CarSensors, common: Butterworth
             alike = [n for n in wanted if sensors.band(n) == band]
             made = equalised(np.stack([values[n] for n in alike], axis=1), rate, band, common, log.name)
             values |= {n: made[:, k] for k, n in enumerate(alike)}
-    return Record(t, rate, values)
+    return CarRecord(t, rate, values)
 
 
-def chassis_motion(known: Record, sensors: CarSensors, omega: Array, at: Array) -> tuple[Array, Array]:
+def chassis_motion(known: CarRecord, sensors: CarSensors, omega: Array, at: Array) -> tuple[Array, Array]:
     """Velocity and specific acceleration at a point of the chassis (3,), in its frame, from the instruments at theirs.
 
     The Correvit does not see the velocity along z: it is left out, and is a thousandth of the speed.
@@ -123,7 +123,7 @@ def chassis_motion(known: Record, sensors: CarSensors, omega: Array, at: Array) 
     return velocity, acceleration
 
 
-def attitude_over_road(known: Record, sensors: CarSensors) -> tuple[Array, Array, Array]:
+def attitude_over_road(known: CarRecord, sensors: CarSensors) -> tuple[Array, Array, Array]:
     """Height of the chassis origin, pitch and roll of the chassis over the road, by the plane through four laser points.
 
     hᵢ = h + zᵢ + yᵢ·roll − xᵢ·pitch, in least squares; angles as small ones. A rough road beneath the lasers is a part of it.

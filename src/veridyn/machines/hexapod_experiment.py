@@ -20,7 +20,7 @@ from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
-from veridyn.simulate.platform import CONTROL, Control, Platform, Run, run
+from veridyn.simulate.platform import CONTROL, Control, Platform, PlatformRun, run
 
 Array = NDArray[np.float64]
 Reference = Callable[[Array], tuple[Array, Array, Array]]  # times (N,) → pose, rates, accelerations (N, 6)
@@ -77,7 +77,7 @@ class SensorNoise:
 
 
 @dataclass(frozen=True, eq=False)
-class Recording:
+class HexapodRecording:
     """What the experimenter has: times, measured lengths and drive forces (N, 6) at the rate of the log."""
 
     t: Array
@@ -144,7 +144,7 @@ def task(reference: Reference, period: float, model: Tree | None = None, control
 
 def controlled(
     wanted: Task, turns: int, noise: SensorNoise | None = None, rng: np.random.Generator | None = None
-) -> tuple[Run, Array]:
+) -> tuple[PlatformRun, Array]:
     """A run of the true machine over so many periods; and the lengths (N, 6) it should have had.
 
     With `noise` the controller sees noisy lengths.
@@ -156,8 +156,8 @@ def controlled(
 
 
 def recorded(
-    made: Run, noise: SensorNoise, rng: np.random.Generator, skip: float = 0.0, fresh: bool = True
-) -> Recording:
+    made: PlatformRun, noise: SensorNoise, rng: np.random.Generator, skip: float = 0.0, fresh: bool = True
+) -> HexapodRecording:
     """The log of a run from `skip` seconds on. `fresh`: noise of lengths is drawn anew, for a run whose controller saw none."""
     first = round(skip * RATE) * STEPS
     lengths = made.lengths if fresh else made.measured
@@ -165,7 +165,7 @@ def recorded(
     N = len(made.t[chosen])
     blur = noise.draw(N, noise.length, rng) if fresh else 0.0
     forces = made.forces[chosen] + noise.draw(N, noise.force, rng)
-    return Recording(np.arange(N) / RATE, lengths[chosen] + blur, forces)
+    return HexapodRecording(np.arange(N) / RATE, lengths[chosen] + blur, forces)
 
 
 def tracking_error(

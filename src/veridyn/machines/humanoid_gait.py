@@ -31,7 +31,7 @@ EDGE = 12  # samples at each end of a plan whose derivatives know less: cut
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class GaitPlan:
     """A motion as planned: poses of the torso and angles (N, n) in the tree's order, with rates by differences of high order.
 
     `velocity` and `acceleration` (N, 6) of the torso: of its origin in the world's axes, then angular in its own frame.
@@ -61,7 +61,7 @@ def clock(samples: int) -> Array:
     return np.arange(samples, dtype=np.float64) * STEP
 
 
-def planned(name: str, t: Array, R: Array, p: Array, q: Array) -> Plan:
+def planned(name: str, t: Array, R: Array, p: Array, q: Array) -> GaitPlan:
     """A plan from poses and angles at a uniform clock; the ends are cut."""
     rate = 1.0 / float(t[1] - t[0])
     turned = np.swapaxes(R, 1, 2) @ derivative(R.reshape(len(t), 9), rate).reshape(-1, 3, 3)
@@ -71,7 +71,7 @@ def planned(name: str, t: Array, R: Array, p: Array, q: Array) -> Plan:
     cut = slice(EDGE, len(t) - EDGE)
     qd, qdd = derivative(q, rate), derivative(q, rate, 2)
     pose = Pose(t[cut] - t[EDGE], R[cut], p[cut])
-    return Plan(name, pose, velocity[cut], acceleration[cut], q[cut], qd[cut], qdd[cut])
+    return GaitPlan(name, pose, velocity[cut], acceleration[cut], q[cut], qd[cut], qdd[cut])
 
 
 def about(axis: int, angle: Array) -> Array:
@@ -140,7 +140,7 @@ def walk(
     sway: float = 0.06,
     double: float = 0.1,
     rest: float = 0.8,
-) -> Plan:
+) -> GaitPlan:
     """So many steps forward of `step_time` s each, after standing and before standing, `rest` s each.
 
     `foot_turn` (rad): by how much the swinging foot pitches, and by half of it rolls and yaws; a foot that stays flat never turns, and
@@ -169,7 +169,7 @@ def walk(
     return plan
 
 
-def bend(model: Tree, angle: float = 0.25, period: float = 4.0) -> Plan:
+def bend(model: Tree, angle: float = 0.25, period: float = 4.0) -> GaitPlan:
     """Slow bending of the trunk about x, y and z, one after the other, both feet on the ground."""
     N = round(3 * period / STEP) + 2 * EDGE
     t = clock(N)
@@ -191,7 +191,7 @@ def swing(
     amplitude: float = 0.5,
     highest: float = 2.0,
     tones: int = 6,
-) -> Plan:
+) -> GaitPlan:
     """One foot strapped to a pedestal on the plate, all else free: every joint of both legs a sum of `tones` sines up to `highest` Hz.
 
     `amplitude` (rad) is the largest angle of each joint about its stance, half of it for the leg that carries the robot. Starts and
@@ -218,7 +218,7 @@ def swing(
     return planned(f"swing on the {clamped} foot", t, R, place - np.einsum("nij,nj->ni", R, pf), q)
 
 
-def lowest(model: Tree, plan: Plan, corners: Array) -> dict[str, float]:
+def lowest(model: Tree, plan: GaitPlan, corners: Array) -> dict[str, float]:
     """For each foot, the height of the lowest of its `corners` (K, 3), axes forward, left, up from the ankle, over the plan."""
     out = {}
     for side in SIDES:
@@ -298,7 +298,7 @@ def _centre(model: Tree, q: Array, R: Array, p: Array) -> Array:
     return p + np.einsum("nij,nj->ni", R, total / weight)
 
 
-def centre_of_pressure(model: Tree, plan: Plan) -> Array:
+def centre_of_pressure(model: Tree, plan: GaitPlan) -> Array:
     """(N, 2): where on the ground a single force would hold the model along the plan."""
     wrench = inverse_dynamics(model, plan.motion(model), "base")
     force = np.einsum("nij,nj->ni", plan.pose.rotation, wrench[:, :3])

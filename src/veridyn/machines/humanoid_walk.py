@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, SimulationError
 from veridyn.machines.humanoid import FEET, FOOT, SIDES, SOLE
-from veridyn.machines.humanoid_gait import STEP, Plan
-from veridyn.machines.mujoco_engine import Prescribed, engine_motion, mjcf, mujoco, quaternion
+from veridyn.machines.humanoid_gait import STEP, GaitPlan
+from veridyn.machines.mujoco_engine import PrescribedJoints, engine_motion, mjcf, mujoco, quaternion
 from veridyn.model.motion import Motion
 from veridyn.model.pose import Pose
 from veridyn.model.tree import Tree
@@ -63,16 +63,18 @@ class Performed:
     feet: Array | None = None
 
 
-def prescribed(tree: Tree, plan: Plan) -> Performed:
+def prescribed(tree: Tree, plan: GaitPlan) -> Performed:
     """The plan exactly as planned; the engine says what the ground must have done."""
-    wrench = Prescribed(tree).ground_wrench(plan.pose, plan.velocity, plan.acceleration, plan.q, plan.qd, plan.qdd)
+    wrench = PrescribedJoints(tree).ground_wrench(
+        plan.pose, plan.velocity, plan.acceleration, plan.q, plan.qd, plan.qdd
+    )
     motion = engine_motion(tree, plan.pose, plan.velocity, plan.acceleration, plan.q, plan.qd, plan.qdd, wrench)
     return Performed(
         plan.name, "prescribed motion, wrench by the engine's inverse dynamics", plan.pose, plan.q, wrench, motion
     )
 
 
-def performed(tree: Tree, plan: Plan, servo: Servo | None = None, progress: Progress = silent) -> Performed:
+def performed(tree: Tree, plan: GaitPlan, servo: Servo | None = None, progress: Progress = silent) -> Performed:
     """The robot itself, servoed to the plan, free to fall; where it does, a SimulationError says when."""
     how = servo or Servo()
     engine = mujoco()

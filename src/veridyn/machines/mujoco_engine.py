@@ -1,6 +1,6 @@
 """MuJoCo as the world: any tree rebuilt in an engine that shares no equations with veridyn.
 
-Two uses. :class:`Prescribed` lets the engine compute, by its own inverse dynamics, the wrench that the ground must apply to a free
+Two uses. :class:`PrescribedJoints` lets the engine compute, by its own inverse dynamics, the wrench that the ground must apply to a free
 tree that moves in a given way. :func:`mjcf` writes the model for simulations with contact. Only data are read from the tree. MuJoCo
 comes with the extra `mujoco`.
 """
@@ -90,7 +90,7 @@ def mjcf(
     return root
 
 
-class Prescribed:
+class PrescribedJoints:
     """The engine's answer to prescribed motion: what the ground must do to a free tree so that it moves so."""
 
     def __init__(self, tree: Tree) -> None:

@@ -11,7 +11,7 @@ from veridyn.mechanics.formula import Formula, formula
 from veridyn.mechanics.symbols import Request
 from veridyn.model.accept import accepts_machine
 from veridyn.model.tree import Tree
-from veridyn.symbolic.emit_c import Argument, Source, emit_c
+from veridyn.symbolic.emit_c import Argument, CSource, emit_c
 from veridyn.symbolic.expression import Number
 
 Quantity = Literal["inverse", "forward", "regressor"]
@@ -62,7 +62,7 @@ WORDS = {"inverse": "inverse dynamics", "forward": "forward dynamics", "regresso
 
 
 @accepts_machine
-def c_source(tree: Tree, quantity: Quantity = "inverse", name: str = "", wrenches: Sequence[str] = ()) -> Source:
+def c_source(tree: Tree, quantity: Quantity = "inverse", name: str = "", wrenches: Sequence[str] = ()) -> CSource:
     """C99 of one quantity, with names and numbers from the model and the count of operations in a comment.
 
     Arrays: q, qd, qdd (coordinates in the tree's order), base[12] for a free base (ω, ω̇, v̇ − g, v in its frame), wrench[] for the

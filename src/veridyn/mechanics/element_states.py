@@ -16,7 +16,7 @@ from scipy.interpolate import CubicHermiteSpline, CubicSpline
 
 from veridyn.errors import Fault, SimulationError
 from veridyn.mechanics.engine import Engine
-from veridyn.mechanics.instant import Instant
+from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.integrate import inner_start
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
@@ -45,7 +45,7 @@ def element_states(
     tree.check_motion(replace(motion, signals={**motion.signals, **missing}))
     q, qd = CubicHermiteSpline(motion.t, motion.q, motion.qd), CubicHermiteSpline(motion.t, motion.qd, motion.qdd)
     base = _base_path(motion) if tree.wheels else None
-    instant = Instant(tree, np.zeros(len(tree.parameters)), engine=engine)
+    instant = StateAccelerations(tree, np.zeros(len(tree.parameters)), engine=engine)
 
     def rate(time: float, s: Array) -> Array:
         signals = {name: float(np.interp(time, motion.t, motion.signals[name])) for name in heard}

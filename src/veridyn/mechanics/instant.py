@@ -58,7 +58,7 @@ class _Prepared:
         return out
 
 
-class Instant:
+class StateAccelerations:
     """Accelerations of one state: rows [v̇ − g; ω̇; q̈] for a free base, q̈ for a fixed one.
 
     The bodies on which wrenches act may change from call to call; each set of them is compiled once. `omega` (rad/s): how fast openings of

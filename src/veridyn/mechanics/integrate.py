@@ -19,7 +19,7 @@ from veridyn.errors import DataError, Fault, Faults, SimulationError, did_you_me
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.forward import with_held_forces
 from veridyn.mechanics.ground.road import Road, fill_surface
-from veridyn.mechanics.instant import ORIGIN, Instant
+from veridyn.mechanics.instant import ORIGIN, StateAccelerations
 from veridyn.mechanics.loading import load_matrix
 from veridyn.mechanics.loops.assembly import loop_values
 from veridyn.mechanics.loops.dynamics import check_closed_state, first_crossing, onto_closure
@@ -105,7 +105,7 @@ class Trajectory:
 class _System:
     tree: Tree
     inputs: Inputs
-    instant: Instant
+    instant: StateAccelerations
 
     @property
     def free(self) -> bool:
@@ -283,7 +283,7 @@ def integrate(
     how = method or Method()
     clock, y0 = np.asarray(t, dtype=np.float64), _initial(tree, t, q, qd, base, how)
     y0 = np.concatenate([y0, inner_start(tree, states or {})])
-    instant = Instant(
+    instant = StateAccelerations(
         tree, complete_values(tree, parameters), how.friction_speed, engine, CLOSING_RATE if tree.loops else 0.0
     )
     system = _System(tree, inputs if isinstance(inputs, Inputs) else Inputs(inputs), instant)

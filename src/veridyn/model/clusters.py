@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Faults, ModelError, part_at
-from veridyn.model.graph import Graph
+from veridyn.model.graph import MachineGraph
 from veridyn.model.joint import GROUND
 from veridyn.model.link import chained, inverted, moved_by
 from veridyn.model.spanning import Spanning
@@ -35,7 +35,7 @@ class Cluster:
         return GROUND in self.places
 
 
-def clusters_of(graph: Graph) -> list[Cluster]:
+def clusters_of(graph: MachineGraph) -> list[Cluster]:
     """Bodies grouped by fixed joints, and clusters by sliding ones."""
     places: dict[str, tuple[int, MDH | Placement]] = {}
     fixed = [(graph.ends(j), j) for j in graph.joints if j.kind == "fixed"]
@@ -66,7 +66,7 @@ def clusters_of(graph: Graph) -> list[Cluster]:
     return clusters
 
 
-def _orient(graph: Graph, clusters: list[Cluster]) -> None:
+def _orient(graph: MachineGraph, clusters: list[Cluster]) -> None:
     """Give clusters that slide against each other one group."""
     of = {body: c for c in clusters for body in c.places}
     for joint in graph.joints:
@@ -84,7 +84,7 @@ def _orient(graph: Graph, clusters: list[Cluster]) -> None:
                 c.group, c.turned = ca.group, turn @ c.turned
 
 
-def start_poses(graph: Graph, spanning: Spanning) -> dict[str, Pose]:
+def start_poses(graph: MachineGraph, spanning: Spanning) -> dict[str, Pose]:
     """Rotation and position of every body where the assembly puts its coordinates; loops need not be closed there."""
     home = {**graph.assembly.guess, **graph.assembly.hold}
     poses: dict[str, Pose] = {GROUND: (np.eye(3), np.zeros(3))}

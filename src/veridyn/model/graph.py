@@ -22,7 +22,7 @@ from veridyn.model.link import End, Joint, Link
 from veridyn.model.load import Drive, Load
 from veridyn.model.loop import Assembly, Attachment
 from veridyn.model.natural_parts import Added, Damper, Point, Rack, RigidBody, Spring, UnitVector
-from veridyn.model.natural_parts import Joint as PointJoint
+from veridyn.model.natural_parts import MechanismJoint as PointJoint
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.sensor import Sensor
 from veridyn.model.transmission import Transmission
@@ -58,7 +58,7 @@ class PointDescription:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Graph:
+class MachineGraph:
     """Bodies, joints, elements, loads and sensors of one machine.
 
     `gravity` (3,) in the ground's axes. `dimension` 2: everything moves in the plane of the ground's x and y, and every body's z is

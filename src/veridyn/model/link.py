@@ -44,7 +44,7 @@ IDENTITY = np.eye(3)
 
 
 @dataclass(frozen=True)
-class Step:
+class JointStep:
     """One coordinate of a joint: how it moves, its word in default names, and the rotation of its frame in the one before."""
 
     motion: Literal["turning", "sliding"]
@@ -56,7 +56,7 @@ class Step:
 class Course:
     """The motion of a joint as steps along z axes, and the rotation of the frame `b` in the frame of the last step."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[JointStep, ...]
     last: Array
 
 
@@ -68,7 +68,7 @@ def _along(*moves: Move) -> Course:
     steps, before = [], IDENTITY
     for motion, word, axis in moves:
         here = IDENTITY if axis == "z" else rotation_to_axis(IDENTITY["xyz".index(axis)])
-        steps.append(Step(motion, word, before.T @ here))
+        steps.append(JointStep(motion, word, before.T @ here))
         before = here
     return Course(tuple(steps), before.T)
 
@@ -80,7 +80,9 @@ COURSES: Mapping[str, Course] = MappingProxyType(
         "turning": _along(("turning", "", "z")),
         "sliding": _along(("sliding", "", "z")),
         "cylindrical": _along(("sliding", "z", "z"), ("turning", "angle", "z")),
-        "universal": Course((Step("turning", "1", IDENTITY), Step("turning", "2", rot_x(np.pi / 2))), IDENTITY),
+        "universal": Course(
+            (JointStep("turning", "1", IDENTITY), JointStep("turning", "2", rot_x(np.pi / 2))), IDENTITY
+        ),
         "planar": _along(*_SLIDES[:2], ("turning", "angle", "z")),
         "spherical": _along(*_TURNS),
         "floating": _along(*_SLIDES, *_TURNS),

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from veridyn.errors import ModelError
 from veridyn.model.constants import Constant, ElementState
 from veridyn.model.elements import Element
-from veridyn.model.graph import Acting, Formulation, Graph, PointDescription
+from veridyn.model.graph import Acting, Formulation, MachineGraph, PointDescription
 from veridyn.model.link import Joint, Link
 from veridyn.model.load import Load
 from veridyn.model.loop import Assembly
@@ -32,7 +32,7 @@ __all__ = ["Joint", "Link", "Machine"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Machine(Graph):
+class Machine(MachineGraph):
     """A machine as a user describes it; made by :meth:`build`, which checks it whole.
 
     `tree` and `mechanism` are the same machine as the kernels take it: a tree with cut joints, and points and unit vectors. Both are made

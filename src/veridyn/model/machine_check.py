@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from veridyn.errors import Fault, Faults, did_you_mean, part_at, within
-from veridyn.model.graph import FORMULATIONS, Graph
+from veridyn.model.graph import FORMULATIONS, MachineGraph
 from veridyn.model.joint import GROUND
 from veridyn.model.link import CUT_CHOICES, KINDS, End, Joint
 from veridyn.model.loop import Attachment
@@ -18,7 +18,7 @@ from veridyn.spatial.rotations import is_rotation
 OUT_OF_PLANE_ERROR = 1e-9  # by how much a placement may leave the plane of a planar machine
 
 
-def check_graph(graph: Graph) -> list[Fault]:
+def check_graph(graph: MachineGraph) -> list[Fault]:
     """Every fault of a description. `where` begins with "body 'name'", "joint 'name'" and so on, so that a loader can add the line."""
     faults = Faults()
     if not graph.links:
@@ -43,7 +43,7 @@ def check_graph(graph: Graph) -> list[Fault]:
     return faults.found
 
 
-def _names(graph: Graph, faults: Faults) -> None:
+def _names(graph: MachineGraph, faults: Faults) -> None:
     groups = {
         "body": [link.name for link in graph.links],
         "joint": [joint.name for joint in graph.joints],
@@ -59,7 +59,7 @@ def _names(graph: Graph, faults: Faults) -> None:
                 faults.add("this name is taken by the ground.", where=f"{kind} '{name}'", hint="Choose another one.")
 
 
-def _links(graph: Graph, faults: Faults) -> None:
+def _links(graph: MachineGraph, faults: Faults) -> None:
     for link in graph.links:
         where = part_at("body", link.name)
         for name, placement in link.frames.items():
@@ -83,7 +83,7 @@ def _placement(placement: object, where: str, faults: Faults) -> None:
         faults.add("its placement is not a rotation and a position.", where=where)
 
 
-def _end(graph: Graph, end: End, where: str, faults: Faults) -> str | None:
+def _end(graph: MachineGraph, end: End, where: str, faults: Faults) -> str | None:
     """The body of an end, or None where it does not exist."""
     bodies = [*graph.by_name, GROUND]
     if isinstance(end, Attachment):
@@ -105,7 +105,7 @@ def _end(graph: Graph, end: End, where: str, faults: Faults) -> str | None:
     return None
 
 
-def _joint(graph: Graph, joint: Joint, faults: Faults) -> None:
+def _joint(graph: MachineGraph, joint: Joint, faults: Faults) -> None:
     where = part_at("joint", joint.name)
     if joint.kind not in KINDS:
         faults.add(f"'{joint.kind}' is no kind of joint.", where=where, hint=did_you_mean(joint.kind, KINDS))
@@ -142,7 +142,7 @@ def _joint(graph: Graph, joint: Joint, faults: Faults) -> None:
         faults.add("a distance is always cut: it is one equation.", where=where, found="cut: no")
 
 
-def _connected(graph: Graph, faults: Faults) -> None:
+def _connected(graph: MachineGraph, faults: Faults) -> None:
     """Every body must be joined to the ground by joints that are not cut; a body that moves freely has a floating joint."""
     reached, grown = {GROUND}, True
     ways = [tuple(end.body for end in graph.ends(j)) for j in graph.joints if j.cut != "yes" and j.kind != "distance"]
@@ -161,7 +161,7 @@ def _connected(graph: Graph, faults: Faults) -> None:
             )
 
 
-def _planar(graph: Graph, faults: Faults) -> None:
+def _planar(graph: MachineGraph, faults: Faults) -> None:
     for joint in graph.joints:
         where = part_at("joint", joint.name)
         if joint.kind in ("universal", "cylindrical", "spherical"):
@@ -185,7 +185,7 @@ def _planar(graph: Graph, faults: Faults) -> None:
         )
 
 
-def _prescribed(graph: Graph, faults: Faults) -> None:
+def _prescribed(graph: MachineGraph, faults: Faults) -> None:
     known = _listed(c for joint in graph.joints for c in joint.coordinate_names)
     known += [a.name for a in graph.description.added] if graph.description else []
     for name in graph.prescribed:

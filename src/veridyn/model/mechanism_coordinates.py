@@ -26,7 +26,7 @@ TURN_AT = {"turning": 0, "cylindrical": 1, "planar": 2}  # which coordinate of a
 SLIDE_AT = {"sliding": 0, "cylindrical": 0}
 
 
-class Naming:
+class CoordinateNaming:
     """Gives joints the names of added coordinates; those that no joint has stay with natural coordinates."""
 
     def __init__(

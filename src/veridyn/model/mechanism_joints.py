@@ -26,7 +26,7 @@ from veridyn.model.mechanism_pose import (
     rank_of,
 )
 from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Joint as PointJoint
+from veridyn.model.natural_parts import MechanismJoint as PointJoint
 from veridyn.model.place import Marker, PointRef
 from veridyn.spatial.rotations import rot_x, rot_y, rot_z
 from veridyn.spatial.transforms import Placement, rotation_to_axis

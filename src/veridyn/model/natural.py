@@ -19,7 +19,18 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, ModelError, did_you_mean
 from veridyn.model.load import Force, Load, Torque
 from veridyn.model.natural_check import check_mechanism
-from veridyn.model.natural_parts import Added, Angle, Damper, Joint, Point, Rack, RigidBody, Rotor, Spring, UnitVector
+from veridyn.model.natural_parts import (
+    Added,
+    Angle,
+    Damper,
+    MechanismJoint,
+    Point,
+    Rack,
+    RigidBody,
+    Rotor,
+    Spring,
+    UnitVector,
+)
 from veridyn.model.place import Numbers, numbers
 from veridyn.model.sensor import Sensor
 
@@ -40,7 +51,7 @@ class Mechanism:
     points: tuple[Point, ...]
     vectors: tuple[UnitVector, ...]
     bodies: tuple[RigidBody, ...]
-    joints: tuple[Joint, ...]
+    joints: tuple[MechanismJoint, ...]
     added: tuple[Added, ...]
     racks: tuple[Rack, ...]
     springs: tuple[Spring, ...]
@@ -58,7 +69,7 @@ class Mechanism:
         *,
         name: str = "mechanism",
         vectors: Iterable[UnitVector] = (),
-        joints: Iterable[Joint] = (),
+        joints: Iterable[MechanismJoint] = (),
         added: Iterable[Added] = (),
         racks: Iterable[Rack] = (),
         springs: Iterable[Spring] = (),

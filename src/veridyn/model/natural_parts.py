@@ -105,7 +105,7 @@ DirectionRef = (
 
 
 @dataclass(frozen=True)
-class Joint:
+class MechanismJoint:
     """A joint between `a` and `b`: what it leaves free gives its kind.
 
     =========== ============================================================ ================= ==========
@@ -208,7 +208,7 @@ class MechanismParts(Protocol):
     @property
     def bodies(self) -> tuple[RigidBody, ...]: ...
     @property
-    def joints(self) -> tuple[Joint, ...]: ...
+    def joints(self) -> tuple[MechanismJoint, ...]: ...
     @property
     def added(self) -> tuple[Added, ...]: ...
     @property

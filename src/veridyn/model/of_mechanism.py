@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Faults, ModelError
 from veridyn.model.elements import Element
-from veridyn.model.graph import Acting, Formulation, Graph, PointDescription
+from veridyn.model.graph import Acting, Formulation, MachineGraph, PointDescription
 from veridyn.model.link import Link, values_of
 from veridyn.model.load import Drive
 from veridyn.model.loop import Assembly
 from veridyn.model.machine import Machine
-from veridyn.model.mechanism_coordinates import Naming
+from veridyn.model.mechanism_coordinates import CoordinateNaming
 from veridyn.model.mechanism_joints import MechanismJoints
 from veridyn.model.mechanism_pose import Pose
 from veridyn.model.natural import Mechanism
@@ -52,7 +52,7 @@ def machine_of_mechanism(
     found.collect()
     driven = {load.coordinate for load in mechanism.loads if isinstance(load, Drive)}
     joints = []
-    for joint in Naming(mechanism, found.joints, found.poses, found.pins).named():
+    for joint in CoordinateNaming(mechanism, found.joints, found.poses, found.pins).named():
         motors = tuple(c for c in joint.coordinate_names if c in driven)
         joints.append(
             replace(joint, actuated=len(motors) == len(joint.coordinate_names) or motors) if motors else joint
@@ -75,7 +75,7 @@ def machine_of_mechanism(
     ]
     if elements is None:
         elements = (*mechanism.springs, *mechanism.dampers, *motor_inertias)
-    graph = Graph(
+    graph = MachineGraph(
         name=mechanism.name,
         links=tuple(links),
         joints=tuple(joints),
@@ -110,7 +110,7 @@ def _link(mechanism: Mechanism, k: int) -> Link:
     return Link(name=body.name, inertia=ten, real=True) if np.any(ten) else Link(name=body.name, real=False)
 
 
-def _assembly(graph: Graph, poses: Mapping[str, Pose]) -> Assembly:
+def _assembly(graph: MachineGraph, poses: Mapping[str, Pose]) -> Assembly:
     """The coordinates of the tree where the description starts the bodies."""
     try:
         spanning = spanning_of(graph)

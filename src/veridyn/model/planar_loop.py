@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.model.graph import Graph
+from veridyn.model.graph import MachineGraph
 from veridyn.model.joint import GROUND
 from veridyn.model.link import Joint
 from veridyn.model.spanning import Spanning
@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 PARALLEL_SINE = 1e-9  # sine of the angle below which two directions of a body are one
 
 
-def in_plane(graph: Graph, spanning: Spanning, joint: Joint) -> bool:
+def in_plane(graph: MachineGraph, spanning: Spanning, joint: Joint) -> bool:
     """Whether a cut turning joint closes a loop of joints that move in one plane, so that only two of its equations say something new."""
     if joint.kind != "turning":
         return False
@@ -35,7 +35,7 @@ def in_plane(graph: Graph, spanning: Spanning, joint: Joint) -> bool:
     return bool(np.linalg.norm(np.cross(normals[0], normals[1])) <= PARALLEL_SINE)
 
 
-def _way(graph: Graph, spanning: Spanning, body: str) -> list[tuple[str, Joint | None]]:
+def _way(graph: MachineGraph, spanning: Spanning, body: str) -> list[tuple[str, Joint | None]]:
     """The bodies from one down to the ground."""
     found: list[tuple[str, Joint | None]] = []
     while body != GROUND:
@@ -46,7 +46,7 @@ def _way(graph: Graph, spanning: Spanning, body: str) -> list[tuple[str, Joint |
     return [*found, (GROUND, None)]
 
 
-def _through(graph: Graph, spanning: Spanning, body: str, n: Array) -> Array | None:
+def _through(graph: MachineGraph, spanning: Spanning, body: str, n: Array) -> Array | None:
     """The normal n of a plane on a body, as seen from the body before it; None where the joint between them leaves the plane."""
     carrier = spanning.carriers[body]
     near, far = graph.ends(carrier.joint)

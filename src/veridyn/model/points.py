@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Faults, ModelError, did_you_mean, part_at
 from veridyn.model.elements import Element
-from veridyn.model.graph import Graph, unique
+from veridyn.model.graph import MachineGraph, unique
 from veridyn.model.joint import GROUND
 from veridyn.model.load import Drive, Force, Load, Torque
 from veridyn.model.natural import Mechanism
@@ -24,7 +24,7 @@ from veridyn.model.natural_parts import Damper, RigidBody, Rotor, Spring
 from veridyn.model.place import Marker, PointRef
 from veridyn.model.points_coordinates import added_coordinates
 from veridyn.model.points_joints import layout_of
-from veridyn.model.points_layout import Layout
+from veridyn.model.points_layout import PointsLayout
 from veridyn.model.sensor import Sensor
 from veridyn.model.spanning import spanning_of
 from veridyn.model.ten import rigid_body, ten_of
@@ -35,7 +35,7 @@ ON_COORDINATE = ("coordinate", "rate")
 TREE_ONLY = "Use formulation: tree."
 
 
-def mechanism_of(graph: Graph, coordinates: Coordinates = "needed") -> Mechanism:
+def mechanism_of(graph: MachineGraph, coordinates: Coordinates = "needed") -> Mechanism:
     """The machine in natural coordinates.
 
     `coordinates`: which joint coordinates become added angles and distances: "needed" for those with a name of their own, a motor,
@@ -71,7 +71,7 @@ def mechanism_of(graph: Graph, coordinates: Coordinates = "needed") -> Mechanism
     )
 
 
-def _described(graph: Graph, acting: _Acting) -> Mechanism:
+def _described(graph: MachineGraph, acting: _Acting) -> Mechanism:
     """The points and vectors as they were written; a body keeps its numbers to the bit where its link has them still."""
     description = graph.description
     assert description is not None
@@ -99,7 +99,7 @@ def _described(graph: Graph, acting: _Acting) -> Mechanism:
     )
 
 
-def _refuse_unknown(graph: Graph, faults: Faults) -> None:
+def _refuse_unknown(graph: MachineGraph, faults: Faults) -> None:
     for link in graph.links:
         if not np.isfinite(link.ten).all():
             faults.add(
@@ -109,7 +109,7 @@ def _refuse_unknown(graph: Graph, faults: Faults) -> None:
             )
 
 
-def _chosen(graph: Graph, coordinates: Coordinates, faults: Faults) -> set[str]:
+def _chosen(graph: MachineGraph, coordinates: Coordinates, faults: Faults) -> set[str]:
     known = [c for joint in graph.joints for c in joint.coordinate_names]
     if coordinates == "all":
         return {c for carrier in spanning_of(graph).carriers.values() for c in carrier.joint.coordinate_names}
@@ -126,7 +126,7 @@ def _chosen(graph: Graph, coordinates: Coordinates, faults: Faults) -> set[str]:
 class _Acting:
     """Springs, dampers, constant forces and motor inertias of the elements; what has no place in natural coordinates is refused."""
 
-    def __init__(self, graph: Graph, faults: Faults) -> None:
+    def __init__(self, graph: MachineGraph, faults: Faults) -> None:
         self.springs: list[Spring] = []
         self.dampers: list[Damper] = []
         self.rotors: list[Rotor] = []
@@ -169,7 +169,7 @@ class _Acting:
                 self.drives.append(Drive(name, on, -e.value * a))
 
 
-def _motors(graph: Graph, names: set[str], acting: _Acting) -> list[Drive]:
+def _motors(graph: MachineGraph, names: set[str], acting: _Acting) -> list[Drive]:
     """A drive for each motor that no load of the machine stands for, with the name of its coordinate."""
     driven = {load.coordinate for load in graph.loads if isinstance(load, Drive)}
     taken = {x.name for x in (*graph.loads, *acting.drives, *acting.springs, *acting.dampers, *acting.rotors)}
@@ -181,7 +181,7 @@ def _motors(graph: Graph, names: set[str], acting: _Acting) -> list[Drive]:
     ]
 
 
-def _on(layout: Layout, ref: PointRef) -> PointRef:
+def _on(layout: PointsLayout, ref: PointRef) -> PointRef:
     """A place on a body, which then has vectors enough; a body's name stands for the origin of its frame."""
     body = ref.body if isinstance(ref, Marker) else ref
     if body in layout.graph.by_name:
@@ -190,11 +190,11 @@ def _on(layout: Layout, ref: PointRef) -> PointRef:
     return ref
 
 
-def _acts_on(layout: Layout, on: str | tuple[PointRef, PointRef]) -> str | tuple[PointRef, PointRef]:
+def _acts_on(layout: PointsLayout, on: str | tuple[PointRef, PointRef]) -> str | tuple[PointRef, PointRef]:
     return on if isinstance(on, str) else (_on(layout, on[0]), _on(layout, on[1]))
 
 
-def _sensor(layout: Layout, sensor: Sensor) -> Sensor:
+def _sensor(layout: PointsLayout, sensor: Sensor) -> Sensor:
     if sensor.kind in ON_COORDINATE:
         return sensor
     if sensor.kind == "gyroscope" and not isinstance(sensor.on, Marker):
@@ -203,7 +203,7 @@ def _sensor(layout: Layout, sensor: Sensor) -> Sensor:
     return replace(sensor, on=_on(layout, sensor.on))
 
 
-def _load(layout: Layout, load: Load) -> Load:
+def _load(layout: PointsLayout, load: Load) -> Load:
     if isinstance(load, Force):
         return Force(load.name, _on(layout, load.at), load.value)
     if isinstance(load, Torque):

@@ -10,14 +10,14 @@ from veridyn.model.joint import GROUND
 from veridyn.model.link import Joint
 from veridyn.model.loop import Attachment
 from veridyn.model.natural_parts import Added, Angle, DirectionRef, Distance
-from veridyn.model.points_layout import Layout
+from veridyn.model.points_layout import PointsLayout
 
 Array = NDArray[np.float64]
 X, Y, Z = np.eye(3)
 MIN_REFERENCE_SINE = 0.1  # sine: a direction at least so far from the axis shows the turning
 
 
-def added_coordinates(layout: Layout, names: set[str], faults: Faults) -> list[Added]:
+def added_coordinates(layout: PointsLayout, names: set[str], faults: Faults) -> list[Added]:
     """An angle or distance for each of these coordinates, in the order of the joints."""
     made: list[Added] = []
     for joint in layout.graph.joints:
@@ -51,7 +51,7 @@ def added_coordinates(layout: Layout, names: set[str], faults: Faults) -> list[A
     return made
 
 
-def _coordinate(layout: Layout, joint: Joint, k: int, name: str) -> Added | None:
+def _coordinate(layout: PointsLayout, joint: Joint, k: int, name: str) -> Added | None:
     a, b = layout.graph.ends(joint)
     word = joint.course.steps[k].word
     if joint.course.steps[k].motion == "sliding":
@@ -74,7 +74,7 @@ def _coordinate(layout: Layout, joint: Joint, k: int, name: str) -> Added | None
     return None
 
 
-def _direction(layout: Layout, end: Attachment, along: Array) -> DirectionRef:
+def _direction(layout: PointsLayout, end: Attachment, along: Array) -> DirectionRef:
     d = end.placement.rotation @ along
     if end.body == GROUND:
         return tuple(float(x) for x in np.where(np.abs(d) < 1e-15, 0.0, d)[: layout.graph.dimension])
@@ -82,18 +82,18 @@ def _direction(layout: Layout, end: Attachment, along: Array) -> DirectionRef:
 
 
 def _angle(
-    layout: Layout, of: Attachment, d: Array, to: Attachment, e: Array, f: Array, name: str, start: float
+    layout: PointsLayout, of: Attachment, d: Array, to: Attachment, e: Array, f: Array, name: str, start: float
 ) -> Angle:
     return Angle(name, _direction(layout, of, d), _direction(layout, to, e), _direction(layout, to, f), start)
 
 
-def _way(layout: Layout, joint: Joint, a: Attachment, b: Attachment, axis: Array, name: str) -> Distance:
+def _way(layout: PointsLayout, joint: Joint, a: Attachment, b: Attachment, axis: Array, name: str) -> Distance:
     along = _direction(layout, a, axis)
     ends = [layout.place(end.body, end.placement.position) for end in (a, b)]
     return Distance(name, ends[0], ends[1], along)
 
 
-def _turn(layout: Layout, a: Attachment, b: Attachment, ratio: float, name: str, start: float) -> Angle:
+def _turn(layout: PointsLayout, a: Attachment, b: Attachment, ratio: float, name: str, start: float) -> Angle:
     """The angle of x of b from x of a about z; where only b is complete, counted from there."""
     if layout.plane:
         normal = float(a.placement.rotation[2, 2])
@@ -113,7 +113,7 @@ def _turn(layout: Layout, a: Attachment, b: Attachment, ratio: float, name: str,
     )
 
 
-def _seen(layout: Layout, b: Attachment) -> tuple[DirectionRef, float]:
+def _seen(layout: PointsLayout, b: Attachment) -> tuple[DirectionRef, float]:
     """A direction of a body that is across its joint's axis, and its angle from x of the joint's frame there."""
     if layout.is_complete(b.body):
         return _direction(layout, b, X), 0.0

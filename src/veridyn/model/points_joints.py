@@ -8,22 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.model.clusters import clusters_of, start_poses
-from veridyn.model.graph import Graph, unique
+from veridyn.model.graph import MachineGraph, unique
 from veridyn.model.link import Joint
-from veridyn.model.natural_parts import Joint as PointJoint
 from veridyn.model.natural_parts import JointKind as PointJointKind
+from veridyn.model.natural_parts import MechanismJoint as PointJoint
 from veridyn.model.planar_loop import in_plane
-from veridyn.model.points_layout import Layout
+from veridyn.model.points_layout import PointsLayout
 from veridyn.model.spanning import spanning_of
 
 Array = NDArray[np.float64]
 
 
-def layout_of(graph: Graph, reserved: Iterable[str]) -> Layout:
+def layout_of(graph: MachineGraph, reserved: Iterable[str]) -> PointsLayout:
     """Clusters, shared points and vectors, and joints with equations of a machine. `reserved`: names that points may not take."""
     spanning = spanning_of(graph)
     clusters = clusters_of(graph)
-    layout = Layout(graph=graph, clusters=clusters, poses=start_poses(graph, spanning), reserved=set(reserved))
+    layout = PointsLayout(graph=graph, clusters=clusters, poses=start_poses(graph, spanning), reserved=set(reserved))
     carriers = [c.joint for c in spanning.carriers.values()]
     for joint in carriers:
         _lay(layout, joint, shared=True)
@@ -35,7 +35,7 @@ def layout_of(graph: Graph, reserved: Iterable[str]) -> Layout:
     return layout
 
 
-def _lay(layout: Layout, joint: Joint, shared: bool) -> None:
+def _lay(layout: PointsLayout, joint: Joint, shared: bool) -> None:
     """Points and vectors that a joint shares."""
     a, b = layout.graph.ends(joint)
     pa, pb = a.placement.position, b.placement.position
@@ -55,13 +55,13 @@ def _lay(layout: Layout, joint: Joint, shared: bool) -> None:
             layout.point_at(body, at, joint.name)
 
 
-def _line_ends(layout: Layout, joint: Joint) -> list[tuple[str, Array]]:
+def _line_ends(layout: PointsLayout, joint: Joint) -> list[tuple[str, Array]]:
     """Body and place of the end that has the line or plane, then of the end that is a point on it; the ground has lines rather."""
     ends = [(end.body, end.placement.position) for end in layout.graph.ends(joint)]
     return ends[::-1] if layout.cluster(ends[1][0]).ground else ends
 
 
-def _equations(layout: Layout, joint: Joint, shared: bool) -> None:
+def _equations(layout: PointsLayout, joint: Joint, shared: bool) -> None:
     """The joints that need equations besides what is shared."""
     kind = joint.kind
     a, b = layout.graph.ends(joint)
@@ -81,7 +81,7 @@ def _equations(layout: Layout, joint: Joint, shared: bool) -> None:
     layout.joints.append(PointJoint(layout_name(layout, joint), equation, marker, layout.place(other, there)))
 
 
-def layout_name(layout: Layout, joint: Joint) -> str:
+def layout_name(layout: PointsLayout, joint: Joint) -> str:
     """The joint's name, or another where a body or a cross has it."""
     taken = {*layout.graph.by_name, *(c[0] for c in layout.crosses), *(j.name for j in layout.joints)}
     return unique(joint.name, taken, "joint")

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.model.clusters import Cluster, Pose
-from veridyn.model.graph import Graph, unique
+from veridyn.model.graph import MachineGraph, unique
 from veridyn.model.joint import GROUND
 from veridyn.model.link import inverted
-from veridyn.model.natural_parts import Joint as PointJoint
+from veridyn.model.natural_parts import MechanismJoint as PointJoint
 from veridyn.model.natural_parts import Point, RigidBody, UnitVector
 from veridyn.model.place import Marker, PointRef, numbers
 from veridyn.model.ten import rigid_body
@@ -32,10 +32,10 @@ NEW_DIRECTION = 1e-3  # sine above which a direction counts as independent of ot
 
 
 @dataclass(kw_only=True)
-class Layout:
+class PointsLayout:
     """The points and vectors of one machine while they are laid out. `vectors`: name → group → components in the group's frame."""
 
-    graph: Graph
+    graph: MachineGraph
     clusters: list[Cluster]
     poses: Mapping[str, Pose]
     reserved: set[str]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, ModelError, part_at
-from veridyn.model.graph import Graph, unique
+from veridyn.model.graph import MachineGraph, unique
 from veridyn.model.joint import GROUND, Body
 from veridyn.model.link import COURSES, Joint, Link, chained, inverted, is_identity
 from veridyn.model.loop import Attachment, Loop
@@ -47,7 +47,7 @@ class Spanning:
     cut: tuple[Joint, ...]
 
 
-def spanning_of(graph: Graph) -> Spanning:
+def spanning_of(graph: MachineGraph) -> Spanning:
     """The spanning tree: joints that must not be cut first, then those whose coordinates have names, then by kind, from the ground on.
 
     Joints that carry a motor, or a coordinate that an element, load or sensor uses, are never cut; a loop of nothing but those is refused
@@ -85,7 +85,7 @@ def spanning_of(graph: Graph) -> Spanning:
     return Spanning(_carriers(graph, kept), cut)
 
 
-def _check_cut(graph: Graph, joint: Joint, faults: Faults) -> None:
+def _check_cut(graph: MachineGraph, joint: Joint, faults: Faults) -> None:
     used = [c for c in joint.coordinate_names if c in graph.needed]
     if joint.cut == "no":
         faults.add(
@@ -101,7 +101,7 @@ def _check_cut(graph: Graph, joint: Joint, faults: Faults) -> None:
         )
 
 
-def _depths(graph: Graph) -> dict[str, int]:
+def _depths(graph: MachineGraph) -> dict[str, int]:
     """How many joints are between each body and the ground, at the least."""
     depth = {GROUND: 0}
     while True:
@@ -116,7 +116,7 @@ def _depths(graph: Graph) -> dict[str, int]:
         depth |= found
 
 
-def _carriers(graph: Graph, kept: Sequence[Joint]) -> dict[str, Carrier]:
+def _carriers(graph: MachineGraph, kept: Sequence[Joint]) -> dict[str, Carrier]:
     found: dict[str, Carrier] = {}
     reached, waiting = {GROUND}, list(kept)
     while waiting:
@@ -131,7 +131,7 @@ def _carriers(graph: Graph, kept: Sequence[Joint]) -> dict[str, Carrier]:
     return found
 
 
-def tree_of(graph: Graph) -> Tree:
+def tree_of(graph: MachineGraph) -> Tree:
     """The tree with cut joints of a machine.
 
     Racks, and coordinates that no joint has, are refused by name: they belong to natural coordinates.
@@ -166,7 +166,7 @@ def tree_of(graph: Graph) -> Tree:
     return tree if graph.uncertainty is None else replace(tree, uncertainty=graph.uncertainty)
 
 
-def _has_inertia(graph: Graph, link: Link) -> bool:
+def _has_inertia(graph: MachineGraph, link: Link) -> bool:
     """Whether a tree is built with the inertia of a link: stated parameters, as a fit gives them, may be those of no physical body."""
     if not link.real or link.inertia is None:
         return False
@@ -174,7 +174,7 @@ def _has_inertia(graph: Graph, link: Link) -> bool:
     return graph.stated is None or not (np.isinf(ten).any() or (np.isfinite(ten).all() and broken_law(ten)))
 
 
-def free_root(graph: Graph, spanning: Spanning) -> str:
+def free_root(graph: MachineGraph, spanning: Spanning) -> str:
     """The body of a free base, or "": only a floating joint without names leads to it from the ground."""
     at_ground = [j for j in graph.joints if GROUND in (end.body for end in graph.ends(j))]
     if graph.dimension == 2 or len(at_ground) != 1 or at_ground[0].kind != "floating" or at_ground[0].coordinates:
@@ -185,7 +185,7 @@ def free_root(graph: Graph, spanning: Spanning) -> str:
     return next(end.body for end in graph.ends(joint) if end.body != GROUND)
 
 
-def _bodies(graph: Graph, name: str, carrier: Carrier, taken: set[str], free: bool) -> list[Body]:
+def _bodies(graph: MachineGraph, name: str, carrier: Carrier, taken: set[str], free: bool) -> list[Body]:
     """The chain of bodies that ends in one body of the machine."""
     link, joint = graph.by_name[name], carrier.joint
     near, far = graph.ends(joint)
@@ -239,7 +239,7 @@ def _bodies(graph: Graph, name: str, carrier: Carrier, taken: set[str], free: bo
 Stage = tuple[Placement, Literal["turning", "sliding", "fixed"], str, float]
 
 
-def _steps(graph: Graph, joint: Joint) -> list[Stage]:
+def _steps(graph: MachineGraph, joint: Joint) -> list[Stage]:
     """Rotation before, motion, coordinate and ratio of each step, and the rotation behind the last one."""
     course, names = joint.course, joint.coordinate_names
     if joint.kind == "floating" and graph.dimension == 2:
@@ -260,14 +260,14 @@ def _turned_round(steps: list[Stage]) -> list[Stage]:
     return [*turned, (rotations[-1], "fixed", "", 1.0)]
 
 
-def _loop(graph: Graph, joint: Joint) -> Loop:
+def _loop(graph: MachineGraph, joint: Joint) -> Loop:
     first, second = (
         Attachment(e.body, Placement(e.placement.rotation, e.placement.position)) for e in graph.ends(joint)
     )
     return Loop(joint.name, joint.kind, first, second, joint.length)
 
 
-def _refuse_described(graph: Graph, faults: Faults) -> None:
+def _refuse_described(graph: MachineGraph, faults: Faults) -> None:
     """What the points of natural coordinates say and a tree cannot."""
     description = graph.description
     assert description is not None

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from veridyn.model.elements import Element
-from veridyn.model.graph import Acting, Graph
+from veridyn.model.graph import Acting, MachineGraph
 from veridyn.model.load import Drive, Force, Load, Torque
 from veridyn.model.natural_parts import Spring
 from veridyn.model.place import Marker, PointRef, numbers
 from veridyn.model.sensor import ON_COORDINATE, Sensor
 
 
-def tree_element(graph: Graph, acting: Acting) -> Element:
+def tree_element(graph: MachineGraph, acting: Acting) -> Element:
     """An element of a tree; springs and dampers of natural coordinates keep their names."""
     if isinstance(acting, Element):
         return acting
@@ -26,7 +26,7 @@ def tree_element(graph: Graph, acting: Acting) -> Element:
     return Element(kind=kind, on={}, value=value, name=acting.name, between=(a, b), constants=constants)
 
 
-def tree_sensor(graph: Graph, sensor: Sensor) -> Sensor:
+def tree_sensor(graph: MachineGraph, sensor: Sensor) -> Sensor:
     """The sensor on the tree; one on a planar machine reads x and y, and turns about z."""
     if sensor.kind in ON_COORDINATE:
         return sensor
@@ -38,7 +38,7 @@ def tree_sensor(graph: Graph, sensor: Sensor) -> Sensor:
     return replace(sensor, on=on, to=to, axes=axes)
 
 
-def tree_load(graph: Graph, load: Load) -> Load:
+def tree_load(graph: MachineGraph, load: Load) -> Load:
     """The load on the tree, in space."""
     if isinstance(load, Drive):
         return load
@@ -53,14 +53,14 @@ def _in_space(x: np.ndarray) -> np.ndarray:
     return np.append(x, np.zeros(3 - len(x)))
 
 
-def _place(graph: Graph, ref: PointRef) -> PointRef:
+def _place(graph: MachineGraph, ref: PointRef) -> PointRef:
     """A place by body and position: the name of a body stays, that of a point becomes a marker on the first body that has it."""
     if not isinstance(ref, Marker) and ref in graph.by_name:
         return ref
     return _marker(graph, ref)
 
 
-def _marker(graph: Graph, ref: PointRef) -> Marker:
+def _marker(graph: MachineGraph, ref: PointRef) -> Marker:
     if isinstance(ref, Marker):
         if graph.dimension == 3:
             return ref
@@ -77,6 +77,6 @@ def _marker(graph: Graph, ref: PointRef) -> Marker:
     return Marker(body, numbers(_in_space(np.array(at))))
 
 
-def _local(graph: Graph, body: str, point: str) -> np.ndarray:
+def _local(graph: MachineGraph, body: str, point: str) -> np.ndarray:
     assert graph.description is not None
     return np.array(next(b for b in graph.description.bodies if b.name == body).points[point])

@@ -69,7 +69,7 @@ def read_parameters(given: Parameters) -> tuple[tuple[str, ...], dict[str, Estim
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Bounds:
+class ParameterBounds:
     """Bounds (count,) `lower` and `upper` of some entries: `places` of the state vector, which are the entries `changes` of a change."""
 
     names: tuple[str, ...]

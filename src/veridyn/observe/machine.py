@@ -32,7 +32,7 @@ from veridyn.mechanics.natural.minimal import Instant
 from veridyn.mechanics.tree_readout import TreeReadout
 from veridyn.model.sensor import Sensor
 from veridyn.model.uncertainty import Uncertainty
-from veridyn.observe.bounds import Bounds
+from veridyn.observe.bounds import ParameterBounds
 from veridyn.observe.filter import ErrorModel
 from veridyn.observe.process_noise import ProcessNoise, sizes
 from veridyn.observe.result import Belief
@@ -41,7 +41,7 @@ Array = NDArray[np.float64]
 Table = Readout | TreeReadout  # what sensors read, y = h(q, q̇, q̈), and the derivatives of it; one for each formulation
 
 
-class Step(NamedTuple):
+class SystemStep(NamedTuple):
     """A state moved by a step, and the instant there over the set `number`; changes to that set before, and to the state's own after."""
 
     x: Array
@@ -74,7 +74,7 @@ class MachineSystem(ABC):
     longest: float  # step (s) of the integration
     varying: tuple[str, ...] = ()
     inner: tuple[str, ...] = ()
-    bounds: Bounds | None = None
+    bounds: ParameterBounds | None = None
     uncertainty: Uncertainty | None = None  # of the last of `varying`, which are considered and not estimated
     _known: list[tuple[bytes, Instant]] = field(default_factory=list, init=False, repr=False)
     _loads: list[tuple[bytes, tuple[Array, Array]]] = field(default_factory=list, init=False, repr=False)
@@ -162,7 +162,7 @@ class MachineSystem(ABC):
         """The largest error of the constraints, of their rates and of their second rates."""
 
     @abstractmethod
-    def one_step(self, x: Array, inputs: Array, dt: float, derivative: bool = True, since: float = 0.0) -> Step:
+    def one_step(self, x: Array, inputs: Array, dt: float, derivative: bool = True, since: float = 0.0) -> SystemStep:
         """One step of the integration, `since` seconds after the inputs were given."""
 
     @abstractmethod
@@ -252,7 +252,7 @@ class MachineSystem(ABC):
         T[: len(change), : len(change)] = change
         return T
 
-    def _transition(self, step: Step, push: Array, h: float) -> Array:
+    def _transition(self, step: SystemStep, push: Array, h: float) -> Array:
         f, moved = self.f, 2 * self.f + self.extra
         F = np.eye(len(self.states))
         F[moved - len(self.inner) : moved, :moved] = step.found.F[2 * f :]  # states of elements: by every error model

@@ -21,7 +21,7 @@ from veridyn.mechanics.natural.minimal import Instant, Minimal
 from veridyn.mechanics.natural.redundant import Reduced
 from veridyn.model.sensor import Sensor
 from veridyn.observe.machine import ErrorModel as ErrorModel
-from veridyn.observe.machine import MachineSystem, Step
+from veridyn.observe.machine import MachineSystem, SystemStep
 
 if TYPE_CHECKING:
     from veridyn.observe.filter import CompiledStep
@@ -166,7 +166,7 @@ class MechanismSystem(MachineSystem):
 
         return NaturalStep(self, self.charts, gate, about, self.one_set)
 
-    def one_step(self, x: Array, inputs: Array, dt: float, derivative: bool = True, since: float = 0.0) -> Step:
+    def one_step(self, x: Array, inputs: Array, dt: float, derivative: bool = True, since: float = 0.0) -> SystemStep:
         number, before = self.set_of(x), None
         q, qd, u, b = self.split(x)
 
@@ -188,12 +188,12 @@ class MechanismSystem(MachineSystem):
         if derivative:
             self.remember(moved.tobytes() + inputs.tobytes(), found)
         if self.one_set:
-            return Step(moved, found, number, before, None)
+            return SystemStep(moved, found, number, before, None)
         better = self.charts.better(number, _first(found.q), found.R.reshape(-1, *found.R.shape[-2:])[0])
         if better is None:
-            return Step(moved, found, number, before, None)
+            return SystemStep(moved, found, number, before, None)
         moved[..., -1] = better
-        return Step(moved, found, number, before, self.charts.change(found, better) if derivative else None)
+        return SystemStep(moved, found, number, before, self.charts.change(found, better) if derivative else None)
 
 
 def _first(of_many: Array) -> Array:

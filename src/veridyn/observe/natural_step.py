@@ -22,15 +22,15 @@ from veridyn.observe.kernels.natural_step import (
     Given,
     Loads,
     NaturalFilter,
+    NaturalSettings,
+    NaturalWork,
     Predicted,
     Sensors,
-    Settings,
-    Work,
     natural_step,
 )
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Codes
-from veridyn.observe.passage import Compiled, Layout, Passage
+from veridyn.observe.passage import CompiledPassage, Passage, PassageLayout
 from veridyn.observe.result import Belief
 from veridyn.observe.update import threshold
 
@@ -59,7 +59,7 @@ class NaturalStep:
         self._sets: dict[int, Bound] = {}
         n, f, k = charts.first.system.n, system.f, len(charts.first.unknown)
         states, m, a = len(system.states), len(system.outputs), len(charts.first.system.tables.places)
-        self._layout = Layout(2 * n + k + len(system.drifting) + 1, states, m)
+        self._layout = PassageLayout(2 * n + k + len(system.drifting) + 1, states, m)
         forces, N = charts.first.system.forces, self._layout.N
         table = cast(Readout, system.table)  # mechanisms have no other
         inputs = np.array([forces.loads[name].start for name in system.inputs], dtype=np.int64)
@@ -87,7 +87,7 @@ class NaturalStep:
                 active=forces.active.astype(np.int64),
                 turnings=_rows(forces.turning[forces.active]),
             ),
-            settings=Settings(
+            settings=NaturalSettings(
                 error_model=ERROR_MODELS[system.error_model],
                 longest=system.longest,
                 limit=np.inf if gate is None else threshold(gate),
@@ -114,7 +114,7 @@ class NaturalStep:
                 after=np.zeros(N),
             ),
             corrected=corrected_of(states, m, system.considered),
-            work=Work(
+            work=NaturalWork(
                 room=room_of(n, n - f, f, k, a),
                 found=found_of(n, n - f, f, k),
                 load=np.zeros(n),
@@ -152,7 +152,7 @@ class NaturalStep:
             if self._charts.better(number, at.q, at.R) is not None:
                 return None
             code = natural_step(address, dt, int(out[0]))
-        return Compiled(self._layout, out.copy(), t) if code == DONE else None
+        return CompiledPassage(self._layout, out.copy(), t) if code == DONE else None
 
     def _act(self, place: Array, inputs: Array) -> None:
         """Inputs as they are given, those that are not as the model has them."""

@@ -1,6 +1,6 @@
 """What one step of a filter leaves behind: the prediction, the correction and the belief after it.
 
-A compiled step hands over all its numbers in one row, in the order of :class:`Layout`; they are read out when somebody looks at them.
+A compiled step hands over all its numbers in one row, in the order of :class:`PassageLayout`; they are read out when they are used.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Stepped:
         return self.correction.dof
 
 
-class Layout(NamedTuple):
+class PassageLayout(NamedTuple):
     """The order of the numbers of a compiled step: a state of N numbers, its change of n, m readings.
 
     x, P after; x, P, F before; dx, K, innovations, variances, H, status; NIS, number of readings used, log likelihood.
@@ -63,10 +63,10 @@ class Layout(NamedTuple):
         return 2 * N + 3 * n * n + n + 2 * n * m + 3 * m + 3
 
 
-class Compiled:
-    """A passage of a compiled step: `row` (size,) as the :class:`Layout` orders it, not shared with anybody."""
+class CompiledPassage:
+    """A passage of a compiled step: `row` (size,) as the :class:`PassageLayout` orders it, not shared with anybody."""
 
-    def __init__(self, layout: Layout, row: Array, t: float) -> None:
+    def __init__(self, layout: PassageLayout, row: Array, t: float) -> None:
         self._layout, self._row = layout, row
         N, n = layout.N, layout.n
         self.belief = Belief(row[:N], row[N : N + n * n].reshape(n, n), t)
@@ -114,4 +114,4 @@ class Compiled:
 
 # What one step leaves behind: the `belief` after it, the `prediction` before its readings, the `correction` by them and the H that was
 # used; `status` (m,) says what became of each reading, `used` how many were taken in.
-Passage = Stepped | Compiled
+Passage = Stepped | CompiledPassage

@@ -29,7 +29,7 @@ from veridyn.observe.update import Correction
 Array = NDArray[np.float64]
 
 
-class Step:
+class StreamStep:
     """The newest `belief`, and what became of the readings of this stamp: `status` by output, `correction`, `H`.
 
     Readings that came before with the same stamp are counted in again, so that they may be correlated. `codes` (m,) is the status in the
@@ -98,14 +98,14 @@ class Stream:
         values: ArrayLike | Mapping[str, float],
         inputs: ArrayLike | None = None,
         flags: Codes | None = None,
-    ) -> Step:
+    ) -> StreamStep:
         """Take in readings stamped `t`: an array (m,) with NaN where there is none, or a mapping by output.
 
         `inputs` act from `t` on; without them, those before go on acting.
         """
         return self.take(t, *self._read(t, values, flags), inputs)
 
-    def take(self, t: float, readings: Array, codes: Codes, inputs: ArrayLike | None) -> Step:
+    def take(self, t: float, readings: Array, codes: Codes, inputs: ArrayLike | None) -> StreamStep:
         """:meth:`step` with readings (m,) and their codes as they should be: neither is written to by anybody from now on.
 
         A reading that is not finite is marked so, and `t` is a time.
@@ -127,7 +127,7 @@ class Stream:
             )
         if t < newest and (self.settings.late == "drop" or t < max(newest - self.settings.horizon, self._past[0].t)):
             late = np.where(codes == USED, Status.LATE, codes)
-            return Step(self.belief, self.system.outputs, late.astype(np.int8))
+            return StreamStep(self.belief, self.system.outputs, late.astype(np.int8))
         after = bisect_right(self._past, t, key=_stamp) if t < newest else len(self._past)
         u = self._past[after - 1].u if inputs is None else np.atleast_1d(np.asarray(inputs, dtype=np.float64))
         at = after
@@ -143,7 +143,7 @@ class Stream:
             redone.append(_Node(node.t, node.values, node.flags, node.u, again))
         self._past[at:] = redone
         self._forget()
-        return Step(self.belief, self.system.outputs, passage.status, passage)
+        return StreamStep(self.belief, self.system.outputs, passage.status, passage)
 
     def predict(self, t: float) -> Belief:
         """The belief at a time not before the newest, without taking anything in."""

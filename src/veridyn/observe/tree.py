@@ -20,7 +20,7 @@ from veridyn.mechanics.tree.model import TreeModel
 from veridyn.mechanics.tree_readout import TreeReadout, tree_readout
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.sensor import Sensor
-from veridyn.observe.machine import MachineSystem, Step
+from veridyn.observe.machine import MachineSystem, SystemStep
 from veridyn.spatial.rotations import matrix_of
 
 if TYPE_CHECKING:
@@ -147,13 +147,13 @@ class TreeSystem(MachineSystem):
 
         return TreeStep(self, self.model, gate)
 
-    def one_step(self, x: Array, inputs: Array, dt: float, derivative: bool = True, since: float = 0.0) -> Step:
+    def one_step(self, x: Array, inputs: Array, dt: float, derivative: bool = True, since: float = 0.0) -> SystemStep:
         q, qd, u, b = self.split(x)
         found = self.model.step(q, qd, u, dt, self.acting(inputs), derivative, since)
         moved = self.join(found.q, found.qd, found.u, b)
         if derivative and not self.model.tree.held:  # whose place is given anew with the next inputs
             self.remember(moved.tobytes() + inputs.tobytes(), found)
-        return Step(moved, found, 0, None, None)
+        return SystemStep(moved, found, 0, None, None)
 
     def readout(self, sensors: Sequence[Sensor]) -> TreeReadout:
         return tree_readout(self.model.tree, sensors)

@@ -14,7 +14,7 @@ from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.load import Drive, channels
 from veridyn.model.sensor import Sensor
 from veridyn.model.tree import Tree
-from veridyn.observe.bounds import Bounds, Estimated, Parameters, read_parameters
+from veridyn.observe.bounds import Estimated, ParameterBounds, Parameters, read_parameters
 from veridyn.observe.machine import ErrorModel
 from veridyn.observe.process_noise import ProcessNoise, Size
 from veridyn.observe.setup import common_fields, refuse_unobservable
@@ -106,7 +106,7 @@ def _sized(given: Size, names: Sequence[str], own: Mapping[str, float]) -> dict[
     return {**{n: float(v) for n, v in rest.items()}, **own}
 
 
-def _bounds(model: TreeModel, estimated: Mapping[str, Estimated]) -> Bounds | None:
+def _bounds(model: TreeModel, estimated: Mapping[str, Estimated]) -> ParameterBounds | None:
     """The bounds of those that have some; refused where the machine's own value is beyond, or a constant's law has no meaning there."""
     held = {n: e for n, e in estimated.items() if np.isfinite([e.lower, e.upper]).any()}
     laws = {c.name: c for c in model.tree.constants}
@@ -132,7 +132,7 @@ def _bounds(model: TreeModel, estimated: Mapping[str, Estimated]) -> Bounds | No
     if not held:
         return None
     places = np.array([len(model.unknown) + model.varying.index(name) for name in held], dtype=np.int64)
-    return Bounds(
+    return ParameterBounds(
         names=tuple(held),
         places=model.nq + model.nv + places,
         changes=2 * model.f + places,

@@ -12,10 +12,10 @@ from veridyn.mechanics.tree.model import TreeModel
 from veridyn.mechanics.tree.record import call_addresses
 from veridyn.observe.kernels.correction import DONE, corrected_of
 from veridyn.observe.kernels.covariance import EXACT, FORWARD, INTEGRATOR
-from veridyn.observe.kernels.tree_step import Acting, Found, Held, Settings, TreeFilter, tree_step
+from veridyn.observe.kernels.tree_step import ActingLoads, Held, TreeFilter, TreePrediction, TreeSettings, tree_step
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Codes
-from veridyn.observe.passage import Compiled, Layout, Passage
+from veridyn.observe.passage import CompiledPassage, Passage, PassageLayout
 from veridyn.observe.result import Belief
 from veridyn.observe.update import threshold
 
@@ -35,7 +35,7 @@ class TreeStep:
         f, k = system.f, system.extra
         record = model.kernels.record
         N = system.nq + system.nv + k + len(system.drifting) + 1
-        self._layout, self._held = Layout(N, n, m), list[object]()
+        self._layout, self._held = PassageLayout(N, n, m), list[object]()
         self._turning = model.nq - model.tree.n
         readings, slopes = self._connected(system, model)
         at_rest = model.loads()
@@ -55,7 +55,7 @@ class TreeStep:
             selector=np.ascontiguousarray(system.selector),
             wraps=system.wraps.astype(np.int8),
             R=np.array(system.R, order="C"),
-            settings=Settings(
+            settings=TreeSettings(
                 error_model=ERROR_MODELS[system.error_model],
                 longest=system.longest,
                 limit=np.inf if gate is None else threshold(gate),
@@ -63,11 +63,11 @@ class TreeStep:
             ),
             x=np.zeros(N),
             P=np.zeros((n, n)),
-            before=Acting(np.zeros(self._split), np.zeros(len(zeros) - self._split)),
-            now=Acting(np.zeros(self._split), np.zeros(len(zeros) - self._split)),
+            before=ActingLoads(np.zeros(self._split), np.zeros(len(zeros) - self._split)),
+            now=ActingLoads(np.zeros(self._split), np.zeros(len(zeros) - self._split)),
             values=np.zeros(m),
             flags=np.zeros(m, dtype=np.int8),
-            found=Found(
+            found=TreePrediction(
                 x=np.zeros(N),
                 P=np.zeros((n, n)),
                 F=np.zeros((n, n)),
@@ -119,9 +119,9 @@ class TreeStep:
         self._act(s.before, before)
         self._act(s.now, inputs)
         dt = 0.0 if belief.t is None else t - belief.t
-        return Compiled(self._layout, s.out.copy(), t) if tree_step(self._bound.address, dt) == DONE else None
+        return CompiledPassage(self._layout, s.out.copy(), t) if tree_step(self._bound.address, dt) == DONE else None
 
-    def _act(self, place: Acting, inputs: Array) -> None:
+    def _act(self, place: ActingLoads, inputs: Array) -> None:
         """Inputs as they are given; none given, as the model has them."""
         both = self._zero + inputs @ self._by_input if len(inputs) else self._still
         place.extra[:], place.outside[:] = both[: self._split], both[self._split :]

@@ -102,15 +102,15 @@ def virtual(system: MachineSystem, track: Track, wanted: Sequence[Virtual], inpu
     }
 
 
-def quantity_of(system: MachineSystem, wanted: Virtual) -> Quantity | TreeQuantity:
+def quantity_of(system: MachineSystem, wanted: Virtual) -> VirtualQuantity | TreeQuantity:
     """A virtual sensor on a machine of any formulation, made ready."""
     if isinstance(system, TreeSystem):
         return TreeQuantity(system, wanted.name, wanted.kind, wanted.on)  # pyright: ignore[reportArgumentType]
     assert isinstance(system, MechanismSystem)  # there is no third formulation
-    return Quantity(system, wanted)
+    return VirtualQuantity(system, wanted)
 
 
-class Quantity:
+class VirtualQuantity:
     """One virtual sensor, made ready: :meth:`at` gives its value and its derivative with respect to a change of state."""
 
     def __init__(self, system: MechanismSystem, wanted: Virtual) -> None:

@@ -17,7 +17,7 @@ from veridyn.report.page import page
 from veridyn.report.plots import Series, curves
 from veridyn.report.words import number, unit_text
 from veridyn.signals.whiteness import Whiteness
-from veridyn.studies.observation import ObservationStudy, Score
+from veridyn.studies.observation import FilterScore, ObservationStudy
 from veridyn.studies.result import Result
 from veridyn.view.mechanism import mechanism_layer
 from veridyn.view.scene import Layer, scene
@@ -275,7 +275,7 @@ def _consistency(study: ObservationStudy) -> list[Block]:
     return [table, Figure([plot])]
 
 
-def _consistent(s: Score) -> tuple[str, ...]:
+def _consistent(s: FilterScore) -> tuple[str, ...]:
     low, high = s.nees_bands[0]
     return (
         WORDS.get(s.name, s.name),

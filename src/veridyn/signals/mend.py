@@ -18,7 +18,7 @@ from veridyn.errors import DataError, Fault
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.findings import Finding, Findings
 from veridyn.signals.outliers import spikes
-from veridyn.signals.quality import DEFAULT, Limits, inspect
+from veridyn.signals.quality import DEFAULT, QualityLimits, inspect
 
 Array = NDArray[np.float64]
 BRIDGED_GAP_S = 0.02  # s: a span that motion of some hertz crosses as a straight line; never called a hole (chosen)
@@ -39,7 +39,7 @@ class Mending:
     missing: Literal["refuse", "cut"] = "refuse"
     spikes: Literal["repair", "keep", "refuse"] = "repair"
     dead: Literal["refuse", "warn"] = "refuse"
-    limits: Limits = DEFAULT
+    limits: QualityLimits = DEFAULT
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ expected, what was found and what to try. "fatal" findings keep the data from be
 "warning" findings bias what follows; "note" findings are only worth knowing.
 
 Assumptions: times in seconds, values in the channel's unit. What counts as a gap, jitter, clipping or a spike is set
-in :class:`Limits`; the defaults look for what a well-kept acquisition does not produce.
+in :class:`QualityLimits`; the defaults look for what a well-kept acquisition does not produce.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class QualityLimits:
     """What counts as trouble.
 
     `shortest` samples; `gap` in median steps; `jitter` as a share of the median step; `plateau` equal samples at an
@@ -42,10 +42,10 @@ class Limits:
     standstill: float | None = None
 
 
-DEFAULT = Limits()
+DEFAULT = QualityLimits()
 
 
-def inspect(experiment: Experiment, limits: Limits = DEFAULT) -> Findings:
+def inspect(experiment: Experiment, limits: QualityLimits = DEFAULT) -> Findings:
     """Look at every channel; the data are not changed."""
     found = []
     clocks: list[list[Channel]] = []  # channels by clock: a table's one clock is checked once, not for every column
@@ -91,7 +91,7 @@ def _finding(
     )
 
 
-def _clock(channel: Channel, limits: Limits, others: int) -> Iterator[Finding]:
+def _clock(channel: Channel, limits: QualityLimits, others: int) -> Iterator[Finding]:
     t, n = channel.t, len(channel)
     if n < limits.shortest:
         yield _finding(
@@ -185,7 +185,7 @@ def _clock(channel: Channel, limits: Limits, others: int) -> Iterator[Finding]:
         )
 
 
-def _values(channel: Channel, limits: Limits) -> Iterator[Finding]:
+def _values(channel: Channel, limits: QualityLimits) -> Iterator[Finding]:
     t, x, unit = channel.t, channel.values, channel.unit
     bad = np.flatnonzero(~np.isfinite(x))
     if len(bad):
@@ -234,7 +234,7 @@ def _values(channel: Channel, limits: Limits) -> Iterator[Finding]:
         yield from _standstill(channel, x, numbers, limits.standstill)
 
 
-def _clipping(channel: Channel, x: Array, numbers: NDArray[np.intp], limits: Limits) -> Iterator[Finding]:
+def _clipping(channel: Channel, x: Array, numbers: NDArray[np.intp], limits: QualityLimits) -> Iterator[Finding]:
     for value, name in ((float(x.max()), "largest"), (float(x.min()), "smallest")):
         hit = plateaus(x, value, limits.plateau)
         if hit:

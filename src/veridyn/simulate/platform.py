@@ -94,7 +94,7 @@ CONTROL = Control()
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class PlatformRun:
     """One run, at the rate of the controller: `t` (N,), true `poses`, `lengths` and drive `forces` (N, 6), and the `measured` lengths
     that the controller saw."""
 
@@ -114,7 +114,7 @@ def run(
     feedforward: ArrayLike | None = None,
     noise: ArrayLike | None = None,
     control: Control = CONTROL,
-) -> Run:
+) -> PlatformRun:
     """The machine under control along reference `lengths` and `speeds` (N, 6), from rest or motion at the pose and pose rates `start`.
 
     `start` (12,): pose and its rates. `feedforward` (N, 6) is added to the forces, `noise` (N, 6) to the lengths that the controller
@@ -136,7 +136,7 @@ def run(
                 hint="Lower gains, more substeps, or a reference that it can follow.",
             )
         )
-    return Run(np.arange(N) / control.rate, *found)
+    return PlatformRun(np.arange(N) / control.rate, *found)
 
 
 def _row(values: ArrayLike) -> Array:

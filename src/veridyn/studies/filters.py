@@ -16,7 +16,7 @@ from veridyn.identify.estimators.gauss_markov import estimated
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.periodic_filters import Three, amplitudes, dft_filter, fourier_fit, unfiltered, zero_phase_periodic
-from veridyn.studies.trials import Average, Filter, Periodic, averages, reconstructed
+from veridyn.studies.trials import Average, Filter, PeriodicExperiment, averages, reconstructed
 
 Array = NDArray[np.float64]
 
@@ -91,7 +91,7 @@ def ways(harmonics: int) -> dict[str, Filter]:
 
 
 def compared(
-    e: Periodic,
+    e: PeriodicExperiment,
     accelerations: Array,
     other: Array,
     other_forces: Array,
@@ -127,7 +127,13 @@ def _low_passed(a: Average, rate: float) -> Average:
 
 
 def _judged(
-    name: str, e: Periodic, found: list[Average], way: Filter, accelerations: Array, other: Array, forces: Array
+    name: str,
+    e: PeriodicExperiment,
+    found: list[Average],
+    way: Filter,
+    accelerations: Array,
+    other: Array,
+    forces: Array,
 ) -> FilterRow:
     A = reconstructed(e, found, way)
     errors = []

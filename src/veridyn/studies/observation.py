@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Score:
+class FilterScore:
     """How one filter did over all logs: per coordinate and rate the mean over the logs of rms and of largest error, and its consistency.
 
     `nees` and `nis` are means per dimension (ideal 1), `nees_bands` the 95 % bands of each log, `share_white` the share of logs with white
@@ -63,14 +63,14 @@ class ObservationStudy:
     truth: NaturalMotion
     plain: NaturalMotion
     labels: Mapping[str, str]
-    scores: Mapping[str, Score]
+    scores: Mapping[str, FilterScore]
     chosen: str
     logs: int
     skip: int
     inputs: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def best(self) -> Score:
+    def best(self) -> FilterScore:
         return self.scores[self.chosen]
 
     def error(self, motion_q: Array) -> Array:
@@ -190,7 +190,7 @@ def _score(
     truth: NaturalMotion,
     seconds: Sequence[float],
     skip: int,
-) -> Score:
+) -> FilterScore:
     if any(len(o) != len(truth) or np.abs(o.t - truth.t).max() > 1e-9 for o in seen):
         raise DataError(Fault("the log and the truth are on different clocks.", "observation study"))
     errors = np.array([(o.q - truth.q)[skip:] for o in seen])
@@ -198,7 +198,7 @@ def _score(
     rms, rms_rate = np.sqrt((errors**2).mean(axis=1)), np.sqrt((rates**2).mean(axis=1))
     judged = [o.nees(truth.q, truth.qd, skip) for o in seen]
     timed = seconds[1:] if len(seconds) > 1 else seconds
-    return Score(
+    return FilterScore(
         name,
         how,
         rms.mean(axis=0),

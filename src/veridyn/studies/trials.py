@@ -32,7 +32,7 @@ ESTIMATORS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Periodic:
+class PeriodicExperiment:
     """A periodic experiment without noise: `positions` (N, m) of a plant's actuators and `forces` (N, r) of its rows over one period,
     recorded for so many `periods`; the noise of both; and how many `harmonics` its coordinates have.
     """
@@ -82,7 +82,7 @@ class Trials:
         return (self.values[estimator].mean(axis=0) - self.truth) / self.empirical(estimator)
 
 
-def averages(e: Periodic, trials: int, rng: np.random.Generator) -> list[Average]:
+def averages(e: PeriodicExperiment, trials: int, rng: np.random.Generator) -> list[Average]:
     """So many trials, each averaged over its periods."""
     N, k = len(e.positions), e.periods
     runs = []
@@ -102,7 +102,7 @@ def averages(e: Periodic, trials: int, rng: np.random.Generator) -> list[Average
     return out
 
 
-def reconstructed(e: Periodic, found: list[Average], by: Filter) -> Array:
+def reconstructed(e: PeriodicExperiment, found: list[Average], by: Filter) -> Array:
     """Regressors (trials, N, r, p) of the coordinates as a filter gives them."""
     each = [by(a.coordinates, e.rate) for a in found]
     X = np.stack([np.concatenate([one[order] for one in each]) for order in range(3)])
@@ -111,7 +111,12 @@ def reconstructed(e: Periodic, found: list[Average], by: Filter) -> Array:
 
 
 def trials(
-    e: Periodic, truth: Array, count: int, rng: np.random.Generator, progress: Progress = silent, task: str = "trials"
+    e: PeriodicExperiment,
+    truth: Array,
+    count: int,
+    rng: np.random.Generator,
+    progress: Progress = silent,
+    task: str = "trials",
 ) -> Trials:
     """So many trials by all estimators; `truth` (p,) of the base parameters is only for comparison."""
     names = tuple(ESTIMATORS)

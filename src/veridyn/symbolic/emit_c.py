@@ -41,7 +41,7 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class Source:
+class CSource:
     """A function's name, its header and the file that implements it."""
 
     name: str
@@ -56,7 +56,7 @@ def emit_c(
     inputs: Mapping[str, str],
     arguments: Sequence[Argument],
     comment: str,
-) -> Source:
+) -> CSource:
     """The function ``name`` that assigns each output (its place, as in "tau[3]") from inputs (input name → C expression).
 
     Outputs that are not assigned are the caller's to clear; the comment in the code counts the operations.
@@ -124,4 +124,4 @@ void {name}({signature})
 {body}
 }}
 """
-    return Source(name, header, code)
+    return CSource(name, header, code)

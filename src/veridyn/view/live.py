@@ -49,7 +49,7 @@ class Posable:
 
 
 @dataclass(frozen=True, eq=False)
-class Recording:
+class LiveRecording:
     """Poses (N, k) of a machine over time (N,), in s."""
 
     t: Array
@@ -108,7 +108,7 @@ class LiveView:
     """A page that shows a machine. It is served from the moment of construction until :meth:`stop`; `address` is where."""
 
     def __init__(
-        self, machine: Posable, port: int = 8080, host: str = "127.0.0.1", recording: Recording | None = None
+        self, machine: Posable, port: int = 8080, host: str = "127.0.0.1", recording: LiveRecording | None = None
     ) -> None:
         try:
             import viser  # pyright: ignore[reportMissingImports]

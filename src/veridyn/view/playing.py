@@ -17,13 +17,13 @@ from veridyn.files.units import convert
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.tree import Tree
 from veridyn.studies.config.template import Guess, position_guesses, time_column, time_unit
-from veridyn.view.live import Posable, Recording
+from veridyn.view.live import LiveRecording, Posable
 
 Array = NDArray[np.float64]
 RATE = 60.0  # poses a second
 
 
-def recorded(machine: Posable, model: Tree | NaturalSystem, file: Path) -> tuple[Recording, tuple[Guess, ...]]:
+def recorded(machine: Posable, model: Tree | NaturalSystem, file: Path) -> tuple[LiveRecording, tuple[Guess, ...]]:
     """The poses of a machine in a log, and which columns they were taken from."""
     seen = survey(file)
     guesses = position_guesses(model, seen) if isinstance(model, Tree) else _by_name(machine, model, seen)
@@ -66,7 +66,7 @@ def _clock(seen: Survey, column: str) -> Array:
     return convert(seen.columns[time], time_unit(time, seen.columns, seen.units)[0], "s")
 
 
-def _together(file: Path, names: Sequence[str], clocks: Sequence[Array], values: Sequence[Array]) -> Recording:
+def _together(file: Path, names: Sequence[str], clocks: Sequence[Array], values: Sequence[Array]) -> LiveRecording:
     kept = []
     for name, t, x in zip(names, clocks, values):
         whole = np.isfinite(t) & np.isfinite(x)
@@ -78,4 +78,4 @@ def _together(file: Path, names: Sequence[str], clocks: Sequence[Array], values:
     if end <= start:
         raise FileError(Fault("its channels have no time in common.", found=f"{start:.6g} s to {end:.6g} s"), str(file))
     clock = np.linspace(start, end, max(2, round((end - start) * RATE) + 1))
-    return Recording(clock, np.column_stack([np.interp(clock, t, x) for t, x in kept]))
+    return LiveRecording(clock, np.column_stack([np.interp(clock, t, x) for t, x in kept]))

@@ -5,7 +5,7 @@ import pytest
 
 from veridyn.errors import Faults, FileError
 from veridyn.files.log import csv as csv_table
-from veridyn.files.log.csv import Layout, find_layout, read_columns
+from veridyn.files.log.csv import CsvLayout, find_layout, read_columns
 
 
 def write(tmp_path, text):
@@ -49,7 +49,7 @@ def test_decimal_comma(tmp_path):
 def test_every_fault_with_its_line(tmp_path):
     path = write(tmp_path, "t,x\n0,1\n1,one\n2\n3,4,5\n4,1_000\n5,6\n6")
     faults = Faults()
-    read_columns(path, Layout(",", ".", ("t", "x"), True), ["t", "x"], faults)
+    read_columns(path, CsvLayout(",", ".", ("t", "x"), True), ["t", "x"], faults)
     assert [(f.line, f.found) for f in faults.found] == [(3, "'one'"), (4, "1"), (5, "3"), (6, "'1_000'"), (8, "1")]
     assert "delete it" in str(faults.found[-1])
 

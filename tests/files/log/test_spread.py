@@ -4,28 +4,28 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError, FileError
-from veridyn.files.log.spread import Part, load_spread
+from veridyn.files.log.spread import LogPart, load_spread
 
 T = np.arange(30) / 100.0
 Q = np.column_stack([np.sin(T), np.cos(T)])
 
 
 @pytest.fixture
-def parts(tmp_path: Path) -> dict[str, Part]:
+def parts(tmp_path: Path) -> dict[str, LogPart]:
     np.savetxt(tmp_path / "t.txt", T)
     np.savetxt(tmp_path / "q.txt", np.degrees(Q).ravel())
     (tmp_path / "tau.csv").write_text("a;b\n" + "\n".join(f"{x};{-x}" for x in T) + "\n")
     return {
-        "clock": Part(tmp_path / "t.txt", ("t",), time="t [s]"),
-        "q": Part(tmp_path / "q.txt", ("q1", "q2"), interleaved=True),
-        "tau": Part(tmp_path / "tau.csv"),
+        "clock": LogPart(tmp_path / "t.txt", ("t",), time="t [s]"),
+        "q": LogPart(tmp_path / "q.txt", ("q1", "q2"), interleaved=True),
+        "tau": LogPart(tmp_path / "tau.csv"),
     }
 
 
 COLUMNS = {"q.q1": ("q1", "deg"), "q.q2": ("q2", "deg"), "force.q1": ("b", "mNm")}
 
 
-def test_parts_become_channels_on_the_clock_of_the_one_that_has_it(parts: dict[str, Part]) -> None:
+def test_parts_become_channels_on_the_clock_of_the_one_that_has_it(parts: dict[str, LogPart]) -> None:
     log = load_spread(parts, COLUMNS, "run")
     np.testing.assert_allclose(log["q.q1"].values, Q[:, 0], atol=1e-14)
     np.testing.assert_allclose(log["q.q2"].values, Q[:, 1], atol=1e-14)
@@ -34,16 +34,16 @@ def test_parts_become_channels_on_the_clock_of_the_one_that_has_it(parts: dict[s
     assert all(c.t is log["q.q1"].t for c in log.channels.values())
 
 
-def test_a_part_may_have_a_clock_of_its_own(parts: dict[str, Part], tmp_path: Path) -> None:
+def test_a_part_may_have_a_clock_of_its_own(parts: dict[str, LogPart], tmp_path: Path) -> None:
     (tmp_path / "slow.csv").write_text("ms,i\n" + "\n".join(f"{100 * k},{k}" for k in range(4)) + "\n")
     log = load_spread(
-        parts | {"slow": Part(tmp_path / "slow.csv", time="ms [ms]")}, {**COLUMNS, "signal.i": ("i", "A")}
+        parts | {"slow": LogPart(tmp_path / "slow.csv", time="ms [ms]")}, {**COLUMNS, "signal.i": ("i", "A")}
     )
     np.testing.assert_allclose(log["signal.i"].t, [0.0, 0.1, 0.2, 0.3])
     assert len(log["q.q1"]) == 30
 
 
-def test_a_file_that_was_cut_off_is_noticed(parts: dict[str, Part], tmp_path: Path) -> None:
+def test_a_file_that_was_cut_off_is_noticed(parts: dict[str, LogPart], tmp_path: Path) -> None:
     np.savetxt(tmp_path / "q.txt", Q.ravel()[:-1])
     with pytest.raises(FileError, match=r"its 59 values are no whole number of samples of 2"):
         load_spread(parts, COLUMNS)
@@ -52,14 +52,14 @@ def test_a_file_that_was_cut_off_is_noticed(parts: dict[str, Part], tmp_path: Pa
         load_spread(parts, COLUMNS)
 
 
-def test_missing_columns_clocks_and_names_are_told(parts: dict[str, Part]) -> None:
+def test_missing_columns_clocks_and_names_are_told(parts: dict[str, LogPart]) -> None:
     with pytest.raises(FileError, match=r"(?s)there is no column 'c'.*Known: t, q1, q2, b"):
         load_spread(parts, {**COLUMNS, "force.q2": ("c", "N*m")})
     with pytest.raises(FileError, match="no part has a clock"):
         load_spread({"q": parts["q"]}, {"q.q1": ("q1", "rad")})
     with pytest.raises(FileError, match="there is no column 'time' for the time"):
-        load_spread(parts | {"clock": Part(parts["clock"].file, ("t",), time="time [s]")}, COLUMNS)
+        load_spread(parts | {"clock": LogPart(parts["clock"].file, ("t",), time="time [s]")}, COLUMNS)
     with pytest.raises(FileError, match="needs the names of its values"):
-        load_spread(parts | {"q": Part(parts["q"].file, interleaved=True)}, COLUMNS)
+        load_spread(parts | {"q": LogPart(parts["q"].file, interleaved=True)}, COLUMNS)
     with pytest.raises(DataError, match="unknown symbol 'Kg'"):
         load_spread(parts, {**COLUMNS, "force.q1": ("b", "Kg")})

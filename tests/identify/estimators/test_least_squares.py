@@ -10,7 +10,7 @@ import pytest
 from veridyn.errors import IdentificationError, IdentificationWarning
 from veridyn.identify.estimators.least_squares import Solution, row_deviation, solve
 from veridyn.identify.factor import empty
-from veridyn.identify.observation import Observation
+from veridyn.identify.observation import RowFactors
 from veridyn.model.parameters import ParameterSet
 
 # FACTS 2.18: five rows whose noise spans .1 to 50.
@@ -43,13 +43,13 @@ def measured() -> np.ndarray:
     return regressors() @ TRUTH[:, None] + SIGMAS[:, None, None] * noise
 
 
-def observed(W: np.ndarray, Y: np.ndarray, columns: tuple[tuple[int, ...], ...] | None = None) -> Observation:
+def observed(W: np.ndarray, Y: np.ndarray, columns: tuple[tuple[int, ...], ...] | None = None) -> RowFactors:
     """Row factors of W_j (N, p) and Y_j (N,); where `columns` says so, a row has some of the columns only."""
     rows = []
     for j in range(len(W)):
         own = tuple(range(W[j].shape[1])) if columns is None else columns[j]
         rows.append(empty(f"row{j}", own).absorb(np.column_stack([W[j][:, list(own)], Y[j]])))
-    return Observation(parameters(W[0].shape[1]), tuple(rows))
+    return RowFactors(parameters(W[0].shape[1]), tuple(rows))
 
 
 def known() -> dict[str, float]:
@@ -131,7 +131,7 @@ def test_a_row_counts_only_the_columns_it_excites() -> None:
     W = rng.normal(size=(40, 3))
     W[:, 2] = 2.0 * W[:, 0]
     y = rng.normal(size=40)
-    o = Observation(parameters(3), (empty("row0", (0, 1, 2)).absorb(np.column_stack([W, y])),))
+    o = RowFactors(parameters(3), (empty("row0", (0, 1, 2)).absorb(np.column_stack([W, y])),))
     residual = np.linalg.lstsq(W, y, rcond=None)[0]
     expected = np.linalg.norm(y - W @ residual) / np.sqrt(40 - 2)
     assert row_deviation(o.rows[0], o) == pytest.approx(expected, rel=1e-12)
@@ -150,7 +150,7 @@ def test_condition_numbers() -> None:
     W, Y = regressors() * np.array([1.0, 1.0, 1e3, 1.0, 1.0, 1.0]), measured()[:, :, 0]
     typical = np.array([1.0, 1.0, 1e-3, 1.0, 1.0, 1.0])
     o = observed(W, Y)
-    o = Observation(
+    o = RowFactors(
         ParameterSet(
             names=o.parameters.names,
             units=o.parameters.units,
@@ -246,7 +246,7 @@ def test_fewer_equations_than_parameters_are_refused() -> None:
 
 def test_a_row_without_samples_is_refused() -> None:
     W, Y = small()
-    o = Observation(parameters(), (observed(W, Y).rows[0], empty("row1", tuple(range(P)))))
+    o = RowFactors(parameters(), (observed(W, Y).rows[0], empty("row1", tuple(range(P)))))
     with pytest.raises(IdentificationError, match="row 'row1': no sample of it is left"):
         solve(o)
 
@@ -254,4 +254,4 @@ def test_a_row_without_samples_is_refused() -> None:
 def test_nothing_estimated_is_refused() -> None:
     rows = (empty("row0", ()).absorb(np.ones((5, 1))),)
     with pytest.raises(IdentificationError, match="no estimated parameter affects these rows"):
-        solve(Observation(parameters(), rows))
+        solve(RowFactors(parameters(), rows))

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 
 from veridyn.errors import ModelError
 from veridyn.mechanics.compiled import compiled
-from veridyn.mechanics.ground.road import Bump, Flat, Plane, Profile, Road, Step, Together, road_at
+from veridyn.mechanics.ground.road import Bump, Flat, Kerb, Plane, Profile, Road, Together, road_at
 from veridyn.mechanics.ground.road_rough import CLASSES, isotropic_coherence, rough_road, roughness
 
 
@@ -23,7 +23,7 @@ ROADS = {
     "plane": Plane(0.05, -0.02),
     "bump": Bump(at=10.0, length=3.0, rise=0.08),
     "left bump": Bump(at=10.0, length=3.0, rise=-0.05, left=2.0, right=0.0),
-    "step": Step(at=12.0, rise=0.1, ramp=0.3, right=-1.0),
+    "step": Kerb(at=12.0, rise=0.1, ramp=0.3, right=-1.0),
     "rough": rough(),
     "rough from a start": rough(start=8.0, ramp=5.0),
     "five lines": rough(lines=5, track=0.7),
@@ -60,7 +60,7 @@ def test_closed_forms() -> None:
     assert one_side.height(2.0, [-0.2, -0.1, -0.05, 0.0, 2.0, 2.05, 2.1]) == pytest.approx(
         [0, 0, 0.05, 0.1, 0.1, 0.05, 0]
     )
-    step = Step(at=1.0, rise=0.12, ramp=0.5)
+    step = Kerb(at=1.0, rise=0.12, ramp=0.5)
     assert step.height([0.9, 1.25, 1.5, 99.0]) == pytest.approx([0.0, 0.06, 0.12, 0.12])
 
 
@@ -176,7 +176,7 @@ def test_faults_are_named_at_once() -> None:
     with pytest.raises(ModelError, match="2 faults"):
         Bump(at=0.0, length=0.0, rise=0.1, left=0.0, right=1.0)
     with pytest.raises(ModelError, match="ramp"):
-        Step(at=0.0, rise=0.1, ramp=-1.0)
+        Kerb(at=0.0, rise=0.1, ramp=-1.0)
     with pytest.raises(ModelError, match="grow over"):
         rough(start=3.0)
     with pytest.raises(ModelError, match="spacing") as caught:

@@ -14,7 +14,7 @@ from veridyn.machines.hexapod import truth
 from veridyn.machines.parallel import delta, linkage, palletizer
 from veridyn.mechanics.energy import energy
 from veridyn.mechanics.forward import forward_dynamics, open_mass_matrix
-from veridyn.mechanics.instant import Instant
+from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.integrate import BaseState, Method, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.assembly import assembled, loop_values, units
@@ -86,7 +86,7 @@ def test_inverse_dynamics_gives_the_forces_back(name: str) -> None:
     assert compiled == pytest.approx(found.qdd, rel=1e-9, abs=1e-9)
     zero = np.zeros(3)
     for engine in ("numpy", "compiled"):
-        instant = Instant(tree, tree.parameters.values, engine=engine)
+        instant = StateAccelerations(tree, tree.parameters.values, engine=engine)
         one = instant(motion.q[0], motion.qd[0], motion.forces[0], zero, zero, {}, {})
         assert one == pytest.approx(found.qdd[0], rel=1e-9, abs=1e-9)
 
@@ -99,7 +99,7 @@ def test_a_wrench_on_a_body_of_a_loop() -> None:
     assert np.abs(found.qdd - forward_dynamics(tree, motion).qdd).min() > 0.01
     assert inverse_dynamics(tree, found, "joints") == pytest.approx(motion.forces[:, [0]], abs=1e-9)
     zero = np.zeros(3)
-    instant = Instant(tree, tree.parameters.values)
+    instant = StateAccelerations(tree, tree.parameters.values)
     acting = {"coupler": pushed.wrenches["coupler"][0]}
     one = instant(motion.q[0], motion.qd[0], motion.forces[0], zero, zero, acting, {})
     assert one == pytest.approx(found.qdd[0], rel=1e-9)

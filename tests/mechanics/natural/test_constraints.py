@@ -13,7 +13,7 @@ from veridyn.mechanics.natural.position import position
 from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Angle, Joint, Point, RigidBody, UnitVector, uniform_bar
+from veridyn.model.natural_parts import Angle, MechanismJoint, Point, RigidBody, UnitVector, uniform_bar
 
 SEEDS = range(16)
 
@@ -132,7 +132,7 @@ def test_a_body_between_fixed_points_must_fit() -> None:
 def test_a_joint_between_fixed_points_must_hold() -> None:
     points = [Point("A", (0, 0), True), Point("B", (1, 0), True), Point("P", (0, 1))]
     mechanism = Mechanism.build(
-        points, [uniform_bar("bar", "A", "P", 1, 1)], joints=[Joint("tie", "distance", "A", "B", 2.0)]
+        points, [uniform_bar("bar", "A", "P", 1, 1)], joints=[MechanismJoint("tie", "distance", "A", "B", 2.0)]
     )
     with pytest.raises(ModelError, match="joint 'tie': the constraint 'tie' is between fixed things"):
         system_of(mechanism)

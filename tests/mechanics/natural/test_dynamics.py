@@ -19,7 +19,7 @@ from veridyn.mechanics.natural.dynamics import (
 from veridyn.mechanics.natural.position import independent, position, velocity
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Joint, Point, RigidBody, uniform_bar
+from veridyn.model.natural_parts import MechanismJoint, Point, RigidBody, uniform_bar
 
 
 def test_initial_accelerations_of_the_four_bar() -> None:
@@ -113,7 +113,7 @@ def test_redundant_constraints_are_refused_unless_kept() -> None:
     mechanism = Mechanism.build(
         points,
         [uniform_bar("bar", "A", "P", 1, 1)],
-        joints=[Joint("tie", "distance", "A", "P", 1.0)],
+        joints=[MechanismJoint("tie", "distance", "A", "P", 1.0)],
         gravity=(0, -9.81),
     )
     system = system_of(mechanism)

@@ -12,7 +12,7 @@ from veridyn.mechanics.natural.index3 import index3_step
 from veridyn.mechanics.natural.position import independent, position, velocity
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Joint, Point, uniform_bar
+from veridyn.model.natural_parts import MechanismJoint, Point, uniform_bar
 
 HOW = Stabilisation()
 
@@ -58,7 +58,7 @@ def test_multipliers_are_those_of_the_exact_form() -> None:
 
 def test_redundant_constraints_do_no_harm() -> None:
     points = [Point("A", (0, 0), True), Point("P", (1, 0))]
-    bar, tie = [uniform_bar("bar", "A", "P", 1, 1)], [Joint("tie", "distance", "A", "P", 1.0)]
+    bar, tie = [uniform_bar("bar", "A", "P", 1, 1)], [MechanismJoint("tie", "distance", "A", "P", 1.0)]
     states = []
     for joints in ((), tie):
         system = system_of(Mechanism.build(points, bar, joints=joints, gravity=(0, -9.81)))

@@ -10,7 +10,7 @@ from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.natural.position import acceleration, independent, position, r_matrix, r_rate, velocity
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Joint, Point, RigidBody, uniform_bar
+from veridyn.model.natural_parts import MechanismJoint, Point, RigidBody, uniform_bar
 
 
 def upper(phi: float) -> np.ndarray:
@@ -106,7 +106,7 @@ def test_contradictory_joints_are_refused_even_with_a_coordinate_held() -> None:
     mechanism = Mechanism.build(
         points,
         [RigidBody("bar", {"A": (0, 0), "P": (1, 0)}, mass=1.0)],
-        joints=[Joint("rope", "distance", "A", "P", 1.3)],
+        joints=[MechanismJoint("rope", "distance", "A", "P", 1.3)],
     )
     with pytest.raises(ModelError, match=r"(?s)contradict each other.*'rope' \(joint 'rope'\) open by"):
         position(system_of(mechanism), {"P.x": 0.2})

@@ -11,7 +11,7 @@ from veridyn.mechanics.natural.position import position
 from veridyn.mechanics.natural.rank import mobility, refuse_redundant
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Joint, Point, RigidBody, UnitVector
+from veridyn.model.natural_parts import MechanismJoint, Point, RigidBody, UnitVector
 from veridyn.model.place import Marker
 
 
@@ -42,7 +42,9 @@ def test_a_joint_given_twice() -> None:
     arm = RigidBody(
         "arm", {"O": (0, 0, 0), "P": (1, 0, 0)}, {"u": (0, 0, 1), "v": (0, 1, 0)}, 1.0, (0.5, 0, 0), np.eye(3)
     )
-    joint = Joint("pin", "turning", Marker("ground", (0, 0, 0), (0, 0, 1)), Marker("arm", (0, 0, 0), (0, 0, 1)))
+    joint = MechanismJoint(
+        "pin", "turning", Marker("ground", (0, 0, 0), (0, 0, 1)), Marker("arm", (0, 0, 0), (0, 0, 1))
+    )
     once = system_of(Mechanism.build(points, [arm], vectors=vectors))
     assert mobility(once, once.guess).degrees_of_freedom == 1
     twice = Mechanism.build(
@@ -53,7 +55,7 @@ def test_a_joint_given_twice() -> None:
             )
         ],
         vectors=[vectors[1]],
-        joints=[joint, Joint("again", "turning", joint.a, joint.b)],
+        joints=[joint, MechanismJoint("again", "turning", joint.a, joint.b)],
     )
     system = system_of(twice)
     assert mobility(system, system.guess).degrees_of_freedom == 1

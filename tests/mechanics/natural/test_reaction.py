@@ -18,7 +18,7 @@ from veridyn.mechanics.natural.reaction import Along, Wrench, reaction_of
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Angle, Joint, Point, RigidBody, Spring, UnitVector
+from veridyn.model.natural_parts import Angle, MechanismJoint, Point, RigidBody, Spring, UnitVector
 from veridyn.model.place import Marker
 from veridyn.spatial.inertia import inertia_matrix
 
@@ -117,7 +117,9 @@ def motored(named: bool = False) -> Mechanism:
             points=(*m.points, Point("PU", PLACES["PA"])),
             vectors=(*m.vectors, UnitVector("au", u)),
             bodies=tuple(own if b.name == "upper_a" else b for b in m.bodies),
-            joints=(Joint("elbow_joint", "turning", *(Marker(b, PLACES["PA"], u) for b in ("lower_a", "upper_a"))),),
+            joints=(
+                MechanismJoint("elbow_joint", "turning", *(Marker(b, PLACES["PA"], u) for b in ("lower_a", "upper_a"))),
+            ),
         )
     of = "PU" if named else "PA"
     return replace(m, added=(Angle("elbow", (of, "TA"), *on),), loads=(Drive("motor", "elbow", 7.0),))
@@ -413,7 +415,7 @@ def test_what_is_refused() -> None:
     lone = Mechanism.build(
         [Point("O", (0, 0), True), Point("P", (1, 0))],
         [RigidBody("bob", {"P": (0, 0)}, mass=1.0)],
-        joints=[Joint("rope", "distance", "O", "P", 1.0)],
+        joints=[MechanismJoint("rope", "distance", "O", "P", 1.0)],
     )
     with pytest.raises(DataError, match="no other body has its point 'P'"):
         reaction_of(system_of(lone), ("bob", "P"))

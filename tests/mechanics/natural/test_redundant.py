@@ -14,7 +14,7 @@ from veridyn.mechanics.natural.position import position
 from veridyn.mechanics.natural.redundant import Reduced, independent_rows, subset
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Joint, Point, uniform_bar
+from veridyn.model.natural_parts import MechanismJoint, Point, uniform_bar
 
 NONE = np.zeros(0)
 
@@ -91,7 +91,7 @@ def test_a_dead_centre_is_no_redundancy() -> None:
     machine = Mechanism.build(
         [Point("O", (0, 0), True), Point("B", (2, 0), True), Point("P", (1, 0))],
         [uniform_bar("one", "O", "P", 1.0, 1.0)],
-        joints=[Joint("rope", "distance", "P", "B", 1.0)],
+        joints=[MechanismJoint("rope", "distance", "P", "B", 1.0)],
     )
     with pytest.raises(ModelError, match="is redundant at this pose"):
         minimal(system_of(machine), np.array([1.0, 0.0]))

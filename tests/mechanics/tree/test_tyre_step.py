@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from veridyn.mechanics.forward import forward_dynamics
-from veridyn.mechanics.instant import Instant
+from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.integrate import BaseState, Method, integrate
 from veridyn.mechanics.tree.model import TreeModel, tree_model
 from veridyn.model.elements import Marker, tyre
@@ -58,7 +58,9 @@ def test_accelerations_and_rates_are_those_of_forward_dynamics() -> None:
     linear = R @ expected.base.acceleration[0] + m.tree.gravity
     assert found.qdd == pytest.approx(np.concatenate([linear, expected.base.omega_dot[0]]), rel=1e-10)
     small = m.step(x, v, u, 1e-6, m.loads(ROAD), False)
-    rates = Instant(m.tree, m.values, engine="numpy").state_rates(none[0], none[0], signals, v[3:], R.T @ v[:3], x)
+    rates = StateAccelerations(m.tree, m.values, engine="numpy").state_rates(
+        none[0], none[0], signals, v[3:], R.T @ v[:3], x
+    )
     assert (small.u - u) / 1e-6 == pytest.approx(rates, abs=1e-3)  # its first order
 
 

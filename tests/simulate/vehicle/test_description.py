@@ -6,7 +6,7 @@ import pytest
 from veridyn.errors import ModelError
 from veridyn.mechanics.ground.tyre_parameters import TyreParameters
 from veridyn.simulate.vehicle.contact import LinearTyre
-from veridyn.simulate.vehicle.description import CHASSIS, DETAILS, Carrier, Vehicle, Wheel, passenger_tyre
+from veridyn.simulate.vehicle.description import CHASSIS, DETAILS, Vehicle, Wheel, WheelCarrier, passenger_tyre
 
 
 def test_the_defaults_are_the_a_priori_values_of_table_ii():
@@ -48,7 +48,7 @@ def test_each_detail_can_be_left_out_or_kept_alone():
 
 
 def test_a_right_carrier_is_the_mirror_image_of_the_left_one():
-    part = Carrier(20.0, (0.1, -0.2, 0.3), (1.0, 0.1, 0.2, 2.0, 0.3, 3.0))
+    part = WheelCarrier(20.0, (0.1, -0.2, 0.3), (1.0, 0.1, 0.2, 2.0, 0.3, 3.0))
     left, right = part.ten(right=False), part.ten(right=True)
     assert right == (1.0, -0.1, 0.2, 2.0, -0.3, 3.0, 2.0, 4.0, 6.0, 20.0)
     assert left == (1.0, 0.1, 0.2, 2.0, 0.3, 3.0, 2.0, -4.0, 6.0, 20.0)

@@ -13,7 +13,7 @@ from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.simulate.vehicle import state as eq
 from veridyn.simulate.vehicle.aerodynamics import Aerodynamics
 from veridyn.simulate.vehicle.contact import LinearTyre
-from veridyn.simulate.vehicle.description import Carrier, Steering, Vehicle
+from veridyn.simulate.vehicle.description import Steering, Vehicle, WheelCarrier
 from veridyn.simulate.vehicle.manoeuvre import VehicleManoeuvre, speed_variation, straight_braking
 from veridyn.simulate.vehicle.march import instant
 from veridyn.simulate.vehicle.run import drive, settle, to_motion
@@ -21,7 +21,9 @@ from veridyn.simulate.vehicle.tables import WheelTables
 from veridyn.spatial.inertia import INERTIAL
 
 # Unequal sides, so that no symmetry hides a sign.
-CAR = Vehicle(half_tracks=HALF_TRACK, wheelbase=WHEELBASE, carriers=(Carrier(), Carrier(26.0, (0.01, -0.05, 0.015))))
+CAR = Vehicle(
+    half_tracks=HALF_TRACK, wheelbase=WHEELBASE, carriers=(WheelCarrier(), WheelCarrier(26.0, (0.01, -0.05, 0.015)))
+)
 COAST = VehicleManoeuvre("coasting", np.zeros_like, lead_in=0.0, controlled=False)
 
 

@@ -5,16 +5,16 @@ from studies.small_arm import small_arm
 from veridyn.errors import DataError, DataWarning
 from veridyn.model.motion import Motion
 from veridyn.studies.config.identify import RecordingSettings
-from veridyn.studies.run.masks import Part, dropped, plain, resting, warn_of_rest, wrong_speed
+from veridyn.studies.run.masks import RecordedMotion, dropped, plain, resting, warn_of_rest, wrong_speed
 
 T = np.arange(1000) / 100.0
 
 
-def part(moving: np.ndarray | None = None, **settings) -> Part:
+def part(moving: np.ndarray | None = None, **settings) -> RecordedMotion:
     """Joint 1 turns faster and faster; joint 2 rests where `moving` is false."""
     qd = np.column_stack([T, np.ones(1000) if moving is None else np.where(moving, 1.0, 0.001)])
     zeros = np.zeros((1000, 2))
-    return Part(Motion(T, zeros, qd, zeros), RecordingSettings(file="x", **settings))
+    return RecordedMotion(Motion(T, zeros, qd, zeros), RecordingSettings(file="x", **settings))
 
 
 def test_spans_speeds_and_rest_add_up_over_several_motions() -> None:

@@ -68,7 +68,7 @@ class _List:
 
 
 @dataclass
-class Plan:
+class DecodingPlan:
     """Which fields of one type of message are numbers. `refused` are the others."""
 
     scalars: list[str] = field(default_factory=list)
@@ -115,9 +115,9 @@ class Plan:
         return int(stamp.sec) * 10**9 + int(stamp.nanosec)
 
 
-def plan_of(kind: str, definitions: Mapping[str, Any]) -> Plan:
+def plan_of(kind: str, definitions: Mapping[str, Any]) -> DecodingPlan:
     """How a type of message is read, by the definitions of it and of what it is made of. A KeyError names a type that is not there."""
-    plan = Plan()
+    plan = DecodingPlan()
     for name, (what, detail) in definitions[kind][1]:
         if what == NAME and detail == HEADER:
             plan.stamp = plan.stamp or f"{name}.stamp"
@@ -127,7 +127,7 @@ def plan_of(kind: str, definitions: Mapping[str, Any]) -> Plan:
     return plan
 
 
-def _walk(plan: Plan, kind: str, definitions: Mapping[str, Any], path: str, unit: str, names: str) -> None:
+def _walk(plan: DecodingPlan, kind: str, definitions: Mapping[str, Any], path: str, unit: str, names: str) -> None:
     fields = definitions[kind][1]
     own = next((n for n, (what, detail) in fields if n in NAMES and _is_words(what, detail)), "")
     names = f"{path}{own}" if own else names

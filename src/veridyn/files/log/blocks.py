@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults, FileError
 from veridyn.files.log.columns import Column, choose
-from veridyn.files.log.csv import MISSING, Layout, find_layout
+from veridyn.files.log.csv import MISSING, CsvLayout, find_layout
 from veridyn.files.log.opening import PARQUET, clocked_format, existing_log
 from veridyn.files.units import to_si
 from veridyn.model.experiment import Channel, Experiment
@@ -47,7 +47,7 @@ class LogFile:
     file: Path
     clock: Column
     wanted: tuple[Column, ...]
-    layout: Layout | None
+    layout: CsvLayout | None
     rows: int
 
     def windows(self, size: int, margin: int, first: int = 0, last: int | None = None) -> Iterator[Window]:
@@ -132,7 +132,7 @@ def open_log(
     return LogFile(file, clock, tuple(wanted), layout, rows)
 
 
-def _csv(file: Path, layout: Layout, used: Sequence[str]) -> Iterator[dict[str, Array]]:
+def _csv(file: Path, layout: CsvLayout, used: Sequence[str]) -> Iterator[dict[str, Array]]:
     numbers = [f"{i}" for i in range(len(layout.headers))]
     chosen = {header: numbers[layout.headers.index(header)] for header in used}
     reader = pacsv.open_csv(

@@ -25,7 +25,7 @@ MOST_FAULTS = 20  # of one kind; a file of the wrong format would otherwise repo
 
 
 @dataclass(frozen=True)
-class Layout:
+class CsvLayout:
     """How a file is laid out: `delimiter`, `decimal` mark, the names of all columns, and whether a header row has them."""
 
     delimiter: str
@@ -34,7 +34,7 @@ class Layout:
     has_header: bool
 
 
-def find_layout(file: Path, names: Sequence[str] | None, delimiter: str | None, decimal: str = ".") -> Layout:
+def find_layout(file: Path, names: Sequence[str] | None, delimiter: str | None, decimal: str = ".") -> CsvLayout:
     """Read the first line. `names` are those of a file without a header row; None says that it has one."""
     with file.open(encoding="utf-8-sig", newline="") as stream:
         line = stream.readline()
@@ -53,7 +53,7 @@ def find_layout(file: Path, names: Sequence[str] | None, delimiter: str | None, 
         )
     if names is None:
         first[0] = first[0].lstrip("# ")  # some writers mark the header as a comment
-        return Layout(mark, decimal, tuple(cell.strip() for cell in first), True)
+        return CsvLayout(mark, decimal, tuple(cell.strip() for cell in first), True)
     if len(names) != len(first):
         spaced = len(first) == 1 and len(line.split()) == len(names)
         raise FileError(
@@ -68,10 +68,10 @@ def find_layout(file: Path, names: Sequence[str] | None, delimiter: str | None, 
             ),
             str(file),
         )
-    return Layout(mark, decimal, tuple(name.strip() for name in names), False)
+    return CsvLayout(mark, decimal, tuple(name.strip() for name in names), False)
 
 
-def read_columns(file: Path, layout: Layout, wanted: Sequence[str], faults: Faults) -> dict[str, Array]:
+def read_columns(file: Path, layout: CsvLayout, wanted: Sequence[str], faults: Faults) -> dict[str, Array]:
     """The columns `wanted` as float64, by header. What is wrong goes to `faults`, and then the result means nothing.
 
     The fast reader stops at the first fault, so a file with faults (here or found before) is read again, cell by cell.
@@ -90,7 +90,7 @@ def _delimiter(line: str) -> str:
     return best if counts[best] else ","
 
 
-def _fast(file: Path, layout: Layout, wanted: Sequence[str]) -> dict[str, Array]:
+def _fast(file: Path, layout: CsvLayout, wanted: Sequence[str]) -> dict[str, Array]:
     numbers = [f"{i}" for i in range(len(layout.headers))]  # headers may repeat in columns that are not wanted
     chosen = {header: numbers[layout.headers.index(header)] for header in wanted}
     table = pacsv.read_csv(
@@ -107,7 +107,7 @@ def _fast(file: Path, layout: Layout, wanted: Sequence[str]) -> dict[str, Array]
     return {header: np.array(table[number].to_numpy(), dtype=np.float64) for header, number in chosen.items()}
 
 
-def _cell_by_cell(file: Path, layout: Layout, wanted: Sequence[str], faults: Faults) -> dict[str, Array]:
+def _cell_by_cell(file: Path, layout: CsvLayout, wanted: Sequence[str], faults: Faults) -> dict[str, Array]:
     places = [(header, layout.headers.index(header)) for header in wanted]
     values: dict[str, list[float]] = {header: [] for header in wanted}
     ragged = textual = 0

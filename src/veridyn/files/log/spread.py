@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, FileError, did_you_mean, part_at
 from veridyn.files.log.columns import split_header
-from veridyn.files.log.csv import Layout, find_layout, read_columns
+from veridyn.files.log.csv import CsvLayout, find_layout, read_columns
 from veridyn.files.log.opening import PARQUET, existing_file, unreadable
 from veridyn.files.log.parquet import read_parquet
 from veridyn.files.units import to_si
@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Part:
+class LogPart:
     """One file: names of its columns where it has no header row, and its clock "name [unit]" where it has one."""
 
     file: Path
@@ -38,7 +38,7 @@ class Part:
     decimal: str = "."
 
 
-def load_spread(parts: Mapping[str, Part], columns: Mapping[str, tuple[str, str]], name: str = "log") -> Experiment:
+def load_spread(parts: Mapping[str, LogPart], columns: Mapping[str, tuple[str, str]], name: str = "log") -> Experiment:
     """`columns`: channel → (column, unit). Every column stands in one part; its clock is that part's, or the only one there is."""
     faults = Faults()
     clocks = [p for p, part in parts.items() if part.time]
@@ -81,7 +81,7 @@ def load_spread(parts: Mapping[str, Part], columns: Mapping[str, tuple[str, str]
     return Experiment(made, name)
 
 
-def _table(part: Part, wanted: set[str], faults: Faults) -> dict[str, Array]:
+def _table(part: LogPart, wanted: set[str], faults: Faults) -> dict[str, Array]:
     """Columns of one file by name, those that are wanted."""
     file = existing_file(part.file)
     try:
@@ -98,7 +98,7 @@ def _table(part: Part, wanted: set[str], faults: Faults) -> dict[str, Array]:
         raise FileError(unreadable(error), str(file)) from error
 
 
-def _interleaved(file: Path, part: Part, faults: Faults) -> dict[str, Array]:
+def _interleaved(file: Path, part: LogPart, faults: Faults) -> dict[str, Array]:
     k = len(part.header)
     if k == 0:
         faults.add(
@@ -106,7 +106,7 @@ def _interleaved(file: Path, part: Part, faults: Faults) -> dict[str, Array]:
         )
         return {}
     single = find_layout(file, ("value",), part.delimiter or ",", part.decimal)
-    x = read_columns(file, Layout(single.delimiter, single.decimal, ("value",), False), ("value",), faults)["value"]
+    x = read_columns(file, CsvLayout(single.delimiter, single.decimal, ("value",), False), ("value",), faults)["value"]
     if len(x) % k:
         faults.add(
             f"its {len(x)} values are no whole number of samples of {k}.",

@@ -15,8 +15,8 @@ from veridyn.model.natural_parts import (
     Added,
     Angle,
     Distance,
-    Joint,
     JointKind,
+    MechanismJoint,
     Point,
     Rack,
     RigidBody,
@@ -78,7 +78,7 @@ class PointSections(Places):
         for name, where, at in self.items("joints"):
             kind = read.choice(at["kind"], where, "kind of joint", KINDS)
             a, b = self.place(at["a"], where), self.place(at["b"], where)
-            joints.append(Joint(name, cast(JointKind, kind), a, b, self.number(at, where, "length")))
+            joints.append(MechanismJoint(name, cast(JointKind, kind), a, b, self.number(at, where, "length")))
         return {
             "points": points,
             "vectors": vectors,

@@ -29,7 +29,7 @@ from veridyn.files.yaml_reader import Reader
 from veridyn.model.check import check_tree
 from veridyn.model.element_check import check_elements
 from veridyn.model.elements import Element
-from veridyn.model.graph import FORMULATIONS, Acting, Formulation, Graph
+from veridyn.model.graph import FORMULATIONS, Acting, Formulation, MachineGraph
 from veridyn.model.joint import Body
 from veridyn.model.link import Joint, Link
 from veridyn.model.load import Load, check_loads
@@ -223,7 +223,7 @@ class _Draft:
             kinds: dict[str, str] = {b.coordinate_name: b.joint for b in carried if b.coordinate_name}
         else:
             joints = self.all_joints()
-            graph = Graph(
+            graph = MachineGraph(
                 name=self.name,
                 links=tuple(self.links),
                 joints=tuple(joints),

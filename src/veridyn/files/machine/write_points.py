@@ -10,7 +10,7 @@ from veridyn.files.machine.write_parts import place_text
 from veridyn.files.yaml_write import flow, mapping_text, matrix_text, name_text, names_text, number_text, numbers_text
 from veridyn.model.differences import equal_parts
 from veridyn.model.graph import PointDescription
-from veridyn.model.natural_parts import Added, Angle, DirectionRef, Joint, RigidBody, uniform_bar
+from veridyn.model.natural_parts import Added, Angle, DirectionRef, MechanismJoint, RigidBody, uniform_bar
 from veridyn.model.place import Marker
 
 
@@ -69,7 +69,7 @@ def _bar(b: RigidBody, dimension: int) -> dict[str, str]:
     return {"bar": names_text([start, end]), "length": number_text(length), "mass": number_text(b.mass)}
 
 
-def _joint(j: Joint) -> dict[str, str]:
+def _joint(j: MechanismJoint) -> dict[str, str]:
     out = {"kind": j.kind, "a": place_text(j.a), "b": place_text(j.b)}
     return out | ({} if math.isnan(j.length) else {"length": number_text(j.length)})
 

@@ -22,7 +22,7 @@ from scipy.linalg import solve_triangular
 
 from veridyn.errors import Fault, IdentificationError, VeridynError
 from veridyn.identify.estimators.least_squares import Solution
-from veridyn.identify.observation import Block, Job, Plan, Stream
+from veridyn.identify.observation import Block, EquationPlan, EquationStream, Job
 from veridyn.identify.threads import one_blas_thread
 from veridyn.settings import Settings, at_least
 
@@ -51,7 +51,7 @@ class Hac(Settings):
     lags: Annotated[int, at_least(0)] | None = None
 
 
-class Score(Protocol):
+class ScoreFunction(Protocol):
     """What an estimator makes of a residual u in units of its deviation: ψ(u), and its slope."""
 
     def psi(self, u: Array) -> Array: ...
@@ -106,14 +106,14 @@ class _Pass:
     leads: tuple[int, ...]
     inverse: Array
     scale: Array
-    score: Score | None
+    score: ScoreFunction | None
     lags: int
 
     @property
     def lead(self) -> int:
         return max(self.lags, 1)
 
-    def __call__(self, plan: Plan, job: Job) -> _Sums:
+    def __call__(self, plan: EquationPlan, job: Job) -> _Sums:
         p, tail = len(self.leads), np.zeros((self.lead, len(self.leads)))
         total = _Sums(np.zeros((p, p)), np.zeros((p, p)), np.zeros(p), np.zeros(p), 0.0, 0.0, 0, 0)
         with one_blas_thread():
@@ -146,7 +146,7 @@ class _Pass:
         ends = np.arange(self.lead + 1, len(line) + 1)
         return (summed[ends] - summed[ends - self.lags - 1]) / np.sqrt(self.lags + 1.0)
 
-    def _scores(self, plan: Plan, block: Block, own: NDArray[np.bool_]) -> tuple[Array, _Sums]:
+    def _scores(self, plan: EquationPlan, block: Block, own: NDArray[np.bool_]) -> tuple[Array, _Sums]:
         p = len(self.leads)
         h, M = np.zeros((len(block.numbers), p)), np.zeros((p, p))
         scores, slopes, equations = 0.0, 0.0, 0
@@ -168,7 +168,9 @@ class _Pass:
         return h, _Sums(np.zeros((p, p)), M, np.zeros(p), np.zeros(p), scores, slopes, 0, equations)
 
 
-def sandwich(stream: Stream, s: Solution, score: Score | None = None, hac: Hac | None = None) -> Sandwich:
+def sandwich(
+    stream: EquationStream, s: Solution, score: ScoreFunction | None = None, hac: Hac | None = None
+) -> Sandwich:
     """The covariance of a solution by M⁻¹ S M⁻¹; without `hac`, L = 0. `score`: None for least squares."""
     lags = 0 if hac is None or hac.lags is None else hac.lags
     sums = _summed(stream, s, score, lags)
@@ -194,7 +196,7 @@ def sandwich(stream: Stream, s: Solution, score: Score | None = None, hac: Hac |
     return Sandwich(spread * half @ sums.meat @ half.T, lags, residual_sigma, capped)
 
 
-def _summed(stream: Stream, s: Solution, score: Score | None, lags: int) -> _Sums:
+def _summed(stream: EquationStream, s: Solution, score: ScoreFunction | None, lags: int) -> _Sums:
     values = np.zeros(len(s.observation.parameters))
     values[list(s.columns)] = s.values
     p = len(s.values)

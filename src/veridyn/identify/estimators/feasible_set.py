@@ -48,7 +48,7 @@ AT_BOUND_MARGINS = 10.0  # margins from the bound within which a body counts as 
 UNITS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])  # P(φ) = Σ φ_k UNITS_k
 
 
-class Constraints(Protocol):
+class ConsistencySettings(Protocol):
     """What of :class:`~veridyn.identify.estimators.feasible.Consistent` the set depends on."""
 
     @property
@@ -69,7 +69,7 @@ class FeasibleSet:
 
     tree: Tree
     s: Solution
-    how: Constraints
+    how: ConsistencySettings
     K: Array
     spread: Array
     fixed: Array
@@ -79,7 +79,7 @@ class FeasibleSet:
     signed: list[int]
 
     @classmethod
-    def of(cls, tree: Tree, s: Solution, how: Constraints) -> FeasibleSet:
+    def of(cls, tree: Tree, s: Solution, how: ConsistencySettings) -> FeasibleSet:
         p = tree.parameters
         estimated = list(p.select("estimated"))
         place = {c: k for k, c in enumerate(estimated)}

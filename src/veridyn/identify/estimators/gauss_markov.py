@@ -22,7 +22,7 @@ from veridyn.identify.estimators.least_squares import Solution, solved
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.factor import triangle_of
 from veridyn.identify.fitting import fit_of
-from veridyn.identify.observation import Job, Plan, Stream
+from veridyn.identify.observation import EquationPlan, EquationStream, Job
 from veridyn.identify.result import Fit
 from veridyn.identify.threads import one_blas_thread
 from veridyn.model.tree import Rows, Tree
@@ -118,7 +118,7 @@ class _Sums:
         return _Sums(self.products + o.products, self.counts + o.counts)
 
 
-def _whole(plan: Plan, job: Job, place: dict[int, int]) -> tuple[Array, NDArray[np.intp], Mask]:
+def _whole(plan: EquationPlan, job: Job, place: dict[int, int]) -> tuple[Array, NDArray[np.intp], Mask]:
     """All equations of a job's samples as (N, rows, columns + 1), their numbers, and which samples every row uses."""
     parts, numbers, used = [], [], []
     for block in plan.blocks(job):
@@ -142,7 +142,7 @@ class _Residuals:
     place: dict[int, int]
     order: int
 
-    def __call__(self, plan: Plan, job: Job) -> _Sums:
+    def __call__(self, plan: EquationPlan, job: Job) -> _Sums:
         A, numbers, used = _whole(plan, job, self.place)
         e = A[:, :, -1] - A[:, :, :-1] @ self.values
         products = np.zeros((self.order + 1, len(plan.rows), len(plan.rows)))
@@ -163,7 +163,7 @@ class _Whitened:
     place: dict[int, int]
     periodic: bool
 
-    def __call__(self, plan: Plan, job: Job) -> tuple[Array, int]:
+    def __call__(self, plan: EquationPlan, job: Job) -> tuple[Array, int]:
         A, numbers, used = _whole(plan, job, self.place)
         p = self.noise.order
         if self.periodic:
@@ -187,7 +187,7 @@ class _Whitened:
             return (triangle_of(flat) if len(flat) >= A.shape[2] else flat), len(flat)
 
 
-def gauss_markov(stream: Stream, start: Solution, how: GaussMarkov) -> tuple[Solution, NoiseModel]:
+def gauss_markov(stream: EquationStream, start: Solution, how: GaussMarkov) -> tuple[Solution, NoiseModel]:
     """The Gauss-Markov solution over the groups of a weighted one, and the noise it was weighted by."""
     observed = start.observation
     place = {c: k for k, c in enumerate(observed.columns)}
@@ -214,7 +214,7 @@ def gauss_markov(stream: Stream, start: Solution, how: GaussMarkov) -> tuple[Sol
     ), noise
 
 
-def _from_residuals(stream: Stream, start: Solution, how: GaussMarkov, place: dict[int, int]) -> NoiseModel:
+def _from_residuals(stream: EquationStream, start: Solution, how: GaussMarkov, place: dict[int, int]) -> NoiseModel:
     values = np.zeros(len(place))
     values[[place[c] for c in start.columns]] = start.values
     total: _Sums | None = None

@@ -146,7 +146,7 @@ def _delta(data: PeriodicData, X: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
+class JointEstimate:
     """Parameters and trajectory estimated together: `estimate` of the parameters, `trajectory`, the cost and the steps it took."""
 
     estimate: Estimate
@@ -155,7 +155,7 @@ class Joint:
     steps: int
 
 
-def jointly(data: PeriodicData, harmonics: int, steps: int = 10, tolerance: float = 1e-4) -> Joint:
+def jointly(data: PeriodicData, harmonics: int, steps: int = 10, tolerance: float = 1e-4) -> JointEstimate:
     """(24) with the Fourier coefficients as unknowns, from the fit (18) on; done when a step moves nothing by more than `tolerance` σ.
 
     The covariance of the parameters allows for that of the trajectory.
@@ -183,7 +183,7 @@ def jointly(data: PeriodicData, harmonics: int, steps: int = 10, tolerance: floa
     k_over = np.arange(1, harmonics + 1)[:, None]
     H = harmonics
     trajectory = FourierTrajectory(C[0], (C[1 : H + 1] / k_over).T, (C[H + 1 :] / k_over).T, f)
-    return Joint(Estimate(p, covariance), trajectory, cost, done)
+    return JointEstimate(Estimate(p, covariance), trajectory, cost, done)
 
 
 def _coefficients(trajectory: FourierTrajectory) -> Array:

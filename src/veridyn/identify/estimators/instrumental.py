@@ -36,7 +36,7 @@ from veridyn.identify.estimators.instruments import summed, weakest_of
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL, Solution, solved
 from veridyn.identify.estimators.shooting import LAW, Law, Shooting, check_motions, check_tree, cut
 from veridyn.identify.fitting import fit_of
-from veridyn.identify.observation import Stream
+from veridyn.identify.observation import EquationStream
 from veridyn.identify.result import Fit
 from veridyn.mechanics.control import Reference
 from veridyn.mechanics.inverse import inverse_dynamics
@@ -157,7 +157,7 @@ class Instruments:
 
 
 def instrumental(
-    stream: Stream,
+    stream: EquationStream,
     start: Solution,
     values_of: Values,
     how: Instrumental,

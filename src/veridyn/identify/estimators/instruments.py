@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from veridyn.identify.estimators.least_squares import Solution
-from veridyn.identify.observation import Job, Plan, Stream
+from veridyn.identify.observation import EquationPlan, EquationStream, Job
 from veridyn.identify.threads import one_blas_thread
 from veridyn.model.motion import Motion
 
@@ -59,7 +59,7 @@ class Pass:
     weights: Array  # 1/σ_j of the rows
     lags: int
 
-    def __call__(self, plan: Plan, twin: Plan, jobs: tuple[Job, Job]) -> Sums:
+    def __call__(self, plan: EquationPlan, twin: EquationPlan, jobs: tuple[Job, Job]) -> Sums:
         p = len(self.leads)
         ZW, Zy, ZZ, scores, before = np.zeros((p, p)), np.zeros(p), np.zeros((p, p)), [], 0
         with one_blas_thread():
@@ -104,7 +104,7 @@ class Pass:
         return max(self.lags, 1)
 
 
-def summed(stream: Stream, motions: list[Motion], s: Solution, lags: int) -> Sums:
+def summed(stream: EquationStream, motions: list[Motion], s: Solution, lags: int) -> Sums:
     """All samples, in the same jobs and blocks for the log and for the instruments, which drop nothing by themselves."""
     plan = stream.plan
     twin = replace(plan, how=replace(plan.how, dead_zone={}, drop={}, trim=0))
@@ -119,7 +119,9 @@ def summed(stream: Stream, motions: list[Motion], s: Solution, lags: int) -> Sum
     return total
 
 
-def _each(stream: Stream, plan: Plan, twin: Plan, motions: list[Motion], work: Pass) -> Iterator[Sums]:
+def _each(
+    stream: EquationStream, plan: EquationPlan, twin: EquationPlan, motions: list[Motion], work: Pass
+) -> Iterator[Sums]:
     pairs, before = [], 0
     for motion, other in zip(stream.motions, motions, strict=True):
         pairs += list(zip(plan.jobs(motion, work.lead, before), twin.jobs(other, work.lead, before), strict=True))

@@ -16,7 +16,7 @@ from scipy.linalg import solve_triangular
 from veridyn.errors import Fault, Faults, IdentificationError, IdentificationWarning, did_you_mean, warn
 from veridyn.identify.factor import RowFactor, triangle_of
 from veridyn.identify.grouping import RANK_TOLERANCE, Groups, group
-from veridyn.identify.observation import Observation
+from veridyn.identify.observation import RowFactors
 from veridyn.identify.threads import one_blas_thread
 
 Array = NDArray[np.float64]
@@ -32,7 +32,7 @@ class Solution:
     1 where the weights are right; `freedom` the equations less the parameters.
     """
 
-    observation: Observation
+    observation: RowFactors
     groups: Groups
     values: Array
     triangle: Array
@@ -66,7 +66,7 @@ class Solution:
 
 
 def solve(
-    observed: Observation,
+    observed: RowFactors,
     weighting: Weighting = "rows",
     *,
     sigma: Mapping[str, float] | None = None,
@@ -97,7 +97,7 @@ def solve(
         return solved(observed, R, groups, row_sigma, tolerance)
 
 
-def separable(observed: Observation, tolerance: float = RANK_TOLERANCE) -> Groups:
+def separable(observed: RowFactors, tolerance: float = RANK_TOLERANCE) -> Groups:
     """What the equations can identify, whatever their weights: every row counts by the size of its own columns."""
     typical = observed.parameters.typical
     sizes = [float(np.linalg.norm(f.R[:, :-1] * typical[list(f.columns)])) for f in observed.rows]
@@ -105,7 +105,7 @@ def separable(observed: Observation, tolerance: float = RANK_TOLERANCE) -> Group
     return group(R[:, :-1], typical[list(observed.columns)], tolerance)
 
 
-def solved(observed: Observation, R: Array, groups: Groups, row_sigma: Array, tolerance: float) -> Solution:
+def solved(observed: RowFactors, R: Array, groups: Groups, row_sigma: Array, tolerance: float) -> Solution:
     """The solution over given groups of the stacked, weighted factor R."""
     kept = list(groups.kept)
     T = triangle_of(np.column_stack([R[:, kept], R[:, -1]]))
@@ -135,7 +135,7 @@ def solved(observed: Observation, R: Array, groups: Groups, row_sigma: Array, to
     )  # (26)
 
 
-def row_deviation(f: RowFactor, observed: Observation, tolerance: float = RANK_TOLERANCE) -> float:
+def row_deviation(f: RowFactor, observed: RowFactors, tolerance: float = RANK_TOLERANCE) -> float:
     """σ_j of a row from its own least squares (24), with n_Bj the rank of the columns it excites itself."""
     typical = observed.parameters.typical[list(f.columns)]
     groups = group(f.R[:, :-1], typical, tolerance)
@@ -171,7 +171,7 @@ def _silent_row(f: RowFactor) -> float:
     return 1.0
 
 
-def _check(observed: Observation, sigma: Mapping[str, float]) -> None:
+def _check(observed: RowFactors, sigma: Mapping[str, float]) -> None:
     faults = Faults()
     names = [f.row for f in observed.rows]
     for name, value in sigma.items():

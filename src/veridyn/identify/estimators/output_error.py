@@ -25,7 +25,7 @@ from veridyn.errors import DataError, Fault, IdentificationError
 from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.coloured import Hac, bartlett, lags_for
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL
-from veridyn.identify.estimators.output_problem import Problem, Values
+from veridyn.identify.estimators.output_problem import OutputProblem, Values
 from veridyn.identify.estimators.shooting import LAW, Hold, Law, Shooting, check_motions, check_tree, chunks, cut
 from veridyn.identify.fitting import fit_of
 from veridyn.identify.result import Fit, RowReport
@@ -177,7 +177,7 @@ def output_error(
     spread = np.stack([values_of(unit) - origin for unit in np.eye(len(start))], axis=1)
     shooting = Shooting(tree, how.law, how.hold, how.friction_speed, how.substeps)
     groups = cut(tree, motions, how.horizon)
-    problem = Problem(shooting, 2 * tree.n if how.initial == "estimated" else 0, groups, values_of, spread)
+    problem = OutputProblem(shooting, 2 * tree.n if how.initial == "estimated" else 0, groups, values_of, spread)
     _enough(problem, len(start))
     initial = [np.concatenate([runs.q[:, 0], runs.qd[:, 0]], axis=1) for runs in groups]
     x, residuals = start, problem.residuals(start, initial)
@@ -235,7 +235,7 @@ def output_error(
     )
 
 
-def _enough(problem: Problem, p: int) -> None:
+def _enough(problem: OutputProblem, p: int) -> None:
     equations = sum(runs.q.size for runs in problem.groups)
     unknowns = p + problem.free * sum(len(runs) for runs in problem.groups)
     short = min(runs.samples for runs in problem.groups)
@@ -255,7 +255,7 @@ def _cost(residuals: list[Array], sigma: Array) -> float:
     return float(sum(np.sum((r / sigma) ** 2) for r in residuals))
 
 
-def _sigma(problem: Problem, residuals: list[Array], given: Array, p: int) -> Array:
+def _sigma(problem: OutputProblem, residuals: list[Array], given: Array, p: int) -> Array:
     """σ_k of each output: given, or from the residuals, with their share of the parameters taken into account."""
     n, samples = len(given), sum(r[..., 0].size for r in residuals)
     freedom = samples * n - p - problem.free * sum(len(r) for r in residuals)
@@ -265,7 +265,7 @@ def _sigma(problem: Problem, residuals: list[Array], given: Array, p: int) -> Ar
     return np.where(np.isfinite(given), given, found)
 
 
-def _inflation(problem: Problem, residuals: list[Array], sigma: Array, p: int) -> float:
+def _inflation(problem: OutputProblem, residuals: list[Array], sigma: Array, p: int) -> float:
     """How much larger residuals are than the σ they were weighed with: 1 where the weights are right."""
     equations = sum(r.size for r in residuals)
     freedom = equations - p - problem.free * sum(len(r) for r in residuals)
@@ -273,7 +273,7 @@ def _inflation(problem: Problem, residuals: list[Array], sigma: Array, p: int) -
 
 
 def _finished(
-    problem: Problem,
+    problem: OutputProblem,
     x: Array,
     initial: list[Array],
     residuals: list[Array],
@@ -319,7 +319,7 @@ def _finished(
 
 
 def _meat(
-    problem: Problem,
+    problem: OutputProblem,
     x: Array,
     initial: list[Array],
     heads: list[Array],

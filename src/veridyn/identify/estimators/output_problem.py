@@ -24,7 +24,7 @@ Values = Callable[[Array], Array]  # base parameters → all parameters
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class OutputProblem:
     """Runs with the simulation that is to reproduce them."""
 
     shooting: Shooting

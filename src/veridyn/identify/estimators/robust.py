@@ -22,7 +22,7 @@ from veridyn.identify.estimators.coloured import TOO_FEW, sandwich
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL, Solution, solved
 from veridyn.identify.factor import RowFactor
 from veridyn.identify.fitting import coloured, fit_of
-from veridyn.identify.observation import Job, Observation, Plan, Stream
+from veridyn.identify.observation import EquationPlan, EquationStream, Job, RowFactors
 from veridyn.identify.result import Fit
 from veridyn.identify.threads import one_blas_thread
 from veridyn.settings import above, at_least
@@ -139,7 +139,7 @@ class _Pass:
     values: Array
     scale: Array
 
-    def __call__(self, plan: Plan, job: Job) -> tuple[tuple[RowFactor, ...], _Tally]:
+    def __call__(self, plan: EquationPlan, job: Job) -> tuple[tuple[RowFactor, ...], _Tally]:
         sizes = np.zeros((len(plan.rows), 2 * DECADES * FINENESS + 2), dtype=np.intp)
         low = np.zeros(len(plan.rows), dtype=np.intp)
 
@@ -156,7 +156,9 @@ class _Pass:
         return plan.factors(job, weigh), _Tally(sizes, low)
 
 
-def reweighted(stream: Stream, start: Solution, how: Robust, sigma: Mapping[str, float] | None = None) -> Reweighted:
+def reweighted(
+    stream: EquationStream, start: Solution, how: Robust, sigma: Mapping[str, float] | None = None
+) -> Reweighted:
     """Iterate from a weighted least-squares solution; rows named in `sigma` keep that as their scale."""
     rows = start.observation.rows
     given = np.array([f.row in (sigma or {}) for f in rows])
@@ -195,7 +197,7 @@ def reweighted(stream: Stream, start: Solution, how: Robust, sigma: Mapping[str,
     return Reweighted(final, {f.row: float(d) for f, d in zip(rows, low_weight)}, done, met)
 
 
-def _solved(weighted: Observation, s: Solution, scale: Array) -> Solution:
+def _solved(weighted: RowFactors, s: Solution, scale: Array) -> Solution:
     try:
         with one_blas_thread():
             return solved(weighted, weighted.stacked(list(1.0 / scale)), s.groups, scale, s.tolerance)
@@ -203,7 +205,7 @@ def _solved(weighted: Observation, s: Solution, scale: Array) -> Solution:
         raise IdentificationError(TOO_FEW) from error
 
 
-def _passed(stream: Stream, loss: Robust, s: Solution, scale: Array) -> tuple[Observation, _Tally]:
+def _passed(stream: EquationStream, loss: Robust, s: Solution, scale: Array) -> tuple[RowFactors, _Tally]:
     values = np.zeros(len(s.observation.parameters))
     values[list(s.columns)] = s.values
     tally: _Tally | None = None

@@ -20,11 +20,11 @@ from veridyn.identify.excitation.criteria import Criterion
 from veridyn.identify.excitation.limits import Limits
 from veridyn.identify.excitation.plan import ExcitationPlan, Noise
 from veridyn.identify.excitation.plant import Plant
-from veridyn.identify.excitation.problem import Problem
+from veridyn.identify.excitation.problem import ExcitationProblem
 from veridyn.identify.excitation.setup import problem_of
 from veridyn.identify.excitation.shape import SHAPES, Shape
 from veridyn.identify.excitation.start import drawn, inside
-from veridyn.identify.interior import Barrier, Found, minimise
+from veridyn.identify.interior import Barrier, InteriorSolution, minimise
 from veridyn.identify.threads import one_blas_thread
 from veridyn.method import method_of, verb_with_method
 from veridyn.model.machine import Machine
@@ -130,7 +130,7 @@ def design_excitation(
             centre=centre,
         )
         how = barrier or Barrier()
-        found: list[Found] = []
+        found: list[InteriorSolution] = []
         work = partial(_searched, problem, place, how)
         generators = random.spawn(starts)
         results = map(work, generators) if executor is None else executor.map(work, generators)
@@ -154,11 +154,11 @@ def design_excitation(
         return ExcitationPlan.of(problem, u, noisy, rate, periods, tuple(one.goal for one in found))
 
 
-def _searched(problem: Problem, place: Array, how: Barrier, rng: np.random.Generator) -> Found:
+def _searched(problem: ExcitationProblem, place: Array, how: Barrier, rng: np.random.Generator) -> InteriorSolution:
     return minimise(problem.limited(), drawn(problem, place, rng), how)
 
 
-def _fitted(problem: Problem, u: Array, rate: float) -> Array | None:
+def _fitted(problem: ExcitationProblem, u: Array, rate: float) -> Array | None:
     """The motion with a period of whole samples, drawn together a little about its centre until the limits hold on a fine grid."""
     C, f = problem.motion_of(u)
     count = np.ceil(rate / f - 1e-6)  # slower, if anything, so that speeds stay inside

@@ -12,7 +12,7 @@ from veridyn.errors import DataError, Fault, IdentificationError, did_you_mean
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.excitation.criteria import criterion
 from veridyn.identify.excitation.plant import Plant
-from veridyn.identify.excitation.problem import Problem
+from veridyn.identify.excitation.problem import ExcitationProblem
 from veridyn.identify.excitation.shape import Trajectory
 from veridyn.identify.excitation.start import shares
 from veridyn.signals.run_up import RunUp
@@ -99,7 +99,7 @@ class ExcitationPlan:
 
     @classmethod
     def of(
-        cls, problem: Problem, u: Array, noise: Noise, rate: float, periods: int, goals: tuple[float, ...]
+        cls, problem: ExcitationProblem, u: Array, noise: Noise, rate: float, periods: int, goals: tuple[float, ...]
     ) -> ExcitationPlan:
         """The plan of some unknowns, evaluated sample by sample as it will be run, with dry friction as it is."""
         C, f = problem.motion_of(u)
@@ -227,7 +227,7 @@ def information_of(A: Array, noise: Noise, memory: float) -> Array:
     return flat.T @ flat
 
 
-def _entered(problem: Problem, trajectory: Trajectory) -> RunUp:
+def _entered(problem: ExcitationProblem, trajectory: Trajectory) -> RunUp:
     """The first way of entering the motion from rest that keeps every limit: soon rather than late, at one of eight points of it."""
     best, name = np.inf, ""
     for lead in ENTRY_PERIODS:

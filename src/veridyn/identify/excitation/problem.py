@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Problem:
+class ExcitationProblem:
     """The goal and the limits on `phases` of one period, over unknowns u.
 
     `reach` (n,): by what each coordinate's coefficients are divided. `whitener` L⁻¹ with Σ = L Lᵀ. `frequency`: fixed, or its two ends.

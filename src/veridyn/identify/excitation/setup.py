@@ -13,7 +13,7 @@ from veridyn.identify.excitation.criteria import Criterion, check_criterion
 from veridyn.identify.excitation.limits import Bounds, Limits, check_limits
 from veridyn.identify.excitation.plan import Noise, noise_of
 from veridyn.identify.excitation.plant import Plant
-from veridyn.identify.excitation.problem import Problem
+from veridyn.identify.excitation.problem import ExcitationProblem
 from veridyn.identify.excitation.shape import Shape
 from veridyn.identify.excitation.start import reach_of, standing
 from veridyn.model.tree import Rows, Tree
@@ -37,7 +37,7 @@ def problem_of(
     noise: Noise | Mapping[str, float] | ArrayLike | None = None,
     rate: float = 100.0,
     centre: ArrayLike | None = None,
-) -> tuple[Problem, Array, Noise]:
+) -> tuple[ExcitationProblem, Array, Noise]:
     """The problem, a place (n,) about which to start, and the noise; arguments as for `design_excitation`."""
     check_criterion(criterion)
     plant = plant_of(tree, rows, at) if isinstance(tree, Tree) else tree
@@ -58,7 +58,7 @@ def problem_of(
     place = standing(bounds, middle, reach, rng)
     phases = np.arange(count := int(np.ceil(PHASES_PER_WAVE * shape.fastest))) / count
     whitener = np.asarray(np.linalg.inv(np.linalg.cholesky(noisy.covariance)), dtype=np.float64)
-    problem = Problem(
+    problem = ExcitationProblem(
         plant=plant,
         shape=shape,
         bounds=bounds,

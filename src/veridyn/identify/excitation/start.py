@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from veridyn.errors import Fault, IdentificationError, VeridynError
 from veridyn.identify.excitation.limits import Bounds
-from veridyn.identify.excitation.problem import Problem
+from veridyn.identify.excitation.problem import ExcitationProblem
 
 Array = NDArray[np.float64]
 
@@ -86,14 +86,14 @@ def _still(x: Array) -> Array:
     return X
 
 
-def inside(problem: Problem, u: Array) -> bool:
+def inside(problem: ExcitationProblem, u: Array) -> bool:
     """Whether all limits hold on the problem's phases; a motion the machine cannot make does not hold them."""
     g = problem.bounded(u)
     low, high = problem.sides()
     return bool((g > low).all() and (g < high).all())
 
 
-def drawn(problem: Problem, centre: Array, rng: np.random.Generator) -> Array:
+def drawn(problem: ExcitationProblem, centre: Array, rng: np.random.Generator) -> Array:
     """Unknowns of a random motion about `centre` that uses START_LIMIT_SHARE of the amplitude at which it would meet the first limit."""
     low, high = problem.frequency
     f = float(np.exp(rng.uniform(np.log(low), np.log(high)))) if problem.free_frequency else low

@@ -103,7 +103,7 @@ class Bump(Road):
 
 @final
 @dataclass(frozen=True)
-class Step(Road):
+class Kerb(Road):
     """A kerb: from 0 to `rise` between x = `at` and `at` + `ramp`, as 3s² − 2s³, and level after; sides as a bump's."""
 
     at: float

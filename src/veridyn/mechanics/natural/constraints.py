@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 from veridyn.errors import Faults, ModelError
 from veridyn.mechanics.natural.geometry import IN_SPAN, Geometry
-from veridyn.model.natural_parts import Angle, Joint, RigidBody
+from veridyn.model.natural_parts import Angle, MechanismJoint, RigidBody
 from veridyn.model.place import QUARTER_TURN, Marker, frame
 
 Array = NDArray[np.float64]
@@ -27,7 +27,7 @@ EQUAL_CONSTANTS = 1e-9  # relative: constants that two bodies give for the same 
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class CoefficientTable:
     """Quadratic forms as one gather: entry k of 2 S y belongs to form `row[k]` and place `column[k]`; column n is the constant."""
 
     rows: int
@@ -41,7 +41,7 @@ class Table:
     bend_value: Array
 
     @classmethod
-    def of(cls, forms: list[Array], n: int) -> Table:
+    def of(cls, forms: list[Array], n: int) -> CoefficientTable:
         """From symmetric matrices (n+1, n+1)."""
         cells = [np.nonzero(S) for S in forms]
         row = np.concatenate([np.full(len(a), i) for i, (a, _) in enumerate(cells)] or [np.zeros(0, dtype=np.intp)])
@@ -85,8 +85,8 @@ class Constraints:
     n: int
     names: tuple[str, ...]
     owners: tuple[str, ...]
-    quadratic: Table
-    angles: Table  # forms A₀, B₀, A₁, B₁, …
+    quadratic: CoefficientTable
+    angles: CoefficientTable  # forms A₀, B₀, A₁, B₁, …
     places: Indices  # coordinate number of each angle
 
     @property
@@ -172,8 +172,8 @@ def constraints_of(geometry: Geometry) -> Constraints:
         n,
         tuple(made.names),
         tuple(made.owners),
-        Table.of(made.forms, n),
-        Table.of(made.angle_forms, n),
+        CoefficientTable.of(made.forms, n),
+        CoefficientTable.of(made.angle_forms, n),
         np.array(made.places, dtype=np.intp),
     )
 
@@ -308,7 +308,7 @@ class _Writer:
                 A = self.g.elements[v.name]
                 self.row(f"vector '{v.name}'", f"|{v.name}|", dot_form(A, A, 1.0))
 
-    def joint(self, j: Joint) -> None:
+    def joint(self, j: MechanismJoint) -> None:
         where, space = f"joint '{j.name}'", self.g.mechanism.dimension == 3
         r = self.g.point(j.b) - self.g.point(j.a)
         if j.kind == "distance":

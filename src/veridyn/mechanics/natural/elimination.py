@@ -19,7 +19,7 @@ from veridyn.mechanics.compiled import core
 from veridyn.mechanics.dense import factor, solve
 from veridyn.mechanics.natural.constraints import Constraints
 from veridyn.mechanics.natural.forces import ForceTable
-from veridyn.mechanics.natural.sparse import Plan, factor_planned, plan_of, solve_planned
+from veridyn.mechanics.natural.sparse import SparsePlan, factor_planned, plan_of, solve_planned
 from veridyn.mechanics.natural.terms import Tables
 from veridyn.mechanics.record import Matrix, Numbers, Places, Vector
 
@@ -32,7 +32,7 @@ USUAL_PENALTY = 1e12  # times the mean diagonal of the mass matrix
 class Elimination(NamedTuple):
     """The plan of a mechanism's bordered matrix, and where its numbers come from: cells of T, of Φ_q (twice), and of −1/α."""
 
-    plan: Plan
+    plan: SparsePlan
     tangent_cell: Places
     tangent_row: Places
     tangent_column: Places

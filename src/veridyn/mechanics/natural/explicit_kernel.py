@@ -18,19 +18,19 @@ Numbers = NDArray[np.int64]
 REFACTOR = 3  # corrections with one factorisation
 
 
-class Rule(NamedTuple):
+class ExplicitRule(NamedTuple):
     """A :class:`~veridyn.mechanics.tableau.Tableau` without its times."""
 
     A: Matrix
     b: Vector
 
 
-class Work(NamedTuple):
+class ExplicitWork(NamedTuple):
     """The mechanism, the rule, and room for steps of one caller."""
 
     t: Tables
     e: Elimination
-    rule: Rule
+    rule: ExplicitRule
     f: Factors
     at: Scratch
     drift: Vector
@@ -40,14 +40,14 @@ class Work(NamedTuple):
     turning: Matrix
 
 
-def work_of(t: Tables, e: Elimination, rule: Tableau, turns: bool) -> Work:
+def work_of(t: Tables, e: Elimination, rule: Tableau, turns: bool) -> ExplicitWork:
     """Room for steps of a mechanism by a rule; `turns`: some forces turn with their bodies."""
     n, s = len(t.mass), len(rule.b)
     m = len(e.plan.order) - n
-    return Work(
+    return ExplicitWork(
         t,
         e,
-        Rule(np.array(rule.A), np.array(rule.b)),
+        ExplicitRule(np.array(rule.A), np.array(rule.b)),
         factors_of(e),
         scratch_of(t, m, False),
         np.empty(m),
@@ -59,14 +59,14 @@ def work_of(t: Tables, e: Elimination, rule: Tableau, turns: bool) -> Work:
 
 
 @core
-def _posed(w: Work, q: Array) -> bool:
+def _posed(w: ExplicitWork, q: Array) -> bool:
     """Φ, Φ_q and its factors at q."""
     constraints_at(w.t, q, w.at.y, w.at.phi, w.at.J, w.at.AB, w.at.slopes)
     return factorised(w.e, w.f, w.at.J)
 
 
 @core
-def _accelerated(w: Work, load: Array, q: Array, qd: Array) -> bool:
+def _accelerated(w: ExplicitWork, load: Array, q: Array, qd: Array) -> bool:
     """q̈ and λ into f.x, after :func:`_posed` or :func:`_closed` at the same q."""
     t, e, f, at = w.t, w.e, w.f, w.at
     n, m = len(q), len(at.phi)
@@ -80,7 +80,7 @@ def _accelerated(w: Work, load: Array, q: Array, qd: Array) -> bool:
 
 
 @core
-def _closed(w: Work, before: Array, q: Array) -> bool:
+def _closed(w: ExplicitWork, before: Array, q: Array) -> bool:
     """q onto Φ = 0 in the metric M; leaves Φ_q and its factors of the new pose behind."""
     t, e, f, at = w.t, w.e, w.f, w.at
     n, m, size = len(q), len(at.phi), 1.0
@@ -112,7 +112,7 @@ def _closed(w: Work, before: Array, q: Array) -> bool:
 
 
 @core
-def _sharpened(w: Work, x: Array, lam: Array) -> bool:
+def _sharpened(w: ExplicitWork, x: Array, lam: Array) -> bool:
     """Add to x and λ what −1/α has left open of Φ_q x = −drift."""
     e, f, at = w.e, w.f, w.at
     n, m = len(x), len(lam)
@@ -141,7 +141,7 @@ def _same(a: Array, b: Array) -> bool:
 
 @core
 def _step(
-    w: Work, loads: Array, values: Array, turnings: Array, before: Array, x: Array, h: float, known: bool
+    w: ExplicitWork, loads: Array, values: Array, turnings: Array, before: Array, x: Array, h: float, known: bool
 ) -> bool:
     """One step from `before` to x, both (3n + m,); `known`: the accelerations before are those of the first stage."""
     rule, f, n, m = w.rule, w.f, len(w.q), len(w.at.phi)
@@ -204,11 +204,11 @@ def explicit_kernel(
 ) -> int:
     """Steps of lengths `steps` (K,) from `start` (3n + m,): q, q̇, q̈ and λ after each, in the rows of `out` (K, 3n + m).
 
-    `address` is that of a bound :class:`Work`. `loads` (K or 1, stages + 1 or 1, n) holds all constant generalised forces, `values`
+    `address` is that of a bound :class:`ExplicitWork`. `loads` (K or 1, stages + 1 or 1, n) holds all constant generalised forces, `values`
     (K or 1, stages + 1 or 1, a) the factors of `turnings` (a, n, n+1), the forces that are linear in q. The number of steps made: fewer
     than K where one fails.
     """
-    w = opened(address, Work)
+    w = opened(address, ExplicitWork)
     set_tangent(w.e, w.f, w.t.mass, alpha)
     before, many = start, len(loads) - 1
     for k in range(len(steps)):

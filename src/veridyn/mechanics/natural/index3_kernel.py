@@ -27,7 +27,7 @@ PROJECTIONS = 12
 CLOSED = 1e-12
 
 
-class Work(NamedTuple):
+class Index3Work(NamedTuple):
     """The mechanism, and room for steps of one caller."""
 
     t: Tables
@@ -39,15 +39,15 @@ class Work(NamedTuple):
     target: Vector
 
 
-def work_of(t: Tables, e: Elimination) -> Work:
+def work_of(t: Tables, e: Elimination) -> Index3Work:
     """Room for steps of a mechanism."""
     n = len(t.mass)
     m = len(e.plan.order) - n
-    return Work(t, e, factors_of(e), scratch_of(t, m, True), np.empty(n + m), np.empty(m), np.empty(m))
+    return Index3Work(t, e, factors_of(e), scratch_of(t, m, True), np.empty(n + m), np.empty(m), np.empty(m))
 
 
 @core
-def _projected(w: Work, x: Array) -> bool:
+def _projected(w: Index3Work, x: Array) -> bool:
     """x onto J x = target in the metric T, repeated with multipliers until nothing of size 1/α is left."""
     e, f, J = w.e, w.f, w.at.J
     n, m, before, size = len(x), len(w.target), np.inf, 1.0
@@ -94,7 +94,7 @@ def _rates(h: float, q0: Array, qd0: Array, qdd0: Array, q: Array, qd: Array, qd
 
 @core
 def _step(
-    w: Work,
+    w: Index3Work,
     load: Array,
     turning: Array,
     before: Array,
@@ -179,11 +179,11 @@ def index3_kernel(
 ) -> tuple[int, float]:
     """Steps of lengths `steps` (K,) from `start` (3n + m,): q, q̇, q̈ and λ after each, in the rows of `out` (K, 3n + m).
 
-    `address` is that of a bound :class:`Work`. `loads` (K or 1, n) holds all constant generalised forces of each step, `values` (K or 1, a)
-    the factors of `turnings` (a, n, n+1), the forces that are linear in q. The number of steps made, and zero, or by how much the last
-    iteration of the next one moved.
+    `address` is that of a bound :class:`Index3Work`. `loads` (K or 1, n) holds all constant generalised forces of each step, `values`
+    (K or 1, a) the factors of `turnings` (a, n, n+1), the forces that are linear in q. The number of steps made, and zero, or by how much
+    the last iteration of the next one moved.
     """
-    w, n = opened(address, Work), loads.shape[1]
+    w, n = opened(address, Index3Work), loads.shape[1]
     turning = np.zeros((n if len(turnings) else 0, n + 1))
     before = start
     for k in range(len(steps)):

@@ -24,7 +24,7 @@ from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.joint import GROUND
 from veridyn.model.load import Force
 from veridyn.model.natural import AXES, Mechanism
-from veridyn.model.natural_parts import Angle, Distance, Joint, Point, RigidBody
+from veridyn.model.natural_parts import Angle, Distance, MechanismJoint, Point, RigidBody
 from veridyn.model.place import Marker
 
 Array = NDArray[np.float64]
@@ -34,7 +34,7 @@ WITHOUT_MOMENT = ("spherical", "inline", "inplane")
 
 
 @dataclass(frozen=True, eq=False)
-class Slopes:
+class ReactionSlopes:
     """A value (k,) and its derivatives with respect to q, q̇, q̈ (k, n), all multipliers (k, m) and the unknown forces (k, u)."""
 
     y: Array
@@ -55,9 +55,9 @@ class Along:
     components: tuple[str, ...] = ("",)
     units: tuple[str, ...] = ("N",)
 
-    def at(self, q: Array, qd: Array, qdd: Array, lam: Array, values: Array, u: Array) -> Slopes:
+    def at(self, q: Array, qd: Array, qdd: Array, lam: Array, values: Array, u: Array) -> ReactionSlopes:
         none = np.zeros((1, self.n))
-        return Slopes(self.row @ lam, none, none, none, self.row, np.zeros((1, self.unknown)))
+        return ReactionSlopes(self.row @ lam, none, none, none, self.row, np.zeros((1, self.unknown)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ class Wrench:
     def units(self) -> tuple[str, ...]:
         return tuple("N*m" if c.startswith("moment") else "N" for c in self.components)
 
-    def at(self, q: Array, qd: Array, qdd: Array, lam: Array, values: Array, u: Array) -> Slopes:
+    def at(self, q: Array, qd: Array, qdd: Array, lam: Array, values: Array, u: Array) -> ReactionSlopes:
         """Value and derivatives; `values` of the loads, `u` of the unknown forces."""
         its, E = self.split, self.E
         x, xd, xdd, of_rows = E @ q + self.e, E @ qd, E @ qdd, self.rows @ lam
@@ -110,7 +110,7 @@ class Wrench:
             by_q[3:] += moment_q
             by_lam[3:, part.row] += moment_lam
         s = self.sign
-        return Slopes(s * made, s * by_q, s * W @ by_xd @ E, s * W @ by_xdd @ E, s * by_lam, s * W @ by_u)
+        return ReactionSlopes(s * made, s * by_q, s * W @ by_xd @ E, s * W @ by_xdd @ E, s * by_lam, s * W @ by_u)
 
     def _added_up(self, x: Array, f: Array) -> tuple[Array, Array]:
         """W (k, n') with force and moment W f, and ∂(W f)/∂x for this f."""
@@ -163,7 +163,7 @@ def reaction_of(system: NaturalSystem, on: str | tuple[str, str], unknown: tuple
     )
 
 
-def _of_joint(system: NaturalSystem, j: Joint, unknown: tuple[str, ...]) -> Wrench:
+def _of_joint(system: NaturalSystem, j: MechanismJoint, unknown: tuple[str, ...]) -> Wrench:
     """Through the rows of the joint, on its end b; where that is the ground, the opposite of what acts on a."""
     m = system.mechanism
     end, sign = (j.a, -1.0) if _grounded(j.b) else (j.b, 1.0)

@@ -16,7 +16,7 @@ from scipy.linalg import qr
 from scipy.sparse import csr_array
 
 from veridyn.errors import Fault, ModelWarning, warn
-from veridyn.mechanics.natural.constraints import Constraints, Table
+from veridyn.mechanics.natural.constraints import CoefficientTable, Constraints
 from veridyn.mechanics.natural.position import TOLERANCE, nearest_closed
 from veridyn.mechanics.natural.rank import RANK, mobility, refuse_redundant, unit_rows
 from veridyn.mechanics.natural.system import NaturalSystem
@@ -116,12 +116,12 @@ def subset(constraints: Constraints, rows: Indices) -> Constraints:
     )
 
 
-def _chosen(table: Table, rows: Indices) -> Table:
+def _chosen(table: CoefficientTable, rows: Indices) -> CoefficientTable:
     number = np.full(table.rows, -1, dtype=np.intp)
     number[rows] = np.arange(len(rows))
     entries, bends = np.flatnonzero(number[table.row] >= 0), np.flatnonzero(number[table.bend_row] >= 0)
     column = table.column[entries]
-    return Table(
+    return CoefficientTable(
         len(rows),
         table.n,
         number[table.row[entries]],

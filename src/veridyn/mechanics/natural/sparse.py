@@ -31,7 +31,7 @@ MAX_BACKWARD_ERROR = 1e-11  # and that is refused after it
 REFINEMENTS = 3
 
 
-class Plan(NamedTuple):
+class SparsePlan(NamedTuple):
     """An order of elimination and the cells it touches; cells are numbered in one vector of numbers.
 
     Pivot k lies in cell k; its column of L and its row of U take the cells `lower` and `upper` from `start[k]` to `start[k + 1]`.
@@ -53,7 +53,7 @@ class Plan(NamedTuple):
         return len(self.order)
 
 
-def plan_of(samples: ArrayLike, pattern: ArrayLike | None = None, names: Sequence[str] = ()) -> Plan:
+def plan_of(samples: ArrayLike, pattern: ArrayLike | None = None, names: Sequence[str] = ()) -> SparsePlan:
     """A plan for matrices with the pattern of `samples` (S, N, N), or a wider one; the pattern is made symmetric.
 
     A matrix that is singular on a sample is refused by the name of the row at which no pivot is left.
@@ -107,7 +107,7 @@ def _ordered(A: Array, filled: NDArray[np.bool_], names: Sequence[str]) -> Numbe
     return order
 
 
-def _symbolic(order: Numbers, place: Numbers, row: Numbers, column: Numbers) -> Plan:
+def _symbolic(order: Numbers, place: Numbers, row: Numbers, column: Numbers) -> SparsePlan:
     N = len(order)
     cell = np.full((N, N), -1, dtype=np.int64)
     touched = np.zeros((N, N), dtype=bool)
@@ -131,11 +131,11 @@ def _symbolic(order: Numbers, place: Numbers, row: Numbers, column: Numbers) -> 
     target = np.concatenate([*(cell[b[:, None], b].ravel() for b in after), np.zeros(0)]).astype(np.int64)
     filled = cell[place[row], place[column]]
     numbers = (order, row, column, filled, start, lower, upper, at, target)
-    return Plan(*(x.astype(np.uint64) for x in numbers), cells=cells)
+    return SparsePlan(*(x.astype(np.uint64) for x in numbers), cells=cells)
 
 
 @core
-def factor_planned(p: Plan, v: Array) -> int:
+def factor_planned(p: SparsePlan, v: Array) -> int:
     """L and U in place of the cells `v`; −1, or the pivot that is zero or not finite."""
     start, lower, upper, target, o = p.start, p.lower, p.upper, p.target, 0
     for k in range(len(start) - 1):
@@ -153,7 +153,7 @@ def factor_planned(p: Plan, v: Array) -> int:
 
 
 @core
-def back_planned(p: Plan, v: Array, b: Array, x: Array, z: Array) -> None:
+def back_planned(p: SparsePlan, v: Array, b: Array, x: Array, z: Array) -> None:
     """Add B⁻¹ b to x; z is room for N numbers."""
     order, start, lower, upper, at = p.order, p.start, p.lower, p.upper, p.at
     N = len(order)
@@ -172,7 +172,7 @@ def back_planned(p: Plan, v: Array, b: Array, x: Array, z: Array) -> None:
 
 
 @core
-def solve_planned(p: Plan, given: Array, v: Array, b: Array, x: Array, z: Array, r: Array, size: Array) -> bool:
+def solve_planned(p: SparsePlan, given: Array, v: Array, b: Array, x: Array, z: Array, r: Array, size: Array) -> bool:
     """x = B⁻¹ b with `given` the numbers of B itself in the order of `p.row`; False if the backward error stays above `MAX_BACKWARD_ERROR`.
 
     The backward error is that of rows, |b − B x|ᵢ against (|B| |x| + |b|)ᵢ: it does not see the units of the rows.
@@ -204,7 +204,7 @@ def solve_planned(p: Plan, given: Array, v: Array, b: Array, x: Array, z: Array,
 class _Problem(NamedTuple):
     """One system of equations and room for its solution."""
 
-    plan: Plan
+    plan: SparsePlan
     given: Vector
     v: Vector
     b: Vector
@@ -224,7 +224,7 @@ def _solve(address: Numbers) -> int:
     return -2
 
 
-def sparse_solve(plan: Plan, B: ArrayLike, b: ArrayLike, names: Sequence[str] = ()) -> Array:
+def sparse_solve(plan: SparsePlan, B: ArrayLike, b: ArrayLike, names: Sequence[str] = ()) -> Array:
     """x with B x = b for one matrix of the planned pattern; what the planned order cannot solve is refused by name."""
     matrix, right = np.asarray(B, dtype=np.float64), np.array(b, dtype=np.float64)
     N = plan.size

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import core
-from veridyn.mechanics.natural.constraints import Constraints, Table
+from veridyn.mechanics.natural.constraints import CoefficientTable, Constraints
 from veridyn.mechanics.natural.forces import ForceTable
 from veridyn.mechanics.record import Cube, Matrix, Numbers, Vector
 
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 
 class _Forms(NamedTuple):
-    """A :class:`Table`: a compressed gather by rows, and the second derivatives one by one."""
+    """A :class:`CoefficientTable`: a compressed gather by rows, and the second derivatives one by one."""
 
     rows: int
     start: Numbers
@@ -60,7 +60,7 @@ def tables_of(mass: Array, c: Constraints, f: ForceTable) -> Tables:
     )
 
 
-def _forms(t: Table) -> _Forms:
+def _forms(t: CoefficientTable) -> _Forms:
     g = t.gather
 
     def whole(x: object) -> Numbers:

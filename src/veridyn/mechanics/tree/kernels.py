@@ -12,7 +12,7 @@ from veridyn.mechanics.loops.assembly import units
 from veridyn.mechanics.samples import loaded_bodies
 from veridyn.mechanics.symbols import Request
 from veridyn.mechanics.tree import layout as k
-from veridyn.mechanics.tree.record import Record, connect, record_of
+from veridyn.mechanics.tree.record import TreeRecord, connect, record_of
 from veridyn.mechanics.tree.statement import Column, column_of, input_of
 from veridyn.mechanics.tree.step_kernel import advance_address
 from veridyn.model.elements import WRENCH_ROWS
@@ -31,7 +31,7 @@ class TreeKernels:
     friction is rounded off.
     """
 
-    record: Record
+    record: TreeRecord
     outside: tuple[str, ...]
     columns: tuple[Column, ...]
     bodies: tuple[int, ...]

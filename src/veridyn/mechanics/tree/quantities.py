@@ -25,7 +25,7 @@ ZERO_SINGULAR_VALUE = 1e-9  # of the largest singular value of the loops' slopes
 
 
 @dataclass(frozen=True, eq=False)
-class Slopes:
+class QuantitySlopes:
     """Values (c,) and their derivatives with respect to x (in its tangent), v and a (c, nv each), λ (c, m) and what varies (c, p)."""
 
     y: Array
@@ -56,7 +56,7 @@ class TreeQuantities:
             (made.kernel.parameters.index(n), j) for j, n in enumerate(names) if n in made.kernel.parameters
         ]
 
-    def at(self, x: Array, v: Array, instant: TreeInstant, loads: tuple[Array, Array]) -> Slopes:
+    def at(self, x: Array, v: Array, instant: TreeInstant, loads: tuple[Array, Array]) -> QuantitySlopes:
         """Values and derivatives at a state x, v with its accelerations, multipliers and unknown quantities, under these loads."""
         return self._evaluated(x, v, instant.qdd, self.all_multipliers(instant.multipliers), instant.u, loads[1])
 
@@ -140,7 +140,7 @@ class TreeQuantities:
 
 
 @dataclass(frozen=True, eq=False)
-class _All(Slopes):
+class _All(QuantitySlopes):
     """With the derivatives by the multipliers of all equations."""
 
     by_lam_all: Array

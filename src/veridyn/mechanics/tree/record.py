@@ -29,7 +29,7 @@ Numbers = NDArray[np.int64]
 
 
 @dataclass(eq=False)
-class Record:
+class TreeRecord:
     """`W` holds the sections, `I` where each begins and its shape, then lists of whole numbers and the addresses of kernels.
 
     It belongs to one caller at a time. `held` keeps alive what addresses point to.
@@ -43,7 +43,7 @@ class Record:
 
 def record_of(
     shapes: Sequence[tuple[int, int]], lists: Sequence[Sequence[int]], kernels: int, header: Sequence[int] = ()
-) -> Record:
+) -> TreeRecord:
     """A record with a section (rows, columns) for each shape, lists of whole numbers behind them, and room for `kernels` kernels.
 
     I = header, then (offset, rows, columns) of each section, (offset, length) of each list, six numbers for each kernel, the lists.
@@ -60,11 +60,11 @@ def record_of(
         after += len(one)
     I = np.array([*head, *[0] * (6 * kernels), *(k for one in lists for k in one)], dtype=np.int64)
     parts = {k: W[s : s + a * b].reshape(a, b) for k, (s, (a, b)) in enumerate(zip(starts.tolist(), shapes))}
-    return Record(W, I, parts)
+    return TreeRecord(W, I, parts)
 
 
 def connect(
-    record: Record, at: int, kernel: Kernel, parameters: int, inputs: Sequence[int], outputs: Sequence[int]
+    record: TreeRecord, at: int, kernel: Kernel, parameters: int, inputs: Sequence[int], outputs: Sequence[int]
 ) -> None:
     """Let a kernel of one sample a call read and write the record: entries of W by number, its parameters from entry `parameters` on.
 

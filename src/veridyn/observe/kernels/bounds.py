@@ -1,4 +1,4 @@
-"""Bounds of estimated parameters as machine code; the reference is :meth:`veridyn.observe.bounds.Bounds.project`."""
+"""Bounds of estimated parameters as machine code; the reference is :meth:`veridyn.observe.bounds.ParameterBounds.project`."""
 
 from __future__ import annotations
 

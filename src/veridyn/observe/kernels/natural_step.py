@@ -55,7 +55,7 @@ class Loads(NamedTuple):
     turnings: Cube  # (active, n, n + 1)
 
 
-class Settings(NamedTuple):
+class NaturalSettings(NamedTuple):
     """How to filter: error model, longest step (s), gate (ν²/s, or infinity), and from which strain on other sets are looked at."""
 
     error_model: int
@@ -90,7 +90,7 @@ class Predicted(NamedTuple):
     after: Vector  # the corrected state
 
 
-class Work(NamedTuple):
+class NaturalWork(NamedTuple):
     """Room for one step; `found` is the instant of the predicted state."""
 
     room: Room
@@ -119,11 +119,11 @@ class NaturalFilter(NamedTuple):
     weights: Matrix  # (n, f): R times these is the strain of the set
     sensors: Sensors
     loads: Loads
-    settings: Settings
+    settings: NaturalSettings
     given: Given
     found: Predicted
     corrected: Corrected
-    work: Work
+    work: NaturalWork
     out: Vector  # all results of a step in a row
 
 

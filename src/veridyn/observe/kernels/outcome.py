@@ -1,4 +1,4 @@
-"""The results of a compiled filter step in one row, in the order of :class:`veridyn.observe.passage.Layout`; for any system."""
+"""The results of a compiled filter step in one row, in the order of :class:`veridyn.observe.passage.PassageLayout`; for any system."""
 
 from __future__ import annotations
 

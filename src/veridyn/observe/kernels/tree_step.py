@@ -30,14 +30,14 @@ REFERENCE = 2  # the reference must look at this step
 ROUNDING = 1e-9  # of a number of sub-steps
 
 
-class Acting(NamedTuple):
+class ActingLoads(NamedTuple):
     """What acts: generalised forces (nv,), and what kernels read from outside, with prescribed coordinates behind it."""
 
     extra: Vector
     outside: Vector
 
 
-class Settings(NamedTuple):
+class TreeSettings(NamedTuple):
     """How to filter: error model, longest step (s), gate (ν²/s, or infinity), and whether readings depend on accelerations or inputs."""
 
     error_model: int
@@ -46,7 +46,7 @@ class Settings(NamedTuple):
     accelerates: bool
 
 
-class Found(NamedTuple):
+class TreePrediction(NamedTuple):
     """What is found on the way, and room for it. n states, m readings."""
 
     x: Vector
@@ -66,7 +66,7 @@ class Found(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Bounds of estimated parameters, as :class:`~veridyn.observe.bounds.Bounds` has them."""
+    """Bounds of estimated parameters, as :class:`~veridyn.observe.bounds.ParameterBounds` has them."""
 
     places: Numbers
     changes: Numbers
@@ -86,14 +86,14 @@ class TreeFilter(NamedTuple):
     selector: Matrix  # (m, biases)
     wraps: Codes
     R: Matrix
-    settings: Settings
+    settings: TreeSettings
     x: Vector  # given: state, covariance, what acts over the step and from its end on, readings
     P: Matrix
-    before: Acting
-    now: Acting
+    before: ActingLoads
+    now: ActingLoads
     values: Vector
     flags: Codes
-    found: Found
+    found: TreePrediction
     corrected: Corrected
     bounds: Held
     out: Vector
@@ -127,7 +127,7 @@ def tree_step(address: NDArray[np.int64], dt: float) -> int:
 
 
 @core
-def _act(s: TreeFilter, acting: Acting, x: Array) -> None:
+def _act(s: TreeFilter, acting: ActingLoads, x: Array) -> None:
     """Put what acts, and the unknown forces and parameters of the state x, where the kernels of the tree read them."""
     I, W, at = s.I, s.W, s.I[tree.COUNT_Q] + s.I[tree.COUNT_V]
     put(I, W, tree.EXTRA, acting.extra)

@@ -96,7 +96,7 @@ class Steering:
 
 
 @dataclass(frozen=True)
-class Carrier:
+class WheelCarrier:
     """What moves with a wheel but does not spin, of a left wheel; the right one is its mirror image.
 
     `mass` by paper 000, Table II, a priori; `centre` from the wheel centre and `inertia` (XX XY XZ YY YZ ZZ about the wheel centre) chosen.
@@ -106,9 +106,9 @@ class Carrier:
     centre: tuple[float, float, float] = (0.0, -0.06, 0.02)
     inertia: Six = (0.45, 0.0, 0.0, 0.35, 0.0, 0.5)
 
-    def point(self) -> Carrier:
+    def point(self) -> WheelCarrier:
         """All of it at the wheel centre."""
-        return Carrier(self.mass, (0.0, 0.0, 0.0), NOTHING)
+        return WheelCarrier(self.mass, (0.0, 0.0, 0.0), NOTHING)
 
     def ten(self, right: bool) -> tuple[float, ...]:
         s = -1.0 if right else 1.0
@@ -137,7 +137,7 @@ class Vehicle:
     chassis: tuple[float, ...] = CHASSIS
     wheelbase: float = 2.70
     half_tracks: Four = (0.750, 0.750, 0.745, 0.745)
-    carriers: tuple[Carrier, Carrier] = (Carrier(), Carrier())
+    carriers: tuple[WheelCarrier, WheelCarrier] = (WheelCarrier(), WheelCarrier())
     wheels: tuple[Wheel, Wheel] = (Wheel(), Wheel())
     steering: Steering = field(default_factory=Steering)
     suspension: Suspension = field(default_factory=Suspension)

@@ -53,7 +53,7 @@ from veridyn.simulate.vehicle.state import (
     ZD,
     ZDD,
     CarNumbers,
-    Work,
+    VehicleWork,
     Z,
 )
 from veridyn.simulate.vehicle.vectors import (
@@ -89,7 +89,7 @@ Array = NDArray[np.float64]
 
 
 @inner
-def rates(x: Array, u: Array, P: CarNumbers, road: Array, dx: Array, out: Array, work: Work) -> None:
+def rates(x: Array, u: Array, P: CarNumbers, road: Array, dx: Array, out: Array, work: VehicleWork) -> None:
     """dx = ẋ of the state x under the inputs u; everything that a sensor may ask for is left in `out`."""
     R = attitude(x[3], x[4], x[5], x[6])
     v, w = third(x[VELOCITY:]), third(x[OMEGA:])

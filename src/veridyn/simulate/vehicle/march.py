@@ -10,14 +10,22 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import kept
 from veridyn.simulate.vehicle.equations import rates
-from veridyn.simulate.vehicle.state import OUTPUTS, STATES, CarNumbers, Work
+from veridyn.simulate.vehicle.state import OUTPUTS, STATES, CarNumbers, VehicleWork
 
 Array = NDArray[np.float64]
 
 
 @kept
 def march(
-    x: Array, u: Array, step: float, every: int, P: CarNumbers, road: Array, states: Array, outputs: Array, work: Work
+    x: Array,
+    u: Array,
+    step: float,
+    every: int,
+    P: CarNumbers,
+    road: Array,
+    states: Array,
+    outputs: Array,
+    work: VehicleWork,
 ) -> int:
     """Steps from x, with inputs u at whole and half steps; the number of samples that were kept.
 
@@ -57,7 +65,7 @@ def march(
     return samples
 
 
-def instant(x: Array, u: Array, P: CarNumbers, road: Array, work: Work) -> tuple[Array, Array]:
+def instant(x: Array, u: Array, P: CarNumbers, road: Array, work: VehicleWork) -> tuple[Array, Array]:
     """ẋ and the outputs at one state and input; both are work's own memory, overwritten by the next call."""
     march(x, u.reshape(1, -1), 0.0, 1, P, road, np.empty((1, STATES)), np.empty((1, OUTPUTS)), work)
     return work.rate, work.out

@@ -258,7 +258,7 @@ def _march(
     every: int,
     P: eq.CarNumbers,
     road: Road,
-    work: eq.Work,
+    work: eq.VehicleWork,
 ) -> VehicleRun:
     """From step `first` to step `last`; x becomes the state at the end."""
     halves: Array = np.arange(2 * first, 2 * last + 1, dtype=np.float64) * (0.5 * step)

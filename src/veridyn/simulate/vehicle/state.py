@@ -47,7 +47,7 @@ class CarNumbers(NamedTuple):
     grip: float
 
 
-class Work(NamedTuple):
+class VehicleWork(NamedTuple):
     """Memory that is used again at every instant: the equations A, b; of each wheel its row along z, its tables, its moving vectors
     (:mod:`veridyn.simulate.vehicle.wheel`) and its tyre's wrench; state, rate, sum and outputs of a stage of a step."""
 
@@ -64,8 +64,8 @@ class Work(NamedTuple):
     out: Array
 
 
-def workspace() -> Work:
-    return Work(
+def workspace() -> VehicleWork:
+    return VehicleWork(
         np.zeros((6, 6)),
         np.zeros(6),
         np.zeros((4, 6)),

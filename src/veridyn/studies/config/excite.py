@@ -7,13 +7,13 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from veridyn.studies.config.identify import ModelSettings
-from veridyn.studies.config.study import Number, Settings, StudyFile
+from veridyn.studies.config.study import Number, StudyFile, StudySection
 
 Ends = tuple[Number, Number]
 Three = tuple[Number, Number, Number]
 
 
-class RangeSettings(Settings):
+class RangeSettings(StudySection):
     """What one coordinate may do; what is left out has no limit."""
 
     range: Ends | None = None
@@ -24,7 +24,7 @@ class RangeSettings(Settings):
     """Largest acceleration, rad/s^2 or m/s^2."""
 
 
-class BoxSettings(Settings):
+class BoxSettings(StudySection):
     """A box in the frame of the ground."""
 
     low: Three
@@ -33,7 +33,7 @@ class BoxSettings(Settings):
     """Largest x, y and z, m."""
 
 
-class ClearanceSettings(Settings):
+class ClearanceSettings(StudySection):
     """Two points that keep a distance."""
 
     body: str
@@ -48,7 +48,7 @@ class ClearanceSettings(Settings):
     """Point of the other body, in its frame, m."""
 
 
-class LimitSettings(Settings):
+class LimitSettings(StudySection):
     """What the machine may do."""
 
     actuators: dict[str, RangeSettings] = Field(default_factory=dict)
@@ -63,7 +63,7 @@ class LimitSettings(Settings):
     """Distances within the machine."""
 
 
-class MotionSettings(Settings):
+class MotionSettings(StudySection):
     """The motion that is designed."""
 
     kind: Literal["fourier", "spline"] = "fourier"
@@ -80,7 +80,7 @@ class MotionSettings(Settings):
     """Designed coordinate → where starts are made about; the middle of the ranges if left out."""
 
 
-class NoiseSettings(Settings):
+class NoiseSettings(StudySection):
     """Noise of the measured forces, for the predicted deviations."""
 
     sigma: dict[str, Number] = Field(default_factory=dict)
@@ -91,7 +91,7 @@ class NoiseSettings(Settings):
     """From one sample to the next."""
 
 
-class SearchSettings(Settings):
+class SearchSettings(StudySection):
     """How hard to look."""
 
     criterion: Literal["d", "a", "e", "condition"] = "d"

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from veridyn.errors import did_you_mean
 from veridyn.model.element_kinds import CONSTANT_KEYS, KINDS
-from veridyn.studies.config.study import Number, Settings, StudyFile
+from veridyn.studies.config.study import Number, StudyFile, StudySection
 
 Ends = tuple[Number, Number]
 
@@ -19,7 +19,7 @@ def _element_kind(kind: str) -> str:
     return kind
 
 
-class ElementSettings(Settings):
+class ElementSettings(StudySection):
     """One element to add to the model, or one for each coordinate, or for each with a motor."""
 
     kind: Annotated[str, AfterValidator(_element_kind), Field(json_schema_extra={"enum": list(KINDS)})]
@@ -49,7 +49,7 @@ class ElementSettings(Settings):
         return {key: float(x) for key, x in given.items() if x is not None}
 
 
-class TransmissionSettings(Settings):
+class TransmissionSettings(StudySection):
     """Motors that drive the joints: q = T q_motor, or ratios for motors that drive one joint each."""
 
     ratios: dict[str, Number] = Field(default_factory=dict)
@@ -74,7 +74,7 @@ def _named(value: Any) -> Any:
     return dict.fromkeys(value) if isinstance(value, list | tuple) else value
 
 
-class ModelSettings(Settings):
+class ModelSettings(StudySection):
     """The machine: a model file, or the one that a run has identified."""
 
     file: str = ""
@@ -119,7 +119,7 @@ def _column(value: Any) -> Any:
     return value
 
 
-class ColumnSettings(Settings):
+class ColumnSettings(StudySection):
     """A column of the files; short: "name [unit]"."""
 
     column: str
@@ -133,7 +133,7 @@ class ColumnSettings(Settings):
 Column = Annotated[ColumnSettings, BeforeValidator(_column)]
 
 
-class PartSettings(Settings):
+class PartSettings(StudySection):
     """One file of a log that is spread over several."""
 
     header: tuple[str, ...] = ()
@@ -148,7 +148,7 @@ class PartSettings(Settings):
     """The decimal mark."""
 
 
-class TableSettings(Settings):
+class TableSettings(StudySection):
     """How the columns of a file become channels."""
 
     time: str = "t [s]"
@@ -181,7 +181,7 @@ def _recording(value: Any) -> Any:
     return {"file": value} if isinstance(value, str) else value
 
 
-class RecordingSettings(Settings):
+class RecordingSettings(StudySection):
     """One log, or a share of one; short: the name of its file."""
 
     file: str = ""
@@ -213,7 +213,7 @@ class RecordingSettings(Settings):
 Recording = Annotated[RecordingSettings, BeforeValidator(_recording)]
 
 
-class ClockSettings(Settings):
+class ClockSettings(StudySection):
     """What is done about clocks that are not as they should be; what is found is always said."""
 
     duplicates: Literal["refuse", "drop"] = "refuse"
@@ -228,7 +228,7 @@ class ClockSettings(Settings):
     """Delays of force channels against the motion: say, also take them out, or do not look."""
 
 
-class ValueSettings(Settings):
+class ValueSettings(StudySection):
     """What is done about values that are not as they should be; what is found is always said."""
 
     missing: Literal["refuse", "cut"] = "refuse"
@@ -242,7 +242,7 @@ class ValueSettings(Settings):
     """A channel that never changes: refuse the log, or only say so."""
 
 
-class SignalSettings(Settings):
+class SignalSettings(StudySection):
     """From the log to a motion."""
 
     rate: Number | Literal["auto"] = "auto"
@@ -264,7 +264,7 @@ class SignalSettings(Settings):
     """How channels are brought to the common clock."""
 
 
-class SamplingSettings(Settings):
+class SamplingSettings(StudySection):
     """From samples to equations."""
 
     filter: Number | Literal["same", "none"] = "same"
@@ -279,7 +279,7 @@ class SamplingSettings(Settings):
     """Samples left out at both ends of each piece."""
 
 
-class EstimatorSettings(Settings):
+class EstimatorSettings(StudySection):
     """How parameters are estimated."""
 
     name: str = "wls"
@@ -293,7 +293,7 @@ class EstimatorSettings(Settings):
     their faster ones tried; needs sampling: {filter: none}."""
 
 
-class AcceptSettings(Settings):
+class IdentifyAccept(StudySection):
     """Limits that the result must keep; the exit code is 1 where it misses one."""
 
     training_percent: Number | None = None
@@ -312,7 +312,7 @@ class AcceptSettings(Settings):
     """Most suspicions that the checks may raise."""
 
 
-class OutputSettings(Settings):
+class OutputSettings(StudySection):
     """What is written besides result and report."""
 
     model: bool = True
@@ -343,5 +343,5 @@ class IdentifyFile(StudyFile):
     estimator: EstimatorSettings = EstimatorSettings()
     checks: bool = True
     """Look for swapped and turned columns, wrong units, wrong gravity and the like."""
-    accept: AcceptSettings = AcceptSettings()
+    accept: IdentifyAccept = IdentifyAccept()
     output: OutputSettings = OutputSettings()

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from veridyn.observe.filter import Late
 from veridyn.observe.virtual import Kind
 from veridyn.studies.config.identify import Column, Ends, TableSettings
-from veridyn.studies.config.study import Number, Settings, StudyFile
+from veridyn.studies.config.study import Number, StudyFile, StudySection
 
 Size = Number | dict[str, Number]
 
@@ -30,7 +30,7 @@ class ObservedLogSettings(TableSettings):
     """Time up to which it is taken, s."""
 
 
-class FilterSettings(Settings):
+class FilterSettings(StudySection):
     """What observes."""
 
     name: Literal["linear", "error_ekf", "error_ekf_force", "ekf", "ukf", "smoother"] = "ekf"
@@ -51,7 +51,7 @@ class FilterSettings(Settings):
     """Longest step of the integration, s."""
 
 
-class ProcessNoiseSettings(Settings):
+class ProcessNoiseSettings(StudySection):
     """Process noise and uncertainty at the start; each one number for all, or a number by name. Without any density, the one is taken
     under which the first thousand samples are most likely."""
 
@@ -76,7 +76,7 @@ class ProcessNoiseSettings(Settings):
         return self.force is None and self.acceleration is None and self.position is None
 
 
-class StartSettings(Settings):
+class ObserveStart(StudySection):
     """Where the model starts; what is left out is as the model file has it, and at rest."""
 
     coordinates: dict[str, Number] = Field(default_factory=dict)
@@ -85,7 +85,7 @@ class StartSettings(Settings):
     """Independent coordinate → its rate, rad/s or m/s."""
 
 
-class PlaceSettings(Settings):
+class PlaceSettings(StudySection):
     """A place on a body."""
 
     body: str
@@ -98,7 +98,7 @@ class PlaceSettings(Settings):
     """Direction that fixes its second axis."""
 
 
-class VirtualSettings(Settings):
+class VirtualSettings(StudySection):
     """A quantity that nobody measures."""
 
     kind: Kind
@@ -107,7 +107,7 @@ class VirtualSettings(Settings):
     """Coordinate, point, place {body, at}, spring or damper; of a reaction a joint, or [body, point]."""
 
 
-class AcceptSettings(Settings):
+class ObserveAccept(StudySection):
     """What is accepted; a missed limit is told, exit code 1."""
 
     nis: Ends | None = None
@@ -118,13 +118,13 @@ class AcceptSettings(Settings):
     """Most readings that are not used."""
 
     @model_validator(mode="after")
-    def _ordered(self) -> AcceptSettings:
+    def _ordered(self) -> ObserveAccept:
         if self.nis is not None and not self.nis[0] < self.nis[1]:
             raise ValueError("two limits of nis, the lower one first")
         return self
 
 
-class ObservedModelSettings(Settings):
+class ObservedModelSettings(StudySection):
     """The machine with its sensors: a model file, or the one that a run has identified."""
 
     file: str = ""
@@ -158,9 +158,9 @@ class ObserveFile(StudyFile):
     log: ObservedLogSettings
     filter: FilterSettings = FilterSettings()
     process_noise: ProcessNoiseSettings = ProcessNoiseSettings()
-    start: StartSettings = StartSettings()
+    start: ObserveStart = ObserveStart()
     virtual: dict[str, VirtualSettings] = Field(default_factory=dict)
     """Name → a quantity to tell with its band."""
     settle: Number = Field(default=0.0, ge=0.0)
     """Time at the beginning, s, that the figures leave out."""
-    accept: AcceptSettings = AcceptSettings()
+    accept: ObserveAccept = ObserveAccept()

@@ -29,7 +29,8 @@ def modern(yaml: PlainYaml) -> PlainYaml:
     values, lines = dict(yaml.values), dict(yaml.lines)
     for old in found:
         new = OLD_KEYS[old]
-        content = values[old[0]]
+        section = str(old[0])
+        content = values[section]
         if old == ("mechanism",):
             del values["mechanism"]
             values["model"] = {"file": content, "formulation": "natural"}
@@ -38,7 +39,7 @@ def modern(yaml: PlainYaml) -> PlainYaml:
         if len(old) == 1:
             values = {new[0] if key == old[0] else key: value for key, value in values.items()}
         else:
-            values[old[0]] = {new[1] if key == old[1] else key: value for key, value in content.items()}
+            values[section] = {new[1] if key == old[1] else key: value for key, value in content.items()}
         lines |= {(*new, *at[len(old) :]): line for at, line in yaml.lines.items() if at[: len(old)] == old}
     warn(DataWarning, Fault(_sentence(yaml, found), yaml.source, line=yaml.lines[found[0]]))
     return replace(yaml, values=values, lines=lines)

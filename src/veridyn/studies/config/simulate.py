@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from veridyn.studies.config.identify import Column, ModelSettings, TableSettings
-from veridyn.studies.config.study import Number, Settings, StudyFile
+from veridyn.studies.config.study import Number, StudyFile, StudySection
 
 Three = tuple[Number, Number, Number]
 Gains = Number | dict[str, Number]
 
 
-class FourierSettings(Settings):
+class FourierSettings(StudySection):
     """A finite Fourier series: q(t) = centre + Σ_k [sine_k sin(2π k f t) + cosine_k cos(2π k f t)]."""
 
     frequency: Number = Field(gt=0.0)
@@ -47,7 +47,7 @@ class FollowedSettings(TableSettings):
         return self
 
 
-class ControllerSettings(Settings):
+class ControllerSettings(StudySection):
     """A controller that makes a tree follow the motion: Γ = Γ_model + kp (q_r − q) + kd (q̇_r − q̇)."""
 
     bandwidth: Number = Field(default=5.0, gt=0.0)
@@ -87,7 +87,7 @@ class InputSettings(TableSettings):
         return self
 
 
-class BaseSettings(Settings):
+class BaseSettings(StudySection):
     """A free base at the start, in the frame of the ground."""
 
     position: Three = (0.0, 0.0, 0.0)
@@ -100,7 +100,7 @@ class BaseSettings(Settings):
     """In its own frame, rad/s."""
 
 
-class StartSettings(Settings):
+class SimulateStart(StudySection):
     """Where the machine starts, if no motion says so; what is left out is zero, or as the model file assembles it, and at rest."""
 
     coordinates: dict[str, Number] = Field(default_factory=dict)
@@ -111,7 +111,7 @@ class StartSettings(Settings):
     """Of a tree whose base is free."""
 
 
-class IntegratorSettings(Settings):
+class IntegratorSettings(StudySection):
     """How the equations of motion are integrated."""
 
     name: Literal[
@@ -142,7 +142,7 @@ class IntegratorSettings(Settings):
     """Speed below which dry friction is rounded off; a motion that is made exactly needs none of it."""
 
 
-class SensorSettings(Settings):
+class SensorSettings(StudySection):
     """What a sensor makes of the truth: y = quantised(lowpassed x(t − delay) + bias + noise), on its own clock."""
 
     noise: Number = Field(default=0.0, ge=0.0)
@@ -165,7 +165,7 @@ class SensorSettings(Settings):
     """Whether the low-pass comes late, as where nobody compensates it."""
 
 
-class AcceptSettings(Settings):
+class SimulateAccept(StudySection):
     """What is accepted; a missed limit is told, exit code 1."""
 
     energy_drift_percent: Number | None = None
@@ -201,7 +201,7 @@ class SimulateFile(StudyFile):
     """A motion that the machine makes, exactly unless a controller is given; without one it moves as the inputs drive it."""
     controller: ControllerSettings | None = None
     inputs: InputSettings = InputSettings(columns={})
-    start: StartSettings = StartSettings()
+    start: SimulateStart = SimulateStart()
     duration: Number | None = Field(default=None, gt=0.0)
     """How long, s; as long as the table of the motion if left out."""
     rate: Number = Field(default=200.0, gt=0.0)
@@ -212,7 +212,7 @@ class SimulateFile(StudyFile):
     and forces, and a mechanism the sensors of its file; of a mechanism, entries here stand before those."""
     format: Literal["csv", "parquet"] = "csv"
     """Of the log and the truth."""
-    accept: AcceptSettings = AcceptSettings()
+    accept: SimulateAccept = SimulateAccept()
 
     @model_validator(mode="after")
     def _possible(self) -> SimulateFile:
@@ -220,7 +220,7 @@ class SimulateFile(StudyFile):
             raise ValueError("a motion for the controller to follow")
         if self.controller is not None and self.model.formulation == "natural":
             raise ValueError("no controller: in natural coordinates a machine makes its motion exactly")
-        if self.motion is not None and self.start != StartSettings():
+        if self.motion is not None and self.start != SimulateStart():
             raise ValueError("no start where a motion is given: it starts there")
         if self.duration is None and (self.motion is None or not self.motion.file):
             raise ValueError("a duration, which only the table of a motion could tell")

@@ -49,13 +49,13 @@ def _formula(value: Any) -> Any:
 Number = Annotated[float, BeforeValidator(_formula)]
 
 
-class Settings(BaseModel):
+class StudySection(BaseModel):
     """A section of a study file: every key is known, and values stay as they are."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
-class StudyFile(Settings):
+class StudyFile(StudySection):
     """What every study file has."""
 
     veridyn: Literal[1] = FORMAT

@@ -36,7 +36,7 @@ from veridyn.studies.run.closing import Closing, closing
 from veridyn.studies.run.estimation import check_estimation, estimation_of
 from veridyn.studies.run.limits import missed
 from veridyn.studies.run.machine import tree_of
-from veridyn.studies.run.masks import Part, plain, warn_of_rest, wrong_speed
+from veridyn.studies.run.masks import RecordedMotion, plain, warn_of_rest, wrong_speed
 from veridyn.studies.run.preparing import Preparing
 from veridyn.studies.run.recordings import Recordings
 
@@ -149,7 +149,7 @@ def run_identify(loaded: Loaded[IdentifyFile], progress: Progress = silent) -> I
 def _trust(
     loaded: Loaded[IdentifyFile],
     tree: Tree,
-    training: Sequence[Part],
+    training: Sequence[RecordedMotion],
     estimation: Estimation,
     how: Sampling,
     progress: Progress,

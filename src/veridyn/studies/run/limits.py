@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from veridyn.studies.config.identify import AcceptSettings
+from veridyn.studies.config.identify import IdentifyAccept
 from veridyn.studies.identification import IdentificationStudy
 
 
-def missed(study: IdentificationStudy, accept: AcceptSettings, suspicions: int) -> list[str]:
+def missed(study: IdentificationStudy, accept: IdentifyAccept, suspicions: int) -> list[str]:
     """Sentences about the limits that are missed; none where all are kept."""
     f = study.figures
     most = {

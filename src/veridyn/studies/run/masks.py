@@ -21,18 +21,20 @@ MUCH = 0.2  # of the samples at rest: that much is told (chosen)
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class RecordedMotion:
     """A motion and the recording it was taken from."""
 
     motion: Motion
     settings: RecordingSettings
 
 
-def plain(parts: Sequence[Part]) -> list[Motion]:
+def plain(parts: Sequence[RecordedMotion]) -> list[Motion]:
     return [part.motion for part in parts]
 
 
-def dropped(parts: Sequence[Part], rows: Sequence[str], resting: Sequence[Mapping[str, Mask]]) -> dict[str, Mask]:
+def dropped(
+    parts: Sequence[RecordedMotion], rows: Sequence[str], resting: Sequence[Mapping[str, Mask]]
+) -> dict[str, Mask]:
     """Row → mask over all motions of the samples that it leaves out, by spans of time, by speed and at rest."""
     odd = [r for part in parts for r in part.settings.drop if r not in rows]
     if odd:
@@ -52,7 +54,7 @@ def dropped(parts: Sequence[Part], rows: Sequence[str], resting: Sequence[Mappin
     return out
 
 
-def wrong_speed(part: Part) -> Mask:
+def wrong_speed(part: RecordedMotion) -> Mask:
     """Samples slower or faster than those asked for."""
     low, high = part.settings.speeds
     speed = np.linalg.norm(part.motion.qd, axis=1)
@@ -76,7 +78,7 @@ def resting(tree: Tree, m: Motion) -> dict[str, Mask]:
     return out
 
 
-def warn_of_rest(tree: Tree, parts: Sequence[Part]) -> None:
+def warn_of_rest(tree: Tree, parts: Sequence[RecordedMotion]) -> None:
     """Joints that rest for much of the training logs, by name."""
     share: dict[str, float] = {}
     total = sum(len(part.motion) for part in parts)

@@ -32,7 +32,7 @@ from veridyn.observe.readings import measurements_of
 from veridyn.observe.virtual import Reading, Virtual, quantity_of
 from veridyn.progress import Progress, silent
 from veridyn.signals.whiteness import Whiteness
-from veridyn.studies.config.observe import AcceptSettings, ObserveFile, PlaceSettings
+from veridyn.studies.config.observe import ObserveAccept, ObserveFile, PlaceSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, fingerprint
 from veridyn.studies.run.observe_log import gaps, observed_log
@@ -55,7 +55,7 @@ class ObserveRun:
     skip: int
     step_microseconds: float
     inputs: Mapping[str, str]
-    accept: AcceptSettings
+    accept: ObserveAccept
 
     @property
     def machine_name(self) -> str:

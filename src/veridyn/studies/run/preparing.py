@@ -25,7 +25,7 @@ from veridyn.signals.resample import uniform_rate
 from veridyn.studies.config.identify import IdentifyFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.run.machine import model_path
-from veridyn.studies.run.masks import Part, dropped, plain, resting
+from veridyn.studies.run.masks import RecordedMotion, dropped, plain, resting
 from veridyn.studies.run.recordings import Recordings, Taken, taken
 from veridyn.studies.run.streamed import Chained, Streamed, margin_of, with_margin
 
@@ -49,7 +49,7 @@ class Preparing:
     mended: list[Mended] = field(default_factory=list)
     rate: float = 0.0
     closed: list[Logged] = field(default_factory=list)
-    _last: tuple[float | None, tuple[list[Part], list[Part]]] | None = None
+    _last: tuple[float | None, tuple[list[RecordedMotion], list[RecordedMotion]]] | None = None
 
     def __post_init__(self) -> None:
         study, clock, values = self.loaded.study, self.loaded.study.clock, self.loaded.study.values
@@ -116,7 +116,7 @@ class Preparing:
             warn(IdentificationWarning, fault)
         return cutoff, cutoff.proposed
 
-    def motions(self, lowpass: float | None) -> tuple[list[Part], list[Part]]:
+    def motions(self, lowpass: float | None) -> tuple[list[RecordedMotion], list[RecordedMotion]]:
         """Training and validation motions, each with the recording it was taken from."""
         if self._last is not None and self._last[0] == lowpass:
             return self._last[1]
@@ -125,7 +125,11 @@ class Preparing:
         pieces = iter(self.closed)
         whole = [[self._trimmed(next(pieces).motion, lowpass) for _ in log.pieces] for log in self.mended]
         training, validation = (
-            [Part(m, item.settings) for k, item in enumerate(items) for m in self._taken(whole, item, (name, k))]
+            [
+                RecordedMotion(m, item.settings)
+                for k, item in enumerate(items)
+                for m in self._taken(whole, item, (name, k))
+            ]
             for name, items in (("training", self.recorded.training), ("validation", self.recorded.validation))
         )
         self._last = lowpass, (training, validation)
@@ -159,7 +163,7 @@ class Preparing:
         return m[low : len(m) - high]
 
     def samplings(
-        self, training: Sequence[Part], validation: Sequence[Part], lowpass: float | None
+        self, training: Sequence[RecordedMotion], validation: Sequence[RecordedMotion], lowpass: float | None
     ) -> tuple[Sampling, Sampling]:
         study, s = self.loaded.study, self.loaded.study.sampling
         cutoff = lowpass if s.filter == "same" else None if s.filter == "none" else s.filter
@@ -203,7 +207,7 @@ class Preparing:
             both.append(Chained(tuple(parts)))
         return both[0], both[1], with_margin(how, margin), with_margin(later, margin)
 
-    def moved(self, parts: Sequence[Part], late: Delays) -> list[Part]:
+    def moved(self, parts: Sequence[RecordedMotion], late: Delays) -> list[RecordedMotion]:
         shifted = without_delays(self.tree, plain(parts), late.seconds)
         return [replace(part, motion=m) for part, m in zip(parts, shifted, strict=True)]
 

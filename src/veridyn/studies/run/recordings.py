@@ -17,7 +17,7 @@ from veridyn.errors import DataError, Fault, FileError
 from veridyn.files.log.blocks import LogFile, open_log
 from veridyn.files.log.columns import split_header
 from veridyn.files.log.load import load_log
-from veridyn.files.log.spread import Part, load_spread
+from veridyn.files.log.spread import LogPart, load_spread
 from veridyn.files.units import to_si
 from veridyn.files.yaml_plain import Place
 from veridyn.model.experiment import Channel, Experiment
@@ -193,7 +193,7 @@ def _spread(loaded: Loaded[IdentifyFile], files: Mapping[str, Path], at: Place) 
         fault = loaded.fault((*at, "files", odd[0]), f"log.parts does not say how '{odd[0]}' is read.", found=known)
         raise loaded.error(fault)
     parts = {
-        p: Part(file, s.header, s.interleaved, s.time, s.delimiter, s.decimal)
+        p: LogPart(file, s.header, s.interleaved, s.time, s.delimiter, s.decimal)
         for p, file in files.items()
         for s in (log.parts[p],)
     }

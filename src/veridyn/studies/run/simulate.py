@@ -25,7 +25,7 @@ from veridyn.progress import Progress, silent
 from veridyn.simulate.manoeuvre import Prescribed
 from veridyn.simulate.mechanism import MechanismRun, mechanism_truth, own_sensors, wrapped
 from veridyn.simulate.simulator import exact
-from veridyn.studies.config.simulate import AcceptSettings, SimulateFile
+from veridyn.studies.config.simulate import SimulateAccept, SimulateFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, fingerprint
 from veridyn.studies.run.machine import model_path
@@ -59,7 +59,7 @@ class SimulateRun:
     seconds: float
     inputs: Mapping[str, str]
     settings: Mapping[str, str]
-    accept: AcceptSettings
+    accept: SimulateAccept
 
     @property
     def t(self) -> Array:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.observation import Job, Plan, stream
+from veridyn.identify.observation import EquationPlan, Job, stream
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import predicted
@@ -97,7 +97,7 @@ def budget(
     )
 
 
-def _kept(plan: Plan, job: Job) -> list[tuple[NDArray[np.intp], list[Array]]]:
+def _kept(plan: EquationPlan, job: Job) -> list[tuple[NDArray[np.intp], list[Array]]]:
     return [(b.numbers, [A.copy() for A in b.equations]) for b in plan.blocks(job)]
 
 

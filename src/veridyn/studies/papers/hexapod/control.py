@@ -16,7 +16,7 @@ from veridyn.identify.sampling import Sampling
 from veridyn.machines.hexapod import LEGS, POSE, hexapod, truth
 from veridyn.machines.hexapod_experiment import (
     RATE,
-    Recording,
+    HexapodRecording,
     Reference,
     SensorNoise,
     controlled,
@@ -38,7 +38,7 @@ MEMORY = 2  # samples that the noise of forces may remember
 
 
 @dataclass(frozen=True, eq=False)
-class Tracking:
+class TrackingErrors:
     """Tracking errors on the circle: for each model (columns) and number of turns a second (rows), the rms over drives and time, m.
 
     `traces`: for each model, times and the error of the first drive over one turn at the highest speed.
@@ -60,7 +60,7 @@ def tracking(
     rng: np.random.Generator,
     frequencies: Sequence[float] = CIRCLES,
     progress: Progress = silent,
-) -> Tracking:
+) -> TrackingErrors:
     """The circle with feed-forward by each model, at each speed, the same controller and the same kind of noise throughout."""
     rms = np.zeros((len(frequencies), len(models)))
     traces: dict[str, tuple[Array, Array]] = {}
@@ -72,10 +72,10 @@ def tracking(
             turn = round(3.0 * RATE / frequency)
             traces[name] = (np.arange(turn) / (3.0 * RATE), error[:turn, 0])
             progress("circles with feed-forward", float(i * len(models) + j + 1), total)
-    return Tracking(tuple(models), tuple(frequencies), rms, traces)
+    return TrackingErrors(tuple(models), tuple(frequencies), rms, traces)
 
 
-def periods_of(log: Recording, frequency: float) -> tuple[Periods, Periods]:
+def periods_of(log: HexapodRecording, frequency: float) -> tuple[Periods, Periods]:
     """Lengths and forces of a log of whole periods, averaged, with the covariance that the periods show."""
     names = (*(f"length of {leg}" for leg in LEGS), *(f"force of {leg}" for leg in LEGS))
     both = averaged(np.column_stack([log.lengths, log.forces]), RATE, frequency, names=names)
@@ -108,7 +108,7 @@ def fitted(lengths: Periods, forces: Periods, pose: tuple[Array, Array, Array]) 
     )
 
 
-def period_fit(log: Recording, frequency: float, harmonics: int | None) -> Fit:
+def period_fit(log: HexapodRecording, frequency: float, harmonics: int | None) -> Fit:
     """:func:`fitted` from a log, with the explicit DFT filter, or without any (None)."""
     lengths, forces = periods_of(log, frequency)
     pose = posed(lengths)

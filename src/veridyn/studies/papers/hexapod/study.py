@@ -22,7 +22,7 @@ from veridyn.identify.validate import Validation, validate
 from veridyn.machines.hexapod import FRICTION, LEGS, POSE, RIGID, TABLE_II, TABLE_NAMES, hexapod, prior, truth
 from veridyn.machines.hexapod_experiment import (
     RATE,
-    Recording,
+    HexapodRecording,
     SensorNoise,
     along,
     circle,
@@ -40,7 +40,7 @@ from veridyn.studies.filters import FilterComparison
 from veridyn.studies.papers.hexapod.control import (
     MEMORY,
     LoopBias,
-    Tracking,
+    TrackingErrors,
     fitted,
     loop_bias,
     one_period,
@@ -83,12 +83,12 @@ class HexapodStudy:
     trials: DesignTrials
     filters: FilterComparison
     staircase: Scan
-    log: Recording
+    log: HexapodRecording
     scan: Scan
     fits: Mapping[str, Fit]
     errors: Mapping[str, Array]
     check: Validation
-    tracking: Tracking
+    tracking: TrackingErrors
     bias: LoopBias
     noise: SensorNoise
     quick: bool

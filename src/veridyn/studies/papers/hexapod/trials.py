@@ -28,7 +28,7 @@ from veridyn.machines.hexapod_experiment import CENTRE, SensorNoise, circle, mac
 from veridyn.progress import Progress, silent
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 from veridyn.studies.filters import EXPLICIT, RAW, FilterComparison, compared
-from veridyn.studies.trials import Periodic, Trials, averages, trials
+from veridyn.studies.trials import PeriodicExperiment, Trials, averages, trials
 
 Array = NDArray[np.float64]
 
@@ -91,22 +91,24 @@ def designed(
     )
 
 
-def experiment(motion: FourierTrajectory, periods: int = 2) -> Periodic:
+def experiment(motion: FourierTrajectory, periods: int = 2) -> PeriodicExperiment:
     """One period of a pose motion, as the true machine makes it when its controller is perfect."""
     plant = ClosedPlant(truth(), POSE)
     t = np.arange(round(RATE / motion.frequency)) / RATE
     x = motion.at(t)
     true = machine(SHARP)
     harmonics = motion.sine.shape[1]
-    return Periodic(plant, RATE, harmonics, true.lengths(x[0]), true.forces(*x), length_noise(), force_noise(), periods)
+    return PeriodicExperiment(
+        plant, RATE, harmonics, true.lengths(x[0]), true.forces(*x), length_noise(), force_noise(), periods
+    )
 
 
-def true_values(e: Periodic) -> Array:
+def true_values(e: PeriodicExperiment) -> Array:
     """The base parameters of the truth."""
     return e.plant.base.reduce(e.plant.base.parameters.values)
 
 
-def rigid(e: Periodic | Trials, names: tuple[str, ...]) -> NDArray[np.bool_]:
+def rigid(e: PeriodicExperiment | Trials, names: tuple[str, ...]) -> NDArray[np.bool_]:
     """Which base parameters are the ten rigid-body ones."""
     return np.array([name.removesuffix("R") in LEADS or name in RIGID for name in names])
 

@@ -29,7 +29,7 @@ FAULTS = {
 
 
 @dataclass(frozen=True)
-class Finding:
+class FaultTrial:
     """What was built in, and what was found by base rows, by the soles and by the markers, in words."""
 
     fault: str
@@ -38,12 +38,12 @@ class Finding:
 
 def laboratory(
     model: Tree, runs: Mapping[str, Performed], rng: np.random.Generator, progress: Progress = silent
-) -> tuple[Finding, ...]:
+) -> tuple[FaultTrial, ...]:
     """Each fault built into recordings of walking and bending, and looked for in all ways."""
     out = []
     for k, (name, faulty) in enumerate(FAULTS.items()):
         progress("faulty laboratories", float(k), float(len(FAULTS)))
-        out.append(Finding(name, found(model, runs, rng, faulty)))
+        out.append(FaultTrial(name, found(model, runs, rng, faulty)))
     progress("faulty laboratories", float(len(FAULTS)), float(len(FAULTS)))
     return tuple(out)
 

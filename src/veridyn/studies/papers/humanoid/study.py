@@ -32,7 +32,7 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.spatial.inertia import pseudo_inertia
-from veridyn.studies.papers.humanoid.faults import Finding, laboratory
+from veridyn.studies.papers.humanoid.faults import FaultTrial, laboratory
 from veridyn.studies.result import ParameterRow, Result
 from veridyn.studies.trace import Trace, trace
 
@@ -65,7 +65,7 @@ class HumanoidStudy:
     traces: Mapping[str, Mapping[str, Trace]]
     selection: Selection
     remedies: tuple[Remedy, ...]
-    faults: tuple[Finding, ...]
+    faults: tuple[FaultTrial, ...]
     quick: bool
 
     @property
