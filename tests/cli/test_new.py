@@ -34,7 +34,7 @@ def test_a_mechanism_gets_a_study_to_observe_it_by(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert done.stdout.startswith(f"{study} (10 guesses")
     read = load_study(study, "observe").study
-    assert (read.mechanism, read.log.file) == ("veridyn:crane.yaml", "veridyn:crane.csv")
+    assert (read.model.file, read.log.file) == ("veridyn:crane.yaml", "veridyn:crane.csv")
 
 
 def test_bad_files_for_an_observer(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ def test_every_key_of_every_section_is_in_the_reference() -> None:
         assert f"| `{name}` |" in text
     assert "### `signals`" in text and "### `training[]`" in text and "### `log.columns.*`" in text
     assert "| `order` | whole number | `4` | Its order, for one pass. |" in text
-    assert "| `file` | text | a fault | Model file" in text
+    assert "| `file` | text | – | Model file" in text  # or a fit
     assert "`refuse` or `drop`" in text
 
 

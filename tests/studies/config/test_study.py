@@ -32,7 +32,7 @@ def test_everything_that_is_wrong_comes_at_once_with_its_line() -> None:
     said = faults(text)
     assert said.startswith("s.yaml, 5 faults")
     assert "line 4: there is no key 'sead' here." in said and "Did you mean 'seed'?" in said
-    assert "model (line 5): the key 'file' is missing." in said
+    assert "model (line 5): this will not do.\nExpected either file or fit" in said
     assert (
         "log.columns.q.q1 (line 9): there is no key 'units' here.\nKnown: column, times, unit. Did you mean 'unit'?"
         in said

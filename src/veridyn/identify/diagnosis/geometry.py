@@ -29,7 +29,7 @@ SAMPLES = 200
 EFFECT_THRESHOLD = 1e-6  # share of the forces that a metre or a radian must change
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Misplaced:
     """Body `body` would sit `amount` (m, or rad where `turned`) further along or about `axis`, and the error that this leaves.
 
@@ -95,9 +95,10 @@ def _followed(e: Evidence, few: Evidence, b: int, k: int) -> Misplaced | None:
         return None
     error, i = share(left.solved()[1]), b - len(tree.bodies)
     if i < 0:
-        return Misplaced(tree.bodies[b].name, "xyz"[k % 3], k >= 3, amount, error)
+        return Misplaced(body=tree.bodies[b].name, axis="xyz"[k % 3], turned=k >= 3, amount=amount, error=error)
     loop = tree.loops[i // 2]
-    return Misplaced((loop.first, loop.second)[i % 2].body, "xyz"[k], False, amount, error, loop.name)
+    body = (loop.first, loop.second)[i % 2].body
+    return Misplaced(body=body, axis="xyz"[k], turned=False, amount=amount, error=error, loop=loop.name)
 
 
 def moved(tree: Tree, b: int, k: int, amount: float) -> Tree:
