@@ -44,9 +44,8 @@ def journey(job: Job, rng: np.random.Generator) -> Result:
     fit = vd.identify(guess, motion, "wls", rows=job.rows, sampling=job.sampling, sigma=job.sigma)
     truth = job.observed.run(job.machine)
     second = record(job.machine, truth, rng=rng)
-    states = vd.observe(
-        fit.machine(), second, "ekf", input_hold="linear", friction_speed=FRICTION_SPEED, **job.observer
-    )
+    how = {"start": "readings", "input_hold": "linear", "friction_speed": FRICTION_SPEED, **job.observer}
+    states = vd.observe(fit.machine(), second, "ekf", **how)
     return compared(job, fit, states, truth)
 
 

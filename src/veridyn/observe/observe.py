@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +53,7 @@ def observe(
     method: Filter | str = "ekf",
     *,
     process_noise: ProcessNoise | None = None,
-    start: Mapping[str, float] | None = None,
+    start: Mapping[str, float] | Literal["readings"] | None = None,
     rates: Mapping[str, float] | None = None,
     independents: Sequence[str] = (),
     unknown: Sequence[str] | None = None,
@@ -82,8 +83,8 @@ def observe(
         The process noise: how far the model is trusted. By default the density of the unknown forces (or of white acceleration) is the
         one under which the first thousand samples of the log are most likely.
     start, rates : mapping of coordinates to numbers, optional
-        Where the model starts (rad or m), and how fast (rad/s or m/s). Without a start, coordinates with a sensor of their own start at
-        its first reading; all others are at home, and at rest.
+        Where the model starts (rad or m), and how fast (rad/s or m/s); what is not given is at home, and at rest. "readings" in place of
+        a start: coordinates with a sensor of their own start at its first reading.
     independents : names of coordinates, optional
         Coordinates that the states are made of; chosen from the machine by default.
     unknown : names, optional
@@ -171,11 +172,9 @@ def observe_with(
         setup = replace(setup, inputs=inputs_in(machine, log.names))
     system, q, qd = setup.system(machine, process_noise or ProcessNoise())
     readings = log if isinstance(log, Measurements) else measurements_of(system, log, setup.input_hold)
-    if setup.start is None and isinstance(log, Experiment):
-        first = first_positions(system, log)
-        if first:
-            setup = replace(setup, start=first)
-            system, q, qd = setup.system(ready(system), process_noise or ProcessNoise())
+    if setup.start == "readings":
+        setup = replace(setup, start=first_positions(system, log) if isinstance(log, Experiment) else None)
+        system, q, qd = setup.system(ready(system), process_noise or ProcessNoise())
     if setup.frozen_after is not None:
         readings = readings.flagged(frozen(readings.values, setup.frozen_after), Status.FROZEN)
     if process_noise is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ class ObserverSetup:
 
     method: Filter = field(default_factory=EKF)
     process_noise: ProcessNoise | None = None
-    start: Mapping[str, float] | None = None
+    start: Mapping[str, float] | Literal["readings"] | None = None
     rates: Mapping[str, float] | None = None
     independents: tuple[str, ...] = ()
     unknown: tuple[str, ...] | None = None
@@ -56,6 +56,9 @@ class ObserverSetup:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "method", filter_of(self.method, "observe"))
+        if isinstance(self.start, str) and self.start != "readings":
+            expected = 'coordinates with their values, or "readings"'
+            raise ModelError(Fault("it is not known.", "observe, start", expected, f"{self.start!r}"))
         if self.input_hold not in get_args(InputHold):
             expected = " or ".join(get_args(InputHold))
             raise ModelError(Fault("it is not known.", "observe, input_hold", expected, f"{self.input_hold!r}"))
@@ -75,7 +78,7 @@ class ObserverSetup:
             "unknown": self.unknown if self.method.estimates_forces else (),
             "independents": self.independents,
             "inputs": self.inputs or (),
-            "start": self.start,
+            "start": None if isinstance(self.start, str) else self.start,  # a log tells it once the sensors are known
             "rates": self.rates,
         }
         if isinstance(machine, Tree):

@@ -36,15 +36,15 @@ def configurations(tree: Tree, trajectory: Trajectory) -> tuple[Array, Array, Ar
     if tree.base != "free":
         return m.q, m.qd, m.qdd
     base = m.base
-    assert (
-        base is not None and base.velocity is not None and R is not None
-    )  # a simulated motion of a free base has them
+    place = trajectory.base_position
+    assert base is not None and base.velocity is not None  # a simulated motion of a free base has them,
+    assert R is not None and place is not None  # and its pose
     x, y, z, w = Rotation.from_matrix(R).as_quat().T
     e = np.column_stack([w, x, y, z])
     e *= _continued(e)
     V = np.einsum("nij,nj->ni", R, base.velocity)
     Vd = np.einsum("nij,nj->ni", R, base.acceleration) + tree.gravity
-    q = np.hstack([trajectory.base_position, e, m.q])
+    q = np.hstack([place, e, m.q])
     return q, np.hstack([V, base.omega, m.qd]), np.hstack([Vd, base.omega_dot, m.qdd])
 
 
