@@ -14,16 +14,21 @@ from importlib.util import find_spec
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.clock import best_of
+from benchmarks.subjects import arm
 from veridyn.machines.fourbar import MODEL_START, TUNED, fourbar, wrong_fourbar
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.natural.minimal import minimal, start_of
 from veridyn.mechanics.natural.system import system_of
+from veridyn.model.sensor import Sensor
 from veridyn.observe.ekf import EKF
 from veridyn.observe.observer import Observer
+from veridyn.observe.process_noise import ProcessNoise
 
+Array = NDArray[np.float64]
 PHI, END = 2.53083926, 4.0
 STEPS = (1e-1, 5e-2, 2e-2, 1e-2, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4)
 NEAR = (1e-3, 1e-4, 1e-5, 1e-6)  # rad
@@ -82,7 +87,7 @@ def observers(tried: list[Run] | None = None) -> Iterator[str]:
         if find_spec(name) is None:
             yield f"- {name} is not installed here."
     yield from _pinocchio()
-    yield _observer()
+    yield from observer_steps()
 
 
 def _cheapest(tried: list[Run], name: str, near: float) -> str:
@@ -260,28 +265,43 @@ def _exudyn() -> Iterator[Run]:
         yield Run(f"Exudyn {exu.__version__}", h, seconds, abs(phi - PHI))
 
 
-def _observer() -> str:
-    """`observer.step` of the EKF on the wrong four-bar, encoder readings of a steady crank: by machine code and by the Python filter."""
-    found = []
-    for engine, by_name in (("compiled", False), ("compiled", True), ("python", False)):
-        seconds = best_of(_steps(engine, by_name))
-        found.append(f"{1e6 * seconds.cpu:.0f} µs ({1e6 * seconds.wall:.0f} by the wall)")
-    array, named, reference = found
-    return (
-        f"- `observer.step`, EKF on the four-bar, readings as an array: {array}, by name: {named}; "
-        f"the Python filter, its reference: {reference}."
-    )
+def observer_steps() -> Iterator[str]:
+    """`observer.step` of the EKF, readings that stand still but for a ripple: by machine code and by the Python filter, its reference."""
+    for title, observer in (
+        ("the four-bar, one encoder (3 states)", _fourbar_observer),
+        ("a 7-joint arm, seven encoders (21 states)", _arm_observer),
+    ):
+        found = []
+        for engine, by_name in (("compiled", False), ("compiled", True), ("python", False)):
+            seconds = best_of(_steps(*observer(EKF(engine=engine)), by_name))
+            found.append(f"{1e6 * seconds.cpu:.0f} µs ({1e6 * seconds.wall:.0f} by the wall)")
+        array, named, reference = found
+        yield (
+            f"- `observer.step`, EKF on {title}, readings as an array: {array}, by name: {named}; "
+            f"the Python filter, its reference: {reference}."
+        )
 
 
-def _steps(engine: str, by_name: bool) -> Callable[[], None]:
+def _fourbar_observer(method: EKF) -> tuple[Observer, Array]:
     how = {"process_noise": TUNED, "start": MODEL_START[0], "rates": {"phi": 0.0}}
-    observer, clock, reading = Observer(wrong_fourbar(), EKF(engine=engine), **how), [0.0], np.zeros(1)
+    return Observer(wrong_fourbar(), method, **how), np.array([np.pi / 2])
+
+
+def _arm_observer(method: EKF) -> tuple[Observer, Array]:
+    tree = arm()
+    sensors = tuple(Sensor(f"encoder_{c}", "coordinate", c, 1e-4) for c in tree.coordinates)
+    noise = ProcessNoise(force=100.0, start=0.01, start_rate=0.1, start_force=10.0)
+    start = dict.fromkeys(tree.coordinates, 0.3)
+    return Observer(replace(tree, sensors=sensors), method, process_noise=noise, start=start), np.full(tree.n, 0.3)
+
+
+def _steps(observer: Observer, around: Array, by_name: bool) -> Callable[[], None]:
+    clock, readings, names = [0.0], around.copy(), observer.system.outputs
 
     def step() -> None:
         clock[0] += 5e-3
-        value = np.pi / 2 + 1e-3 * np.sin(clock[0])
-        reading[0] = value
-        observer.step(clock[0], {"encoder": value} if by_name else reading)
+        readings[:] = around + 1e-3 * np.sin(clock[0])
+        observer.step(clock[0], dict(zip(names, readings.tolist())) if by_name else readings)
 
     return step
 
