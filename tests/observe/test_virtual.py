@@ -164,7 +164,9 @@ def test_what_redundant_constraints_leave_open_is_said(spatial_four) -> None:
     system, x = spatial_four
     flat, there = four()
     for joint, on in (("A", ("crank", "A")), ("pin1", ("rod", "1")), ("pin2", ("rocker", "2")), ("B", ("rocker", "B"))):
-        with pytest.warns(ModelWarning, match=r"(?s)'r.z', 'r.moment.x', 'r.moment.y' in a way that no motion determines"):
+        with pytest.warns(
+            ModelWarning, match=r"(?s)'r.z', 'r.moment.x', 'r.moment.y' in a way that no motion determines"
+        ):
             made = VirtualQuantity(system, Virtual("r", "reaction", joint))
         assert made.components == ("r.x", "r.y", "r.moment.z") and made.units == ("N", "N", "N*m")
         y, G = made.at(x, system.instant(x, NO), NO)
