@@ -323,7 +323,7 @@ def _checked(
     """The system, once everything that the study says of it is known to be possible: before the log is read."""
     try:
         if not isinstance(machine, Tree):
-            start_of(machine, settings.start, settings.rates)
+            start_of(machine, loaded.study.start.coordinates or None, settings.rates)
     except DataError as error:
         at = ("start", "rates" if error.faults[0].at[:1] == ("rates",) else "coordinates")
         raise loaded.error([loaded.fault(at, f.what, f.expected, f.found, f.hint) for f in error.faults]) from error
