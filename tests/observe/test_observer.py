@@ -327,6 +327,10 @@ def test_bad_settings_are_named(case) -> None:
         observe(machine, log, EKF)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ModelError, match=r"EKF.gate: the value is not valid(.|\n)*above 0 and below 1"):
         EKF(gate=99.9)
+    with pytest.raises(ModelError, match="the first readings are not there yet"):
+        Observer(machine, "ekf", process_noise=PROCESS_NOISE, start="readings")
+    with pytest.raises(ModelError, match=r"observe, start: it is not known(.|\n)*'first'"):
+        observe(machine, log, "ekf", start="first")
     with pytest.raises(ModelError, match="a smoother needs the whole log"):
         Observer(machine, "smoother", process_noise=PROCESS_NOISE)
     with pytest.raises(

@@ -9,7 +9,8 @@ from veridyn.machines.spatial import crane
 from veridyn.mechanics.natural.integrate import NaturalMethod
 from veridyn.mechanics.natural.system import system_of
 from veridyn.signals.trajectory import FourierTrajectory
-from veridyn.simulate.mechanism import driven, led, load_channels, mechanism_truth, own_sensors, wrapped
+from veridyn.simulate.mechanism import driven, led, load_channels, mechanism_truth, own_sensors
+from veridyn.simulate.readings import wrapped
 
 PENDULUM = """
 veridyn: 1
@@ -76,7 +77,7 @@ def test_sensors_are_those_of_the_file() -> None:
     assert (drawn[0].noise, drawn[0].delay) == (0.01, 0.1)
     assert np.std([s.bias for s in drawn]) == pytest.approx(0.1, rel=3.0 / np.sqrt(400))
     run = driven(machine, 0.2, 50.0, start={"swing": 0.5}, rates={"swing": 40.0})
-    log = wrapped(machine.mechanism, mechanism_truth(run))
+    log = wrapped(machine.mechanism.sensors, mechanism_truth(run))
     turned = log["encoder"].values
     assert (np.abs(turned) <= np.pi).all() and np.abs(log["q.swing"].values).max() > 4.0
     assert np.exp(1j * turned) == pytest.approx(np.exp(1j * log["q.swing"].values))

@@ -173,7 +173,9 @@ def observe_with(
     system, q, qd = setup.system(machine, process_noise or ProcessNoise())
     readings = log if isinstance(log, Measurements) else measurements_of(system, log, setup.input_hold)
     if setup.start == "readings":
-        setup = replace(setup, start=first_positions(system, log) if isinstance(log, Experiment) else None)
+        if isinstance(log, Measurements):
+            raise DataError(Fault("first readings are taken from a log's channels.", "observe, start", "an Experiment"))
+        setup = replace(setup, start=first_positions(system, log))
         system, q, qd = setup.system(ready(system), process_noise or ProcessNoise())
     if setup.frozen_after is not None:
         readings = readings.flagged(frozen(readings.values, setup.frozen_after), Status.FROZEN)

@@ -102,6 +102,8 @@ class Observer:
             consider=consider,
         )
         how = chosen.method
+        if isinstance(chosen.start, str):
+            raise ModelError(Fault("the first readings are not there yet.", "observer, start", "coordinates by name"))
         if isinstance(how, Smoother):
             raise ModelError(Fault("a smoother needs the whole log.", "observer", "another filter"))
         self.system, q, qd = chosen.system(machine, process_noise)

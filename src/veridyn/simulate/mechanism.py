@@ -26,6 +26,7 @@ from veridyn.model.natural import AXES, Mechanism
 from veridyn.progress import Progress, silent
 from veridyn.simulate.imperfection import Imperfection
 from veridyn.simulate.manoeuvre import clock
+from veridyn.simulate.readings import imperfection_of
 
 Array = NDArray[np.float64]
 SINGULAR_DRIVE = 1e-9  # of the drives' grip on the motion, relative to the largest
@@ -154,25 +155,10 @@ def mechanism_truth(run: MechanismRun) -> Experiment:
 def own_sensors(mechanism: Mechanism, rng: np.random.Generator) -> dict[str, Imperfection]:
     """The sensors of a mechanism's file, output by output, each with a bias drawn as its file says."""
     return {
-        channel: Imperfection(
-            noise=i.sigma,
-            bias=float(i.bias_sigma * rng.standard_normal()),
-            quantum=i.quantum,
-            rate=i.rate,
-            delay=i.delay,
-            walk=i.bias_walk,
-        )
+        channel: imperfection_of(i, float(i.bias_sigma * rng.standard_normal()))
         for i in mechanism.sensors
         for channel in i.channels(mechanism.dimension)
     }
-
-
-def wrapped(mechanism: Mechanism, log: Experiment) -> Experiment:
-    """The same log with readings between −π and π where a sensor reads an angle modulo a full turn."""
-    turning = [c for i in mechanism.sensors if i.turns for c in i.channels(mechanism.dimension) if c in log]
-    return log.replacing(
-        *(Channel(c, log[c].t, (log[c].values + np.pi) % (2.0 * np.pi) - np.pi, log[c].unit) for c in turning)
-    )
 
 
 def load_channels(mechanism: Mechanism, name: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from veridyn.mechanics.integrate import Trajectory
 from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.accept import accepts_machine
-from veridyn.model.experiment import Channel
+from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.sensor import Sensor
 from veridyn.model.tree import Tree
 from veridyn.simulate.imperfection import Imperfection
@@ -60,12 +60,25 @@ def imperfections_of(sensors: Sequence[Sensor], rng: np.random.Generator | None)
     for sensor in sensors:
         for channel in sensor.channels(3):
             drawn = 0.0 if rng is None or sensor.bias_sigma == 0.0 else float(rng.standard_normal())
-            found[channel] = Imperfection(
-                noise=sensor.sigma,
-                bias=sensor.bias_sigma * drawn,
-                quantum=sensor.quantum,
-                rate=sensor.rate,
-                delay=sensor.delay,
-                walk=sensor.bias_walk,
-            )
+            found[channel] = imperfection_of(sensor, sensor.bias_sigma * drawn)
     return found
+
+
+def imperfection_of(sensor: Sensor, bias: float) -> Imperfection:
+    """What a sensor of a machine adds to the truth, with the bias it has this time."""
+    return Imperfection(
+        noise=sensor.sigma,
+        bias=bias,
+        quantum=sensor.quantum,
+        rate=sensor.rate,
+        delay=sensor.delay,
+        walk=sensor.bias_walk,
+    )
+
+
+def wrapped(sensors: Sequence[Sensor], log: Experiment) -> Experiment:
+    """The same log with readings between −π and π where a sensor reads an angle modulo a full turn."""
+    turning = [s.name for s in sensors if s.turns and s.name in log]
+    return log.replacing(
+        *(Channel(c, log[c].t, (log[c].values + np.pi) % (2.0 * np.pi) - np.pi, log[c].unit) for c in turning)
+    )

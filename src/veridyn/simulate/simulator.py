@@ -11,7 +11,7 @@ estimators do what they should, not that the mechanics are right.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
@@ -23,12 +23,12 @@ from veridyn.model.accept import accepts_machine
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Drive, Force, channels
-from veridyn.model.sensor import Choice, Sensor, chosen_sensors
+from veridyn.model.sensor import Choice, chosen_sensors
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.simulate.manoeuvre import Manoeuvre
-from veridyn.simulate.readings import exact_readings, imperfections_of
+from veridyn.simulate.readings import exact_readings, imperfections_of, wrapped
 
 Array = NDArray[np.float64]
 
@@ -160,14 +160,6 @@ def _truth(machine: Tree, trajectory: Trajectory) -> Iterator[tuple[str, Array, 
             yield f"wrench.{body}.{component}", w[:, k], "N" if k < 3 else "N*m"
     for name, values in m.signals.items():
         yield f"signal.{name}", values, signal_unit(machine, name)
-
-
-def wrapped(sensors: Sequence[Sensor], log: Experiment) -> Experiment:
-    """The same log with readings between −π and π where a sensor reads an angle modulo a full turn."""
-    turning = [s.name for s in sensors if s.turns and s.name in log]
-    return log.replacing(
-        *(Channel(c, log[c].t, (log[c].values + np.pi) % (2.0 * np.pi) - np.pi, log[c].unit) for c in turning)
-    )
 
 
 def signal_unit(machine: Tree, signal: str) -> str:

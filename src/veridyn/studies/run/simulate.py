@@ -23,7 +23,8 @@ from veridyn.model.natural import Mechanism
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.simulate.manoeuvre import Prescribed
-from veridyn.simulate.mechanism import MechanismRun, mechanism_truth, own_sensors, wrapped
+from veridyn.simulate.mechanism import MechanismRun, mechanism_truth, own_sensors
+from veridyn.simulate.readings import wrapped
 from veridyn.simulate.simulator import exact
 from veridyn.studies.config.simulate import SimulateAccept, SimulateFile
 from veridyn.studies.config.study import Loaded
@@ -242,7 +243,7 @@ def _mechanism(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable
     if not sensors:
         hint = "Give the model file sensors, or name channels under sensors: q.*, load.*."
         raise loaded.error(loaded.fault(("sensors",), f"'{m.name}' has no sensors, so there is no log.", hint=hint))
-    log = same_start(wrapped(m, read_log(loaded, sensors, truth, rng)))
+    log = same_start(wrapped(m.sensors, read_log(loaded, sensors, truth, rng)))
     coarser = float("nan")
     if s.integrator.check and setup.led is None:
         again = replace(setup, method=replace(setup.method, step=_twice(setup.method.step, s.rate)), rate=0.5 * s.rate)
