@@ -106,3 +106,13 @@ def test_steps_follow_the_motion_of_the_integrator() -> None:
         slips = [run.states[name][-1] for name in m.inner]
         off.append(max(np.abs(a[:3] - run.base_position[-1]).max(), np.abs(c - slips).max()))
     assert off[1] < 2e-4 and off[1] < 0.35 * off[0]
+
+
+def test_a_vehicle_at_rest_can_be_stepped():
+    """Slips of exactly zero have no size of their own; a step from rest settled only where one had been given."""
+    machine = buggy(rolling_resistance=0.015)
+    at = settle(machine)
+    model = tree_model(machine.tree, unknown=())
+    x = np.concatenate([at.base.position, at.base.quaternion, at.q])
+    found = model.step(x, np.zeros(model.nv), model.start_unknown, 2e-3, model.loads(), derivative=False)
+    assert np.abs(found.qd).max() < 1e-9

@@ -13,8 +13,9 @@ from veridyn.mechanics.samples import loaded_bodies
 from veridyn.mechanics.symbols import Request
 from veridyn.mechanics.tree import layout as k
 from veridyn.mechanics.tree.record import TreeRecord, connect, record_of
-from veridyn.mechanics.tree.statement import Column, column_of, input_of
+from veridyn.mechanics.tree.statement import SLOPES, Column, column_of, input_of
 from veridyn.mechanics.tree.step_kernel import advance_address
+from veridyn.mechanics.tree.ties import ties_of
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.load import channels
 from veridyn.model.tree import Tree
@@ -93,15 +94,18 @@ def kernels_of(
         "R": (nv, f), "V_Z": (nv, f), "A_X": (nv, u), "LAM_X": (m, u), "S_X": (ns, u), "F": (2 * f + ns, u),
         "START": (1, nq), "EXTRA": (1, nv), "B": B.shape, "UNIT": (1, n), "UNKNOWN": (1, B.shape[1] + p),
         "GIVEN": (3, len(tree.held)), "CLOCK": (1, 1),
-        "DEP": (m, m), "DEP_T": (m, m), "MASS": (f, f), "N": (f + ns, f + ns), "BEFORE": (f, u), "BEFORE_S": (ns, u),
-        "T0": (3, 3), "T1": (3, 3), "NV_A": (1, nv), "NV_B": (1, nv), "NV_C": (1, nv), "M_A": (1, m),
-        "S0": (1, ns), "S1": (1, ns), "S_RATE": (1, ns), "LEFT": (1, f + ns), "CHANGE": (1, f + ns), "BOTH": (1, f + ns),
+        "DEP": (m, m), "MASS": (f, f), "RM": (f, nv), "N": (f + ns, f + ns), "BEFORE": (f, u), "BEFORE_S": (ns, u),
+        "T0": (3, 3), "T1": (3, 3), "NV_A": (1, nv), "NV_B": (1, nv), "M_A": (1, m), "M_B": (1, m),
+        "S0": (1, ns), "S1": (1, ns), "S_RATE": (1, ns), "S_SIZE": (1, ns), "LEFT": (1, f + ns), "CHANGE": (1, f + ns), "BOTH": (1, f + ns),
+        "KEPT": (1, 1), "BEGUN": (1, nq),
     }  # fmt: skip
+    slopes = [(i, c) for a, i, c in made[2].labels if a == SLOPES]
+    ties = ties_of(slopes, z, dependent, base)
     record = record_of(
         [shapes.get(name, (1, f)) for name in k.SECTIONS],
-        [z, dependent, tree.held, range(p), range(p), range(m), range(m), range(f), range(f + ns)],
+        [z, dependent, tree.held, range(p), range(p), range(m), range(f), range(f + ns), *ties.lists()],
         len(k.KERNELS),
-        [int(free), n, nv, nq, m, f, B.shape[1], p, len(tree.held), ns, advance_address()],
+        [int(free), n, nv, nq, m, f, B.shape[1], p, len(tree.held), ns, len(ties.blocks), advance_address()],
     )
     kernels = TreeKernels(record, outside, columns, bodies, speed)
     starts = {name: int(record.I[getattr(k, name)]) for name in k.SECTIONS}

@@ -7,7 +7,7 @@ varies (loads, parameters, constants of elements' laws), then the s states that 
 
 from __future__ import annotations
 
-HEADER = ("free", "n", "nv", "nq", "m", "f", "forces", "varying", "held", "states", "advance")
+HEADER = ("free", "n", "nv", "nq", "m", "f", "forces", "varying", "held", "states", "blocks", "advance")
 SECTIONS = (
     # what the kernels read: configuration, velocity, acceleration, forces of cut joints, what acts from outside; their parameters
     "X", "V", "A", "LAM", "OUTSIDE", "P_MOTION", "P_TANGENT",
@@ -20,15 +20,20 @@ SECTIONS = (
     # given for a step: where it starts, change from there, rates, generalised forces, columns B of the unknown forces, the unknown
     # quantities; q, q̇, q̈ of the prescribed coordinates at the time of the inputs, and the time since then
     "START", "DELTA", "RATE", "EXTRA", "B", "UNIT", "UNKNOWN", "GIVEN", "CLOCK",
-    # room
-    "DEP", "DEP_T", "MASS", "N", "BEFORE", "BEFORE_S", "T0", "T1", "NV_A", "NV_B", "NV_C", "M_A", "F_A", "F_B", "A0", "A1", "TRIED",
-    "S0", "S1", "S_RATE", "LEFT", "CHANGE", "BOTH",
+    # room; KEPT: the step (s) that the factors of N were made for, 0 where there are none, and JERK: by how much z̈ last changed over it
+    "DEP", "MASS", "RM", "N", "BEFORE", "BEFORE_S", "T0", "T1", "NV_A", "NV_B", "M_A", "M_B", "F_A", "F_B", "A0", "A1", "TRIED",
+    "S0", "S1", "S_RATE", "S_SIZE", "LEFT", "CHANGE", "BOTH", "KEPT", "JERK", "BEGUN",
 )  # fmt: skip
+# Loops that share no dependent coordinate are blocks of their own: block b has the equations EQUATION[i] and the dependent coordinates
+# POSITION[i] (numbers in DEPENDENT) for BLOCK[b] <= i < BLOCK[b + 1], its factors begin at DEP + FACTOR[b]. OWN: the velocities that are
+# independent rates. Column c of R has entries besides its own in the rows TIED[i] of the velocities, TIED_FROM[c] <= i < TIED_FROM[c + 1],
+# and reaches the blocks REACHED[i], REACHED_FROM[c] <= i < REACHED_FROM[c + 1].
 LISTS = (
-    "Z", "DEPENDENT", "PRESCRIBED", "SLOT_MOTION", "SLOT_TANGENT", "PIVOT_DEP", "PIVOT_DEP_T", "PIVOT_MASS", "PIVOT_N",
+    "Z", "DEPENDENT", "PRESCRIBED", "SLOT_MOTION", "SLOT_TANGENT", "PIVOT_DEP", "PIVOT_MASS", "PIVOT_N",
+    "OWN", "BLOCK", "FACTOR", "EQUATION", "POSITION", "TIED_FROM", "TIED", "REACHED_FROM", "REACHED",
 )  # fmt: skip
 KERNELS = ("MOTION", "TANGENT", "CLOSING")
-(FREE, COUNT, COUNT_V, COUNT_Q, LOOPED, FREEDOM, FORCES, VARYING, HELD, STATES, ADVANCE) = range(len(HEADER))
+(FREE, COUNT, COUNT_V, COUNT_Q, LOOPED, FREEDOM, FORCES, VARYING, HELD, STATES, BLOCKS, ADVANCE) = range(len(HEADER))
 (
     X, V, A, LAM, OUTSIDE, P_MOTION, P_TANGENT,
     M, LOAD, J, OPENING, DRIFT, STATE_RATE,
@@ -36,13 +41,20 @@ KERNELS = ("MOTION", "TANGENT", "CLOSING")
     J_CLOSING, OPEN_CLOSING,
     R, V_Z, A_X, LAM_X, S_X, F,
     START, DELTA, RATE, EXTRA, B, UNIT, UNKNOWN, GIVEN, CLOCK,
-    DEP, DEP_T, MASS, N, BEFORE, BEFORE_S, T0, T1, NV_A, NV_B, NV_C, M_A, F_A, F_B, A0, A1, TRIED,
-    S0, S1, S_RATE, LEFT, CHANGE, BOTH,
+    DEP, MASS, RM, N, BEFORE, BEFORE_S, T0, T1, NV_A, NV_B, M_A, M_B, F_A, F_B, A0, A1, TRIED,
+    S0, S1, S_RATE, S_SIZE, LEFT, CHANGE, BOTH, KEPT, JERK, BEGUN,
 ) = range(len(HEADER), len(HEADER) + 3 * len(SECTIONS), 3)  # fmt: skip
 _after = len(HEADER) + 3 * len(SECTIONS)
-(Z, DEPENDENT, PRESCRIBED, SLOT_MOTION, SLOT_TANGENT, PIVOT_DEP, PIVOT_DEP_T, PIVOT_MASS, PIVOT_N) = range(
-    _after, _after + 2 * len(LISTS), 2
-)
+(
+    Z, DEPENDENT, PRESCRIBED, SLOT_MOTION, SLOT_TANGENT, PIVOT_DEP, PIVOT_MASS, PIVOT_N,
+    OWN, BLOCK, FACTOR, EQUATION, POSITION, TIED_FROM, TIED, REACHED_FROM, REACHED,
+) = range(_after, _after + 2 * len(LISTS), 2)  # fmt: skip
 _after += 2 * len(LISTS)
 (MOTION, TANGENT, CLOSING) = range(_after, _after + 6 * len(KERNELS), 6)
 DONE, SINGULAR, UNSETTLED = 0, 1, 2  # how a step ended
+PLACE, STATE, TANGENTS, REACTIONS = (
+    -1,
+    0,
+    1,
+    2,
+)  # what is asked for: position and velocity alone; accelerations; derivatives; of λ too

@@ -26,31 +26,44 @@ from veridyn.mechanics.tree.layout import (
     A_X,
     BEFORE,
     BEFORE_S,
+    BEGUN,
     BOTH,
     CHANGE,
     CLOCK,
+    COUNT,
     COUNT_Q,
+    COUNT_V,
     DELTA,
+    DEPENDENT,
     DONE,
     F_A,
     FORCES,
     FREE,
     FREEDOM,
+    JERK,
+    KEPT,
+    LAM,
     LEFT,
+    LOAD,
+    LOOPED,
     PIVOT_N,
+    PLACE,
     RATE,
     S0,
     S1,
     S_RATE,
+    S_SIZE,
     S_X,
     SINGULAR,
     SLOT_MOTION,
     SLOT_TANGENT,
     START,
+    STATE,
     STATE_RATE,
     STATES,
     T0,
     T1,
+    TANGENTS,
     TRIED,
     UNKNOWN,
     UNSETTLED,
@@ -58,9 +71,10 @@ from veridyn.mechanics.tree.layout import (
     A,
     F,
     N,
+    V,
     X,
 )
-from veridyn.mechanics.tree.motion_kernel import own_row, shift, state_at
+from veridyn.mechanics.tree.motion_kernel import hold, own_row, place_at, shift, state_at
 from veridyn.mechanics.tree.record import as_pointer, factor, solve
 from veridyn.mechanics.tree.tangent_kernel import differentiate
 
@@ -68,6 +82,8 @@ Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 SETTLED_CHANGE = 1e-11  # of a step's last change, relative to the machine's size
 SETTLED_STATE = 1e-10  # the same of a state of an element, relative to its own size
+SAME_STEP = 1e-6  # relative difference of step lengths that share the factors of Newton's method
+SMALLEST_STATE = 1e-9  # of a state that moves nothing
 MAX_ITERATIONS = 40
 MAX_HALVINGS = 6
 
@@ -124,7 +140,11 @@ def iteration_matrix(I: Numbers, W: Array, h: float) -> bool:
             W[I[N] + c * size + d] = (1.0 if c == d else 0.0) - weight * s
         for d in range(ns):
             W[I[N] + c * size + f + d] = (1.0 if c == f + d else 0.0) - weight * W[row + last + d]
-    return factor(I, W, I[N], size, I[PIVOT_N])
+    W[I[KEPT]] = h
+    if factor(I, W, I[N], size, I[PIVOT_N]):
+        return True
+    W[I[KEPT]] = 0.0
+    return False
 
 
 @core
@@ -141,7 +161,19 @@ def set_states(I: Numbers, W: Array, values: int) -> None:
 def state_size(I: Numbers, W: Array, i: int, h: float) -> float:
     """The size of a state of an element over a step."""
     rates = h * max(abs(W[I[S_RATE] + i]), abs(W[I[STATE_RATE] + i]))
-    return float(max(abs(W[I[S0] + i]), abs(W[I[S1] + i]), rates))
+    return float(max(abs(W[I[S0] + i]), abs(W[I[S1] + i]), rates, W[I[S_SIZE] + i]))
+
+
+@core
+def least_sizes(I: Numbers, W: Array, h: float, reach: float) -> None:
+    """S_SIZE: sizes of states below which they move the machine by less than what counts as settled; a slip at standstill is zero."""
+    f, ns, every = I[FREEDOM], I[STATES], 2 * I[FREEDOM] + I[FORCES] + I[VARYING]
+    for i in range(ns):
+        push = 0.0
+        for c in range(f):
+            push = max(push, abs(W[I[A_X] + own_row(I, c) * every + every - ns + i]))
+        least = SETTLED_CHANGE * reach / (0.5 * SETTLED_STATE * h * push) if push > 0.0 else 0.0
+        W[I[S_SIZE] + i] = max(least, SMALLEST_STATE)
 
 
 @core
@@ -172,32 +204,44 @@ def trial(I: Numbers, W: Array, h: float) -> float:
 
 
 @core
-def predict_end(I: Numbers, W: Array, h: float) -> float:
-    """Keep the derivatives at the start in BEFORE, and guess the accelerations at the end to first order; the machine's size."""
-    f, every, before, rate = I[FREEDOM], 2 * I[FREEDOM] + I[FORCES] + I[VARYING], I[BEFORE], I[RATE]
-    size = 1.0
+def begin_step(I: Numbers, W: Array, h: float) -> float:
+    """Where a step starts, with dependent coordinates moved on to second order as a guess; the machine's size."""
+    size, dep, first = 1.0, I[DEPENDENT], I[COUNT_V] - I[COUNT]
     for i in range(I[COUNT_Q]):
         W[I[START] + i] = W[I[X] + i]
         size = max(size, abs(W[I[X] + i]))
+    for i in range(I[LOOPED]):
+        k = I[dep + i]
+        W[I[X] + I[COUNT_Q] - I[COUNT] + k] += h * (W[I[V] + first + k] + 0.5 * h * W[I[A] + first + k])
     W[I[CLOCK]] += h
     for i in range(9):
         W[I[T0] + i] = W[I[T1] + i] = 1.0 if i % 4 == 0 else 0.0
+    states = I[UNKNOWN] + I[FORCES] + I[VARYING] - I[STATES]
+    for c in range(I[FREEDOM]):
+        W[I[A0] + c] = W[I[A] + own_row(I, c)]
+        W[I[A1] + c] = W[I[A0] + c] + W[I[JERK] + c]
+    for i in range(I[STATES]):
+        W[I[S0] + i] = W[states + i]
+        W[I[S_RATE] + i] = W[I[STATE_RATE] + i]
+        W[I[S1] + i] = W[I[S0] + i]
+    return float(size)
+
+
+@core
+def remember_start(I: Numbers, W: Array, h: float) -> None:
+    """Keep the derivatives at the start in BEFORE and BEFORE_S, and guess the accelerations at the end to first order by them."""
+    f, every, before, rate = I[FREEDOM], 2 * I[FREEDOM] + I[FORCES] + I[VARYING], I[BEFORE], I[RATE]
     for c in range(f):
         own, jerk = own_row(I, c), 0.0
         for d in range(every):
             W[before + c * every + d] = W[I[A_X] + own * every + d]
         for d in range(f):
             jerk += W[before + c * every + d] * W[rate + d]
-            jerk += W[before + c * every + f + d] * W[I[A] + own_row(I, d)]
-        W[I[A0] + c] = W[I[A] + own]
+            jerk += W[before + c * every + f + d] * W[I[A0] + d]
         W[I[A1] + c] = W[I[A0] + c] + h * jerk
-    ns, states = I[STATES], I[UNKNOWN] + I[FORCES] + I[VARYING] - I[STATES]
-    for i in range(ns):
-        W[I[S0] + i] = W[I[S1] + i] = W[states + i]
-        W[I[S_RATE] + i] = W[I[STATE_RATE] + i]
+    for i in range(I[STATES]):
         for d in range(every):
             W[I[BEFORE_S] + i * every + d] = W[I[S_X] + i * every + d]
-    return float(size)
 
 
 @core
@@ -250,27 +294,19 @@ def step_derivative(I: Numbers, W: Array, h: float) -> bool:
     return True
 
 
-@kept
-def advance_at(numbers: int, count: int, values: int, size: int, h: float, derivative: int) -> int:
-    """One step h of the state (START ⊞ DELTA, RATE), or for h = 0 that state itself; results are left in the record.
+@core
+def finish(I: Numbers, W: Array, asked: int) -> None:
+    """Forces of cut joints at the state in hand, and its derivatives where they are asked for."""
+    if asked != STATE:
+        differentiate(I, W, asked)
+    elif I[LOOPED] > 0:
+        hold(I, W, I[LOAD], I[A], I[LAM])
 
-    The record comes by the addresses and lengths of I and W, so that callers need not be compiled with this function but call it by its
-    own address (:func:`veridyn.mechanics.tree.record.call_step`). X holds a guess of the dependent coordinates; states of elements are
-    among UNKNOWN. Returns DONE, SINGULAR or UNSETTLED.
-    """
-    I = carray(as_pointer(numbers), (count,), np.int64)
-    W = carray(as_pointer(values), (size,), np.float64)
+
+@core
+def settle(I: Numbers, W: Array, h: float, reach: float) -> int:
+    """Newton's method for A1 and S1 with the factors of N, which are made anew where they lead there slowly."""
     f, ns, left, change = I[FREEDOM], I[STATES], I[LEFT], I[CHANGE]
-    shift(I, W)
-    if not state_at(I, W, I[RATE]):
-        return SINGULAR
-    if derivative != 0 or h > 0.0:
-        differentiate(I, W)
-    if h == 0.0:
-        return DONE
-    reach = predict_end(I, W, h)
-    if not iteration_matrix(I, W, h):
-        return SINGULAR
     off = trial(I, W, h)
     for _ in range(MAX_ITERATIONS):
         if not np.isfinite(off):
@@ -297,18 +333,67 @@ def advance_at(numbers: int, count: int, values: int, size: int, h: float, deriv
         if settled and np.isfinite(now):
             for i in range(ns):
                 W[I[UNKNOWN] + I[FORCES] + I[VARYING] - ns + i] = W[I[S1] + i]
-            if derivative != 0:
-                differentiate(I, W)
-                return DONE if step_derivative(I, W, h) else SINGULAR
+            for c in range(f):
+                W[I[JERK] + c] = W[I[A1] + c] - W[I[A0] + c]
             return DONE
         slow, off = not now <= 0.1 * off, now
         if slow and np.isfinite(off):
-            differentiate(I, W)
+            differentiate(I, W, TANGENTS)
+            least_sizes(I, W, h, reach)
             if I[FREE]:
                 rotation_steps(I, W)
             if not iteration_matrix(I, W, h):
                 return SINGULAR
     return UNSETTLED
+
+
+@kept
+def advance_at(numbers: int, count: int, values: int, size: int, h: float, asked: int) -> int:
+    """One step h of the state (START ⊞ DELTA, RATE), or for h = 0 that state itself; results are left in the record.
+
+    The record comes by the addresses and lengths of I and W, so that callers need not be compiled with this function but call it by its
+    own address (:func:`veridyn.mechanics.tree.record.call_step`). X holds a guess of the dependent coordinates; states of elements are
+    among UNKNOWN. `asked`: PLACE, STATE, TANGENTS or REACTIONS. Returns DONE, SINGULAR or UNSETTLED.
+    """
+    I = carray(as_pointer(numbers), (count,), np.int64)
+    W = carray(as_pointer(values), (size,), np.float64)
+    shift(I, W)
+    if asked == PLACE:
+        return DONE if place_at(I, W, I[RATE]) else SINGULAR
+    if not state_at(I, W, I[RATE]):
+        return SINGULAR
+    if h == 0.0:
+        finish(I, W, asked)
+        return DONE
+    if (
+        asked == STATE and abs(W[I[KEPT]] - h) <= SAME_STEP * h
+    ):  # the factors of an earlier step serve while they lead there quickly
+        for i in range(I[COUNT_Q]):
+            W[I[BEGUN] + i] = W[I[X] + i]
+        clock = W[I[CLOCK]]
+        reach = begin_step(I, W, h)
+        if settle(I, W, h, reach) == DONE:
+            finish(I, W, asked)
+            return DONE
+        for i in range(I[COUNT_Q]):
+            W[I[X] + i] = W[I[START] + i] = W[I[BEGUN] + i]
+        for c in range(I[FREEDOM]):
+            W[I[DELTA] + c] = 0.0
+        W[I[CLOCK]] = clock
+        set_states(I, W, I[S0])
+        if not state_at(I, W, I[RATE]):
+            return SINGULAR
+    differentiate(I, W, TANGENTS)
+    reach = begin_step(I, W, h)
+    remember_start(I, W, h)
+    least_sizes(I, W, h, reach)
+    if not iteration_matrix(I, W, h):
+        return SINGULAR
+    ended = settle(I, W, h, reach)
+    if ended != DONE:
+        return ended
+    finish(I, W, asked)
+    return DONE if asked == STATE or step_derivative(I, W, h) else SINGULAR
 
 
 @cache

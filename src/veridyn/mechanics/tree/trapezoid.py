@@ -20,9 +20,11 @@ from veridyn.mechanics.tree.layout import (
     LAM_X,
     LOOPED,
     RATE,
+    REACTIONS,
     SLOT_MOTION,
     SLOT_TANGENT,
     START,
+    STATE,
     STATES,
     UNKNOWN,
     V_Z,
@@ -103,7 +105,7 @@ def tree_trapezoid(
         put(I, W, DELTA, delta[i])
         put(I, W, RATE, rate[i])
         W[I[CLOCK]] = since
-        state = call_step(I, ADVANCE, W, h, 1 if derivative else 0)
+        state = call_step(I, ADVANCE, W, h, REACTIONS if derivative else STATE)
         if state != DONE:
             break
         get(I, W, X, xs[i])

@@ -173,7 +173,7 @@ def _predict(s: TreeFilter, dt: float) -> bool:
     for k in range(count):
         h = dt / count
         _begin(s, p.x, k * h)
-        if call_step(I, tree.ADVANCE, W, h, 1) != tree.DONE:
+        if call_step(I, tree.ADVANCE, W, h, tree.TANGENTS) != tree.DONE:
             return False
         for i in range(ns):
             p.x[nq + nv + every - 2 * f - ns + i] = W[I[tree.UNKNOWN] + every - 2 * f - ns + i]
@@ -195,7 +195,7 @@ def _predict(s: TreeFilter, dt: float) -> bool:
     if count == 0 or s.settings.accelerates:  # the instant under the inputs that act from now on
         _act(s, s.now, p.x)
         _begin(s, p.x, 0.0)
-        if call_step(I, tree.ADVANCE, W, 0.0, 1) != tree.DONE:
+        if call_step(I, tree.ADVANCE, W, 0.0, tree.TANGENTS) != tree.DONE:
             return False
     spread(s.P, p.F, p.Q, dt, p.product, p.G, p.P)
     return True
@@ -243,7 +243,7 @@ def _retract(s: TreeFilter) -> bool:
     for c in range(f):
         W[I[tree.DELTA] + c] = d[c]
         W[I[tree.RATE] + c] += d[f + c]
-    if call_step(I, tree.ADVANCE, W, 0.0, 0) != tree.DONE:
+    if call_step(I, tree.ADVANCE, W, 0.0, tree.PLACE) != tree.DONE:
         return False
     for i in range(nq):
         p.after[i] = W[I[tree.X] + i]
