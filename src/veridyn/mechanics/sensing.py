@@ -7,10 +7,12 @@ and V, ω, V̇ − g, U of body j in its own axes from the outward pass, a place
 
     position        p + R (P + A x)                      velocity   R A (V + ω × x), or u·(V + ω × x)
     accelerometer   u·(V̇ − g + U x)                      gyroscope  u·ω
+    course          the direction of that velocity       yaw        the direction of R A u
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,7 +24,7 @@ from veridyn.model.joint import GROUND
 from veridyn.model.place import Marker, PointRef, frame
 from veridyn.model.sensor import ON_COORDINATE, Sensor
 from veridyn.model.tree import Tree
-from veridyn.spatial.algebra import Algebra, Scalar
+from veridyn.spatial.algebra import Algebra, Scalar, add, mul, sub
 from veridyn.spatial.linalg import (
     IDENTITY,
     ZERO,
@@ -39,6 +41,9 @@ from veridyn.spatial.linalg import (
 
 Triple = tuple[float, float, float]
 NOWHERE: Triple = (0.0, 0.0, 0.0)
+FORWARD: Triple = (1.0, 0.0, 0.0)
+SMALLEST = 1e-300  # moves an exact zero off it, and nothing else
+STANDSTILL = 1e-9  # m/s, below which a course is no longer told
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,10 +116,24 @@ def reading(m: Moving, s: Output, algebra: Algebra) -> Scalar:
         return dot(s.along, v if s.own else rotate(m.R, rotate(m.frames[j][0], v)))
     if s.kind == "position":
         return dot(s.along, in_ground(m, j, s.at))
+    if s.kind == "course":
+        v = rotate(m.R, rotate(m.frames[j][0], plus(o.v[j], cross(o.w[j], s.at))))
+        return direction(algebra, v[0], v[1])
+    if s.kind == "yaw":
+        u = rotate(m.R, rotate(m.frames[j][0], s.along))
+        return direction(algebra, u[0], u[1])
     assert s.kind == "distance"  # the checks of the tree know every kind
     where = in_root if j >= 0 and s.to >= 0 else in_ground  # between two bodies the attitude does not matter
     apart = minus(where(m, s.to, s.to_at), where(m, j, s.at))
     return algebra.sqrt(dot(apart, apart))
+
+
+def direction(algebra: Algebra, x: Scalar, y: Scalar) -> Scalar:
+    """The angle from x to y of a vector, between −π and π, by the angle to the nearer end of the x axis; finite where there is none."""
+    ahead, left = (algebra.sign(add(c, SMALLEST)) for c in (x, y))  # never zero
+    length = algebra.sqrt(add(add(mul(x, x), mul(y, y)), STANDSTILL**2))
+    acute = mul(2.0, algebra.atan(y / add(length, mul(ahead, x))))
+    return add(mul(ahead, acute), mul(mul(0.5 * math.pi, left), sub(1.0, ahead)))
 
 
 def in_root(m: Moving, j: int, at: Triple) -> Vec:
@@ -136,6 +155,11 @@ def outputs_of(tree: Tree, sensor: Sensor) -> list[Output]:
     if sensor.kind == "distance":
         to, to_at = place_of(tree, sensor.to or GROUND)
         return [Output(kind=sensor.kind, on=on, at=at, to=to, to_at=to_at)]
+    if sensor.kind == "course":
+        return [Output(kind=sensor.kind, on=on, at=at)]
+    if sensor.kind == "yaw":
+        axis = sensor.on.axis if isinstance(sensor.on, Marker) and sensor.on.axis else FORWARD
+        return [Output(kind=sensor.kind, on=on, along=_triple(np.array(axis) / np.linalg.norm(axis)))]
     axes = np.eye(3)
     if sensor.has_own_axes and isinstance(sensor.on, Marker) and sensor.on.axis:
         axes = np.array(frame(sensor.on))

@@ -14,7 +14,7 @@ from veridyn.model.load import Drive, Force
 from veridyn.model.natural_held import held
 from veridyn.model.natural_parts import Angle, DirectionRef, MechanismParts, RigidBody
 from veridyn.model.place import Marker, PointRef, check_marker, check_place
-from veridyn.model.sensor import ON_COORDINATE, OWN_AXES, sensor_faults
+from veridyn.model.sensor import HEADINGS, ON_COORDINATE, OWN_AXES, sensor_faults
 from veridyn.spatial.inertia import broken_law, from_centre
 
 UNIT_LENGTH_ERROR = 1e-9  # by how much a unit vector may miss its length
@@ -317,6 +317,15 @@ class _Look:
         for i in self.m.sensors:
             where = part_at("sensor", i.name)
             self.faults.extend(sensor_faults(i, self.m.dimension))
+            if i.kind in HEADINGS:
+                self.faults.add(
+                    "natural coordinates have no headings.",
+                    where=where,
+                    expected="formulation: tree",
+                    found=f"kind {i.kind}",
+                    hint="A velocity sensor with axes xy reads what a course is made of.",
+                )
+                continue
             if i.kind == "distance":
                 self.faults.add(
                     "natural coordinates read a distance as a coordinate.",

@@ -14,9 +14,13 @@ velocity        its velocity: in the ground's axes, or in the axes of the sensor
 gyroscope       the angular velocity of a body, about the sensor's axes (plane: one)       axes
 accelerometer   r̈ − g of a place, along the sensor's axes                                  axes
 distance        the distance from `on` to `to` (trees)                                     1
+course          the direction in which a place moves over the ground's x-y plane, from x   1
+                to y (trees)
+yaw             the direction of a body's x axis, or of the marker's axis, there (trees)   1
 =============== ========================================================================== ========
 
-A position has no components along axes that move with the body, so a `position` sensor on a marker with an axis is refused.
+A position has no components along axes that move with the body, so a `position` sensor on a marker with an axis is refused. A course says
+nothing at standstill: a log has no reading of it there, or one that is marked as not available.
 """
 
 from __future__ import annotations
@@ -31,10 +35,13 @@ from veridyn.errors import Fault, Faults, ModelError, did_you_mean, part_at
 from veridyn.model.joint import GROUND
 from veridyn.model.place import Home, Marker, PointRef, check_marker, moved_place
 
-SensorKind = Literal["coordinate", "rate", "position", "velocity", "gyroscope", "accelerometer", "distance"]
+SensorKind = Literal[
+    "coordinate", "rate", "position", "velocity", "gyroscope", "accelerometer", "distance", "course", "yaw"
+]
 KINDS: tuple[str, ...] = get_args(SensorKind)
 ON_COORDINATE = ("coordinate", "rate")
-SINGLE = (*ON_COORDINATE, "distance")  # one number, whatever the dimension
+HEADINGS = ("course", "yaw")  # angles modulo a full turn
+SINGLE = (*ON_COORDINATE, "distance", *HEADINGS)  # one number, whatever the dimension
 OWN_AXES = ("gyroscope", "accelerometer")  # always read along axes that move with the body
 
 
@@ -71,6 +78,11 @@ class Sensor:
         return self.sigma**2 + self.quantum**2 / 12.0
 
     @property
+    def wraps(self) -> bool:
+        """Whether it reads an angle modulo a full turn."""
+        return self.turns or self.kind in HEADINGS
+
+    @property
     def drifts(self) -> bool:
         """Whether its bias is estimated."""
         return self.bias_sigma > 0.0 or self.bias_walk > 0.0
@@ -93,6 +105,7 @@ class Sensor:
     def unit(self, angular: bool) -> str:
         """The unit of its readings, given whether its coordinate is an angle."""
         of = {"position": "m", "velocity": "m/s", "gyroscope": "rad/s", "accelerometer": "m/s^2", "distance": "m"}
+        of |= dict.fromkeys(HEADINGS, "rad")
         size = "rad" if angular else "m"
         return of.get(self.kind, size if self.kind == "coordinate" else f"{size}/s")
 

@@ -9,7 +9,7 @@ error-state filter (54, 57): the predicted error is zero because the model itsel
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from typing import Annotated, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from veridyn.observe.noise import symmetric
 from veridyn.observe.result import Belief
 from veridyn.observe.system import System
 from veridyn.observe.update import Expectation
+from veridyn.settings import at_least
 
 Array = NDArray[np.float64]
 Engine = Literal["auto", "compiled", "python"]
@@ -34,17 +35,28 @@ class Compilable(Protocol):
         ...
 
 
+@runtime_checkable
+class Refreshed(Protocol):
+    """A compiled step that can keep its derivatives over some steps."""
+
+    def refresh(self, steps: int) -> None:
+        """Compute them at every so many steps only."""
+        ...
+
+
 @dataclass(frozen=True, repr=False)
 class EKF(Filter):
     """The extended Kalman filter; needs F and H.
 
     `engine`: "compiled" takes whole steps by machine code and refuses a system that has none, "python" is the reference, "auto"
-    compiles where the system allows it. The two agree to rounding.
+    compiles where the system allows it. The two agree to rounding. `refresh`: by machine code on a tree, derivatives are computed anew at
+    every so many steps only, the state itself at every one; larger values save time where the machine changes little from step to step.
     """
 
     word: ClassVar[str] = "ekf"
 
     engine: Engine = "auto"
+    refresh: Annotated[int, at_least(1)] = 1
 
     def compiled_step(self, system: System) -> CompiledStep | None:
         if self.engine == "python":
@@ -61,6 +73,17 @@ class EKF(Filter):
                     hint='Use engine="auto" or engine="python".',
                 )
             )
+        if self.refresh > 1:
+            if not isinstance(step, Refreshed):
+                raise ModelError(
+                    Fault(
+                        "derivatives can be kept over steps by machine code on a tree alone.",
+                        f"{self.name}, refresh",
+                        "1, or a machine with formulation: tree and the compiled engine",
+                        f"refresh {self.refresh}",
+                    )
+                )
+            step.refresh(self.refresh)
         return step
 
     def predict(self, system: System, belief: Belief, u: Array, t: float, dt: float) -> tuple[Array, Array, Array]:

@@ -255,7 +255,8 @@ class MachineSystem(ABC):
     def _transition(self, step: SystemStep, push: Array, h: float) -> Array:
         f, moved = self.f, 2 * self.f + self.extra
         F = np.eye(len(self.states))
-        F[moved - len(self.inner) : moved, :moved] = step.found.F[2 * f :]  # states of elements: by every error model
+        if self.error_model != "integrator":  # to which errors of elements' states are as independent as all others
+            F[moved - len(self.inner) : moved, :moved] = step.found.F[2 * f :]
         if self.error_model == "exact":
             F[: 2 * f, :moved] = step.found.F[: 2 * f]
             return F

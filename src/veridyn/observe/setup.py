@@ -69,7 +69,7 @@ def common_fields(
         "R": as_covariance(table.variances, table.names, "measurement noise", definite=True),
         "density": np.concatenate(density),
         "selector": np.eye(len(table.names))[:, list(drifting)],
-        "wraps": np.array([table.sensors[k].turns for k in table.owner], dtype=np.bool_),
+        "wraps": np.array([table.sensors[k].wraps for k in table.owner], dtype=np.bool_),
         "longest": step,
         "varying": varying,
         "inner": inner,

@@ -12,7 +12,15 @@ from veridyn.mechanics.tree.model import TreeModel
 from veridyn.mechanics.tree.record import call_addresses
 from veridyn.observe.kernels.correction import DONE, corrected_of
 from veridyn.observe.kernels.covariance import EXACT, FORWARD, INTEGRATOR
-from veridyn.observe.kernels.tree_step import ActingLoads, Held, TreeFilter, TreePrediction, TreeSettings, tree_step
+from veridyn.observe.kernels.tree_step import (
+    ActingLoads,
+    Held,
+    TreeClock,
+    TreeFilter,
+    TreePrediction,
+    TreeSettings,
+    tree_step,
+)
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Codes
 from veridyn.observe.passage import CompiledPassage, Passage, PassageLayout
@@ -85,10 +93,14 @@ class TreeStep:
             ),
             corrected=corrected_of(n, m, system.considered),
             bounds=_bounds(system),
+            clock=TreeClock(np.array([0, 1], dtype=np.int64), np.zeros(1)),
             out=np.zeros(self._layout.size),
         )
         self._bound = Bound(self._parts)
         self._turns = model.tree.turns
+
+    def refresh(self, steps: int) -> None:
+        self._parts.clock.steps[1] = steps
 
     def _connected(self, system: MachineSystem, model: TreeModel) -> tuple[NDArray[np.int64], Array]:
         """The sensors' kernel, reading q, q̇ and q̈ where the tree's kernels have them: its addresses, and what it writes."""

@@ -26,7 +26,7 @@ from veridyn.model.joint import GROUND
 from veridyn.model.natural import AXES
 from veridyn.model.natural_parts import Angle
 from veridyn.model.place import Marker, PointRef
-from veridyn.model.sensor import KINDS, Sensor, SensorKind
+from veridyn.model.sensor import HEADINGS, KINDS, Sensor, SensorKind
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.result import Track
@@ -48,7 +48,7 @@ Kind = Literal[
     "force",
 ]
 
-READ = tuple(kind for kind in KINDS if kind != "distance")  # what sensors in natural coordinates read
+READ = tuple(kind for kind in KINDS if kind not in ("distance", *HEADINGS))  # what sensors in natural coordinates read
 UNIQUE_REACTION = 1e-7  # share of a reaction's size that undetermined multipliers may change: rounding
 
 

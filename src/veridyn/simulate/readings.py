@@ -78,7 +78,7 @@ def imperfection_of(sensor: Sensor, bias: float) -> Imperfection:
 
 def wrapped(sensors: Sequence[Sensor], log: Experiment) -> Experiment:
     """The same log with readings between −π and π where a sensor reads an angle modulo a full turn."""
-    turning = [s.name for s in sensors if s.turns and s.name in log]
+    turning = [s.name for s in sensors if s.wraps and s.name in log]
     return log.replacing(
         *(Channel(c, log[c].t, (log[c].values + np.pi) % (2.0 * np.pi) - np.pi, log[c].unit) for c in turning)
     )

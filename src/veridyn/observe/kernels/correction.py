@@ -50,7 +50,6 @@ class Corrected(NamedTuple):
     g: Vector  # (n,)
     k: Vector
     Ph: Vector
-    joseph: Matrix  # (n, n)
 
 
 def corrected_of(n: int, m: int, considered: NDArray[np.bool_] | None = None) -> Corrected:
@@ -73,7 +72,6 @@ def corrected_of(n: int, m: int, considered: NDArray[np.bool_] | None = None) ->
         np.zeros(n),
         np.zeros(n),
         np.zeros(n),
-        np.zeros((n, n)),
     )
 
 
@@ -127,7 +125,8 @@ def _select(P: Array, H: Array, R: Array, residual: Array, flags: Codes, limit: 
             if H[j, a] != 0.0:
                 s = 0.0
                 for b in range(n):
-                    s += H[j, b] * P[a, b]
+                    if H[j, b] != 0.0:
+                        s += H[j, b] * P[a, b]
                 variance += s * H[j, a]
         shown = finite and status != MISSING
         c.innovations[j] = residual[j] if shown else np.nan
@@ -182,34 +181,33 @@ def _unmix(R: Array, count: int, c: Corrected) -> bool:
 @core
 def _absorb(i: int, count: int, c: Corrected) -> bool:
     """One independent reading; False where neither it nor the state has any uncertainty."""
-    P, h, g, k, r, n = c.P, c.H[i], c.g, c.k, c.noise[i], len(c.P)
-    s, e = r, c.nu[i]
+    P, h, g, k, Ph, r, n = c.P, c.H[i], c.g, c.k, c.Ph, c.noise[i], len(c.P)
+    s, e = 0.0, c.nu[i]
     for a in range(n):
-        total = 0.0
-        for b in range(n):
-            total += P[a, b] * h[b]
-        g[a] = total
+        g[a] = 0.0
+    for b in range(n):
+        if h[b] != 0.0:
+            for a in range(n):
+                g[a] += P[b, a] * h[b]
     for a in range(n):
         s += h[a] * g[a]
         e -= h[a] * c.dx[a]
+    s += r
     c.statistics[VARIANCE] = s
     if s <= 0.0:
         return False
     for a in range(n):
         k[a] = g[a] / s if c.considered[a] == 0 else 0.0  # Joseph's form holds for any gain
-    for a in range(n):  # (I − k h) P, and that times hᵀ
-        total = 0.0
-        for b in range(n):
-            c.joseph[a, b] = P[a, b] - k[a] * g[b]
-            total += c.joseph[a, b] * h[b]
-        c.Ph[a] = total
+        Ph[a] = 0.0
+    for b in range(n):  # (I − k h) P hᵀ
+        if h[b] != 0.0:
+            for a in range(n):
+                Ph[a] += (P[b, a] - k[a] * g[b]) * h[b]
     for a in range(n):
-        for b in range(a + 1):
-            if k[a] == 0.0 and k[b] == 0.0:
-                continue  # both are considered: nothing is learned of either
-            one = c.joseph[a, b] + k[a] * (r * k[b]) - c.Ph[a] * k[b]
-            other = c.joseph[b, a] + k[b] * (r * k[a]) - c.Ph[b] * k[a]
-            P[a, b] = P[b, a] = 0.5 * (one + other)
+        for b in range(n):
+            one = P[a, b] - k[a] * g[b] + k[a] * (r * k[b]) - Ph[a] * k[b]
+            other = P[a, b] - k[b] * g[a] + k[b] * (r * k[a]) - Ph[b] * k[a]
+            P[a, b] = 0.5 * (one + other)
     for j in range(count):
         total = 0.0
         for a in range(n):

@@ -19,8 +19,8 @@ EXACT, FORWARD, INTEGRATOR = 0, 1, 2  # error models
 def transition(kind: int, step: Array, slopes: Array, push: Array, h: float, G: Array) -> None:
     """G (states, states) of a sub-step of h seconds by the error model `kind`.
 
-    `step` (2f + s, 2f + k): the exact derivative, last that of s states of elements, which stand last among the k and move by it under
-    every error model; `slopes` (f, 2f + k): ∂z̈/∂(z, ż, u) at its end; `push` (f, k): what forces do over it.
+    `step` (2f + s, 2f + k): the exact derivative, last that of s states of elements, which stand last among the k; by an integrator their
+    errors stay, as all errors do there; `slopes` (f, 2f + k): ∂z̈/∂(z, ż, u) at its end; `push` (f, k): what forces do over it.
     """
     size, f, moved = len(G), len(slopes), slopes.shape[1]
     for a in range(size):
@@ -40,7 +40,7 @@ def transition(kind: int, step: Array, slopes: Array, push: Array, h: float, G: 
                 slope = push[c, b - 2 * f]
             G[c, b] += 0.5 * h * h * slope
             G[f + c, b] += h * slope
-    inner = len(step) - 2 * f
+    inner = 0 if kind == INTEGRATOR else len(step) - 2 * f
     for i in range(inner):
         for b in range(moved):
             G[moved - inner + i, b] = step[2 * f + i, b]
@@ -64,7 +64,8 @@ def noise(density: Array, push: Array, h: float, Q: Array) -> None:
         for b in range(f):
             both = 0.0
             for j in range(k):
-                both += push[a, j] * density[2 * f + j] * push[b, j]
+                if density[2 * f + j] != 0.0:
+                    both += push[a, j] * density[2 * f + j] * push[b, j]
             Q[a, b] += both * (h**5 / 20.0)
             Q[a, f + b] += both * (h**4 / 8.0)
             Q[f + a, f + b] += both * (h**3 / 3.0)
@@ -86,12 +87,13 @@ def gather(G: Array, added: Array, first: bool, F: Array, Q: Array, product: Arr
             for b in range(size):
                 F[a, b], Q[a, b] = G[a, b], added[a, b]
         return
-    multiply(G, F, False, product)
+    multiply(G, F, product)
     for a in range(size):
         for b in range(size):
             F[a, b] = product[a, b]
-    multiply(G, Q, False, product)
-    multiply(product, G, True, Q)
+    multiply(G, Q, product)
+    transpose(product)
+    multiply(G, product, Q)  # the transpose of G Q Gᵀ, which is symmetric
     for a in range(size):
         for b in range(size):
             Q[a, b] += added[a, b]
@@ -102,30 +104,18 @@ def spread(P: Array, F: Array, Q: Array, dt: float, product: Array, room: Array,
     """out = F P Fᵀ + Q, symmetric; no time, no change."""
     size = len(P)
     if dt > 0.0:
-        multiply(F, P, False, product)
-        multiply(product, F, True, room)
+        multiply(F, P, product)
+        transpose(product)
+        multiply(F, product, room)
     for a in range(size):
         for b in range(size):
             out[a, b] = (room[a, b] + room[b, a]) / 2.0 + Q[a, b] if dt > 0.0 else P[a, b]
 
 
 @core
-def multiply(A: Array, B: Array, transposed: bool, out: Array) -> None:
-    """out = A B, or A Bᵀ. Rows of the identity, which those of forces and parameters are, cost next to nothing."""
+def multiply(A: Array, B: Array, out: Array) -> None:
+    """out = A B. Rows of the identity, which those of forces and parameters are, cost next to nothing."""
     size = len(A)
-    if transposed:
-        for b in range(size):
-            alone = B[b, b] == 1.0
-            for j in range(size):
-                alone = alone and (j == b or B[b, j] == 0.0)
-            for a in range(size):
-                s = A[a, b]
-                if not alone:
-                    s = 0.0
-                    for j in range(size):
-                        s += A[a, j] * B[b, j]
-                out[a, b] = s
-        return
     for a in range(size):
         for b in range(size):
             out[a, b] = 0.0
@@ -134,6 +124,14 @@ def multiply(A: Array, B: Array, transposed: bool, out: Array) -> None:
             if factor != 0.0:
                 for b in range(size):
                     out[a, b] += factor * B[j, b]
+
+
+@core
+def transpose(A: Array) -> None:
+    """A ← Aᵀ."""
+    for a in range(len(A)):
+        for b in range(a):
+            A[a, b], A[b, a] = A[b, a], A[a, b]
 
 
 @core

@@ -46,6 +46,13 @@ class TreeSettings(NamedTuple):
     accelerates: bool
 
 
+class TreeClock(NamedTuple):
+    """When derivatives are computed anew: steps so far and steps from one time to the next, and the step (s) that they are of."""
+
+    steps: Numbers  # (2,)
+    of: Vector  # (1,)
+
+
 class TreePrediction(NamedTuple):
     """What is found on the way, and room for it. n states, m readings."""
 
@@ -96,6 +103,7 @@ class TreeFilter(NamedTuple):
     found: TreePrediction
     corrected: Corrected
     bounds: Held
+    clock: TreeClock
     out: Vector
 
 
@@ -168,12 +176,16 @@ def _predict(s: TreeFilter, dt: float) -> bool:
             p.F[a, b] = 1.0 if a == b else 0.0
             p.Q[a, b] = 0.0
     count = max(1, int(np.ceil(dt / s.settings.longest - ROUNDING))) if dt > 0.0 else 0
+    steps, h = s.clock.steps, dt / max(count, 1)
+    due = count == 0 or steps[0] % steps[1] == 0 or abs(s.clock.of[0] - h) > ROUNDING * h
+    steps[0] = 1 if due else steps[0] + 1
+    asked = tree.TANGENTS if due else tree.STATE
     if count > 0:
+        s.clock.of[0] = h
         _act(s, s.before, p.x)
     for k in range(count):
-        h = dt / count
         _begin(s, p.x, k * h)
-        if call_step(I, tree.ADVANCE, W, h, tree.TANGENTS) != tree.DONE:
+        if call_step(I, tree.ADVANCE, W, h, asked) != tree.DONE:
             return False
         for i in range(ns):
             p.x[nq + nv + every - 2 * f - ns + i] = W[I[tree.UNKNOWN] + every - 2 * f - ns + i]
@@ -181,23 +193,55 @@ def _predict(s: TreeFilter, dt: float) -> bool:
             p.x[i] = W[I[tree.X] + i]
         for i in range(nv):
             p.x[nq + i] = W[I[tree.V] + i]
-        for a in range(2 * f + ns):
-            for b in range(every):
-                p.step[a, b] = W[I[tree.F] + a * every + b]
-        for a in range(f):
-            for b in range(every):
-                p.slopes[a, b] = W[I[tree.A_X] + own_row(I, a) * every + b]
-            for b in range(every - 2 * f):
-                p.push[a, b] = p.step[f + a, 2 * f + b] / h
+        if due:
+            _derive(s, h)
         transition(s.settings.error_model, p.step, p.slopes, p.push, h, p.G)
         noise(s.density, p.push, h, p.added)
         gather(p.G, p.added, k == 0, p.F, p.Q, p.product)
-    if count == 0 or s.settings.accelerates:  # the instant under the inputs that act from now on
+    if count == 0 or (s.settings.accelerates and not _goes_on(s)):  # the instant under the inputs that act from now on
         _act(s, s.now, p.x)
         _begin(s, p.x, 0.0)
-        if call_step(I, tree.ADVANCE, W, 0.0, tree.TANGENTS) != tree.DONE:
+        if call_step(I, tree.ADVANCE, W, 0.0, asked) != tree.DONE:
             return False
     spread(s.P, p.F, p.Q, dt, p.product, p.G, p.P)
+    return True
+
+
+@core
+def _derive(s: TreeFilter, h: float) -> None:
+    """The derivatives of a step, where filters read them."""
+    I, W, p = s.I, s.W, s.found
+    f = I[tree.FREEDOM]
+    every = 2 * f + I[tree.FORCES] + I[tree.VARYING]
+    for a in range(2 * f + I[tree.STATES]):
+        for b in range(every):
+            p.step[a, b] = W[I[tree.F] + a * every + b]
+    for a in range(f):
+        for b in range(every):
+            p.slopes[a, b] = W[I[tree.A_X] + own_row(I, a) * every + b]
+        for b in range(every - 2 * f):
+            p.push[a, b] = p.step[f + a, 2 * f + b] / h
+
+
+@core
+def _goes_on(s: TreeFilter) -> bool:
+    """Whether what acts from now on is what acted over the step, so that the instant at its end is the one that sensors read."""
+    I, W = s.I, s.W
+    for i in range(len(s.now.extra)):
+        if s.now.extra[i] != s.before.extra[i]:
+            return False
+    nh = I[tree.HELD]
+    count = len(s.now.outside) - 3 * nh
+    for i in range(count):
+        if s.now.outside[i] != s.before.outside[i]:
+            return False
+    given, t = I[tree.GIVEN], W[I[tree.CLOCK]]
+    for c in range(nh):
+        q, qd, qdd = W[given + c], W[given + nh + c], W[given + 2 * nh + c]
+        if s.now.outside[count + c] != q + t * qd + 0.5 * t * t * qdd:
+            return False
+        if s.now.outside[count + nh + c] != qd + t * qdd or s.now.outside[count + 2 * nh + c] != qdd:
+            return False
     return True
 
 

@@ -1,0 +1,126 @@
+"""Logs of a buggy that is driven: the truth at the rate of its sensors, and what these read of it with their noise.
+
+The truth is stepped by the trapezoidal rule at a millisecond, half the step of an observer; ``tests/machines/test_buggy_log.py`` compares it
+with a Runge-Kutta integration by other equations. Wheels have 40 holes: their angle is read in steps of 9 degrees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.machines.buggy_drive import BuggyDrive, Standing, settle
+from veridyn.mechanics.tree.model import TreeModel, tree_model
+from veridyn.mechanics.tree_readout import tree_readout
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
+from veridyn.model.sensor import Sensor
+from veridyn.progress import Progress, silent, tracked
+
+Array = NDArray[np.float64]
+RATE = 500.0  # Hz, of the inertial unit and the wheel sensors
+STEPS = 2  # of the truth, from one sample to the next
+DRIVES = ("drive_rl", "drive_rr")
+SLOWEST_COURSE = 1.0  # m/s, below which a course over ground says nothing
+
+
+@dataclass(frozen=True, eq=False)
+class BuggyTruth:
+    """What happened: times t (N,), configurations q (N, nq), rates and accelerations (N, nv), states of tyres (N, s), and how it was driven."""
+
+    machine: Machine
+    how: BuggyDrive
+    t: Array
+    q: Array
+    qd: Array
+    qdd: Array
+    tyres: Array
+    torque: Array
+
+    def reduced(self, model: TreeModel) -> Array:
+        """(z, ż) (N, 2f) as an observer reports them."""
+        return model.local(self.q, self.qd)
+
+    def readings(self, sensors: Sequence[Sensor]) -> dict[str, Channel]:
+        """What sensors would read without any error, at their own rates."""
+        table = tree_readout(self.machine.tree, sensors)
+        values = table.read(self.q, self.qd, self.qdd)
+        found = {}
+        for k, (name, unit) in enumerate(zip(table.names, table.units, strict=True)):
+            rate = table.sensors[table.owner[k]].rate
+            every = 1 if rate is None else round(RATE / rate)
+            found[name] = Channel(name, self.t[::every], values[::every, k], unit)
+        return found
+
+    def log(self, rng: np.random.Generator, sensors: Sequence[Sensor]) -> Experiment:
+        """A log with the noise, biases and steps of its sensors, and what drives the buggy: torques and the place of the rack."""
+        exact, channels = self.readings(sensors), dict[str, Channel]()
+        for sensor in sensors:
+            for name in sensor.channels(3):
+                c = exact[name]
+                bias = sensor.bias_sigma * rng.standard_normal() if sensor.bias_sigma else 0.0
+                values = c.values + sensor.bias + bias + sensor.sigma * rng.standard_normal(len(c))
+                if sensor.quantum:
+                    values = np.round(values / sensor.quantum) * sensor.quantum
+                if sensor.wraps:
+                    values = (values + np.pi) % (2.0 * np.pi) - np.pi
+                channels[name] = Channel(name, c.t, values, c.unit)
+        for name in DRIVES:
+            channels[name] = Channel(name, self.t, self.torque, "N*m")
+        rack = np.array([self.how.rack_at(t) for t in self.t.tolist()])
+        for k, (symbol, unit) in enumerate((("q", "m"), ("qd", "m/s"), ("qdd", "m/s^2"))):
+            channels[f"{symbol}.rack"] = Channel(f"{symbol}.rack", self.t, rack[:, k], unit)
+        return Experiment(channels, f"{self.machine.name}, {self.how.duration:g} s")
+
+
+def driven(
+    machine: Machine,
+    how: BuggyDrive,
+    *,
+    start: Standing | None = None,
+    torque: Callable[[float], float] | None = None,
+    forces: Mapping[str, float] | None = None,
+    progress: Progress = silent,
+) -> BuggyTruth:
+    """The buggy driven from rest at the samples of its sensors.
+
+    `torque`: on each rear wheel (N*m) at a time, that of `how` where not given. `forces`: constant forces on coordinates by name besides
+    ("base.x": a head wind).
+    """
+    pushed = dict(forces or {})
+    model = tree_model(machine.tree, unknown=tuple(pushed))
+    at = start or settle(machine)
+    x, v = np.concatenate([at.base.position, at.base.quaternion, at.q]), np.zeros(model.nv)
+    u = model.start_unknown
+    u[: len(pushed)] = list(pushed.values())
+    count, h = round(how.duration * RATE), 1.0 / (RATE * STEPS)
+    inputs = _inputs(how, torque)
+    found = model.instant(x, v, u, model.loads(inputs(0.0)), derivative=False)
+    kept = [(found.q, found.qd, found.qdd, u)]
+    for k in tracked(range(count), "driving the buggy", progress):
+        for j in range(STEPS):
+            found = model.step(x, v, u, h, model.loads(inputs(k / RATE + j * h)), derivative=False)
+            x, v, u = found.q, found.qd, found.u
+        found = model.instant(x, v, u, model.loads(inputs((k + 1) / RATE)), derivative=False)
+        kept.append((found.q, found.qd, found.qdd, u))
+    q, qd, qdd, every = (np.array(part) for part in zip(*kept, strict=True))
+    t = np.arange(count + 1) / RATE
+    torques = np.array([inputs(time)[DRIVES[0]] for time in t.tolist()])
+    return BuggyTruth(machine, how, t, q, qd, qdd, every[:, len(pushed) :], torques)
+
+
+def _inputs(how: BuggyDrive, torque: Callable[[float], float] | None) -> Callable[[float], dict[str, float]]:
+    def at(t: float) -> dict[str, float]:
+        push = how.torque if torque is None else torque(t)
+        place = dict(zip(("q.rack", "qd.rack", "qdd.rack"), how.rack_at(t), strict=True))
+        return {**dict.fromkeys(DRIVES, push), **place}
+
+    return at
+
+
+def with_sensors(machine: Machine, sensors: Sequence[Sensor]) -> Machine:
+    """The same buggy with other sensors."""
+    return replace(machine, sensors=tuple(sensors))
