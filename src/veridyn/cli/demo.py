@@ -160,6 +160,32 @@ def fourbar(
 
 
 @app.command()
+def buggy(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None:
+    """Observe a buggy with GPS, inertial unit and wheel sensors through a wrong model, with three observers, and without GPS.
+
+    18 bodies, Magic Formula tyres, steering by wire. Ten logs of each manoeuvre and 20 vehicles without GPS, one of each with --quick. A
+    full run takes half an hour; the first on a machine compiles the buggy's equations, some two minutes.
+
+    \b
+    Example:
+      veridyn demo buggy --out runs --quick
+    """
+    from veridyn.cli.shown import print_verdict
+    from veridyn.report.papers.buggy import buggy_page, buggy_verdict
+    from veridyn.studies.papers.buggy.study import buggy_study
+
+    def work(progress: Progress) -> Recorded:
+        study = buggy_study(seed, quick=quick, progress=progress)
+        return Recorded(
+            study.result("demo buggy", seed),
+            lambda result, command: buggy_page(study, result, command),
+            lambda result: print_verdict(buggy_verdict(study), result),
+        )
+
+    _recorded("buggy", out, seed, quick, work)
+
+
+@app.command()
 def hexapod(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None:
     """Design an experiment for a hexapod, identify it from a run under control, and steer it with what was found.
 

@@ -13,7 +13,7 @@ actuated is one whose coordinate is independent; forces act on spins and the rac
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -81,6 +81,11 @@ class _Part:
     origin: Array
     turned: Array
 
+    def scaled(self, factor: float) -> _Part:
+        """The same body with so many times the mass."""
+        x, y, z = self.moments
+        return replace(self, mass=factor * self.mass, moments=(factor * x, factor * y, factor * z))
+
 
 def buggy(
     *,
@@ -88,6 +93,8 @@ def buggy(
     rolling_resistance: float = ROLLING_RESISTANCE,
     toe: Mapping[str, float] | None = None,
     anti_roll_bar: bool = True,
+    tyre_factors: Mapping[str, float] | None = None,
+    chassis_factor: float = 1.0,
 ) -> Machine:
     """The buggy.
 
@@ -97,6 +104,8 @@ def buggy(
     rolling_resistance : force over load.
     toe : corner → angle (rad) by which its hub is turned about z; `MISALIGNED` goes straight with the rack at +4 mm.
     anti_roll_bar : whether the rear axle has one; natural coordinates cannot carry it.
+    tyre_factors : constant of one tyre ("tyre_fl.PKX1") → factor on the value that the drawing has.
+    chassis_factor : factor on the mass of the chassis and its moments of inertia.
 
     Returns
     -------
@@ -111,12 +120,17 @@ def buggy(
     """
     turned = {corner: rot_z((toe or {}).get(corner, 0.0)) for corner in CORNERS}
     parts = dict(_parts(turned))
+    parts["chassis"] = parts["chassis"].scaled(chassis_factor)
     joints = [Joint(name="base", kind="floating", a="ground", b="chassis"), *_joints(parts, turned)]
     return Machine.build(
         [Link(name=name, inertia=_ten(part)) for name, part in parts.items()],
         joints,
         name="buggy",
-        elements=[*_suspension(parts), *_tyres(tyres, rolling_resistance, turned), *(_bar() if anti_roll_bar else ())],
+        elements=[
+            *_suspension(parts),
+            *_tyres(tyres, rolling_resistance, turned, tyre_factors or {}),
+            *(_bar() if anti_roll_bar else ()),
+        ],
         loads=_drives(),
         sensors=_sensors(),
         prescribed=["rack"],
@@ -273,10 +287,13 @@ def _bar() -> Iterator[Element]:
     yield Element(kind="damper", on=on, value=BAR_DAMPING, name="bar_damping")
 
 
-def _tyres(kind: Tyres, rolling_resistance: float, turned: Mapping[str, Array]) -> Iterator[Element]:
+def _tyres(
+    kind: Tyres, rolling_resistance: float, turned: Mapping[str, Array], factors: Mapping[str, float]
+) -> Iterator[Element]:
     for c in CORNERS if kind != "none" else ():
         law = MAGIC if kind == "magic" else LINEAR[c[0]]
         constants = {**CONTACT, **law, "QSY1": rolling_resistance, "ROAD": 0.0}
+        constants = {key: value * factors.get(f"tyre_{c}.{key}", 1.0) for key, value in constants.items()}
         wheel = Marker(f"wheel_{c}", (0.0, 0.0, 0.0), axis=numbers(turned[c][:, 1]))
         yield tyre(wheel, constants, kind="tyre" if kind == "magic" else "linear_tyre", name=f"tyre_{c}")
 

@@ -1,7 +1,7 @@
 """Logs of a buggy that is driven: the truth at the rate of its sensors, and what these read of it with their noise.
 
-The truth is stepped by the trapezoidal rule at a millisecond, half the step of an observer; ``tests/machines/test_buggy_log.py`` compares it
-with a Runge-Kutta integration by other equations. Wheels have 40 holes: their angle is read in steps of 9 degrees.
+The truth is stepped by the trapezoidal rule at a millisecond, half the step of an observer; its test compares it with a Runge-Kutta
+integration of forward dynamics. Wheels have 40 holes: their angle is read in steps of 9 degrees.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ Array = NDArray[np.float64]
 RATE = 500.0  # Hz, of the inertial unit and the wheel sensors
 STEPS = 2  # of the truth, from one sample to the next
 DRIVES = ("drive_rl", "drive_rr")
-SLOWEST_COURSE = 1.0  # m/s, below which a course over ground says nothing
 
 
 @dataclass(frozen=True, eq=False)
 class BuggyTruth:
-    """What happened: times t (N,), configurations q (N, nq), rates and accelerations (N, nv), states of tyres (N, s), and how it was driven."""
+    """What happened: times t (N,), configurations q (N, nq), rates and accelerations (N, nv), states of tyres (N, s).
+
+    `torque` (N,): on each rear wheel (N*m).
+    """
 
     machine: Machine
     how: BuggyDrive

@@ -1,0 +1,1 @@
+"""The vehicle of paper 003, observed."""

@@ -1,0 +1,126 @@
+"""The observers of the buggy: that of paper 003, the same with estimated forces, and the best that the machine allows.
+
+========= ============================================================ =========== ==========================================
+name      filter                                                       states      what the wrong rolling resistance becomes
+========= ============================================================ =========== ==========================================
+error_ekf the thesis' errorEKF (79): integrators, course taken as yaw  20 of 28    an error of every step, corrected
+force     errorEKF with forces (Fig. 33): exact slopes of z̈            28 + 7      forces on the chassis, torques on wheels
+ekf       exact derivatives of the step, tyre states in the filter     28 + 4      a constant of each tyre, with its deviation
+========= ============================================================ =========== ==========================================
+
+The suspensions have no sensor, and integrators cannot tell them from the rest (74): the errorEKF leaves them to the model. Each filter has
+the eight states of the tyres besides. Densities were chosen on logs whose seeds no study reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from veridyn.machines.buggy import CORNERS, INDEPENDENT
+from veridyn.machines.buggy_drive import Standing, settle
+from veridyn.mechanics.tree.model import BASE_NAMES
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
+from veridyn.model.sensor import Sensor
+from veridyn.observe.ekf import EKF
+from veridyn.observe.filter import Filter
+from veridyn.observe.methods import ErrorEKF, ForceErrorEKF
+from veridyn.observe.observation import Observation
+from veridyn.observe.observe import observe
+from veridyn.observe.process_noise import ProcessNoise
+
+Array = NDArray[np.float64]
+STEP = 2e-3  # s, that of the sensors
+REFRESH = 5  # steps from one computation of derivatives to the next: 100 Hz
+SUSPENSIONS = tuple(name for name in INDEPENDENT if not name.startswith("spin"))
+SPINS = tuple(f"spin_{c}" for c in CORNERS)
+SLOWEST_COURSE = 1.0  # m/s, below which a course over ground says nothing
+COURSE_SIGMA = 0.03  # rad: noise of the GPS velocity at some speed, and sideslip
+PUSHED = ("base.x", "base.y", "base.yaw", *SPINS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuggyObserver:
+    """How one observer runs: its filter, process noise, unknown forces and estimated parameters, and what it takes as yaw."""
+
+    word: str
+    method: Filter
+    noise: ProcessNoise
+    unknown: tuple[str, ...] = ()
+    parameters: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    course_as_yaw: bool = False
+
+    def observe(
+        self, machine: Machine, log: Experiment, start: Mapping[str, float], sensors: Sequence[Sensor] | None = None
+    ) -> Observation:
+        """Run along a log, from a start; `sensors` in place of the machine's own."""
+        own = machine.sensors if sensors is None else sensors
+        if self.course_as_yaw:
+            own, log = _thesis_sensors(own), with_course(log)
+        return observe(
+            replace(machine, sensors=tuple(own)),
+            log,
+            self.method,
+            process_noise=self.noise,
+            start=start,
+            unknown=self.unknown,
+            parameters=self.parameters,
+            step=STEP,
+        )
+
+
+def error_ekf() -> BuggyObserver:
+    """Equation 79, with the 16 readings of the thesis: position, velocity in the plane, course as yaw, inertial unit, wheels."""
+    moving = {name: 0.0 if name in SUSPENSIONS else 1e-4 for name in (*BASE_NAMES, *INDEPENDENT)}
+    white = {name: 0.0 if name in SUSPENSIONS else 1e-2 for name in (*BASE_NAMES, *INDEPENDENT)}
+    noise = ProcessNoise(start=moving, start_rate=moving, acceleration=white)
+    return BuggyObserver(word="error_ekf", method=ErrorEKF(refresh=REFRESH), noise=noise, course_as_yaw=True)
+
+
+def force_observer() -> BuggyObserver:
+    """Forces on the chassis along and across, a moment about z, and a torque on each wheel, all of them random walks."""
+    walk = {name: 30.0**2 if name in BASE_NAMES else 3.0**2 for name in PUSHED}
+    first = {name: 100.0 if name in BASE_NAMES else 20.0 for name in PUSHED}
+    noise = ProcessNoise(
+        start=1e-4, start_rate=1e-4, acceleration=1e-6, force=walk, start_force=first, start_element=1e-4
+    )
+    return BuggyObserver(word="force", method=ForceErrorEKF(refresh=REFRESH), noise=noise, unknown=PUSHED)
+
+
+def best_observer() -> BuggyObserver:
+    """Exact derivatives, and the rolling resistance of each tyre estimated with the state."""
+    noise = ProcessNoise(start=1e-4, start_rate=1e-4, acceleration=1.6e-7, start_element=1e-4)
+    resistances = {f"tyre_{c}.QSY1": (0.015, 1e-9, 0.0, 0.1) for c in CORNERS}
+    return BuggyObserver(word="ekf", method=EKF(refresh=REFRESH), noise=noise, parameters=resistances)
+
+
+def observers() -> dict[str, BuggyObserver]:
+    """All of them by name."""
+    return {"error_ekf": error_ekf(), "force": force_observer(), "ekf": best_observer()}
+
+
+def _thesis_sensors(sensors: Sequence[Sensor]) -> list[Sensor]:
+    found = [replace(s, axes="xy") if s.name == "gps_velocity" else s for s in sensors]
+    return [*found, Sensor("course", "yaw", "chassis", COURSE_SIGMA, rate=50.0)]
+
+
+def with_course(log: Experiment) -> Experiment:
+    """The log with the course over ground of its GPS velocity; not a number below the speed at which it says something."""
+    x, y = log["gps_velocity.x"], log["gps_velocity.y"]
+    slow = np.hypot(x.values, y.values) < SLOWEST_COURSE
+    return log.replacing(Channel("course", x.t, np.where(slow, np.nan, np.arctan2(y.values, x.values)), "rad"))
+
+
+def standing_start(machine: Machine, at: Standing | None = None) -> dict[str, float]:
+    """The coordinates of a buggy that stands, by the names that an observer's start has."""
+    at = at or settle(machine)
+    w, x, y, z = at.base.quaternion.tolist()
+    yaw, pitch, roll = Rotation.from_quat([x, y, z, w]).as_euler("ZYX").tolist()
+    joints = dict(zip(machine.tree.coordinates, at.q.tolist(), strict=True))
+    base = dict(zip(BASE_NAMES, [*at.base.position.tolist(), roll, pitch, yaw], strict=True))
+    return {**base, **{name: joints[name] for name in (*INDEPENDENT, "rack")}}

@@ -1,0 +1,245 @@
+"""The buggy of paper 003, observed: the drives of its Tables 5 and 6 with three observers, and what they do when something goes wrong.
+
+The model has twice the true rolling resistance, and knows where it starts. Means are over the seeds of the noise.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataWarning
+from veridyn.files.machine.write import model_text
+from veridyn.machines.buggy import MISALIGNED, buggy
+from veridyn.machines.buggy_drive import BuggyDrive
+from veridyn.machines.buggy_log import BuggyTruth, driven
+from veridyn.model.machine import Machine
+from veridyn.model.sensor import Sensor
+from veridyn.observe.observation import Observation
+from veridyn.progress import Progress, silent, tracked
+from veridyn.studies.papers.buggy.observers import BuggyObserver, best_observer, observers, standing_start
+from veridyn.studies.papers.buggy.outage import Outage, outages
+from veridyn.studies.papers.buggy.scores import QUANTITIES, SKIP, Scored, scored, wrapped
+from veridyn.studies.result import Result, fingerprint
+
+Array = NDArray[np.float64]
+TRUE_RESISTANCE, WRONG_RESISTANCE = 0.015, 0.030
+RACKS = {"straight": 0.0, "circular": -0.010}  # m, to the left
+MISALIGNED_RACK = 0.004
+HEAD_WIND = -200.0  # N
+COARSE_GPS = 1.0  # m
+YAW_ERROR, GYRO_BIAS, CAUGHT = 0.02, 0.003, 5.0  # rad, rad/s, s
+TABLES = {  # rms of the thesis' observer, the worst wheel
+    "straight": {"x": 0.0089, "y": 0.0121, "xd": 0.0451, "yd": 0.0386, "yaw": 0.0048, "yaw_rate": 0.0051,
+                 "wheel_angle": 0.0263, "wheel_speed": 0.427},
+    "circular": {"x": 0.0120, "y": 0.0133, "xd": 0.0448, "yd": 0.0401, "yaw": 0.0072, "yaw_rate": 0.0042,
+                 "wheel_angle": 0.0254, "wheel_speed": 0.432},
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class BuggyRun:
+    """One manoeuvre: the truth, the model left to itself, and the observers by name, each along every log."""
+
+    truth: BuggyTruth
+    plain: BuggyTruth
+    scores: Mapping[str, Sequence[Scored]]
+    example: Observation
+    first: Mapping[str, Observation]
+
+    def rms(self, observer: str, quantity: str) -> float:
+        """The mean over the logs."""
+        return float(np.mean([s.rms(quantity) for s in self.scores[observer]]))
+
+    def largest(self, observer: str, quantity: str) -> float:
+        return float(np.mean([s.largest(quantity) for s in self.scores[observer]]))
+
+    def plain_errors(self) -> Array:
+        """(N, 2f) of the model left to itself."""
+        model = self.example.system.model
+        names = self.example.system.states[: 2 * model.f]
+        return wrapped(self.plain.reduced(model) - self.truth.reduced(model), names)[SKIP:]
+
+    def plain_rms(self, quantity: str) -> float:
+        errors, names = self.plain_errors(), self.example.system.states
+        return max(float(np.sqrt(np.mean(errors[:, names.index(n)] ** 2))) for n in QUANTITIES[quantity])
+
+
+@dataclass(frozen=True, eq=False)
+class BuggyStudy:
+    """Everything that the demonstration found; `figures` as they stand in result.json."""
+
+    quick: bool
+    seeds: tuple[int, ...]
+    model: Machine
+    runs: Mapping[str, BuggyRun]
+    misaligned: BuggyRun
+    outages: Sequence[Outage]
+    figures: Mapping[str, float]
+
+    def result(self, study: str, seed: int | None) -> Result:
+        """In the form that programs rely on."""
+        inputs = {"model": fingerprint(model_text(self.model))}
+        return Result(study, seed, self.quick, inputs, self.figures, (), {})
+
+
+def buggy_study(seed: int, *, quick: bool = False, progress: Progress = silent) -> BuggyStudy:
+    """Ten logs of each manoeuvre, one where it must be quick, with the seeds `seed`, `seed` + 1, …
+
+    NEES and the outage have further seeds of their own.
+    """
+    seeds = tuple(range(seed, seed + (1 if quick else 10)))
+    model = buggy(rolling_resistance=WRONG_RESISTANCE)
+    duration = 8.0 if quick else 20.0
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", DataWarning
+        )  # of steps that the errorEKF's jumps ask to be shorter; scores tell
+        runs = {
+            kind: observed(model, BuggyDrive(rack=rack, duration=duration), seeds, progress)
+            for kind, rack in RACKS.items()
+        }
+        crooked = buggy(rolling_resistance=WRONG_RESISTANCE, toe=MISALIGNED)
+        misaligned = observed(
+            crooked, BuggyDrive(rack=MISALIGNED_RACK, duration=duration), seeds[:1], progress, MISALIGNED
+        )
+        figures = {**_errors(runs), **_misaligned(misaligned)}
+        figures["nees"] = _nees(model, runs, range(seed + 1000, seed + (1002 if quick else 1020)), progress)
+        figures |= _coarse(model, runs["circular"].truth, seeds, progress)
+        figures |= _caught(model, runs["circular"].truth, seeds, progress)
+        figures |= _windy(model, duration, seed)
+        lost = list(outages(range(seed + 2000, seed + 2000 + (1 if quick else 20)), progress))
+        figures |= _lost(lost)
+        figures["real_time_factor_tree"] = _speed(model, runs["circular"].truth, seed)
+    return BuggyStudy(quick, seeds, model, runs, misaligned, lost, figures)
+
+
+def observed(
+    model: Machine,
+    how: BuggyDrive,
+    seeds: Sequence[int],
+    progress: Progress = silent,
+    toe: Mapping[str, float] | None = None,
+) -> BuggyRun:
+    """One manoeuvre of the true buggy, observed with a model of the wrong rolling resistance."""
+    truth = driven(buggy(rolling_resistance=TRUE_RESISTANCE, toe=toe), how, progress=progress)
+    plain, start = driven(model, how, progress=progress), standing_start(model)
+    logs = [truth.log(np.random.default_rng(seed), model.sensors) for seed in seeds]
+    scores: dict[str, list[Scored]] = {}
+    first: dict[str, Observation] = {}
+    for name, observer in observers().items():
+        scores[name] = []
+        for k, log in enumerate(tracked(logs, f"observing, {name}", progress)):
+            found = observer.observe(model, log, start)
+            scores[name].append(scored(found, truth))
+            if k == 0:
+                first[name] = found
+    return BuggyRun(truth, plain, scores, first["ekf"], first)
+
+
+def _errors(runs: Mapping[str, BuggyRun]) -> dict[str, float]:
+    found = {}
+    for kind, run in runs.items():
+        for quantity in QUANTITIES:
+            name = f"rms_{kind}_{quantity}"
+            found[name] = run.rms("ekf", quantity)
+            found[f"{name}_force"] = run.rms("force", quantity)
+            found[f"{name}_error_ekf"] = run.rms("error_ekf", quantity)
+            found[f"{name}_plain"] = run.plain_rms(quantity)
+    return found
+
+
+def _misaligned(run: BuggyRun) -> dict[str, float]:
+    """Course less yaw, and what the observers make of it."""
+    slip = run.truth.readings([Sensor("course", "course", "chassis", 1.0), Sensor("yaw", "yaw", "chassis", 1.0)])
+    fast = np.hypot(run.truth.qd[:, 0], run.truth.qd[:, 1]) > 1.0
+    apart = (slip["course"].values - slip["yaw"].values)[fast]
+    found = {"rms_misaligned_course_less_yaw": float(np.sqrt(np.mean(apart**2)))}
+    return found | {f"rms_misaligned_yaw_{name}": run.rms(name, "yaw") for name in run.scores}
+
+
+def _nees(model: Machine, runs: Mapping[str, BuggyRun], seeds: range, progress: Progress) -> float:
+    """Of the best observer, over further logs of both manoeuvres by turns."""
+    observer, start, kinds = best_observer(), standing_start(model), list(runs)
+    found = []
+    for k, seed in enumerate(tracked(seeds, "further logs", progress)):
+        truth = runs[kinds[k % len(kinds)]].truth
+        log = truth.log(np.random.default_rng([seed, 1]), model.sensors)
+        found.append(scored(observer.observe(model, log, start), truth).nees)
+    return float(np.mean(found))
+
+
+def _coarse(model: Machine, truth: BuggyTruth, seeds: Sequence[int], progress: Progress) -> dict[str, float]:
+    """A receiver with a deviation of a metre."""
+    sensors = [replace(s, sigma=COARSE_GPS) if s.name == "gps" else s for s in model.sensors]
+    found = list(_along(model, truth, seeds, sensors, "coarse GPS", progress))
+    return {f"rms_coarse_gps_{q}": float(np.mean([s.rms(q) for s in found])) for q in ("x", "y", "yaw")}
+
+
+def _caught(model: Machine, truth: BuggyTruth, seeds: Sequence[int], progress: Progress) -> dict[str, float]:
+    """A start whose yaw is wrong, and a gyroscope with a bias that nobody knows."""
+    biased = [replace(s, bias_sigma=GYRO_BIAS) if s.name == "gyro" else s for s in model.sensors]
+    recorded = [replace(s, bias=GYRO_BIAS) if s.name == "gyro" else s for s in model.sensors]
+    observer = best_observer()
+    names = observer_names(model)
+    start_sigma = {name: YAW_ERROR if name == "base.yaw" else 1e-5 for name in names}
+    observer = replace(observer, noise=replace(observer.noise, start=start_sigma))
+    start = standing_start(model)
+    start["base.yaw"] += YAW_ERROR
+    found = []
+    for seed in tracked(seeds, "wrong start and bias", progress):
+        log = truth.log(np.random.default_rng([seed, 2]), recorded)
+        found.append(scored(observer.observe(model, log, start, biased), truth))
+    return {"rms_wrong_start_yaw": float(np.mean([s.rms("yaw", CAUGHT) for s in found]))}
+
+
+def observer_names(model: Machine) -> tuple[str, ...]:
+    """The coordinates whose errors a filter carries."""
+    from veridyn.mechanics.tree.model import BASE_NAMES
+
+    return (*BASE_NAMES, *(c for c in model.tree.coordinates if c in standing_start(model) and c != "rack"))
+
+
+def _along(
+    model: Machine, truth: BuggyTruth, seeds: Sequence[int], sensors: Sequence[Sensor], what: str, progress: Progress
+) -> Iterator[Scored]:
+    observer, start = best_observer(), standing_start(model)
+    for seed in tracked(seeds, what, progress):
+        log = truth.log(np.random.default_rng([seed, 3]), sensors)
+        yield scored(observer.observe(model, log, start, sensors), truth)
+
+
+def _windy(model: Machine, duration: float, seed: int) -> dict[str, float]:
+    """A head wind that no model knows: the share of GPS outputs along x whose innovations are white."""
+    truth = driven(
+        buggy(rolling_resistance=TRUE_RESISTANCE), BuggyDrive(duration=duration), forces={"base.x": HEAD_WIND}
+    )
+    log = truth.log(np.random.default_rng([seed, 4]), model.sensors)
+    start, found = standing_start(model), {}
+    for name in ("error_ekf", "force"):
+        white = observers()[name].observe(model, log, start).whiteness(SKIP)
+        found[f"white_in_wind_{name}"] = float(white["gps_velocity.x"].is_white)
+    return found
+
+
+def _lost(runs: Sequence[Outage]) -> dict[str, float]:
+    ends = np.array([[run.at_end(name) for name in ("base.x", "base.y")] for run in runs])  # (runs, 2, 2)
+    return {
+        "share_inside_three_sigma_outage": float(np.mean([run.inside for run in runs])),
+        "rms_outage_end": float(np.sqrt(np.mean(ends[:, :, 0] ** 2))),
+        "sigma_outage_end": float(np.sqrt(np.mean(ends[:, :, 1] ** 2))),
+    }
+
+
+def _speed(model: Machine, truth: BuggyTruth, seed: int) -> float:
+    """Seconds of the drive over CPU seconds of the errorEKF on the closed tree."""
+    observer: BuggyObserver = observers()["error_ekf"]
+    log = truth.log(np.random.default_rng(seed), model.sensors)
+    before = time.process_time()
+    observer.observe(model, log, standing_start(model))
+    return float(truth.t[-1] / (time.process_time() - before))
