@@ -307,20 +307,21 @@ def finish(I: Numbers, W: Array, asked: int) -> None:
 def settle(I: Numbers, W: Array, h: float, reach: float) -> int:
     """Newton's method for A1 and S1 with the factors of N, which are made anew where they lead there slowly."""
     f, ns, left, change = I[FREEDOM], I[STATES], I[LEFT], I[CHANGE]
-    off = trial(I, W, h)
+    off, before = trial(I, W, h), np.inf
     for _ in range(MAX_ITERATIONS):
         if not np.isfinite(off):
             return SINGULAR
         solve(I, W, I[N], f + ns, I[PIVOT_N], left)
-        moved, settled = 0.0, True
+        share = 0.0  # the largest change over the one that counts as settled
         for c in range(f):
-            moved = max(moved, 0.5 * h * abs(W[left + c]))
+            share = max(share, 0.5 * h * abs(W[left + c]) / (SETTLED_CHANGE * reach))
         for i in range(ns):
-            if abs(W[left + f + i]) > SETTLED_STATE * state_size(I, W, i, h):
-                settled = False
+            share = max(share, abs(W[left + f + i]) / (SETTLED_STATE * state_size(I, W, i, h)))
         for c in range(f + ns):
             W[change + c] = W[left + c]
-        settled = settled and moved <= SETTLED_CHANGE * reach
+        rate = share / before  # what is left after this change is about that much of it
+        settled = share <= 1.0 or (0.0 < rate < 0.1 and rate * share <= 0.1)
+        before = share
         shift_end(I, W, 1.0)
         now = trial(I, W, h)
         for _ in range(MAX_HALVINGS):

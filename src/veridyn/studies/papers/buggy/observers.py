@@ -36,7 +36,7 @@ from veridyn.observe.process_noise import ProcessNoise
 
 Array = NDArray[np.float64]
 STEP = 2e-3  # s, that of the sensors
-REFRESH = 5  # steps from one computation of derivatives to the next: 100 Hz
+REFRESH = 5  # steps from one computation of derivatives to the next, 100 Hz, where they matter little
 SUSPENSIONS = tuple(name for name in INDEPENDENT if not name.startswith("spin"))
 SPINS = tuple(f"spin_{c}" for c in CORNERS)
 SLOWEST_COURSE = 1.0  # m/s, below which a course over ground says nothing
@@ -89,14 +89,14 @@ def force_observer() -> BuggyObserver:
     noise = ProcessNoise(
         start=1e-4, start_rate=1e-4, acceleration=1e-6, force=walk, start_force=first, start_element=1e-4
     )
-    return BuggyObserver(word="force", method=ForceErrorEKF(refresh=REFRESH), noise=noise, unknown=PUSHED)
+    return BuggyObserver(word="force", method=ForceErrorEKF(), noise=noise, unknown=PUSHED)
 
 
 def best_observer() -> BuggyObserver:
     """Exact derivatives, and the rolling resistance of each tyre estimated with the state."""
     noise = ProcessNoise(start=1e-4, start_rate=1e-4, acceleration=1.6e-7, start_element=1e-4)
     resistances = {f"tyre_{c}.QSY1": (0.015, 1e-9, 0.0, 0.1) for c in CORNERS}
-    return BuggyObserver(word="ekf", method=EKF(refresh=REFRESH), noise=noise, parameters=resistances)
+    return BuggyObserver(word="ekf", method=EKF(), noise=noise, parameters=resistances)
 
 
 def observers() -> dict[str, BuggyObserver]:
