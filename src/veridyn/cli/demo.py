@@ -172,10 +172,10 @@ def buggy(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None
     """
     from veridyn.cli.shown import print_verdict
     from veridyn.report.papers.buggy import buggy_page, buggy_verdict
-    from veridyn.studies.papers.buggy.study import buggy_study
+    from veridyn.studies.papers.buggy.study import FULL, QUICK, buggy_study
 
     def work(progress: Progress) -> Recorded:
-        study = buggy_study(seed, quick=quick, progress=progress)
+        study = buggy_study(seed, QUICK if quick else FULL, progress)
         return Recorded(
             study.result("demo buggy", seed),
             lambda result, command: buggy_page(study, result, command),

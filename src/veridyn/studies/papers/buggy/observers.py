@@ -32,6 +32,7 @@ from veridyn.observe.filter import Filter
 from veridyn.observe.methods import ErrorEKF, ForceErrorEKF
 from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe
+from veridyn.observe.observer import Observer
 from veridyn.observe.process_noise import ProcessNoise
 
 Array = NDArray[np.float64]
@@ -41,6 +42,7 @@ SUSPENSIONS = tuple(name for name in INDEPENDENT if not name.startswith("spin"))
 SPINS = tuple(f"spin_{c}" for c in CORNERS)
 SLOWEST_COURSE = 1.0  # m/s, below which a course over ground says nothing
 COURSE_SIGMA = 0.03  # rad: noise of the GPS velocity at some speed, and sideslip
+INPUTS = ("drive_rl", "drive_rr", "q.rack", "qd.rack", "qdd.rack")
 PUSHED = ("base.x", "base.y", "base.yaw", *SPINS)
 
 
@@ -72,6 +74,27 @@ class BuggyObserver:
             parameters=self.parameters,
             step=STEP,
         )
+
+    def beside(self, machine: Machine, log: Experiment, start: Mapping[str, float]) -> tuple[Observer, Array, Array]:
+        """An observer for one sample at a time, with the readings (N, m) of a log, NaN where there is none, and its inputs (N, p)."""
+        own = machine.sensors
+        if self.course_as_yaw:
+            own, log = _thesis_sensors(own), with_course(log)
+        running = Observer(
+            replace(machine, sensors=tuple(own)),
+            self.method,
+            process_noise=self.noise,
+            start=start,
+            unknown=self.unknown,
+            parameters=self.parameters,
+            inputs=INPUTS,
+            step=STEP,
+        )
+        t = log[INPUTS[0]].t
+        rows = np.full((len(t), len(running.system.outputs)), np.nan)
+        for j, name in enumerate(running.system.outputs):
+            rows[np.rint(log[name].t / STEP).astype(int), j] = log[name].values
+        return running, rows, np.column_stack([log[name].values for name in INPUTS])
 
 
 def error_ekf() -> BuggyObserver:

@@ -26,7 +26,7 @@ from veridyn.studies.papers.buggy.observers import REFRESH, SUSPENSIONS, BuggyOb
 from veridyn.studies.papers.buggy.scores import Scored, scored
 
 Array = NDArray[np.float64]
-DURATION, SILENT = 60.0, (25.0, 55.0)  # s
+DURATION, SILENT = 60.0, (25.0, 55.0)  # s, of the circle, and when the receiver is silent
 FULL, CRUISE, EASED = 100.0, 38.0, 20.0  # N*m on each rear wheel until EASED seconds, and after
 RACK = -0.010  # m, to the left
 RESISTANCE = (0.010, 0.020)
@@ -37,20 +37,21 @@ STANDING_SIGMA = {"base.z": 3e-3, "base.roll": 3e-3, "base.pitch": 3e-3, **dict.
 
 @dataclass(frozen=True, eq=False)
 class Outage:
-    """One vehicle: errors and deviations of all states along the run, and at the end of the silence."""
+    """One vehicle: errors and deviations of all states along the run, and when the receiver was `silent` (s)."""
 
     score: Scored
+    silent: tuple[float, float] = SILENT
 
     def at_end(self, state: str) -> tuple[float, float]:
         """Error and deviation of a state when the receiver comes back."""
-        k = int(np.searchsorted(self.score.t, SILENT[1])) - 1
+        k = int(np.searchsorted(self.score.t, self.silent[1])) - 1
         error, sigma = self.score.of(state)
         return float(error[k]), float(sigma[k])
 
     @property
     def inside(self) -> bool:
         """Whether x and y are within three deviations throughout the silence."""
-        gone = (self.score.t >= SILENT[0]) & (self.score.t < SILENT[1])
+        gone = (self.score.t >= self.silent[0]) & (self.score.t < self.silent[1])
         pairs = [self.score.of(name) for name in ("base.x", "base.y")]
         return all(bool((np.abs(error[gone]) <= 3.0 * sigma[gone]).all()) for error, sigma in pairs)
 
@@ -106,13 +107,15 @@ def silenced(log: Experiment, gone: tuple[float, float] = SILENT) -> Experiment:
     return log.replacing(*kept)
 
 
-def outages(seeds: range, progress: Progress = silent) -> Iterator[Outage]:
+def outages(
+    seeds: range, duration: float = DURATION, gone: tuple[float, float] = SILENT, progress: Progress = silent
+) -> Iterator[Outage]:
     """One run for each seed."""
     model = buggy(rolling_resistance=float(np.mean(RESISTANCE)))
     observer, start = outage_observer(model), standing_start(model)
-    how = BuggyDrive(duration=DURATION, rack=RACK)
+    how = BuggyDrive(duration=duration, rack=RACK)
     for seed in tracked(seeds, "driving without GPS", progress):
         rng = np.random.default_rng([seed, 60])
         truth = driven(drawn_vehicle(rng), how, torque=torque_at)
-        log = silenced(truth.log(rng, model.sensors))
-        yield Outage(scored(observer.observe(model, log, start), truth))
+        log = silenced(truth.log(rng, model.sensors), gone)
+        yield Outage(scored(observer.observe(model, log, start), truth), gone)

@@ -22,8 +22,8 @@ from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.observation import Observation
 from veridyn.progress import Progress, silent, tracked
-from veridyn.studies.papers.buggy.observers import BuggyObserver, best_observer, observers, standing_start
-from veridyn.studies.papers.buggy.outage import Outage, outages
+from veridyn.studies.papers.buggy.observers import SLOWEST_COURSE, best_observer, observers, standing_start
+from veridyn.studies.papers.buggy.outage import DURATION, SILENT, Outage, outages
 from veridyn.studies.papers.buggy.scores import QUANTITIES, SKIP, Scored, scored, wrapped
 from veridyn.studies.result import Result, fingerprint
 
@@ -40,6 +40,21 @@ TABLES = {  # rms of the thesis' observer, the worst wheel
     "circular": {"x": 0.0120, "y": 0.0133, "xd": 0.0448, "yd": 0.0401, "yaw": 0.0072, "yaw_rate": 0.0042,
                  "wheel_angle": 0.0254, "wheel_speed": 0.432},
 }  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extent:
+    """How much is done: logs of each manoeuvre and seconds of it, further logs for NEES, vehicles without GPS and their seconds."""
+
+    logs: int = 10
+    duration: float = 20.0
+    further: int = 20
+    vehicles: int = 20
+    outage: float = DURATION
+    silent: tuple[float, float] = SILENT
+
+
+FULL, QUICK = Extent(), Extent(logs=1, duration=8.0, further=2, vehicles=1, outage=24.0, silent=(10.0, 22.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +89,7 @@ class BuggyRun:
 class BuggyStudy:
     """Everything that the demonstration found; `figures` as they stand in result.json."""
 
-    quick: bool
+    extent: Extent
     seeds: tuple[int, ...]
     model: Machine
     runs: Mapping[str, BuggyRun]
@@ -85,17 +100,13 @@ class BuggyStudy:
     def result(self, study: str, seed: int | None) -> Result:
         """In the form that programs rely on."""
         inputs = {"model": fingerprint(model_text(self.model))}
-        return Result(study, seed, self.quick, inputs, self.figures, (), {})
+        return Result(study, seed, self.extent != FULL, inputs, self.figures, (), {})
 
 
-def buggy_study(seed: int, *, quick: bool = False, progress: Progress = silent) -> BuggyStudy:
-    """Ten logs of each manoeuvre, one where it must be quick, with the seeds `seed`, `seed` + 1, …
-
-    NEES and the outage have further seeds of their own.
-    """
-    seeds = tuple(range(seed, seed + (1 if quick else 10)))
-    model = buggy(rolling_resistance=WRONG_RESISTANCE)
-    duration = 8.0 if quick else 20.0
+def buggy_study(seed: int, extent: Extent = FULL, progress: Progress = silent) -> BuggyStudy:
+    """Logs of each manoeuvre with the seeds `seed`, `seed` + 1, …; NEES and the outage have further seeds of their own."""
+    seeds = tuple(range(seed, seed + extent.logs))
+    model, duration = buggy(rolling_resistance=WRONG_RESISTANCE), extent.duration
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", DataWarning
@@ -105,18 +116,18 @@ def buggy_study(seed: int, *, quick: bool = False, progress: Progress = silent) 
             for kind, rack in RACKS.items()
         }
         crooked = buggy(rolling_resistance=WRONG_RESISTANCE, toe=MISALIGNED)
-        misaligned = observed(
-            crooked, BuggyDrive(rack=MISALIGNED_RACK, duration=duration), seeds[:1], progress, MISALIGNED
-        )
+        how = BuggyDrive(rack=MISALIGNED_RACK, duration=duration)
+        misaligned = observed(crooked, how, seeds[:1], progress, MISALIGNED)
         figures = {**_errors(runs), **_misaligned(misaligned)}
-        figures["nees"] = _nees(model, runs, range(seed + 1000, seed + (1002 if quick else 1020)), progress)
+        figures["nees"] = _nees(model, runs, range(seed + 1000, seed + 1000 + extent.further), progress)
         figures |= _coarse(model, runs["circular"].truth, seeds, progress)
         figures |= _caught(model, runs["circular"].truth, seeds, progress)
         figures |= _windy(model, duration, seed)
-        lost = list(outages(range(seed + 2000, seed + 2000 + (1 if quick else 20)), progress))
+        vehicles = range(seed + 2000, seed + 2000 + extent.vehicles)
+        lost = list(outages(vehicles, extent.outage, extent.silent, progress))
         figures |= _lost(lost)
         figures["real_time_factor_tree"] = _speed(model, runs["circular"].truth, seed)
-    return BuggyStudy(quick, seeds, model, runs, misaligned, lost, figures)
+    return BuggyStudy(extent, seeds, model, runs, misaligned, lost, figures)
 
 
 def observed(
@@ -157,7 +168,8 @@ def _errors(runs: Mapping[str, BuggyRun]) -> dict[str, float]:
 def _misaligned(run: BuggyRun) -> dict[str, float]:
     """Course less yaw, and what the observers make of it."""
     slip = run.truth.readings([Sensor("course", "course", "chassis", 1.0), Sensor("yaw", "yaw", "chassis", 1.0)])
-    fast = np.hypot(run.truth.qd[:, 0], run.truth.qd[:, 1]) > 1.0
+    speed = np.hypot(run.truth.qd[:, 0], run.truth.qd[:, 1])
+    fast = speed > min(SLOWEST_COURSE, 0.5 * float(speed.max()))
     apart = (slip["course"].values - slip["yaw"].values)[fast]
     found = {"rms_misaligned_course_less_yaw": float(np.sqrt(np.mean(apart**2)))}
     return found | {f"rms_misaligned_yaw_{name}": run.rms(name, "yaw") for name in run.scores}
@@ -195,7 +207,8 @@ def _caught(model: Machine, truth: BuggyTruth, seeds: Sequence[int], progress: P
     for seed in tracked(seeds, "wrong start and bias", progress):
         log = truth.log(np.random.default_rng([seed, 2]), recorded)
         found.append(scored(observer.observe(model, log, start, biased), truth))
-    return {"rms_wrong_start_yaw": float(np.mean([s.rms("yaw", CAUGHT) for s in found]))}
+    late = min(CAUGHT, 0.5 * float(truth.t[-1]))
+    return {"rms_wrong_start_yaw": float(np.mean([s.rms("yaw", late) for s in found]))}
 
 
 def observer_names(model: Machine) -> tuple[str, ...]:
@@ -215,7 +228,7 @@ def _along(
 
 
 def _windy(model: Machine, duration: float, seed: int) -> dict[str, float]:
-    """A head wind that no model knows: the share of GPS outputs along x whose innovations are white."""
+    """A head wind that no model knows: whether the innovations of the GPS along x are white, of its position and of its velocity."""
     truth = driven(
         buggy(rolling_resistance=TRUE_RESISTANCE), BuggyDrive(duration=duration), forces={"base.x": HEAD_WIND}
     )
@@ -223,7 +236,7 @@ def _windy(model: Machine, duration: float, seed: int) -> dict[str, float]:
     start, found = standing_start(model), {}
     for name in ("error_ekf", "force"):
         white = observers()[name].observe(model, log, start).whiteness(SKIP)
-        found[f"white_in_wind_{name}"] = float(white["gps_velocity.x"].is_white)
+        found[f"white_in_wind_{name}"] = float(all(white[f"{output}.x"].is_white for output in ("gps", "gps_velocity")))
     return found
 
 
@@ -237,9 +250,11 @@ def _lost(runs: Sequence[Outage]) -> dict[str, float]:
 
 
 def _speed(model: Machine, truth: BuggyTruth, seed: int) -> float:
-    """Seconds of the drive over CPU seconds of the errorEKF on the closed tree."""
-    observer: BuggyObserver = observers()["error_ekf"]
+    """Seconds of the drive over CPU seconds of the errorEKF on the closed tree, sample by sample as beside a vehicle."""
+    observer = observers()["error_ekf"]
     log = truth.log(np.random.default_rng(seed), model.sensors)
+    running, rows, inputs = observer.beside(model, log, standing_start(model))
     before = time.process_time()
-    observer.observe(model, log, standing_start(model))
+    for t, readings, acting in zip(truth.t.tolist(), rows, inputs, strict=True):
+        running.step(t, readings, acting)
     return float(truth.t[-1] / (time.process_time() - before))
