@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, IdentificationError, ModelError
 from veridyn.identify.base import BaseParameters, base_parameters
+from veridyn.identify.law_constants import LawConstants
 from veridyn.mechanics.forward import check_mass, open_mass_matrix
 from veridyn.mechanics.loops.closure import closed_positions
 from veridyn.mechanics.loops.projection import loop_jacobian
@@ -41,6 +42,8 @@ class Identified(Protocol):
     def standard(self) -> Array: ...
     @property
     def standard_covariance(self) -> Array | None: ...
+    @property
+    def constants(self) -> LawConstants | None: ...
 
 
 def identified_machine(fit: Identified, unexcited: float | None = None) -> Machine:
@@ -89,8 +92,12 @@ def _uncertainty(fit: Identified) -> Uncertainty:
     if fit.standard_covariance is not None:
         estimated = [k for k in fit.tree.parameters.select("estimated") if np.isfinite(fit.standard_covariance[k, k])]
         return Uncertainty(tuple(names[k] for k in estimated), fit.standard_covariance[np.ix_(estimated, estimated)])
-    leads = list(fit.base.columns)
-    return Uncertainty(tuple(names[k] for k in leads), np.nan_to_num(fit.covariance))
+    leads = tuple(names[k] for k in fit.base.columns)
+    C = np.nan_to_num(fit.covariance)
+    if fit.constants is None:
+        return Uncertainty(leads, C)
+    k = fit.constants
+    return Uncertainty((*leads, *k.names), np.block([[C, k.cross.T], [k.cross, k.covariance]]))
 
 
 def _widened(fit: Identified, known: Uncertainty, missing: tuple[str, ...], share: float) -> Uncertainty:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from identify.hanging_arm import SOFT, drawn, noisy, truth
+from veridyn.identify.estimators.log_runs import cut
 from veridyn.identify.estimators.output_problem import OutputProblem, triangles
-from veridyn.identify.estimators.shooting import Shooting, cut
+from veridyn.identify.estimators.shooting import Shooting
 
 NAMES = ("ZZ2", "MX1", "MX2", "h_q1", "fs_q2")
 
