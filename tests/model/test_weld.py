@@ -19,6 +19,7 @@ from veridyn.model.elements import damper
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
+from veridyn.model.transmission import Transmission
 from veridyn.model.tree import Tree
 from veridyn.model.weld import welded
 
@@ -47,10 +48,12 @@ def test_what_cannot_be_locked_is_named() -> None:
         welded(tree, {"elbow": 0.0})
     with pytest.raises(ModelError, match="cannot be held there"):
         welded(tree, {tree.coordinates[0]: float("nan")})
-    rubbing = Tree.build(tree.bodies, base="free", elements=[damper(tree.coordinates[0])])
-    with pytest.raises(ModelError, match="elements cannot be welded") as error:
-        welded(rubbing, {tree.coordinates[0]: 0.0})
-    assert "the inertia of some bodies is unknown" in str(error.value)
+    unknown = Tree.build(tree.bodies, base="free", elements=[damper(tree.coordinates[0])])
+    with pytest.raises(ModelError, match="the inertia of some bodies is unknown"):
+        welded(unknown, {tree.coordinates[0]: 0.0})
+    drives = replace(tree, transmission=Transmission(("m",), (tree.coordinates[0],), np.eye(1)))
+    with pytest.raises(ModelError, match="a joint that its transmission drives cannot be locked"):
+        welded(drives, {tree.coordinates[0]: 0.0})
 
 
 def test_a_joint_on_the_ground_cannot_be_locked() -> None:

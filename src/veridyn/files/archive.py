@@ -26,6 +26,7 @@ from veridyn.files.machine.write import model_text
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.law_constants import LawConstants
 from veridyn.identify.result import Acceptance, Feasibility, Fit, RowReport
+from veridyn.model.machine import Machine
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.tree import Tree
 from veridyn.version import __version__
@@ -91,6 +92,7 @@ class _FitFile(_Strict):
     source: str
     feasibility: _Feasible | None = None
     constants: list[str] = []
+    described: bool = False
     arrays: _Arrays
     model: str
 
@@ -180,7 +182,8 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
         ),
         constants=[] if fit.constants is None else list(fit.constants.names),
         arrays=_Arrays(file=beside.name, sha256=hashlib.sha256(arrays).hexdigest()),
-        model=model_text(fit.tree),
+        described=fit.described is not None,
+        model=model_text(_described(fit)),
     )
     text = json.dumps(_plain(content.model_dump()), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     write_atomic(beside, arrays, overwrite)
@@ -215,7 +218,8 @@ def load(path: str | os.PathLike[str]) -> Fit:
     file = Path(path)
     content = _parsed(file)
     try:
-        tree = parse_machine(content.model, source=f"the model inside {file.name}").tree
+        machine = parse_machine(content.model, source=f"the model inside {file.name}")
+        tree = machine.tree
     except ModelError as error:
         raise FileError(error.faults, f"the model inside {file.name}") from error
     arrays = _arrays_of(file, content.arrays)
@@ -250,7 +254,15 @@ def load(path: str | os.PathLike[str]) -> Fit:
         prior_share=arrays.get("prior_share"),
         feasibility=_feasibility(content.feasibility),
         constants=_constants(tree, content, arrays),
+        described=machine if content.described else None,
     )
+
+
+def _described(fit: Fit) -> Machine | Tree:
+    """What was identified, with the estimated constants of laws: the machine as it was described, or the tree."""
+    if fit.described is None or fit.constants is None:
+        return fit.tree if fit.described is None else fit.described
+    return fit.described.with_constants(dict(zip(fit.constants.names, fit.constants.values.tolist(), strict=True)))
 
 
 def _constants(tree: Tree, content: _FitFile, arrays: dict[str, NDArray[Any]]) -> LawConstants | None:

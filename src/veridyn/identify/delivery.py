@@ -44,6 +44,8 @@ class Identified(Protocol):
     def standard_covariance(self) -> Array | None: ...
     @property
     def constants(self) -> LawConstants | None: ...
+    @property
+    def described(self) -> Machine | None: ...
 
 
 def identified_machine(fit: Identified, unexcited: float | None = None) -> Machine:
@@ -67,7 +69,30 @@ def identified_machine(fit: Identified, unexcited: float | None = None) -> Machi
                 )
             )
         uncertainty = _widened(fit, uncertainty, missing, unexcited)
-    return machine_of_tree(tree).with_uncertainty(uncertainty)
+    return _machine(fit, tree).with_uncertainty(uncertainty)
+
+
+def _machine(fit: Identified, tree: Tree) -> Machine:
+    """The machine as it was described, in its own formulation, with the identified values; of a tree, the tree as a machine."""
+    machine = fit.described
+    if (
+        machine is None or machine.parameters.names != tree.parameters.names
+    ):  # other elements than it was described with
+        return machine_of_tree(tree)
+    if fit.constants is not None:
+        machine = machine.with_constants(dict(zip(fit.constants.names, fit.constants.values.tolist(), strict=True)))
+    machine = machine.with_parameters(tree.parameters)
+    try:
+        return machine.with_formulation(machine.formulation)
+    except ModelError as error:
+        raise IdentificationError(
+            Fault(
+                f"the identified machine cannot be formulated as it was described (formulation: {machine.formulation}).",
+                where=machine.name,
+                found=str(error),
+                hint="Identify with estimator 'consistent', whose bodies are physical, or identify machine.with_formulation('tree').",
+            )
+        ) from error
 
 
 def unexcited_directions(fit: Identified) -> tuple[str, ...]:

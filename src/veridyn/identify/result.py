@@ -94,7 +94,8 @@ class Fit:
     Estimators that decide every standard parameter add `standard_values`; with a prior `standard_covariance` and `prior_share`, the
     share of the prior's variance that is left (1 where the data determine nothing); with constraints `feasibility`. All are over the
     parameters of the tree, NaN in the share where a parameter is not estimated. A deviation that is not available is NaN.
-    `constants`: those inside the laws of elements that were estimated too; `tree` has them.
+    `constants`: those inside the laws of elements that were estimated too; `tree` has them. `described`: the machine that was identified,
+    where one was given and not a tree.
     """
 
     tree: Tree
@@ -114,6 +115,7 @@ class Fit:
     prior_share: Array | None = None
     feasibility: Feasibility | None = None
     constants: LawConstants | None = None
+    described: Machine | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
