@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Concatenate, Literal, ParamSpec
+from typing import Any, Concatenate, Literal, ParamSpec
 
 from veridyn.errors import Fault, IdentificationError
 from veridyn.identify.estimator import Estimator, FitProblem
@@ -21,7 +21,7 @@ from veridyn.identify.sampling import Sampling
 from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.engine import Engine
 from veridyn.method import method_of, verb_with_method
-from veridyn.model.accept import accepts_machine
+from veridyn.model.accept import accepts_machine, first_argument
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
@@ -38,9 +38,12 @@ def _keeps_machine(
 ) -> Callable[Concatenate[Tree | Machine, P], Fit]:
     """`verb` with the machine it was given in its fit, so that ``fit.machine()`` gives that machine back."""
 
+    split = first_argument(verb)
+
     @functools.wraps(verb)
-    def kept(machine: Tree | Machine, /, *args: P.args, **kwargs: P.kwargs) -> Fit:
-        fit = verb(machine, *args, **kwargs)
+    def kept(*args: Any, **kwargs: Any) -> Fit:
+        machine, rest, named = split(args, kwargs)
+        fit = verb(machine, *rest, **named)
         return replace(fit, described=machine) if isinstance(machine, Machine) else fit
 
     return kept

@@ -8,13 +8,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Faults, ModelError, did_you_mean, part_at
+from veridyn.errors import Fault, Faults, ModelError, did_you_mean, part_at
 from veridyn.model.accept import changes_machine
 from veridyn.model.joint import GROUND, Body
 from veridyn.model.load import Drive, moved_load
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.place import Home
 from veridyn.model.sensor import ON_COORDINATE
+from veridyn.model.transmission import Transmission
 from veridyn.model.tree import Tree
 from veridyn.model.welded_elements import welded_elements
 from veridyn.spatial.inertia import INERTIAL, moved
@@ -68,12 +69,35 @@ def welded(tree: Tree, locked: Mapping[str, float]) -> Tree:
         gravity=tree.gravity,
         inertia=total,
         elements=elements,
-        transmission=tree.transmission,
+        transmission=_transmission(tree, locked),
         sensors=[sensor.moved(home) for sensor in tree.sensors],
         loads=[moved_load(load, home) for load in tree.loads],
     )
     held = [c for c in tree.prescribed if c not in locked]
     return built.with_parameters(_kept(tree, built, home)).with_prescribed(held)
+
+
+def _transmission(tree: Tree, locked: Mapping[str, float]) -> Transmission | None:
+    """What is left of the transmission: without locked joints, and without motors that drive none but these."""
+    whole = tree.transmission
+    if whole is None or not any(j in locked for j in whole.joints):
+        return whole
+    rows = [i for i, j in enumerate(whole.joints) if j not in locked]
+    columns = [k for k in range(len(whole.motors)) if np.any(whole.matrix[rows, k])]
+    if len(rows) != len(columns):
+        raise ModelError(
+            Fault(
+                "its transmission has more motors than joints that are left, or fewer.",
+                where=part_at("transmission"),
+                found=f"{len(columns)} motors of {len(rows)} joints",
+                hint="Leave the joint free, or weld the machine without its transmission.",
+            ),
+            tree.name,
+        )
+    if not rows:
+        return None
+    names = [whole.motors[k] for k in columns], [whole.joints[i] for i in rows]
+    return Transmission(tuple(names[0]), tuple(names[1]), whole.matrix[np.ix_(rows, columns)])
 
 
 def _kept(tree: Tree, built: Tree, home: Mapping[str, Home]) -> ParameterSet:
@@ -111,14 +135,6 @@ def _check(tree: Tree, locked: Mapping[str, float]) -> None:
                 "its joint cannot be locked: what carries it has no inertia to take it up.",
                 where=part_at("body", b.name),
             )
-    driven = [] if tree.transmission is None else [j for j in tree.transmission.joints if j in locked]
-    if driven:
-        faults.add(
-            "a joint that its transmission drives cannot be locked.",
-            where=part_at("transmission"),
-            found=", ".join(driven),
-            hint="Leave the joint free, or weld the machine without its transmission.",
-        )
     lost = [f"sensor '{s.name}'" for s in tree.sensors if s.kind in ON_COORDINATE and s.on in locked]
     lost += [f"load '{d.name}'" for d in tree.loads if isinstance(d, Drive) and d.coordinate in locked]
     for where in lost:
