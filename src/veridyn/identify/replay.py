@@ -45,7 +45,7 @@ def replay(
     several = [motion] if isinstance(motion, Motion) else list(motion)
     check_motions(tree, several, law is not None, "replay")
     several = [with_element_states(tree, m) for m in several]
-    shooting = Shooting(tree, law, hold, friction_speed, substeps)
+    shooting = Shooting(tree=tree, law=law, hold=hold, friction_speed=friction_speed, substeps=substeps)
     values = complete_values(tree)
     error, size, samples = np.zeros(tree.n), np.zeros(tree.n), 0
     for runs in cut(tree, several, horizon):

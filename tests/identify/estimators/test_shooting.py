@@ -23,7 +23,7 @@ def test_sensitivities_are_those_of_finite_differences(law) -> None:
     """By four parameters and by the initial state. Where dry friction turns round within a step
     the trapezoidal rule is off by its step over that time: 5 % with steps of 10 ms, about 1 % with these of 2.5 ms."""
     tree = truth()
-    shooting = Shooting(tree, law, friction_speed=SOFT, substeps=4)
+    shooting = Shooting(tree=tree, law=law, friction_speed=SOFT, substeps=4)
     (runs,) = cut(tree, [clean()], 1.0)
     assert len(runs) == 6 and runs.samples == 100
     runs = runs[:2]
@@ -49,7 +49,7 @@ def test_runs_reproduce_what_was_simulated() -> None:
     tree = truth()
     (runs,) = cut(tree, [clean()], 2.0)
     initial = runs.initial
-    found = Shooting(tree, friction_speed=SOFT).simulate(runs, initial, tree.parameters.values)
+    found = Shooting(tree=tree, friction_speed=SOFT).simulate(runs, initial, tree.parameters.values)
     assert found.q == pytest.approx(runs.q, abs=1e-10)
 
 
@@ -59,7 +59,7 @@ def test_sensitivities_of_a_tyre_with_its_slip_as_a_state() -> None:
     Wheel and tyre swing at 72 rad/s; over steps of 1.25 ms the trapezoidal rule is off by some tenths of a percent, over 2.5 ms by 1.4 %.
     """
     tree, names = rig(), ("tyre.C_KAPPA", "tyre.SIGMA_KAPPA")
-    shooting = Shooting(tree, substeps=8, constants=names)
+    shooting = Shooting(tree=tree, substeps=8, constants=names)
     (runs,) = cut(tree, [with_element_states(tree, log()[:120])], 0.6)
     values, theta = tree.parameters.values.copy(), np.array([12000.0, 0.4])
     spread = np.eye(len(values))[:, [tree.parameters.index("ZZ_wheel")]]

@@ -233,7 +233,7 @@ def _without_noise(tree: Tree, motion: Motion, values: Array, how: Instrumental)
     if how.reference is not None:
         states = {} if isinstance(how.reference, str) else dict(zip(("q", "qd", "qdd"), how.reference.at(motion.t)))
         return _with_signals(tree, replace(motion, **states), values)
-    shooting = Shooting(tree, how.law, "linear", how.friction_speed, how.substeps)
+    shooting = Shooting(tree=tree, law=how.law, friction_speed=how.friction_speed, substeps=how.substeps)
     (runs,) = cut(tree, [motion], math.inf)
     try:
         found = shooting.simulate(runs, runs.initial, values)

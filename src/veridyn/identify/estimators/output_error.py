@@ -215,7 +215,14 @@ def output_error(
     check_motions(tree, motions, how.law is not None, "OutputError")
     origin = values_of(np.zeros_like(starts[0]))
     spread = np.stack([values_of(unit) - origin for unit in np.eye(len(starts[0]))], axis=1)
-    shooting = Shooting(tree, how.law, how.hold, how.friction_speed, how.substeps, how.constants)
+    shooting = Shooting(
+        tree=tree,
+        law=how.law,
+        hold=how.hold,
+        friction_speed=how.friction_speed,
+        substeps=how.substeps,
+        constants=tuple(how.constants),
+    )
     groups = cut(tree, motions, how.horizon)
     problem = OutputProblem(shooting, shooting.size if how.initial == "estimated" else 0, groups, values_of, spread)
     _enough(problem, len(starts[0]) + len(how.constants))

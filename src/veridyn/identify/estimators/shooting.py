@@ -58,7 +58,7 @@ class _Drive:
         return np.array([self.law(s + time, *x) for s, *x in zip(runs.start, q, qd, strict=True)]), signals
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Shooting:
     """How runs of a tree are simulated."""
 

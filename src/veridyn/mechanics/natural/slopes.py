@@ -9,7 +9,7 @@ vectors of its body cannot carry is refused by name.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,27 +18,15 @@ from veridyn.errors import Fault, Faults, ModelError, part_at
 from veridyn.mechanics.natural.forces import forces_of
 from veridyn.mechanics.natural.geometry import Geometry
 from veridyn.mechanics.natural.mass import IN_SPAN
+from veridyn.mechanics.natural.parameter_slopes import ParameterSlopes
 from veridyn.mechanics.natural.room import Slopes, no_slopes
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.elements import Element
 from veridyn.model.machine import Machine
 from veridyn.model.natural_parts import Damper, Spring
-from veridyn.model.uncertainty import Uncertainty
 from veridyn.spatial.inertia import INERTIAL, inertia_matrix
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ParameterSlopes:
-    """Parameters that may differ from the `values` the mechanism was made with; `tables` are what the kernels read."""
-
-    names: tuple[str, ...]
-    units: tuple[str, ...]
-    values: Array
-    uncertainty: Uncertainty
-    tables: Slopes
-    machine: Machine
 
 
 def with_parameter_slopes(system: NaturalSystem, machine: Machine) -> NaturalSystem:

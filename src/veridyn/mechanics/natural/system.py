@@ -19,7 +19,7 @@ from veridyn.model.natural import Mechanism
 
 if TYPE_CHECKING:
     from veridyn.mechanics.natural.elimination import Elimination
-    from veridyn.mechanics.natural.slopes import ParameterSlopes
+    from veridyn.mechanics.natural.parameter_slopes import ParameterSlopes
     from veridyn.mechanics.natural.terms import Tables
 
 Array = NDArray[np.float64]
