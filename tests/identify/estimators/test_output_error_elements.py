@@ -70,6 +70,19 @@ def test_exact_positions_give_exact_constants() -> None:
     assert fit.values == pytest.approx([CARRIAGE, SPIN], rel=1e-4)
 
 
+def test_constants_alone_where_every_parameter_is_known(tmp_path) -> None:
+    tree = rig(stiffness=9000.0, length=0.55)
+    known = tree.with_parameters(tree.parameters.known(tree.parameters.names))
+    fit = vd.identify(known, log(np.random.default_rng(12), 1e-3), HOW)
+    assert fit.constants is not None and len(fit.values) == 0
+    assert np.abs((fit.constants.values - [STIFFNESS, LENGTH]) / fit.constants.sigma).max() < 3.0
+    uncertainty = fit.machine().uncertainty
+    assert uncertainty is not None and uncertainty.names == HOW.constants
+    assert vd.load(vd.save(fit, tmp_path / "fit.json")).constants is not None
+    with pytest.raises(IdentificationError, match="no estimated parameter"):
+        vd.identify(known, log(), "oe")
+
+
 def test_a_spring_and_damper_in_series_on_a_pendulum() -> None:
     """Another law with a state: stiffness, which is linear, and fading time, which is not, beside a dry friction."""
 

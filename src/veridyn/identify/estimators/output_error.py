@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from veridyn.errors import DataError, Fault, Faults, IdentificationError, did_you_mean
+from veridyn.identify.base import BaseParameters
 from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.coloured import Hac, bartlett, lags_for
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL
@@ -126,8 +127,10 @@ class OutputError(Estimator):
             given = [problem.motion] if isinstance(problem.motion, Motion) else problem.motion
             problem = replace(problem, motion=[with_element_states(tree, m, problem.progress) for m in given])
         samples = problem.stream()
-        least = problem.least_squares(samples)
-        plain = fit_of(tree, least, self.title, problem.acceptance)
+        if self.constants and not tree.parameters.select("estimated"):
+            plain = _nothing_linear(tree, self.title, problem)
+        else:
+            plain = fit_of(tree, problem.least_squares(samples), self.title, problem.acceptance)
 
         def values_of(x: Array) -> Array:
             return replace(plain, values=x).standard
@@ -153,7 +156,7 @@ class OutputError(Estimator):
         notes = [f"rows compare {what}, {runs}; {found.iterations} iterations"]
         if hac is not None:
             notes.append(f"deviations allow for residuals that remember {found.lags} samples within a run")
-        sizes = [*tree.parameters.typical[list(least.columns)], *found.constant_sizes]
+        sizes = [*tree.parameters.typical[list(plain.base.columns)], *found.constant_sizes]
         return replace(
             plain,
             tree=tree
@@ -168,6 +171,31 @@ class OutputError(Estimator):
             condition_scaled=float(np.linalg.cond(found.triangle * np.array(sizes))),
             notes=(*plain.notes, *notes),
         )
+
+
+def _nothing_linear(tree: Tree, title: str, problem: FitProblem) -> Fit:
+    """The fit of a machine whose parameters are all known: only constants of laws are left to estimate."""
+    base = BaseParameters(
+        parameters=tree.parameters,
+        columns=(),
+        matrix=np.zeros((0, len(tree.parameters))),
+        dead=(),
+        gap=math.inf,
+        singular_values=np.zeros(0),
+        source="no parameter is estimated",
+    )
+    return Fit(
+        tree=tree,
+        base=base,
+        values=np.zeros(0),
+        covariance=np.zeros((0, 0)),
+        rows=(),
+        estimator=title,
+        residual_sigma=math.nan,
+        condition=math.nan,
+        condition_scaled=math.nan,
+        acceptance=problem.acceptance,
+    )
 
 
 def _own_values(fit: Fit) -> Array:
@@ -214,7 +242,7 @@ def output_error(
     """Iterate from the best of the base parameters `starts`; `values_of` gives all parameters of the tree from them and is affine."""
     check_motions(tree, motions, how.law is not None, "OutputError")
     origin = values_of(np.zeros_like(starts[0]))
-    spread = np.stack([values_of(unit) - origin for unit in np.eye(len(starts[0]))], axis=1)
+    spread = np.array([values_of(unit) - origin for unit in np.eye(len(starts[0]))]).reshape(-1, len(origin)).T
     shooting = Shooting(
         tree=tree,
         law=how.law,

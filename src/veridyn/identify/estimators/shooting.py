@@ -141,14 +141,14 @@ class Shooting:
         """Of Γ and the rates of elements' own states: by the state (N, n + states, size), and by parameters and constants."""
         tree, n, size = self.tree, self.tree.n, self.size
         rows, columns = tuple(range(n)), tuple(int(c) for c in np.flatnonzero(spread.any(axis=1)))
-        place = {(r, c): (r, k) for r in rows for k, c in enumerate(columns)}
-        regressor = compiled(tree, Request("regressor", rows, columns, friction_speed=self.friction_speed))
         numbers = tuple(next(k for k, c in enumerate(tree.constants) if c.name == name) for name in self.constants)
         request = Request("run_derivatives", rows, numbers, friction_speed=self.friction_speed)
         shape = (n + len(tree.states), size + len(numbers))
         both = filled(compiled(tree, request), tree, motion, shape, values=values)
         by_x = np.zeros((len(motion), shape[0], spread.shape[1] + len(numbers)))
         if columns:
+            place = {(r, c): (r, k) for r in rows for k, c in enumerate(columns)}
+            regressor = compiled(tree, Request("regressor", rows, columns, friction_speed=self.friction_speed))
             by_x[:, :n, : spread.shape[1]] = (
                 filled(regressor, tree, motion, (n, len(columns)), place) @ spread[list(columns)]
             )
