@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import veridyn.identify.observation as streaming
+import veridyn.identify.equation_plan as streaming
 from identify import hanging_arm
 from identify.smooth_arm import NOISE, clean, drawn, forces, noisy, path, shaken, spoilt, truth
 from strangers.random_trees import random_motion
@@ -30,8 +30,8 @@ from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.robust import Robust
 from veridyn.identify.estimators.weighted import OLS, WLS
 from veridyn.identify.methods import ESTIMATORS
-from veridyn.identify.observation import Sampling
 from veridyn.identify.result import Fit
+from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import validate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion

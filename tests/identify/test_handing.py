@@ -9,7 +9,7 @@ from studies.small_arm import log_of, small_arm
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.handing import handed
-from veridyn.identify.observation import Sampling
+from veridyn.identify.sampling import Sampling
 from veridyn.signals.motion import Signals, motion
 
 

@@ -11,7 +11,8 @@ import pytest
 from veridyn.errors import DataError
 from veridyn.identify.base import generic_motion
 from veridyn.identify.estimate import identify
-from veridyn.identify.observation import Sampling, observation
+from veridyn.identify.observation import observation
+from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import predicted, validate
 from veridyn.machines.hexapod import LEGS, hexapod, truth
 from veridyn.machines.parallel import palletizer

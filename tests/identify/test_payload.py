@@ -14,6 +14,9 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.payload import carrying, with_payload
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.model.machine import Machine
+from veridyn.model.of_tree import machine_of_tree
+from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import INERTIAL, from_centre
 
 GAINS = np.array([30.0, 28.0, 12.0, 5.0])  # N*m/A
@@ -119,3 +122,15 @@ def test_loads_that_cannot_be_are_refused():
         with_payload(unknown(), "4")
     with pytest.raises(DataError, match="there is a body '3' already"):
         with_payload(truth(), "4", name="3")
+
+
+def test_a_machine_with_a_payload_is_a_machine() -> None:
+    """Of a machine and of its fit a machine, of a tree a tree; all weigh the same load."""
+    plain = with_payload(truth(), "4")
+    whole = with_payload(machine_of_tree(truth()), "4")
+    assert isinstance(plain, Tree) and isinstance(whole, Machine)
+    assert whole.parameters.names == plain.parameters.names
+    loaded = with_payload(identify(machine_of_tree(unknown(GAINS)), driven()), "4")
+    assert isinstance(loaded, Machine)
+    fit = identify(loaded, driven(loaded=True))
+    assert fit.values[fit.names.index("M_payload")] == pytest.approx(1.2, rel=1e-6)

@@ -13,7 +13,9 @@ import pytest
 from strangers.cars import TEN_ROWS, car_20, estimated_33
 from strangers.machines import any_motion, branched_arm, free_machine
 from veridyn.identify.estimate import identify
-from veridyn.identify.observation import RowFactors, Sampling, observation
+from veridyn.identify.observation import observation
+from veridyn.identify.row_factors import RowFactors
+from veridyn.identify.sampling import Sampling
 from veridyn.identify.tables import BUFFER_DOUBLES, SymbolTables, Wanted
 from veridyn.mechanics.columns import structure
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics

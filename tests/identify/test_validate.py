@@ -12,8 +12,8 @@ import pytest
 from strangers.random_trees import random_inertia, random_motion
 from veridyn.errors import DataError, ModelError
 from veridyn.identify.estimate import identify
-from veridyn.identify.observation import Sampling
 from veridyn.identify.result import Fit, RowReport
+from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import Validation, predicted, validate
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.model.elements import coulomb, damper, drive_gain

@@ -7,7 +7,7 @@ import pytest
 
 from veridyn.errors import DataError
 from veridyn.identify.estimate import identify
-from veridyn.identify.observation import Sampling
+from veridyn.identify.sampling import Sampling
 from veridyn.machines.arm import arm
 from veridyn.machines.car import TEN_ROWS, car_20, car_38, estimated_33
 from veridyn.machines.car_log import from_log, prepared, rack_angle

@@ -1,4 +1,4 @@
-"""Motion from forces: energy, order of convergence, closed forms, and what happens when it fails."""
+"""Integration over time: energy, momentum, closed forms, the order of the step, and other integrators."""
 
 from __future__ import annotations
 
@@ -8,21 +8,15 @@ from functools import cache
 import numpy as np
 import pytest
 
+from mechanics.small_trees import pendulum
 from strangers.random_trees import random_inertia, random_tree
-from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.mechanics.energy import energy
-from veridyn.mechanics.integrate import BaseState, Inputs, Method, Trajectory, integrate
+from veridyn.mechanics.integrate import BaseState, Method, Trajectory, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.model.elements import coulomb, damper, drive_gain, spring
+from veridyn.model.elements import spring
 from veridyn.model.joint import Body
 from veridyn.model.tree import Tree
 from veridyn.spatial.transforms import MDH
-
-PENDULUM = [0, 0, 0, 0.3, 0, 0.3, 0.6, 0, 0, 1.2]  # a point of 1.2 kg at 0.5 m along x
-
-
-def pendulum(elements: tuple = ()) -> Tree:
-    return Tree.build([Body("arm")], gravity=(9.81, 0.0, 0.0), inertia={"arm": PENDULUM}, elements=elements)
 
 
 @cache
@@ -157,94 +151,8 @@ def test_small_swings_have_the_period_of_a_pendulum() -> None:
     assert run.motion.q[:, 0] == pytest.approx(1e-4 * np.cos(rate * t), abs=1e-9)
 
 
-def test_motion_carries_the_forces_that_acted() -> None:
-    """Inverse dynamics of the result gives the inputs back: forces, wrenches, signals and elements."""
-    rng = np.random.default_rng(5)
-    bodies = [Body("1"), Body("2", "1", placement=MDH(alpha=np.pi / 2, d=0.3))]
-    elements = [drive_gain("q2", "amps", 3.0), damper("q1", 0.4)]
-    tree = Tree.build(bodies, inertia={b.name: random_inertia(rng) for b in bodies}, elements=elements)
-    inputs = Inputs(
-        forces=lambda t, q, qd: [np.sin(3 * t), 0.0],
-        wrenches=lambda t, q, qd: {"2": [0.1, 0.2, np.cos(t), 0.0, 0.3, 0.0]},
-        signals=lambda t, q, qd: {"amps": 0.5 * np.cos(2 * t)},
-    )
-    run = integrate(tree, np.linspace(0.0, 1.0, 11), [0.1, 0.2], [0.0, 0.0], inputs)
-    motion = run.motion
-    assert motion.forces[:, 0] == pytest.approx(np.sin(3 * motion.t))
-    assert motion.signals["amps"] == pytest.approx(0.5 * np.cos(2 * motion.t))
-    assert inverse_dynamics(tree, motion) == pytest.approx(motion.forces, abs=1e-11)
-    plain = integrate(pendulum(), [0.0, 0.1], [0.1], [0.0], lambda t, q, qd: [2.0])  # a bare function is the forces
-    assert np.all(plain.motion.forces == 2.0)
-
-
-def test_smooth_friction_stops_a_slider() -> None:
-    """m v̇ = −f sign(v), rounded off: from 1 m/s at f/m = 2 m/s² it stops after 0.5 s, and stays."""
-    tree = Tree.build(
-        [Body("block", joint="sliding")],
-        gravity=(9.81, 0, 0),
-        inertia={"block": [0.1, 0, 0, 0.1, 0, 0.1, 0, 0, 0, 1.5]},
-        elements=[coulomb("block", 3.0)],
-    )
-    how = Method("Radau", friction_speed=1e-3, rtol=1e-6, atol=1e-8)
-    run = integrate(tree, [0.0, 0.25, 1.0], [0.0], [1.0], method=how)
-    assert run.motion.qd[1, 0] == pytest.approx(0.5, abs=2e-3)
-    assert abs(run.motion.qd[2, 0]) < 1e-3
-    assert run.motion.q[2, 0] == pytest.approx(0.25, abs=2e-3)
-
-
-def test_other_parameters_may_be_given() -> None:
-    heavy = np.array(PENDULUM) * 2.0
-    t = np.linspace(0, 0.5, 3)
-    a = integrate(pendulum(), t, [1.0], [0.0], lambda t, q, qd: [1.0]).motion.q
-    b = integrate(pendulum(), t, [1.0], [0.0], lambda t, q, qd: [2.0], parameters=heavy).motion.q
-    assert a == pytest.approx(b, abs=1e-9)
-
-
 def test_progress_is_told() -> None:
     told: list[tuple[str, float, float | None]] = []
     integrate(pendulum(), [0.0, 0.2], [0.1], [0.0], progress=lambda *x: told.append(x))
     assert told and told[0][0] == "simulating" and told[0][2] == 0.2
     assert max(done for _, done, _ in told) == pytest.approx(0.2)
-
-
-def test_a_force_that_runs_away_is_a_simulation_error() -> None:
-    """q̈ grows as q²: infinite before the end, said with the time that was reached."""
-    tree = Tree.build([Body("block", joint="sliding")], inertia={"block": [0.1, 0, 0, 0.1, 0, 0.1, 0, 0, 0, 1.0]})
-
-    def force(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        return 9.81 + 50.0 * q**2
-
-    with pytest.raises(SimulationError, match=r"DOP853 stopped at 0\.\d+ s[\s\S]*Expected 10 s[\s\S]*friction_speed"):
-        integrate(tree, np.linspace(0.0, 10.0, 1001), [1.0], [1.0], force)
-
-
-def test_a_fixed_step_that_explodes_is_a_simulation_error() -> None:
-    stiff = pendulum((spring("arm", 1e9),))
-    with (
-        np.errstate(all="ignore"),
-        pytest.raises(SimulationError, match=r"(no longer finite|run away) at [\d.]+ s[\s\S]*smaller step"),
-    ):
-        integrate(stiff, np.linspace(0.0, 20.0, 201), [0.1], [0.0], method=Method("RK4", step=0.1))
-
-
-def test_bad_starts_are_reported_all_at_once() -> None:
-    with pytest.raises(DataError) as caught:
-        integrate(pendulum(), [0.0, 0.0], [np.nan], [0.0, 1.0], base=BaseState(), method=Method("RK5"))
-    text = str(caught.value)
-    assert len(caught.value.faults) == 5
-    for part in (
-        "times do not increase",
-        "q: the start is not",
-        "qd: the start is not",
-        "no integrator 'RK5'",
-        "no state",
-    ):
-        assert part in text
-    with pytest.raises(DataError, match=r"a fixed step needs its length[\s\S]*found inf"):
-        integrate(pendulum(), [0.0, 1.0], [0.0], [0.0], method=Method("RK4"))
-
-
-def test_a_coordinate_without_mass_is_named() -> None:
-    tree = Tree.build([Body("a"), Body("b", "a", real=False)], inertia={"a": PENDULUM})
-    with pytest.raises(ModelError, match="coordinate b moves no mass"):
-        integrate(tree, [0.0, 1.0], [0.0, 0.0], [0.0, 0.0])

@@ -4,6 +4,7 @@ import inspect
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import veridyn as vd
 from veridyn.machines.shipped import shipped
@@ -64,3 +65,22 @@ def test_tools_take_a_machine_for_its_tree(tmp_path: Path) -> None:
     measured = vd.Motion(np.zeros(1), q, 0 * q, 0 * q, forces=vd.inverse_dynamics(arm, motion))
     assert vd.validate(arm, measured).rows[0].rms < 1e-9
     assert vd.identification.explain(arm, "XX1").name == vd.identification.explain(arm.tree, "XX1").name
+
+
+def test_the_first_argument_may_be_named() -> None:
+    """By the name the signature shows, or as `machine`; twice or never is refused as Python does it."""
+    machine = loaded("linkage.yaml")
+    q = np.zeros((2, machine.n))
+    motion = vd.Motion(0.01 * np.arange(2), q, q, q)
+    closed = vd.dynamics.closed_home(machine)
+    assert np.array_equal(vd.dynamics.closed_home(tree=machine), closed)
+    assert np.array_equal(vd.dynamics.closed_home(machine=machine.tree), closed)
+    bare = loaded("arm.yaml")
+    assert vd.model.welded(machine=bare, locked={}).n == vd.model.welded(tree=bare.tree, locked={}).n == bare.n
+    pushed = vd.Motion(0.01 * np.arange(40), *(np.random.default_rng(k).normal(size=(40, 6)) for k in range(3)))
+    pushed = vd.Motion(pushed.t, pushed.q, pushed.qd, pushed.qdd, forces=vd.inverse_dynamics(bare, pushed))
+    assert vd.identify(tree=bare, motion=pushed, method="ols").described is bare
+    with pytest.raises(TypeError, match=r"closed_home\(\) got multiple values for argument 'tree'"):
+        vd.dynamics.closed_home(machine, tree=machine)
+    with pytest.raises(TypeError, match=r"inverse_dynamics\(\) is missing 1 required positional argument: 'tree'"):
+        vd.inverse_dynamics(motion=motion)

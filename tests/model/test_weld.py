@@ -19,6 +19,7 @@ from veridyn.model.elements import damper
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
+from veridyn.model.transmission import Transmission
 from veridyn.model.tree import Tree
 from veridyn.model.weld import welded
 
@@ -47,10 +48,20 @@ def test_what_cannot_be_locked_is_named() -> None:
         welded(tree, {"elbow": 0.0})
     with pytest.raises(ModelError, match="cannot be held there"):
         welded(tree, {tree.coordinates[0]: float("nan")})
-    rubbing = Tree.build(tree.bodies, base="free", elements=[damper(tree.coordinates[0])])
-    with pytest.raises(ModelError, match="elements cannot be welded") as error:
-        welded(rubbing, {tree.coordinates[0]: 0.0})
-    assert "the inertia of some bodies is unknown" in str(error.value)
+    unknown = Tree.build(tree.bodies, base="free", elements=[damper(tree.coordinates[0])])
+    with pytest.raises(ModelError, match="the inertia of some bodies is unknown"):
+        welded(unknown, {tree.coordinates[0]: 0.0})
+    couples = np.array([[1.0, 0.5], [0.2, 1.0]])
+    drives = replace(tree, transmission=Transmission(("m1", "m2"), tree.coordinates[:2], couples))
+    with pytest.raises(ModelError, match=r"more motors than joints that are left[\s\S]*2 motors of 1 joints"):
+        welded(drives, {tree.coordinates[0]: 0.0})
+    couples[1, 0] = 0.0  # motor 2 alone moves joint 2, and is left
+    left = welded(
+        replace(drives, transmission=Transmission(("m1", "m2"), tree.coordinates[:2], couples)),
+        {tree.coordinates[0]: 0.0},
+    )
+    assert left.transmission is not None and left.transmission.motors == ("m2",)
+    assert left.transmission.matrix == 1.0 and left.transmission.joints == tree.coordinates[1:2]
 
 
 def test_a_joint_on_the_ground_cannot_be_locked() -> None:

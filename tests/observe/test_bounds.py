@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -9,12 +11,25 @@ from scipy.optimize import minimize
 from observe.test_tree import arm
 from veridyn.errors import ModelError
 from veridyn.mechanics.compiled import compiled
+from veridyn.mechanics.integrate import Method, integrate
 from veridyn.mechanics.record import Bound, opened
+from veridyn.model.elements import Element, damper, offset
+from veridyn.model.experiment import Experiment
+from veridyn.model.joint import Body
+from veridyn.model.sensor import Sensor
+from veridyn.model.tree import Tree
 from veridyn.observe.bounds import Estimated, ParameterBounds, read_parameters
 from veridyn.observe.kernels.bounds import project
 from veridyn.observe.kernels.correction import Corrected, corrected_of
+from veridyn.observe.observe import observe
+from veridyn.observe.observer import Observer
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.result import Belief
+from veridyn.observe.tree import TreeSystem
 from veridyn.observe.tree_setup import tree_system
+from veridyn.observe.ukf import UKF
+from veridyn.spatial.inertia import from_centre
+from veridyn.spatial.transforms import MDH
 
 
 def bounds(*held: tuple[int, float, float]) -> ParameterBounds:
@@ -111,3 +126,108 @@ def test_deviations_and_walks_of_each_parameter() -> None:
     )[at] == (pytest.approx([0.2, 0.1]))
     assert system.density[at] == pytest.approx([0.01, 0.0])
     assert system.bounds is not None and system.bounds.names == ("M_lower",)
+
+
+def pendulum() -> Tree:
+    """A rod with friction of 0.4 N*m*s/rad and a torque of 0.4 N*m in its joint, and an encoder."""
+    ten = from_centre(2.0, (0.4, 0.0, 0.0), 0.02 * np.eye(3))
+    return Tree.build(
+        [Body("rod", placement=MDH(alpha=-np.pi / 2), coordinate="q")],
+        inertia={"rod": ten},
+        gravity=(0.0, 0.0, -9.81),
+        elements=[damper("q", 0.4, "fv"), offset("q", 0.4, "off")],
+        sensors=[Sensor("encoder", "coordinate", "q", 1e-4)],
+    )
+
+
+def swung(tree: Tree) -> Experiment:
+    """Small swings about the lowest position, with exact readings."""
+    t = np.arange(0.0, 3.0, 0.02)
+    path = integrate(tree, t, [np.pi / 2 + 0.05], [0.0], method=Method("RK4", step=0.01)).motion
+    return Experiment.from_arrays(t, {"encoder": path.q[:, 0]}, {"encoder": "rad"})
+
+
+FILTERS = ("ekf", "error_ekf", "error_ekf_force", "ukf", "linear", "smoother")
+APPROXIMATE = (
+    "error_ekf",
+    "error_ekf_force",
+)  # their errors of acceleration do not depend on the pose, so parameters wander
+
+
+@pytest.mark.parametrize("method", FILTERS)
+@pytest.mark.filterwarnings("ignore:.*the step of the integration is too long")
+def test_every_filter_honours_bounds(method: str) -> None:
+    """The true value, 0.4, lies beyond the bounds: the estimate ends at the nearer one, and without bounds near the truth.
+
+    Friction, but for the linear filter a torque: along the tangent at rest friction does nothing.
+    """
+    name = "off" if method == "linear" else "fv"
+    model = pendulum().with_parameters({name: 0.1})
+    common = {"unknown": (), "start": {"q": np.pi / 2 + 0.05}, "step": 0.005}
+    common |= {"process_noise": ProcessNoise(start=1e-3, start_rate=1e-3)}
+    log = swung(pendulum())
+    held = observe(model, log, method, parameters={name: (0.3, 0.0, 0.02, 0.2)}, **common)
+    values = held.state(f"parameter.{name}")
+    assert values.min() >= 0.02 - 1e-12 and values.max() <= 0.2 + 1e-12
+    if method != "smoother":  # which ends where its filter does, and comes from within the bounds
+        assert any(f"parameter '{name}' stood at its bound 0.2" in text for text in held.bounded())
+    if method in APPROXIMATE:
+        return
+    assert values[-1] == pytest.approx(0.2, abs=1e-3)
+    free = observe(model, log, method, parameters={name: (0.3, 0.0)}, **common)
+    assert free.state(f"parameter.{name}")[-1] == pytest.approx(0.4, abs=0.02)
+    assert free.bounded() == ()
+
+
+@pytest.mark.filterwarnings("ignore:.*the step of the integration is too long")
+def test_points_of_the_unscented_filter_stay_where_a_law_has_a_meaning() -> None:
+    """A constant that must be positive, uncertain by more than its value: no point is evaluated below its bound."""
+    law = Element(kind="tanh_friction", on={"q": 1.0}, value=0.3, name="ft", constants={"speed": 0.05})
+    model = pendulum().without_elements(["fv", "off"]).with_elements([law])
+    seen: list[float] = []
+    system, q, qd = tree_system(
+        model,
+        ProcessNoise(start=1e-3, start_rate=1e-3),
+        unknown=(),
+        parameters={"ft.speed": (0.2, 0.0, 0.01, 1.0)},
+        start={"q": 1.5},
+        step=0.005,
+    )
+    at = system.nq + system.nv
+    inside = system.bounds.inside if system.bounds is not None else None
+    assert inside is not None
+    watched = replace(system)
+    object.__setattr__(watched, "move", lambda x, u, t, dt: seen.extend(x[:, at]) or system.move(x, u, t, dt))
+    x, P, _ = UKF().predict(watched, starting(system, q, qd), np.zeros(0), 0.0, 0.02)
+    assert min(seen) == 0.01 and max(seen) > 0.2
+    assert x[at] == pytest.approx(0.05, abs=1e-12)  # the parameter itself does not drift
+    assert P[2 * system.f, 2 * system.f] == pytest.approx(0.2**2, rel=1e-9)
+
+
+def starting(system: TreeSystem, q: np.ndarray, qd: np.ndarray) -> Belief:
+    belief = system.belief(q, qd)
+    return Belief(belief.x, np.diag(belief.P) if belief.P.ndim == 1 else belief.P, 0.0)
+
+
+def test_a_step_reports_parameters_at_their_bounds() -> None:
+    model, log = pendulum().with_parameters({"fv": 0.1}), swung(pendulum())
+    observer = Observer(
+        model,
+        "ekf",
+        process_noise=ProcessNoise(start=1e-3, start_rate=1e-3),
+        unknown=(),
+        start={"q": np.pi / 2 + 0.05},
+        parameters={"fv": (0.3, 0.0, 0.02, 0.2)},
+        step=0.005,
+    )
+    channel = log["encoder"]
+    steps = [observer.step(t, {"encoder": y}) for t, y in zip(channel.t, channel.values, strict=True)]
+    said = [message for step in steps for message in step.messages]
+    for step in steps:
+        value = step.values["parameter.fv"]
+        at = [bound for bound in (0.02, 0.2) if abs(value - bound) < 1e-12]
+        assert step.bounded == ({"fv": at[0]} if at else {})
+    assert sum(bool(step.bounded) for step in steps) > 5 and not steps[0].bounded
+    came = sum("'fv' stands at its bound 0.2" in message for message in said)
+    went = sum("'fv' has left its bound" in message for message in said)
+    assert came - went == bool(steps[-1].bounded) and came + went == len(said)  # told when it comes and when it goes

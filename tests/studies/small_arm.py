@@ -5,7 +5,7 @@ from math import pi
 
 import numpy as np
 
-from veridyn.identify.observation import Sampling
+from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.elements import coulomb, damper
 from veridyn.model.experiment import Experiment

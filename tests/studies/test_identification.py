@@ -6,7 +6,7 @@ import pytest
 from studies.small_arm import RATE, believed, log_of, small_arm, small_study
 from veridyn.errors import IdentificationWarning, ModelError
 from veridyn.identify.estimate import identify
-from veridyn.identify.observation import Sampling
+from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import validate
 from veridyn.model.motion import Motion
 from veridyn.studies.identification import identification

@@ -24,7 +24,9 @@ from veridyn.files.atomic import refuse_to_replace, write_atomic
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.write import model_text
 from veridyn.identify.base import BaseParameters
+from veridyn.identify.law_constants import LawConstants
 from veridyn.identify.result import Acceptance, Feasibility, Fit, RowReport
+from veridyn.model.machine import Machine
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.tree import Tree
 from veridyn.version import __version__
@@ -89,6 +91,8 @@ class _FitFile(_Strict):
     gap: float
     source: str
     feasibility: _Feasible | None = None
+    constants: list[str] = []
+    described: bool = False
     arrays: _Arrays
     model: str
 
@@ -148,6 +152,7 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
         columns=np.array(fit.base.columns, dtype=np.int64),
         dead=np.array(fit.base.dead, dtype=np.int64),
         **{name: value for name in OPTIONAL if (value := getattr(fit, name)) is not None},
+        **({} if fit.constants is None else {"constants": np.hstack([fit.constants.cross, fit.constants.covariance])}),
     )
     sure = fit.feasibility
     content = _FitFile(
@@ -175,8 +180,10 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
         else _Feasible(
             least=dict(sure.least), cost_percent=sure.cost_percent, bound=list(sure.bound), broken=list(sure.broken)
         ),
+        constants=[] if fit.constants is None else list(fit.constants.names),
         arrays=_Arrays(file=beside.name, sha256=hashlib.sha256(arrays).hexdigest()),
-        model=model_text(fit.tree),
+        described=fit.described is not None,
+        model=model_text(_described(fit)),
     )
     text = json.dumps(_plain(content.model_dump()), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     write_atomic(beside, arrays, overwrite)
@@ -211,7 +218,8 @@ def load(path: str | os.PathLike[str]) -> Fit:
     file = Path(path)
     content = _parsed(file)
     try:
-        tree = parse_machine(content.model, source=f"the model inside {file.name}").tree
+        machine = parse_machine(content.model, source=f"the model inside {file.name}")
+        tree = machine.tree
     except ModelError as error:
         raise FileError(error.faults, f"the model inside {file.name}") from error
     arrays = _arrays_of(file, content.arrays)
@@ -245,7 +253,25 @@ def load(path: str | os.PathLike[str]) -> Fit:
         standard_covariance=arrays.get("standard_covariance"),
         prior_share=arrays.get("prior_share"),
         feasibility=_feasibility(content.feasibility),
+        constants=_constants(tree, content, arrays),
+        described=machine if content.described else None,
     )
+
+
+def _described(fit: Fit) -> Machine | Tree:
+    """What was identified, with the estimated constants of laws: the machine as it was described, or the tree."""
+    if fit.described is None or fit.constants is None:
+        return fit.tree if fit.described is None else fit.described
+    return fit.described.with_constants(dict(zip(fit.constants.names, fit.constants.values.tolist(), strict=True)))
+
+
+def _constants(tree: Tree, content: _FitFile, arrays: dict[str, NDArray[Any]]) -> LawConstants | None:
+    """Constants inside the laws of elements, whose values the tree has."""
+    if not content.constants:
+        return None
+    value = {c.name: c.value for c in tree.constants}
+    values = np.array([value[name] for name in content.constants])
+    return LawConstants.of(tree, content.constants, values, arrays["constants"])
 
 
 def _feasibility(f: _Feasible | None) -> Feasibility | None:
@@ -350,6 +376,12 @@ def _check(file: Path, content: _FitFile, arrays: dict[str, NDArray[Any]], tree:
     }
     optional = {"standard_values": (size,), "standard_covariance": (size, size), "prior_share": (size,)}
     shapes |= {name: (shape, np.float64) for name, shape in optional.items() if name in arrays}
+    known = [c.name for c in tree.constants]
+    for name in content.constants:
+        if name not in known:
+            faults.add(f"'{name}' is no constant of the model.", where="constants", hint=did_you_mean(name, known))
+    if content.constants:
+        shapes["constants"] = ((len(content.constants), count + len(content.constants)), np.float64)
     for name, (shape, kind) in shapes.items():
         array = arrays.get(name)
         wanted = f"{np.dtype(kind)} ({', '.join('any' if s < 0 else str(s) for s in shape)})"

@@ -19,7 +19,10 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimators.least_squares import Solution, solve
 from veridyn.identify.factor import triangle_of
-from veridyn.identify.observation import RowFactors, Sampling, observation
+from veridyn.identify.law_constants import DEFAULT_CONSTANT_SIZE
+from veridyn.identify.observation import observation
+from veridyn.identify.row_factors import RowFactors
+from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.engine import Engine
 from veridyn.model.constants import Constant
 from veridyn.model.elements import Element
@@ -29,7 +32,6 @@ from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
 DIFFERENCE_STEP = 1e-4  # of a constant, or of DEFAULT_CONSTANT_SIZE: what it is shifted by for its slope
-DEFAULT_CONSTANT_SIZE = 1e-2  # rad, m and so on: the size of a constant whose value says nothing about it
 SEPARABLE_SLOPE = 1e-6  # of a constant's slope: what must be left of it beside all other columns
 MAX_HALVINGS = 6  # of a step that makes the residual larger
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, IdentificationError, ModelError
 from veridyn.identify.base import BaseParameters, base_parameters
+from veridyn.identify.law_constants import LawConstants
 from veridyn.mechanics.forward import check_mass, open_mass_matrix
 from veridyn.mechanics.loops.closure import closed_positions
 from veridyn.mechanics.loops.projection import loop_jacobian
@@ -41,6 +42,10 @@ class Identified(Protocol):
     def standard(self) -> Array: ...
     @property
     def standard_covariance(self) -> Array | None: ...
+    @property
+    def constants(self) -> LawConstants | None: ...
+    @property
+    def described(self) -> Machine | None: ...
 
 
 def identified_machine(fit: Identified, unexcited: float | None = None) -> Machine:
@@ -64,7 +69,30 @@ def identified_machine(fit: Identified, unexcited: float | None = None) -> Machi
                 )
             )
         uncertainty = _widened(fit, uncertainty, missing, unexcited)
-    return machine_of_tree(tree).with_uncertainty(uncertainty)
+    return _machine(fit, tree).with_uncertainty(uncertainty)
+
+
+def _machine(fit: Identified, tree: Tree) -> Machine:
+    """The machine as it was described, in its own formulation, with the identified values; of a tree, the tree as a machine."""
+    machine = fit.described
+    if (
+        machine is None or machine.parameters.names != tree.parameters.names
+    ):  # other elements than it was described with
+        return machine_of_tree(tree)
+    if fit.constants is not None:
+        machine = machine.with_constants(dict(zip(fit.constants.names, fit.constants.values.tolist(), strict=True)))
+    machine = machine.with_parameters(tree.parameters)
+    try:
+        return machine.with_formulation(machine.formulation)
+    except ModelError as error:
+        raise IdentificationError(
+            Fault(
+                f"the identified machine cannot be formulated as it was described (formulation: {machine.formulation}).",
+                where=machine.name,
+                found=str(error),
+                hint="Identify with estimator 'consistent', whose bodies are physical, or identify machine.with_formulation('tree').",
+            )
+        ) from error
 
 
 def unexcited_directions(fit: Identified) -> tuple[str, ...]:
@@ -89,8 +117,12 @@ def _uncertainty(fit: Identified) -> Uncertainty:
     if fit.standard_covariance is not None:
         estimated = [k for k in fit.tree.parameters.select("estimated") if np.isfinite(fit.standard_covariance[k, k])]
         return Uncertainty(tuple(names[k] for k in estimated), fit.standard_covariance[np.ix_(estimated, estimated)])
-    leads = list(fit.base.columns)
-    return Uncertainty(tuple(names[k] for k in leads), np.nan_to_num(fit.covariance))
+    leads = tuple(names[k] for k in fit.base.columns)
+    C = np.nan_to_num(fit.covariance)
+    if fit.constants is None:
+        return Uncertainty(leads, C)
+    k = fit.constants
+    return Uncertainty((*leads, *k.names), np.block([[C, k.cross.T], [k.cross, k.covariance]]))
 
 
 def _widened(fit: Identified, known: Uncertainty, missing: tuple[str, ...], share: float) -> Uncertainty:

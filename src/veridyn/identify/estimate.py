@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Concatenate, Literal, ParamSpec
 
 from veridyn.errors import Fault, IdentificationError
 from veridyn.identify.estimator import Estimator, FitProblem
@@ -20,7 +21,8 @@ from veridyn.identify.sampling import Sampling
 from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.engine import Engine
 from veridyn.method import method_of, verb_with_method
-from veridyn.model.accept import accepts_machine
+from veridyn.model.accept import accepts_machine, first_argument
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
@@ -28,7 +30,26 @@ from veridyn.progress import Progress, silent
 METHOD_IS_THIRD = "The method is the third argument: identify(tree, motion, Robust(loss='tukey'), rows='joints')."
 ROW_WORDS = ("all", "joints", "base", "actuated")
 
+P = ParamSpec("P")
 
+
+def _keeps_machine(
+    verb: Callable[Concatenate[Tree | Machine, P], Fit],
+) -> Callable[Concatenate[Tree | Machine, P], Fit]:
+    """`verb` with the machine it was given in its fit, so that ``fit.machine()`` gives that machine back."""
+
+    split = first_argument(verb)
+
+    @functools.wraps(verb)
+    def kept(*args: Any, **kwargs: Any) -> Fit:
+        machine, rest, named = split(args, kwargs)
+        fit = verb(machine, *rest, **named)
+        return replace(fit, described=machine) if isinstance(machine, Machine) else fit
+
+    return kept
+
+
+@_keeps_machine
 @accepts_machine
 @verb_with_method(IdentificationError, {"estimator": METHOD_IS_THIRD, "settings": METHOD_IS_THIRD})
 def identify(

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, IdentificationError, IdentificationWarning, warn
-from veridyn.identify.observation import RowFactors
 from veridyn.identify.result import Fit
+from veridyn.identify.row_factors import RowFactors
 from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]

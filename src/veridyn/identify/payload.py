@@ -8,6 +8,7 @@ carries: ten parameters of one body, with everything else known.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,7 @@ from veridyn.model.accept import accepts_machine, as_tree
 from veridyn.model.joint import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
+from veridyn.model.of_tree import machine_of_tree
 from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import INERTIAL, broken_law, inertia_matrix
 from veridyn.spatial.transforms import MDH, Placement
@@ -52,13 +54,30 @@ def carrying(tree: Tree, motion: Motion, body: str, inertia: ArrayLike) -> Motio
     return replace(motion, wrenches={**motion.wrenches, body: own - np.hstack([force, moment])})
 
 
+@overload
+def with_payload(
+    machine: Machine, body: str, placement: Placement | MDH | None = None, name: str = "payload"
+) -> Machine: ...
+@overload
+def with_payload(machine: Tree, body: str, placement: Placement | MDH | None = None, name: str = "payload") -> Tree: ...
+@overload
+def with_payload(
+    machine: Fit, body: str, placement: Placement | MDH | None = None, name: str = "payload"
+) -> Machine | Tree: ...
 def with_payload(
     machine: Fit | Machine | Tree, body: str, placement: Placement | MDH | None = None, name: str = "payload"
-) -> Tree:
+) -> Machine | Tree:
     """A machine that is known, from a fit or with all its values, carrying a body of ten estimated parameters fixed to `body`.
 
-    Identify it on runs with the load: what comes out is the load alone, in the frame of `placement`.
+    Identify it on runs with the load: what comes out is the load alone, in the frame of `placement`. Of a machine, and of the fit of one,
+    it is a machine again (in formulation tree); of a tree a tree.
     """
+    whole = isinstance(machine, Machine) or (isinstance(machine, Fit) and machine.described is not None)
+    made = _carrying_unknown(machine, body, placement, name)
+    return machine_of_tree(made) if whole else made
+
+
+def _carrying_unknown(machine: Fit | Machine | Tree, body: str, placement: Placement | MDH | None, name: str) -> Tree:
     tree = machine.tree.with_parameters(machine.standard) if isinstance(machine, Fit) else as_tree(machine)
     if missing := tree.parameters.missing():
         raise ModelError(

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.estimators.shooting import Hold, Law, Shooting, check_motions, cut
+from veridyn.identify.estimators.log_runs import check_motions, cut, with_element_states
+from veridyn.identify.estimators.shooting import Hold, Law, Shooting
 from veridyn.identify.result import RowReport
 from veridyn.identify.validate import Validation
 from veridyn.mechanics.samples import complete_values
@@ -37,16 +38,18 @@ def replay(
 ) -> Validation:
     """Each coordinate simulated under the measured forces, or by a control `law`, against the measured one: rms and ‖r‖/‖q‖.
 
-    Runs begin at the measured state, anew every `horizon` seconds. The clock must be uniform. Pass ``fit.machine()`` for a fit.
+    Runs begin at the measured state (elements' own states: along the measured motion), anew every `horizon` seconds. The clock must be
+    uniform. Pass ``fit.machine()`` for a fit.
     A simulation that leaves the finite numbers raises :class:`~veridyn.errors.SimulationError`.
     """
     several = [motion] if isinstance(motion, Motion) else list(motion)
-    check_motions(tree, several, law, "replay")
-    shooting = Shooting(tree, law, hold, friction_speed, substeps)
+    check_motions(tree, several, law is not None, "replay")
+    several = [with_element_states(tree, m) for m in several]
+    shooting = Shooting(tree=tree, law=law, hold=hold, friction_speed=friction_speed, substeps=substeps)
     values = complete_values(tree)
     error, size, samples = np.zeros(tree.n), np.zeros(tree.n), 0
     for runs in cut(tree, several, horizon):
-        found = shooting.simulate(runs, np.concatenate([runs.q[:, 0], runs.qd[:, 0]], axis=1), values)
+        found = shooting.simulate(runs, runs.initial, values)
         error += ((runs.q - found.q) ** 2).sum(axis=(0, 1))
         size += (runs.q**2).sum(axis=(0, 1))
         samples += len(runs) * runs.samples

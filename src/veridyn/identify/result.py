@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.delivery import identified_machine
+from veridyn.identify.law_constants import LawConstants
 from veridyn.model.machine import Machine
 from veridyn.model.tree import Tree
 
@@ -93,6 +94,8 @@ class Fit:
     Estimators that decide every standard parameter add `standard_values`; with a prior `standard_covariance` and `prior_share`, the
     share of the prior's variance that is left (1 where the data determine nothing); with constraints `feasibility`. All are over the
     parameters of the tree, NaN in the share where a parameter is not estimated. A deviation that is not available is NaN.
+    `constants`: those inside the laws of elements that were estimated too; `tree` has them. `described`: the machine that was identified,
+    where one was given and not a tree.
     """
 
     tree: Tree
@@ -111,6 +114,8 @@ class Fit:
     standard_covariance: Array | None = None
     prior_share: Array | None = None
     feasibility: Feasibility | None = None
+    constants: LawConstants | None = None
+    described: Machine | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -206,6 +211,7 @@ class Fit:
             mark = "" if rule.sigmas * r < rule.percent else "  *"
             shown = f"{prior:14.6g}" if np.isfinite(prior) else f"{'–':>14}"
             lines.append(f"{name:<14}{v:14.6g}{s:12.4g}{min(r, 9999.9):9.1f}{shown}  {unit}{mark}")
+        lines += [] if self.constants is None else self.constants.lines()
         lines.append(f"{'row':<14}{'samples':>14}{'rms error':>12}{'error %':>9}{'measured rms':>14}")
         lines += [
             f"{r.row:<14}{r.samples:14d}{r.rms:12.4g}{100 * r.relative_error:9.2f}{r.measured_rms:14.6g}"

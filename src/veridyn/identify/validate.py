@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
-from veridyn.identify.observation import RowFactors, Sampling, observation
+from veridyn.identify.observation import observation
 from veridyn.identify.result import Fit, RowReport, relative_error
+from veridyn.identify.row_factors import RowFactors
+from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.model.machine import Machine

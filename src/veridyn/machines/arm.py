@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.files.machine.load import parse_machine
-from veridyn.identify.observation import Sampling
+from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.integrate import Method
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.experiment import Experiment

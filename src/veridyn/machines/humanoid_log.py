@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.laboratory import Trial
-from veridyn.identify.observation import Sampling
+from veridyn.identify.sampling import Sampling
 from veridyn.machines.humanoid import BASE
 from veridyn.machines.humanoid_walk import Performed
 from veridyn.mechanics.contact import plate_wrench, with_contacts

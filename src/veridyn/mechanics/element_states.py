@@ -17,7 +17,7 @@ from scipy.interpolate import CubicHermiteSpline, CubicSpline
 from veridyn.errors import Fault, SimulationError
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.instant import StateAccelerations
-from veridyn.mechanics.integrate import inner_start
+from veridyn.mechanics.integration_check import inner_start
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 

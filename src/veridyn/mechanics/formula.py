@@ -123,6 +123,16 @@ def _inverse_derivatives(s: Symbols, request: Request) -> dict[Label, Number]:
     return found
 
 
+def _run_derivatives(s: Symbols, request: Request) -> dict[Label, Number]:
+    """(row, column): rows are Γ and the rates of elements' own states; columns q, q̇, these states, and the constants of the request."""
+    state = s.state()
+    rates = state_rates(s.tree, state, s.outward(state), s.signals(), s.graph)
+    names = [f"{symbol}.{k}" for symbol in ("q", "qd") for k in range(s.tree.n)]
+    names += [*(f"s.{own.name}" for own in s.tree.states), *(f"const.{c}" for c in request.columns)]
+    slopes = derivatives(s.graph, [*_gamma(s, request), *rates], [s.graph.input(name) for name in names])
+    return {(r, c): value for c, column in enumerate(slopes) for r, value in enumerate(column)}
+
+
 def _state_rates(s: Symbols, request: Request) -> dict[Label, Number]:
     """(k,): the rate of the k-th of the states that elements have of their own."""
     state = s.state()
@@ -227,6 +237,7 @@ _QUANTITIES: dict[str, Callable[[Symbols, Request], dict[Label, Number]]] = {
     "equations": _equations,
     "inverse": _inverse,
     "inverse_derivatives": _inverse_derivatives,
+    "run_derivatives": _run_derivatives,
     "state_rates": _state_rates,
     "wheel_places": _wheel_places,
     "mass": _mass,

@@ -55,31 +55,34 @@ class Accelerations:
         self._rows = [label[0] for label in self.made.labels]
         # What kernels are given is written where it stays, so that a call costs little beside what it computes.
         n = tree.n
-        self._signals, self._road = list(tree.signals), frozenset(tree.road_signals)
+        self._road, self._inner = frozenset(tree.road_signals), 3 * n + len(tree.signals) - len(tree.states)
+        self._signals = [(3 * n + k, name) for k, name in enumerate(tree.signals) if 3 * n + k < self._inner]
         place = {f"{s}.{k}": n * i + k for i, s in enumerate(("q", "qd", "t")) for k in range(n)}
-        place |= {f"s.{name}": 3 * n + k for k, name in enumerate(self._signals)}
-        self._given = np.zeros((3 * n + len(self._signals), runs))
+        place |= {f"s.{name}": 3 * n + k for k, name in enumerate(tree.signals)}
+        self._given, self._solved = np.zeros((3 * n + len(tree.signals), runs)), np.zeros((n + 1, runs))
         self._columns = [self._given[place[name]] for name in self.made.kernel.inputs]
         room = padded(runs)
         self._out = np.zeros((len(self.made.labels), room))
         self._addresses = self._out.ctypes.data + 8 * room * np.arange(len(self.made.labels), dtype=np.uintp)
         self._call = self.made.kernel.prepared(self._columns, self._chosen, self._addresses, runs)
 
-        self._rates = _StateRates(tree, self._given, place, values, runs) if tree.states else None
+        self._rates = _StateRates(tree, self._given, place, values, runs, friction_speed) if tree.states else None
 
     def state_rates(self) -> Array:
         """The rates (R, states) of elements' own states, at the state of the last call."""
         return np.zeros((self.runs, 0)) if self._rates is None else self._rates()
 
-    def __call__(self, q: Array, qd: Array, forces: Array, signals: Mapping[str, Array]) -> Array:
+    def __call__(self, q: Array, qd: Array, forces: Array, signals: Mapping[str, Array], inner: Array) -> Array:
+        """Measured `signals` (R,) by name, and elements' own states `inner` (R, states)."""
         n, given = self.tree.n, self._given
         given[:n], given[n : 2 * n], given[2 * n : 3 * n] = q.T, qd.T, forces.T
-        for k, name in enumerate(self._signals, 3 * n):
+        for k, name in self._signals:
             given[k] = signals.get(name, 0.0) if name in self._road else signals[name]
+        given[self._inner :] = inner.T
         self._call()
-        solved = np.zeros((n + 1, self.runs))
+        solved = self._solved
         solved[self._rows] = self._out[:, : self.runs]
-        if not (solved[-1] < NEAR_SINGULAR).all():
+        if not solved[-1].max() < NEAR_SINGULAR:  # also where it is no number
             if not (np.isfinite(given).all() and np.abs(q).max() < LARGEST_ANGLE_RAD):
                 raise SimulationError(
                     Fault(
@@ -89,14 +92,16 @@ class Accelerations:
                     )
                 )
             check_mass(self.tree, mass_matrix(self.tree, q, self.values, engine="numpy"))
-        return solved[:-1].T
+        return solved[:-1].T  # good until the next call
 
 
 class _StateRates:
     """The kernel of the rates of elements' own states, reading what that of the accelerations was given."""
 
-    def __init__(self, tree: Tree, given: Array, place: Mapping[str, int], values: Array, runs: int) -> None:
-        made = compiled(tree, Request("state_rates"))
+    def __init__(
+        self, tree: Tree, given: Array, place: Mapping[str, int], values: Array, runs: int, friction_speed: float
+    ) -> None:
+        made = compiled(tree, Request("state_rates", friction_speed=friction_speed))
         room, self.runs = padded(runs), runs
         self.out = np.zeros((len(tree.states), room))
         at = np.array([label[0] for label in made.labels], dtype=np.uintp)
@@ -132,32 +137,33 @@ def simulate_runs(
     values = complete_values(tree, parameters)
     check_mass(tree, mass_matrix(tree, q[:1], values, engine="numpy"))
     law = Accelerations(tree, values, len(q), friction_speed)
-
     names = [s.name for s in tree.states]
-    z = np.zeros((len(q), len(names))) if inner is None else inner.copy()
-
+    z = np.zeros((len(q), len(names))) if inner is None else inner
     rule, n = tableau("RK4"), tree.n
 
-    def rate(time: float, y: Array) -> Array:
+    def rate(time: float, y: Array, heard: Mapping[str, Array] | None = None, forces: Array | None = None) -> Array:
         """(q̇, q̈, ż) of states y = (q, q̇, z)."""
-        q, qd, z = y[:, :n], y[:, n : 2 * n], y[:, 2 * n :]
-        forces, heard = drive(time, q, qd)
-        qdd = law(q, qd, forces, {**heard, **dict(zip(names, z.T, strict=True))})
-        return np.hstack([qd, qdd, law.state_rates()])
+        if forces is None:
+            forces, heard = drive(time, y[:, :n], y[:, n : 2 * n])
+        out = np.empty_like(y)
+        out[:, :n] = y[:, n : 2 * n]
+        out[:, n : 2 * n] = law(y[:, :n], y[:, n : 2 * n], forces, heard or {}, y[:, 2 * n :])
+        if names:
+            out[:, 2 * n :] = law.state_rates()
+        return out
 
-    states = np.empty((4, len(q), samples, tree.n))
-    signals: dict[str, list[Array]] = {}
+    y = np.concatenate([q, qd, z], axis=1)
+    path, slopes = (np.empty((samples, *y.shape)) for _ in range(2))
+    acting, signals = np.empty((samples, *q.shape)), dict[str, list[Array]]()
     h = step / substeps
     for k in range(samples):
-        forces, heard = drive(k * step, q, qd)
-        heard = {**heard, **dict(zip(names, z.T, strict=True))}
-        states[:, :, k] = q, qd, law(q, qd, forces, heard), forces
-        first: Array | None = np.hstack([qd, states[2, :, k], law.state_rates()])
+        forces, heard = drive(k * step, y[:, :n], y[:, n : 2 * n])
+        path[k], acting[k], slopes[k] = y, forces, rate(k * step, y, heard, forces)
         for name, value in heard.items():
             signals.setdefault(name, []).append(value)
         for m in range(substeps if k < samples - 1 else 0):
-            y = explicit_step(rule, rate, k * step + m * h, np.hstack([q, qd, z]), h, first)
-            q, qd, z = (np.ascontiguousarray(part) for part in (y[:, :n], y[:, n : 2 * n], y[:, 2 * n :]))
-            first = None
+            y = explicit_step(rule, rate, k * step + m * h, y, h, slopes[k] if m == 0 else None)
     heard = {name: np.stack(found, axis=1) for name, found in signals.items()}
-    return Simulated(states[0], states[1], states[2], states[3], heard)
+    path, slopes, acting = (np.moveaxis(x, 0, 1) for x in (path, slopes, acting))
+    heard |= {name: path[..., 2 * n + i] for i, name in enumerate(names)}
+    return Simulated(path[..., :n], path[..., n : 2 * n], slopes[..., n : 2 * n], acting, heard)

@@ -208,9 +208,11 @@ class Machine(MachineGraph):
         return replace(self, links=tuple(links), elements=tuple(elements), stated=new, uncertainty=None)
 
     def with_uncertainty(self, uncertainty: Uncertainty | None) -> Machine:
-        """The same machine with a covariance of its parameters, or without one."""
+        """The same machine with a covariance of its parameters and of constants in the laws of its elements, or without one."""
+        constants = {c.name for c in self.constants}
         for name in uncertainty.names if uncertainty is not None else ():
-            self.parameters.index(name)  # refuses a name that is no parameter
+            if name not in constants:
+                self.parameters.index(name)  # refuses a name that is no parameter
         return replace(self, uncertainty=uncertainty)
 
     def with_elements(self, elements: Iterable[Element]) -> Machine:

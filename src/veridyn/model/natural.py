@@ -78,8 +78,12 @@ class Mechanism:
         gravity: Sequence[float] = (),
         sensors: Iterable[Sensor] = (),
         rotors: Iterable[Rotor] = (),
+        physical: bool = True,
     ) -> Mechanism:
-        """Check the description whole. The dimension is that of the points; gravity defaults to none."""
+        """Check the description whole. The dimension is that of the points; gravity defaults to none.
+
+        `physical`: refuse inertias that no body has. Those of a fit may be such, and still those of a machine that moves.
+        """
         at = tuple(points)
         dimension = len(at[0].at) if at else 0
         made = cls(
@@ -98,7 +102,7 @@ class Mechanism:
             sensors=tuple(sensors),
             rotors=tuple(rotors),
         )
-        faults = check_mechanism(made, made.coordinates)
+        faults = check_mechanism(made, made.coordinates, physical)
         if faults:
             raise ModelError(faults, name)
         return made

@@ -22,7 +22,7 @@ PERPENDICULAR_COSINE = 1e-6  # the largest cosine of two directions that count a
 KINDS = ("spherical", "turning", "sliding", "cylindrical", "universal", "inline", "inplane", "distance")
 
 
-def check_mechanism(m: MechanismParts, coordinates: Sequence[str]) -> list[Fault]:
+def check_mechanism(m: MechanismParts, coordinates: Sequence[str], physical: bool = True) -> list[Fault]:
     """Every fault of a description, each with the name of the part it is in; `coordinates` are the names of all its coordinates."""
     faults = Faults()
     if m.dimension not in (2, 3):
@@ -41,7 +41,7 @@ def check_mechanism(m: MechanismParts, coordinates: Sequence[str]) -> list[Fault
         look.unit(v.along, part_at("vector", v.name))
     look.place(m.gravity, "gravity")
     for b in m.bodies:
-        look.body(b)
+        look.body(b, physical)
     look.joints()
     look.added()
     look.acting()
@@ -95,7 +95,7 @@ class _Look:
             self.faults.add(f"there is no {kind} '{name}'.", where=where, hint=did_you_mean(name, names))
         return name in names
 
-    def body(self, b: RigidBody) -> None:
+    def body(self, b: RigidBody, physical: bool) -> None:
         where = part_at("body", b.name)
         if not b.points:
             self.faults.add("it has no point.", where=where, hint="A body has at least one point.")
@@ -107,9 +107,9 @@ class _Look:
             self.unit(along, within(where, f"vector '{name}'"))
         if b.centre:
             self.place(b.centre, within(where, "centre"))
-        self.inertia(b, where)
+        self.inertia(b, where, physical)
 
-    def inertia(self, b: RigidBody, where: str) -> None:
+    def inertia(self, b: RigidBody, where: str, physical: bool) -> None:
         J = np.asarray(b.inertia, dtype=np.float64)
         shapes = [()] if self.m.dimension == 2 else [(6,), (3, 3)]
         if self.m.dimension == 3 and J.shape == () and J == 0.0:
@@ -121,6 +121,8 @@ class _Look:
                 expected="one finite number" if self.m.dimension == 2 else "(3, 3) or six finite numbers",
                 found=f"mass {b.mass}, inertia of shape {J.shape}",
             )
+        elif not physical:
+            return
         elif self.m.dimension == 2:
             if b.mass < 0.0 or J < 0.0 or (b.mass == 0.0 and J > 0.0):
                 self.faults.add(

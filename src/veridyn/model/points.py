@@ -2,7 +2,8 @@
 
 Where the user wrote points and vectors, these are taken as they are, with the inertias of the links. Otherwise they are laid out from the
 graph (:mod:`~veridyn.model.points_layout`), and joint coordinates that something uses are added angles and distances with their own names
-(:mod:`~veridyn.model.points_coordinates`). What natural coordinates cannot carry is refused by name.
+(:mod:`~veridyn.model.points_coordinates`). What natural coordinates cannot carry is refused by name. Inertias that no physical body has, as
+a fit may give them, are kept, as on trees.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ def mechanism_of(graph: MachineGraph, coordinates: Coordinates = "needed") -> Me
         gravity=graph.gravity[: graph.dimension].tolist(),
         sensors=sensors,
         rotors=acting.rotors,
+        physical=graph.stated is None,
     )
 
 
@@ -96,6 +98,7 @@ def _described(graph: MachineGraph, acting: _Acting) -> Mechanism:
         gravity=graph.gravity[: graph.dimension].tolist(),
         sensors=graph.sensors,
         rotors=acting.rotors,
+        physical=graph.stated is None,
     )
 
 

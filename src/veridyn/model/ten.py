@@ -7,11 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.errors import Fault, ModelError, part_at
 from veridyn.model.natural_parts import RigidBody
 from veridyn.model.place import numbers
 from veridyn.spatial.inertia import cross_matrix, from_centre, inertia_matrix
 
 Array = NDArray[np.float64]
+ROUNDING = 1e-9  # of a moment of inertia: a negative one about the centre of mass that is smaller is none
 COLLINEAR_SINE = 1e-9  # sine below which the centre of mass is on the line of two points
 
 
@@ -44,9 +46,20 @@ def rigid_body(
     mass = float(ten[9])
     if mass == 0.0 and not np.any(ten):
         return RigidBody(name, points, vectors)
-    centre = ten[6:9] / mass if mass > 0.0 else np.zeros(3)
+    if mass == 0.0 and np.any(ten[6:9]):
+        raise ModelError(
+            Fault(
+                "it has first moments and no mass, so it has no centre of mass.",
+                where=part_at("body", name),
+                found=f"{ten[6:9].tolist()} kg*m",
+                hint="Give it a mass, or use formulation: tree.",
+            )
+        )
+    centre = ten[6:9] / mass if mass != 0.0 else np.zeros(3)
     C = cross_matrix(centre)
     J = np.array(inertia_matrix(ten)) - mass * C.T @ C
     if dimension == 2:
-        return RigidBody(name, points, vectors, mass, numbers(centre[:2]), max(float(J[2, 2]), 0.0))
+        about = float(J[2, 2])
+        rounding = about < 0.0 and -about <= ROUNDING * abs(float(ten[5]))
+        return RigidBody(name, points, vectors, mass, numbers(centre[:2]), 0.0 if rounding else about)
     return RigidBody(name, points, vectors, mass, numbers(centre), 0.5 * (J + J.T))

@@ -94,6 +94,12 @@ class ParameterBounds:
                 d[i] = (low if new < low else high) - x[at]
         return d
 
+    def inside(self, x: Array) -> Array:
+        """States (…, N) with the bounded parameters moved to the nearest value within their bounds."""
+        out = x.copy()
+        out[..., self.places] = np.clip(x[..., self.places], self.lower, self.upper)
+        return out
+
     def held(self, x: Array) -> dict[str, tuple[float, int]]:
         """Of states (N, …): how often each parameter stood at a bound, as (bound, times), where it did."""
         found: dict[str, tuple[float, int]] = {}

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.observe.bounds import ParameterBounds
 from veridyn.observe.filter import CompiledStep
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.mechanism import MechanismSystem
@@ -34,6 +35,16 @@ class Linearised:
     @property
     def outputs(self) -> tuple[str, ...]:
         return self.system.outputs
+
+    @property
+    def bounds(self) -> ParameterBounds | None:
+        """Of estimated parameters, which hold for a linear filter too."""
+        return self.system.bounds
+
+    @property
+    def considered(self) -> NDArray[np.bool_] | None:
+        """Which states no reading corrects."""
+        return self.system.considered
 
     def move(self, x: Array, u: Array, t: float, dt: float) -> Array:
         there, F = self.system.move_and_jacobian(self.at, u, t, dt)

@@ -66,6 +66,17 @@ class MechanismSystem(MachineSystem):
     def force_unit(self, name: str) -> str:
         return self.model.system.mechanism.force_unit(name)
 
+    def parameter_unit(self, name: str) -> str:
+        known = self.model.system.parameters
+        assert known is not None  # there are no varying parameters without
+        return known.units[known.names.index(name)]
+
+    @property
+    def start_unknown(self) -> Array:
+        known = self.model.system.parameters
+        values = np.zeros(0) if known is None or not self.varying else known.values
+        return np.concatenate([np.zeros(len(self.model.unknown)), values])
+
     def reduced(self, x: Array, number: int = 0) -> Array:
         n, z = self.nq, self.charts[number].z
         return np.concatenate([x[..., z], x[..., n + z], x[..., 2 * n : -1]], axis=-1)

@@ -33,27 +33,28 @@ def mechanism_system(
     start: Mapping[str, float] | None = None,
     rates: Mapping[str, float] | None = None,
     step: float = 0.01,
+    consider: bool = True,
 ) -> tuple[MechanismSystem, Array, Array]:
     """The system, and the pose and velocity it starts from.
 
     `unknown`: names of independent coordinates or loads whose force is estimated, None for one on every independent coordinate. `start` and
     `rates`: coordinates and rates by name; what is not given is as the description has it, and at rest. `step`: the longest of the
-    integration (s); longer pauses between readings are gone in several.
+    integration (s); longer pauses between readings are gone in several. `consider`: let the uncertainty of the machine's parameters, where
+    a fit has given it one, widen that of the states.
     """
     system = machine if isinstance(machine, NaturalSystem) else system_of(machine)
     table = readout(system) if sensors is None else sensors
     refuse_unobservable(system.mechanism.name, table, step)
     q, qd = start_of(system, start, rates)
-    model = minimal(system, q, independents, unknown)
+    known = system.parameters if consider else None
+    model = minimal(system, q, independents, unknown, () if known is None else known.names)
     if model.f == 0:
         raise ModelError(Fault("it cannot move.", where=system.mechanism.name, found="no degree of freedom"))
     for name in inputs:
         system.forces.load_values({name: _value(system, name)})
-    return (
-        MechanismSystem(charts=Charts(model), **common_fields(model, table, process_noise, error_model, inputs, step)),
-        q,
-        qd,
-    )
+    uncertainty = None if known is None else known.uncertainty
+    fields = common_fields(model, table, process_noise, error_model, inputs, step, uncertainty)
+    return MechanismSystem(charts=Charts(model), **fields), q, qd
 
 
 def _value(system: NaturalSystem, name: str) -> Array:

@@ -57,7 +57,7 @@ class NaturalStep:
         self._system, self._charts = system, charts
         self._one_set = one_set or about is not None
         self._sets: dict[int, Bound] = {}
-        n, f, k = charts.first.system.n, system.f, len(charts.first.unknown)
+        n, f, k = charts.first.system.n, system.f, system.extra
         states, m, a = len(system.states), len(system.outputs), len(charts.first.system.tables.places)
         self._layout = PassageLayout(2 * n + k + len(system.drifting) + 1, states, m)
         forces, N = charts.first.system.forces, self._layout.N

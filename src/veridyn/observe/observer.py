@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import isfinite
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +18,7 @@ from veridyn.errors import DataError, Fault, ModelError, did_you_mean
 from veridyn.mechanics.tree.model import FRICTION_SPEED
 from veridyn.method import without_old_keywords
 from veridyn.model.sensor import Choice
-from veridyn.observe.bounds import Parameters
+from veridyn.observe.bounds import ParameterBounds, Parameters
 from veridyn.observe.filter import Filter
 from veridyn.observe.health import Repeats, Silence
 from veridyn.observe.machine import MachineSystem
@@ -31,20 +32,29 @@ from veridyn.observe.tree import TreeSystem
 from veridyn.observe.virtual import Virtual, quantity_of
 
 Array = NDArray[np.float64]
+NONE_BOUNDED: Mapping[str, float] = MappingProxyType({})
 
 
 class ObserverStep:
     """What an observer knows after a step at the time `t`: the `belief`, and what it has to say about its sensors.
 
     `values` and `sigma`: the states and their deviations by name; `status`: what became of the reading of each output, by name; all three
-    are made when they are first read. `messages` is empty while all is well; a sensor that fails is named then and when it is back.
+    are made when they are first read. `messages` is empty while all is well; a sensor that fails is named then and when it is back, and so
+    is an estimated parameter that reaches one of its bounds. `bounded`: the parameters that stand at a bound now, with the bound: their
+    estimate is the bound's, and not the data's.
     """
 
     def __init__(
-        self, system: MachineSystem, t: float, belief: Belief, codes: Codes, messages: tuple[str, ...]
+        self,
+        system: MachineSystem,
+        t: float,
+        belief: Belief,
+        codes: Codes,
+        messages: tuple[str, ...],
+        bounded: Mapping[str, float],
     ) -> None:
         self._system, self._codes = system, codes
-        self.t, self.belief, self.messages = t, belief, messages
+        self.t, self.belief, self.messages, self.bounded = t, belief, messages, bounded
 
     @cached_property
     def values(self) -> Mapping[str, float]:
@@ -118,6 +128,7 @@ class Observer:
         self._silence = Silence(len(self.system.outputs))
         self._places = {name: j for j, name in enumerate(self.system.outputs)}
         self._bad: dict[int, int] = {}
+        self._bounded: Mapping[str, float] = NONE_BOUNDED
         self._inputs = np.zeros(0)  # as the mechanism has them, until some are given
         self._since = np.nan  # when they were given
 
@@ -151,7 +162,21 @@ class Observer:
                 codes[(codes == USED) & ~np.isfinite(values)] = NOT_FINITE
             codes = self._stream.take(t, values, codes, inputs).codes
         messages = self._messages(t, codes.tolist(), silent)
-        return ObserverStep(self.system, t, self._stream.belief, codes, messages)
+        if self.system.bounds is not None:
+            messages = (*messages, *self._bound_messages(t, self.system.bounds))
+        return ObserverStep(self.system, t, self._stream.belief, codes, messages, self._bounded)
+
+    def _bound_messages(self, t: float, bounds: ParameterBounds) -> list[str]:
+        """What has changed about the parameters that stand at a bound."""
+        before = self._bounded
+        now = {name: bound for name, (bound, _) in bounds.held(self._stream.belief.x).items()}
+        self._bounded = now
+        found = [
+            f"{t:.6g} s: parameter '{name}' stands at its bound {bound:g}; its estimate is not the data's."
+            for name, bound in now.items()
+            if before.get(name) != bound
+        ]
+        return found + [f"{t:.6g} s: parameter '{name}' has left its bound." for name in before if name not in now]
 
     def _by_name(self, measurements: Mapping[str, float]) -> tuple[Array, Codes]:
         """Readings and codes (m,), MISSING for the outputs that are not named."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, ModelError
 from veridyn.mechanics.measurement import readout
+from veridyn.mechanics.natural.slopes import with_parameter_slopes
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.mechanics.tree.model import FRICTION_SPEED
 from veridyn.model.machine import Machine
@@ -30,6 +31,7 @@ from veridyn.observe.readings import InputHold
 from veridyn.observe.stepping import LONGEST_STEP_S
 from veridyn.observe.system import System
 from veridyn.observe.tree_setup import tree_system
+from veridyn.observe.ukf import UKF
 
 Array = NDArray[np.float64]
 Observable = Machine | Tree | Mechanism | NaturalSystem
@@ -98,7 +100,16 @@ class ObserverSetup:
         natural = machine if isinstance(machine, NaturalSystem) else system_of(machine)
         table = readout(natural, chosen_sensors(natural.mechanism.sensors, self.sensors, "observe"))
         step = LONGEST_STEP_S if self.step is None else self.step
-        return mechanism_system(natural, process_noise, sensors=table, step=step, **common)
+        if self.consider and natural.parameters is not None and isinstance(self.method, UKF):
+            raise ModelError(
+                Fault(
+                    "the unscented filter does not consider uncertain parameters in natural coordinates.",
+                    "observe",
+                    found=", ".join(natural.parameters.names),
+                    hint="Use 'ekf', observe the machine in formulation tree, or consider=False.",
+                )
+            )
+        return mechanism_system(natural, process_noise, sensors=table, step=step, consider=self.consider, **common)
 
     def seen(self, system: MachineSystem, q: Array) -> System:
         """The machine as the filter takes it: itself, or its tangent at rest in the pose it starts from."""
@@ -112,7 +123,13 @@ def formulated(machine: Observable) -> Tree | Mechanism | NaturalSystem:
     """A machine in the formulation it is described in; what is one already stays."""
     if not isinstance(machine, Machine):
         return machine
-    return machine.tree if machine.formulation == "tree" else machine.mechanism
+    if machine.formulation == "tree":
+        return machine.tree
+    return (
+        machine.mechanism
+        if machine.uncertainty is None
+        else with_parameter_slopes(system_of(machine.mechanism), machine)
+    )
 
 
 def ready(system: MachineSystem) -> Observable:

@@ -7,7 +7,8 @@
 This is the scaled transform with its weights gathered around the centre point: slopes s and curvatures c. Nothing is
 subtracted, so for β ≥ α² no covariance can become negative, and a small α does not cancel digits. The slopes make the line
 H = S L⁻¹ that fits the points; what it misses, the terms in c and δ, is added to R. Joseph's form and sequential updates
-then give the unscented filter's own gain and covariance.
+then give the unscented filter's own gain and covariance. Points beyond the bounds of estimated parameters are moved with the bound's
+value, while their spread stays as it is, so that a parameter at its bound does not drift away from it.
 Reference: S. J. Julier, "The scaled unscented transformation", ACC 2002, 4555-4559.
 """
 
@@ -56,14 +57,16 @@ class UKF(Filter):
 
     def predict(self, system: System, belief: Belief, u: Array, t: float, dt: float) -> tuple[Array, Array, Array]:
         gamma, L, inverse = self._root(belief.P)
-        moved = system.move(_points(system, belief.x, gamma * L), u, t, dt)
+        points = _points(system, belief.x, gamma * L)
+        inside = _within(system, points)
+        moved = system.move(inside, u, t, dt) + (points - inside)  # parameters do not move by themselves
         delta, S, missed = self._moments(system.subtract(moved[1:], moved[0]), gamma)
         P = symmetric(S @ S.T + missed) + system.noise(belief.x, u, t, dt)
         return system.add(moved[0], delta), P, S @ inverse
 
     def expect(self, system: System, x: Array, P: Array, u: Array, t: float) -> Expectation:
         gamma, L, inverse = self._root(P)
-        readings = system.sense(_points(system, x, gamma * L), u, t)
+        readings = system.sense(_within(system, _points(system, x, gamma * L)), u, t)
         delta, S, missed = self._moments(system.residual(readings[1:], readings[0]), gamma)
         return Expectation(readings[0] + delta, S @ inverse, system.sensor_noise(t) + missed)
 
@@ -90,6 +93,12 @@ class UKF(Filter):
         delta = curvatures.sum(axis=0) / gamma
         missed = symmetric(curvatures.T @ curvatures) + (self.beta - self.alpha**2) * np.outer(delta, delta)
         return delta, slopes.T, missed
+
+
+def _within(system: System, points: Array) -> Array:
+    """The points with bounded parameters within their bounds, where alone the laws of a machine have a meaning."""
+    bounds = getattr(system, "bounds", None)
+    return points if bounds is None else bounds.inside(points)
 
 
 def _points(system: System, x: Array, columns: Array) -> Array:

@@ -21,6 +21,8 @@ from veridyn.mechanics.measurement import Readout, readout
 from veridyn.mechanics.natural.minimal import Instant
 from veridyn.mechanics.natural.reaction import Along, Wrench, reaction_of
 from veridyn.mechanics.natural.redundant import Reduced
+from veridyn.mechanics.natural.room import Slopes
+from veridyn.mechanics.natural.slopes import slopes_of
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.joint import GROUND
 from veridyn.model.natural import AXES
@@ -117,6 +119,7 @@ class VirtualQuantity:
         self.system, self.wanted = system, wanted
         natural = system.model.system
         self.table: Readout | None = None
+        self.slopes: Slopes | None = None  # how the forces at a joint depend on parameters that the state holds
         self.components: tuple[str, ...] = (wanted.name,)
         self.units: tuple[str, ...] = ("",)
         on = wanted.on
@@ -169,15 +172,28 @@ class VirtualQuantity:
         natural = self.system.model.system
         if self.wanted.kind == "spring":
             y, by_q, by_qd = _tension(natural, self.force, q, qd)
-            return np.array([y]), self.system.chained(at, by_q[None], by_qd[None], zero, lam_part)
+            G = self.system.chained(at, by_q[None], by_qd[None], zero, lam_part)
+            own = _unit_law(natural, self.force, str(self.wanted.on)) if self.system.varying else None
+            if own is not None:
+                G[0, self._parameters.start + own[0]] += _tension(natural, (*self.force[:2], own[1]), q, qd)[0]
+            return np.array([y]), G
         values = natural.forces.load_values(dict(zip(self.system.inputs, inputs.tolist())))
         lam = natural.spread(at.multipliers) if isinstance(natural, Reduced) else at.multipliers
-        s, keep = self.reaction.at(q, qd, at.qdd, lam, values, u), self.unique
+        count = len(self.system.model.unknown)
+        s, keep = self.reaction.at(q, qd, at.qdd, lam, values, u[:count]), self.unique
         by_lam = s.by_lam[:, natural.rows] if isinstance(natural, Reduced) else s.by_lam
         G = self.system.chained(at, s.by_q[keep], s.by_qd[keep], s.by_qdd[keep], by_lam[keep])
         f = self.system.f
-        G[:, 2 * f : 2 * f + len(u)] += s.by_u[keep]
+        G[:, 2 * f : 2 * f + count] += s.by_u[keep]
+        if self.slopes is not None and isinstance(self.reaction, Wrench):
+            G[:, self._parameters] += self.reaction.by_parameters(q, qd, at.qdd, self.slopes)[keep]
         return s.y[keep], G
+
+    @property
+    def _parameters(self) -> slice:
+        """The columns of the parameters that the state holds."""
+        first = 2 * self.system.f + len(self.system.model.unknown)
+        return slice(first, first + len(self.system.varying))
 
     def _joint(self, natural: NaturalSystem, on: PointRef | tuple[str, str]) -> None:
         """The reaction, and which of its components the equations determine: with redundant constraints not all of them need be."""
@@ -187,6 +203,9 @@ class VirtualQuantity:
         self.reaction: Along | Wrench = reaction_of(whole, on, self.system.model.unknown)
         names = tuple(f"{self.wanted.name}.{c}" if c else self.wanted.name for c in self.reaction.components)
         free = _undetermined(natural, self.reaction) if isinstance(natural, Reduced) else np.zeros(len(names), np.bool_)
+        known = natural.parameters if self.system.varying else None
+        if known is not None and isinstance(self.reaction, Wrench):
+            self.slopes = slopes_of(self.reaction.split, known.machine, known.names)
         self.unique = np.flatnonzero(~free)
         self.components = tuple(names[i] for i in self.unique)
         self.units = tuple(self.reaction.units[i] for i in self.unique)
@@ -265,6 +284,18 @@ def _spring(natural: NaturalSystem, name: str) -> tuple[str, int, Array]:
             return "own", int(f.own[k]), f.own_laws[:, k]
     names = [s.name for s in (*m.springs, *m.dampers)]
     raise DataError(Fault(f"there is no spring or damper '{name}'.", where=m.name, hint=did_you_mean(name, names)))
+
+
+def _unit_law(natural: NaturalSystem, force: tuple[str, int, Array], name: str) -> tuple[int, Array] | None:
+    """The number of the uncertain parameter of a spring or damper, and its law with the unit parameter; None where it has none."""
+    known = natural.parameters
+    if known is None or name not in known.names:
+        return None
+    i, m = known.names.index(name), natural.mechanism
+    if force[0] == "strut":
+        return i, known.tables.strut_laws[i][:, force[1]]
+    own = [s.name for s in (*m.springs, *m.dampers) if isinstance(s.on, str)]
+    return i, known.tables.own_laws[i][:, own.index(name)]
 
 
 def _tension(natural: NaturalSystem, force: tuple[str, int, Array], q: Array, qd: Array) -> tuple[float, Array, Array]:

@@ -19,8 +19,9 @@ from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.fitting import fit_of
 from veridyn.identify.logged import motion
-from veridyn.identify.observation import Sampling, observation
+from veridyn.identify.observation import observation
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
+from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import Validation, validation_of
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion, joined

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.observation import Sampling
 from veridyn.identify.result import Fit
+from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import predicted
 from veridyn.mechanics.samples import blocks
 from veridyn.model.motion import Motion, joined_clock

@@ -7,14 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import veridyn.identify.observation as streaming
+import veridyn.identify.equation_plan as streaming
 from identify.smooth_arm import NOISE, clean, forces, noisy, truth
 from veridyn.errors import IdentificationError
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.coloured import Hac, sandwich
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.robust import Robust
-from veridyn.identify.observation import Sampling, stream
+from veridyn.identify.observation import stream
+from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.motion import Motion
 

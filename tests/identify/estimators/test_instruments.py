@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import veridyn.identify.observation as streaming
+import veridyn.identify.equation_plan as streaming
 from identify.smooth_arm import clean, noisy, path, shaken, truth
 from veridyn.identify.estimators.coloured import bartlett
 from veridyn.identify.estimators.instruments import summed, weakest_of
 from veridyn.identify.estimators.least_squares import solve
-from veridyn.identify.observation import Sampling, stream
+from veridyn.identify.observation import stream
+from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.motion import Motion
 

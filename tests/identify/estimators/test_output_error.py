@@ -102,7 +102,7 @@ def test_what_it_cannot_do_is_refused():
     with pytest.raises(IdentificationError, match=r"OutputError\.horizon: .*\nExpected a number above 0, found 0\.0"):
         OutputError(horizon=0.0)
     with pytest.raises(
-        IdentificationError, match=r"OutputError\.start: .*\nExpected 'data' or 'tree', found 'nowhere'"
+        IdentificationError, match=r"OutputError\.start: .*\nExpected 'best' or 'data' or 'tree', found 'nowhere'"
     ):
         OutputError(start="nowhere")
     with pytest.raises(IdentificationError, match="a simulation needs every row"):
@@ -112,7 +112,9 @@ def test_what_it_cannot_do_is_refused():
         identify(empty, clean(), HOW)
     with pytest.raises(vd.DataError, match="it is not uniform"):
         identify(truth(), clean()[np.r_[0:100, 150:400]], HOW)
-    with pytest.raises(IdentificationError, match=r"has not converged after 1 iterations\.\nExpected a step below"):
+    with pytest.raises(
+        IdentificationError, match=r"has not converged after 1 iterations and 1 sim.*\nExpected a step below"
+    ):
         identify(drawn(), noisy(np.random.default_rng(0)), replace(HOW, iterations=1))
     upside = truth().with_parameters(-truth().parameters.values)
     with pytest.raises(

@@ -47,9 +47,16 @@ class ParameterSection:
 
 
 def read_parameters(
-    read: Reader, node: Node | None, priors: Mapping[str, float], allowed: Sequence[str] = SECTIONS
+    read: Reader,
+    node: Node | None,
+    priors: Mapping[str, float],
+    allowed: Sequence[str] = SECTIONS,
+    constants: Mapping[str, float] | None = None,
 ) -> ParameterSection:
-    """Read the section and check it against the machine's parameters, whose values without it are `priors`."""
+    """Read the section and check it against the machine's parameters, whose values without it are `priors`.
+
+    `constants` of the laws of elements may have standard deviations and covariances too.
+    """
     out = ParameterSection()
     if node is None:
         return out
@@ -69,7 +76,7 @@ def read_parameters(
                 read.fault(value, f"the typical size of {name} is not above zero.", WHERE, found=f"{size:g}")
             if _exists(read, key, name, priors):
                 out.typical[name] = size
-    out.uncertainty = _read_uncertainty(read, at, priors)
+    out.uncertainty = _read_uncertainty(read, at, {**priors, **(constants or {})})
     return out
 
 
@@ -115,6 +122,11 @@ def priors_of(
             ten = inertia.get(b.name, np.full(10, np.nan))
             out |= {b.parameter(symbol): float(x) for symbol, x in zip(INERTIAL, ten, strict=True)}
     return out | {e.parameter_name: e.value for e in elements}
+
+
+def constants_in(elements: Sequence[Element]) -> dict[str, float]:
+    """Names and values of the constants that elements give for their laws ("fst_q1.speed")."""
+    return {f"{e.parameter_name}.{key}": value for e in elements for key, value in e.constants.items()}
 
 
 def _exists(read: Reader, node: Node, name: str, priors: Mapping[str, float]) -> bool:

@@ -20,7 +20,7 @@ from veridyn.files.machine.bodies import ReadBody, read_body, read_joint
 from veridyn.files.machine.keys import BASES, PARAMETERS, POINT_TOP, TOP
 from veridyn.files.machine.native import SIX_PREFIX, read_constants
 from veridyn.files.machine.native_loops import read_assembly
-from veridyn.files.machine.native_parameters import ParameterSection, priors_of, read_parameters
+from veridyn.files.machine.native_parameters import ParameterSection, constants_in, priors_of, read_parameters
 from veridyn.files.machine.parts import Parts
 from veridyn.files.machine.places import Places
 from veridyn.files.machine.points import POINT_SECTIONS, PointSections
@@ -55,7 +55,8 @@ def parse_root(root: MappingNode, source: str) -> Machine:
     top = read.mapping(root, "", TOP, required=("veridyn", "bodies"))
     draft = _Draft(read, top, read.optional_text(top, "", "name") or Path(source).stem)
     draft.read_all()
-    section = read_parameters(read, top.get("parameters"), draft.priors(), PARAMETERS)
+    laws = constants_in([e for e in draft.elements if isinstance(e, Element)])
+    section = read_parameters(read, top.get("parameters"), draft.priors(), PARAMETERS, laws)
     draft.check()
     if read.faults:
         found = dict.fromkeys(sorted(read.faults.found, key=lambda fault: fault.line or 0))

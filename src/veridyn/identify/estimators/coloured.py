@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from veridyn.errors import Fault, IdentificationError, VeridynError
+from veridyn.identify.equation_plan import Block, EquationPlan, Job
 from veridyn.identify.estimators.least_squares import Solution
-from veridyn.identify.observation import Block, EquationPlan, EquationStream, Job
+from veridyn.identify.observation import EquationStream
 from veridyn.identify.threads import one_blas_thread
 from veridyn.settings import Settings, at_least
 

@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import Fault, IdentificationError
+from veridyn.identify.equation_plan import EquationPlan, Job
 from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.least_squares import Solution, solved
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.factor import triangle_of
 from veridyn.identify.fitting import fit_of
-from veridyn.identify.observation import EquationPlan, EquationStream, Job
+from veridyn.identify.observation import EquationStream
 from veridyn.identify.result import Fit
 from veridyn.identify.threads import one_blas_thread
 from veridyn.model.tree import Rows, Tree

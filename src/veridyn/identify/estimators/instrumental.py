@@ -34,7 +34,8 @@ from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.coloured import Hac, andrews
 from veridyn.identify.estimators.instruments import summed, weakest_of
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL, Solution, solved
-from veridyn.identify.estimators.shooting import LAW, Law, Shooting, check_motions, check_tree, cut
+from veridyn.identify.estimators.log_runs import check_motions, check_tree, cut
+from veridyn.identify.estimators.shooting import LAW, Law, Shooting
 from veridyn.identify.fitting import fit_of
 from veridyn.identify.observation import EquationStream
 from veridyn.identify.result import Fit
@@ -126,7 +127,15 @@ class Instrumental(Estimator):
             )
         faults.raise_if_any(IdentificationError, tree.name)
         if self.law is not None:
-            check_tree(tree, "Instrumental").raise_if_any(DataError, tree.name)
+            refused = check_tree(tree, "Instrumental")
+            if tree.states:
+                refused.add(
+                    "instruments of elements with a state of their own are not simulated.",
+                    where="Instrumental",
+                    found=", ".join(s.name for s in tree.states),
+                    hint="Use OutputError, which simulates them.",
+                )
+            refused.raise_if_any(DataError, tree.name)
 
     def fit(self, problem: FitProblem) -> Fit:
         """Iterated from the least-squares solution, whose groups it keeps."""
@@ -167,7 +176,7 @@ def instrumental(
     """Iterate from a weighted least-squares solution; `values_of` gives all parameters of the tree from base parameters."""
     tree, s = stream.plan.tree, start
     if how.law is not None:
-        check_motions(tree, stream.motions, how.law, "Instrumental")
+        check_motions(tree, stream.motions, True, "Instrumental")
     done, met, weakest = 0, False, 1.0
     motions: list[Motion] = []
     while not met and done < how.iterations:
@@ -224,10 +233,10 @@ def _without_noise(tree: Tree, motion: Motion, values: Array, how: Instrumental)
     if how.reference is not None:
         states = {} if isinstance(how.reference, str) else dict(zip(("q", "qd", "qdd"), how.reference.at(motion.t)))
         return _with_signals(tree, replace(motion, **states), values)
-    shooting = Shooting(tree, how.law, "linear", how.friction_speed, how.substeps)
+    shooting = Shooting(tree=tree, law=how.law, friction_speed=how.friction_speed, substeps=how.substeps)
     (runs,) = cut(tree, [motion], math.inf)
     try:
-        found = shooting.simulate(runs, np.concatenate([runs.q[:, 0], runs.qd[:, 0]], axis=1), values)
+        found = shooting.simulate(runs, runs.initial, values)
     except (SimulationError, ModelError) as error:
         raise IdentificationError(
             Fault(

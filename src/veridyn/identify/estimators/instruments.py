@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from veridyn.identify.equation_plan import EquationPlan, Job
 from veridyn.identify.estimators.least_squares import Solution
-from veridyn.identify.observation import EquationPlan, EquationStream, Job
+from veridyn.identify.observation import EquationStream
 from veridyn.identify.threads import one_blas_thread
 from veridyn.model.motion import Motion
 

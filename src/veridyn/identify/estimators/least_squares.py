@@ -16,7 +16,7 @@ from scipy.linalg import solve_triangular
 from veridyn.errors import Fault, Faults, IdentificationError, IdentificationWarning, did_you_mean, warn
 from veridyn.identify.factor import RowFactor, triangle_of
 from veridyn.identify.grouping import RANK_TOLERANCE, Groups, group
-from veridyn.identify.observation import RowFactors
+from veridyn.identify.row_factors import RowFactors
 from veridyn.identify.threads import one_blas_thread
 
 Array = NDArray[np.float64]

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import ModelError, SimulationError
-from veridyn.identify.estimators.shooting import Runs, Shooting, chunks
+from veridyn.identify.estimators.log_runs import Runs, chunks
+from veridyn.identify.estimators.shooting import Shooting
 from veridyn.identify.factor import triangle_of
 from veridyn.mechanics.runs import Simulated
 
@@ -25,13 +26,18 @@ Values = Callable[[Array], Array]  # base parameters → all parameters
 
 @dataclass(frozen=True, eq=False)
 class OutputProblem:
-    """Runs with the simulation that is to reproduce them."""
+    """Runs with the simulation that is to reproduce them; x are the base parameters and, behind them, the constants of laws."""
 
     shooting: Shooting
     free: int  # components of the state that each run estimates
     groups: list[Runs]
     values_of: Values
     spread: Array
+
+    def model(self, x: Array) -> tuple[Shooting, Array]:
+        """The simulation with the constants of x, and all parameters of the tree."""
+        p = self.spread.shape[1]
+        return self.shooting.at(x[p:]), self.values_of(x[:p])
 
     def measured(self, runs: Runs) -> Array:
         return runs.q if self.shooting.law is None else runs.forces
@@ -42,17 +48,18 @@ class OutputProblem:
     def residuals(self, x: Array, initial: list[Array]) -> list[Array] | None:
         """y − ŷ of each group, or None where the simulation fails."""
         try:
+            shooting, values = self.model(x)
             return [
-                self.measured(runs) - self.output(self.shooting.simulate(runs, state, self.values_of(x)))
+                self.measured(runs) - self.output(shooting.simulate(runs, state, values))
                 for runs, state in zip(self.groups, initial, strict=True)
             ]
         except (SimulationError, ModelError):
             return None
 
     def columns(self, runs: Runs, state: Array, x: Array) -> tuple[Array, Array]:
-        """Residuals (R, K, n) and sensitivities (R, K, n, p + 2n) of the outputs of some runs."""
-        values = self.values_of(x)
-        found, S_q, S_v, slopes = self.shooting.sensitivities(runs, state, values, self.spread)
+        """Residuals (R, K, n) and sensitivities (R, K, n, len(x) + size of a state) of the outputs of some runs."""
+        shooting, values = self.model(x)
+        found, S_q, S_v, slopes = shooting.sensitivities(runs, state, values, self.spread)
         r = self.measured(runs) - self.output(found)
         if slopes is None:
             return r, S_q
@@ -65,7 +72,7 @@ class OutputProblem:
         found = []
         for runs, state in zip(self.groups, initial, strict=True):
             tops = []
-            for part in chunks(runs, self.shooting.substeps * (p + 2 * self.shooting.tree.n)):
+            for part in chunks(runs, self.shooting.substeps * (p + self.shooting.size)):
                 r, J = self.columns(runs[part], state[part], x)
                 rows = np.concatenate([J[..., p : p + free], J[..., :p], r[..., None]], axis=-1) / sigma[:, None]
                 tops.append(triangles(rows.reshape(len(r), -1, free + p + 1)))
@@ -94,7 +101,9 @@ class OutputProblem:
         if damping:
             A = np.vstack([A, np.diag(math.sqrt(damping) * np.linalg.norm(A, axis=0))])
             b = np.concatenate([b, np.zeros(p)])
-        step = np.asarray(np.linalg.lstsq(A, b, rcond=1e-13)[0], dtype=np.float64)
+        sizes = np.linalg.norm(A, axis=0)
+        sizes[sizes == 0.0] = 1.0
+        step = np.asarray(np.linalg.lstsq(A / sizes, b, rcond=1e-13)[0], dtype=np.float64) / sizes
         moved = []
         for state, H in zip(initial, heads, strict=True):
             right = H[:, :, -1] - H[:, :, free:-1] @ step

@@ -17,13 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, IdentificationError, IdentificationWarning, warn
+from veridyn.identify.equation_plan import EquationPlan, Job
 from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.coloured import TOO_FEW, sandwich
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL, Solution, solved
 from veridyn.identify.factor import RowFactor
 from veridyn.identify.fitting import coloured, fit_of
-from veridyn.identify.observation import EquationPlan, EquationStream, Job, RowFactors
+from veridyn.identify.observation import EquationStream
 from veridyn.identify.result import Fit
+from veridyn.identify.row_factors import RowFactors
 from veridyn.identify.threads import one_blas_thread
 from veridyn.settings import above, at_least
 

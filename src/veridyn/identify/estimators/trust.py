@@ -24,7 +24,8 @@ from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.fitting import fit_of
-from veridyn.identify.observation import Sampling, observation
+from veridyn.identify.observation import observation
+from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import validation_of
 from veridyn.mechanics.engine import Engine
 from veridyn.model.accept import accepts_machine

@@ -20,7 +20,7 @@ from veridyn.errors import DataError, Fault, Faults, ModelError, SimulationError
 from veridyn.mechanics.natural.minimal_kernel import ITERATIONS, trapezoid
 from veridyn.mechanics.natural.position import independent, position, r_matrix
 from veridyn.mechanics.natural.redundant import Reduced, independent_rows
-from veridyn.mechanics.natural.room import Model, desk_of
+from veridyn.mechanics.natural.room import Model, Slopes, desk_of, no_slopes
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.mechanics.record import Bound
 
@@ -68,12 +68,15 @@ class Minimal:
     """A mechanism over the independent coordinates `names`; made by :func:`minimal`.
 
     `unknown` names k forces whose values u come with the state: generalised forces on independent coordinates, or loads of the mechanism.
+    `varying` names parameters of the system by which derivatives are computed as well; their values stand behind u, and motions are those
+    of the values that the mechanism was made with. `B` (n, forces and parameters) has zeros in their columns.
     """
 
     system: NaturalSystem
     names: tuple[str, ...]
     unknown: tuple[str, ...]
     B: Array
+    varying: tuple[str, ...] = ()
 
     @property
     def f(self) -> int:
@@ -93,7 +96,15 @@ class Minimal:
     @cached_property
     def bound(self) -> Bound:
         """This model as the kernels read it; all callers share it."""
-        return Bound(Model(self.system.tables, self.z, self.dependent, self.B))
+        return Bound(Model(self.system.tables, self.z, self.dependent, self.B, self._slopes))
+
+    @property
+    def _slopes(self) -> Slopes:
+        known = self.system.parameters
+        if known is None or not self.varying:
+            return no_slopes(self.system.n, self.system.tables)
+        at = [known.names.index(name) for name in self.varying]
+        return Slopes(*(np.ascontiguousarray(table[at]) for table in known.tables))
 
     @cached_property
     def _desks(self) -> _Desks:
@@ -186,13 +197,17 @@ class Minimal:
 
 
 def minimal(
-    system: NaturalSystem, q: Array, independents: Iterable[str] = (), unknown: Iterable[str] | None = ()
+    system: NaturalSystem,
+    q: Array,
+    independents: Iterable[str] = (),
+    unknown: Iterable[str] | None = (),
+    varying: Iterable[str] = (),
 ) -> Minimal:
     """`system` over independent coordinates that do at the pose q: those chosen, then added ones, then others.
 
     `unknown`: names of independent coordinates or of loads whose force belongs to the state; None for one on every independent coordinate.
-    Redundant constraints are left out, with a warning that names them; refused by name are a singular pose, and a set of coordinates that
-    does not determine the others.
+    `varying`: names of the system's parameters by which derivatives are computed as well. Redundant constraints are left out, with a
+    warning that names them; refused by name are a singular pose, and a set of coordinates that does not determine the others.
     """
     system = independent_rows(system, q)
     chosen = tuple(independents)
@@ -235,7 +250,9 @@ def minimal(
                 hint=did_you_mean(name, [*names, *table.loads]),
             )
     faults.raise_if_any(ModelError)
-    return Minimal(system, names, forces, np.ascontiguousarray(np.array(columns).reshape(-1, system.n).T))
+    also = tuple(varying)
+    columns += [np.zeros(system.n)] * len(also)
+    return Minimal(system, names, forces, np.ascontiguousarray(np.array(columns).reshape(-1, system.n).T), also)
 
 
 def _refuse_weightless(system: NaturalSystem, q: Array, names: tuple[str, ...]) -> None:

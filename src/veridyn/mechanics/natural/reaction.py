@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,10 @@ from veridyn.model.load import Force
 from veridyn.model.natural import AXES, Mechanism
 from veridyn.model.natural_parts import Angle, Distance, MechanismJoint, Point, RigidBody
 from veridyn.model.place import Marker
+
+if TYPE_CHECKING:
+    from veridyn.mechanics.natural.room import Slopes
+
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -111,6 +115,20 @@ class Wrench:
             by_lam[3:, part.row] += moment_lam
         s = self.sign
         return ReactionSlopes(s * made, s * by_q, s * W @ by_xd @ E, s * W @ by_xdd @ E, s * by_lam, s * W @ by_u)
+
+    def by_parameters(self, q: Array, qd: Array, qdd: Array, slopes: Slopes) -> Array:
+        """The derivative (k, p) by parameters with these slopes of `split`, at an unchanged motion and unchanged multipliers."""
+        its, E = self.split, self.E
+        x, xd, xdd = E @ q + self.e, E @ qd, E @ qdd
+        W, _ = self._added_up(x, np.zeros(its.n))
+        out = np.zeros((len(W), len(slopes.mass)))
+        if not self.whole:
+            return out
+        still = np.zeros_like(its.forces.values)
+        for k, (mass, force, struts, own) in enumerate(zip(*slopes, strict=True)):
+            acting = replace(its.forces, weight=np.append(force, 0.0), strut_laws=struts, own_laws=own)
+            out[:, k] = W @ (mass @ xdd - acting.forces(x, xd, still))
+        return self.sign * out
 
     def _added_up(self, x: Array, f: Array) -> tuple[Array, Array]:
         """W (k, n') with force and moment W f, and ∂(W f)/∂x for this f."""

@@ -87,6 +87,7 @@ def independent_rows(system: NaturalSystem, q: Array) -> NaturalSystem:
         whole,
         rows,
         tuple(poses),
+        parameters=whole.parameters,
     )
     owners = dict(zip(whole.constraints.names, whole.constraints.owners, strict=True))
     warn(

@@ -11,16 +11,36 @@ from typing import NamedTuple
 import numpy as np
 
 from veridyn.mechanics.natural.terms import Scratch, Tables
-from veridyn.mechanics.record import Matrix, Numbers, Vector
+from veridyn.mechanics.record import Cube, Matrix, Numbers, Vector
+
+
+class Slopes(NamedTuple):
+    """What p parameters do with unit value: M_i, constant forces, and laws of struts and of coordinates' own springs, as in the tables."""
+
+    mass: Cube  # (p, n, n)
+    force: Matrix  # (p, n)
+    strut_laws: Cube  # (p, 3, struts)
+    own_laws: Cube  # (p, 3, own)
 
 
 class Model(NamedTuple):
-    """A mechanism over independent coordinates: its tables, the numbers of coordinates, and how unknown forces act, Q = B u."""
+    """A mechanism over independent coordinates: its tables, the numbers of coordinates, and how unknown forces act, Q = B u.
+
+    The last p columns of B are zero and stand for the parameters of `slopes`.
+    """
 
     t: Tables
     z: Numbers  # (f,) the independent coordinates
     dep: Numbers  # (m,) the others
     B: Matrix  # (n, k)
+    slopes: Slopes
+
+
+def no_slopes(n: int, t: Tables) -> Slopes:
+    """The slopes of no parameter, for a mechanism of n coordinates."""
+    return Slopes(
+        np.zeros((0, n, n)), np.zeros((0, n)), np.zeros((0, *t.strut_laws.shape)), np.zeros((0, *t.own_laws.shape))
+    )
 
 
 class Room(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from veridyn.model.natural import Mechanism
 
 if TYPE_CHECKING:
     from veridyn.mechanics.natural.elimination import Elimination
+    from veridyn.mechanics.natural.parameter_slopes import ParameterSlopes
     from veridyn.mechanics.natural.terms import Tables
 
 Array = NDArray[np.float64]
@@ -34,6 +35,7 @@ class NaturalSystem:
     constraints: Constraints
     mass: Array
     forces: ForceTable
+    parameters: ParameterSlopes | None = field(default=None, kw_only=True)  # those whose uncertainty is known
 
     @property
     def n(self) -> int:

@@ -204,10 +204,46 @@ def accelerate(m: Model, w: Room, load: Array, turning: Array, at: Found) -> boo
 
 
 @core
+def parameter_force(m: Model, k: int, at: Found, way: Array, out: Array) -> None:
+    """Q_k − M_k q̈ (n,) of the k-th parameter: how the equations change with it; `way` is room for one strut."""
+    t, s, q, qd = m.t, m.slopes, at.q, at.qd
+    n = len(q)
+    for i in range(n):
+        total = s.force[k, i]
+        for j in range(n):
+            total -= s.mass[k, i, j] * at.qdd[j]
+        out[i] = total
+    for i in range(len(t.own)):
+        p = t.own[i]
+        out[p] -= s.own_laws[k, 0, i] * (q[p] - s.own_laws[k, 1, i]) + s.own_laws[k, 2, i] * qd[p]
+    dim, u, v = t.struts.shape[1], way[0], way[1]
+    for e in range(len(t.struts)):
+        length, rate = 0.0, 0.0
+        for a in range(dim):
+            u[a], v[a] = t.struts[e, a, n], 0.0
+            for j in range(n):
+                u[a] += t.struts[e, a, j] * q[j]
+                v[a] += t.struts[e, a, j] * qd[j]
+            length += u[a] * u[a]
+        length = np.sqrt(length)
+        for a in range(dim):
+            u[a] /= length
+            rate += u[a] * v[a]
+        f = s.strut_laws[k, 0, e] * (length - s.strut_laws[k, 1, e]) + s.strut_laws[k, 2, e] * rate
+        for a in range(dim):
+            for j in range(n):
+                out[j] -= t.struts[e, a, j] * u[a] * f
+
+
+@core
 def differentiate(m: Model, w: Room, load: Array, turning: Array, at: Found) -> None:
-    """∂q̇/∂z (n, f), ∂q̈/∂x (n, 2f + k) and ∂λ/∂x for x = (z, ż, u), where the forces B u act; after `accelerate`."""
+    """∂q̇/∂z (n, f), ∂q̈/∂x (n, 2f + k) and ∂λ/∂x for x = (z, ż, u), where the forces B u act; after `accelerate`.
+
+    The last columns are those of the parameters of ``m.slopes``.
+    """
     t, z, dep, B, q, R = m.t, m.z, m.dep, m.B, at.q, at.R
     n, f, count = len(q), len(z), len(dep)
+    parameters = 2 * f + B.shape[1] - len(m.slopes.mass)  # the first column of those
     K, C, dq, dqd, p, g, da, x, more = w.at.T, w.C, w.dq, w.dqd, w.p, w.g, w.zdd, w.x, w.more
     acting(t, load, turning, q, at.qd, 1.0, 0.0, p, K, w.at.way)
     acting(t, load, turning, q, at.qd, 0.0, 1.0, p, C, w.at.way)
@@ -222,6 +258,8 @@ def differentiate(m: Model, w: Room, load: Array, turning: Array, at: Found) -> 
             dqd[i] = R[i, column - f] if f <= column < 2 * f else 0.0
             g[i] = B[i, column - 2 * f] if column >= 2 * f else 0.0
             p[i] = 0.0
+        if column >= parameters:
+            parameter_force(m, column - parameters, at, w.at.way, g)
         for i in range(count):
             x[i] = 0.0
         if column < f:

@@ -9,10 +9,12 @@ from pathlib import Path
 from veridyn.errors import ModelError, did_you_mean
 from veridyn.files.machine.load import load_model
 from veridyn.mechanics.measurement import readout
+from veridyn.mechanics.natural.slopes import with_parameter_slopes
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.load import channels
+from veridyn.model.machine import Machine
 from veridyn.model.natural import Mechanism
 from veridyn.model.sensor import Sensor
 from veridyn.model.tree import Tree
@@ -51,7 +53,8 @@ def model_file(loaded: Loaded[ObserveFile]) -> Path:
 
 def observed_machine(loaded: Loaded[ObserveFile]) -> tuple[NaturalSystem | Tree, Described]:
     """The machine made ready for computing, and its names; what is wrong with it is reported under the name of its file."""
-    whole = _measured(loaded, _formulated(loaded))
+    machine = _machine(loaded)
+    whole = _measured(loaded, machine.tree if machine.formulation == "tree" else machine.mechanism)
     loads = tuple(load.name for load in whole.loads)
     if isinstance(whole, Tree):
         try:
@@ -61,19 +64,19 @@ def observed_machine(loaded: Loaded[ObserveFile]) -> tuple[NaturalSystem | Tree,
         inputs, outputs = _acting(whole), _outputs(whole.sensors, 3)
         made: NaturalSystem | Tree = whole
     else:
-        made = _natural(loaded, whole)
+        made = _natural(loaded, whole, machine)
         inputs, outputs = loads, _outputs(whole.sensors, whole.dimension)
     return made, Described(name=whole.name, coordinates=whole.coordinates, loads=loads, inputs=inputs, outputs=outputs)
 
 
-def _formulated(loaded: Loaded[ObserveFile]) -> Tree | Mechanism:
-    """The machine in its formulation, with all its sensors."""
+def _machine(loaded: Loaded[ObserveFile]) -> Machine:
+    """The machine in the formulation of the study, with all its sensors."""
     s, file = loaded.study, model_file(loaded)
     if s.model.fit:
         machine = fitted_machine(loaded, ("model", "fit"), s.model.fit, s.model.unexcited)
     else:
         machine = load_model(file)
-    return machine.tree if (s.model.formulation or machine.formulation) == "tree" else machine.mechanism
+    return machine.with_formulation(s.model.formulation or machine.formulation)
 
 
 def _acting(tree: Tree) -> tuple[str, ...]:
@@ -90,9 +93,9 @@ def _outputs(sensors: Sequence[Sensor], dimension: int) -> tuple[str, ...]:
     return tuple(c for s in sensors for c in s.channels(dimension))
 
 
-def _natural(loaded: Loaded[ObserveFile], mechanism: Mechanism) -> NaturalSystem:
+def _natural(loaded: Loaded[ObserveFile], mechanism: Mechanism, described: Machine) -> NaturalSystem:
     try:
-        machine = system_of(mechanism)
+        machine = with_parameter_slopes(system_of(mechanism), described)
     except ModelError as error:
         raise ModelError(error.faults, model_file(loaded).name) from error
     faults = []

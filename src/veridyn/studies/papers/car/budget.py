@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.observation import EquationPlan, Job, stream
+from veridyn.identify.equation_plan import EquationPlan, Job
+from veridyn.identify.observation import stream
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import predicted

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from veridyn.identify.estimators.least_squares import Solution, solve
-from veridyn.identify.observation import Sampling, observation
+from veridyn.identify.observation import observation
+from veridyn.identify.sampling import Sampling
 from veridyn.machines.car import TEN_ROWS, car_20, estimated_33
 from veridyn.mechanics.ground.road import Flat, Road
 from veridyn.mechanics.ground.road_rough import rough_road

@@ -1,0 +1,95 @@
+"""Whether motions and settings make equations of the chosen rows: forces where motors act, and names that exist."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from veridyn.errors import DataError, Fault, Faults, did_you_mean
+from veridyn.identify.sampling import Sampling
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+
+
+def check_equations(tree: Tree, rows: Sequence[int], how: Sampling, motions: Sequence[Motion]) -> None:
+    """Refuse what cannot be streamed: every fault at once. `rows`: their numbers."""
+    faults = Faults()
+    if not motions:
+        raise DataError(Fault("there is no motion to identify from.", where=tree.name))
+    for motion in motions:
+        tree.check_motion(motion)
+        _check_forces(tree, rows, how, motion, faults)
+    names = [tree.rows[r] for r in rows]
+    moving = [e.parameter_name for e in tree.elements if e.on_body is None and e.between is None]
+    joints = [*names, *(c for c in tree.coordinates if tree.loops and c not in names)]
+    for setting, keys, known in (("dead_zone", how.dead_zone, [*joints, *moving]), ("drop", how.drop, names)):
+        for name in keys:
+            if name not in known:
+                faults.add(
+                    f"'{name}' is not one of the rows.", where=f"sampling.{setting}", hint=did_you_mean(name, known)
+                )
+            elif setting == "dead_zone" and name not in tree.coordinates and name not in moving:
+                faults.add(f"row '{name}' has no speed of its own.", where="sampling.dead_zone")
+    for name in (*how.filters, *how.along):
+        if name not in names:
+            where = "sampling.filters" if name in how.filters else "sampling.along"
+            faults.add(f"'{name}' is not one of the rows.", where=where, hint=did_you_mean(name, names))
+    for row, path in how.along.items():
+        for other, signal in path.items():
+            if other not in tree.rows:
+                hint = did_you_mean(other, tree.rows)
+                faults.add(f"there is no row '{other}'.", where=f"sampling.along['{row}']", hint=hint)
+            if any(signal not in motion.signals for motion in motions):
+                hint = did_you_mean(signal, list(motions[0].signals))
+                faults.add(f"the motion has no signal '{signal}'.", where=f"sampling.along['{row}']", hint=hint)
+    for name, mask in how.drop.items():
+        total = sum(len(motion) for motion in motions)
+        if np.asarray(mask).shape != (total,):
+            faults.add(
+                "a mask has one entry for each sample of all motions, in order.",
+                where=f"sampling.drop['{name}']",
+                expected=f"({total},)",
+                found=f"{np.asarray(mask).shape}",
+            )
+    if how.decimate < 1 or how.trim < 0 or how.block < 1:
+        faults.add("decimate and block must be at least 1, trim at least 0.", where="sampling")
+    if how.method not in ("qr", "gram"):
+        faults.add(f"there is no method '{how.method}'.", where="sampling.method", expected="'qr' or 'gram'")
+    faults.raise_if_any(DataError, tree.name)
+
+
+def _check_forces(tree: Tree, rows: Sequence[int], how: Sampling, motion: Motion, faults: Faults) -> None:
+    first = len(tree.rows) - tree.n
+    for r in rows:
+        if r < first:
+            continue
+        k, name = r - first, tree.rows[r]
+        given = None if motion.forces is None else motion.forces[:, k]
+        missing = given is None or np.isnan(given).all()
+        if tree.actuated[k] and missing and name not in driven(tree):
+            faults.add(
+                "the joint is actuated, and no force of it is measured.",
+                where=f"row '{name}'",
+                expected="a column of motion.forces, or a drive_gain element with its signal",
+                hint="Leave the row out (rows=…), or mark the joint passive if it has no motor.",
+            )
+        if given is not None and not tree.actuated[k] and np.nanmax(np.abs(given), initial=0.0) > 0.0:
+            faults.add(
+                "the joint is passive, and yet a force of it is given.",
+                where=f"row '{name}'",
+                expected="zero or NaN",
+                found=f"up to {np.nanmax(np.abs(given)):.4g}",
+                hint="Mark the joint actuated, or give NaN.",
+            )
+        if given is not None and how.filter_of(name) is not None and np.isnan(given).any() and not missing:
+            faults.add(
+                "its measured force has gaps (NaN), which a filter would smear.",
+                where=f"row '{name}'",
+                hint="Cut the motion into pieces without gaps and give them as a list.",
+            )
+
+
+def driven(tree: Tree) -> set[str]:
+    """Coordinates whose force is a drive gain times a signal, so that no measured force is needed."""
+    return {c for e in tree.elements if e.kind == "drive_gain" for c in e.on}

@@ -1,0 +1,85 @@
+"""The parameter set of a tree: names, units, values and typical sizes from its bodies and elements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.model.element_kinds import KINDS
+from veridyn.model.elements import Element
+from veridyn.model.joint import Body
+from veridyn.model.parameters import ParameterSet, State
+from veridyn.spatial.inertia import INERTIAL, INERTIAL_UNITS
+
+Array = NDArray[np.float64]
+
+
+def parameters_of(
+    bodies: Sequence[Body], elements: Sequence[Element], inertia: Mapping[str, Array], gravity: Array
+) -> ParameterSet:
+    """The parameters of bodies and elements: ten for each real body, then one for each element."""
+    names: list[str] = []
+    units: list[str] = []
+    values: list[float] = []
+    typical: list[float] = []
+    masses = [float(x[9]) for x in inertia.values() if x[9] > 0]
+    mass = float(np.mean(masses)) if masses else 1.0
+    reaches = [float(np.linalg.norm(b.placement.position)) for b in bodies]
+    length = float(np.mean([r for r in reaches if r > 0])) if any(r > 0 for r in reaches) else 1.0
+    for b in bodies:
+        if not b.real:
+            continue
+        x = inertia.get(b.name, np.full(10, np.nan))
+        m = float(x[9]) if x[9] > 0 else mass
+        names += [b.parameter(symbol) for symbol in INERTIAL]
+        units += INERTIAL_UNITS
+        values += [float(v) for v in x]
+        typical += [m * length**2] * 6 + [m * length] * 3 + [m]
+    weight = (sum(masses) or mass) * (float(np.linalg.norm(gravity)) or 10.0)
+    kinds = {b.coordinate_name: b.joint for b in bodies}
+    for e in elements:
+        names.append(e.parameter_name)
+        units.append(_unit(e, kinds))
+        values.append(e.value)
+        typical.append(_typical(e, kinds, weight, length))
+    inertial: tuple[State, ...] = ("estimated",) * (len(names) - len(elements))
+    acting: list[State] = ["known" if e.wheel is not None else "estimated" for e in elements]
+    return ParameterSet(
+        names=tuple(names),
+        units=tuple(units),
+        values=np.array(values),
+        typical=np.array(typical),
+        states=(*inertial, *acting),
+    )
+
+
+def acts_on_angles(e: Element, kinds: Mapping[str, str]) -> bool:
+    """Whether an element acts on an angle or moment; `kinds`: coordinate → kind of joint."""
+    if e.between is not None or e.wheel is not None:
+        return False
+    target = next(iter(e.on))
+    return target.rpartition(".")[2].startswith("m") if e.on_body is not None else kinds[target] == "turning"
+
+
+def _unit(e: Element, kinds: Mapping[str, str]) -> str:
+    return e.unit or (KINDS[e.kind].turning if acts_on_angles(e, kinds) else KINDS[e.kind].sliding)
+
+
+def _typical(e: Element, kinds: Mapping[str, str], weight: float, length: float) -> float:
+    """The size such a parameter has on a machine of this weight and reach: as stated, as its prior, or by order of magnitude."""
+    if np.isfinite(e.typical) and e.typical > 0:
+        return float(e.typical)
+    if np.isfinite(e.value) and e.value != 0.0:
+        return abs(float(e.value))
+    if e.wheel is not None:
+        return 1.0
+    force = weight * length if acts_on_angles(e, kinds) else weight
+    reach = 1.0 if acts_on_angles(e, kinds) else length
+    sizes = {"spring": force / reach, "offset": force, "damper": 0.1 * force / reach, "coulomb": 0.01 * force}
+    sizes |= {"stribeck": 0.01 * force, "tanh_friction": 0.01 * force, "cubic": force / reach**3}
+    sizes |= {"bump_stop": 10.0 * force / reach, "dead_zone": force / reach}
+    sizes |= {"lugre": 0.01 * force, "maxwell": force / reach, "relaxation": force / reach}
+    sizes |= {"inertia": 0.1 * force * length / weight, "drive_gain": force / 10.0, "drag": force / 1000.0}
+    return sizes[e.kind.removesuffix("_forward").removesuffix("_backward")]

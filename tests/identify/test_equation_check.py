@@ -1,0 +1,93 @@
+"""What cannot be streamed, refused with every reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from identify.dense_equations import arm, log, suspended
+from strangers.cars import car_20
+from strangers.random_trees import random_motion
+from veridyn.errors import DataError, ModelError
+from veridyn.identify.observation import observation
+from veridyn.identify.sampling import Sampling
+from veridyn.model.motion import Motion
+from veridyn.signals.butterworth import Butterworth
+
+
+def test_an_actuated_joint_without_force_is_refused() -> None:
+    forces = log(50).forces.copy()
+    forces[:, 1] = np.nan
+    with pytest.raises(
+        DataError, match=r"row 'q2': the joint is actuated, and no force of it is measured[\s\S]*rows=…"
+    ):
+        observation(arm(), replace(log(50), forces=forces))
+    assert observation(arm(), replace(log(50), forces=forces), ["q1", "q3"]).samples == 100
+
+
+def test_a_passive_joint_with_a_force_is_refused() -> None:
+    tree = suspended(500.0)
+    motion = Motion(np.arange(9.0), *np.ones((3, 9, 1)), forces=np.full((9, 1), 3.5))
+    with pytest.raises(
+        DataError, match=r"row 'q1': the joint is passive, and yet a force of it is given[\s\S]*found up to 3\.5"
+    ):
+        observation(tree, motion)
+    quiet = replace(motion, forces=np.full((9, 1), np.nan))
+    assert observation(tree, quiet).samples == 9
+
+
+def test_gaps_cannot_be_filtered() -> None:
+    forces = log(300).forces.copy()
+    forces[7, 0] = np.nan
+    with pytest.raises(DataError, match=r"row 'q1': its measured force has gaps \(NaN\), which a filter would smear"):
+        observation(arm(), replace(log(300), forces=forces), sampling=Sampling(filter=Butterworth(10.0)))
+
+
+def test_an_unknown_row_is_refused() -> None:
+    with pytest.raises(ModelError, match="there is no row 'q9'"):
+        observation(arm(), log(50), ["q9"])
+
+
+def test_wrong_settings_are_reported_all_at_once() -> None:
+    how = Sampling(dead_zone={"q7": 1.0}, drop={"q1": np.zeros(3, dtype=bool)}, decimate=0, method="svd")
+    with pytest.raises(DataError) as caught:
+        observation(arm(), log(50), sampling=how)
+    text = str(caught.value)
+    assert len(caught.value.faults) == 4
+    for part in (
+        "sampling.dead_zone: 'q7' is not one of the rows.",
+        "sampling.drop['q1']: a mask has one entry for each sample of all motions",
+        "decimate and block must be at least 1, trim at least 0.",
+        "there is no method 'svd'.",
+    ):
+        assert part in text
+
+
+def test_a_base_row_has_no_dead_zone() -> None:
+    tree = car_20()
+    motion = random_motion(np.random.default_rng(0), tree, 20)
+    with pytest.raises(DataError, match="row 'fx' has no speed of its own"):
+        observation(tree, motion, sampling=Sampling(dead_zone={"fx": 1.0}))
+
+
+def test_no_motion_and_other_models_are_refused() -> None:
+    with pytest.raises(DataError, match="there is no motion to identify from"):
+        observation(arm(), [])
+    other = observation(suspended(500.0), Motion(np.arange(9.0), *np.ones((3, 9, 1))))
+    with pytest.raises(DataError, match="observations of different models or rows cannot be merged"):
+        observation(arm(), log(50)).merge(other)
+
+
+def test_a_short_log_cannot_be_filtered() -> None:
+    with pytest.raises(DataError, match="row 'q1'"):
+        observation(arm(), log(10), sampling=Sampling(filter=Butterworth(10.0)))
+
+
+def test_an_uneven_clock_cannot_be_filtered() -> None:
+    motion = log(300)
+    t = motion.t.copy()
+    t[100:] += 0.5
+    with pytest.raises(DataError, match=r"motion\.t"):
+        observation(arm(), replace(motion, t=t), sampling=Sampling(filter=Butterworth(10.0)))
