@@ -135,7 +135,7 @@ def spread(I: Numbers, W: Array) -> None:
         for i in range(m):
             W[right + i] = -W[column + i * n]
         for t in range(I[I[REACHED_FROM] + c], I[I[REACHED_FROM] + c + 1]):
-            b = I[I[REACHED] + t]
+            b = int(I[I[REACHED] + t])
             solve_block(I, W, b, right, out)
             for i in range(I[I[BLOCK] + b], I[I[BLOCK] + b + 1]):
                 d = I[I[POSITION] + i]

@@ -96,7 +96,7 @@ def differentiate_velocity(I: Numbers, W: Array) -> None:
         for i in range(m):
             W[right + i] = -along(I, W, I[SLOPE_RATES] + i * n - first, 0, -1, c)
         for t in range(I[I[REACHED_FROM] + c], I[I[REACHED_FROM] + c + 1]):
-            b = I[I[REACHED] + t]
+            b = int(I[I[REACHED] + t])
             solve_block(I, W, b, right, out)
             for i in range(I[I[BLOCK] + b], I[I[BLOCK] + b + 1]):
                 d = I[I[POSITION] + i]

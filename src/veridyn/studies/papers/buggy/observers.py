@@ -142,8 +142,10 @@ def with_course(log: Experiment) -> Experiment:
 def standing_start(machine: Machine, at: Standing | None = None) -> dict[str, float]:
     """The coordinates of a buggy that stands, by the names that an observer's start has."""
     at = at or settle(machine)
-    w, x, y, z = at.base.quaternion.tolist()
+    w, x, y, z = np.asarray(at.base.quaternion, dtype=np.float64).tolist()
     yaw, pitch, roll = Rotation.from_quat([x, y, z, w]).as_euler("ZYX").tolist()
     joints = dict(zip(machine.tree.coordinates, at.q.tolist(), strict=True))
-    base = dict(zip(BASE_NAMES, [*at.base.position.tolist(), roll, pitch, yaw], strict=True))
+    base = dict(
+        zip(BASE_NAMES, [*np.asarray(at.base.position, dtype=np.float64).tolist(), roll, pitch, yaw], strict=True)
+    )
     return {**base, **{name: joints[name] for name in (*INDEPENDENT, "rack")}}
