@@ -5,6 +5,9 @@ the kernels on many samples, measures copies and arithmetic in the same run, and
 
     python benchmarks/gpu.py --pack pack            # needs veridyn
     python benchmarks/gpu.py --run pack [--json FILE]   # needs NumPy and CuPy; a peer in JAX where that is installed
+
+Least squares: the regressor of all rows with their measurements is made tile by tile, and its Gram matrices are added up on the matrix
+units. "Refined" is that twice, the second time with columns made nearly orthonormal: as good as QR whatever the condition.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import numpy as np
 
 CHECKED = 512  # samples that are compared with the processor
 THREADS = 128  # of a block of the kernels
-GRAM_THREADS, GRAM_SHARED = 512, 98304
+GRAM_THREADS, GRAM_SHARED = 512, 147456
 MAX_SHARED = 8  # the attribute of a kernel that says how many bytes of shared memory a launch may ask for
 SEED = 0
 GOALS = {  # million samples a second: 7-joint arm, 20-dof car, 38-dof car
@@ -31,7 +34,11 @@ GOALS = {  # million samples a second: 7-joint arm, 20-dof car, 38-dof car
     "forward dynamics": (2_000, 500, 100),
 }
 MACHINES = ("7-joint arm", "20-dof car", "38-dof car")
-AGREES = {"inverse": 1e-13, "regressor": 1e-13, "forward": 1e-9, "equations": 1e-13, "gram": 1e-12}
+# Largest deviation from the processor, of each output's own size: rounding, which a solve multiplies by the condition of the mass matrix.
+AGREES = {"inverse": 1e-13, "regressor": 1e-13, "forward": 1e-9, "equations": 1e-13, "gram": 1e-10}
+TILE_DOUBLES, LARGEST_TILE = 2**29, 2**19
+LONGEST_CHUNK, BLOCKS_EACH = 4096, 2  # samples of one task of the Gram kernel; its blocks of threads for each multiprocessor, at least
+PEER_SAMPLES = 1 << 18
 RATE_KERNEL = """.version 7.8
 .target sm_90
 .address_size 64
@@ -113,6 +120,8 @@ def pack(folder: Path) -> None:
             expected = [D[:, r, c] for r, c in f.labels] if what == "regressor" else [full[what][:, r] for (r,) in f.labels]
             arrays[f"{key}.outputs"] = np.array(expected)
             one["kernels"][what] = {"outputs": k.outputs, "operations": k.operations, "live": k.live}
+            one["kernels"][what]["samples"] = k.samples
+        one["gravity"] = [float(x) for x in tree.gravity] if tree.base == "fixed" else None
         measured_tree, measured = recorded(tree, CHECKED)
         equations = stream(measured_tree, measured, engine="numpy")
         program = equation_program(equations.plan, measured)
@@ -135,8 +144,7 @@ def pack(folder: Path) -> None:
         one["sets"], one["runs"], one["patches"] = program.sets, plan.runs, plan.patches
         one["gram_products"] = sum(c * (c + 1) // 2 for _, c in program.sets)
         described["machines"].append(one)
-    for wide in (True, False):
-        (folder / f"gram{'_wide' if wide else ''}.ptx").write_text(gram_kernel(wide=wide))
+    (folder / "gram.ptx").write_text(gram_kernel())
     np.savez_compressed(folder / "reference.npz", **arrays)  # pyright: ignore[reportArgumentType]
     (folder / "pack.json").write_text(json.dumps(described))
     size = sum(p.stat().st_size for p in folder.iterdir())
@@ -240,31 +248,55 @@ def arithmetic_rates(gpu: Gpu) -> tuple[float, float]:
     return blocks * threads * turns * FMA_LINES / t, blocks * threads // 32 * turns * MMA_LINES * 16 * 8 * 8 / s
 
 
-def run(folder: Path, only: str = "") -> dict[str, Any]:
+def upload_rates(gpu: Gpu) -> tuple[float, float]:
+    """Bytes a second from the host's memory to the device: ordinary memory, and pinned memory."""
+    cp = gpu.cp
+    plain = np.ones(1 << 26)
+    device = cp.empty(1 << 26)
+    held = cp.cuda.alloc_pinned_memory(plain.nbytes)
+    pinned = np.frombuffer(held, np.float64, plain.size)
+    pinned[:] = 1.0
+    return tuple(plain.nbytes / gpu.seconds(lambda a=a: device.set(a), 5)[0] for a in (plain, pinned))  # pyright: ignore[reportReturnType]
+
+
+def run(folder: Path) -> dict[str, Any]:
     gpu = Gpu()
     described = json.loads((folder / "pack.json").read_text())
     reference = np.load(folder / "reference.npz")
-    copy, (plain, matrix) = copy_rate(gpu), arithmetic_rates(gpu)
+    copy, (plain, matrix), (upload, pinned) = copy_rate(gpu), arithmetic_rates(gpu), upload_rates(gpu)
     found: dict[str, Any] = {
         "device": gpu.properties["name"].decode(),
         "copy_bytes_per_s": copy,
         "fma_per_s": plain,
         "matrix_fma_per_s": matrix,
+        "upload_bytes_per_s": upload,
+        "upload_pinned_bytes_per_s": pinned,
         "lines": [],
     }
-    print(f"{found['device']}: copy {copy / 1e12:.2f} TB/s, fused operations {plain / 1e12:.1f} T/s, matrix units {matrix / 1e12:.1f} T/s")
+    print(
+        f"{found['device']}: copy {copy / 1e12:.2f} TB/s, fused operations {plain / 1e12:.1f} T/s, on matrix units {matrix / 1e12:.1f} T/s, "
+        f"from the host {upload / 1e9:.1f} GB/s, from pinned memory {pinned / 1e9:.1f} GB/s"
+    )
+    print("| machine | quantity | million samples a second | goal | differs from the processor | first use, s | what bounds it |")
+    print("|---|---|---:|---:|---:|---:|---|")
     for number, machine in enumerate(described["machines"]):
         for line in machine_lines(gpu, folder, number, machine, reference, copy, plain, matrix):
             found["lines"].append(line)
             print(told(line), flush=True)
+    for line in peer_lines(described, reference):
+        found["lines"].append(line)
+        print(told(line), flush=True)
+    wrong = [f"{x['machine']}, {x['what']}: {x['difference']:.1e}" for x in found["lines"] if not x["agrees"]]
+    if wrong:
+        raise SystemExit("these differ from the processor by more than rounding: " + "; ".join(wrong))
     return found
 
 
 def told(x: dict[str, Any]) -> str:
-    goal = f"goal {x['goal']:7,}" if x.get("goal") else ""
+    goal, first = (f"{x[key]:,.{digits}f}" if key in x else "" for key, digits in (("goal", 0), ("first", 2)))
+    rate = x["rate"] / 1e6
     return (
-        f"{x['machine']:12s} {x['what']:34s} {x['rate'] / 1e6:10,.1f} M/s {goal}  differs {x['difference']:.0e}  first use {x.get('first', 0):.2f} s"
-        f"  {x['bound']}"
+        f"| {x['machine']} | {x['what']} | {rate:,.{0 if rate >= 100 else 1}f} | {goal} | {x['difference']:.0e} | {first} | {x['bound']} |"
     )
 
 
@@ -290,13 +322,16 @@ def machine_lines(
     words = {"inverse": "inverse dynamics", "regressor": "regressor", "forward": "forward dynamics"}
     for what, title in words.items():
         key = f"{number}.{what}"
-        kernel, first = kernel_of(gpu, folder, key)
         inputs, expected = reference[f"{key}.inputs"], reference[f"{key}.outputs"]
         parameters = reference[f"{key}.parameters"]
         n, k = len(inputs), len(expected)
         here, out = cp.asarray(inputs), cp.full((k, CHECKED), np.nan)
+        start = time.perf_counter()
+        kernel, _ = kernel_of(gpu, folder, key)
         launch(kernel, here, parameters, out, CHECKED)
-        error = difference(cp.asnumpy(out), expected)
+        result = cp.asnumpy(out)
+        first = time.perf_counter() - start
+        error = difference(result, expected)
         samples = int(min(1 << 22, 12e9 // (8 * (n + k)))) // 1024 * 1024
         many, big = cp.random.standard_normal((n, samples)), cp.empty((k, samples))
         spent, spread = gpu.seconds(lambda: launch(kernel, many, parameters, big, samples))
@@ -307,120 +342,238 @@ def machine_lines(
             "bound": bound_of(rate, 8 * (n + k), operations, copy, plain),
         }  # fmt: skip
         del many, big
-    yield from least_squares_lines(gpu, folder, number, machine, reference, copy, matrix)
+    yield from least_squares_lines(gpu, folder, number, machine, reference, copy, plain, matrix)
 
 
 class LeastSquares:
-    """Gram matrices of all rows, the regressor made tile by tile and used up before the next but one is made."""
+    """Gram matrices of all rows; the regressor is made tile by tile and never lies in memory as a whole."""
 
-    def __init__(self, gpu: Gpu, folder: Path, number: int, machine: dict[str, Any], tasks: np.ndarray, tile: int, chunk: int, wide: bool) -> None:
+    def __init__(self, gpu: Gpu, folder: Path, number: int, machine: dict[str, Any], tasks: np.ndarray) -> None:
         cp = gpu.cp
-        self.gpu, self.tile, self.chunk = gpu, tile, chunk
-        self.equations, self.first = kernel_of(gpu, folder, f"{number}.equations")
-        self.gram = gpu.load((folder / f"gram{'_wide' if wide else ''}.ptx").read_text(), "gram")
+        self.gpu, self.sets = gpu, machine["sets"]
+        start = time.perf_counter()
+        self.equations, _ = kernel_of(gpu, folder, f"{number}.equations")
+        self.gram = gpu.load((folder / "gram.ptx").read_text(), "gram", GRAM_SHARED)
+        self.first = time.perf_counter() - start
+        columns = machine["kernels"]["equations"]["outputs"]
+        self.tile = min(LARGEST_TILE, TILE_DOUBLES // columns) // 128 * 128
+        blocks = BLOCKS_EACH * gpu.properties["multiProcessorCount"]
+        self.chunk = -(-min(LONGEST_CHUNK, -(-self.tile * len(tasks) // blocks)) // 16) * 16
         self.tasks, self.patches = cp.asarray(tasks), len(machine["patches"])
-        self.sums = cp.zeros((-(-tile // chunk), self.patches, 32, 32))
-        self.tables = [cp.empty((machine["kernels"]["equations"]["outputs"], tile)) for _ in range(2)]
-        self.streams = [cp.cuda.Stream(non_blocking=True) for _ in range(2)]
+        self.sums = cp.zeros((-(-self.tile // self.chunk), self.patches, 32, 32))
+        self.table = cp.empty((columns, self.tile))
+        self.turned = cp.empty_like(self.table)
 
-    def __call__(self, inputs: Any, overlap: bool = True) -> Any:
-        cp = self.gpu.cp
+    def make(self, inputs: Any, lo: int, size: int) -> None:
+        arguments = (inputs.data.ptr + 8 * lo, by_value(np.zeros(1)), self.table)
+        numbers = (inputs.shape[1], self.tile, size, 1)
+        self.equations((-(-size // THREADS),), (THREADS,), (*arguments, *map(u32, numbers)))
+
+    def add(self, table: Any, size: int) -> None:
+        numbers = (self.tile, size, self.chunk, self.patches)
+        grid = (len(self.tasks), -(-size // self.chunk))
+        self.gram(grid, (GRAM_THREADS,), (table, self.tasks, self.sums, *map(u32, numbers)), shared_mem=GRAM_SHARED)
+
+    def __call__(self, inputs: Any, transforms: list[Any] | None = None) -> Any:
+        """The patches of all Gram matrices, of the columns or of their combinations."""
         self.sums.fill(0.0)
-        count, stride = inputs.shape[1], inputs.shape[1]
-        none = by_value(np.zeros(1))
-        ready = cp.cuda.Event()
-        ready.record()
-        make, use = self.streams if overlap else (self.streams[0], self.streams[0])
-        make.wait_event(ready)
-        free: list[Any] = [None, None]
-        for i, lo in enumerate(range(0, count, self.tile)):
-            size, table = min(self.tile, count - lo), self.tables[i % 2]
-            if free[i % 2] is not None:
-                make.wait_event(free[i % 2])
-            with make:
-                self.equations(
-                    (-(-size // THREADS),), (THREADS,),
-                    (inputs.data.ptr + 8 * lo, none, table, u32(stride), u32(self.tile), u32(size), u32(1)),
-                )  # fmt: skip
-            if overlap:
-                made = cp.cuda.Event(disable_timing=True)
-                made.record(make)
-                use.wait_event(made)
-            with use:
-                self.gram(
-                    (len(self.tasks), -(-size // self.chunk)), (GRAM_THREADS,),
-                    (table, self.tasks, self.sums, u32(self.tile), u32(size), u32(self.chunk), u32(self.patches)),
-                )  # fmt: skip
-            if overlap:
-                free[i % 2] = cp.cuda.Event(disable_timing=True)
-                free[i % 2].record(use)
-        done = cp.cuda.Event(disable_timing=True)
-        done.record(use)
-        cp.cuda.get_current_stream().wait_event(done)
+        for lo in range(0, inputs.shape[1], self.tile):
+            size = min(self.tile, inputs.shape[1] - lo)
+            self.make(inputs, lo, size)
+            if transforms is None:
+                self.add(self.table, size)
+                continue
+            for T, (first, count) in zip(transforms, self.sets, strict=True):
+                self.gpu.cp.matmul(T, self.table[first : first + count], out=self.turned[first : first + count])
+            self.add(self.turned, size)
         return self.sums.sum(axis=0)
 
 
-def matrices(sets: list[list[int]], patches: list[list[int]], values: np.ndarray) -> list[np.ndarray]:
-    found = [np.zeros((count, count)) for _, count in sets]
-    for (k, a, b), patch in zip(patches, values, strict=True):
+def matrices(machine: dict[str, Any], values: np.ndarray) -> list[np.ndarray]:
+    """G of each row from the patches that the kernel left."""
+    found = [np.zeros((count, count)) for _, count in machine["runs"]]
+    for (k, a, b), patch in zip(machine["patches"], values, strict=True):
         G = found[k]
         part = np.tril(patch) + np.tril(patch, -1).T if a == b else patch
         rows, columns = G[32 * a : 32 * a + 32].shape[0], G[:, 32 * b : 32 * b + 32].shape[1]
         G[32 * a : 32 * a + 32, 32 * b : 32 * b + 32] = part[:rows, :columns]
         G[32 * b : 32 * b + 32, 32 * a : 32 * a + 32] = part[:rows, :columns].T
-    return found
+    own = []
+    for first, count in machine["sets"]:
+        k = next(k for k, (start, size) in enumerate(machine["runs"]) if start <= first < start + size)
+        at = first - machine["runs"][k][0]
+        own.append(found[k][at : at + count, at : at + count])
+    return own
+
+
+def transform_of(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """T that makes columns nearly orthonormal, and its inverse."""
+    scale = np.sqrt(np.diag(G))
+    scale[scale == 0.0] = 1.0
+    values, V = np.linalg.eigh(G / scale / scale[:, None])
+    floor = np.sqrt(np.maximum(values, 1e-14 * values[-1]))
+    return (V / scale[:, None]) / floor, floor[:, None] * V.T * scale
+
+
+def gram_difference(found: list[np.ndarray], expected: list[np.ndarray]) -> float:
+    """The largest deviation, of the lengths of the two columns; what is shorter than 1e-6 of the longest counts as that.
+
+    Some columns of a row are nothing but rounding, 1e-16 of the longest: 1e-10 of that measure.
+    """
+    worst = 0.0
+    for G, E in zip(found, expected, strict=True):
+        size = np.sqrt(np.diag(E))
+        size = np.maximum(size, 1e-6 * size.max())
+        worst = max(worst, float((np.abs(G - E) / np.outer(size, size)).max()))
+    return worst
 
 
 def least_squares_lines(
-    gpu: Gpu, folder: Path, number: int, machine: dict[str, Any], reference: Any, copy: float, matrix: float
+    gpu: Gpu, folder: Path, number: int, machine: dict[str, Any], reference: Any, copy: float, plain: float, matrix: float
 ) -> Iterator[dict[str, Any]]:
     cp = gpu.cp
     key = f"{number}.equations"
     inputs = reference[f"{key}.inputs"]
     expected = [reference[f"{key}.gram{j}"] for j in range(len(machine["sets"]))]
-    products, columns = machine["gram_products"], machine["kernels"]["equations"]["outputs"]
-    total = 1 << 22
+    columns = machine["kernels"]["equations"]["outputs"]
+    work = LeastSquares(gpu, folder, number, machine, reference[f"{key}.tasks"])
+    here = cp.asarray(inputs)
+    found = matrices(machine, cp.asnumpy(work(here)))
+    pairs = [transform_of(G) for G in found]
+    turned = [cp.asarray(T.T.copy()) for T, _ in pairs]
+    second = matrices(machine, cp.asnumpy(work(here, turned)))
+    refined = [back.T @ G @ back for G, (_, back) in zip(second, pairs, strict=True)]
+    total = work.tile * 16
     many = cp.random.standard_normal((len(inputs), total))
-    for wide in (True, False):
-        for tile in (1 << 15, 1 << 16, 1 << 17):
-            for chunk in (1024, 2048, 4096):
-                if tile * columns * 16 > 30e9:
-                    continue
-                work = LeastSquares(gpu, folder, number, machine, reference[f"{key}.tasks"], tile, chunk, wide)
-                found = matrices(machine["sets"], machine["patches"], cp.asnumpy(work(cp.asarray(inputs))))
-                error = max(
-                    float((np.abs(G - E) / np.sqrt(np.outer(np.diag(E), np.diag(E)) + 1e-300)).max())
-                    for G, E in zip(found, expected, strict=True)
-                )
-                for overlap in (True, False):
-                    spent, spread = gpu.seconds(lambda: work(many, overlap), 5)
-                    rate = total / spent
-                    yield {
-                        "machine": machine["name"], "what": f"LS {'wide' if wide else 'narrow'} {tile} {chunk} {'overlap' if overlap else 'serial'}",
-                        "rate": rate, "goal": GOALS["regressor and least squares"][number], "difference": error, "spread": spread,
-                        "agrees": error < AGREES["gram"], "first": work.first,
-                        "bound": bound_of(rate, 16 * columns + 8 * len(inputs), products, copy, matrix),
-                    }  # fmt: skip
-                table = work.tables[0]
+    steps = {
+        "regressor and least squares": (lambda: work(many), gram_difference(found, expected)),
+        "refined: twice, the second time orthonormal": (
+            lambda: (work(many), work(many, turned)),
+            gram_difference(refined, expected),
+        ),
+    }
+    size = work.tile
+    made = gpu.seconds(lambda: work.make(many, 0, size))[0] / size
+    added = gpu.seconds(lambda: work.add(work.table, size))[0] / size
+    products = machine["gram_products"]
+    for title, (step, error) in steps.items():
+        spent, spread = gpu.seconds(step, 7)
+        rate = total / spent
+        if "refined" in title:
+            bound = "the same, twice, and a product of the columns with a square matrix"
+        else:
+            share = 16.0 * columns * rate / copy  # written once and read once
+            bound = (
+                f"making the regressor {1e-6 / made:,.0f} M/s ({800 * columns / made / copy:.0f} % of copying), adding products "
+                f"{1e-6 / added:,.0f} M/s ({100 * products / added / matrix:.0f} % of the matrix units); together {100 * share:.0f} % of copying"
+            )
+        yield {
+            "machine": machine["name"], "what": title, "rate": rate, "difference": error, "agrees": error < AGREES["gram"],
+            "first": work.first, "spread": spread, "bytes": 8 * len(inputs), "bound": bound,
+            **({"goal": GOALS[title][number]} if title in GOALS else {}),
+        }  # fmt: skip
 
-                def gram_alone() -> None:
-                    work.gram(
-                        (len(work.tasks), -(-tile // chunk)), (GRAM_THREADS,),
-                        (table, work.tasks, work.sums, u32(tile), u32(tile), u32(chunk), u32(work.patches)),
-                    )  # fmt: skip
 
-                spent, _ = gpu.seconds(gram_alone, 9)
-                yield {"machine": machine["name"], "what": f"gram alone {wide} {tile} {chunk}", "rate": tile / spent, "difference": 0.0,
-                       "bound": bound_of(tile / spent, 8 * columns, products, copy, matrix)}  # fmt: skip
-                del work
+# --- a peer ---------------------------------------------------------------------------------------------------------------------
+
+
+def peer_lines(described: dict[str, Any], reference: Any) -> Iterator[dict[str, Any]]:
+    """Inverse dynamics by the same recursion in JAX, written with small vectors and compiled by XLA, for the arm and the 20-dof car."""
+    try:
+        import jax
+    except ImportError:
+        return
+    jax.config.update("jax_enable_x64", True)
+    for number in range(2):
+        machine, key = described["machines"][number], f"{number}.inverse"
+        names, inputs = machine["kernels"]["inverse"]["samples"], reference[f"{key}.inputs"]
+        start = time.perf_counter()
+        call = jax.jit(jax.vmap(peer_recursion(machine, names), in_axes=1, out_axes=1))
+        found = np.asarray(call(inputs))
+        first = time.perf_counter() - start
+        error = difference(found, reference[f"{key}.outputs"])
+        many = jax.device_put(np.random.default_rng(SEED).normal(size=(len(inputs), PEER_SAMPLES)))
+        call(many).block_until_ready()
+        times = []
+        for _ in range(9):
+            start = time.perf_counter()
+            call(many).block_until_ready()
+            times.append(time.perf_counter() - start)
+        platform = jax.devices()[0].platform
+        yield {
+            "machine": machine["name"], "what": f"inverse dynamics, JAX {jax.__version__} on {platform}", "difference": error,
+            "rate": PEER_SAMPLES / sorted(times)[len(times) // 2], "agrees": error < AGREES["inverse"], "first": first,
+            "bound": "the peer",
+        }  # fmt: skip
+
+
+def peer_recursion(machine: dict[str, Any], names: list[str]) -> Callable[[Any], Any]:
+    """Newton and Euler's recursion of one sample over the bodies of a tree, inputs in the order of `names`."""
+    import jax.numpy as jnp
+
+    place = {name: k for k, name in enumerate(names)}
+    z = jnp.array([0.0, 0.0, 1.0])
+
+    def law(x: Any) -> Any:
+        def get(name: str) -> Any:
+            return x[place[name]] if name in place else 0.0
+
+        def three(name: str) -> Any:
+            return jnp.stack([jnp.asarray(get(f"{name}.{k}"), dtype=x.dtype) for k in range(3)])
+
+        bodies, free = machine["tree"], machine["gravity"] is None
+        ground = (jnp.zeros(3), jnp.zeros(3), jnp.zeros(3) if free else -jnp.array(machine["gravity"]))
+        state, frames, wrench = [], [], []
+        for j, b in enumerate(bodies):
+            c, a = b["coordinate"], b["ratio"]
+            q, qd, qdd = (a * get(f"{s}.{c}") if c >= 0 else 0.0 for s in ("q", "qd", "qdd"))
+            R, p = jnp.array(b["A"]), jnp.array(b["P"])
+            if b["sigma"] == 0 and c >= 0:
+                s, k = jnp.sin(q), jnp.cos(q)
+                R = R @ jnp.array([[k, -s, 0.0], [s, k, 0.0], [0.0, 0.0, 1.0]])
+            elif b["sigma"] == 1:
+                p = p + R[:, 2] * q
+            if free and b["parent"] < 0:
+                w, wd, vd = three("w"), three("wd"), three("vd")
+            else:
+                wi, wdi, vdi = state[b["parent"]] if b["parent"] >= 0 else ground
+                w, wd = R.T @ wi, R.T @ wdi
+                vd = R.T @ (vdi + jnp.cross(wdi, p) + jnp.cross(wi, jnp.cross(wi, p)))
+                if b["sigma"] == 0 and c >= 0:
+                    wd = wd + z * qdd + jnp.cross(w, z * qd)
+                    w = w + z * qd
+                elif b["sigma"] == 1:
+                    vd = vd + z * qdd + 2.0 * jnp.cross(w, z * qd)
+            XX, XY, XZ, YY, YZ, ZZ, MX, MY, MZ, M = b["ten"]
+            J, S = jnp.array([[XX, XY, XZ], [XY, YY, YZ], [XZ, YZ, ZZ]]), jnp.array([MX, MY, MZ])
+            f = M * vd + jnp.cross(wd, S) + jnp.cross(w, jnp.cross(w, S))
+            n = J @ wd + jnp.cross(w, J @ w) + jnp.cross(S, vd)
+            state.append((w, wd, vd))
+            frames.append((R, p))
+            wrench.append((f, n))
+        rows: dict[int, Any] = {}
+        for j in range(len(bodies) - 1, -1, -1):
+            b, (f, n), (R, p) = bodies[j], wrench[j], frames[j]
+            if b["coordinate"] >= 0:
+                own = b["ratio"] * (n[2] if b["sigma"] == 0 else f[2])
+                rows[b["coordinate"]] = rows.get(b["coordinate"], 0.0) + own
+            if b["parent"] >= 0:
+                F, N = wrench[b["parent"]]
+                wrench[b["parent"]] = (F + R @ f, N + R @ n + jnp.cross(p, R @ f))
+        base = [*wrench[0][0], *wrench[0][1]] if free else []
+        return jnp.stack([*base, *(rows[k] for k in range(len(rows)))])
+
+    return law
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pack", type=Path)
-    parser.add_argument("--run", type=Path)
-    parser.add_argument("--json", type=Path)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pack", type=Path, help="write PTX and reference arrays into this folder")
+    parser.add_argument("--run", type=Path, help="measure what is in this folder")
+    parser.add_argument("--json", type=Path, help="write what was measured to this file")
     given = parser.parse_args()
+    if given.pack is None and given.run is None:
+        parser.error("give --pack DIR or --run DIR")
     if given.pack:
         sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
         pack(given.pack)

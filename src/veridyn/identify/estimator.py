@@ -18,7 +18,7 @@ from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.least_squares import Solution, Weighting, solve
 from veridyn.identify.gains import check_load
 from veridyn.identify.grouping import RANK_TOLERANCE
-from veridyn.identify.observation import EquationStream, stream
+from veridyn.identify.observation import Device, EquationStream, stream
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.engine import Engine
@@ -47,6 +47,7 @@ class FitProblem:
     engine: Engine = "auto"
     executor: Executor | None = None
     progress: Progress = silent
+    device: Device = "cpu"
 
     def stream(self) -> EquationStream:
         """The equations, checked and ready for one pass or several."""
@@ -58,6 +59,7 @@ class FitProblem:
             engine=self.engine,
             executor=self.executor,
             progress=self.progress,
+            device=self.device,
         )
 
     def least_squares(self, samples: EquationStream, weighting: Weighting = "rows") -> Solution:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, Faults, did_you_mean
+from veridyn.errors import DataError, DeviceError, Fault, Faults, did_you_mean
 from veridyn.identify.factor import RowFactor, accumulate, empty, triangle_of
 from veridyn.identify.handing import handed
 from veridyn.identify.sampling import Sampling
@@ -35,6 +35,7 @@ from veridyn.signals.resample import uniform_rate
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 T = TypeVar("T")
+Device = Literal["cpu", "cuda"]
 JOB_SAMPLES = 16384  # samples one job deals with
 
 
@@ -87,14 +88,16 @@ def observation(
     engine: Engine = "auto",
     executor: Executor | None = None,
     progress: Progress = silent,
+    device: Device = "cpu",
 ) -> RowFactors:
     """Stream one motion, or several, into row factors of [W_j | Y_j] (22).
 
     Y_j is the measured force (zero for a passive joint, a virtual one and the base; paper 001, 5.2), less what the wrenches ask of the
     row, less the columns of known parameters times their values. With an `executor` the samples are shared out. `engine`: "compiled",
-    "numpy", or "auto", which compiles where there are samples enough to pay for it.
+    "numpy", or "auto", which compiles where there are samples enough to pay for it. `device`: "cpu", or "cuda" for a GPU.
     """
-    return stream(tree, motion, rows, sampling, engine=engine, executor=executor, progress=progress).observe()
+    made = stream(tree, motion, rows, sampling, engine=engine, executor=executor, progress=progress, device=device)
+    return made.observe()
 
 
 def stream(
@@ -106,12 +109,15 @@ def stream(
     engine: Engine = "auto",
     executor: Executor | None = None,
     progress: Progress = silent,
+    device: Device = "cpu",
 ) -> EquationStream:
     """What :func:`observation` streams, checked and ready, for estimators that pass over the samples more than once.
 
     A sequence of motions may make each of them when it is needed, so that a log need not fit the memory: it is walked through from the
-    first to the last, and none is kept. Its attribute `samples`, if it has one, saves counting them.
+    first to the last, and none is kept. Its attribute `samples`, if it has one, saves counting them. On the `device` "cuda" factors are
+    made on a GPU (:mod:`veridyn.identify.gpu`).
     """
+    check_device(device)
     how = sampling or Sampling()
     several: Sequence[Motion] = (motion,) if isinstance(motion, Motion) else motion
     plan = EquationPlan(tree, tree.select_rows(measured_rows(tree, several, rows)[0]), how)
@@ -119,7 +125,13 @@ def stream(
     work = samples_of(several)
     request = equations(tree, plan.computed, plan.wanted, several[0])
     plan = replace(plan, compile=wants_compiled(engine, tree, request, work))
-    return EquationStream(plan, several, executor, progress)
+    return EquationStream(plan, several, executor, progress, device)
+
+
+def check_device(device: str) -> None:
+    """Refuse a word that names no device."""
+    if device not in get_args(Device):
+        raise DataError(Fault(f"there is no device '{device}'.", where="device", expected="'cpu' or 'cuda'"))
 
 
 def measured_rows(tree: Tree, motions: Sequence[Motion], rows: Rows) -> tuple[Rows, tuple[str, ...]]:
@@ -155,9 +167,14 @@ class EquationStream:
     motions: Sequence[Motion]
     executor: Executor | None = None
     progress: Progress = silent
+    device: Device = "cpu"
 
     def observe(self) -> RowFactors:
         """The factors of all rows."""
+        if self.device == "cuda":
+            from veridyn.identify.gpu import gpu_factors
+
+            return gpu_factors(self)
         return self.merged(self.each(EquationPlan.factors))
 
     def merged(self, parts: Iterable[tuple[RowFactor, ...]]) -> RowFactors:
@@ -176,6 +193,15 @@ class EquationStream:
 
         `lead`: how many equations before its own a job is to see as well (``plan.blocks`` starts with them).
         """
+        if self.device != "cpu":
+            raise DeviceError(
+                Fault(
+                    "this method passes over single equations, which stay on the GPU.",
+                    where=f"device '{self.device}'",
+                    expected="'ols', 'wls', 'map' or 'consistent', with covariance 'white'",
+                    hint="Use device='cpu'.",
+                )
+            )
         plan = self.plan
         total, done = float(samples_of(self.motions)), 0.0
         self.progress(task, done, total)

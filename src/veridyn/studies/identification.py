@@ -19,7 +19,7 @@ from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.fitting import fit_of
 from veridyn.identify.logged import motion
-from veridyn.identify.observation import Sampling, observation
+from veridyn.identify.observation import Device, Sampling, observation
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.validate import Validation, validation_of
 from veridyn.model.experiment import Experiment
@@ -179,10 +179,11 @@ def identification(
 
 @dataclass(frozen=True)
 class Estimation:
-    """How a study estimates: `method` and `covariance` of :func:`veridyn.identify.estimate.identify`."""
+    """How a study estimates: `method`, `covariance` and `device` of :func:`veridyn.identify.estimate.identify`."""
 
     method: Estimator = field(default_factory=WLS)
     covariance: Literal["white", "hac"] = "white"
+    device: Device = "cpu"
 
 
 def judged(
@@ -206,9 +207,9 @@ def judged(
     chosen = estimation or Estimation()
     structure = base_parameters(model, rows=rows)
     told = _told(progress, "identifying")
-    observed = observation(model, training, rows, how, progress=told)
+    observed = observation(model, training, rows, how, progress=told, device=chosen.device)
     solution = solve(observed)
-    if chosen == Estimation():
+    if chosen == Estimation(device=chosen.device):
         fit = fit_of(model, solution, WLS.title, acceptance)
     else:
         fit = identify(
@@ -220,12 +221,13 @@ def judged(
             sampling=how,
             acceptance=acceptance,
             progress=told,
+            device=chosen.device,
         )
     _warn_if_not_excited(structure, fit.base)
     lean = essential(model, solution, acceptance=acceptance)
 
     told = _told(progress, "validating")
-    unseen = observation(model, validation, [r.row for r in fit.rows], later, progress=told)
+    unseen = observation(model, validation, [r.row for r in fit.rows], later, progress=told, device=chosen.device)
     check, lean_check = validation_of(unseen, fit.standard), validation_of(unseen, lean.fit.standard)
     prior = replace(fit, values=fit.priors, standard_values=None)
     known = bool(np.isfinite(prior.values).all())

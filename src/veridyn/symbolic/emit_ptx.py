@@ -223,7 +223,7 @@ class _Writer:
         return a.load(
             f"ld.param.f64 @, [parameters+{offset}];"
             if self.by_value
-            else f"ld.global.nc.f64 @, [%parameters+{offset}];"
+            else f"ld.volatile.global.f64 @, [%parameters+{offset}];"  # else the assembler loads all of them at the start
         )
 
     def _address(self, base: str, stride: str, k: int) -> str:

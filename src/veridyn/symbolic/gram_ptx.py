@@ -2,7 +2,7 @@
 
 Columns lie one after the other, samples together: column c of sample s is ``columns[c * stride + s]``. A set is cut into blocks of 32
 columns, and G into patches of 32 × 32, of which those on and below the diagonal are computed. A block of threads has one task: it brings
-up to eight blocks of columns into shared memory, sixteen samples at a time and several stages ahead, and each of its sixteen warps adds up
+up to twelve blocks of columns into shared memory, sixteen samples at a time and several stages ahead, and each of its sixteen warps adds up
 one patch in registers. The order of all sums is fixed, so results repeat to the last bit.
 """
 
@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 SIDE = 32  # columns of a block, and rows and columns of a patch
-BLOCKS, WARPS = 8, 16  # of a task: blocks of columns in shared memory, and patches
+BLOCKS, WARPS = 12, 16  # of a task: blocks of columns in shared memory, and patches
 STEP_SAMPLES = 8  # of one step of the matrix units
 COLUMNS = BLOCKS * SIDE  # of a task
+THREADS = 32 * WARPS
+EACH = 4 * COLUMNS // THREADS  # columns of one thread, which brings a quarter of every step of them
 STEP_BYTES = COLUMNS * STEP_SAMPLES * 8
 HALF_BYTES = STEP_BYTES // 2  # four samples of every column lie together: neighbouring lanes then read neighbouring numbers
 STEPS, STAGES = 2, 3  # steps of a stage, and stages in shared memory
@@ -26,11 +28,12 @@ STAGE_SAMPLES, STAGE_BYTES = STEPS * STEP_SAMPLES, STEPS * STEP_BYTES
 SHARED_BYTES = STAGES * STAGE_BYTES
 TASK_NUMBERS = 2 * BLOCKS + 3 * WARPS  # (first column, columns) of each block; (block, block, patch) of each warp
 LARGEST_SQUARE = 5  # blocks of a set whose patches are no more than sixteen
+GROUP = 4  # blocks in a row and in a column of patches of a larger set, sixteen together
 
 
 @dataclass(frozen=True, eq=False)
 class GramPlan:
-    """Which patches are computed by which task: `tasks` (tasks, 64) for the kernel, `patches` (run, row block, column block) of each patch.
+    """Which patches are computed by which task: `tasks` (tasks, 72) for the kernel, `patches` (run, row block, column block) of each patch.
 
     `sets` are (first column, columns); `runs` the same for sets that are computed together; see :func:`gram_plan`.
     """
@@ -111,8 +114,7 @@ def _bundles(k: int, blocks: int) -> list[_Bundle]:
     if blocks <= LARGEST_SQUARE:
         every = [(k, a) for a in range(blocks)]
         return [_Bundle(every, [((k, a), (k, b)) for a in range(blocks) for b in range(a + 1)])]
-    half = BLOCKS // 2
-    groups = [range(a, min(a + half, blocks)) for a in range(0, blocks, half)]
+    groups = [range(a, min(a + GROUP, blocks)) for a in range(0, blocks, GROUP)]
     found = []
     for i, rows in enumerate(groups):
         for columns in groups[: i + 1]:
@@ -129,8 +131,11 @@ def gram_kernel(name: str = "gram", wide: bool = True) -> str:
     """
     version, target = ("7.8", "sm_90") if wide else ("7.0", "sm_80")
     products = {(same, rows): _products(wide, same, rows) for same in (False, True) for rows in (SIDE, SIDE // 2)}
-    columns = "\n".join(_column(k) for k in range(2))
+    columns = "\n".join(_column(k) for k in range(EACH))
     ahead = "\n".join(_bring(f"ahead{k}") for k in range(STAGES - 1))
+    zeros = "\n".join(
+        f"    st.shared.v2.f64 [%r33+{at}], {{%d0, %d0}};" for at in range(0, STAGES * STAGE_BYTES, 16 * THREADS)
+    )
     clear = "\n".join(f"    mov.f64 %c{k}, 0d0000000000000000;" for k in range(32))
     return f""".version {version}
 .target {target}
@@ -147,10 +152,10 @@ def gram_kernel(name: str = "gram", wide: bool = True) -> str:
     .param .u32 chunk,
     .param .u32 number
 )
-.maxntid {32 * WARPS}, 1, 1
+.maxntid {THREADS}, 1, 1
 {{
-    .reg .pred %p<9>;
-    .reg .b32 %r<40>;
+    .reg .pred %p<{9 + EACH}>;
+    .reg .b32 %r<{40 + EACH}>;
     .reg .b64 %l<24>;
     .reg .f64 %c<32>, %a<16>, %b<16>, %d<4>;
     
@@ -178,11 +183,12 @@ def gram_kernel(name: str = "gram", wide: bool = True) -> str:
     @%p0 ret;
 
     // This thread brings two samples of each step of two columns, its neighbours the next ones: 16 bytes each time.
-    shr.u32 %r10, %r4, 2;                // first column in shared memory; the second is {COLUMNS // 2} further
+    shr.u32 %r10, %r4, 2;                // first column in shared memory; the others are {THREADS // 4} further each
     and.b32 %r13, %r4, 3;
     shl.b32 %r18, %r13, 1;
     add.u32 %r18, %r18, %r7;             // its first sample
-    cvt.u64.u32 %l6, %r18;
+    mad.wide.u32 %l20, %r18, 8, %l1;     // of column 0
+    shr.u32 %r1, %r1, 1;                 // stride in pairs of numbers, so that places of columns fit 32 bits
 {columns}
     mov.u32 %r19, stages;
     shr.u32 %r20, %r13, 1;
@@ -191,6 +197,13 @@ def gram_kernel(name: str = "gram", wide: bool = True) -> str:
     mad.lo.u32 %r20, %r20, {HALF_BYTES}, %r21;
     mad.lo.u32 %r20, %r10, 32, %r20;
     add.u32 %r20, %r20, %r19;            // to
+
+    // Columns that are not there stay zero.
+    shl.b32 %r33, %r4, 4;
+    add.u32 %r33, %r33, %r19;
+    mov.f64 %d0, 0d0000000000000000;
+{zeros}
+    bar.sync 0;
 
     // This warp has one patch.
     shr.u32 %r22, %r4, 5;
@@ -261,36 +274,33 @@ used:
 
 
 def _column(k: int) -> str:
-    """Where one of a thread's two columns comes from, %l1{k}, and behind which sample it ends, %r1{4 + k}: 0 where it is not there."""
-    source, stop = f"%l1{k}", f"%r1{4 + k}"
-    return f"""    add.u32 %r11, %r10, {k * COLUMNS // 2};
+    """Where one of a thread's columns comes from, and whether it is there."""
+    source, there = f"%r{40 + k}", f"%p{9 + k}"
+    return f"""    add.u32 %r11, %r10, {k * THREADS // 4};
     and.b32 %r12, %r11, {SIDE - 1};          // place in its block
     shr.u32 %r11, %r11, {SIDE.bit_length() - 1};
     mad.wide.u32 %l4, %r11, 8, %l2;
     ld.global.nc.u32 %r16, [%l4];
     ld.global.nc.u32 %r17, [%l4+4];
-    setp.lt.u32 %p1, %r12, %r17;
-    selp.u32 {stop}, %r8, 0, %p1;
+    setp.lt.u32 {there}, %r12, %r17;
     add.u32 %r12, %r12, %r16;
-    selp.u32 %r12, %r12, %r16, %p1;
-    mul.wide.u32 {source}, %r12, %r1;
-    add.u64 {source}, {source}, %l6;
-    shl.b64 {source}, {source}, 3;
-    add.u64 {source}, {source}, %l1;"""
+    mul.lo.u32 {source}, %r12, %r1;"""
 
 
 def _bring(label: str) -> str:
     """Start the copy of one stage, nothing beyond the last; either way it counts as one group."""
     parts = []
-    for k in range(2):
-        for step in range(STEPS):
-            place = step * STEP_BYTES + k * HALF_BYTES // 2
-            parts.append(f"""    sub.s32 %r32, %r1{4 + k}, %r18;
+    for step in range(STEPS):
+        parts.append(f"""    sub.s32 %r32, %r8, %r18;
     sub.s32 %r32, %r32, {STEP_SAMPLES * step};
     max.s32 %r32, %r32, 0;
     min.s32 %r32, %r32, 2;
-    shl.b32 %r32, %r32, 3;
-    cp.async.cg.shared.global [%r33+{place}], [%l1{k}+{8 * STEP_SAMPLES * step}], 16, %r32;""")
+    shl.b32 %r32, %r32, 3;               // bytes of this thread's two samples that are there""")
+        for k in range(EACH):
+            place = step * STEP_BYTES + k * 32 * THREADS // 4
+            copied = f"[%r33+{place}], [%l5+{8 * STEP_SAMPLES * step}], 16, %r32"
+            parts.append(f"    mad.wide.u32 %l5, %r{40 + k}, 16, %l20;")
+            parts.append(f"    @%p{9 + k} cp.async.cg.shared.global {copied};")
     copies = "\n".join(parts)
     return f"""    setp.ge.s32 %p6, %r28, %r9;
     @%p6 bra {label}_group;
@@ -298,8 +308,7 @@ def _bring(label: str) -> str:
 {copies}
     add.u32 %r28, %r28, 1;
     add.u32 %r18, %r18, {STAGE_SAMPLES};
-    add.u64 %l10, %l10, {8 * STAGE_SAMPLES};
-    add.u64 %l11, %l11, {8 * STAGE_SAMPLES};
+    add.u64 %l20, %l20, {8 * STAGE_SAMPLES};
     add.u32 %r29, %r29, {STAGE_BYTES};
     setp.eq.u32 %p7, %r29, {STAGES * STAGE_BYTES};
     selp.u32 %r29, 0, %r29, %p7;
@@ -319,32 +328,45 @@ def _products(wide: bool, diagonal: bool, rows: int) -> str:
 
 
 def _step(offset: int, wide: bool, diagonal: bool, rows: int) -> list[str]:
-    """Eight samples of :func:`_products`."""
-    groups = rows // 8
-    b = "a" if diagonal else "b"
-    sides = [("a", 34)] if diagonal else [("a", 34), ("b", 35)]
-    lines = [
-        f"    ld.shared.f64 %{name}{2 * i + half}, [%r{base}+{SIDE * 8 * i + half * HALF_BYTES + offset}];"
-        for name, base in sides
-        for i in range(groups if name == "a" else 4)
-        for half in range(2)
-    ]
-    for i in range(0, groups, 2 if wide else 1):
-        for j in range(4):
-            if diagonal and j > i + (1 if wide else 0):
-                continue
-            c = 8 * i + 2 * j
-            if wide:
-                four = f"{{%c{c}, %c{c + 1}, %c{c + 8}, %c{c + 9}}}"
-                left = f"{{%a{2 * i}, %a{2 * i + 2}, %a{2 * i + 1}, %a{2 * i + 3}}}"
-                right = f"{{%{b}{2 * j}, %{b}{2 * j + 1}}}"
-                lines.append(f"    mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {four}, {left}, {right}, {four};")
-                continue
-            two = f"{{%c{c}, %c{c + 1}}}"
-            for part in range(2):
-                ends = f"{{%a{2 * i + part}}}, {{%{b}{2 * j + part}}}"
-                lines.append(f"    mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {two}, {ends}, {two};")
+    """Eight samples of :func:`_products`; what a product needs is loaded one product ahead, in this order (hence volatile)."""
+    tall = 2 if wide else 1  # groups of eight columns that one instruction takes on its left side
+    places = [(i, j) for i in range(0, rows // 8, tall) for j in range(4) if not diagonal or j < i + tall]
+    places.sort(key=lambda at: (at[1] // 2, at[0], at[1]))  # by squares, so that few values are loaded at the start
+    loaded: set[str] = set()
+    lines: list[str] = []
+
+    def load(i: int, j: int) -> None:
+        right = ("a", 34) if diagonal else ("b", 35)
+        for name, base, group in (*(("a", 34, i + t) for t in range(tall)), (*right, j)):
+            for half in range(2):
+                register = f"%{name}{2 * group + half}"
+                if register not in loaded:
+                    loaded.add(register)
+                    place = SIDE * 8 * group + half * HALF_BYTES + offset
+                    lines.append(f"    ld.volatile.shared.f64 {register}, [%r{base}+{place}];")
+
+    for at, (i, j) in enumerate(places):
+        if at == 0:
+            load(i, j)
+        if at + 1 < len(places):
+            load(*places[at + 1])
+        lines += _product(i, j, "a" if diagonal else "b", wide)
     return lines
+
+
+def _product(i: int, j: int, b: str, wide: bool) -> list[str]:
+    """Columns 8 i … times columns 8 j …, sixteen by eight where `wide`, eight by eight else, over eight samples."""
+    c = 8 * i + 2 * j
+    if wide:
+        four = f"{{%c{c}, %c{c + 1}, %c{c + 8}, %c{c + 9}}}"
+        left = f"{{%a{2 * i}, %a{2 * i + 2}, %a{2 * i + 1}, %a{2 * i + 3}}}"
+        right = f"{{%{b}{2 * j}, %{b}{2 * j + 1}}}"
+        return [f"    mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {four}, {left}, {right}, {four};"]
+    two = f"{{%c{c}, %c{c + 1}}}"
+    return [
+        f"    mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {two}, {{%a{2 * i + k}}}, {{%{b}{2 * j + k}}}, {two};"
+        for k in range(2)
+    ]
 
 
 def _additions() -> str:
