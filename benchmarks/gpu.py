@@ -17,6 +17,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,10 @@ MACHINES = ("7-joint arm", "20-dof car", "38-dof car")
 # Largest deviation from the processor, of each output's own size: rounding, which a solve multiplies by the condition of the mass matrix.
 AGREES = {"inverse": 1e-13, "regressor": 1e-13, "forward": 1e-9, "equations": 1e-13, "gram": 1e-10}
 TILE_DOUBLES, LARGEST_TILE = 2**29, 2**19
-LONGEST_CHUNK, BLOCKS_EACH = 4096, 2  # samples of one task of the Gram kernel; its blocks of threads for each multiprocessor, at least
+LONGEST_CHUNK, BLOCKS_EACH = (
+    4096,
+    2,
+)  # samples of one task of the Gram kernel; its blocks of threads for each multiprocessor, at least
 PEER_SAMPLES = 1 << 18
 RATE_KERNEL = """.version 7.8
 .target sm_90
@@ -67,8 +71,13 @@ def rate_text(matrix: bool) -> str:
     """PTX of a loop of fused operations, or of products of the matrix units, on registers."""
     start = " ".join(f"mov.f64 %d{k}, %d8;" for k in range(8))
     if matrix:
-        one = "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {{%d{0},%d{1},%d{2},%d{3}}}, {{%d8,%d9,%d8,%d9}}, {{%d8,%d9}}, {{%d{0},%d{1},%d{2},%d{3}}};"
-        body = "\n".join(one.format(*(range(0, 4) if k % 2 else range(4, 8))) for k in range(MMA_LINES))
+        lines = []
+        for k in range(MMA_LINES):
+            sums = ",".join(f"%d{d}" for d in (range(4) if k % 2 else range(4, 8)))
+            lines.append(
+                f"mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {{{sums}}}, {{%d8,%d9,%d8,%d9}}, {{%d8,%d9}}, {{{sums}}};"
+            )
+        body = "\n".join(lines)
     else:
         body = "\n".join(f"fma.rn.f64 %d{k % 8}, %d{k % 8}, %d9, %d8;" for k in range(FMA_LINES))
     return RATE_KERNEL.replace("START", start).replace("BODY", body)
@@ -107,7 +116,11 @@ def pack(folder: Path) -> None:
         }
         D = regressor(tree, m, engine="compiled")
         solved = forward_dynamics(tree, m, engine="compiled")
-        a = solved.qdd if solved.base is None else np.column_stack([solved.base.acceleration, solved.base.omega_dot, solved.qdd])
+        a = (
+            solved.qdd
+            if solved.base is None
+            else np.column_stack([solved.base.acceleration, solved.base.omega_dot, solved.qdd])
+        )
         full = {"inverse": inverse_dynamics(tree, m, engine="compiled"), "forward": a}
         one: dict[str, Any] = {"name": tree.name, "kernels": {}, "tree": peer_tree(tree)}
         for what, request in requests.items():
@@ -117,7 +130,9 @@ def pack(folder: Path) -> None:
             (folder / f"{key}.ptx").write_text(k.text)
             arrays[f"{key}.inputs"] = np.array(sample_arrays(tree, m, k.samples))
             arrays[f"{key}.parameters"] = uniform_values(tree, tree.parameters.values, k.parameters)
-            expected = [D[:, r, c] for r, c in f.labels] if what == "regressor" else [full[what][:, r] for (r,) in f.labels]
+            expected = (
+                [D[:, r, c] for r, c in f.labels] if what == "regressor" else [full[what][:, r] for (r,) in f.labels]
+            )
             arrays[f"{key}.outputs"] = np.array(expected)
             one["kernels"][what] = {"outputs": k.outputs, "operations": k.operations, "live": k.live}
             one["kernels"][what]["samples"] = k.samples
@@ -125,10 +140,14 @@ def pack(folder: Path) -> None:
         measured_tree, measured = recorded(tree, CHECKED)
         equations = stream(measured_tree, measured, engine="numpy")
         program = equation_program(equations.plan, measured)
-        k = emit_ptx(program.graph, program.outputs, program.samples, program.parameters, "equations", goals=program.goals)
+        k = emit_ptx(
+            program.graph, program.outputs, program.samples, program.parameters, "equations", goals=program.goals
+        )
         names = [n for n in program.samples if not n.startswith("y.")]
         given = dict(zip(names, sample_arrays(measured_tree, measured, names), strict=True))
-        given |= {n: np.asarray(equations.plan.force(measured, int(n[2:]))) for n in program.samples if n.startswith("y.")}
+        given |= {
+            n: np.asarray(equations.plan.force(measured, int(n[2:]))) for n in program.samples if n.startswith("y.")
+        }
         plan = gram_plan(program.sets)
         key = f"{number}.equations"
         (folder / f"{key}.ptx").write_text(k.text)
@@ -137,7 +156,9 @@ def pack(folder: Path) -> None:
         values = evaluate(program.graph, program.outputs, given)
         arrays[f"{key}.outputs"] = np.array([np.broadcast_to(v, CHECKED) for v in values])
         arrays[f"{key}.tasks"] = plan.tasks
-        for j, (first, count) in enumerate(program.sets):  # by Householder reflections, which form no products of columns
+        for j, (first, count) in enumerate(
+            program.sets
+        ):  # by Householder reflections, which form no products of columns
             R = np.linalg.qr(arrays[f"{key}.outputs"][first : first + count].T, mode="r")
             arrays[f"{key}.gram{j}"] = R.T @ R
         one["kernels"]["equations"] = {"outputs": k.outputs, "operations": k.operations, "live": k.live}
@@ -274,10 +295,13 @@ def run(folder: Path) -> dict[str, Any]:
         "lines": [],
     }
     print(
-        f"{found['device']}: copy {copy / 1e12:.2f} TB/s, fused operations {plain / 1e12:.1f} T/s, on matrix units {matrix / 1e12:.1f} T/s, "
+        f"{found['device']}: copy {copy / 1e12:.2f} TB/s, fused operations {plain / 1e12:.1f} T/s, "
+        f"on matrix units {matrix / 1e12:.1f} T/s, "
         f"from the host {upload / 1e9:.1f} GB/s, from pinned memory {pinned / 1e9:.1f} GB/s"
     )
-    print("| machine | quantity | million samples a second | goal | differs from the processor | first use, s | what bounds it |")
+    print(
+        "| machine | quantity | million samples a second | goal | differs from the processor | first use, s | what bounds it |"
+    )
     print("|---|---|---:|---:|---:|---:|---|")
     for number, machine in enumerate(described["machines"]):
         for line in machine_lines(gpu, folder, number, machine, reference, copy, plain, matrix):
@@ -295,9 +319,8 @@ def run(folder: Path) -> dict[str, Any]:
 def told(x: dict[str, Any]) -> str:
     goal, first = (f"{x[key]:,.{digits}f}" if key in x else "" for key, digits in (("goal", 0), ("first", 2)))
     rate = x["rate"] / 1e6
-    return (
-        f"| {x['machine']} | {x['what']} | {rate:,.{0 if rate >= 100 else 1}f} | {goal} | {x['difference']:.0e} | {first} | {x['bound']} |"
-    )
+    shown = f"{rate:,.{0 if rate >= 100 else 1}f}"
+    return f"| {x['machine']} | {x['what']} | {shown} | {goal} | {x['difference']:.0e} | {first} | {x['bound']} |"
 
 
 def kernel_of(gpu: Gpu, folder: Path, key: str) -> tuple[Any, float]:
@@ -316,7 +339,14 @@ def bound_of(rate: float, bytes_each: float, operations: float, copy: float, ari
 
 
 def machine_lines(
-    gpu: Gpu, folder: Path, number: int, machine: dict[str, Any], reference: Any, copy: float, plain: float, matrix: float
+    gpu: Gpu,
+    folder: Path,
+    number: int,
+    machine: dict[str, Any],
+    reference: Any,
+    copy: float,
+    plain: float,
+    matrix: float,
 ) -> Iterator[dict[str, Any]]:
     cp = gpu.cp
     words = {"inverse": "inverse dynamics", "regressor": "regressor", "forward": "forward dynamics"}
@@ -334,14 +364,15 @@ def machine_lines(
         error = difference(result, expected)
         samples = int(min(1 << 22, 12e9 // (8 * (n + k)))) // 1024 * 1024
         many, big = cp.random.standard_normal((n, samples)), cp.empty((k, samples))
-        spent, spread = gpu.seconds(lambda: launch(kernel, many, parameters, big, samples))
+        step = partial(launch, kernel, many, parameters, big, samples)
+        spent, spread = gpu.seconds(step)
         rate, operations = samples / spent, machine["kernels"][what]["operations"]
         yield {
             "machine": machine["name"], "what": title, "rate": rate, "goal": GOALS[title][number], "difference": error,
             "agrees": error < AGREES[what], "first": first, "spread": spread, "bytes": 8 * (n + k), "operations": operations,
             "bound": bound_of(rate, 8 * (n + k), operations, copy, plain),
         }  # fmt: skip
-        del many, big
+        del many, big, step
     yield from least_squares_lines(gpu, folder, number, machine, reference, copy, plain, matrix)
 
 
@@ -429,7 +460,14 @@ def gram_difference(found: list[np.ndarray], expected: list[np.ndarray]) -> floa
 
 
 def least_squares_lines(
-    gpu: Gpu, folder: Path, number: int, machine: dict[str, Any], reference: Any, copy: float, plain: float, matrix: float
+    gpu: Gpu,
+    folder: Path,
+    number: int,
+    machine: dict[str, Any],
+    reference: Any,
+    copy: float,
+    plain: float,
+    matrix: float,
 ) -> Iterator[dict[str, Any]]:
     cp = gpu.cp
     key = f"{number}.equations"
@@ -465,7 +503,8 @@ def least_squares_lines(
             share = 16.0 * columns * rate / copy  # written once and read once
             bound = (
                 f"making the regressor {1e-6 / made:,.0f} M/s ({800 * columns / made / copy:.0f} % of copying), adding products "
-                f"{1e-6 / added:,.0f} M/s ({100 * products / added / matrix:.0f} % of the matrix units); together {100 * share:.0f} % of copying"
+                f"{1e-6 / added:,.0f} M/s ({100 * products / added / matrix:.0f} % of the matrix units); "
+                f"together {100 * share:.0f} % of copying"
             )
         yield {
             "machine": machine["name"], "what": title, "rate": rate, "difference": error, "agrees": error < AGREES["gram"],
@@ -524,7 +563,7 @@ def peer_recursion(machine: dict[str, Any], names: list[str]) -> Callable[[Any],
         bodies, free = machine["tree"], machine["gravity"] is None
         ground = (jnp.zeros(3), jnp.zeros(3), jnp.zeros(3) if free else -jnp.array(machine["gravity"]))
         state, frames, wrench = [], [], []
-        for j, b in enumerate(bodies):
+        for b in bodies:
             c, a = b["coordinate"], b["ratio"]
             q, qd, qdd = (a * get(f"{s}.{c}") if c >= 0 else 0.0 for s in ("q", "qd", "qdd"))
             R, p = jnp.array(b["A"]), jnp.array(b["P"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from veridyn.symbolic.evaluate import evaluate
+from strangers.evaluate import evaluate
 from veridyn.symbolic.gram_ptx import BLOCKS, SIDE, WARPS
 
 

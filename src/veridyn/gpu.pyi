@@ -1,4 +1,4 @@
-"""Batches on an NVIDIA GPU (extra gpu): dynamics, regressor and simulations of many states and many sets of parameters; arrays by DLPack."""
+"""Batches on an NVIDIA GPU (extra gpu): dynamics, regressors and simulations of many states and sets of parameters; arrays by DLPack."""
 
 from veridyn.mechanics.gpu import DeviceBase as DeviceBase
 from veridyn.mechanics.gpu import DeviceMotion as DeviceMotion

@@ -26,7 +26,9 @@ from veridyn.symbolic.gram_ptx import GramPlan, gram_plan
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-SAFE_CONDITION = 1e4  # of columns scaled to one length: up to here products keep eight digits, beyond it there is a second pass
+SAFE_CONDITION = (
+    1e4  # of columns scaled to one length: up to here products keep eight digits, beyond it there is a second pass
+)
 SMALLEST_EIGENVALUE = 1e-14  # of the largest: directions below are scaled as if they had it
 TILE_DOUBLES = 2**29  # of one tile: four gigabytes
 LARGEST_TILE = 2**19  # samples
@@ -113,7 +115,9 @@ class _Pass:
         device, xp = self.device, self.device.xp
         sums: Any = None
         made: tuple[frozenset[str], EquationProgram, Program] | None = None
-        table = other = tile = None
+        table: Any = None
+        other: Any = None
+        tile = 0
         turned = None if transforms is None else [xp.asarray(T.T.copy()) for T in transforms]
         total, done = float(samples_of(self.samples.motions)), 0.0
         self.samples.progress("streaming samples", done, total)
@@ -122,7 +126,11 @@ class _Pass:
             if made is None or made[0] != loaded:
                 program = equation_program(self.plan, motion)
                 if made is not None and program.entries != made[1].entries:
-                    raise DataError(Fault("motions with wrenches on different bodies need one call each.", where=self.plan.tree.name))
+                    raise DataError(
+                        Fault(
+                            "motions with wrenches on different bodies need one call each.", where=self.plan.tree.name
+                        )
+                    )
                 run = device.program(
                     program.graph, program.outputs, program.samples, program.parameters, goals=program.goals
                 )
@@ -134,7 +142,6 @@ class _Pass:
                     other = None if turned is None else xp.zeros_like(table)
                     sums = device.gram(plan, tile)
             _, program, run = made
-            assert tile is not None and sums is not None  # made with the first part
             inputs = self._inputs(program, motion)
             values = uniform_values(self.plan.tree, self.plan.tree.parameters.values, program.parameters)
             masks = self._masks(motion, numbers, whole, before)
@@ -190,15 +197,6 @@ class _Pass:
                 here[id(array)] = xp.asarray(np.ascontiguousarray(array))
             source = here[id(array)]
             inputs[k] = source if column is None else source[:, column]
-        if not bool(xp.isfinite(inputs).all()):
-            at = int(xp.argmin(xp.isfinite(inputs).all(axis=1)))
-            raise DataError(
-                Fault(
-                    "an input is not a number in some samples.",
-                    where=f"'{program.samples[at]}'",
-                    hint="Cut the motion into pieces without gaps and give them as a list.",
-                )
-            )
         return inputs
 
     def _masks(self, motion: Motion, numbers: NDArray[np.intp], whole: int, before: int) -> list[Any]:

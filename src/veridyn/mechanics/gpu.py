@@ -205,7 +205,12 @@ def batch_inputs(
         found = here[id(array)]
         if len(found) != count or (column is not None and column >= found.shape[1]):
             raise DataError(
-                Fault("an array has the wrong shape.", where=f"'{name}'", expected=f"{count} samples", found=f"{found.shape}")
+                Fault(
+                    "an array has the wrong shape.",
+                    where=f"'{name}'",
+                    expected=f"{count} samples",
+                    found=f"{found.shape}",
+                )
             )
         rows.append(found if column is None else found[:, column])
     inputs = xp.empty((len(rows), count))

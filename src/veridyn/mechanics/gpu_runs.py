@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,14 @@ def integrate(
     start = [on_device(device, x, name) for x, name in ((q, "q"), (qd, "qd"))]
     runs = len(start[0])
     if any(x.shape != (runs, n) for x in start):
-        raise DataError(Fault("initial states have the wrong shape.", where=tree.name, expected=f"(runs, {n})", found=f"{start[0].shape}"))
+        raise DataError(
+            Fault(
+                "initial states have the wrong shape.",
+                where=tree.name,
+                expected=f"(runs, {n})",
+                found=f"{start[0].shape}",
+            )
+        )
     count = sets * runs
     require_memory(device, 8 * n * count * (2 * len(times) + 12), f"{count} simulations")
     state = xp.concatenate([xp.tile(x.T, (1, sets)) for x in start])  # q above q̇, (2 n, count)
@@ -78,7 +86,7 @@ def integrate(
         return xp.concatenate([y[n:], solved[:n]])
 
     kept = [state]
-    for lo, hi in zip(times[:-1], times[1:], strict=True):
+    for lo, hi in pairwise(times):
         h = (hi - lo) / steps
         for k in range(steps):
             state = _runge_kutta(rates, lo + k * h, state, h)

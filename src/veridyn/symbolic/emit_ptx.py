@@ -61,7 +61,9 @@ def emit_ptx(
     """
     references = [graph.reference(x) for x in outputs]
     code = instructions(graph, outputs)
-    order = scheduled({n: i.operands for n, i in code.items()}, [references[k].node for k in (goals or range(len(outputs)))])
+    order = scheduled(
+        {n: i.operands for n, i in code.items()}, [references[k].node for k in (goals or range(len(outputs)))]
+    )
     by_value = by_value and len(parameters) <= BY_VALUE
     writer = _Writer(graph, code, tuple(samples), tuple(parameters), by_value)
     stores: dict[int, list[tuple[int, bool]]] = {}

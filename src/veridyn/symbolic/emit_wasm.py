@@ -166,9 +166,7 @@ NOWHERE = b"\x41\x00"  # address 0, to which a constant one is added
 ARGUMENT = tuple(b"\x20" + unsigned(k) for k in range(3))
 
 
-def emit_wasm(
-    graph: Graph, outputs: Sequence[Number], samples: Sequence[str], parameters: Sequence[str]
-) -> WasmModule:
+def emit_wasm(graph: Graph, outputs: Sequence[Number], samples: Sequence[str], parameters: Sequence[str]) -> WasmModule:
     """The module that computes `outputs` from inputs named: one value a sample, or one for all samples (`parameters`)."""
     code = instructions(graph, outputs, fused=False)
     references = [graph.reference(x) for x in outputs]
@@ -203,9 +201,7 @@ def emit_wasm(
         + _section(7, _vector(_name(text) + bytes([kind]) + unsigned(k) for text, kind, k in exports))
         + _section(10, _vector(f.body() for f in functions))
     )
-    return WasmModule(
-        module, tuple(samples), tuple(parameters), len(outputs), parameters_at, free, len(functions)
-    )
+    return WasmModule(module, tuple(samples), tuple(parameters), len(outputs), parameters_at, free, len(functions))
 
 
 def _type(given: Sequence[int], returned: Sequence[int]) -> bytes:

@@ -5,6 +5,7 @@ A GPU that is asked for and is not there is an error by name; nothing falls back
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Protocol
@@ -22,7 +23,10 @@ Program = Callable[[Any, Any, Any, int], None]  # inputs (k, ·), parameters (p,
 OLDEST = (7, 0)  # compute capability that the kernels need
 OLDEST_MATRIX, OLDEST_WIDE = (8, 0), (9, 0)  # that has matrix units for doubles, and the wide instructions of them
 MAX_SHARED_ATTRIBUTE = 8  # of a kernel: bytes of shared memory a launch may ask for
-LONGEST_CHUNK, BLOCKS_EACH = 4096, 2  # samples of one task, shorter where a multiprocessor would have less than two of them
+LONGEST_CHUNK, BLOCKS_EACH = (
+    4096,
+    2,
+)  # samples of one task, shorter where a multiprocessor would have less than two of them
 INSTALL = "Install the extra: pip install 'veridyn[gpu]' (CuPy for CUDA 12), or cupy-cuda13x for CUDA 13."
 
 
@@ -160,10 +164,12 @@ class _GpuGram:
 def open_gpu() -> Gpu:
     """The GPU of this machine, or a :class:`~veridyn.errors.DeviceError` that says what is missing."""
     try:
-        import cupy
+        cupy: Any = importlib.import_module("cupy")
     except ImportError as error:
         raise DeviceError(
-            Fault("a GPU was asked for, and CuPy is not installed.", where="device 'cuda'", found=f"{error}", hint=INSTALL)
+            Fault(
+                "a GPU was asked for, and CuPy is not installed.", where="device 'cuda'", found=f"{error}", hint=INSTALL
+            )
         ) from None
     try:
         found = int(cupy.cuda.runtime.getDeviceCount())
@@ -178,7 +184,9 @@ def open_gpu() -> Gpu:
             )
         ) from None
     if not found:
-        raise DeviceError(Fault("a GPU was asked for, and this machine has none.", where="device 'cuda'", hint="Use device='cpu'."))
+        raise DeviceError(
+            Fault("a GPU was asked for, and this machine has none.", where="device 'cuda'", hint="Use device='cpu'.")
+        )
     gpu = Gpu(cupy)
     if gpu.capability < OLDEST:
         raise DeviceError(

@@ -22,7 +22,9 @@ COLUMNS = BLOCKS * SIDE  # of a task
 THREADS = 32 * WARPS
 EACH = 4 * COLUMNS // THREADS  # columns of one thread, which brings a quarter of every step of them
 STEP_BYTES = COLUMNS * STEP_SAMPLES * 8
-HALF_BYTES = STEP_BYTES // 2  # four samples of every column lie together: neighbouring lanes then read neighbouring numbers
+HALF_BYTES = (
+    STEP_BYTES // 2
+)  # four samples of every column lie together: neighbouring lanes then read neighbouring numbers
 STEPS, STAGES = 2, 3  # steps of a stage, and stages in shared memory
 STAGE_SAMPLES, STAGE_BYTES = STEPS * STEP_SAMPLES, STEPS * STEP_BYTES
 SHARED_BYTES = STAGES * STAGE_BYTES
@@ -127,7 +129,8 @@ def gram_kernel(name: str = "gram", wide: bool = True) -> str:
     """PTX of ``name(columns, tasks, patches, stride, count, chunk, number)``.
 
     A grid of (tasks, chunks) blocks of 512 threads: chunk y takes samples ``y * chunk`` to ``(y + 1) * chunk`` of `count` and adds to
-    ``patches[y][number][32][32]``; `chunk` is a multiple of 16, `stride` of 2. Launched with `SHARED_BYTES` of shared memory. `wide` instructions need sm_90, the others sm_80.
+    ``patches[y][number][32][32]``; `chunk` is a multiple of 16, `stride` of 2. A launch asks for
+    `SHARED_BYTES` of shared memory. `wide` instructions need sm_90, the others sm_80.
     """
     version, target = ("7.8", "sm_90") if wide else ("7.0", "sm_80")
     products = {(same, rows): _products(wide, same, rows) for same in (False, True) for rows in (SIDE, SIDE // 2)}
@@ -158,7 +161,6 @@ def gram_kernel(name: str = "gram", wide: bool = True) -> str:
     .reg .b32 %r<{40 + EACH}>;
     .reg .b64 %l<24>;
     .reg .f64 %c<32>, %a<16>, %b<16>, %d<4>;
-    
 
     ld.param.u64 %l1, [columns];
     ld.param.u64 %l2, [tasks];
