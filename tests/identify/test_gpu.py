@@ -62,7 +62,7 @@ def test_tiles_and_several_motions_change_nothing(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(on_gpu, "UPLOAD", 200)
     device = NumpyProcessor()
     found = gpu_factors(samples, device)
-    assert device.tables == 2 * (2 + 1 + 2 + 2 + 1)  # tiles of 128 in uploads of 200, 100; 200, 200, 101: twice
+    assert device.tables == 2 * (2 + 1 + 2 + 2 + 1)  # tiles of 128 in parts of 200, 100; 200, 200, 101: twice
     for a, b in zip(samples.observe().rows, found.rows, strict=True):
         assert a.samples == b.samples
         np.testing.assert_allclose(b.R.T @ b.R, a.R.T @ a.R, atol=1e-12 * np.abs(a.R.T @ a.R).max())

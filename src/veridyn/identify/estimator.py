@@ -17,6 +17,7 @@ from veridyn.errors import Fault, IdentificationError, VeridynError
 from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.least_squares import Solution, Weighting, solve
 from veridyn.identify.gains import check_load
+from veridyn.identify.gpu import observed
 from veridyn.identify.grouping import RANK_TOLERANCE
 from veridyn.identify.observation import Device, EquationStream, stream
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
@@ -64,9 +65,9 @@ class FitProblem:
 
     def least_squares(self, samples: EquationStream, weighting: Weighting = "rows") -> Solution:
         """The weighted least-squares solution from one pass over the samples, from which most estimators start."""
-        observed = samples.observe()
-        check_load(self.tree, observed)
-        return solve(observed, weighting, sigma=self.sigma, tolerance=self.tolerance)
+        found = observed(samples)
+        check_load(self.tree, found)
+        return solve(found, weighting, sigma=self.sigma, tolerance=self.tolerance)
 
 
 class Estimator(Settings, ABC):

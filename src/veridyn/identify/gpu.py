@@ -19,13 +19,12 @@ from veridyn.errors import DataError, DeviceError, Fault, Faults
 from veridyn.identify.equation_program import MEASURED, EquationProgram, equation_program
 from veridyn.identify.factor import RowFactor, triangle_of
 from veridyn.identify.observation import EquationPlan, EquationStream, RowFactors, samples_of
-from veridyn.mechanics.engine import check_angles, sample_source, uniform_values
+from veridyn.mechanics.engine import check_farthest, sample_source, uniform_values
 from veridyn.model.motion import Motion
 from veridyn.symbolic.gpu import Processor, Program, open_gpu, require_memory
-from veridyn.symbolic.gram_ptx import GramPlan, gram_plan
+from veridyn.symbolic.gram_ptx import gram_plan
 
 Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 SAFE_CONDITION = (
     1e4  # of columns scaled to one length: up to here products keep eight digits, beyond it there is a second pass
 )
@@ -34,6 +33,12 @@ TILE_DOUBLES = 2**29  # of one tile: four gigabytes
 LARGEST_TILE = 2**19  # samples
 TILE_SHARE = 0.25  # of the free memory that a tile may take
 UPLOAD = 2**20  # samples that are brought to the device at a time
+KEPT_SHARE = 0.25  # of the free memory that samples may take until a second pass
+
+
+def observed(samples: EquationStream) -> RowFactors:
+    """The factors of all rows, made where the stream says."""
+    return gpu_factors(samples) if samples.device == "cuda" else samples.observe()
 
 
 def gpu_factors(samples: EquationStream, processor: Processor | None = None) -> RowFactors:
@@ -41,13 +46,13 @@ def gpu_factors(samples: EquationStream, processor: Processor | None = None) -> 
     plan = samples.plan
     check_plan(plan)
     device = open_gpu() if processor is None else processor
-    first = _Pass(samples, device)
-    grams = first.run()
+    first = _Stream(samples, device)
+    grams = first.gram()
     scales = [_equilibrated(G) for G in grams]
     conditions = [s.condition for s in scales]
     triangles = [s.root for s in scales]
     if max(conditions, default=1.0) > SAFE_CONDITION:
-        refined = _Pass(samples, device).run([s.transform for s in scales])
+        refined = first.gram([s.transform for s in scales])
         triangles = [_equilibrated(G).root @ s.back for G, s in zip(refined, scales, strict=True)]
     names = [plan.tree.rows[r] for r in plan.rows]
     made = zip(names, plan.columns, first.entries, triangles, first.counts, strict=True)
@@ -102,75 +107,60 @@ def _factor(name: str, columns: tuple[int, ...], entries: tuple[int, ...], R: Ar
     return RowFactor(name, columns, np.asfortranarray(triangle_of(wide)), samples)
 
 
-class _Pass:
-    """One pass over all samples."""
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Samples on the device: inputs (k, N), for each row which samples it takes (None where all), and the program that reads them."""
+
+    inputs: Any
+    masks: list[Any]
+    program: EquationProgram
+    run: Program
+
+
+class _Stream:
+    """All samples, brought to the device part by part; they stay there for a second pass where they fit a share of its memory."""
 
     def __init__(self, samples: EquationStream, device: Processor) -> None:
         self.samples, self.plan, self.device = samples, samples.plan, device
         self.counts = np.zeros(len(self.plan.rows), dtype=int)
         self.entries: tuple[tuple[int, ...], ...] = ()
+        self.programs: dict[frozenset[str], tuple[EquationProgram, Program]] = {}
+        self.kept: list[_Part] = []
+        self.room = KEPT_SHARE * device.free_bytes() / 8
+        self.whole = False
 
-    def run(self, transforms: list[Array] | None = None) -> list[Array]:
+    def gram(self, transforms: list[Array] | None = None) -> list[Array]:
         """G of every row, of the columns as they are or transformed."""
-        device, xp = self.device, self.device.xp
-        sums: Any = None
-        made: tuple[frozenset[str], EquationProgram, Program] | None = None
+        xp = self.device.xp
+        turned = None if transforms is None else [xp.asarray(T.T.copy()) for T in transforms]
+        tile, sums = 0, None
         table: Any = None
         other: Any = None
-        tile = 0
-        turned = None if transforms is None else [xp.asarray(T.T.copy()) for T in transforms]
-        total, done = float(samples_of(self.samples.motions)), 0.0
-        self.samples.progress("streaming samples", done, total)
-        for motion, numbers, whole, before in self._parts():
-            loaded = frozenset(motion.wrenches)
-            if made is None or made[0] != loaded:
-                program = equation_program(self.plan, motion)
-                if made is not None and program.entries != made[1].entries:
-                    raise DataError(
-                        Fault(
-                            "motions with wrenches on different bodies need one call each.", where=self.plan.tree.name
-                        )
-                    )
-                run = device.program(
-                    program.graph, program.outputs, program.samples, program.parameters, goals=program.goals
-                )
-                made = (loaded, program, run)
-                if sums is None:
-                    plan, self.entries = gram_plan(program.sets), program.entries
-                    tile = self._tile(program, plan, turned is not None)
-                    table = xp.zeros((len(program.outputs), tile))
-                    other = None if turned is None else xp.zeros_like(table)
-                    sums = device.gram(plan, tile)
-            _, program, run = made
-            inputs = self._inputs(program, motion)
-            values = uniform_values(self.plan.tree, self.plan.tree.parameters.values, program.parameters)
-            masks = self._masks(motion, numbers, whole, before)
-            for lo in range(0, len(motion), tile):
-                size = min(tile, len(motion) - lo)
-                run(inputs[:, lo:], values, table, size)
-                for mask, (first, count) in zip(masks, program.sets, strict=True):
+        for part in self.kept if self.whole else self._parts():
+            sets = part.program.sets
+            if sums is None:
+                plan = gram_plan(sets)
+                tile = self._tile(part.program, turned is not None)
+                table = xp.zeros((len(part.program.outputs), tile))
+                other = None if turned is None else xp.zeros_like(table)
+                sums = self.device.gram(plan, tile)
+            values = uniform_values(self.plan.tree, self.plan.tree.parameters.values, part.program.parameters)
+            count = int(part.inputs.shape[1])
+            for lo in range(0, count, tile):
+                size = min(tile, count - lo)
+                part.run(part.inputs[:, lo:], values, table, size)
+                for mask, (first, columns) in zip(part.masks, sets, strict=True):
                     if mask is not None:
-                        table[first : first + count, :size] *= mask[lo : lo + size]
-                used = table
-                if turned is not None:
-                    used = other
-                    for T, (first, count) in zip(turned, program.sets, strict=True):
-                        xp.matmul(T, table[first : first + count, :size], out=other[first : first + count, :size])
-                sums.add(used, size)
-            done += len(numbers) * self.plan.how.decimate
-            self.samples.progress("streaming samples", min(done, total), total)
-        return sums.matrices() if sums is not None else []
+                        table[first : first + columns, :size] *= mask[lo : lo + size]
+                if turned is None:
+                    sums.add(table, size)
+                    continue
+                for T, (first, columns) in zip(turned, sets, strict=True):
+                    xp.matmul(T, table[first : first + columns], out=other[first : first + columns])
+                sums.add(other, size)
+        return [] if sums is None else sums.matrices()
 
-    def _parts(self) -> Iterator[tuple[Motion, NDArray[np.intp], int, int]]:
-        """Stretches of the motions after decimation: the samples, their numbers, the length of the motion, and the samples before it."""
-        before, step = 0, self.plan.how.decimate
-        for motion in self.samples.motions:
-            for lo in range(0, len(motion), step * UPLOAD):
-                numbers = np.arange(lo, min(lo + step * UPLOAD, len(motion)), step)
-                yield motion[lo : lo + step * UPLOAD : step], numbers, len(motion), before
-            before += len(motion)
-
-    def _tile(self, program: EquationProgram, plan: GramPlan, twice: bool) -> int:
+    def _tile(self, program: EquationProgram, twice: bool) -> int:
         """Samples of one tile: as many as its tables may take, fewer for a short log."""
         longest = max(len(m) for m in self.samples.motions)
         doubles = min(TILE_DOUBLES, int(TILE_SHARE * self.device.free_bytes() / 8))
@@ -181,31 +171,79 @@ class _Pass:
         require_memory(self.device, 8 * (tables + upload), f"tiles of {tile} samples")
         return tile
 
-    def _inputs(self, program: EquationProgram, motion: Motion) -> Any:
-        """The inputs (k, N) on the device: each array of the motion is brought over once, as it lies, and turned round there."""
+    def _parts(self) -> Iterator[_Part]:
+        """The motions in stretches of so many samples after decimation, each brought over when the one before is used up."""
+        step, before, doubles = self.plan.how.decimate, 0, 0
+        self.counts[:] = 0
+        total, done = float(samples_of(self.samples.motions)), 0.0
+        self.samples.progress("streaming samples", done, total)
+        for motion in self.samples.motions:
+            for lo in range(0, len(motion), step * UPLOAD):
+                stretch = slice(lo, min(lo + step * UPLOAD, len(motion)), step)
+                part = self._brought(motion, stretch, before)
+                doubles += part.inputs.size
+                if doubles <= self.room:
+                    self.kept.append(part)
+                yield part
+                done += stretch.stop - stretch.start
+                self.samples.progress("streaming samples", done, total)
+            before += len(motion)
+        self.whole = doubles <= self.room
+        if not self.whole:
+            self.kept.clear()
+
+    def _program(self, motion: Motion) -> tuple[EquationProgram, Program]:
+        loaded = frozenset(motion.wrenches)
+        if loaded not in self.programs:
+            p = equation_program(self.plan, motion)
+            if self.programs and p.entries != self.entries:
+                what = "motions with wrenches on different bodies need one call each."
+                raise DataError(Fault(what, where=self.plan.tree.name))
+            run = self.device.program(p.graph, p.outputs, p.samples, p.parameters, goals=p.goals)
+            self.entries, self.programs[loaded] = p.entries, (p, run)
+        return self.programs[loaded]
+
+    def _brought(self, motion: Motion, stretch: slice, before: int) -> _Part:
+        """A stretch of a motion on the device: each of its arrays is brought over once, as it lies, and turned round there."""
+        program, run = self._program(motion)
         tree, xp = self.plan.tree, self.device.xp
-        check_angles(tree, motion.q)
         here: dict[int, Any] = {}
-        inputs = xp.empty((len(program.samples), len(motion)))
+
+        def column(array: Array, at: int | None) -> Any:
+            if id(array) not in here:
+                here[id(array)] = xp.asarray(np.ascontiguousarray(array[stretch]))
+            return here[id(array)] if at is None else here[id(array)][:, at]
+
+        inputs = xp.empty((len(program.samples), len(range(len(motion))[stretch])))
         for k, name in enumerate(program.samples):
             if name.startswith(MEASURED):
-                force = np.nan_to_num(np.asarray(self.plan.force(motion, int(name.removeprefix(MEASURED)))))
-                inputs[k] = xp.asarray(force)
-                continue
-            array, column = sample_source(tree, motion, name)
-            if id(array) not in here:
-                here[id(array)] = xp.asarray(np.ascontiguousarray(array))
-            source = here[id(array)]
-            inputs[k] = source if column is None else source[:, column]
-        return inputs
+                at = int(name.removeprefix(MEASURED)) - len(tree.rows) + tree.n
+                assert motion.forces is not None  # a measured row has one
+                inputs[k] = column(motion.forces, at)
+            else:
+                inputs[k] = column(*sample_source(tree, motion, name))
+        farthest = xp.abs(column(motion.q, None)).max(axis=0) * xp.asarray(tree.turns, dtype=np.float64)
+        check_farthest(tree, float(farthest.max()) if tree.n else 0.0)
+        return _Part(inputs, self._masks(program, inputs, motion, stretch, before), program, run)
 
-    def _masks(self, motion: Motion, numbers: NDArray[np.intp], whole: int, before: int) -> list[Any]:
-        """For each row which samples it takes, None where all; counted on the way."""
-        how, tree = self.plan.how, self.plan.tree
-        found = []
+    def _masks(self, program: EquationProgram, inputs: Any, motion: Motion, stretch: slice, before: int) -> list[Any]:
+        """For each row which samples it takes, None where all; missing measurements become zero, and samples are counted."""
+        how, tree, xp = self.plan.how, self.plan.tree, self.device.xp
+        numbers = np.arange(stretch.start, stretch.stop, stretch.step)
+        measured = {int(n.removeprefix(MEASURED)): k for k, n in enumerate(program.samples) if n.startswith(MEASURED)}
+        finite = {r: xp.isfinite(inputs[k]) for r, k in measured.items()}
+        complete = self.device.host(xp.stack([x.all() for x in finite.values()])) if finite else np.ones(0)
+        gaps = {r for r, whole in zip(finite, complete, strict=True) if not whole}
+        for r in gaps:
+            inputs[measured[r]] = xp.where(finite[r], inputs[measured[r]], 0.0)
+        found: list[Any] = []
         for k, r in enumerate(self.plan.rows):
-            used = how.uses(tree, tree.rows[r], motion.qd, numbers, whole, before)
-            used &= np.isfinite(self.plan.force(motion, r))
-            self.counts[k] += int(used.sum())
-            found.append(None if used.all() else self.device.xp.asarray(used.astype(np.float64)))
+            mask = finite[r].astype(np.float64) if r in gaps else None
+            if how.dead_zone or how.drop or how.trim:
+                used = how.uses(tree, tree.rows[r], motion.qd[stretch], numbers, len(motion), before)
+                if not used.all():
+                    own = xp.asarray(used.astype(np.float64))
+                    mask = own if mask is None else mask * own
+            self.counts[k] += len(numbers) if mask is None else int(mask.sum())
+            found.append(mask)
         return found

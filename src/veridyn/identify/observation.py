@@ -88,16 +88,14 @@ def observation(
     engine: Engine = "auto",
     executor: Executor | None = None,
     progress: Progress = silent,
-    device: Device = "cpu",
 ) -> RowFactors:
     """Stream one motion, or several, into row factors of [W_j | Y_j] (22).
 
     Y_j is the measured force (zero for a passive joint, a virtual one and the base; paper 001, 5.2), less what the wrenches ask of the
     row, less the columns of known parameters times their values. With an `executor` the samples are shared out. `engine`: "compiled",
-    "numpy", or "auto", which compiles where there are samples enough to pay for it. `device`: "cpu", or "cuda" for a GPU.
+    "numpy", or "auto", which compiles where there are samples enough to pay for it.
     """
-    made = stream(tree, motion, rows, sampling, engine=engine, executor=executor, progress=progress, device=device)
-    return made.observe()
+    return stream(tree, motion, rows, sampling, engine=engine, executor=executor, progress=progress).observe()
 
 
 def stream(
@@ -170,11 +168,7 @@ class EquationStream:
     device: Device = "cpu"
 
     def observe(self) -> RowFactors:
-        """The factors of all rows."""
-        if self.device == "cuda":
-            from veridyn.identify.gpu import gpu_factors
-
-            return gpu_factors(self)
+        """The factors of all rows, made on this processor; :func:`veridyn.identify.gpu.observed` looks at the device."""
         return self.merged(self.each(EquationPlan.factors))
 
     def merged(self, parts: Iterable[tuple[RowFactor, ...]]) -> RowFactors:

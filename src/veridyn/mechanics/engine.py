@@ -96,7 +96,11 @@ def check_engine(engine: str) -> None:
 
 def check_angles(tree: Tree, q: Array) -> None:
     """Refuse coordinates that turn a joint beyond the range of the compiled sine and cosine."""
-    farthest = float((np.abs(q) * tree.turns).max(initial=0.0))
+    check_farthest(tree, float((np.abs(q) * tree.turns).max(initial=0.0)))
+
+
+def check_farthest(tree: Tree, farthest: float) -> None:
+    """The same for the largest angle of all, in rad."""
     if farthest > LARGEST_ANGLE_RAD:
         raise DataError(
             Fault(

@@ -18,8 +18,9 @@ from veridyn.identify.estimator import Estimator
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.fitting import fit_of
+from veridyn.identify.gpu import observed
 from veridyn.identify.logged import motion
-from veridyn.identify.observation import Device, Sampling, observation
+from veridyn.identify.observation import Device, Sampling, stream
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.validate import Validation, validation_of
 from veridyn.model.experiment import Experiment
@@ -207,8 +208,7 @@ def judged(
     chosen = estimation or Estimation()
     structure = base_parameters(model, rows=rows)
     told = _told(progress, "identifying")
-    observed = observation(model, training, rows, how, progress=told, device=chosen.device)
-    solution = solve(observed)
+    solution = solve(observed(stream(model, training, rows, how, progress=told, device=chosen.device)))
     if chosen == Estimation(device=chosen.device):
         fit = fit_of(model, solution, WLS.title, acceptance)
     else:
@@ -227,7 +227,7 @@ def judged(
     lean = essential(model, solution, acceptance=acceptance)
 
     told = _told(progress, "validating")
-    unseen = observation(model, validation, [r.row for r in fit.rows], later, progress=told, device=chosen.device)
+    unseen = observed(stream(model, validation, [r.row for r in fit.rows], later, progress=told, device=chosen.device))
     check, lean_check = validation_of(unseen, fit.standard), validation_of(unseen, lean.fit.standard)
     prior = replace(fit, values=fit.priors, standard_values=None)
     known = bool(np.isfinite(prior.values).all())
