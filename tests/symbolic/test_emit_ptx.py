@@ -17,7 +17,7 @@ from strangers.random_trees import random_tree
 from veridyn.mechanics.formula import Formula, formula
 from veridyn.mechanics.symbols import Request
 from veridyn.model.tree import Tree
-from veridyn.symbolic.emit_ptx import BY_VALUE, PtxKernel, emit_ptx, hexadecimal
+from veridyn.symbolic.emit_ptx import BY_VALUE, PtxKernel, emit_ptx
 from veridyn.symbolic.expression import Graph
 
 
@@ -36,11 +36,6 @@ def every_operation(g: Graph):
         g.sin(a) * g.cos(a) - g.cos(b), g.exp(a) + g.log(b) * p, g.atan(c) / a, g.sqrt(b) - g.abs(c), g.sign(a) * 0.1, 1.0 / b,
         -(a * b), a - b * c, a * b - c, 3.25, -a, p,
     ]  # fmt: skip
-
-
-def test_constants_keep_every_digit() -> None:
-    assert hexadecimal(1.0) == "0d3FF0000000000000"
-    assert hexadecimal(-0.1) == "0dBFB999999999999A"
 
 
 def test_every_output_is_stored_once_and_every_register_is_written_before_it_is_read() -> None:

@@ -22,7 +22,7 @@ from veridyn.identify.observation import EquationPlan, EquationStream, RowFactor
 from veridyn.mechanics.engine import check_farthest, sample_source, uniform_values
 from veridyn.model.motion import Motion
 from veridyn.symbolic.gpu import Processor, Program, open_gpu, require_memory
-from veridyn.symbolic.gram_ptx import gram_plan
+from veridyn.symbolic.gram_plan import gram_plan
 
 Array = NDArray[np.float64]
 SAFE_CONDITION = (

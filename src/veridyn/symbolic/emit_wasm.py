@@ -10,19 +10,18 @@ the parameters, and ``free``, from which on memory is the caller's. `inputs` and
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from veridyn.symbolic.elementary import arc_tangent, exponential, logarithm, sine_and_cosine
 from veridyn.symbolic.expression import CONST, INPUT, Graph, Number
 from veridyn.symbolic.fuse import Instruction, instructions
 from veridyn.symbolic.schedule import scheduled
+from veridyn.symbolic.wasm_code import F64, I32, WasmFunction, section, signed, unsigned, vector
 
 PIECE = 1000  # instructions of one function
 PAGE = 65536  # bytes in which memory is counted
 MAGIC = b"\0asm\1\0\0\0"
-I32, I64, F64 = 0x7F, 0x7E, 0x7C
 BINARY = {"add": 0xA0, "sub": 0xA1, "mul": 0xA2, "div": 0xA3}
 UNARY = {"abs": 0x99, "sqrt": 0x9F}
 CALLED = {"exp": exponential, "log": logarithm, "atan": arc_tangent}
@@ -39,127 +38,6 @@ class WasmModule:
     parameters_at: int
     free: int
     functions: int
-
-
-def unsigned(value: int) -> bytes:
-    """A number as WebAssembly writes it: seven bits a byte, the lowest first."""
-    out = bytearray()
-    while True:
-        value, low = value >> 7, value & 0x7F
-        out.append(low | (0x80 if value else 0))
-        if not value:
-            return bytes(out)
-
-
-def signed(value: int) -> bytes:
-    """The same with a sign, in two's complement."""
-    out = bytearray()
-    while True:
-        low, value = value & 0x7F, value >> 7
-        if (value == 0 and not low & 0x40) or (value == -1 and low & 0x40):
-            out.append(low)
-            return bytes(out)
-        out.append(low | 0x80)
-
-
-def _vector(items: Iterable[bytes]) -> bytes:
-    found = list(items)
-    return unsigned(len(found)) + b"".join(found)
-
-
-def _section(number: int, content: bytes) -> bytes:
-    return bytes([number]) + unsigned(len(content)) + content
-
-
-@dataclass
-class WasmFunction:
-    """Code of one function; a value is the code that puts it on the stack. An :class:`~veridyn.symbolic.elementary.Arithmetic`."""
-
-    arguments: int
-    code: bytearray = field(default_factory=bytearray)
-    locals: list[int] = field(default_factory=list)
-
-    def keep(self, kind: int, code: bytes) -> bytes:
-        """Compute once: the value of some code, in a new local."""
-        self.code += code
-        return self.name_top(kind)
-
-    def name_top(self, kind: int) -> bytes:
-        number = unsigned(self.arguments + len(self.locals))
-        self.locals.append(kind)
-        self.code += b"\x21" + number
-        return b"\x20" + number
-
-    def body(self) -> bytes:
-        """The function as a module holds it: its length, locals in runs of one kind, code."""
-        runs: list[list[int]] = []
-        for kind in self.locals:
-            if runs and runs[-1][1] == kind:
-                runs[-1][0] += 1
-            else:
-                runs.append([1, kind])
-        content = _vector(unsigned(n) + bytes([kind]) for n, kind in runs) + bytes(self.code) + b"\x0b"
-        return unsigned(len(content)) + content
-
-    def number(self, value: float) -> bytes:
-        return b"\x44" + struct.pack("<d", value)
-
-    def whole(self, value: int) -> bytes:
-        return b"\x42" + signed(value)
-
-    def add(self, a: bytes, b: bytes) -> bytes:
-        return self.keep(F64, a + b + b"\xa0")
-
-    def sub(self, a: bytes, b: bytes) -> bytes:
-        return self.keep(F64, a + b + b"\xa1")
-
-    def mul(self, a: bytes, b: bytes) -> bytes:
-        return self.keep(F64, a + b + b"\xa2")
-
-    def div(self, a: bytes, b: bytes) -> bytes:
-        return self.keep(F64, a + b + b"\xa3")
-
-    def fma(self, a: bytes, b: bytes, c: bytes) -> bytes:
-        return self.keep(F64, a + b + b"\xa2" + c + b"\xa0")
-
-    def bits(self, a: bytes) -> bytes:
-        return self.keep(I64, a + b"\xbd")
-
-    def double(self, i: bytes) -> bytes:
-        return self.keep(F64, i + b"\xbf")
-
-    def plus(self, i: bytes, j: bytes) -> bytes:
-        return self.keep(I64, i + j + b"\x7c")
-
-    def minus(self, i: bytes, j: bytes) -> bytes:
-        return self.keep(I64, i + j + b"\x7d")
-
-    def both(self, i: bytes, j: bytes) -> bytes:
-        return self.keep(I64, i + j + b"\x83")
-
-    def either(self, i: bytes, j: bytes) -> bytes:
-        return self.keep(I64, i + j + b"\x85")
-
-    def up(self, i: bytes, places: int) -> bytes:
-        return self.keep(I64, i + self.whole(places) + b"\x86")
-
-    def down(self, i: bytes, places: int) -> bytes:
-        return self.keep(I64, i + self.whole(places) + b"\x87")
-
-    def less(self, a: bytes, b: bytes) -> bytes:
-        return self.keep(I32, a + b + b"\x63")
-
-    def differs(self, i: bytes, j: bytes) -> bytes:
-        return self.keep(I32, i + j + b"\x52")
-
-    def choose(self, condition: bytes, a: bytes, b: bytes) -> bytes:
-        return self.keep(F64, a + b + condition + b"\x1b")
-
-    def load(self, base: bytes, address: int) -> bytes:
-        return self.keep(F64, base + b"\x2b\x03" + unsigned(address))
-
-    def store(self, base: bytes, address: int, value: bytes) -> None:
-        self.code += base + value + b"\x39\x03" + unsigned(address)
 
 
 NOWHERE = b"\x41\x00"  # address 0, to which a constant one is added
@@ -194,12 +72,12 @@ def emit_wasm(graph: Graph, outputs: Sequence[Number], samples: Sequence[str], p
     exports = [("memory", 2, 0), ("run", 0, len(functions) - 1), ("parameters", 3, 0), ("free", 3, 1)]
     module = (
         MAGIC
-        + _section(1, _vector(types))
-        + _section(3, _vector(unsigned(k) for k in kinds))
-        + _section(5, _vector([b"\x00" + unsigned(free // PAGE + 1)]))
-        + _section(6, _vector(addresses))
-        + _section(7, _vector(_name(text) + bytes([kind]) + unsigned(k) for text, kind, k in exports))
-        + _section(10, _vector(f.body() for f in functions))
+        + section(1, vector(types))
+        + section(3, vector(unsigned(k) for k in kinds))
+        + section(5, vector([b"\x00" + unsigned(free // PAGE + 1)]))
+        + section(6, vector(addresses))
+        + section(7, vector(_name(text) + bytes([kind]) + unsigned(k) for text, kind, k in exports))
+        + section(10, vector(f.body() for f in functions))
     )
     return WasmModule(module, tuple(samples), tuple(parameters), len(outputs), parameters_at, free, len(functions))
 
