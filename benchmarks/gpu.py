@@ -307,17 +307,17 @@ def run(folder: Path) -> dict[str, Any]:
     for number, machine in enumerate(described["machines"]):
         for line in machine_lines(gpu, folder, number, machine, reference, copy, plain, matrix):
             found["lines"].append(line)
-            print(told(line), flush=True)
+            print(table_row(line), flush=True)
     for line in peer_lines(described, reference):
         found["lines"].append(line)
-        print(told(line), flush=True)
+        print(table_row(line), flush=True)
     wrong = [f"{x['machine']}, {x['what']}: {x['difference']:.1e}" for x in found["lines"] if not x["agrees"]]
     if wrong:
         raise SystemExit("these differ from the processor by more than rounding: " + "; ".join(wrong))
     return found
 
 
-def told(x: dict[str, Any]) -> str:
+def table_row(x: dict[str, Any]) -> str:
     goal, first = (f"{x[key]:,.{digits}f}" if key in x else "" for key, digits in (("goal", 0), ("first", 2)))
     rate = x["rate"] / 1e6
     shown = f"{rate:,.{0 if rate >= 100 else 1}f}"

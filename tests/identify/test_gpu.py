@@ -27,7 +27,7 @@ def singular_values(R: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_factors_are_those_of_the_processor(name: str) -> None:
-    """Rows have dependent columns (of 150 of the car 84 can be told apart), which a Gram matrix alone would blur to 1e-8."""
+    """Rows have dependent columns (of 150 of the car 84 can be separated), which a Gram matrix alone would blur to 1e-8."""
     tree = MACHINES[name]()
     samples = stream(tree, measured(tree, SAMPLES), engine="numpy")
     true, found = samples.observe(), gpu_factors(samples, NumpyProcessor())
