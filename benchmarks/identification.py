@@ -38,7 +38,7 @@ class Result:
 
 def identification() -> Result:
     """All parameters of all moving bodies (150) from all 20 rows, weighted least squares."""
-    tree, m = _recorded()
+    tree, m = recorded(car(20), SAMPLES)
     solve(observation(tree, m[:20_000], engine="compiled"))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     wall, cpu = time.perf_counter(), time.process_time()
@@ -54,20 +54,21 @@ def identification() -> Result:
     return Result(one, one_cpu, two, extra, scale * (loop + qr), scale * loop, scale * qr, difference)
 
 
-def _recorded() -> tuple[Tree, Motion]:
-    """The car with a force on every joint and a wrench on its base, both exact but for one percent of noise."""
-    plain = car(20)
+def recorded(plain: Tree, samples: int) -> tuple[Tree, Motion]:
+    """The machine with a force on every joint and a wrench on its base, both exact but for one percent of noise."""
     names = [b.name for b in plain.bodies if b.real]
     tree = Tree.build(
         [replace(b, actuated=True) for b in plain.bodies],
         name=plain.name,
-        base="free",
+        base=plain.base,
         inertia={name: plain.parameters.values[10 * k : 10 * k + 10] for k, name in enumerate(names)},
     )
-    m = motion(tree, SAMPLES)
+    m = motion(tree, samples)
     forces = inverse_dynamics(tree, m)
     noise = np.random.default_rng(2).normal(size=forces.shape)
     forces = forces + 0.01 * forces.std(axis=0) * noise
+    if tree.base == "fixed":
+        return tree, replace(m, forces=forces)
     return tree, replace(m, forces=forces[:, 6:], wrenches={tree.bodies[0].name: forces[:, :6]})
 
 

@@ -118,6 +118,10 @@ class SimulationError(VeridynError):
     """An integration did not reach its end."""
 
 
+class DeviceError(VeridynError):
+    """A processor that was asked for is missing, does not answer, or has too little memory."""
+
+
 class VeridynWarning(UserWarning):
     """Base of all warnings; the result stands, and the user should know this about it."""
 

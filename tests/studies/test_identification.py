@@ -3,13 +3,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import veridyn.identify.gpu as on_gpu
+from numpy_processor import NumpyProcessor
 from studies.small_arm import RATE, believed, log_of, small_arm, small_study
 from veridyn.errors import IdentificationWarning, ModelError
 from veridyn.identify.estimate import identify
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import validate
 from veridyn.model.motion import Motion
-from veridyn.studies.identification import identification
+from veridyn.studies.identification import Estimation, identification, judged
 
 
 def test_the_fit_is_that_of_identify_and_the_check_that_of_validate() -> None:
@@ -128,3 +130,16 @@ def test_sampling_may_be_made_for_each_motion() -> None:
     assert [r.samples for r in study.fit.rows] == [800, 400]
     assert [r.samples for r in study.check.rows] == [400, 200]
     assert study.settings["masked"] == "400 samples of q2"
+
+
+def test_a_study_on_a_gpu_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy stands in for the GPU."""
+    tree, how = small_arm(), Sampling()
+    seen, unseen = small_study().training, small_study().validation
+    true = judged(tree, [seen], [unseen], how, how)
+    devices: list[NumpyProcessor] = []
+    monkeypatch.setattr(on_gpu, "open_gpu", lambda: devices.append(NumpyProcessor()) or devices[-1])
+    found = judged(tree, [seen], [unseen], how, how, estimation=Estimation(device="cuda"))
+    assert len(devices) == 2  # for the fit and for the validation
+    np.testing.assert_allclose(found.fit.values, true.fit.values, atol=1e-6 * true.fit.sigma.min())
+    assert found.check.relative_error == pytest.approx(true.check.relative_error, rel=1e-9)

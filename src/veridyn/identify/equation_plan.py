@@ -161,7 +161,7 @@ class EquationPlan:
         found: list[Array] = []
         masks: list[Mask] = []
         for r, A in self._projected(part, dict(zip(self.computed, tables.fill(part), strict=True))):
-            A[:, -1] = self._force(part, r) - A[:, -1]  # Γ − Γ_ext, paper 001 (5)
+            A[:, -1] = self.force(part, r) - A[:, -1]  # Γ − Γ_ext, paper 001 (5)
             low = how.filter_of(self.tree.rows[r])
             if low is not None:
                 A = zero_phase(A, job.rate, low, where=f"row '{self.tree.rows[r]}'")
@@ -193,7 +193,7 @@ class EquationPlan:
             found.append((r, whole))
         return found
 
-    def _force(self, part: Motion, row: int) -> Array | float:
+    def force(self, part: Motion, row: int) -> Array | float:
         """Γ of a row: measured where a motor acts and is measured, zero elsewhere (paper 001, 5.2)."""
         tree = self.tree
         k = row - len(tree.rows) + tree.n

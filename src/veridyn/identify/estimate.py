@@ -15,7 +15,7 @@ from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.gains import check_gains
 from veridyn.identify.grouping import RANK_TOLERANCE
 from veridyn.identify.methods import ESTIMATORS
-from veridyn.identify.observation import measured_rows
+from veridyn.identify.observation import Device, measured_rows
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.threads import one_blas_thread
@@ -66,6 +66,7 @@ def identify(
     engine: Engine = "auto",
     executor: Executor | None = None,
     progress: Progress = silent,
+    device: Device = "cpu",
 ) -> Fit:
     """Estimate the parameters of a machine from one motion or several, with standard deviations.
 
@@ -99,6 +100,9 @@ def identify(
         Shares out the samples; they are streamed in this thread by default.
     progress : callable (task, done, total), optional
         Called as the samples are streamed.
+    device : {"cpu", "cuda"}
+        Where samples become equations and factors: this processor (the default), or an NVIDIA GPU, for "ols", "wls", "map" and
+        "consistent" of open machines without filters; see :mod:`veridyn.identify.gpu`.
 
     Returns
     -------
@@ -111,6 +115,8 @@ def identify(
         What was wanted cannot be estimated from these data; every fault is named.
     DataError
         The motion does not belong to the tree, or lacks what these rows need.
+    DeviceError
+        A GPU was asked for and is missing, has too little memory, or cannot do what was asked.
 
     Examples
     --------
@@ -146,6 +152,7 @@ def identify(
         engine=engine,
         executor=executor,
         progress=progress,
+        device=device,
     )
     with one_blas_thread():  # once, and not again in every pass
         fit = chosen.fit(problem)

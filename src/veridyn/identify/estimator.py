@@ -17,8 +17,9 @@ from veridyn.errors import Fault, IdentificationError, VeridynError
 from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.least_squares import Solution, Weighting, solve
 from veridyn.identify.gains import check_load
+from veridyn.identify.gpu import observed
 from veridyn.identify.grouping import RANK_TOLERANCE
-from veridyn.identify.observation import EquationStream, stream
+from veridyn.identify.observation import Device, EquationStream, stream
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.engine import Engine
@@ -47,6 +48,7 @@ class FitProblem:
     engine: Engine = "auto"
     executor: Executor | None = None
     progress: Progress = silent
+    device: Device = "cpu"
 
     def stream(self) -> EquationStream:
         """The equations, checked and ready for one pass or several."""
@@ -58,13 +60,14 @@ class FitProblem:
             engine=self.engine,
             executor=self.executor,
             progress=self.progress,
+            device=self.device,
         )
 
     def least_squares(self, samples: EquationStream, weighting: Weighting = "rows") -> Solution:
         """The weighted least-squares solution from one pass over the samples, from which most estimators start."""
-        observed = samples.observe()
-        check_load(self.tree, observed)
-        return solve(observed, weighting, sigma=self.sigma, tolerance=self.tolerance)
+        found = observed(samples)
+        check_load(self.tree, found)
+        return solve(found, weighting, sigma=self.sigma, tolerance=self.tolerance)
 
 
 class Estimator(Settings, ABC):

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 
+from veridyn.errors import DataError, DeviceError, Fault
 from veridyn.identify.equation_check import driven
 from veridyn.identify.equation_plan import EquationPlan, Job
 from veridyn.identify.factor import RowFactor, empty
@@ -29,6 +30,7 @@ from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 
 T = TypeVar("T")
+Device = Literal["cpu", "cuda"]
 
 
 @accepts_machine
@@ -60,12 +62,15 @@ def stream(
     engine: Engine = "auto",
     executor: Executor | None = None,
     progress: Progress = silent,
+    device: Device = "cpu",
 ) -> EquationStream:
     """What :func:`observation` streams, checked and ready, for estimators that pass over the samples more than once.
 
     A sequence of motions may make each of them when it is needed, so that a log need not fit the memory: it is walked through from the
-    first to the last, and none is kept. Its attribute `samples`, if it has one, saves counting them.
+    first to the last, and none is kept. Its attribute `samples`, if it has one, saves counting them. On the `device` "cuda" factors are
+    made on a GPU (:mod:`veridyn.identify.gpu`).
     """
+    check_device(device)
     how = sampling or Sampling()
     several: Sequence[Motion] = (motion,) if isinstance(motion, Motion) else motion
     plan = EquationPlan(tree, tree.select_rows(measured_rows(tree, several, rows)[0]), how)
@@ -73,7 +78,13 @@ def stream(
     work = samples_of(several)
     request = equations(tree, plan.computed, plan.wanted, several[0])
     plan = replace(plan, compile=wants_compiled(engine, tree, request, work))
-    return EquationStream(plan, several, executor, progress)
+    return EquationStream(plan, several, executor, progress, device)
+
+
+def check_device(device: str) -> None:
+    """Refuse a word that names no device."""
+    if device not in get_args(Device):
+        raise DataError(Fault(f"there is no device '{device}'.", where="device", expected="'cpu' or 'cuda'"))
 
 
 def measured_rows(tree: Tree, motions: Sequence[Motion], rows: Rows) -> tuple[Rows, tuple[str, ...]]:
@@ -109,9 +120,10 @@ class EquationStream:
     motions: Sequence[Motion]
     executor: Executor | None = None
     progress: Progress = silent
+    device: Device = "cpu"
 
     def observe(self) -> RowFactors:
-        """The factors of all rows."""
+        """The factors of all rows, made on this processor; :func:`veridyn.identify.gpu.observed` looks at the device."""
         return self.merged(self.each(EquationPlan.factors))
 
     def merged(self, parts: Iterable[tuple[RowFactor, ...]]) -> RowFactors:
@@ -130,6 +142,15 @@ class EquationStream:
 
         `lead`: how many equations before its own a job is to see as well (``plan.blocks`` starts with them).
         """
+        if self.device != "cpu":
+            raise DeviceError(
+                Fault(
+                    "this method passes over single equations, which stay on the GPU.",
+                    where=f"device '{self.device}'",
+                    expected="'ols', 'wls', 'map' or 'consistent', with covariance 'white'",
+                    hint="Use device='cpu'.",
+                )
+            )
         plan = self.plan
         total, done = float(samples_of(self.motions)), 0.0
         self.progress(task, done, total)

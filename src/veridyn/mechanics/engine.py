@@ -96,7 +96,11 @@ def check_engine(engine: str) -> None:
 
 def check_angles(tree: Tree, q: Array) -> None:
     """Refuse coordinates that turn a joint beyond the range of the compiled sine and cosine."""
-    farthest = float((np.abs(q) * tree.turns).max(initial=0.0))
+    check_farthest(tree, float((np.abs(q) * tree.turns).max(initial=0.0)))
+
+
+def check_farthest(tree: Tree, farthest: float) -> None:
+    """The same for the largest angle of all, in rad."""
     if farthest > LARGEST_ANGLE_RAD:
         raise DataError(
             Fault(
@@ -270,24 +274,30 @@ def sample_arrays(tree: Tree, motion: Motion, names: Sequence[str]) -> list[Arra
 
 
 def _array(tree: Tree, motion: Motion, name: str) -> Array:
+    array, column = sample_source(tree, motion, name)
+    return array if column is None else array[:, column]
+
+
+def sample_source(tree: Tree, motion: Motion, name: str) -> tuple[Array, int | None]:
+    """The array of a motion that holds an input, and its column there; None where the array is the input itself."""
     kind, _, rest = name.partition(".")
     if kind in ("q", "qd", "qdd"):
-        return getattr(motion, kind)[:, int(rest)]
+        return getattr(motion, kind), int(rest)
     if kind == "t":
         assert motion.forces is not None  # the door of forward dynamics checked it
-        return motion.forces[:, int(rest)]
+        return motion.forces, int(rest)
     if kind == "s":
-        return motion.signals[rest] if rest in motion.signals else _nothing(tree, motion, rest)
+        return (motion.signals[rest] if rest in motion.signals else _nothing(tree, motion, rest)), None
     if kind in ("f", "m"):
         body, _, axis = rest.partition(".")
-        return motion.wrenches[tree.bodies[int(body)].name][:, int(axis) + (3 if kind == "m" else 0)]
+        return motion.wrenches[tree.bodies[int(body)].name], int(axis) + (3 if kind == "m" else 0)
     base = motion.base
     assert base is not None  # check_motion refused a free tree without
     of = {
         "w": base.omega, "wd": base.omega_dot, "vd": base.acceleration, "v": base.velocity, "x": base.position, "e": base.quaternion
     }[kind]  # fmt: skip
     assert of is not None  # check_motion refused drag without a velocity, and tyres without a pose
-    return of[:, int(rest)]
+    return of, int(rest)
 
 
 def _nothing(tree: Tree, motion: Motion, name: str) -> Array:

@@ -18,8 +18,9 @@ from veridyn.identify.estimator import Estimator
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.fitting import fit_of
+from veridyn.identify.gpu import observed
 from veridyn.identify.logged import motion
-from veridyn.identify.observation import observation
+from veridyn.identify.observation import Device, stream
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import Validation, validation_of
@@ -180,10 +181,11 @@ def identification(
 
 @dataclass(frozen=True)
 class Estimation:
-    """How a study estimates: `method` and `covariance` of :func:`veridyn.identify.estimate.identify`."""
+    """How a study estimates: `method`, `covariance` and `device` of :func:`veridyn.identify.estimate.identify`."""
 
     method: Estimator = field(default_factory=WLS)
     covariance: Literal["white", "hac"] = "white"
+    device: Device = "cpu"
 
 
 def judged(
@@ -207,9 +209,8 @@ def judged(
     chosen = estimation or Estimation()
     structure = base_parameters(model, rows=rows)
     told = _told(progress, "identifying")
-    observed = observation(model, training, rows, how, progress=told)
-    solution = solve(observed)
-    if chosen == Estimation():
+    solution = solve(observed(stream(model, training, rows, how, progress=told, device=chosen.device)))
+    if chosen == Estimation(device=chosen.device):
         fit = fit_of(model, solution, WLS.title, acceptance)
     else:
         fit = identify(
@@ -221,12 +222,13 @@ def judged(
             sampling=how,
             acceptance=acceptance,
             progress=told,
+            device=chosen.device,
         )
     _warn_if_not_excited(structure, fit.base)
     lean = essential(model, solution, acceptance=acceptance)
 
     told = _told(progress, "validating")
-    unseen = observation(model, validation, [r.row for r in fit.rows], later, progress=told)
+    unseen = observed(stream(model, validation, [r.row for r in fit.rows], later, progress=told, device=chosen.device))
     check, lean_check = validation_of(unseen, fit.standard), validation_of(unseen, lean.fit.standard)
     prior = replace(fit, values=fit.priors, standard_values=None)
     known = bool(np.isfinite(prior.values).all())

@@ -11,7 +11,7 @@ import math
 from veridyn.symbolic.explog_llvm import function_text, horner
 from veridyn.symbolic.llvm_text import constant
 
-_PI_4_LOW = 3.061616997868383e-17  # what π/4 has beyond the double next to it
+PI_4_LOW = 3.061616997868383e-17  # what π/4 has beyond the double next to it
 ARCTANGENT = tuple((-1.0) ** k / (2 * k + 1) for k in range(1, 22))  # of t³, t⁵, …, t⁴³
 
 
@@ -41,8 +41,8 @@ def atan_function(width: int) -> str:
         f"  %tz = fmul {V} %t, %zs",
         f"  %b1 = select {B} %mid, {V} {c(math.pi / 4.0)}, {V} {c(0.0)}",
         f"  %b2 = select {B} %big, {V} {c(math.pi / 2.0)}, {V} %b1",
-        f"  %l1 = select {B} %mid, {V} {c(_PI_4_LOW)}, {V} {c(0.0)}",
-        f"  %l2 = select {B} %big, {V} {c(2.0 * _PI_4_LOW)}, {V} %l1",
+        f"  %l1 = select {B} %mid, {V} {c(PI_4_LOW)}, {V} {c(0.0)}",
+        f"  %l2 = select {B} %big, {V} {c(2.0 * PI_4_LOW)}, {V} %l1",
         f"  %small = fadd {V} %tz, %l2",
         f"  %s1 = fadd {V} %small, %t",
         f"  %s = fadd {V} %b2, %s1",

@@ -12,9 +12,9 @@ import math
 from veridyn.symbolic.llvm_text import constant
 
 _LN2_BITS = 0xB17217F7D1CF79ABC9E3B39803F2F6AF  # ln 2 times 2^128
-_LN2_HIGH = math.ldexp(float(_LN2_BITS >> 96), -32)  # 32 bits: its product with an integer below 2^11 is exact
-_LN2_LOW = math.ldexp(float(_LN2_BITS & (2**96 - 1)), -128)
-_SMALLEST = 2.2250738585072014e-308
+LN2_HIGH = math.ldexp(float(_LN2_BITS >> 96), -32)  # 32 bits: its product with an integer below 2^11 is exact
+LN2_LOW = math.ldexp(float(_LN2_BITS & (2**96 - 1)), -128)
+SMALLEST = 2.2250738585072014e-308
 EXPONENTIAL = tuple(1.0 / math.factorial(k) for k in range(2, 15))  # of r², r³, …, r¹⁴
 ARTANH = tuple(2.0 / (2 * k + 1) for k in range(1, 12))  # of s³, s⁵, …, s²³
 
@@ -56,9 +56,9 @@ def exp_function(width: int) -> str:
         f"  %y = fadd {V} %y0, {c(magic)}",
         f"  %n = fsub {V} %y, {c(magic)}",
         f"  %bits = bitcast {V} %y to {L}",
-        f"  %a1 = fmul {V} %n, {c(_LN2_HIGH)}",
+        f"  %a1 = fmul {V} %n, {c(LN2_HIGH)}",
         f"  %r1 = fsub {V} %x2, %a1",
-        f"  %a2 = fmul {V} %n, {c(_LN2_LOW)}",
+        f"  %a2 = fmul {V} %n, {c(LN2_LOW)}",
         f"  %r = fsub {V} %r1, %a2",
     ]
     series = horner(lines, width, "%r", EXPONENTIAL)
@@ -88,7 +88,7 @@ def log_function(width: int) -> str:
 
     half = 0x3FE6A09E667F3BCD  # the bits of √½: what lies between it and √2 keeps the exponent 0
     lines = [
-        f"  %tiny = fcmp olt {V} %x, {c(_SMALLEST)}",
+        f"  %tiny = fcmp olt {V} %x, {c(SMALLEST)}",
         f"  %negative = fcmp olt {V} %x, {c(0.0)}",
         f"  %bits = bitcast {V} %x to {L}",
         f"  %d = sub {L} %bits, {_integers(half, width)}",
@@ -111,10 +111,10 @@ def log_function(width: int) -> str:
         f"  %za = fmul {V} %z, {series}",
         f"  %fa = fsub {V} %f, %za",
         f"  %sf = fmul {V} %s, %fa",
-        f"  %low = fmul {V} %k, {c(_LN2_LOW)}",
+        f"  %low = fmul {V} %k, {c(LN2_LOW)}",
         f"  %part = fsub {V} %sf, %low",
         f"  %small = fsub {V} %f, %part",
-        f"  %big = fmul {V} %k, {c(_LN2_HIGH)}",
+        f"  %big = fmul {V} %k, {c(LN2_HIGH)}",
         f"  %v = fadd {V} %big, %small",
         f"  %v1 = select {B} %tiny, {V} {c(-math.inf)}, {V} %v",
         f"  %v2 = select {B} %negative, {V} {c(math.nan)}, {V} %v1",

@@ -15,7 +15,8 @@ _HALF_PI = 0x1921FB54442D18469898CC51701B839A252049  # π/2 times 2^148
 _SCALE = 148
 
 
-def _parts() -> tuple[float, float, float, float]:
+def half_pi_parts() -> tuple[float, float, float, float]:
+    """π/2 as a sum: products of the first three parts with integers below 2^20 are exact."""
     rest, parts = _HALF_PI, []
     for _ in range(3):
         shift = rest.bit_length() - 33
@@ -39,7 +40,7 @@ def sincos_function(width: int) -> str:
     def i(value: int) -> str:
         return "<" + ", ".join([f"i64 {value}"] * width) + ">"
 
-    p1, p2, p3, p4 = _parts()
+    p1, p2, p3, p4 = half_pi_parts()
     fma = f"call {V} @llvm.fmuladd.v{width}f64"
     lines: list[str] = []
     # n = x 2/π to the nearest: adding and taking off 1.5·2^52 rounds, and leaves n in the low bits.

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from studies.bench_robot import STUDY, robot
-from veridyn.errors import FileError
+from veridyn.errors import DeviceError, Fault, FileError
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.robust import Robust
@@ -11,6 +11,7 @@ from veridyn.identify.estimators.weighted import OLS, WLS
 from veridyn.identify.methods import ESTIMATORS
 from veridyn.studies.config.study import load_study
 from veridyn.studies.identification import Estimation
+from veridyn.studies.run import estimation
 from veridyn.studies.run.estimation import check_estimation, estimation_of
 
 
@@ -75,3 +76,16 @@ def test_what_a_method_cannot_do_is_told_with_its_line(tmp_path: Path) -> None:
         FileError, match=r"s.yaml, estimator, covariance \(line 21\): estimator 'map' weights the data as"
     ):
         check_estimation(loaded, ("estimator",), robot(), chosen)
+
+
+def test_a_device_that_is_missing_is_refused_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise DeviceError(Fault("a GPU was asked for, and this machine has none.", where="device 'cuda'"))
+
+    monkeypatch.setattr(estimation, "open_gpu", missing)
+    with pytest.raises(FileError, match=r"s.yaml, device, device 'cuda' \(line 22\): a GPU was asked for"):
+        made(tmp_path, "{name: wls}\ndevice: cuda")
+    monkeypatch.setattr(estimation, "open_gpu", lambda: None)
+    assert made(tmp_path, "{name: wls}\ndevice: cuda") == Estimation(device="cuda")
+    with pytest.raises(FileError, match="device"):
+        made(tmp_path, "{name: wls}\ndevice: gpu")

@@ -341,6 +341,8 @@ class IdentifyFile(StudyFile):
     rows: str | tuple[str, ...] = "all"
     """Equations that are used: all, joints, base, actuated, or a list of names. Passive joints of closed loops have none of their own."""
     estimator: EstimatorSettings = EstimatorSettings()
+    device: Literal["cpu", "cuda"] = "cpu"
+    """Where samples become equations: cpu, or cuda for an NVIDIA GPU (extra gpu), which takes no filter of columns."""
     checks: bool = True
     """Look for swapped and turned columns, wrong units, wrong gravity and the like."""
     accept: IdentifyAccept = IdentifyAccept()

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from veridyn.errors import DataError, Fault, IdentificationError, did_you_mean
+from dataclasses import replace
+
+from veridyn.errors import DataError, DeviceError, Fault, IdentificationError, did_you_mean
 from veridyn.files.yaml_plain import Place
 from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.methods import ESTIMATORS
+from veridyn.identify.observation import Device
 from veridyn.model.tree import Tree
 from veridyn.settings import names
 from veridyn.studies.config.identify import EstimatorSettings
 from veridyn.studies.config.study import Loaded, dotted
 from veridyn.studies.identification import Estimation
+from veridyn.symbolic.gpu import open_gpu
 
 
 def estimation_of(loaded: Loaded, at: Place, chosen: EstimatorSettings) -> Estimation:
@@ -22,7 +26,19 @@ def estimation_of(loaded: Loaded, at: Place, chosen: EstimatorSettings) -> Estim
     if chosen.settings and not names(kind):
         what = f"estimator '{chosen.name}' has no settings."
         raise loaded.error(loaded.fault((*at, "settings"), what, hint="Drop the key."))
-    return Estimation(loaded.build((*at, "settings"), kind, chosen.settings), chosen.covariance)
+    return Estimation(loaded.build((*at, "settings"), kind, chosen.settings), chosen.covariance, device_of(loaded))
+
+
+def device_of(loaded: Loaded) -> Device:
+    """The device that the study file names; refused before any log is read where it is a GPU and there is none."""
+    device: Device = loaded.study.device
+    if device == "cuda":
+        try:
+            open_gpu()
+        except DeviceError as error:
+            line = loaded.yaml.line(("device",))
+            raise loaded.error([replace(f, where=f"device, {f.where}", line=line) for f in error.faults]) from None
+    return device
 
 
 def check_estimation(loaded: Loaded, at: Place, tree: Tree, estimation: Estimation) -> None:

@@ -1,0 +1,248 @@
+"""Batches on a GPU: inverse and forward dynamics, the mass matrix, derivatives and the regressor of arrays that lie on the device.
+
+Arrays come in and go out by DLPack: CuPy, PyTorch and JAX arrays of doubles on the GPU are taken where they lie, NumPy arrays are brought
+over, and results are CuPy arrays, which the others take without a copy (``torch.from_dlpack``). Samples of one quantity lie together;
+an array that lies the other way is turned round on the device. Parameters are one set for all samples, or many sets (draws from a fit),
+each of which is applied to all samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+from veridyn.errors import DataError, Fault, ModelError
+from veridyn.mechanics.engine import sample_source, signature, uniform_values
+from veridyn.mechanics.formula import formula
+from veridyn.mechanics.forward import NEAR_SINGULAR
+from veridyn.mechanics.samples import complete_values, loaded_bodies
+from veridyn.mechanics.symbols import Label, Request
+from veridyn.model.accept import accepts_machine
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+from veridyn.symbolic.cache import key_of, remembered
+from veridyn.symbolic.gpu import Processor, open_gpu, require_memory
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DeviceBase:
+    """Motion of a free base, each (N, 3) in its frame, as :class:`~veridyn.model.motion.BaseMotion`; None where it is not needed."""
+
+    omega: Any
+    omega_dot: Any = None
+    acceleration: Any = None
+    velocity: Any = None
+    position: Any = None
+    quaternion: Any = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DeviceMotion:
+    """N samples on a device, as :class:`~veridyn.model.motion.Motion`: arrays (N, n) of doubles, `wrenches` (N, 6), `signals` (N,).
+
+    What a quantity does not need may be left out.
+    """
+
+    q: Any
+    qd: Any = None
+    qdd: Any = None
+    forces: Any = None
+    base: DeviceBase | None = None
+    wrenches: Mapping[str, Any] = field(default_factory=dict)
+    signals: Mapping[str, Any] = field(default_factory=dict)
+
+
+@accepts_machine
+def inverse_dynamics(
+    tree: Tree, motion: Motion | DeviceMotion, parameters: Any = None, *, processor: Processor | None = None
+) -> Any:
+    """The forces of a motion, as :func:`veridyn.mechanics.inverse.inverse_dynamics`: (N, rows), or (sets, N, rows)."""
+    request = Request("inverse", tuple(range(len(tree.rows))), bodies=loaded_bodies(tree, motion.wrenches))
+    return _filled(tree, motion, request, (len(tree.rows),), parameters, processor)
+
+
+@accepts_machine
+def forward_dynamics(
+    tree: Tree, motion: Motion | DeviceMotion, parameters: Any = None, *, processor: Processor | None = None
+) -> Any:
+    """The accelerations that forces cause: (N, rows), or (sets, N, rows); for a free base [v̇ − g, ω̇, q̈].
+
+    Refused where the mass matrix of some sample is nearly singular.
+    """
+    rows = len(tree.rows)
+    request = Request("forward_checked", tuple(range(rows)), bodies=loaded_bodies(tree, motion.wrenches))
+    solved = _filled(tree, motion, request, (rows + 1,), parameters, processor)
+    check_pivots(tree, solved[..., -1])
+    return solved[..., :-1]
+
+
+def check_pivots(tree: Tree, nearness: Any) -> None:
+    """Refuse accelerations of samples whose mass matrix is nearly singular; `nearness` is the last output of "forward_checked"."""
+    if not bool((nearness < NEAR_SINGULAR).all()):
+        raise ModelError(
+            Fault(
+                "the mass matrix is nearly singular in some sample, or a state is not a number.",
+                where=tree.name,
+                expected=f"a sum of inverse pivots below {NEAR_SINGULAR:.0e}",
+                found=f"{float(nearness.max()):.2e}",
+                hint="Look for a coordinate that moves no mass, or for parameters no body can have.",
+            )
+        )
+
+
+@accepts_machine
+def mass_matrix(
+    tree: Tree, motion: Motion | DeviceMotion, parameters: Any = None, *, processor: Processor | None = None
+) -> Any:
+    """M of every sample: (N, rows, rows), or (sets, N, rows, rows)."""
+    rows = len(tree.rows)
+    return _filled(tree, motion, Request("mass"), (rows, rows), parameters, processor)
+
+
+@accepts_machine
+def inverse_derivatives(
+    tree: Tree, motion: Motion | DeviceMotion, parameters: Any = None, *, processor: Processor | None = None
+) -> tuple[Any, Any]:
+    """∂Γ/∂q and ∂Γ/∂q̇ of every sample: (N, rows, n) each, or (sets, N, rows, n)."""
+    rows = len(tree.rows)
+    request = Request("inverse_derivatives", tuple(range(rows)), bodies=loaded_bodies(tree, motion.wrenches))
+    both = _filled(tree, motion, request, (2, rows, tree.n), parameters, processor)
+    return both[..., 0, :, :], both[..., 1, :, :]
+
+
+@accepts_machine
+def regressor(tree: Tree, motion: Motion | DeviceMotion, *, processor: Processor | None = None) -> Any:
+    """The regressor D of every sample: (N, rows, columns)."""
+    rows, columns = len(tree.rows), len(tree.columns)
+    request = Request("regressor", tuple(range(rows)), tuple(range(columns)))
+    return _filled(tree, motion, request, (rows, columns), None, processor, valued=False)
+
+
+def _filled(
+    tree: Tree,
+    motion: Motion | DeviceMotion,
+    request: Request,
+    shape: tuple[int, ...],
+    parameters: Any,
+    processor: Processor | None,
+    *,
+    valued: bool = True,
+) -> Any:
+    """An array ([sets,] N, *shape) with every output at the place of its label, zero elsewhere."""
+    device = open_gpu() if processor is None else processor
+    values = parameter_sets(tree, parameters) if valued else None
+    several = values is not None and values.ndim == 2
+    sets = len(values) if values is not None and several else 1
+    run, samples, names = batch_program(tree, request, shape, device, several)
+    inputs = batch_inputs(tree, motion, samples, device, sets)
+    count, size = int(inputs.shape[1]), int(np.prod(shape))
+    require_memory(device, 8 * size * count, f"the results of {count} samples")
+    out = device.xp.empty((size, count))
+    given = np.zeros(0) if values is None else uniform_sets(tree, values, names)
+    run(inputs, given, out, count)
+    whole = device.xp.moveaxis(out.reshape(*shape, count), -1, 0)
+    return whole.reshape(sets, count // sets, *shape) if several else whole
+
+
+def parameter_sets(tree: Tree, parameters: Any) -> np.ndarray:
+    """Complete values (p,) or (sets, p), ties applied; refused where some are unknown or the shape is wrong."""
+    given = None if parameters is None else np.asarray(parameters, dtype=np.float64)
+    if given is None or given.ndim == 1:
+        return complete_values(tree, given)
+    if given.ndim != 2 or given.shape[1] != len(tree.columns) or not len(given):
+        raise DataError(
+            Fault(
+                "sets of parameters have one row each.",
+                where=tree.name,
+                expected=f"({len(tree.columns)},) or (sets, {len(tree.columns)})",
+                found=f"{given.shape}",
+            )
+        )
+    return np.array([complete_values(tree, row) for row in given])
+
+
+def uniform_sets(tree: Tree, values: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+    """The parameters and constants that a program takes, for one set of values or for several."""
+    if values.ndim == 1:
+        return uniform_values(tree, values, names)
+    return np.array([uniform_values(tree, row, names) for row in values])
+
+
+def batch_program(
+    tree: Tree, request: Request, shape: tuple[int, ...], device: Processor, sets: bool
+) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
+    """The program of a request with outputs at all places of an array `shape`, made once in a process; its inputs and parameters."""
+    tree.check_open("a batch on a GPU")
+
+    def make() -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
+        f = formula(tree, request)
+        made = dict(zip(f.labels, f.outputs, strict=True))
+        labels: list[Label] = [tuple(int(k) for k in label) for label in np.ndindex(*shape)]
+        order = {label: k for k, label in enumerate(labels)}
+        goals = [order[label] for label in f.labels] + [k for k, label in enumerate(labels) if label not in made]
+        outputs = [made.get(label, 0.0) for label in labels]
+        run = device.program(f.graph, outputs, f.samples, f.parameters, goals=goals, sets=sets)
+        return run, f.samples, f.parameters
+
+    return remembered(key_of("batch", device.name, signature(tree), repr(request), str(shape), str(sets)), make)
+
+
+def batch_inputs(
+    tree: Tree, motion: Motion | DeviceMotion, names: tuple[str, ...], device: Processor, sets: int = 1
+) -> Any:
+    """The inputs (k, sets N) of a program on the device; each array is taken once."""
+    xp = device.xp
+    here: dict[int, Any] = {}
+    rows = []
+    count = len(motion.q)
+    for name in names:
+        array, column = _source(tree, motion, name)
+        if id(array) not in here:
+            here[id(array)] = on_device(device, array, name)
+        found = here[id(array)]
+        if len(found) != count or (column is not None and column >= found.shape[1]):
+            raise DataError(
+                Fault(
+                    "an array has the wrong shape.",
+                    where=f"'{name}'",
+                    expected=f"{count} samples",
+                    found=f"{found.shape}",
+                )
+            )
+        rows.append(found if column is None else found[:, column])
+    inputs = xp.empty((len(rows), count))
+    for k, row in enumerate(rows):
+        inputs[k] = row
+    return xp.tile(inputs, (1, sets)) if sets > 1 else inputs
+
+
+def _source(tree: Tree, motion: Motion | DeviceMotion, name: str) -> tuple[Any, int | None]:
+    try:
+        array, column = sample_source(tree, cast(Motion, motion), name)
+    except (AssertionError, KeyError):
+        array, column = None, None
+    if array is None:
+        raise DataError(
+            Fault(
+                "the motion has no array for an input of this quantity.",
+                where=f"{tree.name}, '{name}'",
+                hint="q, qd, qdd: coordinates; t: forces; w, wd, vd, v: the base; f, m: wrenches; s: signals.",
+            )
+        )
+    return array, column
+
+
+def on_device(device: Processor, array: Any, name: str) -> Any:
+    """An array where the device can use it: taken by DLPack where it lies there, brought over where it is NumPy's."""
+    xp = device.xp
+    if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack__"):
+        return xp.asarray(np.ascontiguousarray(array, dtype=np.float64))
+    taken = array if isinstance(array, xp.ndarray) else xp.from_dlpack(array)
+    if taken.dtype != np.float64:
+        raise DataError(
+            Fault("arrays on a device hold doubles.", where=f"'{name}'", expected="float64", found=f"{taken.dtype}")
+        )
+    return taken

@@ -1,0 +1,185 @@
+"""Expressions as a WebAssembly module, for a page or any other place that runs WebAssembly; no toolchain, only its bytes.
+
+Straight-line code on doubles, cut into functions that stay far below what browsers accept (50,000 locals); what one function leaves for
+a later one waits in memory. Sine, cosine and their like are those of the other back ends. WebAssembly has no fused products, so results
+agree with the processor's to rounding, not to the last bit.
+
+The module exports ``memory``, the function ``run(inputs, outputs, count)`` and two addresses: ``parameters``, where the caller writes
+the parameters, and ``free``, from which on memory is the caller's. `inputs` and `outputs` are addresses of doubles, sample after sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from veridyn.symbolic.elementary import arc_tangent, exponential, logarithm, sine_and_cosine
+from veridyn.symbolic.expression import CONST, INPUT, Graph, Number
+from veridyn.symbolic.fuse import Instruction, instructions
+from veridyn.symbolic.schedule import scheduled
+from veridyn.symbolic.wasm_code import F64, I32, WasmFunction, section, signed, unsigned, vector
+
+PIECE = 1000  # instructions of one function
+PAGE = 65536  # bytes in which memory is counted
+MAGIC = b"\0asm\1\0\0\0"
+BINARY = {"add": 0xA0, "sub": 0xA1, "mul": 0xA2, "div": 0xA3}
+UNARY = {"abs": 0x99, "sqrt": 0x9F}
+CALLED = {"exp": exponential, "log": logarithm, "atan": arc_tangent}
+
+
+@dataclass(frozen=True)
+class WasmModule:
+    """The bytes of a module, what its inputs, parameters and outputs are, and where parameters go and free memory begins."""
+
+    code: bytes
+    samples: tuple[str, ...]
+    parameters: tuple[str, ...]
+    outputs: int
+    parameters_at: int
+    free: int
+    functions: int
+
+
+NOWHERE = b"\x41\x00"  # address 0, to which a constant one is added
+ARGUMENT = tuple(b"\x20" + unsigned(k) for k in range(3))
+
+
+def emit_wasm(graph: Graph, outputs: Sequence[Number], samples: Sequence[str], parameters: Sequence[str]) -> WasmModule:
+    """The module that computes `outputs` from inputs named: one value a sample, or one for all samples (`parameters`)."""
+    code = instructions(graph, outputs, fused=False)
+    references = [graph.reference(x) for x in outputs]
+    order = scheduled({n: i.operands for n, i in code.items()}, [r.node for r in references])
+    used = {i.name for i in code.values()}
+    helpers = [_sincos()] if used & {"sin", "cos"} else []
+    number = {}
+    for name in sorted(used & CALLED.keys()):
+        number[name] = len(helpers)
+        helpers.append(_helper(CALLED[name]))
+    pieces, work = _pieces(graph, code, order, references, samples, parameters, number)
+    parameters_at = 8
+    work_at = parameters_at + 8 * len(parameters)
+    free = work_at + 8 * work
+    first = len(helpers)
+    functions = [*helpers, *pieces, _run(first, len(pieces), 8 * len(samples), 8 * len(outputs))]
+    kinds = [0 if k == 0 and used & {"sin", "cos"} else 1 for k in range(first)] + [2] * len(pieces) + [3]
+    types = [
+        _type([F64], [F64, F64]),
+        _type([F64], [F64]),
+        _type([I32, I32], []),
+        _type([I32, I32, I32], []),
+    ]
+    addresses = [bytes([I32, 0]) + b"\x41" + signed(x) + b"\x0b" for x in (parameters_at, free)]
+    exports = [("memory", 2, 0), ("run", 0, len(functions) - 1), ("parameters", 3, 0), ("free", 3, 1)]
+    module = (
+        MAGIC
+        + section(1, vector(types))
+        + section(3, vector(unsigned(k) for k in kinds))
+        + section(5, vector([b"\x00" + unsigned(free // PAGE + 1)]))
+        + section(6, vector(addresses))
+        + section(7, vector(_name(text) + bytes([kind]) + unsigned(k) for text, kind, k in exports))
+        + section(10, vector(f.body() for f in functions))
+    )
+    return WasmModule(module, tuple(samples), tuple(parameters), len(outputs), parameters_at, free, len(functions))
+
+
+def _type(given: Sequence[int], returned: Sequence[int]) -> bytes:
+    return b"\x60" + unsigned(len(given)) + bytes(given) + unsigned(len(returned)) + bytes(returned)
+
+
+def _name(text: str) -> bytes:
+    return unsigned(len(text)) + text.encode()
+
+
+def _sincos() -> WasmFunction:
+    f = WasmFunction(1)
+    sine, cosine = sine_and_cosine(f, ARGUMENT[0])
+    f.code += sine + cosine
+    return f
+
+
+def _helper(made: Callable[[WasmFunction, bytes], bytes]) -> WasmFunction:
+    f = WasmFunction(1)
+    f.code += made(f, ARGUMENT[0])
+    return f
+
+
+def _pieces(
+    graph: Graph,
+    code: dict[int, Instruction],
+    order: list[int],
+    references: Sequence,
+    samples: Sequence[str],
+    parameters: Sequence[str],
+    helper: dict[str, int],
+) -> tuple[list[WasmFunction], int]:
+    """The instructions in functions of (inputs, outputs), and how many values wait in memory between them."""
+    parts = [order[k : k + PIECE] for k in range(0, len(order), PIECE)] or [[]]
+    part_of = {n: k for k, part in enumerate(parts) for n in part}
+    crossing = {m for n in order for m in code[n].operands if m in part_of and part_of[m] != part_of[n]}
+    place = {m: 8 + 8 * (len(parameters) + k) for k, m in enumerate(sorted(crossing))}
+    names = {n: name for name, n in graph.inputs.items()}
+    stores: dict[int, list[tuple[int, bool]]] = {}
+    for k, r in enumerate(references):
+        stores.setdefault(r.node, []).append((k, r.negative))
+    found = []
+    for part in parts:
+        f = WasmFunction(2)
+        value: dict[int, bytes] = {}
+        turned: dict[int, tuple[bytes, bytes]] = {}
+
+        def operand(n: int, f: WasmFunction = f, value: dict[int, bytes] = value) -> bytes:
+            if graph.operation[n] == CONST:
+                return f.number(graph.constants[n])
+            if n not in value:
+                if graph.operation[n] != INPUT:
+                    value[n] = f.load(NOWHERE, place[n])
+                elif names[n] in samples:
+                    value[n] = f.load(ARGUMENT[0], 8 * samples.index(names[n]))
+                else:
+                    value[n] = f.load(NOWHERE, 8 + 8 * parameters.index(names[n]))
+            return value[n]
+
+        def store(n: int, f: WasmFunction = f, operand: Callable[[int], bytes] = operand) -> None:
+            for k, negative in stores.get(n, []):
+                f.store(ARGUMENT[1], 8 * k, operand(n) + (b"\x9a" if negative else b""))
+
+        for n in part:
+            name, given = code[n].name, code[n].operands
+            x = [operand(m) for m in given]
+            if name in ("sin", "cos"):
+                if given[0] not in turned:
+                    f.code += x[0] + b"\x10\x00"
+                    cosine = f.name_top(F64)
+                    turned[given[0]] = (f.name_top(F64), cosine)
+                value[n] = turned[given[0]][0 if name == "sin" else 1]
+            elif name == "sign":
+                down = f.choose(f.less(x[0], f.number(0.0)), f.number(-1.0), f.number(0.0))
+                value[n] = f.choose(f.less(f.number(0.0), x[0]), f.number(1.0), down)
+            elif name in UNARY:
+                value[n] = f.keep(F64, x[0] + bytes([UNARY[name]]))
+            elif name in helper:
+                value[n] = f.keep(F64, x[0] + b"\x10" + unsigned(helper[name]))
+            else:
+                value[n] = f.keep(F64, x[0] + x[1] + bytes([BINARY[name]]))
+            if n in place:
+                f.store(NOWHERE, place[n], value[n])
+            store(n)
+        if part is parts[-1]:
+            for n in stores:
+                if n not in code:
+                    store(n)
+        found.append(f)
+    return found, len(place)
+
+
+def _run(first: int, pieces: int, input_bytes: int, output_bytes: int) -> WasmFunction:
+    """All pieces for one sample after the other, `count` times."""
+    f = WasmFunction(3)
+    inputs, outputs, count = ARGUMENT
+    calls = b"".join(inputs + outputs + b"\x10" + unsigned(first + k) for k in range(pieces))
+    f.code += b"\x02\x40" + count + b"\x45\x0d\x00"  # leave where count is 0
+    f.code += b"\x03\x40" + calls
+    f.code += inputs + b"\x41" + signed(input_bytes) + b"\x6a\x21\x00"
+    f.code += outputs + b"\x41" + signed(output_bytes) + b"\x6a\x21\x01"
+    f.code += count + b"\x41\x01\x6b\x22\x02\x0d\x00\x0b\x0b"  # one less, and again while some are left
+    return f

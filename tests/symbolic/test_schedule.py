@@ -1,0 +1,63 @@
+"""Orders of evaluation: every value once and after its operands, with as few alive as is known to be possible."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from strangers.cars import car_20
+from veridyn.mechanics.formula import formula
+from veridyn.mechanics.symbols import Request
+from veridyn.symbolic.fuse import instructions
+from veridyn.symbolic.schedule import live_values, scheduled
+
+
+def is_an_order(operands: dict[int, tuple[int, ...]], order: list[int]) -> bool:
+    done: set[int] = set()
+    for n in order:
+        if any(m in operands and m not in done for m in operands[n]):
+            return False
+        done.add(n)
+    return sorted(order) == sorted(operands)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_graphs_are_ordered(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    operands = {n: tuple(int(m) for m in rng.integers(-3, n, 2)) if n else (-1,) for n in range(60)}
+    used = {m for found in operands.values() for m in found}
+    order = scheduled(operands, [n for n in operands if n not in used])
+    assert is_an_order(operands, order)
+    assert live_values(operands, order) <= live_values(operands, sorted(operands))
+
+
+def test_a_balanced_tree_needs_one_register_for_each_level() -> None:
+    """Sethi and Ullman (1970): a full binary tree of depth d needs d + 1 registers, and its leaves one by one 2^d."""
+    depth = 6
+    leaves = dict.fromkeys(range(2**depth), (-1,))
+    operands, level, last = dict(leaves), list(leaves), 2**depth
+    while len(level) > 1:
+        above = []
+        for a, b in zip(level[::2], level[1::2], strict=True):
+            operands[last] = (a, b)
+            above.append(last)
+            last += 1
+        level = above
+    assert live_values(operands, scheduled(operands, level))[0] == depth + 1
+    assert live_values(operands, sorted(operands))[0] == 2**depth
+
+
+def test_live_values_are_counted() -> None:
+    operands = {0: (-1,), 1: (-1,), 2: (0, 1), 3: (0,), 4: (2, 3)}
+    assert live_values(operands, [0, 1, 2, 3, 4]) == (2, 7)  # 1, 2, 2, 2 and 0 that the result needs no more
+
+
+def test_columns_of_a_regressor_fit_the_registers_of_a_gpu() -> None:
+    """A thread has 255 registers of four bytes, so that some 110 doubles can be alive; in the order of the graph it is 150 and more."""
+    tree = car_20("all")
+    f = formula(tree, Request("regressor", tuple(range(len(tree.rows))), tuple(range(len(tree.columns)))))
+    operands = {n: i.operands for n, i in instructions(f.graph, f.outputs).items()}
+    order = scheduled(operands, [f.graph.reference(x).node for x in f.outputs])
+    assert is_an_order(operands, order)
+    inner = {n: tuple(m for m in found if m in operands) for n, found in operands.items()}
+    assert live_values(inner, order)[0] < 110 < live_values(inner, sorted(operands))[0]
