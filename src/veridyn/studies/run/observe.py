@@ -21,7 +21,7 @@ from veridyn.model.place import Marker
 from veridyn.model.tree import Tree
 from veridyn.observe.consistency import Consistency
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.measurements import Measurements, Status, frozen
+from veridyn.observe.measurements import Status, frozen
 from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.methods import FILTERS
 from veridyn.observe.observation import Observation
@@ -236,7 +236,7 @@ def observe_study(
     if s.process_noise.tuned:
         process_noise, tuning = tuned(settings, machine, [readings], progress)
         settings = replace(settings, process_noise=process_noise)
-    observe_with(settings, machine, _beginning(readings))
+    observe_with(settings, machine, readings.first(WARM))
     begin = clock()
     found = replace(observe_with(settings, machine, readings, progress), tuning=tuning)
     spent = 1e6 * (clock() - begin) / len(found)
@@ -363,11 +363,6 @@ def _placed(loaded: Loaded[ObserveFile], fault: Fault) -> Fault:
     else:
         return fault
     return loaded.fault(at, fault.what, fault.expected, fault.found, fault.hint)
-
-
-def _beginning(log: Measurements) -> Measurements:
-    arrival = None if log.arrival is None else log.arrival[:WARM]
-    return Measurements(log.t[:WARM], log.values[:WARM], log.names, log.flags[:WARM], log.inputs[:WARM], arrival)
 
 
 def _on(on: str | tuple[str, str] | PlaceSettings) -> str | tuple[str, str] | Marker:
