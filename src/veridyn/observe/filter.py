@@ -46,7 +46,8 @@ class CompiledStep(Protocol):
     ) -> Passage | None:
         """From `belief` under the inputs `before` to the readings `values` (m,) at t, where `inputs` act from then on.
 
-        `sigma` (m,): deviations of these readings, NaN for the sensor's own. None where the reference must do this step, because something about it is not plain or is wrong.
+        `sigma` (m,): deviations of these readings, NaN for the sensor's own. None where the reference must do this step, because something
+        about it is not plain or is wrong.
         """
         ...
 

@@ -25,8 +25,8 @@ def measurements_of(system: MachineSystem, log: Experiment, hold: InputHold = "z
     With `hold` "zero" an input acts from its own stamp to its next one, as what a controller puts out: where it changes between readings
     there is a row without any. With "linear" it runs straight from sample to sample, as a measured force does, and acts on each interval
     between readings by its mean there. A channel "name.sigma" has the deviations of a sensor's readings, "name.available" is 0 where there
-    are none to use (:mod:`veridyn.observe.availability`). Prescribed coordinates are where they are at the time of a reading: with "zero" they go on from
-    their last sample with its q̈.
+    are none to use (:mod:`veridyn.observe.availability`). Prescribed coordinates are where they are at the time of a reading: with "zero"
+    they go on from their last sample with its q̈.
     """
     table, faults = system.table, Faults()
     delays = np.array([table.sensors[k].delay for k in table.owner])
