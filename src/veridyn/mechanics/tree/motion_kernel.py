@@ -197,7 +197,9 @@ def state_at(I: Numbers, W: Array, rate: int) -> bool:
     if not place_at(I, W, rate):
         return False
     for i in range(nv):
-        W[load + i] = 0.0  # rows that are zero whatever the motion, as of a balanced wheel, are not written by the kernel
+        W[load + i] = (
+            0.0  # rows that are zero whatever the motion, as of a balanced wheel, are not written by the kernel
+        )
     call_kernel(I, MOTION)
     for i in range(nv):
         W[load + i] += W[extra + i]
