@@ -71,7 +71,8 @@ def clock_offset(
     Examples
     --------
     >>> import numpy as np
-    >>> from veridyn.model.experiment import Channel
+    >>> from veridyn.model import Channel
+    >>> from veridyn.signals import clock_offset
     >>> t, slow = np.arange(0.0, 30.0, 0.01), np.arange(0.0, 30.0, 0.1)
     >>> gyro = Channel("gyro.z", t, np.cos(0.7 * t) + 0.5 * np.sin(1.9 * t), "rad/s")
     >>> course = Channel("course", slow, np.sin(0.7 * (slow - 0.2)) / 0.7 - 0.5 * np.cos(1.9 * (slow - 0.2)) / 1.9, "rad")

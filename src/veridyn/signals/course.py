@@ -31,7 +31,8 @@ def course_over_ground(
     Examples
     --------
     >>> import numpy as np
-    >>> from veridyn.model.experiment import Channel
+    >>> from veridyn.model import Channel
+    >>> from veridyn.signals import course_over_ground
     >>> t = np.arange(3) * 0.02
     >>> east, north = Channel("v.x", t, np.array([0.01, 2.0, 0.0]), "m/s"), Channel("v.y", t, np.array([0.02, 2.0, -3.0]), "m/s")
     >>> course, available = course_over_ground(east, north, above=0.5)

@@ -74,6 +74,7 @@ class PulseReader:
 
     Examples
     --------
+    >>> from veridyn.signals import PulseReader, PulseWheel
     >>> reader = PulseReader(PulseWheel(holes=40))
     >>> reader.step(0.000, 6, speed=10.0)  # the first count tells no edge
     >>> reader.step(0.002, 6, speed=10.0)

@@ -25,8 +25,9 @@ def wheel_count(angle: Channel, wheel: PulseWheel, name: str, rate: float | None
     Examples
     --------
     >>> import numpy as np
-    >>> from veridyn.model.experiment import Channel
-    >>> from veridyn.signals.pulses import PulseWheel
+    >>> from veridyn.model import Channel
+    >>> from veridyn.signals import PulseWheel
+    >>> from veridyn.simulation import wheel_count
     >>> turning = Channel("spin", np.arange(5) * 0.01, np.arange(5) * 0.1, "rad")
     >>> wheel_count(turning, PulseWheel(holes=40), "count").values
     array([0., 0., 1., 1., 2.])
