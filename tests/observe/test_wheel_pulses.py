@@ -148,9 +148,9 @@ def test_noise_of_each_reading_is_the_same_in_every_engine_and_stream() -> None:
         given, own, at = {"tacho": tacho}, None, edges.get(k)
         if at is not None:
             given["angle"], own = log["angle"].values[at], {"angle": log["angle.sigma"].values[at]}
-        step = observer.step(float(log["tacho"].t[k]), given, [TORQUE], sigma=own)
-    np.testing.assert_allclose(step.belief.x[:3], compiled.reduced[-1], rtol=1e-12)
-    np.testing.assert_allclose(step.belief.P, compiled.estimates.P[-1], rtol=1e-11)
+        observer.step(float(log["tacho"].t[k]), given, [TORQUE], sigma=own)
+    np.testing.assert_allclose(observer.belief.x[:3], compiled.reduced[-1], rtol=1e-12)
+    np.testing.assert_allclose(observer.belief.P, compiled.estimates.P[-1], rtol=1e-11)
     ignored = observe(wheel(), Experiment({n: log[n] for n in log if n != "angle.sigma"}, "ignored"), **settings)
     assert (
         ignored.sigma[-1, 0] > 2.0 * compiled.sigma[-1, 0]

@@ -8,6 +8,7 @@ from veridyn.model.experiment import Channel
 from veridyn.signals.pulses import (
     PulseReader,
     PulseWheel,
+    count_of_rounded,
     edge_ages,
     edges_of_intervals,
     readings_of_counts,
@@ -79,6 +80,18 @@ def test_without_a_speed_it_is_that_from_edge_to_edge():
     assert np.array_equal(reading.t, t[edges[1:]])  # the first has no speed
     z = (reading.values - angle[edges[1:]]) / sigma.values
     assert np.abs(z).max() < 2.5 and 0.6 < np.sqrt(np.mean(z**2)) < 1.3
+
+
+def test_an_angle_that_was_rounded_is_a_count():
+    t = DT * np.arange(1500)
+    angle = 0.3 + 4.0 * t
+    rounded = Channel("angle", t, np.round(angle / P) * P, "rad")
+    count, wheel = count_of_rounded(rounded, SIGNED)
+    reading, sigma = readings_of_counts(count, wheel, "angle", speed=Channel("w", t, np.full(len(t), 4.0), "rad/s"))
+    error = reading.values - (0.3 + 4.0 * reading.t)
+    assert len(reading) > 70 and np.abs(error).max() <= 2.0 * DT + 1e-12 and np.abs(error).max() < 2.0 * sigma.values[0]
+    with pytest.raises(DataError, match=r"'angle': it is no rounded angle(.|\n)*whole steps of 0.15708 rad"):
+        count_of_rounded(Channel("angle", t, angle, "rad"), SIGNED)
 
 
 def test_readings_of_timed_edges():

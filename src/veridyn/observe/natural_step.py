@@ -57,7 +57,8 @@ class NaturalStep:
         self._system, self._charts = system, charts
         self._one_set = one_set or about is not None
         self._sets: dict[int, Bound] = {}
-        self._R, self._changed = _rows(system.R), False  # whether the record has another R than the sensors' own
+        self._R = _rows(system.R)
+        self._changed = False  # whether the record has another R than the sensors' own
         n, f, k = charts.first.system.n, system.f, system.extra
         states, m, a = len(system.states), len(system.outputs), len(charts.first.system.tables.places)
         self._layout = PassageLayout(2 * n + k + len(system.drifting) + 1, states, m)

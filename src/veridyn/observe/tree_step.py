@@ -45,10 +45,8 @@ class TreeStep:
         N = system.nq + system.nv + k + len(system.drifting) + 1
         self._layout, self._held = PassageLayout(N, n, m), list[object]()
         self._turning = model.nq - model.tree.n
-        self._R, self._changed = (
-            np.array(system.R, order="C"),
-            False,
-        )  # whether the record has another R than the sensors' own
+        self._R = np.array(system.R, order="C")
+        self._changed = False  # whether the record has another R than the sensors' own
         readings, slopes = self._connected(system, model)
         at_rest = model.loads()
         self._still = np.concatenate(at_rest)

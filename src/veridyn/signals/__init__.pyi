@@ -18,6 +18,7 @@ from veridyn.signals.periodic_filters import dft_filter as dft_filter
 from veridyn.signals.periodic_filters import fourier_fit as fourier_fit
 from veridyn.signals.pulses import PulseReader as PulseReader
 from veridyn.signals.pulses import PulseWheel as PulseWheel
+from veridyn.signals.pulses import count_of_rounded as count_of_rounded
 from veridyn.signals.pulses import edges_of_intervals as edges_of_intervals
 from veridyn.signals.pulses import readings_of_counts as readings_of_counts
 from veridyn.signals.pulses import readings_of_edges as readings_of_edges

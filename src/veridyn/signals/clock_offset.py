@@ -101,19 +101,22 @@ def clock_offset(
     if not correlations[best] > LEAST_CORRELATION or best in (0, len(lags) - 1):
         return ClockOffset(integral.name, rate.name, np.nan, np.nan, float(correlations[best]))
     d, low, high = float(lags[best]), float(lags[best - 1]), float(lags[best + 1])
+
+    def fitted(d: float) -> tuple[Array, Array]:
+        """Slopes of the model by d, scale and offset, at the best scale and offset for this lag, and what these leave."""
+        slope = np.interp(begin - d, rate.t, rate.values) - np.interp(end - d, rate.t, rate.values)
+        A = np.column_stack([expected(d), np.ones(len(begin))])
+        best_fit = np.linalg.lstsq(A, change, rcond=None)[0]
+        return np.column_stack([best_fit[0] * slope, A]), change - A @ best_fit
+
     for _ in range(REFINEMENTS):
-        x = expected(d)
-        slope = np.interp(begin - d, rate.t, rate.values) - np.interp(end - d, rate.t, rate.values)  # ∂x/∂d
-        A = np.column_stack([x, np.ones(len(x))])
-        (scale, offset), *_ = np.linalg.lstsq(A, change, rcond=None)
-        G = np.column_stack([scale * slope, A])
-        left = change - A @ np.array([scale, offset])
+        G, left = fitted(d)
         step = float(np.linalg.lstsq(G, left, rcond=None)[0][0])
         d = float(np.clip(d + step, low, high))
         if abs(step) < SETTLED_S:
             break
     lag = int(np.ceil(2.0 * span / np.median(np.diff(integral.t))))
-    return ClockOffset(integral.name, rate.name, d, _deviation(G, left, lag), _correlation(expected(d), change))
+    return ClockOffset(integral.name, rate.name, d, _deviation(*fitted(d), lag), _correlation(expected(d), change))
 
 
 def _pairs(b: Channel, span: float, usable: NDArray[np.bool_] | None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -11,7 +11,7 @@ the rounding of a count is an error that lasts from edge to edge, and a filter t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import copysign, hypot, isfinite, pi, sqrt
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from veridyn.errors import DataError, Fault, Faults
 from veridyn.model.experiment import Channel
 
 Array = NDArray[np.float64]
+ROUNDED = 1e-3  # of a pitch: numbers of a log have few digits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,6 +186,28 @@ def readings_of_counts(
     return _channels(found, name, available if false is not None else None)
 
 
+def count_of_rounded(angle: Channel, wheel: PulseWheel) -> tuple[Channel, PulseWheel]:
+    """The count behind a wheel's angle that was rounded to the nearest hole, and the wheel whose edges lie half a pitch earlier.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from veridyn.model import Channel
+    >>> from veridyn.signals import PulseWheel, count_of_rounded
+    >>> rounded = Channel("angle_fl", np.arange(4) * 0.002, np.pi / 20 * np.array([0.0, 0.0, 1.0, 1.0]), "rad")
+    >>> count, wheel = count_of_rounded(rounded, PulseWheel(holes=40))
+    >>> count.values.tolist(), round(wheel.phase, 4)
+    ([0.0, 0.0, 1.0, 1.0], -0.0785)
+    """
+    n = (angle.values - wheel.phase) / wheel.pitch
+    whole = np.round(n)
+    if angle.unit != "rad" or not (np.abs(n - whole) < ROUNDED).all():
+        found = angle.unit if angle.unit != "rad" else "values between them"
+        expected = f"whole steps of {wheel.pitch:.6g} rad"
+        raise DataError(Fault("it is no rounded angle of this wheel.", f"channel '{angle.name}'", expected, found))
+    return Channel(angle.name, angle.t, whole, "1"), replace(wheel, phase=wheel.phase - 0.5 * wheel.pitch)
+
+
 def readings_of_edges(edges: ArrayLike, wheel: PulseWheel, name: str, *, first: int = 1) -> tuple[Channel, ...]:
     """Readings of a wheel's angle at measured times (s) of its edges, forward: the channels `name` and `name.sigma`.
 
@@ -195,7 +218,7 @@ def readings_of_edges(edges: ArrayLike, wheel: PulseWheel, name: str, *, first: 
         raise DataError(
             Fault("times of edges do not increase.", f"edges of '{name}'", "finite times, one after the other")
         )
-    angle = wheel.pitch * (first + np.arange(len(t))) + wheel.phase
+    angle: Array = wheel.pitch * (first + np.arange(len(t), dtype=np.float64)) + wheel.phase
     rate = np.diff(angle) / np.diff(t)
     rate = np.concatenate([rate[:1], rate]) if len(rate) else np.zeros(len(t))
     sigma = np.hypot(wheel.hole_sigma, rate * wheel.clock_sigma)
