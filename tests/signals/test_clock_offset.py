@@ -58,6 +58,20 @@ def test_motion_that_does_not_turn_says_so():
     assert not clock_offset(gyro, late, longest=0.1).determined  # the lag is beyond the range
 
 
+def test_a_bend_that_tightens_steadily_shows_no_lag():
+    """Any lag of a ramp is an offset of it: the lag with the largest correlation is one of noise."""
+    found = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        t = np.arange(0.0, 20.0, 0.002)
+        gyro = Channel("gyro", t, 0.009 * t + 0.1 * rng.standard_normal(len(t)), "rad/s")
+        slow = t[::10]
+        course = Channel("course", slow, 0.0045 * slow**2 + 0.03 * rng.standard_normal(len(slow)), "rad")
+        found.append(clock_offset(gyro, course))
+    assert not any(o.beyond(0.02) for o in found)
+    assert all(o.sigma > 0.1 for o in found if o.determined)
+
+
 def test_stretches_that_are_not_usable_are_left_out():
     gyro, course = pair(6, 0.2)
     spoilt = course.values.copy()

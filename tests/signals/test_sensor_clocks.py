@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from scipy.signal import TransferFunction, lsim
+from scipy.signal import bilinear, lfilter
 
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.place import Marker
@@ -44,8 +44,9 @@ def drive(seed, late, bends=True, turned=False):
         channels[f"gps_velocity.{axis}"] = (slow, values + 0.1 * rng.standard_normal(len(slow)), "m/s")
     w = np.column_stack([0.01 * rng.standard_normal((len(t), 2)), np.interp(t, fine, rate)])
     w = w @ np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]).T if turned else w
-    sways = TransferFunction([(2 * np.pi * 1.5) ** 2], [1.0, 2 * 0.35 * 2 * np.pi * 1.5, (2 * np.pi * 1.5) ** 2])
-    tilted = [x + 9.81 * share * lsim(sways, x, fine)[1] for x, share in ((ahead, 0.01), (left, 0.02))]
+    w0 = 2.0 * np.pi * 1.5
+    sways = bilinear([w0**2], [1.0, 2.0 * 0.35 * w0, w0**2], fs=200.0)
+    tilted = [x + 9.81 * share * lfilter(*sways, x) for x, share in ((ahead, 0.01), (left, 0.02))]
     a = np.column_stack([*(np.interp(t, fine, x) for x in tilted), np.full(len(t), 9.81)])
     for k, axis in enumerate("xyz"):
         channels[f"gyro.{axis}"] = (t, w[:, k] + 2e-4 * rng.standard_normal(len(t)), "rad/s")

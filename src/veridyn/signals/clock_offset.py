@@ -5,7 +5,7 @@
 Course against yaw rate, speed against forward acceleration: changes over a span s are mean rates, in which the noise of b is not amplified
 and slow drift of a does not add up. d is the lag of the largest correlation, found on a grid and then to a fraction of a sample by
 Gauss-Newton. Its deviation allows for correlated residuals (Newey and West, Econometrica 55, 1987, 703-708): spans overlap, and a
-course is not a yaw angle.
+course is not a yaw angle. It is not less than a quarter of the way to lags that four deviations do not exclude.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ Array = NDArray[np.float64]
 LEAST_CORRELATION = 0.5  # below it the two channels do not show the same motion (chosen)
 GRID_STEPS = 200  # lags that are tried on either side of zero
 REFINEMENTS = 10
+PROFILE_SIGMAS = 4.0  # lags whose squared residuals are within so many deviations of the least ones cannot be excluded
 SETTLED_S = 1e-7  # s, the last step of a lag that is found
 
 
@@ -66,7 +67,8 @@ def clock_offset(
 
     Returns
     -------
-    ClockOffset : NaN seconds where the largest correlation is below 0.5, or at the end of the range.
+    ClockOffset : NaN seconds where the largest correlation is below 0.5, or at the end of the range, or where lags up to the end of the
+        range explain the log about as well, as in a bend that tightens steadily.
 
     Examples
     --------
@@ -116,7 +118,14 @@ def clock_offset(
         if abs(step) < SETTLED_S:
             break
     lag = int(np.ceil(2.0 * span / np.median(np.diff(integral.t))))
-    return ClockOffset(integral.name, rate.name, d, _deviation(*fitted(d), lag), _correlation(expected(d), change))
+    sigma, effective = _deviation(*fitted(d), lag)
+    r = _correlation(expected(d), change)
+    explained = np.maximum(correlations, 0.0) ** 2
+    close = np.flatnonzero(1.0 - explained <= (1.0 - r * r) * (1.0 + PROFILE_SIGMAS**2 / effective))
+    if len(close) and (close[0] == 0 or close[-1] == len(lags) - 1):  # other lags explain the log about as well
+        return ClockOffset(integral.name, rate.name, np.nan, np.nan, r)
+    wide = float(np.abs(lags[close] - d).max(initial=0.0)) / PROFILE_SIGMAS
+    return ClockOffset(integral.name, rate.name, d, max(sigma, wide), r)
 
 
 def _pairs(b: Channel, span: float, usable: NDArray[np.bool_] | None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -140,15 +149,20 @@ def _correlation(x: Array, y: Array) -> float:
     return float(a @ b) / size if size > 0.0 else 0.0
 
 
-def _deviation(G: Array, left: Array, lag: int) -> float:
-    """Of the first unknown of a least-squares problem whose residuals are correlated over `lag` samples."""
+def _deviation(G: Array, left: Array, lag: int) -> tuple[float, float]:
+    """Of the first unknown of a least-squares problem whose residuals are correlated over `lag` samples.
+
+    Beside it the number of independent residuals with which it would be the same.
+    """
     u = G * left[:, None]
     S = u.T @ u
     for k in range(1, min(lag, len(u) - 1) + 1):
         C = u[k:].T @ u[:-k]
         S += (1.0 - k / (lag + 1.0)) * (C + C.T)
     inverse = np.linalg.pinv(G.T @ G)
-    return float(np.sqrt(max((inverse @ S @ inverse)[0, 0], 0.0)))
+    variance, white = max((inverse @ S @ inverse)[0, 0], 0.0), float(left @ left) / len(left) * inverse[0, 0]
+    effective = len(left) * white / variance if variance > white > 0.0 else float(len(left))
+    return float(np.sqrt(variance)), effective
 
 
 def _check(rate: Channel, integral: Channel, span: float, longest: float) -> None:
