@@ -133,7 +133,7 @@ def test_beside_a_program_with_the_speed_that_the_observer_has() -> None:
 
 
 def test_noise_of_each_reading_is_the_same_in_every_engine_and_stream() -> None:
-    log, _, _ = driven("edges", 930, 2.2)
+    log, _, _ = driven("edges", 930, 3.0)
     assert len(log["angle"]) >= 3
     settings = {"process_noise": NOISE, "start": {"wheel": 0.05}, "step": STEP}
     compiled, python = (observe(wheel(), log, EKF(engine=engine), **settings) for engine in ("compiled", "python"))
