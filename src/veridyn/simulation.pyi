@@ -5,3 +5,6 @@ from veridyn.simulate.imperfection import Imperfections as Imperfections
 from veridyn.simulate.manoeuvre import Driven as Driven
 from veridyn.simulate.manoeuvre import Prescribed as Prescribed
 from veridyn.simulate.manoeuvre import Tracking as Tracking
+from veridyn.simulate.pulses import edge_intervals as edge_intervals
+from veridyn.simulate.pulses import edge_times as edge_times
+from veridyn.simulate.pulses import wheel_count as wheel_count

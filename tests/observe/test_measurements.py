@@ -87,3 +87,34 @@ def test_bad_tables_are_refused_with_all_their_faults():
         Measurements(T, np.zeros((5, 1)), ("a",), inputs=np.array([0, 0, np.nan, 0, 0]))
     with pytest.raises(DataError, match=r"a reading of 'b' arrives before it is taken(.|\n)*at sample 1"):
         Measurements(T, np.zeros((5, 2)), ("a", "b"), arrival=np.column_stack([T, T - 0.1 * (T == 0.1)]))
+
+
+def test_deviations_of_single_readings():
+    sigma = np.column_stack([np.full(5, np.nan), np.linspace(0.1, 0.5, 5)])
+    m = Measurements(T, np.zeros((5, 2)), ("a", "b"), sigma=sigma, arrival=np.tile(T[:, None], 2))
+    assert m.select(["b"]).sigma.tolist() == sigma[:, 1:].tolist()
+    begun = m.first(2)
+    assert len(begun) == 2 and begun.sigma.shape == begun.arrival.shape == (2, 2)
+    assert m.flagged(np.ones((5, 2), dtype=bool), Status.LATE).sigma is m.sigma
+    with pytest.raises(DataError, match=r"sigma: a deviation of 'b' is not usable(.|\n)*found 0 at sample 2"):
+        Measurements(T, np.zeros((5, 2)), ("a", "b"), sigma=np.where(np.arange(5)[:, None] == 2, [np.nan, 0.0], sigma))
+    with pytest.raises(DataError, match=r"measurements.sigma: wrong shape"):
+        Measurements(T, np.zeros((5, 2)), ("a", "b"), sigma=sigma[:3])
+
+
+def test_deviations_from_a_channel_beside_the_readings():
+    t = np.array([0.0, 0.2])
+    log = Experiment(
+        {
+            "a": Channel("a", T, np.zeros(5), "rad"),
+            "b": Channel("b", t, np.ones(2), "rad"),
+            "b.sigma": Channel("b.sigma", t, np.array([0.3, 0.4]), "rad"),
+        },
+        "log",
+    )
+    m = Measurements.from_experiment(log, ("a", "b"))
+    assert np.isnan(m.sigma[:, 0]).all() and m.sigma[np.isfinite(m.sigma)].tolist() == [0.3, 0.4]
+    assert Measurements.from_experiment(log, ("a",)).sigma is None
+    moved = log.replacing(Channel("b.sigma", t + 0.01, np.array([0.3, 0.4]), "rad"))
+    with pytest.raises(DataError, match=r"channel 'b.sigma': it has another clock"):
+        Measurements.from_experiment(moved, ("b",))

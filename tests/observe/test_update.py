@@ -6,7 +6,7 @@ from scipy.stats import chi2, multivariate_normal
 
 from veridyn.errors import ModelError
 from veridyn.observe.measurements import Status
-from veridyn.observe.update import Expectation, correct, threshold
+from veridyn.observe.update import Expectation, correct, noise_of_readings, threshold
 
 
 def random_case(rng, n=4, m=3, correlated=True):
@@ -31,6 +31,33 @@ def test_equals_the_information_form(correlated):
         assert np.allclose(c.dx, after @ e.H.T @ V @ nu, atol=1e-9)
         assert np.allclose(c.K, after @ e.H.T @ V, atol=1e-9) and np.allclose(c.K @ nu, c.dx, atol=1e-12)
         assert np.array_equal(c.P, c.P.T)
+
+
+@pytest.mark.parametrize("correlated", [False, True])
+def test_readings_with_noise_of_their_own_one_by_one_and_all_at_once(correlated):
+    """Paper 003, (124): scalar updates, each with the state already updated, are the update with all readings."""
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        P, e, nu = random_case(rng, correlated=correlated)
+        sigma = np.array([rng.uniform(0.01, 3.0), np.nan, rng.uniform(0.01, 3.0)])
+        R = noise_of_readings(e.R, sigma)
+        d = np.sqrt(np.diag(e.R))
+        expected = np.where(np.isnan(sigma), d, sigma)
+        assert np.allclose(R, (e.R / np.outer(d, d)) * np.outer(expected, expected), rtol=1e-13)
+        assert np.array_equal(R[0, 0], sigma[0] ** 2) and R[1, 1] == e.R[1, 1]
+        c = correct(P, Expectation(e.y, e.H, R), nu, used(3))
+        S = e.H @ P @ e.H.T + R
+        K = np.linalg.solve(S, e.H @ P).T
+        assert np.allclose(c.dx, K @ nu, atol=1e-11) and np.allclose(c.P, P - K @ S @ K.T, atol=1e-10)
+        if not correlated:
+            x, after = np.zeros(4), P
+            for j in range(3):
+                one = Expectation(e.y[:1], e.H[j : j + 1], R[j : j + 1, j : j + 1])
+                step = correct(after, one, nu[j : j + 1] - e.H[j] @ x, used(1))
+                x, after = x + step.dx, step.P
+            assert np.allclose(x, c.dx, atol=1e-13) and np.allclose(after, c.P, atol=1e-13)
+    R = np.eye(3)
+    assert noise_of_readings(R, None) is R and noise_of_readings(R, np.full(3, np.nan)) is R
 
 
 @pytest.mark.parametrize("correlated", [False, True])

@@ -2,6 +2,7 @@
 
 from veridyn.files.archive import load as load
 from veridyn.files.archive import save as save
+from veridyn.files.fix_check import degrees_of_minutes as degrees_of_minutes
 from veridyn.files.geodesy import GeoOrigin as GeoOrigin
 from veridyn.files.geodesy import enu_of as enu_of
 from veridyn.files.geodesy import geodetic_of as geodetic_of

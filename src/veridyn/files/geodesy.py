@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, DataWarning, Fault, Faults, part_at, warn
+from veridyn.files.fix_check import check_degrees
 from veridyn.files.units import convert
 from veridyn.model.experiment import Channel, Experiment
 
@@ -48,6 +49,7 @@ class GeoOrigin:
                 found=f"latitude {latitude:.6g}, longitude {longitude:.6g}, which is at sea off the Gulf of Guinea",
             )
             warn(DataWarning, fault)
+        check_degrees(latitude, longitude, "origin")
         return cls(radians(latitude), radians(longitude), height)
 
     def __str__(self) -> str:
@@ -95,6 +97,11 @@ def local_position(
     whole = np.flatnonzero(np.isfinite(np.stack(places)).all(axis=0))
     if len(whole) == 0:
         raise DataError(Fault("no fix is whole.", f"channels '{fix}.…'", "a latitude, longitude and height"), log.name)
+    near = None if origin is None else (degrees(origin.latitude), degrees(origin.longitude))
+    try:
+        check_degrees(np.degrees(places[0]), np.degrees(places[1]), f"channels '{fix}.latitude' and '.longitude'", near)
+    except DataError as error:
+        raise DataError(error.faults, log.name) from error
     centre = origin or GeoOrigin(*(float(p[whole[0]]) for p in places))
     enu = enu_of(places[0], places[1], places[2], centre)
     furthest = float(np.nanmax(np.hypot(enu[:, 0], enu[:, 1])))

@@ -23,7 +23,7 @@ from veridyn.observe.noise import as_covariance
 from veridyn.observe.passage import Passage, Prediction, Stepped
 from veridyn.observe.result import Belief
 from veridyn.observe.system import System
-from veridyn.observe.update import Correction, Expectation, correct
+from veridyn.observe.update import Correction, Expectation, correct, noise_of_readings
 from veridyn.settings import Settings, at_least, between
 
 Array = NDArray[np.float64]
@@ -35,11 +35,19 @@ class CompiledStep(Protocol):
     """A whole filter step by machine code. It works in memory of its own: one caller each, not for two threads at once."""
 
     def __call__(
-        self, belief: Belief, before: Array, t: float, values: Array, flags: Codes, inputs: Array
+        self,
+        belief: Belief,
+        before: Array,
+        t: float,
+        values: Array,
+        flags: Codes,
+        inputs: Array,
+        sigma: Array | None = None,
     ) -> Passage | None:
         """From `belief` under the inputs `before` to the readings `values` (m,) at t, where `inputs` act from then on.
 
-        None where the reference must do this step, because something about it is not plain or is wrong.
+        `sigma` (m,): deviations of these readings, NaN for the sensor's own. None where the reference must do this step, because something
+        about it is not plain or is wrong.
         """
         ...
 
@@ -134,9 +142,18 @@ def advance(how: Filter, system: System, belief: Belief, u: Array, t: float) -> 
 
 
 def absorb(
-    how: Filter, system: System, prediction: Prediction, values: Array, flags: Codes, u: Array
+    how: Filter,
+    system: System,
+    prediction: Prediction,
+    values: Array,
+    flags: Codes,
+    u: Array,
+    sigma: Array | None = None,
 ) -> tuple[Belief, Correction, Array]:
-    """The belief after the readings `values` (m,) with their `flags`, the correction, and the H that was used."""
+    """The belief after the readings `values` (m,) with their `flags`, the correction, and the H that was used.
+
+    `sigma` (m,): deviations of these readings, NaN for the sensor's own.
+    """
     p = prediction
     expected = how.expect(system, p.x, p.P, u, p.t)
     if not (np.isfinite(expected.y).all() and np.isfinite(expected.H).all()):
@@ -149,6 +166,10 @@ def absorb(
             )
         )
     considered = getattr(system, "considered", None)
+    if sigma is not None:
+        own = np.asarray(system.sensor_noise(p.t))
+        missed = expected.R - own  # what a filter adds to the noise because its line misses the sensors
+        expected = replace(expected, R=noise_of_readings(own, sigma) + missed)
     c = correct(p.P, expected, system.residual(values, expected.y), flags, how.gate, considered)
     bounds = getattr(system, "bounds", None)
     if c.dof and bounds is not None:
@@ -172,13 +193,22 @@ class Passing:
         self._compiled = how.compiled_step(system)
         self.by_reference = 0
 
-    def __call__(self, belief: Belief, before: Array, t: float, values: Array, flags: Codes, inputs: Array) -> Passage:
+    def __call__(
+        self,
+        belief: Belief,
+        before: Array,
+        t: float,
+        values: Array,
+        flags: Codes,
+        inputs: Array,
+        sigma: Array | None = None,
+    ) -> Passage:
         """From `belief` under the inputs `before` to t, with the readings there, where `inputs` act from then on."""
         if self._compiled is not None:
-            found = self._compiled(belief, before, t, values, flags, inputs)
+            found = self._compiled(belief, before, t, values, flags, inputs, sigma)
             if found is not None:
                 return found
         self.by_reference += 1
         prediction = advance(self._how, self._system, belief, before, t)
-        after, correction, H = absorb(self._how, self._system, prediction, values, flags, inputs)
+        after, correction, H = absorb(self._how, self._system, prediction, values, flags, inputs, sigma)
         return Stepped(prediction, after, correction, H)

@@ -18,6 +18,7 @@ from veridyn.model.experiment import Experiment
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int8]
+OWN_DEVIATION = ".sigma"  # ending of a channel that holds the deviation of each reading
 SAME_STAMP_S = 1e-9  # s: stamps of two channels that are closer are one, rounding is not a step
 
 
@@ -43,7 +44,8 @@ class Measurements:
 
     `flags` (N, m): a :class:`Status`, or booleans that say "available". Values that are not finite are flagged NOT_FINITE.
     `inputs` (N, p): what drives the machine, held from one stamp to the next. `arrival` (N, m): when each reading reached
-    the caller, on the caller's clock; without it every reading is on time.
+    the caller, on the caller's clock; without it every reading is on time. `sigma` (N, m): the standard deviation of each reading's own
+    noise, NaN where it is the sensor's; without it all are the sensors'.
     """
 
     t: Array
@@ -52,6 +54,7 @@ class Measurements:
     flags: Codes = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int8))
     inputs: Array = field(default_factory=lambda: np.zeros((0, 0)))
     arrival: Array | None = None
+    sigma: Array | None = None
 
     def __post_init__(self) -> None:
         t = np.asarray(self.t, dtype=np.float64)
@@ -74,16 +77,26 @@ class Measurements:
         arrival = None if self.arrival is None else np.asarray(self.arrival, dtype=np.float64)
         if arrival is not None and arrival.ndim == 1 and len(names) == 1:
             arrival = arrival[:, None]
-        self._check(t, values, names, flags, inputs, arrival)
+        sigma = None if self.sigma is None else np.asarray(self.sigma, dtype=np.float64)
+        if sigma is not None and sigma.ndim == 1 and len(names) == 1:
+            sigma = sigma[:, None]
+        self._check(t, values, names, flags, inputs, arrival, sigma)
         flags = np.where((flags == Status.USED) & ~np.isfinite(values), Status.NOT_FINITE, flags).astype(np.int8)
         for name, value in zip(
-            ("t", "values", "names", "flags", "inputs", "arrival"), (t, values, names, flags, inputs, arrival)
+            ("t", "values", "names", "flags", "inputs", "arrival", "sigma"),
+            (t, values, names, flags, inputs, arrival, sigma),
         ):
             object.__setattr__(self, name, value)
 
     @staticmethod
     def _check(
-        t: Array, values: Array, names: tuple[str, ...], flags: NDArray, inputs: Array, arrival: Array | None
+        t: Array,
+        values: Array,
+        names: tuple[str, ...],
+        flags: NDArray,
+        inputs: Array,
+        arrival: Array | None,
+        sigma: Array | None,
     ) -> None:
         faults = Faults()
         where = "measurements"
@@ -91,7 +104,7 @@ class Measurements:
             faults.add("the clock is not a line of times.", where=f"{where}.t", expected="(N,)", found=f"{t.shape}")
             faults.raise_if_any(DataError)
         shape = (len(t), len(names))
-        for name, array in (("values", values), ("flags", flags), ("arrival", arrival)):
+        for name, array in (("values", values), ("flags", flags), ("arrival", arrival), ("sigma", sigma)):
             if array is not None and array.shape != shape:
                 faults.add("wrong shape.", where=f"{where}.{name}", expected=f"{shape}", found=f"{array.shape}")
         if inputs.ndim != 2 or len(inputs) != len(t):
@@ -102,6 +115,14 @@ class Measurements:
         if len(set(names)) != len(names):
             faults.add("two outputs have one name.", where=f"{where}.names", found=", ".join(names))
         faults.extend(clock_faults(t, f"{where}.t"))
+        if sigma is not None and sigma.shape == shape and (bad := ~np.isnan(sigma) & ~usable_deviations(sigma)).any():
+            k, j = (int(i) for i in np.argwhere(bad)[0])
+            faults.add(
+                f"a deviation of '{names[j]}' is not usable.",
+                where=f"{where}.sigma",
+                expected="a positive number, or NaN for the sensor's own",
+                found=f"{sigma[k, j]:g} at sample {k}",
+            )
         if not faults and arrival is not None and (arrival < t[:, None]).any():
             k, j = (int(i) for i in np.argwhere(arrival < t[:, None])[0])
             faults.add(
@@ -123,8 +144,28 @@ class Measurements:
                 [Fault(f"there is no output '{n}'.", "measurements", hint=did_you_mean(n, self.names)) for n in missing]
             )
         at = [self.names.index(n) for n in names]
-        arrival = None if self.arrival is None else self.arrival[:, at]
-        return replace(self, values=self.values[:, at], names=tuple(names), flags=self.flags[:, at], arrival=arrival)
+        arrival, sigma = (None if x is None else x[:, at] for x in (self.arrival, self.sigma))
+        return replace(
+            self,
+            values=self.values[:, at],
+            names=tuple(names),
+            flags=self.flags[:, at],
+            arrival=arrival,
+            sigma=sigma,
+        )
+
+    def first(self, count: int) -> Measurements:
+        """The first `count` rows."""
+        arrival, sigma = (None if x is None else x[:count] for x in (self.arrival, self.sigma))
+        return replace(
+            self,
+            t=self.t[:count],
+            values=self.values[:count],
+            flags=self.flags[:count],
+            inputs=self.inputs[:count],
+            arrival=arrival,
+            sigma=sigma,
+        )
 
     def flagged(self, mask: NDArray[np.bool_], status: Status) -> Measurements:
         """A copy in which the readings of `mask` (N, m) that were usable carry `status`."""
@@ -137,7 +178,7 @@ class Measurements:
         """Channels on the union of their clocks; a channel without a reading at a stamp is MISSING there.
 
         Stamps of different channels that are at most `same` seconds apart are one. `also`: further times that get a row, where they are
-        between the first and the last reading.
+        between the first and the last reading. A channel "name.sigma" on the clock of "name" holds the deviations of its readings.
         """
         channels = [experiment[n] for n in names]
         faults = [f for c in channels for f in clock_faults(c.t, f"{experiment.name}, channel '{c.name}'", same)]
@@ -149,12 +190,17 @@ class Measurements:
         t = np.unique(np.concatenate([t, more]))
         t = t[np.diff(t, prepend=-np.inf) > same]
         values = np.full((len(t), len(channels)), np.nan)
-        flags = np.full(values.shape, Status.MISSING, dtype=np.int8)
+        flags, sigma = np.full(values.shape, Status.MISSING, dtype=np.int8), np.full(values.shape, np.nan)
         for j, c in enumerate(channels):
             rows = np.searchsorted(t, c.t, side="right") - 1
             values[rows, j] = c.values
             flags[rows, j] = Status.USED
-        return cls(t, values, tuple(names), flags)
+            if (own := f"{c.name}{OWN_DEVIATION}") in experiment:
+                if not np.array_equal(experiment[own].t, c.t):
+                    where = f"{experiment.name}, channel '{own}'"
+                    raise DataError(Fault("it has another clock.", where, f"the clock of '{c.name}'"))
+                sigma[rows, j] = experiment[own].values
+        return cls(t, values, tuple(names), flags, sigma=None if np.isnan(sigma).all() else sigma)
 
 
 def clock_faults(t: Array, where: str, least: float = 0.0) -> list[Fault]:
@@ -173,6 +219,11 @@ def clock_faults(t: Array, where: str, least: float = 0.0) -> list[Fault]:
             f"{t[k]:.6g} s then {t[k + 1]:.6g} s at sample {k + 1}",
         )
     ]
+
+
+def usable_deviations(sigma: Array) -> NDArray[np.bool_]:
+    """Which of these are standard deviations: finite and positive."""
+    return np.isfinite(sigma) & (sigma > 0.0)
 
 
 def frozen(values: ArrayLike, repeats: int) -> NDArray[np.bool_]:

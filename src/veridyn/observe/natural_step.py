@@ -32,7 +32,7 @@ from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Codes
 from veridyn.observe.passage import CompiledPassage, Passage, PassageLayout
 from veridyn.observe.result import Belief
-from veridyn.observe.update import threshold
+from veridyn.observe.update import noise_of_readings, threshold
 
 Array = NDArray[np.float64]
 ERROR_MODELS = {"exact": EXACT, "forward": FORWARD, "integrator": INTEGRATOR}
@@ -57,6 +57,8 @@ class NaturalStep:
         self._system, self._charts = system, charts
         self._one_set = one_set or about is not None
         self._sets: dict[int, Bound] = {}
+        self._R = _rows(system.R)
+        self._changed = False  # whether the record has another R than the sensors' own
         n, f, k = charts.first.system.n, system.f, system.extra
         states, m, a = len(system.states), len(system.outputs), len(charts.first.system.tables.places)
         self._layout = PassageLayout(2 * n + k + len(system.drifting) + 1, states, m)
@@ -75,7 +77,7 @@ class NaturalStep:
                 bias=_rows(table.bias),
                 selector=_rows(system.selector),
                 wraps=system.wraps.astype(np.int8),
-                R=_rows(system.R),
+                R=self._R.copy(),
                 moves=table.moves,
                 accelerates=table.accelerates,
             ),
@@ -136,13 +138,22 @@ class NaturalStep:
         )
 
     def __call__(
-        self, belief: Belief, before: Array, t: float, values: Array, flags: Codes, inputs: Array
+        self,
+        belief: Belief,
+        before: Array,
+        t: float,
+        values: Array,
+        flags: Codes,
+        inputs: Array,
+        sigma: Array | None = None,
     ) -> Passage | None:
         """One step; None where the reference must do it: the set of coordinates may change, or something is wrong."""
         number = int(belief.x[-1])
         address = self._sets[number].address if number in self._sets else self._bound(number).address
         g, out, dt = self._parts.given, self._parts.out, 0.0 if belief.t is None else t - belief.t
         g.x[:], g.P[:], g.values[:], g.flags[:] = belief.x, belief.P, values, flags
+        if sigma is not None or self._changed:
+            self._parts.sensors.R[:], self._changed = noise_of_readings(self._R, sigma), sigma is not None
         if len(self._defaults):
             self._act(g.before, before)
             self._act(g.inputs, inputs)

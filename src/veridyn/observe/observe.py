@@ -232,16 +232,9 @@ def tuned(
     def build(values: Mapping[str, float]) -> System:
         return setup.seen(setup.system(ready(system), described(values))[0], q)
 
-    parts = [(_first(log, samples), system.belief(q, qd)) for log in logs]
+    parts = [(log.first(samples), system.belief(q, qd)) for log in logs]
     found = tune(setup.method, build, {"density": 1.0}, parts, decades=5.0, progress=progress)
     return described(found.values), found
-
-
-def _first(log: Measurements, count: int) -> Measurements:
-    if len(log) <= count:
-        return log
-    arrival = None if log.arrival is None else log.arrival[:count]
-    return Measurements(log.t[:count], log.values[:count], log.names, log.flags[:count], log.inputs[:count], arrival)
 
 
 def _refuse_other(machine: object, log: object) -> None:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, ModelError, did_you_mean
+from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
 from veridyn.mechanics.tree.model import FRICTION_SPEED
 from veridyn.method import without_old_keywords
 from veridyn.model.sensor import Choice
@@ -137,9 +137,16 @@ class Observer:
         return self._stream.belief
 
     def step(
-        self, t: float, measurements: ArrayLike | Mapping[str, float], inputs: ArrayLike | None = None
+        self,
+        t: float,
+        measurements: ArrayLike | Mapping[str, float],
+        inputs: ArrayLike | None = None,
+        sigma: Mapping[str, float] | None = None,
     ) -> ObserverStep:
-        """Take in readings stamped `t` (s): by name, or an array with NaN where there is none; and the loads that act from now on."""
+        """Take in readings stamped `t` (s): by name, or an array with NaN where there is none; and the loads that act from now on.
+
+        `sigma`: output → standard deviation of this reading, where it is not the sensor's own.
+        """
         if isinstance(measurements, Mapping):
             values, codes = self._by_name(measurements)
         else:
@@ -151,16 +158,17 @@ class Observer:
             inputs = self.system.later(self._inputs, t - self._since)  # prescribed coordinates go on
         if inputs is not None:
             self._inputs, self._since = np.atleast_1d(np.asarray(inputs, dtype=np.float64)), t
+        own = None if sigma is None else self._own(sigma)
         silent = self._silence.since(t, codes)
         codes = self._repeats.flags(values, codes)
         if self._waits:
-            codes = self._delayed(t, values, codes, inputs)
+            codes = self._delayed(t, values, codes, inputs, own)
         elif not isfinite(t):
             codes = self._stream.step(t, values, inputs, codes).codes  # refuses it
         else:
             if not isfinite(np.add.reduce(values)):  # which the sum is where all readings are
                 codes[(codes == USED) & ~np.isfinite(values)] = NOT_FINITE
-            codes = self._stream.take(t, values, codes, inputs).codes
+            codes = self._stream.take(t, values, codes, inputs, own).codes
         messages = self._messages(t, codes.tolist(), silent)
         if self.system.bounds is not None:
             messages = (*messages, *self._bound_messages(t, self.system.bounds))
@@ -189,14 +197,28 @@ class Observer:
             values[j], codes[j] = value, USED
         return values, codes
 
-    def _delayed(self, t: float, values: Array, codes: Codes, inputs: ArrayLike | None) -> Codes:
+    def _own(self, sigma: Mapping[str, float]) -> Array:
+        """Deviations (m,) of the readings of one step, NaN for the sensor's own."""
+        found, faults = np.full(len(self._places), np.nan), Faults()
+        for name, value in sigma.items():
+            where = f"step, sigma of '{name}'"
+            if name not in self._places:
+                faults.add(f"there is no output '{name}'.", where=where, hint=did_you_mean(name, self.system.outputs))
+            elif not (isfinite(value) and value > 0.0):
+                faults.add("it is no deviation.", where=where, expected="a positive number", found=f"{value:g}")
+            else:
+                found[self._places[name]] = value
+        faults.raise_if_any(DataError)
+        return found
+
+    def _delayed(self, t: float, values: Array, codes: Codes, inputs: ArrayLike | None, sigma: Array | None) -> Codes:
         """Each reading at the time it speaks of; the status of all."""
         status = np.full(len(codes), MISSING, dtype=np.int8)
         for delay, concerned in self._waits:
             here = np.where(concerned, codes, np.int8(MISSING))
             if delay > 0.0 and (here == MISSING).all():
                 continue
-            step = self._stream.step(t - delay, values, inputs if delay == 0.0 else None, here)
+            step = self._stream.step(t - delay, values, inputs if delay == 0.0 else None, here, sigma)
             status[concerned] = step.codes[concerned]
         return status
 

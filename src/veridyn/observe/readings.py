@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.observe.availability import muted
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.measurements import SAME_STAMP_S, Measurements
+from veridyn.observe.measurements import OWN_DEVIATION, SAME_STAMP_S, Measurements, Status
 from veridyn.observe.tree import TreeSystem
 
+Array = NDArray[np.float64]
 InputHold = Literal["zero", "linear"]
 
 
@@ -22,8 +24,9 @@ def measurements_of(system: MachineSystem, log: Experiment, hold: InputHold = "z
 
     With `hold` "zero" an input acts from its own stamp to its next one, as what a controller puts out: where it changes between readings
     there is a row without any. With "linear" it runs straight from sample to sample, as a measured force does, and acts on each interval
-    between readings by its mean there. Prescribed coordinates are where they are at the time of a reading: with "zero" they go on from
-    their last sample with its q̈.
+    between readings by its mean there. A channel "name.sigma" has the deviations of a sensor's readings, "name.available" is 0 where there
+    are none to use (:mod:`veridyn.observe.availability`). Prescribed coordinates are where they are at the time of a reading: with "zero"
+    they go on from their last sample with its q̈.
     """
     table, faults = system.table, Faults()
     delays = np.array([table.sensors[k].delay for k in table.owner])
@@ -39,6 +42,8 @@ def measurements_of(system: MachineSystem, log: Experiment, hold: InputHold = "z
                 hint="Convert it where the log is loaded.",
             )
         moved[name] = Channel(name, channel.t - delay, channel.values, unit)
+        if (own := f"{name}{OWN_DEVIATION}") in log:
+            moved[own] = Channel(own, log[own].t - delay, log[own].values, unit)
     faults.raise_if_any(DataError)
     known = [log[name] for name in system.inputs]
     changes = [c.t[1:][c.values[1:] != c.values[:-1]] for c in known] if hold == "zero" else []
@@ -61,10 +66,22 @@ def measurements_of(system: MachineSystem, log: Experiment, hold: InputHold = "z
     if isinstance(system, TreeSystem) and system.model.tree.held and known and hold == "zero":
         held = np.array([system.later(one, age) for one, age in zip(held, ages.tolist(), strict=True)])
     arrival = readings.t[:, None] + delays if delays.any() else None
-    return replace(readings, inputs=held, arrival=arrival)
+    return replace(_muted(system, log, readings, delays), inputs=held, arrival=arrival)
 
 
-def _means(channel: Channel, t: NDArray[np.float64]) -> NDArray[np.float64]:
+def _muted(system: MachineSystem, log: Experiment, readings: Measurements, delays: Array) -> Measurements:
+    """The readings with those MISSING that the log says were not available."""
+    table, off = system.table, np.zeros(readings.values.shape, dtype=np.bool_)
+    for j, (name, k) in enumerate(zip(table.names, table.owner, strict=True)):
+        gone = muted(log, name, table.sensors[k].name)
+        if gone.any():
+            rows = np.searchsorted(readings.t, log[name].t[gone] - delays[j], side="right") - 1
+            off[rows, j] = True
+    flags = np.where(off, Status.MISSING, readings.flags).astype(np.int8)
+    return replace(readings, flags=flags)
+
+
+def _means(channel: Channel, t: Array) -> Array:
     """The mean (N,) of a channel, straight between its samples, from each time to the next; after the last time, its value there."""
     own = np.union1d(channel.t, t)
     values = np.interp(own, channel.t, channel.values)

@@ -40,7 +40,7 @@ def run(
     history = _History(system, len(log), len(belief.x))
     step, u = Passing(settings, system), log.inputs[0]
     for k, t in enumerate(log.t.tolist()):
-        passed = step(belief, u, t, log.values[k], flags[k], log.inputs[k])
+        passed = step(belief, u, t, log.values[k], flags[k], log.inputs[k], _row(log.sigma, k))
         belief, u = passed.belief, log.inputs[k]
         history.put(k, passed)
         if k % 100 == 0 or k + 1 == len(log):
@@ -78,13 +78,13 @@ def _replay(settings: Filter, system: System, log: Measurements, start: Belief, 
             _, past, j = waiting.popleft()
             only = np.full(len(log.names), Status.MISSING, dtype=np.int8)
             only[j] = Status.USED
-            step = stream.step(float(log.t[past]), log.values[past], flags=only)
+            step = stream.step(float(log.t[past]), log.values[past], flags=only, sigma=_row(log.sigma, past))
             if step.correction is not None:
                 status = step.correction.status  # what is not there now keeps the word it had
                 corrected[past] = replace(
                     step.correction, status=np.where(status == Status.MISSING, flags[past], status).astype(np.int8)
                 )
-        step = stream.step(t, log.values[k], log.inputs[k], flags[k])
+        step = stream.step(t, log.values[k], log.inputs[k], flags[k], _row(log.sigma, k))
         assert step.passage is not None
         history.put(k, step.passage)
         if k % 100 == 0 or k + 1 == len(log):
@@ -92,6 +92,10 @@ def _replay(settings: Filter, system: System, log: Measurements, start: Belief, 
     for k, correction in corrected.items():
         history.record(k, correction)
     return history.estimates(log.t, settings.name, replayed=True)
+
+
+def _row(sigma: Array | None, k: int) -> Array | None:
+    return None if sigma is None else sigma[k]
 
 
 class _History:

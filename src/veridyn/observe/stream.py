@@ -64,6 +64,7 @@ class _Node(NamedTuple):
     flags: Codes
     u: Array
     belief: Belief
+    sigma: Array | None
 
 
 def statuses(outputs: tuple[str, ...], codes: Codes) -> dict[str, Status]:
@@ -98,14 +99,18 @@ class Stream:
         values: ArrayLike | Mapping[str, float],
         inputs: ArrayLike | None = None,
         flags: Codes | None = None,
+        sigma: Array | None = None,
     ) -> StreamStep:
         """Take in readings stamped `t`: an array (m,) with NaN where there is none, or a mapping by output.
 
-        `inputs` act from `t` on; without them, those before go on acting.
+        `inputs` act from `t` on; without them, those before go on acting. `sigma` (m,): deviations of these readings, NaN for the
+        sensor's own.
         """
-        return self.take(t, *self._read(t, values, flags), inputs)
+        return self.take(t, *self._read(t, values, flags), inputs, sigma)
 
-    def take(self, t: float, readings: Array, codes: Codes, inputs: ArrayLike | None) -> StreamStep:
+    def take(
+        self, t: float, readings: Array, codes: Codes, inputs: ArrayLike | None, sigma: Array | None = None
+    ) -> StreamStep:
         """:meth:`step` with readings (m,) and their codes as they should be: neither is written to by anybody from now on.
 
         A reading that is not finite is marked so, and `t` is a time.
@@ -114,7 +119,7 @@ class Stream:
             root = starting_belief(self.system, self._start, t)
             u = np.zeros(0) if inputs is None else np.atleast_1d(np.asarray(inputs, dtype=np.float64))
             empty = np.full(len(codes), MISSING, dtype=np.int8)
-            self._past = [_Node(t if root.t is None else root.t, readings, empty, u, root)]
+            self._past = [_Node(t if root.t is None else root.t, readings, empty, u, root, None)]
         newest = self._past[-1].t
         if t < newest and self.settings.late == "use":
             raise DataError(
@@ -136,11 +141,15 @@ class Stream:
             at = after - 1  # readings of one stamp belong together: their noise may be correlated
             late = beside.flags == USED
             readings, codes = np.where(late, beside.values, readings), np.where(late, beside.flags, codes)
-        passage = self._pass(self._past[at - 1], t, readings, codes, u)
-        redone = [_Node(t, readings, codes, u, passage.belief)]
+            if sigma is not None or beside.sigma is not None:
+                own = np.full(len(codes), np.nan)
+                before, now = (own if x is None else x for x in (beside.sigma, sigma))
+                sigma = np.where(late, before, now)
+        passage = self._pass(self._past[at - 1], t, readings, codes, u, sigma)
+        redone = [_Node(t, readings, codes, u, passage.belief, sigma)]
         for node in self._past[after:]:
-            again = self._pass(redone[-1], node.t, node.values, node.flags, node.u).belief
-            redone.append(_Node(node.t, node.values, node.flags, node.u, again))
+            again = self._pass(redone[-1], node.t, node.values, node.flags, node.u, node.sigma).belief
+            redone.append(node._replace(belief=again))
         self._past[at:] = redone
         self._forget()
         return StreamStep(self.belief, self.system.outputs, passage.status, passage)
@@ -153,8 +162,8 @@ class Stream:
         p = advance(self.settings, self.system, node.belief, node.u, t)
         return Belief(p.x, p.P, t)
 
-    def _pass(self, before: _Node, t: float, values: Array, flags: Codes, u: Array) -> Passage:
-        return self._passing(before.belief, before.u, t, values, flags, u)
+    def _pass(self, before: _Node, t: float, values: Array, flags: Codes, u: Array, sigma: Array | None) -> Passage:
+        return self._passing(before.belief, before.u, t, values, flags, u, sigma)
 
     def _forget(self) -> None:
         if self.settings.late != "rewind":

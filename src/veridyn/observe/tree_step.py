@@ -25,7 +25,7 @@ from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Codes
 from veridyn.observe.passage import CompiledPassage, Passage, PassageLayout
 from veridyn.observe.result import Belief
-from veridyn.observe.update import threshold
+from veridyn.observe.update import noise_of_readings, threshold
 
 Array = NDArray[np.float64]
 ERROR_MODELS = {"exact": EXACT, "forward": FORWARD, "integrator": INTEGRATOR}
@@ -45,6 +45,8 @@ class TreeStep:
         N = system.nq + system.nv + k + len(system.drifting) + 1
         self._layout, self._held = PassageLayout(N, n, m), list[object]()
         self._turning = model.nq - model.tree.n
+        self._R = np.array(system.R, order="C")
+        self._changed = False  # whether the record has another R than the sensors' own
         readings, slopes = self._connected(system, model)
         at_rest = model.loads()
         self._still = np.concatenate(at_rest)
@@ -62,7 +64,7 @@ class TreeStep:
             bias=np.array(system.table.bias, dtype=np.float64),
             selector=np.ascontiguousarray(system.selector),
             wraps=system.wraps.astype(np.int8),
-            R=np.array(system.R, order="C"),
+            R=self._R.copy(),
             settings=TreeSettings(
                 error_model=ERROR_MODELS[system.error_model],
                 longest=system.longest,
@@ -120,7 +122,14 @@ class TreeStep:
         return np.array(addresses, dtype=np.int64), slopes
 
     def __call__(
-        self, belief: Belief, before: Array, t: float, values: Array, flags: Codes, inputs: Array
+        self,
+        belief: Belief,
+        before: Array,
+        t: float,
+        values: Array,
+        flags: Codes,
+        inputs: Array,
+        sigma: Array | None = None,
     ) -> Passage | None:
         """One step; None where the reference must do it, because something about it is wrong."""
         s = self._parts
@@ -128,6 +137,8 @@ class TreeStep:
         if angles.max(initial=0.0) > LARGEST_ANGLE_RAD:
             return None  # which the reference refuses by name
         s.x[:], s.P[:], s.values[:], s.flags[:] = belief.x, belief.P, values, flags
+        if sigma is not None or self._changed:
+            s.R[:], self._changed = noise_of_readings(self._R, sigma), sigma is not None
         self._act(s.before, before)
         self._act(s.now, inputs)
         dt = 0.0 if belief.t is None else t - belief.t

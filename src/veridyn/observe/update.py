@@ -98,6 +98,17 @@ def correct(
     return Correction(dx, P, nu, variances, status, nis, len(use), log_likelihood, K)
 
 
+def noise_of_readings(R: Array, sigma: Array | None) -> Array:
+    """R (m, m) with the variances sigma² (m,) of these readings; NaN leaves a sensor its own. Correlation coefficients stay."""
+    if sigma is None or (own := np.isnan(sigma)).all():
+        return R
+    variances = R.diagonal()
+    scale = np.where(own, 1.0, sigma / np.sqrt(variances))
+    changed = R * np.outer(scale, scale)
+    np.fill_diagonal(changed, np.where(own, variances, sigma**2))
+    return changed
+
+
 @lru_cache(maxsize=64)
 def threshold(gate: float) -> float:
     """The value that the square of a standard normal number stays below with probability `gate`."""

@@ -5,6 +5,9 @@ from veridyn.signals.base_motion import pose_at as pose_at
 from veridyn.signals.base_motion import smoothed_pose as smoothed_pose
 from veridyn.signals.butterworth import Butterworth as Butterworth
 from veridyn.signals.butterworth import zero_phase as zero_phase
+from veridyn.signals.clock_offset import clock_offset as clock_offset
+from veridyn.signals.course import course_over_ground as course_over_ground
+from veridyn.signals.false_counts import false_counts as false_counts
 from veridyn.signals.frequency import averaged as averaged
 from veridyn.signals.markers import fit_markers as fit_markers
 from veridyn.signals.markers import marker_cluster as marker_cluster
@@ -13,6 +16,12 @@ from veridyn.signals.mend import mended as mended
 from veridyn.signals.motion import Signals as Signals
 from veridyn.signals.periodic_filters import dft_filter as dft_filter
 from veridyn.signals.periodic_filters import fourier_fit as fourier_fit
+from veridyn.signals.pulses import PulseReader as PulseReader
+from veridyn.signals.pulses import PulseWheel as PulseWheel
+from veridyn.signals.pulses import count_of_rounded as count_of_rounded
+from veridyn.signals.pulses import edges_of_intervals as edges_of_intervals
+from veridyn.signals.pulses import readings_of_counts as readings_of_counts
+from veridyn.signals.pulses import readings_of_edges as readings_of_edges
 from veridyn.signals.quality import inspect as inspect
 from veridyn.signals.sampled import SampledTrajectory as SampledTrajectory
 from veridyn.signals.splines import SplineTrajectory as SplineTrajectory

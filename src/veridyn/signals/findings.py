@@ -28,6 +28,8 @@ Kind = Literal[
     "unit",
     "range",
     "contradiction",
+    "false count",
+    "clock offset",
 ]
 Severity = Literal["note", "warning", "fatal"]
 

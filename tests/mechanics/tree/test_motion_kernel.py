@@ -9,7 +9,10 @@ from strangers.pinocchio_closed import PinClosed
 from strangers.pinocchio_oracle import PinModel
 from strangers.tree_models import model, moving, small_arm
 from veridyn.mechanics.tree.model import tree_model
+from veridyn.model.joint import Body
 from veridyn.model.motion import BaseMotion, Motion
+from veridyn.model.tree import Tree
+from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import matrix_of
 
 
@@ -59,3 +62,16 @@ def test_elements_and_signals_act() -> None:
     loads = m.loads({"force.upper": gamma[0], "force.lower": gamma[1], "signal.current": current})
     at = m.instant(q, qd, np.zeros(0), loads)
     np.testing.assert_allclose(at.qdd, qdd, rtol=1e-9)
+
+
+def test_a_balanced_wheel_has_no_forces_of_its_own() -> None:
+    """The row of gravity and gyroscopic forces of a balanced wheel is zero whatever it does; J q̈ = τ, call after call."""
+    wheel = Tree.build(
+        [Body("wheel")], inertia={"wheel": from_centre(10.0, [0.0, 0.0, 0.0], np.diag([1.0, 1.0, 1.85]))}
+    )
+    m = tree_model(wheel)
+    for torque in (4.0, -1.0, 0.0):
+        at = m.instant(np.array([0.3]), np.array([12.0]), np.zeros(0), m.loads({"force.wheel": torque}))
+        assert at.qdd[0] == pytest.approx(torque / 1.85, abs=1e-15)
+    end = m.step(np.array([0.3]), np.array([12.0]), np.zeros(0), 0.01, m.loads({"force.wheel": 3.7}))
+    assert (end.q[0], end.qd[0]) == pytest.approx((0.3 + 0.12 + 1e-4, 12.02), abs=1e-14)

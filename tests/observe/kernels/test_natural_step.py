@@ -99,6 +99,24 @@ def test_a_whole_log_agrees_with_the_reference(name: str, kind: str) -> None:
         assert any(found[what] for found in counts.values()), what
 
 
+@pytest.mark.parametrize("kind", ["linear", "ekf"])
+def test_noise_of_each_reading(kind: str) -> None:
+    """Readings with deviations of their own, then readings without any: the sensors' noise is theirs again."""
+    system, start = prepared("crane", settings("crane", kind))
+    log = readings(system, start, 40, seed=5)
+    own = np.sqrt(np.diag(system.sensor_noise(0.0)))
+    rng = np.random.default_rng(6)
+    sigma = np.where(rng.random(log.values.shape) < 0.5, own * 10.0 ** rng.uniform(-1.0, 1.0, log.values.shape), np.nan)
+    sigma[25:] = np.nan
+    noisy = replace(log, sigma=sigma)
+    found = [run(EKF(engine=engine), system, noisy, start) for engine in ("compiled", "python")]
+    agree(*found)
+    plain = run(EKF(engine="compiled"), system, log, start)
+    assert np.abs(found[0].P[20] / plain.P[20] - 1.0).max() > 0.05
+    same = replace(log, sigma=np.broadcast_to(own, log.values.shape))
+    agree(run(EKF(engine="compiled"), system, same, start), plain)
+
+
 def test_what_a_gate_refuses_is_the_same() -> None:
     system, start = prepared("crane", settings("crane", "ekf"))
     log = readings(system, start, 60, seed=3)

@@ -196,6 +196,10 @@ def state_at(I: Numbers, W: Array, rate: int) -> bool:
     a, load, extra, given = I[A], I[LOAD], I[EXTRA], I[GIVEN]
     if not place_at(I, W, rate):
         return False
+    for i in range(nv):
+        W[load + i] = (
+            0.0  # rows that are zero whatever the motion, as of a balanced wheel, are not written by the kernel
+        )
     call_kernel(I, MOTION)
     for i in range(nv):
         W[load + i] += W[extra + i]

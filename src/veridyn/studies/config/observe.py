@@ -14,6 +14,32 @@ from veridyn.studies.config.study import Number, StudyFile, StudySection
 Size = Number | dict[str, Number]
 
 
+class PulseSettings(StudySection):
+    """A wheel with holes whose edges are counted: its column holds the count, of unit 1, and readings are made at edges."""
+
+    holes: int = Field(ge=1)
+    """Edges in one turn."""
+    signed: bool = True
+    """Whether the count goes down when the wheel turns back; if not, every edge counts upwards, and the wheel goes forward."""
+    phase: Number = 0.0
+    """Angle of the wheel when edge 0 passes, rad."""
+    hole_sigma: Number = Field(default=1e-4, gt=0.0)
+    """Deviation of a hole from its place, rad."""
+
+
+class GeodeticSettings(StudySection):
+    """Where a sensor of positions has latitudes and longitudes: they become metres east, north and up, its x, y and z."""
+
+    latitude: Column
+    """Column of the latitude, "name [deg]"."""
+    longitude: Column
+    """Column of the longitude, "name [deg]"."""
+    height: Column | None = None
+    """Column of the height above the ellipsoid, "name [m]"; that of the origin throughout, if left out."""
+    origin: tuple[Number, Number] | tuple[Number, Number, Number] | None = None
+    """Latitude and longitude of x = y = z = 0, deg, and its height, m; the first whole fix if left out."""
+
+
 class ObservedLogSettings(TableSettings):
     """The log: its file, and what its columns hold."""
 
@@ -21,7 +47,12 @@ class ObservedLogSettings(TableSettings):
     """Its file: .csv (or any text), .parquet, .mat, .npz; ${NAME} stands for a variable of the environment."""
     columns: dict[str, Column]
     """Output of a sensor → column "name [unit]"; what acts → column of a force that is known: a load of the machine; of a tree also
-    force.C of a motor on C, signal.S, wrench.BODY.fx … mz, and q.C, qd.C and qdd.C of a prescribed coordinate."""
+    force.C of a motor on C, signal.S, wrench.BODY.fx … mz, and q.C, qd.C and qdd.C of a prescribed coordinate. SENSOR.available (or
+    that of an output): 0 where its readings are not to be used; OUTPUT.sigma: deviation of each reading."""
+    pulses: dict[str, PulseSettings] = Field(default_factory=dict)
+    """Output of a sensor of a wheel's angle → its holes: its column is a count of edges."""
+    geodetic: dict[str, GeodeticSettings] = Field(default_factory=dict)
+    """Sensor of positions → its columns on the Earth, in place of columns for its outputs."""
     empty: Literal["told", "none"] = "told"
     """Cells without a number: readings that failed and are told, or none at all, where sensors share a table and each has its own clock."""
     start: Number | None = None

@@ -21,7 +21,7 @@ from veridyn.model.place import Marker
 from veridyn.model.tree import Tree
 from veridyn.observe.consistency import Consistency
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.measurements import Measurements, Status, frozen
+from veridyn.observe.measurements import Status, frozen
 from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.methods import FILTERS
 from veridyn.observe.observation import Observation
@@ -35,6 +35,7 @@ from veridyn.signals.whiteness import Whiteness
 from veridyn.studies.config.observe import ObserveAccept, ObserveFile, PlaceSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, fingerprint
+from veridyn.studies.run.observe_channels import beside, derived_faults
 from veridyn.studies.run.observe_log import gaps, observed_log
 from veridyn.studies.run.observe_machine import Described, existing_file, model_file, observed_machine
 
@@ -56,6 +57,7 @@ class ObserveRun:
     step_microseconds: float
     inputs: Mapping[str, str]
     accept: ObserveAccept
+    findings: tuple[str, ...] = ()  # of the log before it was observed
 
     @property
     def machine_name(self) -> str:
@@ -118,7 +120,7 @@ class ObserveRun:
     def warnings(self) -> tuple[str, ...]:
         """What a user should know of the sensors, and of noise that the log could not tell."""
         o = self.observation
-        out = [f"{e}." for e in o.episodes()]
+        out = [*self.findings, *(f"{e}." for e in o.episodes())]
         told = {e.output for e in o.episodes()}
         out += [
             f"no reading of '{n}' is used: is its unit right, and its sensor where the mechanism has it?"
@@ -228,7 +230,7 @@ def observe_study(
     settings = _settings(loaded, described)
     system = _checked(loaded, settings, machine, wanted)
     machine = ready(system)  # without redundant constraints, which it has told of
-    log = observed_log(loaded, system, log_file)
+    log, findings = observed_log(loaded, system, log_file)
     readings = measurements_of(system, log)
     if settings.frozen_after is not None:  # before the log chooses the noise: a sensor that hangs says nothing about it
         readings = readings.flagged(frozen(readings.values, settings.frozen_after), Status.FROZEN)
@@ -236,7 +238,7 @@ def observe_study(
     if s.process_noise.tuned:
         process_noise, tuning = tuned(settings, machine, [readings], progress)
         settings = replace(settings, process_noise=process_noise)
-    observe_with(settings, machine, _beginning(readings))
+    observe_with(settings, machine, readings.first(WARM))
     begin = clock()
     found = replace(observe_with(settings, machine, readings, progress), tuning=tuning)
     spent = 1e6 * (clock() - begin) / len(found)
@@ -254,7 +256,7 @@ def observe_study(
         "model": fingerprint(model_file(loaded)),
         "log": fingerprint(log_file),
     }
-    return ObserveRun(found, log, found.virtual(*wanted) if wanted else {}, skip, spent, inputs, s.accept)
+    return ObserveRun(found, log, found.virtual(*wanted) if wanted else {}, skip, spent, inputs, s.accept, findings)
 
 
 def _settings(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetup:
@@ -288,8 +290,9 @@ def _settings(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetu
             hint=did_you_mean(name, [*outputs, *mechanism.inputs]),
         )
         for name in s.log.columns
-        if name not in outputs and name not in mechanism.inputs
+        if name not in outputs and name not in mechanism.inputs and not beside(name, outputs)
     ]
+    faults += derived_faults(loaded, outputs)
     faults += [
         loaded.fault(
             ("log", "columns"),
@@ -297,7 +300,7 @@ def _settings(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetu
             hint="Name its column, or list the sensor under without.",
         )
         for name in outputs
-        if name not in s.log.columns
+        if name not in s.log.columns and name.rpartition(".")[0] not in s.log.geodetic
     ]
     if faults:
         raise loaded.error(faults)
@@ -311,7 +314,7 @@ def _settings(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetu
         rates=s.start.rates or None,
         independents=f.independents,
         unknown=f.unknown,
-        inputs=tuple(name for name in s.log.columns if name not in outputs),
+        inputs=tuple(name for name in s.log.columns if name in mechanism.inputs),
         frozen_after=f.frozen_after,
         step=f.step,
     )
@@ -363,11 +366,6 @@ def _placed(loaded: Loaded[ObserveFile], fault: Fault) -> Fault:
     else:
         return fault
     return loaded.fault(at, fault.what, fault.expected, fault.found, fault.hint)
-
-
-def _beginning(log: Measurements) -> Measurements:
-    arrival = None if log.arrival is None else log.arrival[:WARM]
-    return Measurements(log.t[:WARM], log.values[:WARM], log.names, log.flags[:WARM], log.inputs[:WARM], arrival)
 
 
 def _on(on: str | tuple[str, str] | PlaceSettings) -> str | tuple[str, str] | Marker:

@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Fault
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import channels
+from veridyn.observe.availability import AVAILABLE
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.measurements import clock_faults
+from veridyn.observe.measurements import OWN_DEVIATION, clock_faults
 from veridyn.observe.tree import TreeSystem
+from veridyn.signals.sensor_clocks import offset_findings, sensor_clock_offsets
 from veridyn.studies.config.observe import ObserveFile
 from veridyn.studies.config.study import Loaded
+from veridyn.studies.run.observe_channels import derived, with_places
 from veridyn.studies.run.recordings import single_log
 
 Array = NDArray[np.float64]
@@ -23,11 +26,11 @@ SHOWN = 3
 MOST_STEPS = 1e6  # of the integration between two readings
 
 
-def observed_log(loaded: Loaded[ObserveFile], system: MachineSystem, file: Path) -> Experiment:
-    """The log from start to end, its clock and its units checked; gaps in a sensor's readings are left to the filter."""
+def observed_log(loaded: Loaded[ObserveFile], system: MachineSystem, file: Path) -> tuple[Experiment, tuple[str, ...]]:
+    """The log from start to end, its clock and its units checked, and what was found in it; gaps are left to the filter."""
     s = loaded.study.log
     try:
-        read = single_log(loaded, s, file)
+        read = single_log(loaded, with_places(s), file)
     except DataError as error:
         raise loaded.error([_of_column(loaded, fault, file) for fault in error.faults]) from error
     clock = next(iter(read.channels.values())).t
@@ -37,24 +40,30 @@ def observed_log(loaded: Loaded[ObserveFile], system: MachineSystem, file: Path)
     if faults:
         raise loaded.error(faults)
     _refuse_endless(loaded, clock, file)
+    read, findings = derived(loaded, read)
     units = dict(zip(system.table.names, system.table.units, strict=True))
+    units |= {f"{name}{OWN_DEVIATION}": unit for name, unit in units.items()}
     units |= {name: input_unit(system, name) for name in system.inputs}
     low, high = (-np.inf if s.start is None else s.start), (np.inf if s.end is None else s.end)
     inside = (clock >= low) & (clock <= high)
     if inside.sum() < 2:
         found = f"{clock[0]:g} s to {clock[-1]:g} s in {file.name}"
         raise loaded.error(loaded.fault(("log",), "fewer than two samples lie between start and end.", found=found))
-    channels, span = {}, float(clock[inside][-1] - clock[inside][0])
+    channels, span = dict[str, Channel](), float(clock[inside][-1] - clock[inside][0])
     for name, k in zip(system.table.names, system.table.owner, strict=True):
         if (delay := system.table.sensors[k].delay) >= span:
             what = "its sensor is later than the log is long."
             faults.append(loaded.fault(("log", "columns", name), what, f"a delay below {span:.3g} s", f"{delay:g} s"))
     for name, c in read.channels.items():
-        at, finite = ("log", "columns", name), np.isfinite(c.values[inside])
+        at, here = ("log", "columns", name), (c.t >= low) & (c.t <= high)
+        finite = np.isfinite(read[name.removesuffix(OWN_DEVIATION)].values[here])
+        if name.endswith(AVAILABLE):
+            channels[name] = Channel(name, c.t[here], c.values[here], c.unit)
+            continue
         if units[name] and c.unit != units[name]:
             faults.append(loaded.fault(at, "its unit is not that of the mechanism.", units[name], c.unit))
         if name in system.inputs and not finite.all():
-            first = float(clock[inside][int(np.argmin(finite))])
+            first = float(c.t[here][int(np.argmin(finite))])
             what = f"a known force has no gaps, and this one is not a number at {first:.6g} s."
             faults.append(loaded.fault(at, what, found=f"{int((~finite).sum())} such samples in {file.name}"))
         elif not finite.any():
@@ -62,10 +71,13 @@ def observed_log(loaded: Loaded[ObserveFile], system: MachineSystem, file: Path)
                 loaded.fault(at, f"its column in {file.name} holds no number.", hint="List the sensor under without.")
             )
         kept = finite if s.empty == "none" and name not in system.inputs else slice(None)
-        channels[name] = Channel(name, clock[inside][kept], c.values[inside][kept], c.unit)
+        channels[name] = Channel(name, c.t[here][kept], c.values[here][kept], c.unit)
     if faults:
         raise loaded.error(faults)
-    return Experiment(channels, read.name)
+    log = Experiment(channels, read.name)
+    free = isinstance(system, TreeSystem) and system.model.free
+    offsets = offset_findings(sensor_clock_offsets(system.table.sensors, log)) if free else ()
+    return log, tuple(f.message for f in (*findings, *offsets))
 
 
 def input_unit(system: MachineSystem, name: str) -> str:

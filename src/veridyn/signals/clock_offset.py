@@ -1,0 +1,176 @@
+"""How late one channel is against another: the lag at which what the one integrates to changes as the other does.
+
+    b(t + s) − b(t) = c + β (Ψ(t + s − d) − Ψ(t − d)),    Ψ = ∫ a dt        d: by how much b is late
+
+Course against yaw rate, speed against forward acceleration: changes over a span s are mean rates, in which the noise of b is not amplified
+and slow drift of a does not add up. d is the lag of the largest correlation, found on a grid and then to a fraction of a sample by
+Gauss-Newton. Its deviation allows for correlated residuals (Newey and West, Econometrica 55, 1987, 703-708): spans overlap, and a
+course is not a yaw angle. It is not less than a quarter of the way to lags that four deviations do not exclude.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, Fault
+from veridyn.model.experiment import Channel
+from veridyn.signals.outliers import runs
+
+Array = NDArray[np.float64]
+LEAST_CORRELATION = 0.5  # below it the two channels do not show the same motion (chosen)
+GRID_STEPS = 200  # lags that are tried on either side of zero
+REFINEMENTS = 10
+PROFILE_SIGMAS = 4.0  # lags whose squared residuals are within so many deviations of the least ones cannot be excluded
+SETTLED_S = 1e-7  # s, the last step of a lag that is found
+
+
+@dataclass(frozen=True)
+class ClockOffset:
+    """By how many seconds `late` comes after `reference`, with its standard deviation and the correlation at that lag."""
+
+    late: str
+    reference: str
+    seconds: float
+    sigma: float
+    correlation: float
+
+    @property
+    def determined(self) -> bool:
+        """Whether the motion in the log shows it."""
+        return bool(np.isfinite(self.seconds))
+
+    def beyond(self, limit: float, deviations: float = 2.0) -> bool:
+        """Whether it is larger than `limit` (s) and than so many of its own deviations."""
+        return self.determined and abs(self.seconds) > max(limit, deviations * self.sigma)
+
+
+def clock_offset(
+    rate: Channel,
+    integral: Channel,
+    *,
+    span: float = 1.0,
+    longest: float = 1.0,
+    usable: NDArray[np.bool_] | None = None,
+) -> ClockOffset:
+    """By how much `integral` is late against `rate`, whose integral it is up to a scale and an offset.
+
+    Parameters
+    ----------
+    rate : such as a yaw rate (rad/s) or a forward acceleration (m/s²).
+    integral : such as a course, unwrapped (rad), or a speed (m/s), on a clock of its own.
+    span : s over which changes are compared.
+    longest : s; lags from −longest to longest are tried.
+    usable : (N,) samples of `integral` that count; changes are taken within unbroken stretches of them.
+
+    Returns
+    -------
+    ClockOffset : NaN seconds where the largest correlation is below 0.5, or at the end of the range, or where lags up to the end of the
+        range explain the log about as well, as in a bend that tightens steadily.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from veridyn.model import Channel
+    >>> from veridyn.signals import clock_offset
+    >>> t, slow = np.arange(0.0, 30.0, 0.01), np.arange(0.0, 30.0, 0.1)
+    >>> gyro = Channel("gyro.z", t, np.cos(0.7 * t) + 0.5 * np.sin(1.9 * t), "rad/s")
+    >>> course = Channel("course", slow, np.sin(0.7 * (slow - 0.2)) / 0.7 - 0.5 * np.cos(1.9 * (slow - 0.2)) / 1.9, "rad")
+    >>> round(clock_offset(gyro, course).seconds, 4)
+    0.2
+    """
+    _check(rate, integral, span, longest)
+    i, j = _pairs(integral, span, usable)
+    inside = (integral.t[i] - longest >= rate.t[0]) & (integral.t[j] + longest <= rate.t[-1])
+    i, j = i[inside], j[inside]
+    none = ClockOffset(integral.name, rate.name, np.nan, np.nan, np.nan)
+    if len(i) < 10:
+        return none
+    change, begin, end = integral.values[j] - integral.values[i], integral.t[i], integral.t[j]
+    steps = np.diff(rate.t)
+    whole = np.concatenate([[0.0], np.cumsum(0.5 * steps * (rate.values[1:] + rate.values[:-1]))])
+
+    def expected(d: float) -> Array:
+        return np.interp(end - d, rate.t, whole) - np.interp(begin - d, rate.t, whole)
+
+    if np.ptp(change) == 0.0 or np.ptp(whole) == 0.0:
+        return none
+    lags = np.linspace(-longest, longest, 2 * GRID_STEPS + 1)
+    correlations = np.array([_correlation(expected(d), change) for d in lags.tolist()])
+    best = int(np.argmax(correlations))
+    if not correlations[best] > LEAST_CORRELATION or best in (0, len(lags) - 1):
+        return ClockOffset(integral.name, rate.name, np.nan, np.nan, float(correlations[best]))
+    d, low, high = float(lags[best]), float(lags[best - 1]), float(lags[best + 1])
+
+    def fitted(d: float) -> tuple[Array, Array]:
+        """Slopes of the model by d, scale and offset, at the best scale and offset for this lag, and what these leave."""
+        slope = np.interp(begin - d, rate.t, rate.values) - np.interp(end - d, rate.t, rate.values)
+        A = np.column_stack([expected(d), np.ones(len(begin))])
+        best_fit = np.linalg.lstsq(A, change, rcond=None)[0]
+        return np.column_stack([best_fit[0] * slope, A]), change - A @ best_fit
+
+    for _ in range(REFINEMENTS):
+        G, left = fitted(d)
+        step = float(np.linalg.lstsq(G, left, rcond=None)[0][0])
+        d = float(np.clip(d + step, low, high))
+        if abs(step) < SETTLED_S:
+            break
+    lag = int(np.ceil(2.0 * span / np.median(np.diff(integral.t))))
+    sigma, effective = _deviation(*fitted(d), lag)
+    r = _correlation(expected(d), change)
+    explained = np.maximum(correlations, 0.0) ** 2
+    close = np.flatnonzero(1.0 - explained <= (1.0 - r * r) * (1.0 + PROFILE_SIGMAS**2 / effective))
+    if len(close) and (close[0] == 0 or close[-1] == len(lags) - 1):  # other lags explain the log about as well
+        return ClockOffset(integral.name, rate.name, np.nan, np.nan, r)
+    wide = float(np.abs(lags[close] - d).max(initial=0.0)) / PROFILE_SIGMAS
+    return ClockOffset(integral.name, rate.name, d, max(sigma, wide), r)
+
+
+def _pairs(b: Channel, span: float, usable: NDArray[np.bool_] | None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Samples and those one span later, both within one unbroken stretch."""
+    good = np.isfinite(b.values) & (True if usable is None else np.asarray(usable, dtype=np.bool_))
+    steps = np.diff(b.t)
+    good_steps = good[1:] & good[:-1] & (steps <= 0.5 * span + 1e-12)
+    first, second = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=np.intp)]
+    for start, stop in runs(good_steps, 1):
+        k = np.arange(start, stop + 2)
+        after = start + np.searchsorted(b.t[k], b.t[k] + span - 1e-9)
+        kept = after <= stop + 1
+        first.append(k[kept])
+        second.append(after[kept])
+    return np.concatenate(first), np.concatenate(second)
+
+
+def _correlation(x: Array, y: Array) -> float:
+    a, b = x - x.mean(), y - y.mean()
+    size = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(a @ b) / size if size > 0.0 else 0.0
+
+
+def _deviation(G: Array, left: Array, lag: int) -> tuple[float, float]:
+    """Of the first unknown of a least-squares problem whose residuals are correlated over `lag` samples.
+
+    Beside it the number of independent residuals with which it would be the same.
+    """
+    u = G * left[:, None]
+    S = u.T @ u
+    for k in range(1, min(lag, len(u) - 1) + 1):
+        C = u[k:].T @ u[:-k]
+        S += (1.0 - k / (lag + 1.0)) * (C + C.T)
+    inverse = np.linalg.pinv(G.T @ G)
+    variance, white = max((inverse @ S @ inverse)[0, 0], 0.0), float(left @ left) / len(left) * inverse[0, 0]
+    effective = len(left) * white / variance if variance > white > 0.0 else float(len(left))
+    return float(np.sqrt(variance)), effective
+
+
+def _check(rate: Channel, integral: Channel, span: float, longest: float) -> None:
+    for c in (rate, integral):
+        if len(c) < 3 or not (np.isfinite(c.t).all() and (np.diff(c.t) > 0.0).all()):
+            raise DataError(Fault("its clock is not usable.", f"channel '{c.name}'", "three or more increasing times"))
+    if not np.isfinite(rate.values).all():
+        raise DataError(Fault("it holds values that are not numbers.", f"channel '{rate.name}'"))
+    if not (span > 0.0 and longest > 0.0):
+        found = f"span {span:g} s, longest {longest:g} s"
+        raise DataError(Fault("these times are not usable.", "clock offset", "positive times", found))

@@ -1,0 +1,271 @@
+"""Pulses of a wheel with holes as readings of its angle: at edges, where the angle is known, and nowhere else.
+
+    edge n at φ = n p + φ₀,   p = 2π/holes
+    φ(t_k) = n p + φ₀ + ω a,   a ~ uniform(a₁, a₂)        σ² = ω² (a₂ − a₁)²/12 + σ_ω² E a² + σ_h²
+
+A count is sampled: at the sample where it changed, the edge passed a seconds before, within the last interval. One edge in an interval
+that is shorter than p/ω lies anywhere in it, a₁ = 0 and a₂ = Δt; of several the last one is known better. With measured times of edges the
+reading is made at the edge, and its deviation is that of the clock and of the holes. Taken at every sample instead, as if it were white,
+the rounding of a count is an error that lasts from edge to edge, and a filter that averages it is far too sure of the speed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import copysign, hypot, isfinite, pi, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError, Fault, Faults
+from veridyn.model.experiment import Channel
+
+Array = NDArray[np.float64]
+ROUNDED = 1e-3  # of a pitch: numbers of a log have few digits
+
+
+@dataclass(frozen=True, kw_only=True)
+class PulseWheel:
+    """A wheel with `holes`, edge n of which passes at the angle n·2π/holes + `phase` (rad).
+
+    `signed`: its count goes down when it turns back, as with two sensors; otherwise it counts every edge upwards. `hole_sigma` (rad): how
+    far a hole is from its place; `clock_sigma` (s): of measured times of edges.
+    """
+
+    holes: int = 40
+    phase: float = 0.0
+    signed: bool = True
+    hole_sigma: float = 1e-4
+    clock_sigma: float = 0.0
+
+    def __post_init__(self) -> None:
+        faults = Faults()
+        if self.holes < 1:
+            faults.add("it has no holes.", where="pulse wheel", expected="holes of 1 or more", found=f"{self.holes}")
+        for name, low in (("phase", -np.inf), ("hole_sigma", 0.0), ("clock_sigma", 0.0)):
+            value = getattr(self, name)
+            if not (isfinite(value) and value >= low):
+                faults.add(f"its {name} is not usable.", where="pulse wheel", found=f"{value:g}")
+        if self.hole_sigma == 0.0:
+            faults.add(
+                "its hole_sigma is zero.",
+                where="pulse wheel",
+                expected="a positive number (rad)",
+                hint="At a crawl nothing else is left of a reading's noise, and a filter cannot weigh one without any.",
+            )
+        faults.raise_if_any(DataError)
+
+    @property
+    def pitch(self) -> float:
+        """The angle between two edges (rad)."""
+        return 2.0 * pi / self.holes
+
+
+class PulseReading(NamedTuple):
+    """The wheel's angle (rad) at the time `t` (s), and the standard deviation of that reading."""
+
+    t: float
+    angle: float
+    sigma: float
+
+
+class PulseReader:
+    """Makes readings of a count that is sampled, one sample after the other, beside a running program.
+
+    Examples
+    --------
+    >>> from veridyn.signals import PulseReader, PulseWheel
+    >>> reader = PulseReader(PulseWheel(holes=40))
+    >>> reader.step(0.000, 6, speed=10.0)  # the first count tells no edge
+    >>> reader.step(0.002, 6, speed=10.0)
+    >>> reading = reader.step(0.004, 7, speed=10.0)
+    >>> round(reading.angle - 7 * 0.15708, 4), round(reading.sigma, 4)  # ω Δt/2 and ω Δt/√12
+    (0.01, 0.0058)
+    """
+
+    def __init__(self, wheel: PulseWheel) -> None:
+        self.wheel = wheel
+        self._t = self._count = np.nan
+        self._place = 0  # number of the last edge at or behind the wheel's angle
+        self._direction = 1.0
+
+    def step(self, t: float, count: float, speed: float, speed_sigma: float = 0.0) -> PulseReading | None:
+        """The reading at `t`, None where no edge has passed; `speed` (rad/s) with its deviation as the observer has them.
+
+        A speed that is not a number makes no reading: the edge is counted all the same.
+        """
+        before, self._t = self._t, t
+        if np.isnan(self._count):
+            self._place = round(count) if self.wheel.signed else 0
+            self._count = count
+            return None
+        edges, self._count = count - self._count, count
+        if edges == 0.0:
+            return None
+        if self.wheel.signed:
+            self._direction = copysign(1.0, edges)
+        elif speed != 0.0 and isfinite(speed):
+            self._direction = copysign(1.0, speed)
+        self._place += int(self._direction) * round(abs(edges))
+        if not isfinite(speed):
+            return None
+        return self._reading(t, t - before, round(abs(edges)), speed * self._direction, speed_sigma)
+
+    @property
+    def last_edge(self) -> float:
+        """The angle of the last edge that passed (rad)."""
+        last = self._place if self._direction > 0.0 else self._place + 1
+        return last * self.wheel.pitch + self.wheel.phase
+
+    def skip(self, t: float, count: float) -> None:
+        """Take a count that is known to be false: no edge has passed, whatever it says."""
+        if self.wheel.signed and not np.isnan(self._count):
+            self._place += round(count - self._count)  # it comes back by itself
+        self._t, self._count = t, count
+
+    def _reading(self, t: float, dt: float, edges: int, along: float, speed_sigma: float) -> PulseReading:
+        """After so many edges in dt seconds; `along`: the speed in their direction."""
+        if along < 0.0:  # the estimate has the wrong sign: the wheel has just turned round
+            along, speed_sigma = 0.0, hypot(speed_sigma, along)
+        low, high = edge_ages(dt, edges, self.wheel.pitch, along)
+        middle, width = 0.5 * (low + high), high - low
+        noise = (along * width) ** 2 / 12.0 + speed_sigma**2 * (middle**2 + width**2 / 12.0)
+        angle = self.last_edge + self._direction * along * middle
+        return PulseReading(t, angle, sqrt(noise + self.wheel.hole_sigma**2))
+
+
+def edge_ages(dt: float, edges: int, pitch: float, speed: float) -> tuple[float, float]:
+    """The shortest and longest time since the last of so many edges, all in the last dt seconds, at a speed of zero or more."""
+    if speed * dt <= 0.0:
+        return 0.0, dt
+    apart = pitch / speed
+    low, high = max(0.0, dt - edges * apart), min(apart, dt - (edges - 1) * apart)
+    return (low, high) if high > low else (0.0, min(apart, dt))  # a speed that does not go with the count
+
+
+def readings_of_counts(
+    count: Channel,
+    wheel: PulseWheel,
+    name: str,
+    *,
+    speed: Channel | None = None,
+    false: ArrayLike | None = None,
+) -> tuple[Channel, ...]:
+    """Readings of a wheel's angle from its sampled count: the channels `name` and `name.sigma`, at the samples where the count changed.
+
+    Parameters
+    ----------
+    count : the number of edges passed, ("1").
+    wheel : its holes, and whether the count is signed.
+    name : the output of the sensor of the wheel's angle.
+    speed : rate of the wheel (rad/s), from another sensor; its sign is the direction of an unsigned count. Without it the speed is that
+        from edge to edge, with the change since the edge before as its deviation, and an unsigned count goes forward.
+    false : (N,) samples whose change is no edge (:func:`veridyn.signals.false_counts.false_counts`); with it there is a channel
+        `name.available`, 0 there.
+
+    Returns
+    -------
+    channels : of one clock; ``log.replacing(*channels)`` puts them into a log. Without `speed` the first edge has none and is left out.
+    """
+    t, n = count.t, count.values
+    _check_count(count)
+    wrong = np.zeros(len(n), dtype=np.bool_) if false is None else np.asarray(false, dtype=np.bool_)
+    rates, deviations = _paces(t, n, wrong, wheel) if speed is None else _given(speed, t)
+    reader, found, available = PulseReader(wheel), list[PulseReading](), list[float]()
+    for now, value, rate, deviation, bad in zip(
+        t.tolist(), n.tolist(), rates.tolist(), deviations.tolist(), wrong.tolist(), strict=True
+    ):
+        if bad:
+            reader.skip(now, value)
+            found.append(PulseReading(now, reader.last_edge, wheel.pitch))
+            available.append(0.0)
+        elif (reading := reader.step(now, value, rate, deviation)) is not None:
+            found.append(reading)
+            available.append(1.0)
+    return _channels(found, name, available if false is not None else None)
+
+
+def count_of_rounded(angle: Channel, wheel: PulseWheel) -> tuple[Channel, PulseWheel]:
+    """The count behind a wheel's angle that was rounded to the nearest hole, and the wheel whose edges lie half a pitch earlier.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from veridyn.model import Channel
+    >>> from veridyn.signals import PulseWheel, count_of_rounded
+    >>> rounded = Channel("angle_fl", np.arange(4) * 0.002, np.pi / 20 * np.array([0.0, 0.0, 1.0, 1.0]), "rad")
+    >>> count, wheel = count_of_rounded(rounded, PulseWheel(holes=40))
+    >>> count.values.tolist(), round(wheel.phase, 4)
+    ([0.0, 0.0, 1.0, 1.0], -0.0785)
+    """
+    n = (angle.values - wheel.phase) / wheel.pitch
+    whole = np.round(n)
+    if angle.unit != "rad" or not (np.abs(n - whole) < ROUNDED).all():
+        found = angle.unit if angle.unit != "rad" else "values between them"
+        expected = f"whole steps of {wheel.pitch:.6g} rad"
+        raise DataError(Fault("it is no rounded angle of this wheel.", f"channel '{angle.name}'", expected, found))
+    return Channel(angle.name, angle.t, whole, "1"), replace(wheel, phase=wheel.phase - 0.5 * wheel.pitch)
+
+
+def readings_of_edges(edges: ArrayLike, wheel: PulseWheel, name: str, *, first: int = 1) -> tuple[Channel, ...]:
+    """Readings of a wheel's angle at measured times (s) of its edges, forward: the channels `name` and `name.sigma`.
+
+    `first`: number of the first edge. The deviation is √(hole_sigma² + (ω clock_sigma)²), with ω from edge to edge.
+    """
+    t = np.asarray(edges, dtype=np.float64)
+    if t.ndim != 1 or not np.isfinite(t).all() or (np.diff(t) <= 0.0).any():
+        raise DataError(
+            Fault("times of edges do not increase.", f"edges of '{name}'", "finite times, one after the other")
+        )
+    angle: Array = wheel.pitch * (first + np.arange(len(t), dtype=np.float64)) + wheel.phase
+    rate = np.diff(angle) / np.diff(t)
+    rate = np.concatenate([rate[:1], rate]) if len(rate) else np.zeros(len(t))
+    sigma = np.hypot(wheel.hole_sigma, rate * wheel.clock_sigma)
+    return Channel(name, t, angle, "rad"), Channel(f"{name}.sigma", t, sigma, "rad")
+
+
+def edges_of_intervals(start: float, intervals: ArrayLike) -> Array:
+    """Times of edges (N + 1,) from that of the first one and the intervals (N,) between them, s: none may be left out."""
+    steps = np.asarray(intervals, dtype=np.float64)
+    if steps.ndim != 1 or not np.isfinite(steps).all() or (steps <= 0.0).any():
+        raise DataError(
+            Fault("an interval between edges is not usable.", "intervals", "positive times (s), all of them")
+        )
+    return start + np.concatenate([[0.0], np.cumsum(steps)])
+
+
+def _check_count(count: Channel) -> None:
+    n = count.values
+    if count.unit != "1" or not np.isfinite(n).all() or (n != np.round(n)).any():
+        found = count.unit if count.unit != "1" else "values that are not whole numbers"
+        raise DataError(Fault("it is no count.", f"channel '{count.name}'", "whole numbers of unit 1", found))
+
+
+def _given(speed: Channel, t: Array) -> tuple[Array, Array]:
+    if speed.unit != "rad/s":
+        raise DataError(Fault("it is no rate of a wheel.", f"channel '{speed.name}'", "rad/s", speed.unit))
+    return np.interp(t, speed.t, speed.values), np.zeros(len(t))
+
+
+def _paces(t: Array, n: Array, wrong: NDArray[np.bool_], wheel: PulseWheel) -> tuple[Array, Array]:
+    """Rate (N,) from edge to edge at the samples where a count changed, and its deviation; NaN at the first of them, zero elsewhere."""
+    rates, deviations = np.zeros(len(t)), np.zeros(len(t))
+    changed = np.flatnonzero(np.diff(n)) + 1
+    changed = changed[~wrong[changed]]
+    if len(changed) == 0:
+        return rates, deviations
+    moved, dt = n[changed] - n[changed - 1], t[changed] - t[changed - 1]
+    edge = np.where(moved > 0.0, n[changed], n[changed] + 1.0) if wheel.signed else np.cumsum(moved)
+    passed = np.diff(t[changed] - 0.5 * dt)
+    pace = wheel.pitch * np.diff(edge) / passed
+    rounding = pace * np.hypot(dt[1:], dt[:-1]) / np.sqrt(12.0) / passed
+    rates[changed] = np.concatenate([[np.nan], pace])
+    deviations[changed] = np.concatenate([[np.nan], np.hypot(rounding, np.diff(pace, prepend=0.0))])
+    return rates, deviations
+
+
+def _channels(found: list[PulseReading], name: str, available: list[float] | None) -> tuple[Channel, ...]:
+    t, angle, sigma = np.array(found, dtype=np.float64).reshape(-1, 3).T
+    out = Channel(name, t, angle, "rad"), Channel(f"{name}.sigma", t, sigma, "rad")
+    return out if available is None else (*out, Channel(f"{name}.available", t, np.array(available), "1"))
