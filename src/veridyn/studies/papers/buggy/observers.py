@@ -24,7 +24,7 @@ from scipy.spatial.transform import Rotation
 from veridyn.machines.buggy import CORNERS, INDEPENDENT
 from veridyn.machines.buggy_drive import Standing, settle
 from veridyn.mechanics.tree.model import BASE_NAMES
-from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.ekf import EKF
@@ -34,6 +34,7 @@ from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe
 from veridyn.observe.observer import Observer
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.signals.course import course_over_ground
 
 Array = NDArray[np.float64]
 STEP = 2e-3  # s, that of the sensors
@@ -134,9 +135,8 @@ def _thesis_sensors(sensors: Sequence[Sensor]) -> list[Sensor]:
 
 def with_course(log: Experiment) -> Experiment:
     """The log with the course over ground of its GPS velocity; not a number below the speed at which it says something."""
-    x, y = log["gps_velocity.x"], log["gps_velocity.y"]
-    slow = np.hypot(x.values, y.values) < SLOWEST_COURSE
-    return log.replacing(Channel("course", x.t, np.where(slow, np.nan, np.arctan2(y.values, x.values)), "rad"))
+    course, heard = course_over_ground(log["gps_velocity.x"], log["gps_velocity.y"], above=SLOWEST_COURSE)
+    return log.replacing(replace(course, values=np.where(heard.values > 0.0, course.values, np.nan)))
 
 
 def standing_start(machine: Machine, at: Standing | None = None) -> dict[str, float]:
