@@ -34,6 +34,15 @@ class Compilable(Protocol):
         ...
 
 
+@runtime_checkable
+class Quick(Protocol):
+    """A system of Python functions between which the extended filter can run as machine code."""
+
+    def quick_step(self, gate: float | None) -> CompiledStep | None:
+        """A step with this gate, for one caller; None where this system has none."""
+        ...
+
+
 @dataclass(frozen=True, repr=False)
 class EKF(Filter):
     """The extended Kalman filter; needs F and H.
@@ -51,6 +60,8 @@ class EKF(Filter):
             return None
         plain = type(self).predict is EKF.predict and type(self).expect is EKF.expect  # others have no machine code
         step = system.compiled_step(self.gate) if plain and isinstance(system, Compilable) else None
+        if step is None and plain and self.engine == "auto" and isinstance(system, Quick):
+            return system.quick_step(self.gate)
         if step is None and self.engine == "compiled":
             raise ModelError(
                 Fault(
