@@ -148,9 +148,13 @@ def _integrate(s: CallableFilter, t: float, dt: float) -> None:
             _stage(s, h, 0.0, at)
         elif rule == MIDPOINT:
             _stage(s, 0.0, 0.5 * h, at)
-            _stage(s, h, 0.0, at + 0.5 * h)
         else:
             _stage(s, h / 6.0, 0.5 * h, at)
+        if k == 0:
+            copy(r.local, r.A)
+        if rule == MIDPOINT:
+            _stage(s, h, 0.0, at + 0.5 * h)
+        elif rule == RK4:
             _stage(s, h / 3.0, 0.5 * h, at + 0.5 * h)
             _stage(s, h / 3.0, h, at + 0.5 * h)
             _stage(s, h / 6.0, 0.0, at + h)
@@ -195,7 +199,6 @@ def _predict(s: CallableFilter, t: float, dt: float) -> bool:
             _evaluate(s, RATE, s.x, s.before, t, dt, r.x)
             _evaluate(s, RATE_SLOPE, s.x, s.before, t, dt, r.F)
         else:
-            _evaluate(s, RATE_SLOPE, s.x, s.before, t, 0.0, r.A)
             _integrate(s, t, dt)
     return _spread(s, dt)
 
