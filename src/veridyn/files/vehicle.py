@@ -21,13 +21,13 @@ from veridyn.errors import Fault, Faults, FileError, ModelError, did_you_mean, p
 from veridyn.files.expressions import evaluate
 from veridyn.files.yaml_nodes import text_of
 from veridyn.files.yaml_plain import plain_yaml
-from veridyn.model.vehicle import PARAMETERS, TABLE, Believed, Vehicle, vehicle_of
+from veridyn.model.vehicle import PARAMETERS, TABLE, Believed, RoadVehicle, vehicle_of
 
 FORMAT = 2
 BELIEVED_KEYS = ("value", "sigma", "lower", "upper")
 
 
-def parse_vehicle(values: Mapping[str, Any], name: str = "vehicle") -> Vehicle:
+def parse_vehicle(values: Mapping[str, Any], name: str = "vehicle") -> RoadVehicle:
     """The vehicle that the keys and values of a section describe; a ModelError with every fault, by key."""
     faults, given = Faults(), dict[str, Believed]()
     known = (*PARAMETERS, "name", "tyre")
@@ -61,7 +61,7 @@ def _number(value: Any) -> float:
     return float(evaluate(value)) if isinstance(value, str) else float(value)
 
 
-def load_vehicle(path: str | Path) -> Vehicle:
+def load_vehicle(path: str | Path) -> RoadVehicle:
     """Read a vehicle file.
 
     Parameters
@@ -71,7 +71,7 @@ def load_vehicle(path: str | Path) -> Vehicle:
 
     Returns
     -------
-    Vehicle
+    RoadVehicle
 
     Raises
     ------
@@ -95,7 +95,10 @@ def load_vehicle(path: str | Path) -> Vehicle:
     odd = [key for key in yaml.values if key not in ("veridyn", "vehicle")]
     if not isinstance(section, Mapping) or odd or yaml.values.get("veridyn") != FORMAT:
         found = f"the keys {', '.join(list(yaml.values)[:8])}"
-        raise FileError(Fault("this is no vehicle file.", expected=f"veridyn: {FORMAT} and a section vehicle", found=found), file.name)
+        raise FileError(
+            Fault("this is no vehicle file.", expected=f"veridyn: {FORMAT} and a section vehicle", found=found),
+            file.name,
+        )
     try:
         return parse_vehicle(section, file.stem)
     except ModelError as error:
@@ -107,7 +110,7 @@ def _with_line(fault: Fault, line: int | None) -> Fault:
     return Fault(fault.what, fault.where, fault.expected, fault.found, fault.hint, line, fault.at)
 
 
-def vehicle_text(car: Vehicle) -> str:
+def vehicle_text(car: RoadVehicle) -> str:
     """The text of a vehicle file: parse(text) is the car, to the digits written; what is as by default is left out."""
     lines = [f"veridyn: {FORMAT}", "vehicle:", f"  name: {car.name}", f"  tyre: {car.tyre}"]
     for key, b in car.parameters.items():

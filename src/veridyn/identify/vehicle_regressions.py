@@ -63,7 +63,8 @@ def robust_line(columns: Mapping[str, ArrayLike], y: ArrayLike, rate: float, mem
     for lag in range(1, lags + 1):
         C = G[lag:].T @ G[:-lag]
         M += (1.0 - lag / (lags + 1.0)) * (C + C.T)
-    bread = np.linalg.inv(A.T @ (A * w[:, None]))
+    inside = np.abs(r) <= HUBER * spread  # where Huber's function has a slope
+    bread = np.linalg.inv(A[inside].T @ A[inside])
     sigma = np.sqrt(np.maximum((bread @ M @ bread).diagonal(), 0.0))
     found = (dict(zip(names, v.tolist(), strict=True)) for v in (x, sigma))
     return Line(next(found), next(found), float(np.sqrt(np.mean(r**2))), len(b))
@@ -107,6 +108,8 @@ def coast_down(speed: Array, ax: Array, coasting: Sequence[bool] | NDArray[np.bo
     """`rolling` (m/s²) and `drag` (1/m, divide by nothing: times the mass it is N/(m/s)²) of a car that rolls freely."""
     free = np.asarray(coasting, dtype=np.bool_) & (speed > 2.0)
     if free.sum() < LEAST_SAMPLES:
-        raise DataError(Fault("the car hardly ever coasts.", "drag", f"at least {LEAST_SAMPLES} samples", f"{free.sum()}"))
+        raise DataError(
+            Fault("the car hardly ever coasts.", "drag", f"at least {LEAST_SAMPLES} samples", f"{free.sum()}")
+        )
     v = speed[free]
     return robust_line({"rolling": np.ones(len(v)), "drag": v**2}, -ax[free], rate, 2.0, "drag")

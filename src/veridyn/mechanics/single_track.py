@@ -13,7 +13,8 @@ Axes x forward, y left, z up; angles in rad. Valid where the car moves forward: 
 Derivatives are exact: by the chain rule for what moves, by complex steps through the same equations, Im f(x + i h)/h, for parameters.
 All functions have the form of C that
 :mod:`veridyn.observe.kernels.callable_step` calls: (x, u, p, clock, out) with u = (speed, steering, longitudinal acceleration) and p as
-:func:`packed` lays it out.
+:func:`packed` lays it out. Where u has six entries, the last three are the same inputs as they act over the step that follows, such as their
+means over it; readings use the first three.
 Reference: R. Rajamani, "Vehicle Dynamics and Control", 2nd ed., Springer 2012, sections 2.3 and 3.1.
 """
 
@@ -24,6 +25,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+import numba
 import numpy as np
 from numba.core import types
 from numpy.typing import ArrayLike, NDArray
@@ -64,12 +66,18 @@ READING_UNITS = ("rad/s", "m/s^2", "rad", "rad", "m/s", "N", "N", "rad", "rad", 
 
 def packed(values: ArrayLike, law: str, estimated: Sequence[int], readings: Sequence[int]) -> Array:
     """p: the values (23,) of `PARAMETERS`, the tyre law, then how many of them are states and which, how many readings and which."""
-    tail = [float(LAWS[law]), float(len(estimated)), *map(float, estimated), float(len(readings)), *map(float, readings)]
+    tail = [
+        float(LAWS[law]),
+        float(len(estimated)),
+        *map(float, estimated),
+        float(len(readings)),
+        *map(float, readings),
+    ]
     return np.concatenate([np.asarray(values, dtype=np.float64), tail])
 
 
 @inner
-def _axle(alpha, load, transfer, push, stiffness, friction, shape, sensitive, law):  # noqa: ANN001, ANN202
+def _axle(alpha, load, transfer, push, stiffness, friction, shape, sensitive, law):
     """The lateral force of the two wheels of an axle with the slip angle `alpha`, and its derivative by it; numbers may be complex."""
     total, slope = 0.0 * (alpha + transfer), 0.0 * (alpha + transfer)
     one = transfer == 0.0
@@ -102,7 +110,7 @@ def _axle(alpha, load, transfer, push, stiffness, friction, shape, sensitive, la
 
 
 @inner
-def _acting(yaw, u, q):  # noqa: ANN001, ANN202
+def _acting(yaw, u, q):
     """Speed, δ, loads of the axles, their drive or brake forces, and the load that each axle moves across: eight numbers."""
     m, ax = q[MASS], u[2]
     V = max(u[0], SLOWEST)
@@ -118,7 +126,7 @@ def _acting(yaw, u, q):  # noqa: ANN001, ANN202
 
 
 @inner
-def _axles(x, u, q, law):  # noqa: ANN001, ANN202
+def _axles(x, u, q, law):
     """F_f, F_r, their derivatives by α_f and α_r, these, δ, and the loads and transfers of the axles."""
     V, delta, Zf, Zr, Xf, Xr, to_front, to_rear = _acting(x[YAW], u, q)
     alpha_f = delta - np.arctan((x[VY] + q[FRONT] * x[YAW]) / V) + x[FRONT_ERROR]
@@ -129,7 +137,7 @@ def _axles(x, u, q, law):  # noqa: ANN001, ANN202
 
 
 @inner
-def _rates(x, u, q, law, out):  # noqa: ANN001, ANN202
+def _rates(x, u, q, law, out):
     """ẋ of the moving states into `out` (5,)."""
     Ff, Fr, _, _, _, _, delta, _, _, _, _ = _axles(x, u, q, law)
     Ff = Ff * np.cos(delta)
@@ -140,7 +148,7 @@ def _rates(x, u, q, law, out):  # noqa: ANN001, ANN202
 
 
 @inner
-def _reading(code, x, u, q, law):  # noqa: ANN001, ANN202
+def _reading(code, x, u, q, law):
     """What one sensor of `READINGS` reads."""
     if code == 0:
         return x[YAW] + q[GYRO]
@@ -168,7 +176,7 @@ def _reading(code, x, u, q, law):  # noqa: ANN001, ANN202
 
 
 @inner
-def _parameters(x, p, k):  # noqa: ANN001, ANN202
+def _parameters(x, p, k):
     """The values of `PARAMETERS`, those that are states from the state."""
     q = np.empty(COUNT)
     for i in range(COUNT):
@@ -179,7 +187,7 @@ def _parameters(x, p, k):  # noqa: ANN001, ANN202
 
 
 @inner
-def _slipping(x, u, q):  # noqa: ANN001, ANN202
+def _slipping(x, u, q):
     """∂α_f/∂v, ∂α_f/∂r, ∂α_r/∂v, ∂α_r/∂r."""
     V = max(u[0], SLOWEST)
     s, t = (x[VY] + q[FRONT] * x[YAW]) / V, (x[VY] - q[REAR] * x[YAW]) / V
@@ -188,7 +196,7 @@ def _slipping(x, u, q):  # noqa: ANN001, ANN202
 
 
 @inner
-def _transferred(x, u, q, law):  # noqa: ANN001, ANN202
+def _transferred(x, u, q, law):
     """∂F_f/∂r and ∂F_r/∂r through the load that yawing moves across, at constant slip angles."""
     if q[TRACK] == 0.0 or q[SENSITIVE] == 0.0:
         return 0.0, 0.0
@@ -200,7 +208,7 @@ def _transferred(x, u, q, law):  # noqa: ANN001, ANN202
 
 
 @inner
-def _complex(x, q, n):  # noqa: ANN001, ANN202
+def _complex(x, q, n):
     z, w = np.empty(n, np.complex128), np.empty(COUNT, np.complex128)
     for i in range(n):
         z[i] = x[i]
@@ -212,20 +220,20 @@ def _complex(x, q, n):  # noqa: ANN001, ANN202
 @kept
 def rates(x: Any, u: Any, p: Any, clock: Any, out: Any) -> None:
     """out (n,) = ẋ; parameters stand still."""
-    k = int(p[COUNT + 1])
-    _rates(x, u, _parameters(x, p, k), int(p[COUNT]), out)
+    k, n = int(p[COUNT + 1]), int(clock[2])
+    _rates(x, numba.carray(u, (n,))[n - 3 :], _parameters(x, p, k), int(p[COUNT]), out)
     for j in range(k):
         out[5 + j] = 0.0
 
 
 @kept
-def rate_slopes(x: Any, u: Any, p: Any, clock: Any, out: Any) -> None:
+def rate_slopes(x: Any, inputs: Any, p: Any, clock: Any, out: Any) -> None:
     """out (n, n) = ∂ẋ/∂x: by the chain rule for moving states, by complex steps for parameters."""
-    k, law = int(p[COUNT + 1]), int(p[COUNT])
-    n, q = 5 + k, _parameters(x, p, k)
+    k, law, given = int(p[COUNT + 1]), int(p[COUNT]), int(clock[2])
+    n, q, u = 5 + k, _parameters(x, p, k), numba.carray(inputs, (given,))[given - 3 :]
     for i in range(n * n):
         out[i] = 0.0
-    Ff, Fr, Cf, Cr, _, _, delta, _, _, _, _ = _axles(x, u, q, law)
+    _, _, Cf, Cr, _, _, delta, _, _, _, _ = _axles(x, u, q, law)
     cosine = np.cos(delta)
     Cf *= cosine
     fv, fr, rv, rr = _slipping(x, u, q)

@@ -20,7 +20,7 @@ from veridyn.errors import Faults, ModelError, did_you_mean
 Array = NDArray[np.float64]
 
 
-class Kind(NamedTuple):
+class ParameterKind(NamedTuple):
     """A parameter of any car: unit, default (None: it must be given, NaN: it follows from others), bounds and what it is."""
 
     unit: str
@@ -31,31 +31,57 @@ class Kind(NamedTuple):
 
 
 NAN = float("nan")
-TABLE: Mapping[str, Kind] = MappingProxyType(
+TABLE: Mapping[str, ParameterKind] = MappingProxyType(
     {
-        "mass": Kind("kg", None, 50.0, 60000.0, "mass of the car with its driver"),
-        "front": Kind("m", None, 0.05, 10.0, "distance from the centre of mass to the front axle"),
-        "rear": Kind("m", None, 0.05, 10.0, "distance from the centre of mass to the rear axle"),
-        "height": Kind("m", 0.5, 0.05, 3.0, "height of the centre of mass above the road"),
-        "track": Kind("m", 0.0, 0.0, 3.0, "distance between left and right wheels; 0: a single track, without load transfer across"),
-        "yaw_inertia": Kind("kg*m^2", NAN, 1.0, 1e6, "moment of inertia about the vertical; mass · front · rear if left out"),
-        "front_stiffness": Kind("1/rad", 15.0, 2.0, 80.0, "cornering stiffness of the front axle, divided by its load"),
-        "rear_stiffness": Kind("1/rad", 15.0, 2.0, 80.0, "cornering stiffness of the rear axle, divided by its load"),
-        "front_friction": Kind("1", 1.0, 0.1, 4.0, "largest lateral force of the front axle, divided by its load"),
-        "rear_friction": Kind("1", 1.0, 0.1, 4.0, "largest lateral force of the rear axle, divided by its load"),
-        "shape": Kind("1", 1.3, 1.0, 2.0, "shape of the magic formula: 1 never falls again, above 1 it does beyond its peak"),
-        "load_sensitivity": Kind("1", 0.0, 0.0, 0.6, "share of stiffness and friction that a wheel loses at twice its load"),
-        "front_roll_share": Kind("1", 0.5, 0.0, 1.0, "share of the front axle in the load transfer across"),
-        "steering_ratio": Kind("1", 1.0, 0.5, 40.0, "steering wheel angle over road wheel angle; 1 where the road wheel is measured"),
-        "steering_offset": Kind("rad", 0.0, -0.2, 0.2, "road wheel angle that the sensor shows when the car goes straight"),
-        "roll_gradient": Kind("rad/(m/s^2)", 0.0, -0.05, 0.05, "roll angle of the body for a lateral acceleration of 1 m/s²"),
-        "drag": Kind("N/(m/s)^2", 0.0, 0.0, 50.0, "air drag divided by the speed squared"),
-        "brake_share": Kind("1", 0.6, 0.0, 1.0, "share of the front axle in the brake force"),
-        "drive_share": Kind("1", 0.0, 0.0, 1.0, "share of the front axle in the drive force"),
-        "gyro_bias": Kind("rad/s", 0.0, -0.2, 0.2, "what the gyroscope shows at rest"),
-        "ay_bias": Kind("m/s^2", 0.0, -3.0, 3.0, "what the lateral accelerometer shows on level ground"),
-        "slip_time": Kind("s", 2.0, 0.05, 60.0, "time over which errors of the tyre curves last"),
-        "bank_time": Kind("s", 3.0, 0.05, 600.0, "time over which the bank of the road lasts"),
+        "mass": ParameterKind("kg", None, 50.0, 60000.0, "mass of the car with its driver"),
+        "front": ParameterKind("m", None, 0.05, 10.0, "distance from the centre of mass to the front axle"),
+        "rear": ParameterKind("m", None, 0.05, 10.0, "distance from the centre of mass to the rear axle"),
+        "height": ParameterKind("m", 0.5, 0.05, 3.0, "height of the centre of mass above the road"),
+        "track": ParameterKind(
+            "m",
+            0.0,
+            0.0,
+            3.0,
+            "distance between left and right wheels; 0: a single track, without load transfer across",
+        ),
+        "yaw_inertia": ParameterKind(
+            "kg*m^2", NAN, 1.0, 1e6, "moment of inertia about the vertical; mass · front · rear if left out"
+        ),
+        "front_stiffness": ParameterKind(
+            "1/rad", 15.0, 2.0, 80.0, "cornering stiffness of the front axle, divided by its load"
+        ),
+        "rear_stiffness": ParameterKind(
+            "1/rad", 15.0, 2.0, 80.0, "cornering stiffness of the rear axle, divided by its load"
+        ),
+        "front_friction": ParameterKind(
+            "1", 1.0, 0.1, 4.0, "largest lateral force of the front axle, divided by its load"
+        ),
+        "rear_friction": ParameterKind(
+            "1", 1.0, 0.1, 4.0, "largest lateral force of the rear axle, divided by its load"
+        ),
+        "shape": ParameterKind(
+            "1", 1.3, 1.0, 2.0, "shape of the magic formula: 1 never falls again, above 1 it does beyond its peak"
+        ),
+        "load_sensitivity": ParameterKind(
+            "1", 0.0, 0.0, 0.6, "share of stiffness and friction that a wheel loses at twice its load"
+        ),
+        "front_roll_share": ParameterKind("1", 0.5, 0.0, 1.0, "share of the front axle in the load transfer across"),
+        "steering_ratio": ParameterKind(
+            "1", 1.0, 0.5, 40.0, "steering wheel angle over road wheel angle; 1 where the road wheel is measured"
+        ),
+        "steering_offset": ParameterKind(
+            "rad", 0.0, -0.2, 0.2, "road wheel angle that the sensor shows when the car goes straight"
+        ),
+        "roll_gradient": ParameterKind(
+            "rad/(m/s^2)", 0.0, -0.05, 0.05, "roll angle of the body for a lateral acceleration of 1 m/s²"
+        ),
+        "drag": ParameterKind("N/(m/s)^2", 0.0, 0.0, 50.0, "air drag divided by the speed squared"),
+        "brake_share": ParameterKind("1", 0.6, 0.0, 1.0, "share of the front axle in the brake force"),
+        "drive_share": ParameterKind("1", 0.0, 0.0, 1.0, "share of the front axle in the drive force"),
+        "gyro_bias": ParameterKind("rad/s", 0.0, -0.2, 0.2, "what the gyroscope shows at rest"),
+        "ay_bias": ParameterKind("m/s^2", 0.0, -3.0, 3.0, "what the lateral accelerometer shows on level ground"),
+        "slip_time": ParameterKind("s", 2.0, 0.05, 60.0, "time over which errors of the tyre curves last"),
+        "bank_time": ParameterKind("s", 3.0, 0.05, 600.0, "time over which the bank of the road lasts"),
     }
 )
 PARAMETERS = tuple(TABLE)
@@ -79,7 +105,7 @@ class Believed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Vehicle:
+class RoadVehicle:
     """A car of one's own: what is given of it, completed by the defaults of `TABLE`; see :func:`vehicle_of`."""
 
     name: str
@@ -99,7 +125,7 @@ class Vehicle:
     def __getitem__(self, name: str) -> float:
         return self.parameters[name].value
 
-    def with_values(self, values: Mapping[str, float], sigma: Mapping[str, float] | None = None) -> Vehicle:
+    def with_values(self, values: Mapping[str, float], sigma: Mapping[str, float] | None = None) -> RoadVehicle:
         """The same car with other values, and other deviations where given."""
         found = dict(self.parameters)
         for name, value in values.items():
@@ -117,7 +143,7 @@ class Vehicle:
         return "\n".join(lines)
 
 
-def vehicle_of(name: str, given: Mapping[str, Believed], tyre: str = "tanh") -> Vehicle:
+def vehicle_of(name: str, given: Mapping[str, Believed], tyre: str = "tanh") -> RoadVehicle:
     """The vehicle with the parameters that are given and the defaults of `TABLE`; every fault at once, by name.
 
     Parameters
@@ -131,7 +157,7 @@ def vehicle_of(name: str, given: Mapping[str, Believed], tyre: str = "tanh") -> 
 
     Returns
     -------
-    Vehicle
+    RoadVehicle
 
     Examples
     --------
@@ -169,7 +195,9 @@ def vehicle_of(name: str, given: Mapping[str, Believed], tyre: str = "tanh") -> 
                 hint=f"It is the {TABLE[key].what}.",
             )
         if not (np.isfinite(b.sigma) and b.sigma >= 0.0):
-            faults.add(f"the deviation of '{key}' is not usable.", where="vehicle", expected="zero or more", found=f"{b.sigma}")
+            faults.add(
+                f"the deviation of '{key}' is not usable.", where="vehicle", expected="zero or more", found=f"{b.sigma}"
+            )
     ratio = found["front"].value / found["rear"].value
     if not 1.0 / MOST_LIKELY_AXLES <= ratio <= MOST_LIKELY_AXLES:
         faults.add(
@@ -180,4 +208,4 @@ def vehicle_of(name: str, given: Mapping[str, Believed], tyre: str = "tanh") -> 
             hint="Both are distances from the centre of mass, and both are positive.",
         )
     faults.raise_if_any(ModelError)
-    return Vehicle(name=name, tyre=tyre, parameters=MappingProxyType(found))
+    return RoadVehicle(name=name, tyre=tyre, parameters=MappingProxyType(found))

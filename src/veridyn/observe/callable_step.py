@@ -8,7 +8,7 @@ Both agree with the reference (:func:`~veridyn.observe.filter.advance` and `abso
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numba
 import numpy as np
@@ -34,10 +34,8 @@ from veridyn.observe.kernels.correction import DONE, corrected_of
 from veridyn.observe.measurements import Codes
 from veridyn.observe.passage import CompiledPassage, Passage, PassageLayout
 from veridyn.observe.result import Belief
+from veridyn.observe.system import Callables, Continuous, Discrete
 from veridyn.observe.update import threshold
-
-if TYPE_CHECKING:
-    from veridyn.observe.system import Continuous, Discrete
 
 Array = NDArray[np.float64]
 RULES = {"euler": EULER, "midpoint": MIDPOINT, "rk4": RK4}
@@ -48,6 +46,24 @@ AT_ADDRESS = "veridyn_address"  # attribute of a function that is machine code (
 def is_compiled(function: Any) -> bool:
     """Whether machine code can call it without Python."""
     return isinstance(function, Dispatcher) or hasattr(function, AT_ADDRESS)
+
+
+def compiled_callables(system: Callables, gate: float | None) -> CompiledCallables | None:
+    """Whole steps by machine code where f, F, h and H are compiled (numba), and noises and geometry are plain; otherwise None."""
+    if not isinstance(system, Continuous | Discrete):
+        return None
+    if not all(is_compiled(function) for function in (system.f, system.F, system.h, system.H)):
+        return None
+    if callable(system.Q) or callable(system.R) or system.curved or system.reading_error is not None:
+        return None
+    return CompiledCallables(system, gate)
+
+
+def quick_callables(system: Callables, gate: float | None) -> PlainCallables | None:
+    """Steps with everything but the four functions compiled; None where a derivative is missing or the state is curved."""
+    if system.F is None or system.H is None or system.curved or not isinstance(system, Continuous | Discrete):
+        return None
+    return PlainCallables(system, gate)
 
 
 def _record(system: Continuous | Discrete, gate: float | None, functions: list[int], inputs: int) -> CallableFilter:
@@ -213,7 +229,7 @@ def _address(function: Any, n: int, parameters: int, size: int, steps: bool) -> 
         return int(getattr(function, AT_ADDRESS)), function
     if steps and parameters:
 
-        def call(x, u, p, clock, out):  # noqa: ANN001, ANN202  numba takes the types from the signature
+        def call(x, u, p, clock, out):
             y = function(
                 numba.carray(x, (n,)),
                 numba.carray(u, (int(clock[2]),)),
@@ -225,13 +241,13 @@ def _address(function: Any, n: int, parameters: int, size: int, steps: bool) -> 
                 numba.carray(out, (size,))[:] = y.reshape(size)
     elif steps:
 
-        def call(x, u, p, clock, out):  # noqa: ANN001, ANN202
+        def call(x, u, p, clock, out):
             y = function(numba.carray(x, (n,)), numba.carray(u, (int(clock[2]),)), clock[0], clock[1])
             if y.size == size:
                 numba.carray(out, (size,))[:] = y.reshape(size)
     elif parameters:
 
-        def call(x, u, p, clock, out):  # noqa: ANN001, ANN202
+        def call(x, u, p, clock, out):
             y = function(
                 numba.carray(x, (n,)), numba.carray(u, (int(clock[2]),)), clock[0], numba.carray(p, (parameters,))
             )
@@ -239,7 +255,7 @@ def _address(function: Any, n: int, parameters: int, size: int, steps: bool) -> 
                 numba.carray(out, (size,))[:] = y.reshape(size)
     else:
 
-        def call(x, u, p, clock, out):  # noqa: ANN001, ANN202
+        def call(x, u, p, clock, out):
             y = function(numba.carray(x, (n,)), numba.carray(u, (int(clock[2]),)), clock[0])
             if y.size == size:
                 numba.carray(out, (size,))[:] = y.reshape(size)

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, ModelError
+from veridyn.observe.callable_step import compiled_callables, quick_callables
 from veridyn.observe.filter import CompiledStep, Filter
 from veridyn.observe.noise import symmetric
 from veridyn.observe.result import Belief
-from veridyn.observe.system import System
+from veridyn.observe.system import Callables, System
 from veridyn.observe.update import Expectation
 
 Array = NDArray[np.float64]
@@ -30,15 +31,6 @@ class Compilable(Protocol):
     """A system whose extended filter can run as machine code."""
 
     def compiled_step(self, gate: float | None) -> CompiledStep | None:
-        """A step with this gate, for one caller; None where this system has none."""
-        ...
-
-
-@runtime_checkable
-class Quick(Protocol):
-    """A system of Python functions between which the extended filter can run as machine code."""
-
-    def quick_step(self, gate: float | None) -> CompiledStep | None:
         """A step with this gate, for one caller; None where this system has none."""
         ...
 
@@ -59,15 +51,19 @@ class EKF(Filter):
         if self.engine == "python":
             return None
         plain = type(self).predict is EKF.predict and type(self).expect is EKF.expect  # others have no machine code
-        step = system.compiled_step(self.gate) if plain and isinstance(system, Compilable) else None
-        if step is None and plain and self.engine == "auto" and isinstance(system, Quick):
-            return system.quick_step(self.gate)
+        step = None
+        if plain and isinstance(system, Callables):
+            step = compiled_callables(system, self.gate)
+            if step is None and self.engine == "auto":
+                return quick_callables(system, self.gate)
+        elif plain and isinstance(system, Compilable):
+            step = system.compiled_step(self.gate)
         if step is None and self.engine == "compiled":
             raise ModelError(
                 Fault(
                     "there is no compiled step of this filter on this system.",
                     self.name,
-                    "a system with a compiled_step, such as a mechanism's",
+                    "a system with a compiled_step, such as a mechanism's, or one of compiled functions",
                     type(system).__name__,
                     hint='Use engine="auto" or engine="python".',
                 )

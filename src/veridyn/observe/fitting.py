@@ -27,13 +27,13 @@ from veridyn.progress import Progress, silent
 Array = NDArray[np.float64]
 MOST_STEPS = 60
 SMALL_STEP = 1e-4  # of z: the gradient is a difference over it, away from a bound
-CONVERGED = 0.02  # of −log p: a smaller gain ends the search; it moves no value by a tenth of its deviation
+CONVERGED = 0.005  # of −log p: a smaller gain ends the search; it moves a value by a tenth of its deviation
 INFORMED = 0.95  # of the prior deviation: above it the data say next to nothing
 AT_BOUND = 1e-6  # of z
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guess:
+class ParameterGuess:
     """What is believed of a parameter before: `value`, `sigma` and bounds; `positive`: it is moved by factors."""
 
     value: float
@@ -72,7 +72,7 @@ class ParameterFit:
     values: Mapping[str, float]
     sigma: Mapping[str, float]
     covariance: Array
-    guesses: Mapping[str, Guess]
+    guesses: Mapping[str, ParameterGuess]
     log_likelihood: float
     evaluations: int
     converged: bool
@@ -85,15 +85,19 @@ class ParameterFit:
         lines = [f"log-likelihood {self.log_likelihood:.6g}, {state} after {self.evaluations} runs of the filter"]
         for name, value in self.values.items():
             g = self.guesses[name]
-            remark = "  at its bound" if name in self.at_bound else "  not determined" if name in self.uninformed else ""
-            lines.append(f"  {name:<24}{value:12.5g} ± {self.sigma[name]:<10.3g} prior {g.value:.5g} ± {g.sigma:.3g}{remark}")
+            remark = (
+                "  at its bound" if name in self.at_bound else "  not determined" if name in self.uninformed else ""
+            )
+            lines.append(
+                f"  {name:<24}{value:12.5g} ± {self.sigma[name]:<10.3g} prior {g.value:.5g} ± {g.sigma:.3g}{remark}"
+            )
         return "\n".join(lines)
 
 
 def fit_parameters(
     settings: Filter,
     build: Callable[[Mapping[str, float]], System],
-    guesses: Mapping[str, Guess],
+    guesses: Mapping[str, ParameterGuess],
     runs: Runs,
     *,
     memory: float = 2.0,
@@ -108,7 +112,7 @@ def fit_parameters(
     build : callable
         Makes a system of the values by name.
     guesses : mapping
-        Parameter → :class:`Guess`: prior value and deviation, bounds.
+        Parameter → :class:`ParameterGuess`: prior value and deviation, bounds.
     runs : sequence of (Measurements, Belief)
         Logs, each with a start.
     memory : float
@@ -135,7 +139,7 @@ def fit_parameters(
     >>> t = np.linspace(0.0, 2.0, 41)
     >>> log = filters.Measurements(t, np.exp(-0.7 * t), ("x",))
     >>> start = filters.Belief(np.array([1.0]), np.array([1e-4]))
-    >>> guess = filters.Guess(value=1.0, sigma=0.5, positive=True)
+    >>> guess = filters.ParameterGuess(value=1.0, sigma=0.5, positive=True)
     >>> fit = filters.fit_parameters(filters.EKF(), build, {"rate": guess}, [(log, start)])
     >>> round(fit.values["rate"], 2)
     0.7
@@ -238,7 +242,7 @@ def _covariance(G: Array, runs: Runs, memory: float) -> Array:
     return V * np.outer(scale, scale)
 
 
-def _check(guesses: Mapping[str, Guess], runs: Runs) -> None:
+def _check(guesses: Mapping[str, ParameterGuess], runs: Runs) -> None:
     faults = Faults()
     if not guesses:
         faults.add("there is nothing to fit.", where="fit")
@@ -246,11 +250,19 @@ def _check(guesses: Mapping[str, Guess], runs: Runs) -> None:
         faults.add("there is no log to fit to.", where="fit")
     for name, g in guesses.items():
         if not (np.isfinite(g.sigma) and g.sigma > 0.0):
-            faults.add(f"the deviation of '{name}' is not usable.", where="fit", expected="a positive number", found=f"{g.sigma:g}")
+            faults.add(
+                f"the deviation of '{name}' is not usable.",
+                where="fit",
+                expected="a positive number",
+                found=f"{g.sigma:g}",
+            )
         if g.positive and not g.value > 0.0:
             faults.add(f"the guess of '{name}' is not positive.", where="fit", found=f"{g.value:g}")
         if not g.lower <= g.value <= g.upper:
             faults.add(
-                f"the guess of '{name}' is outside its bounds.", where="fit", expected=f"{g.lower:g} to {g.upper:g}", found=f"{g.value:g}"
+                f"the guess of '{name}' is outside its bounds.",
+                where="fit",
+                expected=f"{g.lower:g} to {g.upper:g}",
+                found=f"{g.value:g}",
             )
     faults.raise_if_any(DataError)

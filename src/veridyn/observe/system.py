@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,9 +22,6 @@ from veridyn.mechanics.stepper import explicit_step
 from veridyn.mechanics.tableau import tableau
 from veridyn.observe.bounds import ParameterBounds
 from veridyn.observe.noise import as_covariance, quick_covariance, van_loan
-
-if TYPE_CHECKING:
-    from veridyn.observe.filter import CompiledStep
 
 Array = NDArray[np.float64]
 Integrator = Literal["euler", "midpoint", "rk4"]
@@ -80,7 +77,7 @@ StateMap = Callable[..., ArrayLike]
 
 
 @dataclass(frozen=True, eq=False)
-class _Callables:
+class Callables:
     """What both kinds share: sensors h(x, u, t), their derivative H(x, u, t), the noises, and the geometry of the state.
 
     `R` is a covariance or its diagonal, or a callable of t. `batched`: f and h take many states (k, n) at once.
@@ -170,31 +167,14 @@ class _Callables:
     def residual(self, y: Array, expected: Array) -> Array:
         return y - expected if self.reading_error is None else self.reading_error(y, expected)
 
-    def compiled_step(self, gate: float | None) -> CompiledStep | None:
-        """Whole steps by machine code where f, F, h and H are compiled (numba), and noises and geometry are plain; otherwise None."""
-        from veridyn.observe.callable_step import CompiledCallables, is_compiled
-
-        if not all(is_compiled(function) for function in (self.f, self.F, self.h, self.H)):
-            return None
-        if callable(self.Q) or callable(self.R) or self._curved or self.reading_error is not None:
-            return None
-        return CompiledCallables(self, gate)  # pyright: ignore[reportArgumentType]  Continuous or Discrete
-
-    def quick_step(self, gate: float | None) -> CompiledStep | None:
-        """Steps with everything but the four functions compiled; None where a derivative is missing or the state is curved."""
-        from veridyn.observe.callable_step import PlainCallables
-
-        if self.F is None or self.H is None or self._curved:
-            return None
-        return PlainCallables(self, gate)  # pyright: ignore[reportArgumentType]
-
     @property
-    def _curved(self) -> bool:
+    def curved(self) -> bool:
+        """Whether a change of the state is not a plain difference."""
         return self.add_change is not None or self.change_between is not None
 
 
 @dataclass(frozen=True, eq=False)
-class Discrete(_Callables):
+class Discrete(Callables):
     """f(x, u, t, dt) → the next state, F(x, u, t, dt) its derivative; Q a covariance per step, or a callable of x, u, t, dt.
 
     A constant Q is added at every step whatever its length; give a callable where steps differ.
@@ -239,7 +219,7 @@ class Discrete(_Callables):
 
 
 @dataclass(frozen=True, eq=False)
-class Continuous(_Callables):
+class Continuous(Callables):
     """f(x, u, t) → ẋ, F(x, u, t) = ∂ẋ/∂x; Q a spectral density (unit²/s), or a callable of x, u, t.
 
     Integrated by `integrator` in equal steps no longer than `step`; the derivative is that of the integrator's own map,
@@ -348,7 +328,11 @@ class Continuous(_Callables):
     def density(self, x: Array, u: Array, t: float, dt: float) -> Array:
         """The spectral density at the start of a step."""
         W = self.Q
-        return quick_covariance(W(x, u, t), self.states, f"spectral density at {t:.6g} s") if callable(W) else np.asarray(W)
+        return (
+            quick_covariance(W(x, u, t), self.states, f"spectral density at {t:.6g} s")
+            if callable(W)
+            else np.asarray(W)
+        )
 
     def noise(self, x: Array, u: Array, t: float, dt: float) -> Array:
         n = len(self.states)

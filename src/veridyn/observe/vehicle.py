@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, ModelError, did_you_mean
 from veridyn.mechanics.single_track import MOVING, READING_UNITS, READINGS, lateral_functions, packed
-from veridyn.model.vehicle import PARAMETERS, TABLE, Vehicle
+from veridyn.model.vehicle import PARAMETERS, TABLE, RoadVehicle
 from veridyn.observe.result import Belief, Estimates
 from veridyn.observe.system import Continuous
 
@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 MEASURED = READINGS[:5]
 MOVING_UNITS = ("m/s", "rad/s", "rad", "rad", "rad")
 LONGEST_STEP_S = 0.05
-FROZEN_SHARE = 0.9  # of a parameter's deviation at the start: what is left of it above this share means that the drive showed nothing
+FROZEN_SHARE = 0.71  # of a deviation at the start: with more left, and so half of the variance, the drive showed too little
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,12 +39,14 @@ class VehicleNoise:
     bank: float = 0.02
     lateral: float = 0.05
     yaw: float = 0.05
-    sensors: Mapping[str, float] = field(default_factory=lambda: {"yaw_rate": 0.01, "ay": 0.3, "roll": 0.01, "sideslip": 0.01})
+    sensors: Mapping[str, float] = field(
+        default_factory=lambda: {"yaw_rate": 0.01, "ay": 0.3, "roll": 0.01, "sideslip": 0.01}
+    )
     walk: Mapping[str, float] = field(default_factory=dict)
 
 
 def vehicle_system(
-    car: Vehicle,
+    car: RoadVehicle,
     noise: VehicleNoise,
     outputs: Sequence[str],
     estimate: Sequence[str] = (),
@@ -84,7 +86,12 @@ def vehicle_system(
 
 
 def vehicle_start(
-    car: Vehicle, noise: VehicleNoise, yaw_rate: float, estimate: Sequence[str] = (), consider: Sequence[str] = (), covariance: Array | None = None
+    car: RoadVehicle,
+    noise: VehicleNoise,
+    yaw_rate: float,
+    estimate: Sequence[str] = (),
+    consider: Sequence[str] = (),
+    covariance: Array | None = None,
 ) -> Belief:
     """A car that goes nearly straight with this yaw rate; parameters with their deviations, or with this covariance."""
     extra = (*estimate, *consider)
@@ -107,20 +114,29 @@ class VehicleTrack:
     unit: str
 
 
-def virtual_sensor(found: Estimates, system: Continuous, inputs: Array, name: str) -> VehicleTrack:
-    """What a sensor of `READINGS` would have read, with its deviation."""
-    if name not in READINGS:
-        raise ModelError(Fault(f"there is no quantity '{name}'.", "virtual sensor", hint=did_you_mean(name, READINGS)))
+def virtual_sensors(
+    found: Estimates, system: Continuous, inputs: Array, names: Sequence[str]
+) -> dict[str, VehicleTrack]:
+    """What sensors of `READINGS` would have read, by name, with the deviations that the estimates have."""
+    odd = [name for name in names if name not in READINGS]
+    if odd:
+        raise ModelError(
+            Fault(f"there is no quantity '{odd[0]}'.", "virtual sensor", hint=did_you_mean(odd[0], READINGS))
+        )
     _, _, h, H = lateral_functions()
     p = np.asarray(system.parameters)
     k = int(p[len(PARAMETERS) + 1])
-    one = np.concatenate([p[: len(PARAMETERS) + 2 + k], [1.0, float(READINGS.index(name))]])
-    values, sigma = np.empty(len(found)), np.empty(len(found))
+    codes = [float(READINGS.index(name)) for name in names]
+    own = np.concatenate([p[: len(PARAMETERS) + 2 + k], [float(len(codes))], codes])
+    values, sigma = np.empty((len(found), len(codes))), np.empty((len(found), len(codes)))
     for i, (x, P, u) in enumerate(zip(found.x, found.P, inputs, strict=True)):
-        values[i] = h(x, u, 0.0, one)[0]
-        row = H(x, u, 0.0, one)[0]
-        sigma[i] = np.sqrt(row @ P @ row)
-    return VehicleTrack(found.t, values, sigma, READING_UNITS[READINGS.index(name)])
+        values[i], rows = h(x, u, 0.0, own), H(x, u, 0.0, own)
+        sigma[i] = np.sqrt(np.maximum(((rows @ P) * rows).sum(axis=1), 0.0))
+    units = [READING_UNITS[READINGS.index(name)] for name in names]
+    return {
+        name: VehicleTrack(found.t, values[:, j], sigma[:, j], unit)
+        for j, (name, unit) in enumerate(zip(names, units, strict=True))
+    }
 
 
 def frozen_parameters(found: Estimates, estimate: Sequence[str], start: Belief) -> dict[str, float]:

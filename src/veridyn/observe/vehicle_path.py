@@ -22,7 +22,12 @@ from veridyn.observe.system import Continuous
 Array = NDArray[np.float64]
 STATES = ("east", "north", "heading", "speed", "acceleration", "yaw_rate", "gyro_bias")
 STATE_UNITS = ("m", "m", "rad", "m/s", "m/s^2", "rad/s", "rad/s")
-WHEEL_SIDES = {"wheel_fl": -0.5, "wheel_fr": 0.5, "wheel_rl": -0.5, "wheel_rr": 0.5}  # of the track, positive to the right
+WHEEL_SIDES = {
+    "wheel_fl": -0.5,
+    "wheel_fr": 0.5,
+    "wheel_rl": -0.5,
+    "wheel_rr": 0.5,
+}  # of the track, positive to the right
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,11 +36,27 @@ def vehicle_identified_page(done: VehicleIdentified, result: Result, command: st
     """The page of an identification."""
     sections = [
         *_limits(done.missed),
-        Section("Parameters", [_parameters(done.parameters)], "Identified values with deviations; priors are those of the study."),
-        *([Section("Not shown by this drive", [Listing([f"{n}: {why}" for n, why in done.not_shown.items()])])] if done.not_shown else []),
-        *([Section("Validation", [_validation(done)], "One-step predictions on samples not used for the fit.")] if done.validation else []),
+        Section(
+            "Parameters",
+            [_parameters(done.parameters)],
+            "Identified values with deviations; priors are those of the study.",
+        ),
+        *(
+            [Section("Not shown by this drive", [Listing([f"{n}: {why}" for n, why in done.not_shown.items()])])]
+            if done.not_shown
+            else []
+        ),
+        *(
+            [Section("Validation", [_validation(done)], "One-step predictions on samples not used for the fit.")]
+            if done.validation
+            else []
+        ),
         *_suspicions([str(f) for f in done.faults]),
-        Section("The drive", [Figure(_drive(done.drive.t, done.drive.channels))], "The channels of the log, as they are used."),
+        Section(
+            "The drive",
+            [Figure(_drive(done.drive.t, done.drive.channels))],
+            "The channels of the log, as they are used.",
+        ),
     ]
     keys = [
         Key(f"{len(done.parameters)}", "parameters"),
@@ -68,17 +84,33 @@ def vehicle_observed_page(done: VehicleObserved, result: Result, command: str) -
         *_quantities(done),
         *_way(done),
         *(
-            [Section("Parameters", [_parameters(done.parameters)], "Identified values with deviations, and states at the end.")]
+            [
+                Section(
+                    "Parameters",
+                    [_parameters(done.parameters)],
+                    "Identified values with deviations, and states at the end.",
+                )
+            ]
             if done.parameters
             else []
         ),
         *(
-            [Section("Innovations", [Figure(innovation_plots(done.estimates), "", "Shaded: ±1.96 σ.")], "Readings minus predictions.")]
+            [
+                Section(
+                    "Innovations",
+                    [Figure(innovation_plots(done.estimates), "", "Shaded: ±1.96 σ.")],
+                    "Readings minus predictions.",
+                )
+            ]
             if done.estimates is not None
             else []
         ),
         *_suspicions(list(result.warnings)),
-        Section("The drive", [Figure(_drive(done.drive.t, done.drive.channels))], "The channels of the log, as they are used."),
+        Section(
+            "The drive",
+            [Figure(_drive(done.drive.t, done.drive.channels))],
+            "The channels of the log, as they are used.",
+        ),
     ]
     f = done.figures
     keys = [Key(f"{f['samples']:.0f}", "samples")]
@@ -99,7 +131,8 @@ def observed_verdict(done: VehicleObserved) -> Verdict:
     if "nis" in f:
         findings.append(f"Innovations are {number(f['nis'], 3)} times as large, squared, as the filter says they are.")
     if "rms_sideslip" in f:
-        text = f"Sideslip is {np.degrees(f['rms_sideslip']):.2f}° rms off the reference, {100 * f['share_inside_two_sigma']:.0f} % inside 2σ"
+        share = 100.0 * f["share_inside_two_sigma"]
+        text = f"Sideslip is {np.degrees(f['rms_sideslip']):.2f}° rms off the reference, {share:.0f} % inside 2σ"
         if "rms_sideslip_linear" in f:
             text += f"; a linear filter is {np.degrees(f['rms_sideslip_linear']):.2f}° off"
         findings.append(text + ".")
@@ -134,7 +167,15 @@ def _errors(done: VehicleObserved) -> Plot:
     error, sigma = scale * (v.values - done.reference["sideslip"]), 2.0 * scale * v.sigma
     shown = [Series("estimate minus reference", thin(v.t), thin(error), band=(thin(-sigma), thin(sigma)), colour=0)]
     if done.linear is not None:
-        shown.append(Series("linear filter", thin(v.t), thin(scale * (done.linear - done.reference["sideslip"])), style="dashed", colour=2))
+        shown.append(
+            Series(
+                "linear filter",
+                thin(v.t),
+                thin(scale * (done.linear - done.reference["sideslip"])),
+                style="dashed",
+                colour=2,
+            )
+        )
     return curves("error", shown, "time, s", "deg")
 
 
@@ -150,7 +191,14 @@ def _way(done: VehicleObserved) -> list[Section]:
     for name, unit in (("speed", "m/s"), ("heading", "rad"), ("east", "m")):
         sigma = 2.0 * p.sigma[:, p.states.index(name)]
         x = p.state(name)
-        plots.append(curves(f"deviation of {name}, 2σ", [Series("2σ", thin(p.t), thin(np.minimum(sigma, np.ptp(x) + 1.0)), colour=0)], "time, s", unit))
+        plots.append(
+            curves(
+                f"deviation of {name}, 2σ",
+                [Series("2σ", thin(p.t), thin(np.minimum(sigma, np.ptp(x) + 1.0)), colour=0)],
+                "time, s",
+                unit,
+            )
+        )
     gaps = "; ".join(f"{a:g} to {b:g} s" for a, b in done.gaps)
     lead = f"Positions are withheld from {gaps}." if gaps else "Positions, wheels and gyroscope together."
     rows = [(n, number(v, 4)) for n, v in done.figures.items() if "gap" in n or n in ("rms_speed", "rms_heading")]
@@ -158,13 +206,17 @@ def _way(done: VehicleObserved) -> list[Section]:
 
 
 def _parameters(rows: Sequence[ParameterRow]) -> Table:
-    shown = [(p.name, *measured(p.value, p.sigma), number(p.prior) if np.isfinite(p.prior) else "", unit_text(p.unit)) for p in rows]
+    shown = [
+        (p.name, *measured(p.value, p.sigma), number(p.prior) if np.isfinite(p.prior) else "", unit_text(p.unit))
+        for p in rows
+    ]
     return Table(("parameter", "value", "± σ", "prior", "unit"), shown, left=(4,))
 
 
 def _validation(done: VehicleIdentified) -> Table:
     rows = [
-        (n, number(v["rms"], 3), number(v["measured_rms"], 3), number(v["nis"], 3), f"{v['samples']:.0f}") for n, v in done.validation.items()
+        (n, number(v["rms"], 3), number(v["measured_rms"], 3), number(v["nis"], 3), f"{v['samples']:.0f}")
+        for n, v in done.validation.items()
     ]
     return Table(("output", "rms error", "measured rms", "NIS", "samples"), rows)
 

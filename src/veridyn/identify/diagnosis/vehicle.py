@@ -1,4 +1,4 @@
-"""Mistakes that a log of a drive shows by itself: which angle the steering is, what format positions have, clocks that differ, swapped sides.
+"""Mistakes that a log of a drive shows by itself: which angle the steering is, the format of positions, clocks that differ, swapped sides.
 
 Each check compares two ways to the same quantity and needs no parameters but lengths. It returns what is to be said, or nothing.
 """
@@ -22,6 +22,8 @@ LARGEST_OFFSET_S = 1.0
 GRID_S = 0.02
 NOTICED_OFFSET_S = 0.03
 COURSE_SPAN_S = 0.5  # over which a course is taken from positions
+GRAVITY = 9.81
+USUAL_STIFFNESS, VAGUE_STIFFNESS = 15.0, 0.35  # of a rear axle per load, 1/rad, and its relative deviation
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,18 @@ def steering_scale(speed: Array, steer: Array, yaw_rate: Array, wheelbase: float
     moving = speed > SLOWEST
     v, r = speed[moving], yaw_rate[moving]
     line = robust_line(
-        {"scale": wheelbase * r / v, "understeer": v * r, "offset": np.ones(len(v))}, steer[moving], rate, 2.0, "steering"
+        {"scale": wheelbase * r / v, "understeer": v * r, "offset": np.ones(len(v))},
+        steer[moving],
+        rate,
+        2.0,
+        "steering",
     )
     return line.value["scale"], line.sigma["scale"]
 
 
-def steering_fault(speed: Array, steer: Array, yaw_rate: Array, wheelbase: float, ratio: float, rate: float) -> Fault | None:
+def steering_fault(
+    speed: Array, steer: Array, yaw_rate: Array, wheelbase: float, ratio: float, rate: float
+) -> Fault | None:
     """A steering wheel angle that is taken for a road wheel angle."""
     try:
         scale, sigma = steering_scale(speed, steer, yaw_rate, wheelbase, rate)
@@ -58,7 +66,9 @@ def steering_fault(speed: Array, steer: Array, yaw_rate: Array, wheelbase: float
         )
     if scale + 3.0 * sigma < 0.0:
         what = "it turns the other way than the car does."
-        return Fault(what, "channel 'steer'", "positive to the left, as the yaw rate", hint="Give times: -1 with its column.")
+        return Fault(
+            what, "channel 'steer'", "positive to the left, as the yaw rate", hint="Give times: -1 with its column."
+        )
     return None
 
 
@@ -82,7 +92,9 @@ def position_scale_fault(t: Array, east: Array, north: Array, speed: Array) -> F
     ok = np.flatnonzero(np.isfinite(east) & np.isfinite(north))
     if len(ok) < 10:
         return None
-    ok = ok[:: max(1, int(np.ceil(1.0 / max(float(np.median(np.diff(t[ok]))), 1e-6))))]  # a second apart: less noise in the length
+    ok = ok[
+        :: max(1, int(np.ceil(1.0 / max(float(np.median(np.diff(t[ok]))), 1e-6))))
+    ]  # a second apart: less noise in the length
     gone = float(np.hypot(np.diff(east[ok]), np.diff(north[ok])).sum())
     driven = float(np.trapezoid(speed[ok[0] : ok[-1] + 1], t[ok[0] : ok[-1] + 1]))
     if not driven > 50.0:
@@ -100,10 +112,14 @@ def position_scale_fault(t: Array, east: Array, north: Array, speed: Array) -> F
     )
 
 
-def clock_offset(t: Array, east: Array, north: Array, speed: Array, yaw_rate: Array) -> ClockOffset | None:
-    """How late the positions are against the gyroscope: course(t) = ψ(t − τ) + c + b t, with ψ the integral of the yaw rate.
+def clock_offset(
+    t: Array, east: Array, north: Array, speed: Array, yaw_rate: Array, ay: Array | None = None, rear: float = 1.4
+) -> ClockOffset | None:
+    """How late the positions are against the inertial unit: course(t) = χ(t − τ) + c + b t.
 
-    All on the clock `t` (N,), NaN where there is no position. None where the drive has too few turns to say.
+    χ is the integral of a_y/V, which is the turning of the course itself. Without a_y it is that of the yaw rate plus the sideslip
+    (rear/V − V/(g C)) r of a car with the usual tyre stiffness C, whose uncertainty enters the deviation. All on the clock `t` (N,), NaN
+    where there is no position. None where the drive has too few turns to say.
     """
     ok = np.flatnonzero(np.isfinite(east) & np.isfinite(north))
     if len(ok) < 20:
@@ -117,7 +133,14 @@ def clock_offset(t: Array, east: Array, north: Array, speed: Array, yaw_rate: Ar
         return None
     course = np.unwrap(np.arctan2(north[b] - north[a], east[b] - east[a])[use])
     middle = middle[use]
-    psi = np.concatenate([[0.0], np.cumsum(0.5 * (yaw_rate[1:] + yaw_rate[:-1]) * np.diff(t))])
+    V = np.maximum(speed, SLOWEST)
+    turning = yaw_rate if ay is None else ay / V
+    psi = np.concatenate([[0.0], np.cumsum(0.5 * (turning[1:] + turning[:-1]) * np.diff(t))])
+    vague = 0.0
+    if ay is None:
+        lag = V / (GRAVITY * USUAL_STIFFNESS)
+        psi = psi + (rear / V - lag) * yaw_rate
+        vague = VAGUE_STIFFNESS * float(np.median(lag))
     grid = np.arange(-LARGEST_OFFSET_S, LARGEST_OFFSET_S + 0.5 * GRID_S, GRID_S)
     inside = (middle > t[0] + LARGEST_OFFSET_S) & (middle < t[-1] - LARGEST_OFFSET_S)
     if inside.sum() < 50:
@@ -134,7 +157,7 @@ def clock_offset(t: Array, east: Array, north: Array, speed: Array, yaw_rate: Ar
     # One Gauss-Newton step on the course's residuals, with their outliers set aside, and the deviation that they leave.
     for _ in range(4):
         r = left(best)
-        rate = np.interp(m - best, t, yaw_rate)
+        rate = np.interp(m - best, t, turning)
         rate = rate - A @ np.linalg.lstsq(A, rate, rcond=None)[0]
         keep = np.abs(r) < 4.0 * 1.4826 * max(float(np.median(np.abs(r))), 1e-9)
         power = float(rate[keep] @ rate[keep])
@@ -144,7 +167,7 @@ def clock_offset(t: Array, east: Array, north: Array, speed: Array, yaw_rate: Ar
     r = left(best)[keep]
     lag = np.mean(r[1:] * r[:-1]) / np.mean(r**2)  # neighbours share their positions and their errors
     inflate = max(1.0, (1.0 + lag) / max(1.0 - lag, 1e-3))
-    sigma = float(np.sqrt(np.mean(r**2) * inflate / power))
+    sigma = float(np.hypot(np.sqrt(np.mean(r**2) * inflate / power), vague))
     return ClockOffset(best, sigma) if sigma < 0.2 * LARGEST_OFFSET_S else None
 
 

@@ -119,7 +119,7 @@ def _evaluate(s: CallableFilter, which: int, x: Array, u: Array, t: float, dt: f
 
 @core
 def _stage(s: CallableFilter, weight: float, step: float, t: float) -> None:
-    """The slopes (ẋ, ∂ẋ) at the stage into `slope` and `slopes`, and `weight` times them into the totals; then the next stage, `step` on."""
+    """Slopes (ẋ, ∂ẋ) at the stage, `weight` times them into the totals, and the next stage, `step` on."""
     r, n = s.room, len(s.x)
     _evaluate(s, RATE, r.stage, s.before, t, 0.0, r.slope)
     _evaluate(s, RATE_SLOPE, r.stage, s.before, t, 0.0, r.local)

@@ -164,11 +164,17 @@ def json_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "veridyn study file",
-        "oneOf": [
-            *(settings_class(kind).model_json_schema() for kind in KINDS),
-            *(settings_class(kind, vehicle=True).model_json_schema() for kind in VEHICLE_KINDS),
-        ],
+        "oneOf": [_kind_schema(kind) for kind in KINDS],
     }
+
+
+def _kind_schema(kind: str) -> dict[str, Any]:
+    """The schema of a kind of study: of a machine, or of either where the kind knows vehicles too."""
+    machine = settings_class(kind).model_json_schema()
+    if kind not in VEHICLE_KINDS:
+        return machine
+    either = [machine, settings_class(kind, vehicle=True).model_json_schema()]
+    return {"properties": {"kind": machine["properties"]["kind"]}, "required": ["kind"], "oneOf": either}
 
 
 def dotted(place: Place) -> str:

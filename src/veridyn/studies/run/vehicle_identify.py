@@ -18,7 +18,7 @@ from veridyn.identify.vehicle_regressions import (
     roll_gradients,
     wheel_scales,
 )
-from veridyn.model.vehicle import TABLE, Vehicle
+from veridyn.model.vehicle import TABLE, RoadVehicle
 from veridyn.observe.ekf import EKF
 from veridyn.observe.run import run
 from veridyn.observe.vehicle import vehicle_start, vehicle_system
@@ -33,7 +33,7 @@ from veridyn.studies.run.vehicle_fit import (
     lateral_measurements,
     swapped_axles_fault,
 )
-from veridyn.studies.run.vehicle_log import Drive, study_drive, study_vehicle
+from veridyn.studies.run.vehicle_log import DriveLog, study_drive, study_vehicle
 
 Array = NDArray[np.float64]
 TRAINED = 0.7  # of the log, where the study names no span
@@ -45,8 +45,8 @@ COASTING_BRAKE = 0.02  # of the brake's range, and of the throttle's
 class VehicleIdentified:
     """What a study of a vehicle has identified. `lines`: name → line of wheels, axles and drag; `checked`: name → the same on the rest."""
 
-    car: Vehicle
-    drive: Drive
+    car: RoadVehicle
+    drive: DriveLog
     fitted: VehicleFit | None
     lines: Mapping[str, Line]
     checked: Mapping[str, Line]
@@ -58,7 +58,10 @@ class VehicleIdentified:
     missed: tuple[str, ...]
 
     def result(self, name: str, seed: int) -> Result:
-        warnings = (*(str(f) for f in self.faults), *(f"not shown by this drive: {n}: {why}" for n, why in self.not_shown.items()))
+        warnings = (
+            *(str(f) for f in self.faults),
+            *(f"not shown by this drive: {n}: {why}" for n, why in self.not_shown.items()),
+        )
         return Result(name, seed, False, self.drive.hashes, self.figures, self.parameters, self.validation, warnings)
 
     def summary(self) -> str:
@@ -80,7 +83,9 @@ def identify_vehicle(loaded: Loaded[Any], progress: Progress = silent) -> Vehicl
     train = drive.between(low, high)
     rest = drive.between(high, np.inf)
     if len(train.t) < 50:
-        raise loaded.error(loaded.fault(("training",), "fewer than fifty samples lie in this span.", found=f"{len(train.t)}"))
+        raise loaded.error(
+            loaded.fault(("training",), "fewer than fifty samples lie in this span.", found=f"{len(train.t)}")
+        )
     rows, figures, validation = list[ParameterRow](), dict[str, float](), dict[str, dict[str, float]]()
     faults, not_shown = list(drive.faults), dict[str, str]()
     fitted = None
@@ -88,7 +93,9 @@ def identify_vehicle(loaded: Loaded[Any], progress: Progress = silent) -> Vehicl
         try:
             fitted = fit_vehicle(car, study.noise, train, progress)
         except DataError as error:
-            raise loaded.error([loaded.fault(("log",), f.what, f.expected, f.found, f.hint) for f in error.faults]) from error
+            raise loaded.error(
+                [loaded.fault(("log",), f.what, f.expected, f.found, f.hint) for f in error.faults]
+            ) from error
         if study.checks:
             swapped = swapped_axles_fault(fitted, car, study.noise, train, progress)
             faults += [swapped] if swapped is not None else []
@@ -147,7 +154,7 @@ def _row(name: str, unit: str, value: float, sigma: float, prior: float = NAN) -
     return ParameterRow(name, unit, value, sigma, 100.0 * sigma / abs(value) if value else NAN, prior)
 
 
-def _fitted_rows(found: VehicleFit, train: Drive) -> tuple[list[ParameterRow], dict[str, str]]:
+def _fitted_rows(found: VehicleFit, train: DriveLog) -> tuple[list[ParameterRow], dict[str, str]]:
     rows, shown = [], {}
     most = {n: float(np.nanmax(np.abs(train.channels[n]))) for n in ("ay", "yaw_rate") if n in train.channels}
     for n, value in found.fit.values.items():
@@ -165,7 +172,7 @@ def _fitted_rows(found: VehicleFit, train: Drive) -> tuple[list[ParameterRow], d
     return rows, shown
 
 
-def _validated(found: VehicleFit, rest: Drive) -> dict[str, dict[str, float]]:
+def _validated(found: VehicleFit, rest: DriveLog) -> dict[str, dict[str, float]]:
     """One-step predictions on samples not used for the fit, by output."""
     log = lateral_measurements(rest, found.noise)
     system = vehicle_system(found.car, found.noise, log.names)
@@ -185,7 +192,7 @@ def _validated(found: VehicleFit, rest: Drive) -> dict[str, dict[str, float]]:
     return out
 
 
-def _lines(drive: Drive, car: Vehicle, quiet: bool = False) -> dict[str, Line]:
+def _lines(drive: DriveLog, car: RoadVehicle, quiet: bool = False) -> dict[str, Line]:
     """What straight lines show of this drive; with `quiet`, what has too few samples is left out."""
     c, out = drive.channels, dict[str, Line]()
     wheels = {w: c[f"wheel_{w}"] for w in WHEELS if f"wheel_{w}" in c}
@@ -194,7 +201,9 @@ def _lines(drive: Drive, car: Vehicle, quiet: bool = False) -> dict[str, Line]:
         if wheels and drive.has("speed"):
             out |= {f"wheel_{w}_scale": line for w, line in wheel_scales(wheels, c["speed"], drive.rate).items()}
         if travel and drive.has("ay"):
-            out |= {f"roll_{axle}": line for axle, line in roll_gradients(travel, c["ay"], car["track"], drive.rate).items()}
+            out |= {
+                f"roll_{axle}": line for axle, line in roll_gradients(travel, c["ay"], car["track"], drive.rate).items()
+            }
         if drive.has("speed", "ax", "throttle", "brake"):
             free = (_share(c["throttle"]) < COASTING_BRAKE) & (_share(c["brake"]) < COASTING_BRAKE)
             out["coasting"] = coast_down(c["speed"], c["ax"], free, drive.rate)
@@ -221,7 +230,7 @@ def _line_rows(name: str, line: Line, other: Line | None, figures: dict[str, flo
     return []
 
 
-def _drag(lines: Mapping[str, Line], car: Vehicle, rows: list[ParameterRow]) -> None:
+def _drag(lines: Mapping[str, Line], car: RoadVehicle, rows: list[ParameterRow]) -> None:
     if "coasting" in lines:
         line, m = lines["coasting"], car["mass"]
         rows.append(_row("drag", "N/(m/s)^2", m * line.value["drag"], m * line.sigma["drag"]))

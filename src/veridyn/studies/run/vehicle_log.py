@@ -22,7 +22,7 @@ from veridyn.identify.diagnosis.vehicle import (
     swapped_sides_fault,
 )
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.vehicle import Vehicle
+from veridyn.model.vehicle import RoadVehicle
 from veridyn.observe.measurements import clock_faults
 from veridyn.studies.config.identify import TableSettings
 from veridyn.studies.config.study import Loaded
@@ -36,7 +36,7 @@ LONGEST_HOLD_S = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Drive:
+class DriveLog:
     """Channels (N,) on the clock `t` (N,), NaN where one has no sample; `hashes` of the files; `offset` of the positions' clock."""
 
     t: Array
@@ -46,17 +46,17 @@ class Drive:
     faults: tuple[Fault, ...] = ()
     offset: ClockOffset | None = None
 
-    def between(self, low: float, high: float) -> Drive:
+    def between(self, low: float, high: float) -> DriveLog:
         """The samples from `low` up to `high` seconds."""
         inside = (self.t >= low) & (self.t < high)
         kept = {name: values[inside] for name, values in self.channels.items()}
-        return Drive(self.t[inside], kept, self.rate, self.hashes, self.faults, self.offset)
+        return DriveLog(self.t[inside], kept, self.rate, self.hashes, self.faults, self.offset)
 
     def has(self, *names: str) -> bool:
         return all(name in self.channels for name in names)
 
 
-def study_vehicle(loaded: Loaded[Any]) -> Vehicle:
+def study_vehicle(loaded: Loaded[Any]) -> RoadVehicle:
     """The car of a study: its own keys, or a vehicle file."""
     study: VehicleStudy = loaded.study
     if isinstance(study.vehicle, str):
@@ -65,14 +65,16 @@ def study_vehicle(loaded: Loaded[Any]) -> Vehicle:
     try:
         return parse_vehicle(values, study.name)
     except ModelError as error:
-        raise loaded.error([loaded.fault(f.at or ("vehicle",), f.what, f.expected, f.found, f.hint) for f in error.faults]) from error
+        raise loaded.error(
+            [loaded.fault(f.at or ("vehicle",), f.what, f.expected, f.found, f.hint) for f in error.faults]
+        ) from error
 
 
 def _plain(value: str | BelievedSettings) -> Any:
     return value if isinstance(value, str) else {k: v for k, v in value.model_dump().items() if v is not None}
 
 
-def study_drive(loaded: Loaded[Any], car: Vehicle) -> Drive:
+def study_drive(loaded: Loaded[Any], car: RoadVehicle) -> DriveLog:
     """The log of a study on one clock, with what its checks found."""
     study: VehicleStudy = loaded.study
     s = study.log
@@ -87,26 +89,32 @@ def study_drive(loaded: Loaded[Any], car: Vehicle) -> Drive:
     zero = min(float(c.t[0]) for c in read.channels.values())
     shifted = {n: Channel(n, c.t - zero - s.delays.get(n, 0.0), c.values, c.unit) for n, c in read.channels.items()}
     faults = [
-        loaded.fault(("log", "columns", n), f"{f.what}", f.expected, f.found) for n, c in shifted.items() for f in clock_faults(c.t, "")
+        loaded.fault(("log", "columns", n), f"{f.what}", f.expected, f.found)
+        for n, c in shifted.items()
+        for f in clock_faults(c.t, "")
     ]
     if faults:
         raise loaded.error(faults)
     formats = _formats(shifted) if study.checks else []
     if formats:
-        raise loaded.error([loaded.fault(("log", "columns", "latitude"), f.what, f.expected, f.found, f.hint) for f in formats])
-    t, rate, channels = common_clock(shifted, s.rate, -np.inf if s.start <= 0.0 else s.start, np.inf if s.end is None else s.end)
+        raise loaded.error(
+            [loaded.fault(("log", "columns", "latitude"), f.what, f.expected, f.found, f.hint) for f in formats]
+        )
+    t, rate, channels = common_clock(
+        shifted, s.rate, -np.inf if s.start <= 0.0 else s.start, np.inf if s.end is None else s.end
+    )
     if len(t) < 10:
         raise loaded.error(loaded.fault(("log",), "fewer than ten samples lie between start and end."))
     channels = _local(channels)
     hashes = {files[p]: fingerprint(path) for p, path in paths.items()}
-    drive = Drive(t, channels, rate, hashes)
+    drive = DriveLog(t, channels, rate, hashes)
     if not study.checks:
         return drive
     found, offset = checked(drive, car)
-    return Drive(t, channels, rate, hashes, tuple(found), offset)
+    return DriveLog(t, channels, rate, hashes, tuple(found), offset)
 
 
-def reference_values(loaded: Loaded[Any], settings: TableSettings, file: str, drive: Drive) -> dict[str, Array]:
+def reference_values(loaded: Loaded[Any], settings: TableSettings, file: str, drive: DriveLog) -> dict[str, Array]:
     """What was measured otherwise, on the clock of the drive: means over as long as its samples last."""
     path = loaded.path(file, ("reference", "file"))
     _existing(loaded, {"": path}, ("reference", "file"))
@@ -116,7 +124,9 @@ def reference_values(loaded: Loaded[Any], settings: TableSettings, file: str, dr
     return {n: binned(c.t, c.values, drive.t, drive.rate) for n, c in shifted.items()}
 
 
-def common_clock(channels: Mapping[str, Channel], rate: float | None, low: float, high: float) -> tuple[Array, float, dict[str, Array]]:
+def common_clock(
+    channels: Mapping[str, Channel], rate: float | None, low: float, high: float
+) -> tuple[Array, float, dict[str, Array]]:
     """One clock for all: the channels' own where they share one and no rate is asked for, otherwise equal steps of means.
 
     A sample at t is the mean over the step that is centred on it; what has no sample there is NaN, and inputs are carried over.
@@ -157,7 +167,7 @@ def _carried(t: Array, values: Array, name: str) -> Array:
     return np.where(finite, values, np.where(close, np.interp(t, t[finite], values[finite]), np.nan))
 
 
-def checked(drive: Drive, car: Vehicle) -> tuple[list[Fault], ClockOffset | None]:
+def checked(drive: DriveLog, car: RoadVehicle) -> tuple[list[Fault], ClockOffset | None]:
     """What the checks of the log have found, and the offset of the positions' clock where it can be estimated."""
     c, found = drive.channels, list[Fault | None]()
     offset = None
@@ -174,7 +184,10 @@ def checked(drive: Drive, car: Vehicle) -> tuple[list[Fault], ClockOffset | None
         scale = position_scale_fault(drive.t, c["east"], c["north"], speed)
         found.append(scale)
         if scale is None and drive.has("yaw_rate"):
-            offset = clock_offset(drive.t, c["east"], c["north"], speed, np.nan_to_num(c["yaw_rate"]))
+            ay = np.nan_to_num(c["ay"]) if "ay" in c else None
+            offset = clock_offset(
+                drive.t, c["east"], c["north"], speed, np.nan_to_num(c["yaw_rate"]), ay, car["rear"]
+            )
             found.append(clock_fault(offset))
     return [f for f in found if f is not None], offset
 

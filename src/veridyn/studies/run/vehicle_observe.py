@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, VeridynError
 from veridyn.identify.vehicle_regressions import wheel_scales
-from veridyn.model.vehicle import Vehicle
+from veridyn.model.vehicle import TABLE, RoadVehicle
 from veridyn.observe.ekf import EKF
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.result import Estimates
@@ -24,7 +24,7 @@ from veridyn.observe.vehicle import (
     state_units,
     vehicle_start,
     vehicle_system,
-    virtual_sensor,
+    virtual_sensors,
 )
 from veridyn.observe.vehicle_path import STATE_UNITS, PathNoise, path_start, path_system
 from veridyn.progress import Progress, silent
@@ -40,10 +40,20 @@ from veridyn.studies.run.vehicle_fit import (
     swapped_axles_fault,
 )
 from veridyn.studies.run.vehicle_identify import limits_missed
-from veridyn.studies.run.vehicle_log import Drive, reference_values, study_drive, study_vehicle
+from veridyn.studies.run.vehicle_log import DriveLog, reference_values, study_drive, study_vehicle
 
 Array = NDArray[np.float64]
-NOT_CONSIDERED = ("slip_time", "bank_time", "yaw_inertia", "mass", "front", "rear", "track", "shape", "drag")  # little or no effect
+NOT_CONSIDERED = (
+    "slip_time",
+    "bank_time",
+    "yaw_inertia",
+    "mass",
+    "front",
+    "rear",
+    "track",
+    "shape",
+    "drag",
+)  # little or no effect
 SETTLING_S = 3.0  # left out of the figures after a start
 LINEAR_NOISE = 1e-6  # of errors that a textbook's linear filter does not have
 TWO_SIGMA = 2.0
@@ -53,8 +63,8 @@ TWO_SIGMA = 2.0
 class VehicleObserved:
     """A car observed: estimates of its lateral motion and of its way, quantities with bands, and references on the same clocks."""
 
-    car: Vehicle
-    drive: Drive
+    car: RoadVehicle
+    drive: DriveLog
     fitted: VehicleFit | None
     estimates: Estimates | None
     units: tuple[str, ...]
@@ -116,7 +126,9 @@ def observe_vehicle(loaded: Loaded[Any], progress: Progress = silent) -> Vehicle
     lateral = whole.has("speed", "steer") and (whole.has("yaw_rate") or whole.has("ay"))
     if not lateral and study.path is None:
         wanted = "speed, steer and yaw_rate or ay, or a section path with positions"
-        raise loaded.error(loaded.fault(("log", "columns"), "there is nothing to observe.", wanted, ", ".join(whole.channels)))
+        raise loaded.error(
+            loaded.fault(("log", "columns"), "there is nothing to observe.", wanted, ", ".join(whole.channels))
+        )
     try:
         if study.training is not None and lateral:
             train = whole.between(*study.training)
@@ -132,7 +144,9 @@ def observe_vehicle(loaded: Loaded[Any], progress: Progress = silent) -> Vehicle
         seen = _lateral(study, car, fitted, drive, progress) if lateral else None
         path = _path(study, car, whole, drive, progress) if study.path is not None else None
     except DataError as error:
-        raise loaded.error([loaded.fault(("log",), f.what, f.expected, f.found, f.hint) for f in error.faults]) from error
+        raise loaded.error(
+            [loaded.fault(("log",), f.what, f.expected, f.found, f.hint) for f in error.faults]
+        ) from error
     given = {} if study.reference is None else reference_values(loaded, study.reference, study.reference.file, whole)
     inside = np.isin(whole.t, drive.t)
     reference = {n: v[inside] for n, v in given.items()}
@@ -188,7 +202,9 @@ class _Seen:
     frozen: Mapping[str, float]
 
 
-def _lateral(study: VehicleObserveFile, car: Vehicle, fitted: VehicleFit | None, drive: Drive, progress: Progress) -> _Seen:
+def _lateral(
+    study: VehicleObserveFile, car: RoadVehicle, fitted: VehicleFit | None, drive: DriveLog, progress: Progress
+) -> _Seen:
     noise = noise_of(study.noise) if fitted is None else fitted.noise
     own = car if fitted is None else fitted.car
     log = lateral_measurements(drive, noise)
@@ -196,15 +212,15 @@ def _lateral(study: VehicleObserveFile, car: Vehicle, fitted: VehicleFit | None,
     consider = tuple(n for n in own.uncertain if n not in estimate and n not in NOT_CONSIDERED)
     system = vehicle_system(own, noise, log.names, estimate, consider)
     covariance = None
-    if fitted is not None and set((*estimate, *consider)) <= set(fitted.names):
+    if fitted is not None and {*estimate, *consider} <= set(fitted.names):
         covariance = fitted.covariance((*estimate, *consider))
     start = vehicle_start(own, noise, first_yaw_rate(log), estimate, consider, covariance)
     found = run(EKF(), system, log, start, progress)
-    virtual = {name: virtual_sensor(found, system, log.inputs, name) for name in study.virtual}
+    virtual = virtual_sensors(found, system, log.inputs, study.virtual)
     return _Seen(found, state_units(system), virtual, frozen_parameters(found, estimate, start))
 
 
-def _linear_sideslip(study: VehicleObserveFile, car: Vehicle, drive: Drive) -> Array:
+def _linear_sideslip(study: VehicleObserveFile, car: RoadVehicle, drive: DriveLog) -> Array:
     """Sideslip by the linear two-state Kalman filter of textbooks, with the stiffness that the vehicle file gives."""
     noise = replace(noise_of(study.noise), slip_error=LINEAR_NOISE, bank=LINEAR_NOISE)
     log = lateral_measurements(drive, noise)
@@ -213,7 +229,7 @@ def _linear_sideslip(study: VehicleObserveFile, car: Vehicle, drive: Drive) -> A
     return np.arctan(found.x[:, 0] / np.maximum(log.inputs[:, 0], 1.0))
 
 
-def _lateral_figures(seen: _Seen, reference: Mapping[str, Array], drive: Drive) -> dict[str, float]:
+def _lateral_figures(seen: _Seen, reference: Mapping[str, Array], drive: DriveLog) -> dict[str, float]:
     e, out = seen.estimates, dict[str, float]()
     used = int(e.dof.sum())
     out["nis"] = float(e.nis.sum()) / used if used else NAN
@@ -230,7 +246,7 @@ def _lateral_figures(seen: _Seen, reference: Mapping[str, Array], drive: Drive) 
     return out
 
 
-def _settled(drive: Drive) -> NDArray[np.bool_]:
+def _settled(drive: DriveLog) -> NDArray[np.bool_]:
     return drive.t >= drive.t[0] + (SETTLING_S if drive.t[-1] - drive.t[0] > 10.0 * SETTLING_S else 0.0)
 
 
@@ -238,7 +254,9 @@ def _rms(x: Array) -> float:
     return float(np.sqrt(np.mean(x**2))) if len(x) else NAN
 
 
-def _path(study: VehicleObserveFile, car: Vehicle, whole: Drive, drive: Drive, progress: Progress) -> Estimates:
+def _path(
+    study: VehicleObserveFile, car: RoadVehicle, whole: DriveLog, drive: DriveLog, progress: Progress
+) -> Estimates:
     """The way of the car; scales of the wheels are those of the training span, where there is one and a speed to compare with."""
     s, c = study.path, drive.channels
     assert s is not None
@@ -246,11 +264,19 @@ def _path(study: VehicleObserveFile, car: Vehicle, whole: Drive, drive: Drive, p
     if study.training is not None and whole.has("speed"):
         train = whole.between(*study.training)
         wheels = {n: train.channels[n] for n in train.channels if n.startswith("wheel_")}
-        scales = {n: line.value["scale"] for n, line in wheel_scales(wheels, train.channels["speed"], drive.rate).items()}
-    noise = PathNoise(position=s.position, wheel=s.wheel, gyro=s.gyro, jerk=s.jerk, yaw=s.yaw, bias=s.bias, scales=scales)
-    outputs = tuple(n for n in ("east", "north", *(f"wheel_{w}" for w in ("fl", "fr", "rl", "rr")), "yaw_rate") if n in c)
+        scales = {
+            n: line.value["scale"] for n, line in wheel_scales(wheels, train.channels["speed"], drive.rate).items()
+        }
+    noise = PathNoise(
+        position=s.position, wheel=s.wheel, gyro=s.gyro, jerk=s.jerk, yaw=s.yaw, bias=s.bias, scales=scales
+    )
+    outputs = tuple(
+        n for n in ("east", "north", *(f"wheel_{w}" for w in ("fl", "fr", "rl", "rr")), "yaw_rate") if n in c
+    )
     if not {"east", "north"} <= set(outputs):
-        raise DataError(Fault("the way of a car needs positions.", "log, columns", "east and north, or latitude and longitude"))
+        raise DataError(
+            Fault("the way of a car needs positions.", "log, columns", "east and north, or latitude and longitude")
+        )
     values = np.column_stack([c[n] for n in outputs])
     flags = np.where(np.isfinite(values), Status.USED, Status.MISSING).astype(np.int8)
     for low, high in s.gaps:
@@ -264,7 +290,7 @@ def _path(study: VehicleObserveFile, car: Vehicle, whole: Drive, drive: Drive, p
         raise DataError(error.faults) from error
 
 
-def _first_course(drive: Drive) -> tuple[float, float, int]:
+def _first_course(drive: DriveLog) -> tuple[float, float, int]:
     """Direction and speed of the first metres, and the first sample with a position."""
     e, n = drive.channels["east"], drive.channels["north"]
     ok = np.flatnonzero(np.isfinite(e) & np.isfinite(n))
@@ -278,7 +304,7 @@ def _first_course(drive: Drive) -> tuple[float, float, int]:
 
 
 def _path_figures(
-    path: Estimates, reference: Mapping[str, Array], drive: Drive, gaps: tuple[tuple[float, float], ...]
+    path: Estimates, reference: Mapping[str, Array], drive: DriveLog, gaps: tuple[tuple[float, float], ...]
 ) -> dict[str, float]:
     out: dict[str, float] = {}
     truth = {n: reference.get(n, drive.channels.get(n)) for n in ("speed", "heading", "east", "north")}
@@ -307,8 +333,6 @@ def _rows(seen: _Seen, fitted: VehicleFit | None) -> list[ParameterRow]:
     if fitted is not None:
         for n, value in fitted.fit.values.items():
             sigma, guess = fitted.fit.sigma[n], fitted.fit.guesses[n]
-            from veridyn.model.vehicle import TABLE
-
             unit = TABLE[n].unit if n in TABLE else "1"
             rows.append(ParameterRow(n, unit, value, sigma, 100.0 * sigma / abs(value) if value else NAN, guess.value))
     e = seen.estimates
