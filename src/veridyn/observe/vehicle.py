@@ -24,6 +24,9 @@ Array = NDArray[np.float64]
 MEASURED = READINGS[:5]
 MOVING_UNITS = ("m/s", "rad/s", "rad", "rad", "rad")
 LONGEST_STEP_S = 0.05
+INFLATION_S = 20.0  # memory of the innovations' size
+MOST_NIS = 25.0  # of a reading: one outlier does not widen the bands of the next twenty seconds
+LEAST_READINGS = 40.0  # before the innovations' size means anything
 FROZEN_SHARE = 0.71  # of a deviation at the start: with more left, and so half of the variance, the drive showed too little
 
 
@@ -117,7 +120,7 @@ class VehicleTrack:
 def virtual_sensors(
     found: Estimates, system: Continuous, inputs: Array, names: Sequence[str]
 ) -> dict[str, VehicleTrack]:
-    """What sensors of `READINGS` would have read, by name, with the deviations that the estimates have."""
+    """What sensors of `READINGS` would have read, by name, with deviations: those of the estimates, times :func:`inflation`."""
     odd = [name for name in names if name not in READINGS]
     if odd:
         raise ModelError(
@@ -132,11 +135,28 @@ def virtual_sensors(
     for i, (x, P, u) in enumerate(zip(found.x, found.P, inputs, strict=True)):
         values[i], rows = h(x, u, 0.0, own), H(x, u, 0.0, own)
         sigma[i] = np.sqrt(np.maximum(((rows @ P) * rows).sum(axis=1), 0.0))
+    sigma *= inflation(found)[:, None]
     units = [READING_UNITS[READINGS.index(name)] for name in names]
     return {
         name: VehicleTrack(found.t, values[:, j], sigma[:, j], unit)
         for j, (name, unit) in enumerate(zip(names, units, strict=True))
     }
+
+
+def inflation(found: Estimates) -> Array:
+    """Factors (N,) of at least one by which innovations of the last `INFLATION_S` seconds are larger than the filter states.
+
+    A drive may be harder than the one that the noise was found on, and a model that follows its sensors less well follows what nobody
+    measures less well too. It looks backwards only.
+    """
+    factors, mean, weight = np.ones(len(found)), 0.0, 0.0
+    steps = np.diff(found.t, prepend=found.t[0])
+    for k, (nis, dof, dt) in enumerate(zip(found.nis.tolist(), found.dof.tolist(), steps.tolist(), strict=True)):
+        kept = np.exp(-dt / INFLATION_S)
+        mean, weight = kept * mean + min(nis, MOST_NIS * dof), kept * weight + dof
+        if weight >= LEAST_READINGS:
+            factors[k] = np.sqrt(max(1.0, mean / weight))
+    return factors
 
 
 def frozen_parameters(found: Estimates, estimate: Sequence[str], start: Belief) -> dict[str, float]:
