@@ -1,4 +1,4 @@
-"""``veridyn identify`` and ``veridyn observe`` of a car: a drive by a stranger, parameters with deviations, bands, and bad input by name."""
+"""``veridyn identify`` and ``observe`` of a car: a drive by a stranger, parameters with deviations, bands, bad input by name."""
 
 import json
 from pathlib import Path
@@ -112,8 +112,12 @@ def test_degrees_and_minutes_are_refused_by_name(tmp_path: Path, drive: dict) ->
 
 
 def test_exchanged_axles_are_named_where_the_tyres_are_known(tmp_path: Path, drive: dict) -> None:
-    text = STUDY.replace(f"front: {CAR.front}", f"front: {CAR.rear}").replace(f"rear: {CAR.rear}", f"rear: {CAR.front}", 1)
-    text = text.replace("{value: 11, sigma: 4}", "{value: 14, sigma: 1.4}").replace("{value: 20, sigma: 6}", "{value: 16, sigma: 1.6}")
+    text = STUDY.replace(f"front: {CAR.front}", f"front: {CAR.rear}").replace(
+        f"rear: {CAR.rear}", f"rear: {CAR.front}", 1
+    )
+    text = text.replace("{value: 11, sigma: 4}", "{value: 14, sigma: 1.4}").replace(
+        "{value: 20, sigma: 6}", "{value: 16, sigma: 1.6}"
+    )
     result, _ = run(tmp_path, "identify", text, drive)
     assert any("front and the rear axle seem to be exchanged" in w for w in result["warnings"])
 

@@ -45,5 +45,5 @@ def test_faults_have_their_lines(tmp_path: Path) -> None:
 def test_other_files_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="this is no vehicle file"):
         load_vehicle(written(tmp_path, "veridyn: 2\nbodies: {}\n"))
-    with pytest.raises(FileError, match="describes a vehicle.*\n.*load_vehicle"):
+    with pytest.raises(FileError, match=r"describes a vehicle.*\n.*load_vehicle"):
         load_model(written(tmp_path, TEXT))

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError
-from veridyn.identify.vehicle_regressions import coast_down, robust_line, roll_distribution, roll_gradients, wheel_scales
+from veridyn.identify.vehicle_regressions import (
+    coast_down,
+    robust_line,
+    roll_distribution,
+    roll_gradients,
+    wheel_scales,
+)
 
 
 def coloured(rng, count: int, keep: float) -> np.ndarray:

@@ -33,7 +33,16 @@ GIVEN = {
     "gyro_bias": 0.002,
     "ay_bias": 0.05,
 }
-ESTIMATED = ("front_stiffness", "rear_friction", "steering_ratio", "yaw_inertia", "roll_gradient", "front", "load_sensitivity", "drag")
+ESTIMATED = (
+    "front_stiffness",
+    "rear_friction",
+    "steering_ratio",
+    "yaw_inertia",
+    "roll_gradient",
+    "front",
+    "load_sensitivity",
+    "drag",
+)
 
 
 def car(law: str = "tanh", **more: float):
@@ -75,12 +84,14 @@ def test_a_steady_circle_has_the_understeer_gradient_of_the_textbook() -> None:
     assert found == pytest.approx(delta, rel=1e-4)  # sines and cosines of small angles
     cr = 16.0 * 1200.0 * GRAVITY * 1.1 / L
     assert v / V == pytest.approx(1.5 * r / V - 1200.0 * 1.1 * V * r / (cr * L), rel=1e-4)  # b/R − α_r
-    assert K == pytest.approx((1.0 / 14.0 - 1.0 / 16.0) / GRAVITY)
+    assert pytest.approx((1.0 / 14.0 - 1.0 / 16.0) / GRAVITY) == K
 
 
 def test_a_tyre_saturates_at_its_friction_and_shares_it_with_braking() -> None:
     h = lateral_functions()[2]
-    p = parameters("tanh", readings=("front_force", "rear_force", "load_fl", "load_rl"), track=0.0, drag=0.0, height=0.05)
+    p = parameters(
+        "tanh", readings=("front_force", "rear_force", "load_fl", "load_rl"), track=0.0, drag=0.0, height=0.05
+    )
     for ax in (0.0, -5.0):
         front, rear, fl, rl = h(np.array([-9.0, 0.0, 0.0, 0.0, 0.0]), np.array([10.0, 0.0, ax]), 0.0, p)
         for force, Z, share in ((front, 2.0 * fl, 0.6), (rear, 2.0 * rl, 0.4)):

@@ -19,7 +19,12 @@ def test_faults_come_together_by_name() -> None:
     with pytest.raises(ModelError) as error:
         vehicle_of("wrong", {"mass": Believed(900.0), "front_stifness": Believed(1.0)}, tyre="tan")
     text = str(error.value)
-    for words in ("there is no tyre law 'tan'", "Did you mean 'front_stiffness'", "'front' is missing", "'rear' is missing"):
+    for words in (
+        "there is no tyre law 'tan'",
+        "Did you mean 'front_stiffness'",
+        "'front' is missing",
+        "'rear' is missing",
+    ):
         assert words in text
 
 

@@ -32,7 +32,9 @@ def test_prior_and_data_weigh_as_they_should() -> None:
     fit = fit_parameters(EKF(), constant, {"level": guess}, runs, memory=0.0)
     precision = len(y) / 0.25 + 1.0 / 0.09
     assert fit.values["level"] == pytest.approx((y.sum() / 0.25 + 2.0 / 0.09) / precision, abs=0.12 * precision**-0.5)
-    assert fit.sigma["level"] == pytest.approx(precision**-0.5, rel=0.25)  # the sample's own information, not the expected one
+    assert fit.sigma["level"] == pytest.approx(
+        precision**-0.5, rel=0.25
+    )  # the sample's own information, not the expected one
     assert fit.converged and not fit.uninformed
 
 
@@ -57,7 +59,10 @@ def test_what_data_do_not_show_keeps_its_prior() -> None:
     def build(values):
         return constant({"level": values["level"]})
 
-    guesses = {"level": ParameterGuess(value=2.0, sigma=1.0), "ghost": ParameterGuess(value=5.0, sigma=2.0, positive=True)}
+    guesses = {
+        "level": ParameterGuess(value=2.0, sigma=1.0),
+        "ghost": ParameterGuess(value=5.0, sigma=2.0, positive=True),
+    }
     fit = fit_parameters(EKF(), build, guesses, runs)
     assert fit.uninformed == ("ghost",)
     assert (fit.values["ghost"], fit.sigma["ghost"]) == pytest.approx((5.0, 2.0), rel=1e-6)
@@ -74,7 +79,10 @@ def test_correlated_innovations_count_less() -> None:
 
 
 def test_faults_come_together() -> None:
-    wrong = {"a": ParameterGuess(value=1.0, sigma=0.0), "b": ParameterGuess(value=-1.0, sigma=1.0, positive=True, lower=-2.0)}
+    wrong = {
+        "a": ParameterGuess(value=1.0, sigma=0.0),
+        "b": ParameterGuess(value=-1.0, sigma=1.0, positive=True, lower=-2.0),
+    }
     with pytest.raises(DataError) as error:
         fit_parameters(EKF(), constant, wrong, [])
     assert len(error.value.faults) == 3

@@ -19,7 +19,9 @@ def test_a_gap_is_bridged_by_wheels_and_gyroscope() -> None:
     d = b.drive(5)
     rng = np.random.default_rng(6)
     true_rate = np.gradient(d["heading"], d["t"])
-    wheels = [1.01 * (d["speed"] + side * 1.5 * true_rate) + 0.05 * rng.normal(size=len(d["t"])) for side in (-0.5, 0.5)]
+    wheels = [
+        1.01 * (d["speed"] + side * 1.5 * true_rate) + 0.05 * rng.normal(size=len(d["t"])) for side in (-0.5, 0.5)
+    ]
     values = np.column_stack([d["east"], d["north"], *wheels, d["yaw_rate"]])
     flags = np.zeros(values.shape, dtype=np.int8)
     gap = (d["t"] > 30.0) & (d["t"] < 45.0)

@@ -16,7 +16,9 @@ from veridyn.identify.diagnosis.vehicle import (
 DRIVE = Bicycle(noise={"yaw_rate": 0.003, "ay": 0.1, "steer": 0.001, "position": 0.3}).drive(7)
 
 
-@pytest.mark.parametrize(("ratio", "words"), [(1.0, None), (15.0, "angle of the steering wheel"), (-1.0, "turns the other way")])
+@pytest.mark.parametrize(
+    ("ratio", "words"), [(1.0, None), (15.0, "angle of the steering wheel"), (-1.0, "turns the other way")]
+)
 def test_a_steering_wheel_angle_is_not_taken_for_a_road_wheel_angle(ratio: float, words: str | None) -> None:
     fault = steering_fault(DRIVE["speed"], ratio * DRIVE["steer"], DRIVE["yaw_rate"], 2.6, 1.0, 50.0)
     assert (fault is None) if words is None else words in fault.what

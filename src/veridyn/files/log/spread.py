@@ -39,7 +39,7 @@ class LogPart:
 
 
 def load_spread(parts: Mapping[str, LogPart], columns: Mapping[str, tuple[str, str]], name: str = "log") -> Experiment:
-    """`columns`: channel → (column, unit). A column stands in one part, or is written part/column; its clock is that part's, or the only one."""
+    """`columns`: channel → (column, unit). A column is one of one part, or is written part/column; its clock is that part's."""
     faults = Faults()
     clocks = [p for p, part in parts.items() if part.time]
     if not clocks:

@@ -57,7 +57,7 @@ def noise_of(s: VehicleNoiseSettings) -> VehicleNoise:
 
 
 def lateral_measurements(drive: DriveLog, noise: VehicleNoise) -> Measurements:
-    """The readings of a drive for the lateral observer; slow samples have none. Inputs as :mod:`veridyn.mechanics.single_track` takes six."""
+    """The readings of a drive for the lateral observer; slow samples have none. Each row has six inputs."""
     missing = [n for n in NEEDED if n not in drive.channels]
     outputs = tuple(n for n in OUTPUTS if n in drive.channels and n in noise.sensors)
     if missing or not outputs:

@@ -185,9 +185,7 @@ def checked(drive: DriveLog, car: RoadVehicle) -> tuple[list[Fault], ClockOffset
         found.append(scale)
         if scale is None and drive.has("yaw_rate"):
             ay = np.nan_to_num(c["ay"]) if "ay" in c else None
-            offset = clock_offset(
-                drive.t, c["east"], c["north"], speed, np.nan_to_num(c["yaw_rate"]), ay, car["rear"]
-            )
+            offset = clock_offset(drive.t, c["east"], c["north"], speed, np.nan_to_num(c["yaw_rate"]), ay, car["rear"])
             found.append(clock_fault(offset))
     return [f for f in found if f is not None], offset
 
