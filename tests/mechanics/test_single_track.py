@@ -80,7 +80,7 @@ def test_a_steady_circle_has_the_understeer_gradient_of_the_textbook() -> None:
         rates = f(np.array([z[0], r, 0.0, 0.0, 0.0]), np.array([V, z[1], 0.0]), 0.0, p)
         return rates[:2]
 
-    v, found = fsolve(steady, [0.0, delta], xtol=1e-12)
+    v, found = np.asarray(fsolve(steady, [0.0, delta], xtol=1e-12)).tolist()
     assert found == pytest.approx(delta, rel=1e-4)  # sines and cosines of small angles
     cr = 16.0 * 1200.0 * GRAVITY * 1.1 / L
     assert v / V == pytest.approx(1.5 * r / V - 1200.0 * 1.1 * V * r / (cr * L), rel=1e-4)  # b/R − α_r

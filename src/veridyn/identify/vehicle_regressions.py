@@ -46,7 +46,7 @@ def robust_line(columns: Mapping[str, ArrayLike], y: ArrayLike, rate: float, mem
     scale = np.linalg.norm(A, axis=0)
     if not (scale > 0.0).all() or np.linalg.cond(A / scale) > 1e10:
         raise DataError(Fault("the drive does not excite it.", where, hint="Drive so that its inputs change."))
-    w = np.ones(len(b))
+    w, spread = np.ones(len(b)), 0.0
     x = np.zeros(len(names))
     for _ in range(ITERATIONS):
         x = np.linalg.lstsq(A * np.sqrt(w)[:, None], b * np.sqrt(w), rcond=None)[0]

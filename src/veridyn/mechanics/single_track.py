@@ -25,8 +25,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import numba
 import numpy as np
+from numba import carray  # pyright: ignore[reportPrivateImportUsage]
 from numba.core import types
 from numpy.typing import ArrayLike, NDArray
 
@@ -221,7 +221,7 @@ def _complex(x, q, n):
 def rates(x: Any, u: Any, p: Any, clock: Any, out: Any) -> None:
     """out (n,) = ẋ; parameters stand still."""
     k, n = int(p[COUNT + 1]), int(clock[2])
-    _rates(x, numba.carray(u, (n,))[n - 3 :], _parameters(x, p, k), int(p[COUNT]), out)
+    _rates(x, carray(u, (n,))[n - 3 :], _parameters(x, p, k), int(p[COUNT]), out)
     for j in range(k):
         out[5 + j] = 0.0
 
@@ -230,7 +230,7 @@ def rates(x: Any, u: Any, p: Any, clock: Any, out: Any) -> None:
 def rate_slopes(x: Any, inputs: Any, p: Any, clock: Any, out: Any) -> None:
     """out (n, n) = ∂ẋ/∂x: by the chain rule for moving states, by complex steps for parameters."""
     k, law, given = int(p[COUNT + 1]), int(p[COUNT]), int(clock[2])
-    n, q, u = 5 + k, _parameters(x, p, k), numba.carray(inputs, (given,))[given - 3 :]
+    n, q, u = 5 + k, _parameters(x, p, k), carray(inputs, (given,))[given - 3 :]
     for i in range(n * n):
         out[i] = 0.0
     _, _, Cf, Cr, _, _, delta, _, _, _, _ = _axles(x, u, q, law)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba import carray  # pyright: ignore[reportPrivateImportUsage]
 from numba.core import types
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
@@ -153,16 +154,9 @@ class CompiledCallables:
         s, N = self._parts, len(t)
         s.x[:], s.P[:] = belief.x, belief.P
         rows, likelihood = np.empty((N if keep else 1, self._layout.size)), np.zeros(N)
-        arrays = (np.ascontiguousarray(a, dtype=np.float64) for a in (t, values))
-        done = callable_march(
-            self._bound.address,
-            *arrays,
-            np.ascontiguousarray(flags, dtype=np.int8),
-            np.ascontiguousarray(inputs, dtype=np.float64),
-            0,
-            rows,
-            likelihood,
-        )
+        clock, readings, acting = (np.ascontiguousarray(a, dtype=np.float64) for a in (t, values, inputs))
+        codes = np.ascontiguousarray(flags, dtype=np.int8)
+        done = callable_march(self._bound.address, clock, readings, codes, acting, 0, rows, likelihood)
         return int(done), rows, likelihood
 
 
@@ -231,34 +225,33 @@ def _address(function: Any, n: int, parameters: int, size: int, steps: bool) -> 
 
         def call(x, u, p, clock, out):
             y = function(
-                numba.carray(x, (n,)),
-                numba.carray(u, (int(clock[2]),)),
+                carray(x, (n,)),
+                carray(u, (int(clock[2]),)),
                 clock[0],
                 clock[1],
-                numba.carray(p, (parameters,)),
+                carray(p, (parameters,)),
             )
             if y.size == size:
-                numba.carray(out, (size,))[:] = y.reshape(size)
+                carray(out, (size,))[:] = np.ascontiguousarray(y).reshape(size)
     elif steps:
 
         def call(x, u, p, clock, out):
-            y = function(numba.carray(x, (n,)), numba.carray(u, (int(clock[2]),)), clock[0], clock[1])
+            y = function(carray(x, (n,)), carray(u, (int(clock[2]),)), clock[0], clock[1])
             if y.size == size:
-                numba.carray(out, (size,))[:] = y.reshape(size)
+                carray(out, (size,))[:] = np.ascontiguousarray(y).reshape(size)
     elif parameters:
 
         def call(x, u, p, clock, out):
-            y = function(
-                numba.carray(x, (n,)), numba.carray(u, (int(clock[2]),)), clock[0], numba.carray(p, (parameters,))
-            )
+            y = function(carray(x, (n,)), carray(u, (int(clock[2]),)), clock[0], carray(p, (parameters,)))
             if y.size == size:
-                numba.carray(out, (size,))[:] = y.reshape(size)
+                carray(out, (size,))[:] = np.ascontiguousarray(y).reshape(size)
     else:
 
         def call(x, u, p, clock, out):
-            y = function(numba.carray(x, (n,)), numba.carray(u, (int(clock[2]),)), clock[0])
+            y = function(carray(x, (n,)), carray(u, (int(clock[2]),)), clock[0])
             if y.size == size:
-                numba.carray(out, (size,))[:] = y.reshape(size)
+                carray(out, (size,))[:] = np.ascontiguousarray(y).reshape(size)
 
     made = numba.cfunc(types.void(POINTER, POINTER, POINTER, POINTER, POINTER))(call)
+    assert made.address is not None  # it has just been compiled
     return int(made.address), made

@@ -155,6 +155,7 @@ def clock_offset(
     costs = np.array([np.median(np.abs(left(tau))) for tau in grid])
     best = float(grid[int(np.argmin(costs))])
     # One Gauss-Newton step on the course's residuals, with their outliers set aside, and the deviation that they leave.
+    keep, power = np.ones(len(m), dtype=np.bool_), 0.0
     for _ in range(4):
         r = left(best)
         rate = np.interp(m - best, t, turning)

@@ -142,7 +142,7 @@ def common_clock(
     start = max(low, max(float(c.t[0]) for n, c in channels.items() if n in HELD or n not in ("latitude", "longitude")))
     end = min(high, min(float(c.t[-1]) for c in channels.values()))
     count = int(np.floor((end - start) * rate))
-    t = start + (np.arange(count) + 0.5) / rate
+    t: Array = start + (np.arange(count, dtype=np.float64) + 0.5) / float(rate)
     return t, rate, {n: _carried(t, binned(c.t, c.values, t, rate), n) for n, c in channels.items()}
 
 

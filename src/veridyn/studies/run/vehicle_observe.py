@@ -280,7 +280,7 @@ def _path(
     values = np.column_stack([c[n] for n in outputs])
     flags = np.where(np.isfinite(values), Status.USED, Status.MISSING).astype(np.int8)
     for low, high in s.gaps:
-        flags[np.ix_((drive.t >= low) & (drive.t <= high), [0, 1])] = Status.MISSING
+        flags[(drive.t >= low) & (drive.t <= high), :2] = Status.MISSING
     log = Measurements(drive.t, values, outputs, flags)
     heading, speed, first = _first_course(drive)
     start = path_start(float(c["east"][first]), float(c["north"][first]), heading, speed)
