@@ -134,23 +134,13 @@ def test_noises_that_are_functions_and_angles_that_wrap_take_the_plain_way() -> 
         run(EKF(engine="compiled"), system, log(), START)
 
 
-def test_what_runs_away_is_reported_by_the_reference() -> None:
-    @numba.njit
-    def explodes(x, u, t):
-        return np.array([np.exp(800.0 * (1.0 + x[0] * x[0]))])
-
-    @numba.njit
-    def slope(x, u, t):
-        return np.array([[1.0]])
-
-    system = Continuous(("x",), ("y",), explodes, slope_of, [1e-3], [1.0], slope, slope)
-    with pytest.raises(SimulationError, match=r"no longer finite at 0\.1 s"):
-        run(EKF(), system, Measurements(np.array([0.0, 0.1]), np.zeros((2, 1)), ("y",)), Belief(np.ones(1), np.ones(1)))
-
-
-@numba.njit
-def slope_of(x, u, t):
-    return x.copy()
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_runs_away_is_reported_by_the_reference(compiled: bool) -> None:
+    """A covariance that overflows on its way to the second stamp."""
+    far = Belief(START.x, np.diag([1e307, 5e307, 1.0]))
+    readings = Measurements(np.array([0.0, 3.0]), np.full((2, 2), np.nan), ("sine", "rate"), inputs=np.zeros((2, 1)))
+    with pytest.raises(SimulationError, match="no longer finite at 3 s"):
+        run(EKF(), pendulum(compiled), readings, far)
 
 
 def test_a_compiled_function_of_the_wrong_size_is_named() -> None:

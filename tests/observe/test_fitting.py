@@ -39,9 +39,9 @@ def test_prior_and_data_weigh_as_they_should() -> None:
 
 
 def test_deviations_are_those_of_many_runs() -> None:
-    """200 logs: the z-scores against the truth have deviation one."""
+    """100 logs: the z-scores against the truth have deviation one."""
     guess = {"level": ParameterGuess(value=3.0, sigma=10.0)}
-    fits = [fit_parameters(EKF(), constant, guess, logs(seed)[1], memory=0.0) for seed in range(200)]
+    fits = [fit_parameters(EKF(), constant, guess, logs(seed)[1], memory=0.0) for seed in range(100)]
     z = [(f.values["level"] - 3.0) / f.sigma["level"] for f in fits]
     assert 0.88 < np.std(z) < 1.15 and abs(np.mean(z)) < 0.2
 
