@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,7 @@ NOT_CONSIDERED = (
     "drag",
 )  # little or no effect
 SETTLING_S = 3.0  # left out of the figures after a start
+WARM_UP_S = 10.0  # that a filter runs before the first sample it is asked about, where the log has them
 LINEAR_NOISE = 1e-6  # of errors that a textbook's linear filter does not have
 TWO_SIGMA = 2.0
 
@@ -141,7 +142,8 @@ def observe_vehicle(loaded: Loaded[Any], progress: Progress = silent) -> Vehicle
         drive = whole.between(study.log.start, np.inf if study.log.end is None else study.log.end)
         if len(drive.t) < 10:
             raise loaded.error(loaded.fault(("log",), "fewer than ten samples lie between start and end."))
-        seen = _lateral(study, car, fitted, drive, progress) if lateral else None
+        warm = whole.between(study.log.start - WARM_UP_S, float(drive.t[-1]) + 0.5 / drive.rate)
+        seen = _lateral(study, car, fitted, warm, float(drive.t[0]), progress) if lateral else None
         path = _path(study, car, whole, drive, progress) if study.path is not None else None
     except DataError as error:
         raise loaded.error(
@@ -157,7 +159,7 @@ def observe_vehicle(loaded: Loaded[Any], progress: Progress = silent) -> Vehicle
         if study.compare_linear:
             linear = _linear_sideslip(study, car, drive)
             if "sideslip" in reference:
-                use = _settled(drive) & np.isfinite(reference["sideslip"])
+                use = _settled(drive, seen.warm) & np.isfinite(reference["sideslip"])
                 figures["rms_sideslip_linear"] = _rms((linear - reference["sideslip"])[use])
     if path is not None and study.path is not None:
         figures |= _path_figures(path, reference, drive, study.path.gaps)
@@ -200,11 +202,18 @@ class _Seen:
     units: tuple[str, ...]
     virtual: Mapping[str, VehicleTrack]
     frozen: Mapping[str, float]
+    warm: float  # s that the filter had run before the first sample
 
 
 def _lateral(
-    study: VehicleObserveFile, car: RoadVehicle, fitted: VehicleFit | None, drive: DriveLog, progress: Progress
+    study: VehicleObserveFile,
+    car: RoadVehicle,
+    fitted: VehicleFit | None,
+    drive: DriveLog,
+    first: float,
+    progress: Progress,
 ) -> _Seen:
+    """The lateral motion from `first` on; the filter starts with the drive, before it where the log does."""
     noise = noise_of(study.noise) if fitted is None else fitted.noise
     own = car if fitted is None else fitted.car
     log = lateral_measurements(drive, noise)
@@ -217,7 +226,18 @@ def _lateral(
     start = vehicle_start(own, noise, first_yaw_rate(log), estimate, consider, covariance)
     found = run(EKF(), system, log, start, progress)
     virtual = virtual_sensors(found, system, log.inputs, study.virtual)
-    return _Seen(found, state_units(system), virtual, frozen_parameters(found, estimate, start))
+    kept = found.t >= first
+    virtual = {n: replace(v, t=v.t[kept], values=v.values[kept], sigma=v.sigma[kept]) for n, v in virtual.items()}
+    frozen = frozen_parameters(found, estimate, start)
+    return _Seen(_cut(found, kept), state_units(system), virtual, frozen, first - float(found.t[0]))
+
+
+def _cut(found: Estimates, kept: NDArray[np.bool_]) -> Estimates:
+    """The estimates of some samples."""
+    arrays = {f.name: getattr(found, f.name) for f in fields(found)}
+    return replace(
+        found, **{n: a[kept] for n, a in arrays.items() if isinstance(a, np.ndarray) and len(a) == len(kept)}
+    )
 
 
 def _linear_sideslip(study: VehicleObserveFile, car: RoadVehicle, drive: DriveLog) -> Array:
@@ -236,7 +256,7 @@ def _lateral_figures(seen: _Seen, reference: Mapping[str, Array], drive: DriveLo
     for name, truth in reference.items():
         if name not in seen.virtual:
             continue
-        v, use = seen.virtual[name], _settled(drive) & np.isfinite(truth)
+        v, use = seen.virtual[name], _settled(drive, seen.warm) & np.isfinite(truth)
         error, sigma = (v.values - truth)[use], v.sigma[use]
         tail = "" if name == "sideslip" else f"_{name}"
         out[f"rms_{name}"] = _rms(error)
@@ -246,8 +266,10 @@ def _lateral_figures(seen: _Seen, reference: Mapping[str, Array], drive: DriveLo
     return out
 
 
-def _settled(drive: DriveLog) -> NDArray[np.bool_]:
-    return drive.t >= drive.t[0] + (SETTLING_S if drive.t[-1] - drive.t[0] > 10.0 * SETTLING_S else 0.0)
+def _settled(drive: DriveLog, warm: float = 0.0) -> NDArray[np.bool_]:
+    """Samples that count in the figures; `warm`: seconds that a filter had run before the first of them."""
+    short = drive.t[-1] - drive.t[0] <= 10.0 * SETTLING_S
+    return drive.t >= drive.t[0] + (0.0 if short else max(0.0, SETTLING_S - warm))
 
 
 def _rms(x: Array) -> float:
