@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ HELD = ("speed", "steer", "ax", "throttle", "brake")  # channels that are carrie
 LONGEST_HOLD_S = 0.5
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class DriveLog:
     """Channels (N,) on the clock `t` (N,), NaN where one has no sample; `hashes` of the files; `offset` of the positions' clock."""
 
@@ -50,7 +50,7 @@ class DriveLog:
         """The samples from `low` up to `high` seconds."""
         inside = (self.t >= low) & (self.t < high)
         kept = {name: values[inside] for name, values in self.channels.items()}
-        return DriveLog(self.t[inside], kept, self.rate, self.hashes, self.faults, self.offset)
+        return replace(self, t=self.t[inside], channels=kept)
 
     def has(self, *names: str) -> bool:
         return all(name in self.channels for name in names)
@@ -107,11 +107,11 @@ def study_drive(loaded: Loaded[Any], car: RoadVehicle) -> DriveLog:
         raise loaded.error(loaded.fault(("log",), "fewer than ten samples lie between start and end."))
     channels = _local(channels)
     hashes = {files[p]: fingerprint(path) for p, path in paths.items()}
-    drive = DriveLog(t, channels, rate, hashes)
+    drive = DriveLog(t=t, channels=channels, rate=rate, hashes=hashes)
     if not study.checks:
         return drive
     found, offset = checked(drive, car)
-    return DriveLog(t, channels, rate, hashes, tuple(found), offset)
+    return replace(drive, faults=tuple(found), offset=offset)
 
 
 def reference_values(loaded: Loaded[Any], settings: TableSettings, file: str, drive: DriveLog) -> dict[str, Array]:
