@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.clock import best_of
+from benchmarks.own_equations import own_equations
 from benchmarks.subjects import arm
 from veridyn.machines.fourbar import MODEL_START, TUNED, fourbar, wrong_fourbar
 from veridyn.mechanics.natural.dynamics import initial_state
@@ -88,6 +89,7 @@ def observers(tried: list[Run] | None = None) -> Iterator[str]:
             yield f"- {name} is not installed here."
     yield from _pinocchio()
     yield from observer_steps()
+    yield from own_equations()
 
 
 def _cheapest(tried: list[Run], name: str, near: float) -> str:

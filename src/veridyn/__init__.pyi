@@ -4,6 +4,7 @@ from veridyn import dynamics as dynamics
 from veridyn import elements as elements
 from veridyn import errors as errors
 from veridyn import files as files
+from veridyn import filters as filters
 from veridyn import gpu as gpu
 from veridyn import identification as identification
 from veridyn import model as model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import resource
 import subprocess
 import sys
 import textwrap
@@ -167,6 +168,16 @@ def test_memory_at_a_million_samples() -> None:
     growth = float(done.stdout)
     print(f"{growth / 1e6:.0f} MB beside the motion")
     assert growth < 150e6
+
+
+def resident_growth(samples: int) -> float:
+    """Bytes by which the largest resident size exceeds the size held before streaming."""
+    tree = car_20("wheels", elements=True)
+    motion = car_motion(tree, samples)
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    before = pages * resource.getpagesize()
+    observation(tree, motion)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0 - before
 
 
 def test_identify_is_the_same_door() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,6 +37,7 @@ def identify(
       veridyn identify robot-study.yaml --out runs
     """
     from veridyn.cli.shown import print_study
+    from veridyn.cli.vehicle import identify_work, is_vehicle
     from veridyn.errors import IdentificationWarning, warn
     from veridyn.files.archive import save
     from veridyn.report.page import identification_page
@@ -45,6 +47,9 @@ def identify(
 
     loaded = loaded_study(study, "identify", {} if data is None else {"VERIDYN_DATA": str(data.resolve())})
     settings = loaded.study
+    if is_vehicle(loaded):
+        recorded_study(study, out, loaded, partial(identify_work, loaded), show)
+        return
 
     def work(run: Run, progress: Progress) -> Recorded:
         done = run_identify(loaded, progress)

@@ -21,9 +21,12 @@ def observe(
     out: Annotated[
         Path | None, typer.Option(help="Folder that gets the new run folder, in place of the study's.")
     ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="What ${VERIDYN_DATA} stands for in the paths of the study.")
+    ] = None,
     show: Annotated[bool, typer.Option("--show", help="Print the study with every default, and stop.")] = False,
 ) -> None:
-    """Estimate the states of a machine from a log of its sensors, with virtual sensors.
+    """Estimate the states of a machine, or of a vehicle, from a log of its sensors, with virtual sensors.
 
     Writes states.csv (estimates with deviations, virtual sensors with bands), result.json, parameters.csv (the states at the end),
     report.html and the study with its defaults into a new folder and prints where. Exit codes: 0 done, 1 a limit of the study file is
@@ -34,10 +37,14 @@ def observe(
       veridyn observe crane.yaml --out runs
     """
     from veridyn.cli.shown import print_verdict
+    from veridyn.cli.vehicle import is_vehicle, observe_work
     from veridyn.report.observed import observed_page, verdict_of
     from veridyn.studies.run.observe import observe_study
 
-    loaded = loaded_study(study, "observe")
+    loaded = loaded_study(study, "observe", {} if data is None else {"VERIDYN_DATA": str(data.resolve())})
+    if is_vehicle(loaded):
+        recorded_study(study, out, loaded, partial(observe_work, loaded), show)
+        return
 
     def work(_: Run, progress: Progress) -> Recorded:
         done = observe_study(loaded, progress)

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, ModelError
+from veridyn.observe.callable_step import compiled_callables, quick_callables
 from veridyn.observe.filter import CompiledStep, Filter
 from veridyn.observe.noise import symmetric
 from veridyn.observe.result import Belief
-from veridyn.observe.system import System
+from veridyn.observe.system import Callables, System
 from veridyn.observe.update import Expectation
 from veridyn.settings import at_least
 
@@ -62,13 +63,19 @@ class EKF(Filter):
         if self.engine == "python":
             return None
         plain = type(self).predict is EKF.predict and type(self).expect is EKF.expect  # others have no machine code
-        step = system.compiled_step(self.gate) if plain and isinstance(system, Compilable) else None
+        step = None
+        if plain and isinstance(system, Callables):
+            step = compiled_callables(system, self.gate)
+            if step is None and self.engine == "auto":
+                return quick_callables(system, self.gate)
+        elif plain and isinstance(system, Compilable):
+            step = system.compiled_step(self.gate)
         if step is None and self.engine == "compiled":
             raise ModelError(
                 Fault(
                     "there is no compiled step of this filter on this system.",
                     self.name,
-                    "a system with a compiled_step, such as a mechanism's",
+                    "a system with a compiled_step, such as a mechanism's, or one of compiled functions",
                     type(system).__name__,
                     hint='Use engine="auto" or engine="python".',
                 )

@@ -193,6 +193,17 @@ class Passing:
         self._compiled = how.compiled_step(system)
         self.by_reference = 0
 
+    def marched(self, belief: Belief, t: Array, values: Array, flags: Codes, inputs: Array) -> tuple[int, Array]:
+        """The first steps of a whole log in one call of machine code, as far as it goes: how many, and their results a row each.
+
+        None are done where a step has no such code, or where the belief is older than the first stamp.
+        """
+        march = getattr(self._compiled, "march", None)
+        if march is None or belief.t != t[0]:
+            return 0, np.zeros((0, 0))
+        done, rows, _ = march(belief, t, values, flags, inputs)
+        return done, rows
+
     def __call__(
         self,
         belief: Belief,

@@ -39,7 +39,12 @@ def run(
     belief = starting_belief(system, start, float(log.t[0]))
     history = _History(system, len(log), len(belief.x))
     step, u = Passing(settings, system), log.inputs[0]
-    for k, t in enumerate(log.t.tolist()):
+    # A whole log in one call, where no reading has a noise of its own.
+    done = history.put_rows(step.marched(belief, log.t, log.values, flags, log.inputs)) if log.sigma is None else 0
+    if done:
+        belief, u = history.belief(done - 1, log.t), log.inputs[done - 1]
+        progress(f"running {settings.name}", done, len(log))
+    for k, t in enumerate(log.t.tolist()[done:], done):
         passed = step(belief, u, t, log.values[k], flags[k], log.inputs[k], _row(log.sigma, k))
         belief, u = passed.belief, log.inputs[k]
         history.put(k, passed)
@@ -117,6 +122,24 @@ class _History:
         self.x_predicted[k], self.P_predicted[k], self.F[k] = before.x, before.P, before.F
         self.x[k], self.P[k], self.H[k] = after.x, after.P, passed.H
         self.record(k, passed.correction)
+
+    def put_rows(self, found: tuple[int, Array]) -> int:
+        """The results of the first steps of a whole log, as many as `found` has of them; how many that is."""
+        done, rows = found
+        if not done:
+            return 0
+        n, at = self.P.shape[1], 0
+        places = (self.x, self.P, self.x_predicted, self.P_predicted, self.F, None, self.K, self.innovations)
+        for array in (*places, self.variances, self.H, self.status):
+            size = n if array is None else array[0].size
+            if array is not None:
+                array[:done] = rows[:done, at : at + size].reshape(done, *array.shape[1:])
+            at += size
+        self.nis[:done], self.dof[:done], self.log_likelihood[:done] = rows[:done, at : at + 3].T
+        return done
+
+    def belief(self, k: int, t: Array) -> Belief:
+        return Belief(self.x[k], self.P[k], float(t[k]))
 
     def record(self, k: int, c: Correction) -> None:
         """What the readings of stamp k gave, on time or with those that came later."""

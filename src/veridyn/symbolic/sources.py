@@ -13,7 +13,7 @@ from pathlib import Path
 
 # From the top: the layers of pyproject.toml, which an installed package does not have.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("dynamics", "elements", "gpu", "identification", "observers", "simulation"),
+    ("dynamics", "elements", "filters", "gpu", "identification", "observers", "simulation"),
     ("cli",),
     ("report",),
     ("view",),

@@ -39,14 +39,16 @@ class LogPart:
 
 
 def load_spread(parts: Mapping[str, LogPart], columns: Mapping[str, tuple[str, str]], name: str = "log") -> Experiment:
-    """`columns`: channel → (column, unit). Every column stands in one part; its clock is that part's, or the only one there is."""
+    """`columns`: channel → (column, unit). A column is one of one part, or is written part/column; its clock is that part's."""
     faults = Faults()
     clocks = [p for p, part in parts.items() if part.time]
     if not clocks:
         raise FileError(Fault("no part has a clock.", name, "time: 't [s]' in one of them"))
     tables: dict[str, dict[str, Array]] = {}
     for p, part in parts.items():
-        wanted = {c for c, _ in columns.values()} | ({split_header(part.time)[0]} if part.time else set())
+        wanted = {c.removeprefix(f"{p}/") for c, _ in columns.values()} | (
+            {split_header(part.time)[0]} if part.time else set()
+        )
         tables[p] = _table(part, wanted, faults)
     faults.raise_if_any(FileError, name)
     times = {}
@@ -59,10 +61,18 @@ def load_spread(parts: Mapping[str, LogPart], columns: Mapping[str, tuple[str, s
     faults.raise_if_any(FileError, name)
     made: dict[str, Channel] = {}
     for channel, (column, unit) in columns.items():
-        homes = [p for p, table in tables.items() if column in table]
+        part, slash, rest = column.partition("/")
+        if slash and part in tables:
+            column, homes = rest, [part] if rest in tables[part] else []
+        else:
+            homes = [p for p, table in tables.items() if column in table]
         if len(homes) != 1:
             every = [c for table in tables.values() for c in table]
-            what = f"there is no column '{column}'." if not homes else f"'{column}' stands in {' and '.join(homes)}."
+            what = (
+                f"there is no column '{column}'."
+                if not homes
+                else f"'{column}' stands in {' and '.join(homes)}: write {homes[0]}/{column}."
+            )
             faults.add(what, where=part_at("channel", channel), hint=did_you_mean(column, every))
             continue
         home = homes[0]

@@ -62,6 +62,9 @@ def parse_machine(text: str, source: str = "model") -> Machine:
 def _version(root: MappingNode, source: str) -> int:
     """The version of the format; a file without one is of the newest, whose reader reports the missing key."""
     keys = {key.value: value for key, value in root.value if isinstance(key, ScalarNode)}
+    if "vehicle" in keys and "bodies" not in keys:
+        hint = "Read it with veridyn.files.load_vehicle, or name it in a study: vehicle: FILE."
+        raise FileError(Fault("this file describes a vehicle, not a multibody machine.", hint=hint), source)
     if "veridyn" not in keys and "bodies" not in keys:
         found = f"the keys {', '.join(list(keys)[:8]) or '(none)'}"
         hint = f"A model file begins with veridyn: {FORMAT} and lists bodies."

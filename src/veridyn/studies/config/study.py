@@ -32,6 +32,12 @@ KINDS: dict[str, tuple[str, str]] = {  # kind → module and class of its settin
     "observe": ("veridyn.studies.config.observe", "ObserveFile"),
     "simulate": ("veridyn.studies.config.simulate", "SimulateFile"),
 }
+# With a section of this name a kind has other settings.
+VEHICLE = "vehicle"
+VEHICLE_KINDS: dict[str, tuple[str, str]] = {
+    "identify": ("veridyn.studies.config.vehicle", "VehicleIdentifyFile"),
+    "observe": ("veridyn.studies.config.vehicle", "VehicleObserveFile"),
+}
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
@@ -140,15 +146,16 @@ def parse_study(yaml: PlainYaml, kind: str | None = None) -> StudyFile:
             Fault(what, "kind", " or ".join(f"kind: {k}" for k in known), hint=hint, line=yaml.line(("kind",))),
             yaml.source,
         )
+    settings = settings_class(str(found), VEHICLE in yaml.values and found in VEHICLE_KINDS)
     try:
-        return settings_class(str(found)).model_validate(yaml.values)
+        return settings.model_validate(yaml.values)
     except ValidationError as error:
-        raise FileError(_faults(error, settings_class(str(found)), yaml), yaml.source) from None
+        raise FileError(_faults(error, settings, yaml), yaml.source) from None
 
 
-def settings_class(kind: str) -> type[StudyFile]:
-    """The class of settings of a kind of study."""
-    module, name = KINDS[kind]
+def settings_class(kind: str, vehicle: bool = False) -> type[StudyFile]:
+    """The class of settings of a kind of study, or of one of a vehicle."""
+    module, name = (VEHICLE_KINDS if vehicle else KINDS)[kind]
     return getattr(importlib.import_module(module), name)
 
 
@@ -157,8 +164,17 @@ def json_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "veridyn study file",
-        "oneOf": [settings_class(kind).model_json_schema() for kind in KINDS],
+        "oneOf": [_kind_schema(kind) for kind in KINDS],
     }
+
+
+def _kind_schema(kind: str) -> dict[str, Any]:
+    """The schema of a kind of study: of a machine, or of either where the kind knows vehicles too."""
+    machine = settings_class(kind).model_json_schema()
+    if kind not in VEHICLE_KINDS:
+        return machine
+    either = [machine, settings_class(kind, vehicle=True).model_json_schema()]
+    return {"properties": {"kind": machine["properties"]["kind"]}, "required": ["kind"], "oneOf": either}
 
 
 def dotted(place: Place) -> str:

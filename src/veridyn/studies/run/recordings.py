@@ -100,7 +100,7 @@ class Recordings:
                 window = next(opened.windows(block, 0)).log
                 self.logs.append(Experiment(self.scaled(dict(window.channels)), window.name))
             else:
-                self.logs.append(_spread(self.loaded, files, at) if item.files else self._whole(files[""]))
+                self.logs.append(spread_log(self.loaded, files, at) if item.files else self._whole(files[""]))
             self.hashes |= {str(named[p]): fingerprint(file) for p, file in files.items()}
         return self._numbers[key]
 
@@ -185,7 +185,8 @@ def single_log(
     return Experiment(_scaled(loaded, channels, log.columns, place), file.name, read.notes)
 
 
-def _spread(loaded: Loaded[IdentifyFile], files: Mapping[str, Path], at: Place) -> Experiment:
+def spread_log(loaded: Loaded[Any], files: Mapping[str, Path], at: Place) -> Experiment:
+    """A log of several files, as `log.parts` says how each is read."""
     log = loaded.study.log
     odd = [p for p in files if p not in log.parts]
     if odd:

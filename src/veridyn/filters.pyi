@@ -1,0 +1,31 @@
+"""Filters for a user's own equations: systems of plain or compiled functions, runs and streams of filters, tuning and fitting."""
+
+from veridyn.model.vehicle import Believed as Believed
+from veridyn.model.vehicle import RoadVehicle as RoadVehicle
+from veridyn.model.vehicle import vehicle_of as vehicle_of
+from veridyn.observe.consistency import innovation_whiteness as innovation_whiteness
+from veridyn.observe.consistency import nees as nees
+from veridyn.observe.consistency import nis as nis
+from veridyn.observe.ekf import EKF as EKF
+from veridyn.observe.fitting import ParameterFit as ParameterFit
+from veridyn.observe.fitting import ParameterGuess as ParameterGuess
+from veridyn.observe.fitting import fit_parameters as fit_parameters
+from veridyn.observe.jacobian import check_jacobian as check_jacobian
+from veridyn.observe.measurements import Measurements as Measurements
+from veridyn.observe.measurements import Status as Status
+from veridyn.observe.measurements import frozen as frozen
+from veridyn.observe.result import Belief as Belief
+from veridyn.observe.result import Estimates as Estimates
+from veridyn.observe.run import run as run
+from veridyn.observe.smoother import smooth as smooth
+from veridyn.observe.stability import closed_loop as closed_loop
+from veridyn.observe.stream import Stream as Stream
+from veridyn.observe.system import Continuous as Continuous
+from veridyn.observe.system import Discrete as Discrete
+from veridyn.observe.tuning import Tuning as Tuning
+from veridyn.observe.tuning import tune as tune
+from veridyn.observe.ukf import UKF as UKF
+from veridyn.observe.vehicle import VehicleNoise as VehicleNoise
+from veridyn.observe.vehicle import vehicle_start as vehicle_start
+from veridyn.observe.vehicle import vehicle_system as vehicle_system
+from veridyn.observe.vehicle import virtual_sensors as virtual_sensors

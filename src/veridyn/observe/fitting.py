@@ -1,0 +1,268 @@
+"""Parameters of a user's own equations from data: those under which readings and prior together are most likely, with their deviations.
+
+    −log p(θ | y) = −Σ_k log p(y_k | y_1 … y_{k−1}, θ) + ½ Σ_i z_i²,      θ_i = θ_i⁰ + σ_i z_i,  or  θ_i⁰ exp(z_i σ_i/θ_i⁰)  where positive
+
+The terms of the first sum are those of the filter's innovations. They are minimised by scoring: B = Σ g_k g_kᵀ + I stands for the second
+derivative, where g_k is the gradient of the k-th term by z (E. K. Berndt and others, 1974). Bounds are kept by projection. The covariance
+is B⁻¹ M B⁻¹ with M = Σ_l w_l Σ_k g_k g_{k+l}ᵀ + I over lags up to `memory` seconds: innovations of a model that is only nearly right are
+correlated, and count less than white ones would (W. K. Newey and K. D. West, 1987).
+Reference: F. C. Schweppe, "Evaluation of likelihood functions for Gaussian signals", IEEE TIT 11 (1965) 61-70.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, Fault, Faults, VeridynError
+from veridyn.observe.filter import Filter
+from veridyn.observe.run import run
+from veridyn.observe.system import System
+from veridyn.observe.tuning import Runs
+from veridyn.progress import Progress, silent
+
+Array = NDArray[np.float64]
+MOST_STEPS = 60
+SMALL_STEP = 1e-4  # of z: the gradient is a difference over it, away from a bound
+CONVERGED = 0.005  # of −log p: a smaller gain ends the search; it moves a value by a tenth of its deviation
+INFORMED = 0.95  # of the prior deviation: above it the data say next to nothing
+AT_BOUND = 1e-6  # of z
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParameterGuess:
+    """What is believed of a parameter before: `value`, `sigma` and bounds; `positive`: it is moved by factors."""
+
+    value: float
+    sigma: float
+    lower: float = -np.inf
+    upper: float = np.inf
+    positive: bool = False
+
+    def at(self, z: float) -> float:
+        """The value z prior deviations away, within the bounds."""
+        x = self.value * np.exp(z * self.sigma / self.value) if self.positive else self.value + z * self.sigma
+        return float(min(max(x, self.lower), self.upper))
+
+    def spread(self, value: float) -> float:
+        """What one unit of z is near `value`."""
+        return abs(value) * self.sigma / abs(self.value) if self.positive else self.sigma
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The bounds of z."""
+        if not self.positive:
+            return (self.lower - self.value) / self.sigma, (self.upper - self.value) / self.sigma
+        scale = self.value / self.sigma
+        low = -np.inf if self.lower <= 0.0 else scale * float(np.log(self.lower / self.value))
+        return low, scale * float(np.log(self.upper / self.value)) if np.isfinite(self.upper) else np.inf
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ParameterFit:
+    """`values` and `sigma` by name, their `covariance` in the order of the names, and what was believed before.
+
+    `uninformed`: parameters of which the data say next to nothing: their deviation is still that of the prior. `at_bound`: those that
+    ended on a bound, by name → bound.
+    """
+
+    values: Mapping[str, float]
+    sigma: Mapping[str, float]
+    covariance: Array
+    guesses: Mapping[str, ParameterGuess]
+    log_likelihood: float
+    evaluations: int
+    converged: bool
+    uninformed: tuple[str, ...]
+    at_bound: Mapping[str, float]
+
+    def summary(self) -> str:
+        """Each parameter with its deviation, its prior, and whether the data determine it."""
+        state = "converged" if self.converged else "did not converge"
+        lines = [f"log-likelihood {self.log_likelihood:.6g}, {state} after {self.evaluations} runs of the filter"]
+        for name, value in self.values.items():
+            g = self.guesses[name]
+            remark = (
+                "  at its bound" if name in self.at_bound else "  not determined" if name in self.uninformed else ""
+            )
+            lines.append(
+                f"  {name:<24}{value:12.5g} ± {self.sigma[name]:<10.3g} prior {g.value:.5g} ± {g.sigma:.3g}{remark}"
+            )
+        return "\n".join(lines)
+
+
+def fit_parameters(
+    settings: Filter,
+    build: Callable[[Mapping[str, float]], System],
+    guesses: Mapping[str, ParameterGuess],
+    runs: Runs,
+    *,
+    memory: float = 2.0,
+    progress: Progress = silent,
+) -> ParameterFit:
+    """The values, by name, for which `build(values)` and the prior make the logs in `runs` most likely.
+
+    Parameters
+    ----------
+    settings : Filter
+        The filter whose innovations are judged.
+    build : callable
+        Makes a system of the values by name.
+    guesses : mapping
+        Parameter → :class:`ParameterGuess`: prior value and deviation, bounds.
+    runs : sequence of (Measurements, Belief)
+        Logs, each with a start.
+    memory : float
+        Longest time over which innovations may be correlated, s; default 2.
+    progress : callable
+        Told about each evaluation.
+
+    Returns
+    -------
+    ParameterFit
+
+    Examples
+    --------
+    The decay rate of a state that is measured, from a guess of 1 ± 0.5 per second:
+
+    >>> import numpy as np
+    >>> from veridyn import filters
+    >>> def build(values):
+    ...     k = values["rate"]
+    ...     return filters.Continuous(
+    ...         ("x",), ("x",), lambda x, u, t: -k * x, lambda x, u, t: x, [1e-6], [1e-4], lambda x, u, t: np.array([[-k]]),
+    ...         lambda x, u, t: np.eye(1),
+    ...     )
+    >>> t = np.linspace(0.0, 2.0, 41)
+    >>> log = filters.Measurements(t, np.exp(-0.7 * t), ("x",))
+    >>> start = filters.Belief(np.array([1.0]), np.array([1e-4]))
+    >>> guess = filters.ParameterGuess(value=1.0, sigma=0.5, positive=True)
+    >>> fit = filters.fit_parameters(filters.EKF(), build, {"rate": guess}, [(log, start)])
+    >>> round(fit.values["rate"], 2)
+    0.7
+    """
+    _check(guesses, runs)
+    names, priors = tuple(guesses), list(guesses.values())
+    low, high = (np.array([g.ends[k] for g in priors]) for k in (0, 1))
+    calls = 0
+
+    def terms(z: Array) -> Array | None:
+        """log p of each stamp of all logs; None where the filter does not reach the end."""
+        nonlocal calls
+        calls += 1
+        progress("fitting", calls, None)
+        try:
+            system = build({n: g.at(v) for n, g, v in zip(names, priors, z.tolist(), strict=True)})
+            found = np.concatenate([run(settings, system, log, start).log_likelihood for log, start in runs])
+        except VeridynError:
+            if calls == 1:
+                raise  # the guess itself must work, and its error says what is wrong
+            return None
+        return found if np.isfinite(found).all() else None
+
+    def cost(parts: Array | None, z: Array) -> float:
+        return np.inf if parts is None else 0.5 * float(z @ z) - float(parts.sum())
+
+    def gradients(z: Array, at: Array) -> Array:
+        """(N, p): of each term by z, where the terms are `at`."""
+        columns = []
+        for i in range(len(z)):
+            step = np.zeros(len(z))
+            step[i] = SMALL_STEP if z[i] + SMALL_STEP <= high[i] else -SMALL_STEP
+            there = terms(z + step)
+            columns.append(np.zeros(len(at)) if there is None else (there - at) / step[i])
+        return np.array(columns).T
+
+    z = np.clip(np.zeros(len(names)), low, high)
+    parts = terms(z)
+    if parts is None:
+        raise DataError(Fault("the readings have no likelihood under the guess.", "fit", "finite numbers"))
+    best, damping, converged = cost(parts, z), 1e-3, False
+    G = gradients(z, parts)
+    for _ in range(MOST_STEPS):
+        B, slope = G.T @ G + np.eye(len(z)), G.sum(axis=0) - z
+        gained, stuck = 0.0, ((z <= low + AT_BOUND) & (slope < 0.0)) | ((z >= high - AT_BOUND) & (slope > 0.0))
+        free = np.flatnonzero(~stuck)
+        for _ in range(12):
+            step = np.zeros(len(z))
+            local = B[np.ix_(free, free)]
+            step[free] = np.linalg.solve(local + damping * np.diag(local.diagonal()), slope[free])
+            new = np.clip(z + step, low, high)
+            there = terms(new)
+            if there is not None and cost(there, new) < best:
+                gained = best - cost(there, new)
+                z, best, parts, damping = new, cost(there, new), there, max(0.2 * damping, 1e-6)
+                break
+            damping = max(4.0 * damping, 1e-3)
+        if gained < CONVERGED:
+            converged = True
+            break
+        G = gradients(z, parts)
+    V = _covariance(G, runs, memory)
+    spread = np.array([g.spread(g.at(v)) for g, v in zip(priors, z.tolist(), strict=True)])
+    deviations = np.sqrt(V.diagonal())
+    values = {n: g.at(v) for n, g, v in zip(names, priors, z.tolist(), strict=True)}
+    bound = {
+        n: values[n]
+        for n, v, a, b in zip(names, z.tolist(), low.tolist(), high.tolist(), strict=True)
+        if v <= a + AT_BOUND or v >= b - AT_BOUND
+    }
+    return ParameterFit(
+        values=values,
+        sigma=dict(zip(names, (deviations * spread).tolist(), strict=True)),
+        covariance=V * np.outer(spread, spread),
+        guesses=dict(guesses),
+        log_likelihood=float(parts.sum()),
+        evaluations=calls,
+        converged=converged,
+        uninformed=tuple(n for n, d in zip(names, deviations.tolist(), strict=True) if d > INFORMED),
+        at_bound=bound,
+    )
+
+
+def _covariance(G: Array, runs: Runs, memory: float) -> Array:
+    """B⁻¹ M B⁻¹ of z, at most the prior's own; each log has its own lags."""
+    p = G.shape[1]
+    M, at = np.eye(p), 0
+    for log, _ in runs:
+        g, N = G[at : at + len(log)], len(log)
+        at += N
+        span = float(log.t[-1] - log.t[0])
+        lags = min(N - 1, round(memory * (N - 1) / span)) if span > 0.0 else 0
+        M += g.T @ g
+        for lag in range(1, lags + 1):
+            C = g[lag:].T @ g[:-lag]
+            M += (1.0 - lag / (lags + 1.0)) * (C + C.T)
+    B = np.linalg.inv(G.T @ G + np.eye(p))
+    V = B @ M @ B
+    scale = np.minimum(1.0, 1.0 / np.sqrt(np.maximum(V.diagonal(), 1e-300)))  # nobody knows less than before
+    return V * np.outer(scale, scale)
+
+
+def _check(guesses: Mapping[str, ParameterGuess], runs: Runs) -> None:
+    faults = Faults()
+    if not guesses:
+        faults.add("there is nothing to fit.", where="fit")
+    if not runs:
+        faults.add("there is no log to fit to.", where="fit")
+    for name, g in guesses.items():
+        if not (np.isfinite(g.sigma) and g.sigma > 0.0):
+            faults.add(
+                f"the deviation of '{name}' is not usable.",
+                where="fit",
+                expected="a positive number",
+                found=f"{g.sigma:g}",
+            )
+        if g.positive and not g.value > 0.0:
+            faults.add(f"the guess of '{name}' is not positive.", where="fit", found=f"{g.value:g}")
+        if not g.lower <= g.value <= g.upper:
+            faults.add(
+                f"the guess of '{name}' is outside its bounds.",
+                where="fit",
+                expected=f"{g.lower:g} to {g.upper:g}",
+                found=f"{g.value:g}",
+            )
+    faults.raise_if_any(DataError)

@@ -1,0 +1,186 @@
+"""A vehicle as a system for filters: its lateral motion, the errors of its tyres, the bank of the road, and parameters that are states.
+
+    system = vehicle_system(car, VehicleNoise(), ("yaw_rate", "ay"))        inputs: speed, steering, longitudinal acceleration
+
+Parameters of `estimate` walk with the state within their bounds; those of `consider` keep their value, and their uncertainty enters the
+bands of everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Fault, Faults, ModelError, did_you_mean
+from veridyn.mechanics.single_track import MOVING, READING_UNITS, READINGS, lateral_functions, packed
+from veridyn.model.vehicle import PARAMETERS, TABLE, RoadVehicle
+from veridyn.observe.result import Belief, Estimates
+from veridyn.observe.system import Continuous
+
+Array = NDArray[np.float64]
+MEASURED = READINGS[:5]
+MOVING_UNITS = ("m/s", "rad/s", "rad", "rad", "rad")
+LONGEST_STEP_S = 0.05
+INFLATION_S = 20.0  # memory of the innovations' size
+MOST_NIS = 25.0  # of a reading: one outlier does not widen the bands of the next twenty seconds
+LEAST_READINGS = 40.0  # before the innovations' size means anything
+FROZEN_SHARE = (
+    0.71  # of a deviation at the start: with more left, and so half of the variance, the drive showed too little
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VehicleNoise:
+    """What the equations leave out, as standard deviations.
+
+    `slip_error` (rad): stationary deviation of each axle's slip error; `bank` (rad): of the bank; `lateral` (m/s²/√Hz) and `yaw`
+    (rad/s²/√Hz): white accelerations; `sensors`: output → its deviation; `walk`: estimated parameter → drift of it in a √s.
+    """
+
+    slip_error: float = 0.007
+    bank: float = 0.02
+    lateral: float = 0.05
+    yaw: float = 0.05
+    sensors: Mapping[str, float] = field(
+        default_factory=lambda: {"yaw_rate": 0.01, "ay": 0.3, "roll": 0.01, "sideslip": 0.01}
+    )
+    walk: Mapping[str, float] = field(default_factory=dict)
+
+
+def vehicle_system(
+    car: RoadVehicle,
+    noise: VehicleNoise,
+    outputs: Sequence[str],
+    estimate: Sequence[str] = (),
+    consider: Sequence[str] = (),
+) -> Continuous:
+    """The car as a :class:`~veridyn.observe.system.Continuous` system with compiled equations."""
+    _check(noise, outputs, (*estimate, *consider))
+    extra = (*estimate, *consider)
+    q = np.zeros(5 + len(extra))
+    slip, bank = car["slip_time"], car["bank_time"]
+    q[:5] = (
+        noise.lateral**2,
+        noise.yaw**2,
+        2.0 * noise.slip_error**2 / slip,
+        2.0 * noise.slip_error**2 / slip,
+        2.0 * noise.bank**2 / bank,
+    )
+    for j, name in enumerate(extra):
+        q[5 + j] = noise.walk.get(name, 0.0) ** 2
+    f, F, h, H = lateral_functions()
+    p = packed(car.values, car.tyre, [PARAMETERS.index(n) for n in extra], [READINGS.index(n) for n in outputs])
+    return Continuous(
+        (*MOVING, *extra),
+        tuple(outputs),
+        f,
+        h,
+        q,
+        [noise.sensors[name] ** 2 for name in outputs],
+        F,
+        H,
+        parameters=p,
+        limits={n: (car.parameters[n].lower, car.parameters[n].upper) for n in estimate} or None,
+        consider=tuple(consider),
+        integrator="midpoint",
+        step=LONGEST_STEP_S,
+    )
+
+
+def vehicle_start(
+    car: RoadVehicle,
+    noise: VehicleNoise,
+    yaw_rate: float,
+    estimate: Sequence[str] = (),
+    consider: Sequence[str] = (),
+    covariance: Array | None = None,
+) -> Belief:
+    """A car that goes nearly straight with this yaw rate; parameters with their deviations, or with this covariance."""
+    extra = (*estimate, *consider)
+    x = np.array([0.0, yaw_rate, 0.0, 0.0, 0.0, *(car[n] for n in extra)])
+    sensor = noise.sensors.get("yaw_rate", 0.05)
+    sigma = [1.0, max(3.0 * sensor, 0.02), noise.slip_error, noise.slip_error, noise.bank]
+    P = np.diag(np.array([*sigma, *(car.parameters[n].sigma for n in extra)]) ** 2)
+    if covariance is not None:
+        P[5:, 5:] = covariance
+    return Belief(x, P)
+
+
+@dataclass(frozen=True, eq=False)
+class VehicleTrack:
+    """A quantity of the car over a log with its deviations: `values` and `sigma` (N,)."""
+
+    t: Array
+    values: Array
+    sigma: Array
+    unit: str
+
+
+def virtual_sensors(
+    found: Estimates, system: Continuous, inputs: Array, names: Sequence[str]
+) -> dict[str, VehicleTrack]:
+    """What sensors of `READINGS` would have read, by name, with deviations: those of the estimates, times :func:`inflation`."""
+    odd = [name for name in names if name not in READINGS]
+    if odd:
+        raise ModelError(
+            Fault(f"there is no quantity '{odd[0]}'.", "virtual sensor", hint=did_you_mean(odd[0], READINGS))
+        )
+    _, _, h, H = lateral_functions()
+    p = np.asarray(system.parameters)
+    k = int(p[len(PARAMETERS) + 1])
+    codes = [float(READINGS.index(name)) for name in names]
+    own = np.concatenate([p[: len(PARAMETERS) + 2 + k], [float(len(codes))], codes])
+    values, sigma = np.empty((len(found), len(codes))), np.empty((len(found), len(codes)))
+    for i, (x, P, u) in enumerate(zip(found.x, found.P, inputs, strict=True)):
+        values[i], rows = h(x, u, 0.0, own), H(x, u, 0.0, own)
+        sigma[i] = np.sqrt(np.maximum(((rows @ P) * rows).sum(axis=1), 0.0))
+    sigma *= inflation(found)[:, None]
+    units = [READING_UNITS[READINGS.index(name)] for name in names]
+    return {
+        name: VehicleTrack(found.t, values[:, j], sigma[:, j], unit)
+        for j, (name, unit) in enumerate(zip(names, units, strict=True))
+    }
+
+
+def inflation(found: Estimates) -> Array:
+    """Factors (N,) of at least one by which innovations of the last `INFLATION_S` seconds are larger than the filter states.
+
+    A drive may be harder than the one that the noise was found on, and a model that follows its sensors less well follows what nobody
+    measures less well too. It looks backwards only.
+    """
+    factors, mean, weight = np.ones(len(found)), 0.0, 0.0
+    steps = np.diff(found.t, prepend=found.t[0])
+    for k, (nis, dof, dt) in enumerate(zip(found.nis.tolist(), found.dof.tolist(), steps.tolist(), strict=True)):
+        kept = np.exp(-dt / INFLATION_S)
+        mean, weight = kept * mean + min(nis, MOST_NIS * dof), kept * weight + dof
+        if weight >= LEAST_READINGS:
+            factors[k] = np.sqrt(max(1.0, mean / weight))
+    return factors
+
+
+def frozen_parameters(found: Estimates, estimate: Sequence[str], start: Belief) -> dict[str, float]:
+    """Estimated parameters of which the drive showed nothing, name → share of the deviation that is left."""
+    sigma = np.sqrt(np.diag(start.P))
+    shares = {n: float(found.sigma[-1, found.states.index(n)] / sigma[found.states.index(n)]) for n in estimate}
+    return {n: share for n, share in shares.items() if share > FROZEN_SHARE}
+
+
+def state_units(system: Continuous) -> tuple[str, ...]:
+    """The unit of each state."""
+    return (*MOVING_UNITS, *(TABLE[n].unit for n in system.states[5:]))
+
+
+def _check(noise: VehicleNoise, outputs: Sequence[str], names: Sequence[str]) -> None:
+    faults = Faults()
+    for name in outputs:
+        if name not in MEASURED:
+            faults.add(f"there is no sensor '{name}'.", where="vehicle", hint=did_you_mean(name, MEASURED))
+        elif not noise.sensors.get(name, 0.0) > 0.0:
+            faults.add(f"the deviation of '{name}' is missing.", where="noise, sensors", expected="a positive number")
+    for name in names:
+        if name not in TABLE:
+            faults.add(f"there is no parameter '{name}'.", where="vehicle", hint=did_you_mean(name, PARAMETERS))
+    faults.raise_if_any(ModelError)

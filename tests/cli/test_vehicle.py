@@ -1,0 +1,138 @@
+"""``veridyn identify`` and ``observe`` of a car: a drive by a stranger, parameters with deviations, bands, bad input by name."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from strangers.bicycle_drive import Bicycle, write_csv
+from veridyn.cli.app import app
+from veridyn.files.vehicle import load_vehicle
+
+CAR = Bicycle(duration=40.0, rate=50.0)
+CHANNELS = "{speed: 'speed [m/s]', steer: 'steer [rad]', yaw_rate: 'yaw_rate [rad/s]', ay: 'ay [m/s^2]'}"
+STUDY = f"""veridyn: 1
+kind: KIND
+name: car
+vehicle:
+  mass: {CAR.mass}
+  front: {CAR.front}
+  rear: {CAR.rear}
+  yaw_inertia: {{value: 1700, sigma: 400}}
+  front_stiffness: {{value: 11, sigma: 4}}
+  rear_stiffness: {{value: 20, sigma: 6}}
+  steering_offset: {{value: 0, sigma: 0.01}}
+log:
+  file: drive.csv
+  time: t [s]
+  rate: 25
+  columns: {CHANNELS}
+training: [0, 25]
+# Samples are means of two, so that their noise is 0.71 times that of the log.
+noise: {{slip_error: 0.001, bank: 0.001, lateral: 0.02, yaw: 0.02, sensors: {{yaw_rate: 0.0021, ay: 0.071}}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def drive() -> dict[str, np.ndarray]:
+    return Bicycle(duration=40.0, rate=50.0, offset=0.003, gyro_bias=0.0).drive(11)
+
+
+def run(folder: Path, kind: str, text: str, drive: dict, exit_code: int = 0) -> tuple[dict, str]:
+    write_csv(folder / "drive.csv", drive)
+    (folder / "study.yaml").write_text(text.replace("KIND", kind), encoding="utf-8")
+    done = CliRunner().invoke(app, [kind, str(folder / "study.yaml"), "--out", str(folder / "runs")])
+    assert done.exit_code == exit_code, done.output
+    results = sorted((folder / "runs").glob("*/result.json"))
+    return (json.loads(results[-1].read_text(encoding="utf-8")) if results else {}), done.output
+
+
+def test_a_drive_gives_parameters_with_deviations_and_a_vehicle_file(tmp_path: Path, drive: dict) -> None:
+    result, _ = run(tmp_path, "identify", STUDY, drive)
+    truth = {"front_stiffness": CAR.cf, "rear_stiffness": CAR.cr, "yaw_inertia": CAR.inertia, "steering_offset": 0.003}
+    found = {p["name"]: p for p in result["parameters"]}
+    for name, value in truth.items():
+        assert abs(found[name]["value"] - value) < 4.0 * found[name]["sigma"], name
+        assert found[name]["sigma"] < 0.2 * abs(value), name
+    assert 0.7 < result["figures"]["validation_nis_ay"] < 1.4
+    car = load_vehicle(tmp_path / "runs" / "car-001" / "vehicle.yaml")
+    assert car["front_stiffness"] == pytest.approx(found["front_stiffness"]["value"])
+    assert car.parameters["front_stiffness"].sigma == pytest.approx(found["front_stiffness"]["sigma"], rel=1e-3)
+    page = (tmp_path / "runs" / "car-001" / "report.html").read_text(encoding="utf-8")
+    assert "front_stiffness" in page and "Not shown" not in page
+
+
+def test_it_is_observed_with_bands_from_the_identified_file(tmp_path: Path, drive: dict) -> None:
+    run(tmp_path, "identify", STUDY, drive)
+    head, tail = STUDY.split("vehicle:")[0], STUDY[STUDY.index("log:") :].replace("training: [0, 25]\n", "")
+    reference = "reference: {file: drive.csv, time: 't [s]', columns: {sideslip: 'sideslip [rad]'}}\n"
+    text = head + "vehicle: runs/car-001/vehicle.yaml\n" + tail.replace("  rate: 25", "  rate: 25\n  start: 25")
+    result, output = run(tmp_path, "observe", text + reference + "accept: {rms_sideslip: [0, 0.003]}\n", drive)
+    figures = result["figures"]
+    assert figures["rms_sideslip"] < 0.003 and figures["share_inside_two_sigma"] > 0.9
+    assert "a linear filter" not in output
+    states = (tmp_path / "runs" / "car-002" / "states.csv").read_text(encoding="utf-8").splitlines()
+    assert "virtual.sideslip.sigma [rad]" in states[0] and len(states) > 300
+    assert "sideslip angle" in (tmp_path / "runs" / "car-002" / "report.html").read_text(encoding="utf-8").lower()
+
+
+def test_frozen_parameters_and_missed_limits_are_reported(tmp_path: Path) -> None:
+    straight = Bicycle(duration=12.0, amplitude=2e-5).drive(3)
+    text = STUDY.replace("training: [0, 25]", "estimate: [rear_stiffness]\naccept: {frozen: [0, 0]}")
+    result, output = run(tmp_path, "observe", text, straight, exit_code=1)
+    assert result["figures"]["frozen"] == 1.0
+    assert "'rear_stiffness' is frozen" in result["warnings"][0]
+    assert "missed: frozen: 1" in output
+
+
+def test_a_steering_wheel_angle_and_an_offset_of_clocks_are_named(tmp_path: Path, drive: dict) -> None:
+    """Steering wheel angles 15 times those of the wheels; positions 0.2 s late."""
+    late = {n: np.interp(drive["t"] - 0.2, drive["t"], drive[n]) for n in ("east", "north")}
+    wrong = {**drive, "steer": 15.0 * drive["steer"], **late}
+    places = "east: 'east [m]', north: 'north [m]', "
+    text = STUDY.replace("training: [0, 25]\n", "").replace("{speed:", "{" + places + "speed:")
+    result, output = run(tmp_path, "observe", text, wrong)
+    said = "\n".join(result["warnings"])
+    assert "the angle of the steering wheel" in said and "steering_ratio: {value: 1" in said
+    assert "the clocks of the positions and of the inertial unit differ" in said
+    assert result["figures"]["clock_offset"] == pytest.approx(0.2, abs=0.03)
+    assert result["figures"]["suspicions"] == 2.0
+    assert "warning:" in output
+
+
+def test_degrees_and_minutes_are_refused_by_name(tmp_path: Path, drive: dict) -> None:
+    metres = 111_194.9  # of a degree
+    lat, lon = 37.5 + drive["north"] / metres, -122.3 + drive["east"] / metres
+    minutes = {n: np.trunc(v) * 100.0 + 60.0 * np.fmod(v, 1.0) for n, v in (("lat", lat), ("lon", lon))}
+    text = STUDY.replace("{speed:", "{latitude: 'lat [deg]', longitude: 'lon [deg]', speed:")
+    _, output = run(tmp_path, "observe", text, {**drive, **minutes}, exit_code=2)
+    assert "degrees and minutes, ddmm.mmmm" in output and "line 1" in output
+
+
+def test_exchanged_axles_are_named_where_the_tyres_are_known(tmp_path: Path, drive: dict) -> None:
+    text = STUDY.replace(f"front: {CAR.front}", f"front: {CAR.rear}").replace(
+        f"rear: {CAR.rear}", f"rear: {CAR.front}", 1
+    )
+    text = text.replace("{value: 11, sigma: 4}", "{value: 14, sigma: 1.4}").replace(
+        "{value: 20, sigma: 6}", "{value: 16, sigma: 1.6}"
+    )
+    result, _ = run(tmp_path, "identify", text, drive)
+    assert any("front and the rear axle seem to be exchanged" in w for w in result["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("mass:", "mas:", "'mas' is no key of a vehicle"),
+        ("speed: 'speed [m/s]'", "speed: 'speed [km]'", "its unit is not that of this channel"),
+        ("file: drive.csv", "file: nowhere.csv", "there is no such log"),
+        ("speed:", "velocity:", "'velocity' is no channel of a vehicle"),
+        ("training: [0, 25]", "training: [100, 200]", "fewer than fifty samples"),
+        (f"front: {CAR.front}", "front: 0.1", "far nearer to one axle"),
+    ],
+)
+def test_what_is_wrong_with_a_study_is_named(tmp_path: Path, drive: dict, old: str, new: str, words: str) -> None:
+    _, output = run(tmp_path, "identify", STUDY.replace(old, new), drive, exit_code=2)
+    assert words in output
