@@ -6,7 +6,7 @@ import pytest
 from real_logs import folder
 from veridyn.files.geodesy import GeoOrigin, enu_of
 from veridyn.model.experiment import Channel
-from veridyn.signals.clock_offset import clock_offset
+from veridyn.signals.clock_offset import estimate_clock_offset
 from veridyn.signals.sensor_clocks import offset_findings
 
 A, E2 = 6378137.0, 6.69437999014e-3  # WGS 84
@@ -41,7 +41,7 @@ def test_the_receiver_is_late():
     new = np.append(True, np.diff(fix["t"]) > 0.0)
     speed = np.sqrt(sum(pose[f"vel_{a}"] ** 2 for a in "xyz"))
     seen = Channel("gnss", fix["t"][new], fix["speed"][new], "m/s")
-    found = clock_offset(Channel("pose", pose["t"], np.gradient(speed, pose["t"]), "m/s^2"), seen)
+    found = estimate_clock_offset(Channel("pose", pose["t"], np.gradient(speed, pose["t"]), "m/s^2"), seen)
     inside = (seen.t > seen.t[0] + 1.0) & (seen.t < seen.t[-1] - 1.0)
     lags = np.linspace(-0.5, 0.5, 501)
     left = [np.var(seen.values[inside] - np.interp(seen.t[inside] - d, pose["t"], speed)) for d in lags]

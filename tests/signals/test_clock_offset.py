@@ -5,7 +5,7 @@ import pytest
 
 from veridyn.errors import DataError
 from veridyn.model.experiment import Channel
-from veridyn.signals.clock_offset import clock_offset
+from veridyn.signals.clock_offset import estimate_clock_offset
 
 
 def turns(rng, duration=60.0):
@@ -30,7 +30,7 @@ def pair(seed, delay, noise=0.02, rate=10.0, bias=0.003):
 
 @pytest.mark.parametrize("delay", [0.2, 0.0, -0.137, 0.012])
 def test_a_lag_is_found_and_its_deviation_is_honest(delay):
-    found = [clock_offset(*pair(seed, delay)) for seed in range(12)]
+    found = [estimate_clock_offset(*pair(seed, delay)) for seed in range(12)]
     error = np.array([o.seconds - delay for o in found])
     z = error / np.array([o.sigma for o in found])
     assert np.abs(error).max() < 0.04 and np.mean([o.correlation for o in found]) > 0.9
@@ -41,7 +41,7 @@ def test_a_lag_is_found_and_its_deviation_is_honest(delay):
 
 
 def test_exact_signals_give_an_exact_lag():
-    found = clock_offset(*pair(3, 0.0631, noise=0.0, rate=20.0))
+    found = estimate_clock_offset(*pair(3, 0.0631, noise=0.0, rate=20.0))
     assert found.seconds == pytest.approx(0.0631, abs=2e-3)  # the gyroscope still has noise
 
 
@@ -50,12 +50,12 @@ def test_motion_that_does_not_turn_says_so():
     t = np.arange(0.0, 30.0, 0.01)
     gyro = Channel("gyro", t, 0.01 * rng.standard_normal(len(t)), "rad/s")
     course = Channel("course", t[::10], 0.02 * rng.standard_normal(300), "rad")
-    found = clock_offset(gyro, course)
+    found = estimate_clock_offset(gyro, course)
     assert not found.determined and not found.beyond(0.0) and found.correlation < 0.5
     still = Channel("course", t[::10], np.zeros(300), "rad")
-    assert not clock_offset(gyro, still).determined
+    assert not estimate_clock_offset(gyro, still).determined
     gyro, late = pair(5, 0.2)
-    assert not clock_offset(gyro, late, longest=0.1).determined  # the lag is beyond the range
+    assert not estimate_clock_offset(gyro, late, longest=0.1).determined  # the lag is beyond the range
 
 
 def test_a_bend_that_tightens_steadily_shows_no_lag():
@@ -67,7 +67,7 @@ def test_a_bend_that_tightens_steadily_shows_no_lag():
         gyro = Channel("gyro", t, 0.009 * t + 0.1 * rng.standard_normal(len(t)), "rad/s")
         slow = t[::10]
         course = Channel("course", slow, 0.0045 * slow**2 + 0.03 * rng.standard_normal(len(slow)), "rad")
-        found.append(clock_offset(gyro, course))
+        found.append(estimate_clock_offset(gyro, course))
     assert not any(o.beyond(0.02) for o in found)
     assert all(o.sigma > 0.1 for o in found if o.determined)
 
@@ -79,15 +79,15 @@ def test_stretches_that_are_not_usable_are_left_out():
     spoilt[bad] += 5.0 * np.sin(course.t[bad])
     spoilt[course.t > 45.0] += 2.0 * np.pi
     spoilt[course.t == course.t[np.searchsorted(course.t, 45.0)]] = np.nan
-    found = clock_offset(gyro, Channel("course", course.t, spoilt, "rad"), usable=~bad)
+    found = estimate_clock_offset(gyro, Channel("course", course.t, spoilt, "rad"), usable=~bad)
     assert found.seconds == pytest.approx(0.2, abs=0.03)
 
 
 def test_bad_clocks_are_refused():
     gyro, course = pair(7, 0.0)
     with pytest.raises(DataError, match="'course': its clock is not usable"):
-        clock_offset(gyro, Channel("course", course.t[::-1], course.values, "rad"))
+        estimate_clock_offset(gyro, Channel("course", course.t[::-1], course.values, "rad"))
     with pytest.raises(DataError, match="'gyro': it holds values that are not numbers"):
-        clock_offset(Channel("gyro", gyro.t, gyro.values * np.nan, "rad/s"), course)
+        estimate_clock_offset(Channel("gyro", gyro.t, gyro.values * np.nan, "rad/s"), course)
     with pytest.raises(DataError, match="these times are not usable"):
-        clock_offset(gyro, course, span=0.0)
+        estimate_clock_offset(gyro, course, span=0.0)

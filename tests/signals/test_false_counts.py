@@ -5,7 +5,7 @@ import pytest
 
 from veridyn.errors import DataError
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.signals.false_counts import false_counts
+from veridyn.signals.false_counts import find_false_counts
 
 T = np.arange(0.0, 12.0, 0.002)
 P = np.pi / 20
@@ -26,10 +26,10 @@ def log_of(counts, **more):
 
 def test_rolling_wheels_count_no_false_edges():
     counts, _ = rolling()
-    found = false_counts(log_of(counts), WHEELS)
+    found = find_false_counts(log_of(counts), WHEELS)
     assert not any(mask.any() for mask in found.false.values()) and len(found.findings) == 0
     crawling, _ = rolling((0.02, 0.021, 0.019, 0.02))
-    assert len(false_counts(log_of(crawling), WHEELS).findings) == 0
+    assert len(find_false_counts(log_of(crawling), WHEELS).findings) == 0
 
 
 @pytest.mark.parametrize(("toggles", "words"), [(True, "it goes up and down"), (False, "it goes on")])
@@ -43,7 +43,7 @@ def test_a_vibrating_edge_is_found_and_named(toggles, words):
     true = counts["rl"].copy()
     counts["rl"] = true + added
     for still, witness in (({}, "'fl', 'fr', 'rr'"), ({"speed": 0.1}, "'speed'")):
-        found = false_counts(log_of(counts, speed=0.34 * pace), WHEELS, still=still)
+        found = find_false_counts(log_of(counts, speed=0.34 * pace), WHEELS, still=still)
         changed = np.flatnonzero(np.diff(added)) + 1
         assert np.flatnonzero(found.false["rl"]).tolist() == changed.tolist()
         assert not any(found.false[w].any() for w in WHEELS if w != "rl")
@@ -59,7 +59,7 @@ def test_all_wheels_may_shake_where_a_speed_tells():
     shaken = {
         w: n + np.where(T < 3.0, (np.arange(len(T)) // (15 + k)) % 2, 0.0) for k, (w, n) in enumerate(counts.items())
     }
-    found = false_counts(log_of(shaken, speed=0.34 * pace), WHEELS, still={"speed": 0.1})
+    found = find_false_counts(log_of(shaken, speed=0.34 * pace), WHEELS, still={"speed": 0.1})
     assert {f.channel for f in found.findings} == set(WHEELS)
     assert all((T[mask] < 3.001).all() for mask in found.false.values())  # the last goes back where shaking ends
 
@@ -67,6 +67,6 @@ def test_all_wheels_may_shake_where_a_speed_tells():
 def test_without_a_witness_it_is_refused():
     counts, _ = rolling()
     with pytest.raises(DataError, match="nothing tells whether the machine stands"):
-        false_counts(log_of(counts), ("fl",))
+        find_false_counts(log_of(counts), ("fl",))
     with pytest.raises(DataError, match="there is no channel 'sped'"):
-        false_counts(log_of(counts), WHEELS, still={"sped": 0.1})
+        find_false_counts(log_of(counts), WHEELS, still={"sped": 0.1})

@@ -5,9 +5,9 @@ from veridyn.signals.base_motion import pose_at as pose_at
 from veridyn.signals.base_motion import smoothed_pose as smoothed_pose
 from veridyn.signals.butterworth import Butterworth as Butterworth
 from veridyn.signals.butterworth import zero_phase as zero_phase
-from veridyn.signals.clock_offset import clock_offset as clock_offset
+from veridyn.signals.clock_offset import estimate_clock_offset as estimate_clock_offset
 from veridyn.signals.course import course_over_ground as course_over_ground
-from veridyn.signals.false_counts import false_counts as false_counts
+from veridyn.signals.false_counts import find_false_counts as find_false_counts
 from veridyn.signals.frequency import averaged as averaged
 from veridyn.signals.markers import fit_markers as fit_markers
 from veridyn.signals.markers import marker_cluster as marker_cluster

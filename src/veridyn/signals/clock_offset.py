@@ -47,7 +47,7 @@ class ClockOffset:
         return self.determined and abs(self.seconds) > max(limit, deviations * self.sigma)
 
 
-def clock_offset(
+def estimate_clock_offset(
     rate: Channel,
     integral: Channel,
     *,
@@ -74,11 +74,11 @@ def clock_offset(
     --------
     >>> import numpy as np
     >>> from veridyn.model import Channel
-    >>> from veridyn.signals import clock_offset
+    >>> from veridyn.signals import estimate_clock_offset
     >>> t, slow = np.arange(0.0, 30.0, 0.01), np.arange(0.0, 30.0, 0.1)
     >>> gyro = Channel("gyro.z", t, np.cos(0.7 * t) + 0.5 * np.sin(1.9 * t), "rad/s")
     >>> course = Channel("course", slow, np.sin(0.7 * (slow - 0.2)) / 0.7 - 0.5 * np.cos(1.9 * (slow - 0.2)) / 1.9, "rad")
-    >>> round(clock_offset(gyro, course).seconds, 4)
+    >>> round(estimate_clock_offset(gyro, course).seconds, 4)
     0.2
     """
     _check(rate, integral, span, longest)

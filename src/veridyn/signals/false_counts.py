@@ -30,7 +30,7 @@ class FalseCounts:
     findings: Findings
 
 
-def false_counts(
+def find_false_counts(
     log: Experiment,
     counts: tuple[str, ...],
     *,

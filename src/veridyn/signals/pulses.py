@@ -161,7 +161,7 @@ def readings_of_counts(
     name : the output of the sensor of the wheel's angle.
     speed : rate of the wheel (rad/s), from another sensor; its sign is the direction of an unsigned count. Without it the speed is that
         from edge to edge, with the change since the edge before as its deviation, and an unsigned count goes forward.
-    false : (N,) samples whose change is no edge (:func:`veridyn.signals.false_counts.false_counts`); with it there is a channel
+    false : (N,) samples whose change is no edge (:func:`veridyn.signals.false_counts.find_false_counts`); with it there is a channel
         `name.available`, 0 there.
 
     Returns

@@ -20,7 +20,7 @@ from veridyn.errors import Fault
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.place import Marker, frame
 from veridyn.model.sensor import Sensor
-from veridyn.signals.clock_offset import ClockOffset, clock_offset
+from veridyn.signals.clock_offset import ClockOffset, estimate_clock_offset
 from veridyn.signals.findings import Finding
 
 Array = NDArray[np.float64]
@@ -79,18 +79,18 @@ def _seen(receiver: Sensor, log: Experiment) -> _Seen | None:
 def _compared(other: Sensor, log: Experiment, seen: _Seen) -> list[ClockOffset]:
     """The receiver against each motion that an inertial sensor shows of it."""
     if other.kind == "gyroscope" and (rate := _inertial(other, log, 2, "rad/s")) is not None:
-        offset = clock_offset(rate, seen.course, usable=seen.usable)
+        offset = estimate_clock_offset(rate, seen.course, usable=seen.usable)
         pace = float(np.median(seen.speed.values[seen.usable]))
         return [_allowing(offset, SIDESLIP_LEVER_M / pace / np.sqrt(3.0))]
     if other.kind != "accelerometer":
         return []
     found = []
     if (ahead := _inertial(other, log, 0, "m/s^2")) is not None:
-        found.append(clock_offset(ahead, seen.speed, usable=seen.usable))
+        found.append(estimate_clock_offset(ahead, seen.speed, usable=seen.usable))
     if (left := _inertial(other, log, 1, "m/s^2")) is not None:
         pace = np.interp(left.t, seen.speed.t[seen.usable], seen.speed.values[seen.usable])
         turning = Channel(left.name, left.t, left.values / pace, "rad/s")
-        found.append(clock_offset(turning, seen.course, usable=seen.usable))
+        found.append(estimate_clock_offset(turning, seen.course, usable=seen.usable))
     return [_allowing(offset, BODY_SWAY_S) for offset in found]
 
 

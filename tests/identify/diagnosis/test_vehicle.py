@@ -6,7 +6,7 @@ import pytest
 from strangers.bicycle_drive import Bicycle
 from veridyn.identify.diagnosis.vehicle import (
     clock_fault,
-    clock_offset,
+    position_delay,
     position_format_fault,
     position_scale_fault,
     steering_fault,
@@ -47,17 +47,17 @@ def test_the_offset_of_a_clock_is_estimated(late: float) -> None:
     east, north = (np.interp(t - late, t, DRIVE[n]) for n in ("east", "north"))
     has = np.arange(len(t)) % 5 == 0
     east, north = np.where(has, east, np.nan), np.where(has, north, np.nan)
-    found = clock_offset(t, east, north, DRIVE["speed"], DRIVE["yaw_rate"], DRIVE["ay"])
+    found = position_delay(t, east, north, DRIVE["speed"], DRIVE["yaw_rate"], DRIVE["ay"])
     assert found.seconds == pytest.approx(late, abs=3.0 * found.sigma) and found.sigma < 0.02
     fault = clock_fault(found)
     assert (fault is None) if late == 0.0 else ("later" if late > 0.0 else "earlier") in fault.found
-    without = clock_offset(t, east, north, DRIVE["speed"], DRIVE["yaw_rate"], rear=1.5)
+    without = position_delay(t, east, north, DRIVE["speed"], DRIVE["yaw_rate"], rear=1.5)
     assert without.seconds == pytest.approx(late, abs=2.0 * without.sigma) and without.sigma < 0.08
 
 
 def test_a_straight_way_says_nothing_about_clocks() -> None:
     t = np.arange(0.0, 30.0, 0.1)
-    assert clock_offset(t, 20.0 * t, 0.0 * t, np.full(len(t), 20.0), np.zeros(len(t))) is None
+    assert position_delay(t, 20.0 * t, 0.0 * t, np.full(len(t), 20.0), np.zeros(len(t))) is None
 
 
 def test_left_and_right_are_not_exchanged() -> None:

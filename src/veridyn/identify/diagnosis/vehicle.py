@@ -27,7 +27,7 @@ USUAL_STIFFNESS, VAGUE_STIFFNESS = 15.0, 0.35  # of a rear axle per load, 1/rad,
 
 
 @dataclass(frozen=True)
-class ClockOffset:
+class PositionDelay:
     """How much later the positions are stamped than the inertial unit, s, with its deviation."""
 
     seconds: float
@@ -112,9 +112,9 @@ def position_scale_fault(t: Array, east: Array, north: Array, speed: Array) -> F
     )
 
 
-def clock_offset(
+def position_delay(
     t: Array, east: Array, north: Array, speed: Array, yaw_rate: Array, ay: Array | None = None, rear: float = 1.4
-) -> ClockOffset | None:
+) -> PositionDelay | None:
     """How late the positions are against the inertial unit: course(t) = χ(t − τ) + c + b t.
 
     χ is the integral of a_y/V, which is the turning of the course itself. Without a_y it is that of the yaw rate plus the sideslip
@@ -169,10 +169,10 @@ def clock_offset(
     lag = np.mean(r[1:] * r[:-1]) / np.mean(r**2)  # neighbours share their positions and their errors
     inflate = max(1.0, (1.0 + lag) / max(1.0 - lag, 1e-3))
     sigma = float(np.hypot(np.sqrt(np.mean(r**2) * inflate / power), vague))
-    return ClockOffset(best, sigma) if sigma < 0.2 * LARGEST_OFFSET_S else None
+    return PositionDelay(best, sigma) if sigma < 0.2 * LARGEST_OFFSET_S else None
 
 
-def clock_fault(offset: ClockOffset | None) -> Fault | None:
+def clock_fault(offset: PositionDelay | None) -> Fault | None:
     """Positions and inertial unit on clocks that differ."""
     if offset is None or abs(offset.seconds) < max(NOTICED_OFFSET_S, 3.0 * offset.sigma):
         return None

@@ -12,7 +12,7 @@ from veridyn.files.geodesy import GeoOrigin, local_position
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.observe.availability import AVAILABLE
 from veridyn.observe.measurements import OWN_DEVIATION
-from veridyn.signals.false_counts import false_counts
+from veridyn.signals.false_counts import find_false_counts
 from veridyn.signals.findings import Finding
 from veridyn.signals.pulses import PulseWheel, readings_of_counts
 from veridyn.studies.config.identify import ColumnSettings
@@ -105,7 +105,7 @@ def _wheel_angles(read: Experiment, s: ObservedLogSettings) -> tuple[dict[str, C
     """Readings at edges with their noise; counts at standstill are muted where other wheels tell."""
     names = tuple(s.pulses)
     read = read.replacing(*(_told(read[name]) for name in names)) if s.empty == "none" else read
-    found = false_counts(read, names) if len(names) > 1 else None
+    found = find_false_counts(read, names) if len(names) > 1 else None
     made: dict[str, Channel] = {}
     for name, how in s.pulses.items():
         wheel = PulseWheel(holes=how.holes, signed=how.signed, phase=how.phase, hole_sigma=how.hole_sigma)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.files.vehicle import load_vehicle, parse_vehicle
 from veridyn.identify.diagnosis.vehicle import (
-    ClockOffset,
+    PositionDelay,
     clock_fault,
-    clock_offset,
+    position_delay,
     position_format_fault,
     position_scale_fault,
     steering_fault,
@@ -44,7 +44,7 @@ class DriveLog:
     rate: float
     hashes: Mapping[str, str]
     faults: tuple[Fault, ...] = ()
-    offset: ClockOffset | None = None
+    offset: PositionDelay | None = None
 
     def between(self, low: float, high: float) -> DriveLog:
         """The samples from `low` up to `high` seconds."""
@@ -167,7 +167,7 @@ def _carried(t: Array, values: Array, name: str) -> Array:
     return np.where(finite, values, np.where(close, np.interp(t, t[finite], values[finite]), np.nan))
 
 
-def checked(drive: DriveLog, car: RoadVehicle) -> tuple[list[Fault], ClockOffset | None]:
+def checked(drive: DriveLog, car: RoadVehicle) -> tuple[list[Fault], PositionDelay | None]:
     """What the checks of the log have found, and the offset of the positions' clock where it can be estimated."""
     c, found = drive.channels, list[Fault | None]()
     offset = None
@@ -185,7 +185,9 @@ def checked(drive: DriveLog, car: RoadVehicle) -> tuple[list[Fault], ClockOffset
         found.append(scale)
         if scale is None and drive.has("yaw_rate"):
             ay = np.nan_to_num(c["ay"]) if "ay" in c else None
-            offset = clock_offset(drive.t, c["east"], c["north"], speed, np.nan_to_num(c["yaw_rate"]), ay, car["rear"])
+            offset = position_delay(
+                drive.t, c["east"], c["north"], speed, np.nan_to_num(c["yaw_rate"]), ay, car["rear"]
+            )
             found.append(clock_fault(offset))
     return [f for f in found if f is not None], offset
 
