@@ -260,7 +260,7 @@ def test_impossible_sets_are_refused_with_all_reasons(like: Path, tmp_path: Path
         assert_same_forces(odd, load_urdf(tmp_path / "odd.urdf", impossible="keep"))
     assert [str(w.message) for w in warned] == [
         "odd.urdf, 2 of 3 links have inertias that no physical body has (upper, lower); they are kept as in the file.",
-        "odd.urdf, joint 'shoulder' (line 18): its friction is below zero.\nFound -0.5.",
+        "odd.urdf, joint 'shoulder' (line 19): its friction is below zero.\nFound -0.5.",
     ]
 
 
