@@ -188,6 +188,15 @@ def test_a_link_called_ground_keeps_its_place_under_another_name() -> None:
         np.testing.assert_allclose(a, b, rtol=0.0, atol=1e-12)
 
 
+def test_a_bare_root_called_ground_moves_with_a_free_base() -> None:
+    tree = told(moved("revolute").replace('"world"', '"ground"')).tree("free")
+    other = told(moved("revolute")).tree("free")
+    assert (tree.base, tree.bodies[0].name, other.bodies[0].name) == ("free", "ground_link", "world")
+    motion = random_motion(np.random.default_rng(6), tree, 3, wrenches=False)
+    a, b = (inverse_dynamics(t, motion, engine="numpy") for t in (tree, other))
+    np.testing.assert_array_equal(a, b)
+
+
 def test_a_joint_called_as_rows_are_gets_another_name() -> None:
     more = HEAVY.format("tip", 0.5) + (
         '<joint name="nod" type="revolute"><parent link="arm"/><child link="tip"/><mimic joint="base"/></joint></robot>'

@@ -15,7 +15,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import At, DataWarning, Fault, Faults, FileError, ModelError, did_you_mean, part_at, warn, with_line
-from veridyn.files.machine.urdf_joints import PARTS, cycles, free_name, rename_reserved, settle_mimics, split_joint
+from veridyn.files.machine.urdf_joints import (
+    PARTS,
+    cycles,
+    free_name,
+    rename_ground,
+    rename_reserved,
+    settle_mimics,
+    split_joint,
+)
 from veridyn.files.machine.urdf_notes import Impossible, broken_inertias, check_word, warnings_of
 from veridyn.files.machine.urdf_reader import KINDS, UrdfJoint, UrdfLimits, UrdfLink, UrdfReader
 from veridyn.files.machine.urdf_xml import bytes_of, parse_xml, refuse_xacro
@@ -153,8 +161,11 @@ class UrdfFile:
             raise ModelError(_by_line(faults), self.source)
         free = self._free_joint(root)
         kind: Base = ("free" if free is not None else "fixed") if base == "auto" else base
-        plain = self._split(free if kind == "free" else None)
-        bodies, lines = plain._bodies(root, kind, free if kind == "free" else None)
+        free = free if kind == "free" else None
+        plain = self._split(free)
+        if kind == "free" and free is None and root == GROUND:  # it moves, so it is not the ground
+            root = rename_ground(plain.links, plain.joints)
+        bodies, lines = plain._bodies(root, kind, free)
         elements = plain._elements(lines)
         given = {b.name: ten for b in bodies if b.real and (ten := plain.links[b.name].ten) is not None}
         possible = {name: ten for name, ten in given.items() if name not in broken}

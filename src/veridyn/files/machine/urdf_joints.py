@@ -119,11 +119,7 @@ def rename_reserved(links: dict[str, UrdfLink], joints: dict[str, UrdfJoint], no
     ground = links.get(GROUND)
     carried = any(joint.child == GROUND for joint in joints.values())
     if ground is not None and (carried or ground.ten is not None):
-        name = free_name(f"{GROUND}_link", links)
-        _rename(links, GROUND, replace(ground, name=name))
-        for joint in list(joints.values()):
-            ends = {role: name for role in ("parent", "child") if getattr(joint, role) == GROUND}
-            joints[joint.name] = replace(joint, **ends)
+        name = rename_ground(links, joints)
         what = f"'{GROUND}' is what the machine stands on, so this link is called '{name}'."
         notes.add(what, where=part_at("link", GROUND), line=ground.node.line)
     for old in [name for name in joints if name in ROW_NAMES and joints[name].kind in KINDS]:
@@ -134,6 +130,16 @@ def rename_reserved(links: dict[str, UrdfLink], joints: dict[str, UrdfJoint], no
             joints[joint.name] = replace(joint, leader=name)
         if joints[name].kind != "fixed":
             notes.add(f"'{old}' names rows, so this joint is called '{name}'.", where=part_at("joint", old), line=line)
+
+
+def rename_ground(links: dict[str, UrdfLink], joints: dict[str, UrdfJoint]) -> str:
+    """Call the link "ground" otherwise; its new name."""
+    name = free_name(f"{GROUND}_link", links)
+    _rename(links, GROUND, replace(links[GROUND], name=name))
+    for joint in list(joints.values()):
+        parent, child = (name if end == GROUND else end for end in (joint.parent, joint.child))
+        joints[joint.name] = replace(joint, parent=parent, child=child)
+    return name
 
 
 def _rename(parts: dict[str, Part], old: str, new: Part) -> None:
