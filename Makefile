@@ -14,7 +14,7 @@ export VERIDYN_DATA ?= $(abspath ../shared/data)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all bench lint docs clean
+.PHONY: help setup demo test test-all urdfs bench lint docs clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ test: lint  ## lint, then all tests except the slow ones
 
 test-all: lint docs  ## lint, every test, and the documentation
 	$(call pytest,)
+
+urdfs: $(VENV)/.ready-test  ## read every URDF of example-robot-data and compare it with Pinocchio
+	$(call pytest,tests/files/machine/test_urdf_public.py)
 
 bench: $(VENV)/.ready-test  ## measure speed and memory beside Pinocchio and, where it installs, FIGAROH
 	-@$(BIN)/python -m pip install --quiet figaroh

@@ -1,6 +1,7 @@
 from importlib import resources
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from veridyn.cli.app import app
@@ -51,3 +52,43 @@ def test_loops_are_shown() -> None:
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["pin", "turning", "coupler", "rocker"] in lines
     assert "1 degree of freedom: q1" in done.stdout
+
+
+ODD = """<robot name="odd"><link name="base"><inertial><mass value="1e-6"/>
+<inertia ixx="1e-6" ixy="1e-6" ixz="1e-6" iyy="1e-6" iyz="1e-6" izz="1e-6"/></inertial></link>
+<link name="leg"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+<joint name="hip" type="continuous"><parent link="base"/><child link="leg"/><dynamics D="1" K="2"/></joint></robot>"""
+COUNTED = (
+    "odd.urdf, 1 of 2 links has an inertia that no physical body has (base); it is taken as unknown, to be identified."
+)
+
+
+def test_a_urdf_with_odd_inertias_is_shown_with_one_line_for_each_kind(tmp_path: Path) -> None:
+    file = tmp_path / "odd.urdf"
+    file.write_text(ODD)
+    done = CliRunner().invoke(app, ["model", "show", str(file), "--base", "free"])
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("odd: 3 bodies on a free base, 1 coordinate")
+    assert "without a value: XX_base, XY_base, XZ_base, YY_base, YZ_base, ZZ_base\n" in done.stdout
+    assert done.stderr.splitlines() == [
+        f"warning: {COUNTED}",
+        "warning: odd.urdf, joint 'hip' (line 4): 'D', 'K' of its <dynamics> are not read.",
+    ]
+
+
+@pytest.mark.parametrize("command", [["model", "show"], ["codegen"], ["view"]])
+def test_strict_refuses_them_and_names_no_keyword_of_python(tmp_path: Path, command: list[str]) -> None:
+    file = tmp_path / "odd.urdf"
+    file.write_text(ODD)
+    done = CliRunner().invoke(app, [*command, str(file), "--strict"])
+    assert done.exit_code == 2 and done.stdout == ""
+    assert done.stderr.startswith(
+        "ModelError: odd.urdf, link 'base' (line 1): no distribution of mass has this inertia"
+    )
+    assert done.stderr.endswith("Without strict the file is read, and such inertias are unknown.\n")
+    assert "=" not in done.stderr
+
+
+def test_a_model_file_has_its_own_base() -> None:
+    done = CliRunner().invoke(app, ["model", "show", ARM, "--base", "free"])
+    assert done.exit_code == 2 and "Write base: free in the file." in done.stderr

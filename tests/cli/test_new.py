@@ -48,3 +48,36 @@ def test_bad_files_for_an_observer(tmp_path: Path) -> None:
         done = CliRunner().invoke(app, ["new", *args, *out])
         assert done.exit_code == 2 and words in done.stderr, done.output
         assert not (tmp_path / "n.yaml").exists()
+
+
+def test_the_base_of_a_urdf_has_a_line_and_an_option(tmp_path: Path) -> None:
+    Bench(tmp_path).write()
+    files = [str(tmp_path / "model.urdf"), str(tmp_path / "training.csv")]
+    texts = {}
+    for base in ("auto", "free"):
+        out = tmp_path / f"{base}.yaml"
+        done = CliRunner().invoke(app, ["new", *files, "--base", base, "--out", str(out)])
+        assert done.exit_code == 0, done.output
+        texts[base] = out.read_text()
+        assert load_study(out).study.model.base == ("fixed" if base == "auto" else "free")
+    assert "  base: fixed # the root stands on the ground; free: it moves (legged, flying)" in texts["auto"]
+    assert "base.omega.x, base.omega.y" not in texts["auto"]
+    assert "  base: free # the root moves" in texts["free"]
+    assert "# not found, and needed: base.omega.x, base.omega.y, base.omega.z, base.acceleration.x" in texts["free"]
+
+
+def test_inertias_that_no_body_has_get_a_line_or_are_refused(tmp_path: Path) -> None:
+    Bench(tmp_path).write()
+    file = tmp_path / "model.urdf"
+    file.write_text(file.read_text().replace('ixx="0.011', 'ixx="0.911', 1))
+    args = ["new", str(file), str(tmp_path / "training.csv"), "--out", str(tmp_path / "new.yaml")]
+    refused = CliRunner().invoke(app, [*args, "--strict"])
+    assert refused.exit_code == 2 and "no distribution of mass" in refused.stderr
+    assert not (tmp_path / "new.yaml").exists()
+    done = CliRunner().invoke(app, args)
+    assert done.exit_code == 0 and "1 of 3 links has an inertia that no physical body has" in done.stderr
+    assert load_study(tmp_path / "new.yaml").study.model.impossible == "unknown"
+    strict = CliRunner().invoke(
+        app, ["identify", str(tmp_path / "new.yaml"), "--strict", "--out", str(tmp_path / "runs")]
+    )
+    assert strict.exit_code == 2 and "no distribution of mass" in strict.stderr

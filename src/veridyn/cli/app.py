@@ -2,24 +2,50 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from veridyn.cli import codegen, compare, demo, excite, identify, model, new, observe, schema, simulate, view
-from veridyn.errors import VeridynError
+from veridyn.errors import VeridynError, VeridynWarning
 from veridyn.version import __version__
 
 BAD_INPUT = 2
 
 
+@contextmanager
+def printed_warnings() -> Iterator[None]:
+    """Warnings of veridyn become lines on stderr; those of other packages are shown as ever."""
+    printed: set[str] = set()
+    with warnings.catch_warnings():
+        show_others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if not issubclass(category, VeridynWarning):
+                show_others(message, category, *where, **more)
+            elif str(message) not in printed:
+                printed.add(str(message))
+                typer.echo(f"warning: {message}", err=True)
+
+        warnings.simplefilter("always", VeridynWarning)
+        warnings.showwarning = show
+        yield
+
+
 class Doorkeeper(TyperGroup):
-    """Errors raised on purpose are answered with their text on stderr and exit code 2; anything else is a bug and shows where."""
+    """Errors raised on purpose are answered with their text on stderr and exit code 2; anything else is a bug and shows where.
+
+    Warnings are printed on stderr as "warning: …", each text once.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with printed_warnings():
+                return super().invoke(ctx)
         except VeridynError as error:
             typer.echo(f"{type(error).__name__}: {error}", err=True)
             raise typer.Exit(BAD_INPUT) from None

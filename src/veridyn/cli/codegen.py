@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from veridyn.cli.reading import BaseOption, BaseWord, Strict
+
 
 class Language(StrEnum):
     """Languages that can be written."""
@@ -24,7 +26,7 @@ class CodegenQuantity(StrEnum):
 
 
 def codegen(
-    file: Annotated[Path, typer.Argument(help="A model file (YAML).", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="A model file (YAML) or a URDF.", show_default=False)],
     lang: Annotated[Language, typer.Option(help="The language.")] = Language.c,
     what: Annotated[CodegenQuantity, typer.Option(help="Which equations.")] = CodegenQuantity.inverse,
     wrench: Annotated[list[str] | None, typer.Option(help="A body on which a wrench may act; may be repeated.")] = None,
@@ -32,6 +34,8 @@ def codegen(
     out: Annotated[
         Path | None, typer.Option(help="A folder for NAME.h and NAME.c; without it, both are printed.")
     ] = None,
+    base: BaseOption = BaseWord.auto,
+    strict: Strict = False,
 ) -> None:
     """Standalone C99 of a model: no allocation, names from the model, the count of operations in a comment.
 
@@ -43,7 +47,7 @@ def codegen(
     from veridyn.files.machine.load import load_model
     from veridyn.mechanics.codegen import c_source
 
-    source = c_source(load_model(file).tree, what.value, name, wrench or ())
+    source = c_source(load_model(file, base=base.value, strict=strict).tree, what.value, name, wrench or ())
     if out is None:
         typer.echo(source.header)
         typer.echo(source.code)

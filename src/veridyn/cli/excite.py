@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from veridyn.cli.reading import Strict
 from veridyn.cli.recording import Recorded, loaded_study, recorded_study
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def excite(
         Path | None, typer.Option(help="Folder that gets the new run folder, in place of the study's.")
     ] = None,
     show: Annotated[bool, typer.Option("--show", help="Print the study with every default, and stop.")] = False,
+    strict: Strict = False,
 ) -> None:
     """Design the motion that identifies a machine's parameters best, within all its limits.
 
@@ -37,7 +39,7 @@ def excite(
     from veridyn.report.excitation import excitation_page, verdict_of
     from veridyn.studies.run.excite import excitation
 
-    loaded = loaded_study(study, "excite")
+    loaded = loaded_study(study, "excite", strict=strict)
 
     def work(_: Run, progress: Progress) -> Recorded:
         done = excitation(loaded, progress)

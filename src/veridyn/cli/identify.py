@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from veridyn.cli.reading import Strict
 from veridyn.cli.recording import Recorded, loaded_study, recorded_study
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def identify(
         Path | None, typer.Option(help="What ${VERIDYN_DATA} stands for in the paths of the study.")
     ] = None,
     show: Annotated[bool, typer.Option("--show", help="Print the study with every default, and stop.")] = False,
+    strict: Strict = False,
 ) -> None:
     """Identify the parameters of a machine from logs, as a study file says, and validate them on data not used for the fit.
 
@@ -45,7 +47,9 @@ def identify(
     from veridyn.studies.run.export import export
     from veridyn.studies.run.identify import run_identify
 
-    loaded = loaded_study(study, "identify", {} if data is None else {"VERIDYN_DATA": str(data.resolve())})
+    loaded = loaded_study(
+        study, "identify", {} if data is None else {"VERIDYN_DATA": str(data.resolve())}, strict=strict
+    )
     settings = loaded.study
     if is_vehicle(loaded):
         recorded_study(study, out, loaded, partial(identify_work, loaded), show)

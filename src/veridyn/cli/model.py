@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from veridyn.cli.reading import BaseOption, BaseWord, Strict
+
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -21,16 +23,21 @@ def models() -> None:
 
 
 @app.command()
-def show(file: Annotated[Path, typer.Argument(help="A model file (YAML).", show_default=False)]) -> None:
+def show(
+    file: Annotated[Path, typer.Argument(help="A model file (YAML) or a URDF.", show_default=False)],
+    base: BaseOption = BaseWord.auto,
+    strict: Strict = False,
+) -> None:
     """Bodies and elements of a model, its base parameters and how they group, and what has no effect.
 
     \b
     Example:
       veridyn model show robot.yaml
+      veridyn model show quadruped.urdf --base free
     """
     from veridyn.cli.shown import print_model
     from veridyn.files.machine.load import load_model
     from veridyn.identify.base import base_parameters
 
-    tree = load_model(file).tree
+    tree = load_model(file, base=base.value, strict=strict).tree
     print_model(tree, base_parameters(tree))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
+
+from veridyn.cli.reading import BaseOption, BaseWord, Strict
 
 
 def new(
@@ -22,6 +24,8 @@ def new(
     out: Annotated[Path, typer.Option(help="The study file to write; one that exists is left alone.")] = Path(
         "study.yaml"
     ),
+    base: BaseOption = BaseWord.auto,
+    strict: Strict = False,
 ) -> None:
     """Write a commented study file from a model and a log: columns matched by name to joints, or to the sensors of the machine, guesses
     marked as guesses.
@@ -32,6 +36,7 @@ def new(
     Example:
       veridyn new robot.urdf run.csv --out robot-study.yaml
       veridyn identify robot-study.yaml
+      veridyn new quadruped.urdf walk.csv --base free
       veridyn new veridyn:crane.yaml veridyn:crane.csv --out crane-study.yaml
       veridyn observe crane-study.yaml
     """
@@ -44,13 +49,13 @@ def new(
     warned: list[str] = []
     with collected_warnings(warned), shown_progress() as progress:
         progress("looking at the log", 0.0, None)
-        text = _written(model, log, out)
+        text = _written(model, log, out, base.value, strict)
     print_warnings(warned)
     guessed = sum("guessed" in line for line in text.splitlines()[1:])
     typer.echo(f"{write_atomic(out, text.encode())} ({guessed} guesses to look at)")
 
 
-def _written(model: Path, log: list[Path], out: Path) -> str:
+def _written(model: Path, log: list[Path], out: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> str:
     """The study file that fits the kind of model."""
     from veridyn.errors import Fault, FileError
     from veridyn.files.machine.load import load_model
@@ -59,9 +64,9 @@ def _written(model: Path, log: list[Path], out: Path) -> str:
     from veridyn.studies.config.template import template
 
     file, logs = resolved(model), [resolved(part) for part in log]
-    machine = load_model(file)
+    machine = load_model(file, base=base, strict=strict)
     if machine.formulation == "tree":
-        return template(file, machine.tree, logs, out)
+        return template(file, machine.tree, logs, out, strict)
     if len(logs) > 1:
         fault = Fault("an observer reads one log.", "logs", "one file", ", ".join(f.name for f in logs))
         raise FileError(fault, model.name)

@@ -62,8 +62,10 @@ def recorded(out: Path, name: str, command: str, work: Callable[[Run, Progress],
         raise typer.Exit(MISSED)
 
 
-def loaded_study(study: Path, kind: str, variables: Mapping[str, str] | None = None) -> Loaded[Any]:
-    """The study file of a command, read; what the reader warns of is printed."""
+def loaded_study(
+    study: Path, kind: str, variables: Mapping[str, str] | None = None, strict: bool = False
+) -> Loaded[Any]:
+    """The study file of a command, read; what the reader warns of is printed. `strict` refuses inertias that no body can have."""
     from veridyn.cli.shown import print_warnings
     from veridyn.studies.config.study import load_study
     from veridyn.studies.result import collected_warnings
@@ -71,6 +73,10 @@ def loaded_study(study: Path, kind: str, variables: Mapping[str, str] | None = N
     with collected_warnings() as warned:
         loaded = load_study(study, kind, variables)
     print_warnings(warned)
+    settings = loaded.study
+    if strict and settings.model is not None:
+        model = settings.model.model_copy(update={"impossible": "refuse"})
+        loaded = replace(loaded, study=settings.model_copy(update={"model": model}))
     return loaded
 
 

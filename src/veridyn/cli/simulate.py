@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from veridyn.cli.reading import Strict
 from veridyn.cli.recording import Recorded, loaded_study, recorded_study
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def simulate(
         Path | None, typer.Option(help="Folder that gets the new run folder, in place of the study's.")
     ] = None,
     show: Annotated[bool, typer.Option("--show", help="Print the study with every default, and stop.")] = False,
+    strict: Strict = False,
 ) -> None:
     """Simulate a machine: the log that its sensors record, and the truth beside it.
 
@@ -38,7 +40,7 @@ def simulate(
     from veridyn.studies.run.simulate import simulate_study
     from veridyn.studies.run.simulation.records import keep_simulation
 
-    loaded = loaded_study(study, "simulate")
+    loaded = loaded_study(study, "simulate", strict=strict)
 
     def work(_: Run, progress: Progress) -> Recorded:
         done = simulate_study(loaded, progress)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from veridyn.cli.reading import Strict
+
 
 def view(
     model: Annotated[
@@ -26,6 +28,7 @@ def view(
     seconds: Annotated[
         float | None, typer.Option(help="Stop by itself after so long; Ctrl-C does so at any time.", show_default=False)
     ] = None,
+    strict: Strict = False,
 ) -> None:
     """Show a machine in a browser, posed by sliders, or moving as a log says. Needs the extra 'view'.
 
@@ -44,7 +47,7 @@ def view(
     from veridyn.view.playing import recorded
 
     file = shipped(str(model)) if is_shipped(str(model)) else model
-    described = load_model(file)
+    described = load_model(file, strict=strict)
     if described.formulation == "natural":
         machine_model = system_of(described.mechanism)
         machine = posable_mechanism(machine_model)

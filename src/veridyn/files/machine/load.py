@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from ruamel.yaml.nodes import MappingNode, ScalarNode
 
-from veridyn.errors import Fault, FileError
+from veridyn.errors import Fault, FileError, ModelError
 from veridyn.files.machine.keys import FORMAT, FORMATS
 from veridyn.files.machine.native import parse_model
 from veridyn.files.machine.natural import parse_mechanism
@@ -18,13 +19,19 @@ from veridyn.model.of_mechanism import machine_of_mechanism
 from veridyn.model.of_tree import machine_of_tree
 
 
-def load_model(path: str | Path) -> Machine:
+def load_model(path: str | Path, *, base: Literal["auto", "fixed", "free"] = "auto", strict: bool = False) -> Machine:
     """The machine that a model file describes.
 
     Parameters
     ----------
     path : str or path
         A model file (YAML) of any version, whatever the formulation; or .urdf.
+    base : {"auto", "fixed", "free"}
+        Of a URDF: whether its root link stands on the ground or moves freely. "auto" is free where the file says so, by a floating joint
+        alone on a root without inertia, else fixed. A model file (YAML) has a key for it, and takes "auto" only.
+    strict : bool
+        Of a URDF: refuse inertias that no physical body has. Otherwise they are unknown, to be identified, and a warning gives their count.
+        A model file (YAML) with such an inertia is always refused.
 
     Returns
     -------
@@ -45,7 +52,12 @@ def load_model(path: str | Path) -> Machine:
     """
     file = Path(path)
     if file.suffix.lower() == ".urdf":
-        return machine_of_tree(load_urdf(file))
+        return machine_of_tree(load_urdf(file, base, impossible="refuse" if strict else "unknown"))
+    if base != "auto":
+        hint = f"Write base: {base} in the file."
+        raise ModelError(
+            Fault("a model file says itself what its base is.", "base", "'auto'", f"'{base}'", hint), file.name
+        )
     return parse_machine(text_of(file), source=file.name)
 
 

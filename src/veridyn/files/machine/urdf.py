@@ -7,8 +7,7 @@ always stand in the link's frame of the file, under the link's name. The writing
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,49 +15,84 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import At, DataWarning, Fault, Faults, FileError, ModelError, did_you_mean, part_at, warn, with_line
-from veridyn.files.machine.urdf_reader import (
-    KINDS,
-    UrdfJoint,
-    UrdfLimits,
-    UrdfLink,
-    UrdfReader,
+from veridyn.files.machine.urdf_joints import (
+    PARTS,
+    cycles,
+    free_name,
+    rename_ground,
+    rename_reserved,
+    settle_mimics,
+    split_joint,
 )
+from veridyn.files.machine.urdf_notes import Impossible, broken_inertias, check_word, warnings_of
+from veridyn.files.machine.urdf_reader import KINDS, UrdfJoint, UrdfLimits, UrdfLink, UrdfReader
 from veridyn.files.machine.urdf_xml import bytes_of, parse_xml, refuse_xacro
 from veridyn.model.check import check_tree
 from veridyn.model.elements import Element
 from veridyn.model.joint import GROUND, Body
 from veridyn.model.tree import GRAVITY, Tree
-from veridyn.spatial.inertia import INERTIAL, broken_law
+from veridyn.spatial.inertia import INERTIAL
 from veridyn.spatial.rotations import rot_z
 from veridyn.spatial.transforms import Placement, rotation_to_axis
 
 Array = NDArray[np.float64]
 Base = Literal["fixed", "free"]
+FIRST_MOMENTS = ("MX", "MY", "MZ", "M")
 
 
 def load_urdf(
     path: str | Path,
-    base: Base = "fixed",
+    base: Base | Literal["auto"] = "auto",
     *,
     gravity: ArrayLike = GRAVITY,
-    impossible: Literal["refuse", "warn"] = "refuse",
+    impossible: Impossible = "unknown",
 ) -> Tree:
     """The machine that a URDF file describes.
 
-    `base`: "fixed" (the root link stands on the ground) or "free" (the root link moves freely; where the root has no
-    inertia and carries one floating joint, the root is the ground, and that joint's child moves freely). `gravity` is in
-    the root link's axes. `impossible`: an inertia that no distribution of mass has is refused, or kept with a
-    :class:`~veridyn.errors.DataWarning`, since drawings have such values.
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    base : {"auto", "fixed", "free"}
+        "fixed": the root link stands on the ground. "free": the root link moves freely; where the root has no inertia and carries one
+        floating joint alone, the root is the ground, and that joint's child moves freely. "auto" is free in the latter case, else fixed.
+    gravity : (3,) array_like
+        In the root link's axes, m/s^2; (0, 0, −9.81) by default.
+    impossible : {"unknown", "keep", "refuse"}
+        What to do about an inertia that no physical body has. "unknown": its moments of inertia have no value and are to be identified,
+        and so are mass and first moments where the mass is not positive; "keep": the file's values are used as they are. Both
+        report the count in a :class:`~veridyn.errors.DataWarning`. "refuse": a :class:`ModelError` names each with the law it breaks.
 
-    Coordinates are named after the joints, in the order of the file; joints that mimic share the coordinate of the joint
-    they follow. Links without ``<inertial>`` are virtual bodies. Damping and friction other than zero become elements that
-    are estimated, with the file's value as prior. A :class:`FileError` or :class:`ModelError` tells all that is wrong.
+    Returns
+    -------
+    Tree
+        Coordinates are named after the joints, in the order of the file; joints that mimic share the coordinate of the joint they
+        follow. A planar joint has the coordinates NAME_x, NAME_y and NAME_yaw, a floating one inside the tree NAME_x, _y, _z, _yaw,
+        _pitch and _roll, all passive. Links without ``<inertial>`` are virtual bodies. Damping and friction other than zero become
+        elements that are estimated, with the file's value as prior.
+
+    Raises
+    ------
+    FileError, ModelError
+        With every fault of the file, by name and line.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from veridyn.files import load_urdf
+    >>> link = "<link name='arm'><inertial><mass value='1'/><inertia ixx='1' ixy='0' ixz='0' iyy='1' iyz='0' izz='1'/></inertial></link>"
+    >>> joint = "<joint name='slide' type='planar'><parent link='table'/><child link='arm'/><axis xyz='0 0 1'/></joint>"
+    >>> _ = Path("cart.urdf").write_text(f"<robot name='cart'><link name='table'/>{link}{joint}</robot>")
+    >>> load_urdf("cart.urdf").coordinates
+    ('slide_x', 'slide_y', 'slide_yaw')
     """
+    check_word("base", base, ("auto", "fixed", "free"))
+    check_word("impossible", impossible, ("unknown", "keep", "refuse"))
     file = Path(path)
     said = read_urdf(bytes_of(file), file.name)
-    tree = said.tree(base, gravity, keep_impossible=impossible == "warn")
-    if notes := said.notes.found + (said.impossible() if impossible == "warn" else []):
-        warn(DataWarning, Fault(str(FileError(sorted(notes, key=lambda note: note.line or 0), file.name))))
+    tree = said.tree(base, gravity, impossible)
+    for fault in warnings_of([*said.notes.found, *said.tolerated.found], said.links, impossible, file.name):
+        warn(DataWarning, fault)
     return tree
 
 
@@ -74,8 +108,8 @@ def urdf_limits(path: str | Path) -> dict[str, UrdfLimits]:
     limits = {joint.name: read.limits(joint) for joint in said.joints.values() if joint.moves}
     if read.faults:
         raise ModelError(_by_line(read.faults), file.name)
-    if read.notes:
-        warn(DataWarning, Fault(str(FileError(read.notes.found, file.name))))
+    for fault in warnings_of(read.notes.found, {}, "keep", file.name):
+        warn(DataWarning, fault)
     return limits
 
 
@@ -95,12 +129,14 @@ def read_urdf(data: bytes, source: str = "model.urdf") -> UrdfFile:
             said.links[name] = read.link(node, name)
         elif node.tag == "joint" and (name := read.new_name(node, said.joints)):
             said.joints[name] = read.joint(node, name)
+    rename_reserved(said.links, said.joints, said.notes)
+    settle_mimics(said.joints, said.notes, said.tolerated)
     return said
 
 
 @dataclass
 class UrdfFile:
-    """What a file says, with all that is wrong (`faults`) and all that is odd (`notes`) about it."""
+    """What a file says, with all that is wrong (`faults`), what only a strict reader refuses (`tolerated`) and what is odd (`notes`)."""
 
     name: str
     source: str
@@ -108,44 +144,42 @@ class UrdfFile:
     notes: Faults
     links: dict[str, UrdfLink] = field(default_factory=dict)
     joints: dict[str, UrdfJoint] = field(default_factory=dict)
+    tolerated: Faults = field(default_factory=Faults)
 
-    def impossible(self) -> list[Fault]:
-        """One fault for each link whose inertia no distribution of mass has."""
-        hint = 'Keep it with impossible="warn" if it comes so from a drawing.'
-        return [
-            Fault(
-                f"no distribution of mass has this inertia: {law}.",
-                where=part_at("link", link.name),
-                hint=hint,
-                line=link.node.line,
-            )
-            for link in self.links.values()
-            if link.ten is not None and (law := broken_law(link.ten))
-        ]
-
-    def tree(self, base: Base, gravity: ArrayLike = GRAVITY, keep_impossible: bool = False) -> Tree:
+    def tree(
+        self, base: Base | Literal["auto"] = "auto", gravity: ArrayLike = GRAVITY, impossible: Impossible = "refuse"
+    ) -> Tree:
         """The machine; a :class:`ModelError` with every fault where it cannot be built."""
-        faults = Faults([*self.faults.found, *([] if keep_impossible else self.impossible())])
+        broken = broken_inertias(self.links)
+        faults = Faults(
+            [*self.faults.found, *([*self.tolerated.found, *broken.values()] if impossible == "refuse" else ())]
+        )
         before = len(faults.found)
         root = self._root(faults)
         self._check_followers(faults)
         if root is None or len(faults.found) > before:
             raise ModelError(_by_line(faults), self.source)
-        ground, root = self._set_free(root, base, faults)
-        bodies, lines = self._bodies(root, base, ground)
-        elements = self._elements(lines)
-        given = {b.name: ten for b in bodies if b.real and (ten := self.links[b.name].ten) is not None}
-        possible = {name: ten for name, ten in given.items() if broken_law(ten) is None}
+        free = self._free_joint(root)
+        kind: Base = ("free" if free is not None else "fixed") if base == "auto" else base
+        free = free if kind == "free" else None
+        plain = self._split(free)
+        if kind == "free" and free is None and root == GROUND:  # it moves, so it is not the ground
+            root = rename_ground(plain.links, plain.joints)
+        bodies, lines = plain._bodies(root, kind, free)
+        elements = plain._elements(lines)
+        given = {b.name: ten for b in bodies if b.real and (ten := plain.links[b.name].ten) is not None}
+        possible = {name: ten for name, ten in given.items() if name not in broken}
         g = np.array(gravity, dtype=np.float64)
-        faults.extend(with_line(f, lines) for f in check_tree(bodies, elements, possible, base, g))
+        faults.extend(with_line(f, lines) for f in check_tree(bodies, elements, possible, kind, g))
         if faults:
             raise ModelError(_by_line(faults), self.source)
-        tree = Tree.build(bodies, name=self.name, base=base, gravity=g, inertia=possible, elements=elements)
+        tree = Tree.build(bodies, name=self.name, base=kind, gravity=g, inertia=possible, elements=elements)
         kept = {
             b.parameter(symbol): float(x)
             for b in bodies
-            if b.name in given and b.name not in possible
+            if b.name in given and b.name in broken
             for symbol, x in zip(INERTIAL, given[b.name], strict=True)
+            if impossible == "keep" or (symbol in FIRST_MOMENTS and given[b.name][9] > 0.0)
         }
         return tree.with_parameters(kept) if kept else tree
 
@@ -171,7 +205,7 @@ class UrdfFile:
                     hint="A URDF is a tree: cut the loop at one joint.",
                     line=joint.node.line,
                 )
-        for cycle in _cycles({child: joint.parent for child, joint in carried.items() if child}):
+        for cycle in cycles({child: joint.parent for child, joint in carried.items() if child}):
             first = carried[cycle[0]]
             faults.add(
                 "its child is its own ancestor, so this is not a tree.",
@@ -189,36 +223,11 @@ class UrdfFile:
                 hint="Add the joint that carries it, or drop the link.",
                 line=self.links[roots[1]].node.line,
             )
-        if GROUND in self.links and roots != [GROUND]:
-            where, line = part_at("link", GROUND), self.links[GROUND].node.line
-            faults.add("this name is taken by the ground.", where=where, hint="Call it otherwise.", line=line)
         return roots[0] if len(roots) == 1 and not broken else None
 
     def _check_followers(self, faults: Faults) -> None:
-        for joint in self.joints.values():
-            if not joint.leader or not joint.moves:
-                continue
-            where, line = part_at("joint", joint.name), joint.node.line
-            leader = self.joints.get(joint.leader)
-            if leader is not None and leader.kind not in KINDS:
-                continue  # which is said already
-            moving = [other.name for other in self.joints.values() if other.moves and other is not joint]
-            if leader is None or not leader.moves:
-                state = "does not move" if leader is not None else "is not a joint of this file"
-                faults.add(
-                    f"it mimics '{joint.leader}', which {state}.",
-                    where=where,
-                    hint=did_you_mean(joint.leader, moving),
-                    line=line,
-                )
-            elif KINDS[leader.kind] != KINDS[joint.kind]:
-                found = f"{joint.kind} after {leader.kind}"
-                what = f"it mimics '{leader.name}', which is of another kind: they cannot share a coordinate."
-                faults.add(what, where=where, expected="both turning or both sliding", found=found, line=line)
-            if joint.ratio == 0.0:
-                faults.add("the multiplier of its mimic is zero.", where=where, hint="Make it fixed.", line=line)
         leaders = {j.name: j.leader for j in self.joints.values() if j.leader and j.moves}
-        for cycle in _cycles(leaders):
+        for cycle in cycles(leaders):
             found, line = " → ".join([*cycle, cycle[0]]), self.joints[cycle[0]].node.line
             faults.add("joints mimic each other in a circle.", where=part_at("joint", cycle[0]), found=found, line=line)
 
@@ -230,27 +239,32 @@ class UrdfFile:
             joint = self.joints[joint.leader]
         return joint.name, ratio, offset
 
-    def _set_free(self, root: str, base: Base, faults: Faults) -> tuple[str, str]:
-        """The link that is the ground itself ("" where none is), and the root of the tree."""
-        bare = self.links[root].ten is None
+    def _free_joint(self, root: str) -> UrdfJoint | None:
+        """The floating joint that makes its child the free base: alone on a root without inertia."""
+        ten = self.links[root].ten
         on_root = [joint for joint in self.joints.values() if joint.parent == root]
-        free = on_root[0] if base == "free" and bare and [j.kind for j in on_root] == ["floating"] else None
-        for joint in self.joints.values():
-            if joint.kind == "floating" and joint is not free:
-                expected = "one floating joint, alone on a root without inertia" if base == "free" else "a fixed base"
-                hint = "" if base == "free" else 'Load the file with base="free".'
-                where, line = part_at("joint", joint.name), joint.node.line
-                faults.add("it is floating.", where=where, expected=expected, hint=hint, line=line)
-        if free is not None:
-            return root, free.child
-        return (root if base == "fixed" and root == GROUND and bare else ""), root
+        alone = [joint.kind for joint in on_root] == ["floating"] and (ten is None or not ten.any())
+        return on_root[0] if alone else None
 
-    def _bodies(self, root: str, base: Base, ground: str) -> tuple[list[Body], dict[At, int]]:
+    def _split(self, free: UrdfJoint | None) -> UrdfFile:
+        """The same file with joints of one coordinate at most; `free` stays as it is."""
+        links, joints = dict(self.links), dict(self.joints)
+        for joint in self.joints.values():
+            if joint.kind in PARTS and joint is not free:
+                del joints[joint.name]
+                split_joint(joint, links, joints)
+        order = {id(joint.node): k for k, joint in enumerate(self.joints.values())}
+        ordered = sorted(joints.values(), key=lambda joint: order[id(joint.node)])
+        return replace(self, links=links, joints={joint.name: joint for joint in ordered})
+
+    def _bodies(self, root: str, base: Base, free: UrdfJoint | None) -> tuple[list[Body], dict[At, int]]:
         """Bodies in the order of the joints, and the line of each."""
         bodies: list[Body] = []
         lines: dict[At, int] = {}
         taken = set(self.links)
-        if root != ground:
+        root = root if free is None else free.child
+        # A root without inertia that is called as the ground is called is the ground.
+        if not (base == "fixed" and root == GROUND):
             under = None if base == "free" else GROUND
             bodies.append(Body(root, under, "fixed", Placement(), real=self.links[root].ten is not None))
             lines["body", root] = self.links[root].node.line
@@ -271,7 +285,8 @@ class UrdfFile:
                 R = R @ rot_z(offset)
             else:
                 p = p + offset * R[:, 2]
-            name = joint.child if straight else _new(f"{joint.name}_axis", taken)
+            name = joint.child if straight else free_name(f"{joint.name}_axis", taken)
+            taken.add(name)
             lines["body", name] = joint.node.line
             own = real and straight
             bodies.append(
@@ -280,7 +295,7 @@ class UrdfFile:
                     joint.parent,
                     kind,
                     Placement(R, p),
-                    actuated=True,
+                    actuated=joint.actuated,
                     real=own,
                     coordinate=coordinate,
                     ratio=ratio,
@@ -302,30 +317,6 @@ class UrdfFile:
                     elements.append(Element(kind=kind, on={coordinate: ratio}, value=value, name=name))
                     lines["element", elements[-1].parameter_name] = joint.node.line
         return elements
-
-
-def _cycles(before: Mapping[str, str]) -> list[list[str]]:
-    """The circles of a mapping from each name to the one before it."""
-    seen: set[str] = set()
-    found: list[list[str]] = []
-    for start in before:
-        path: list[str] = []
-        at = start
-        while at in before and at not in seen:
-            seen.add(at)
-            path.append(at)
-            at = before[at]
-        if at in path:
-            found.append(path[path.index(at) :])
-    return found
-
-
-def _new(name: str, taken: set[str]) -> str:
-    """A name that no link has, and no other body."""
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name
 
 
 def _by_line(faults: Faults) -> list[Fault]:

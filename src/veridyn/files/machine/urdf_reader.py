@@ -25,6 +25,7 @@ KINDS: dict[str, JointKind] = {
     "prismatic": "sliding",
     "fixed": "fixed",
     "floating": "fixed",
+    "planar": "fixed",
 }
 SIX = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 LINK_TAGS = ("inertial", "visual", "collision")
@@ -35,6 +36,7 @@ DEFAULT_AXIS = (1.0, 0.0, 0.0)  # as the format has it
 
 LONGEST = 30.0  # m; a longer offset is rather one in millimetres
 DENSEST = 1e5  # kg/m^3; osmium has 2.3e4
+NOT_SI = "its inertia does not look like SI units."
 MOST_TURNS = 4.0  # of a joint with limits
 THINNEST = 1e-4  # kg/m^3 of a ball of the same gyration; a metre of thin wire is near 1e-2
 
@@ -69,6 +71,7 @@ class UrdfJoint:
     leader: str = ""
     ratio: float = 1.0
     offset: float = 0.0
+    actuated: bool = True
 
     @property
     def moves(self) -> bool:
@@ -124,14 +127,13 @@ class UrdfReader:
         where = part_at("joint", name)
         self.check_tags(node, JOINT_TAGS, where)
         kind = node.attributes.get("type", "").strip()
-        if kind == "planar":
-            hint = "Write it as two prismatic joints and a revolute one, with links without inertia between them."
-            self.fault(node, "planar joints are not read.", where, hint=hint)
-        elif kind not in KINDS:
+        if kind not in KINDS:
             self.fault(node, f"'{kind}' is no type of joint.", where, hint=did_you_mean(kind, list(KINDS)))
         R, p = self._origin(self.one(node, "origin", where), where)
         ends = {role: self._end(node, role, where) for role in ("parent", "child")}
         joint = UrdfJoint(name, kind, ends["parent"], ends["child"], R, p, np.array(DEFAULT_AXIS), node)
+        if kind in ("planar", "floating"):
+            return self._passive(joint, where)
         return self._moving(joint, where) if joint.moves else joint
 
     def limits(self, joint: UrdfJoint) -> UrdfLimits:
@@ -195,16 +197,24 @@ class UrdfReader:
         if not THINNEST <= density <= DENSEST:
             found = f"mass {mass:g}, ixx + iyy + izz {trace:g}, as of a ball of {density:.2g} kg/m^3"
             hint = "Is the mass in grams, or the inertia in other units?"
-            self.note(node, "its inertia does not look like SI units.", where, "kg and kg*m^2", found, hint)
+            self.note(node, NOT_SI, where, "kg and kg*m^2", found, hint)
+
+    def _passive(self, joint: UrdfJoint, where: str) -> UrdfJoint:
+        """A planar joint with its axis, or a floating one; what belongs to one coordinate has no meaning here."""
+        for tag in ("dynamics", "mimic"):
+            if (node := joint.node.first(tag)) is not None:
+                self.note(node, f"<{tag}> of a {joint.kind} joint is not read.", where)
+        node = self.one(joint.node, "axis", where) if joint.kind == "planar" else None
+        return joint if node is None else replace(joint, axis=self._read_axis(node, where))
 
     def _moving(self, joint: UrdfJoint, where: str) -> UrdfJoint:
         """The joint with its axis, dynamics and mimic."""
         if (node := self.one(joint.node, "axis", where)) is not None:
-            self._check_attributes(node, ("xyz",), where)
-            joint = replace(joint, axis=self._axis(node, where))
+            joint = replace(joint, axis=self._read_axis(node, where))
         if (node := self.one(joint.node, "dynamics", where)) is not None:
-            for key in sorted(set(node.attributes) - {"damping", "friction"}):
-                self.note(node, f"'{key}' of its <dynamics> is not read.", where)
+            if other := sorted(set(node.attributes) - {"damping", "friction"}):
+                listed = ", ".join(f"'{key}'" for key in other)
+                self.note(node, f"{listed} of its <dynamics> {'is' if len(other) == 1 else 'are'} not read.", where)
             damping, friction = (self._number(node, key, where, 0.0) for key in ("damping", "friction"))
             if min(damping, friction) < 0.0:
                 self.note(node, "its friction is below zero.", where, found=f"{min(damping, friction):g}")
@@ -218,7 +228,8 @@ class UrdfReader:
             joint = replace(joint, leader=leader, ratio=ratio, offset=offset)
         return joint
 
-    def _axis(self, node: XmlNode, where: str) -> Array:
+    def _read_axis(self, node: XmlNode, where: str) -> Array:
+        self._check_attributes(node, ("xyz",), where)
         before = len(self.faults.found)
         axis = self._vector(node, "xyz", where, DEFAULT_AXIS)
         length = float(np.linalg.norm(axis))

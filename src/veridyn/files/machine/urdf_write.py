@@ -65,7 +65,7 @@ def save_urdf(
     refuse_to_replace(Path(path), overwrite)
     data = bytes_of(Path(like))
     said = read_urdf(data, Path(like).name)
-    plain = said.tree(tree.base, tree.gravity, keep_impossible=True)
+    plain = said.tree(tree.base, tree.gravity, "keep")
     _check_same_machine(tree, plain, said.source)
     placed = _placed(tree, said)
     _check_values(tree, placed, allow_impossible)
@@ -93,7 +93,7 @@ def _placed(tree: Tree, said: UrdfFile) -> _Placed:
     out = _Placed()
     followed = {j.name: said.followed(j) for j in said.joints.values() if j.moves}
     for e in tree.elements:
-        if e.kind not in SYMBOLS or len(e.on) != 1:
+        if e.kind not in SYMBOLS or len(e.on) != 1 or next(iter(e.on)) not in followed:
             out.left_out.append(e)
             continue
         coordinate, a = next(iter(e.on.items()))
@@ -265,7 +265,7 @@ def _with_elements(tree: Tree, kept: list[Element]) -> Tree:
 
 
 def _check_agreement(tree: Tree, text: bytes, source: str) -> None:
-    again = read_urdf(text, source).tree(tree.base, tree.gravity, keep_impossible=True)
+    again = read_urdf(text, source).tree(tree.base, tree.gravity, "keep")
     motion = _trial(tree)
     order = [tree.coordinates.index(name) for name in again.coordinates]
     other = Motion(motion.t, motion.q[:, order], motion.qd[:, order], motion.qdd[:, order], base=motion.base)

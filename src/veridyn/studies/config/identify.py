@@ -70,6 +70,11 @@ class TransmissionSettings(StudySection):
         return self
 
 
+def _kept(value: Any) -> Any:
+    """ "warn" was the word for "keep"."""
+    return "keep" if value == "warn" else value
+
+
 def _named(value: Any) -> Any:
     return dict.fromkeys(value) if isinstance(value, list | tuple) else value
 
@@ -85,10 +90,11 @@ class ModelSettings(StudySection):
     """Of a fit: standard deviation of directions that its motion did not excite, as a share of typical sizes; refused if left out."""
     gravity: tuple[Number, Number, Number] | None = None
     """Acceleration in the frame of the ground, m/s^2, in place of the model's."""
-    base: Literal["fixed", "free"] = "fixed"
-    """Of a URDF: does the root stand on the ground, or move?"""
-    impossible: Literal["refuse", "warn"] = "refuse"
-    """Of a URDF: what to do about inertias that no body can have."""
+    base: Literal["auto", "fixed", "free"] = "auto"
+    """Of a URDF: fixed, the root stands on the ground; free, it moves; auto, free where a floating joint says so, else fixed."""
+    impossible: Annotated[Literal["auto", "unknown", "keep", "refuse"], BeforeValidator(_kept)] = "auto"
+    """Of a URDF: inertias that no body can have are unknown, kept as in the file, or refused. auto: unknown where parameters are
+    identified, kept where a motion is designed or simulated."""
     priors: Literal["keep", "forget"] = "keep"
     """Whether the inertias and friction of the file are believed, or nothing is."""
     elements: tuple[ElementSettings, ...] = ()

@@ -18,6 +18,7 @@ from veridyn.errors import Fault, FileError
 from veridyn.files.log.survey import Survey, survey
 from veridyn.machines.shipped import shipped_name
 from veridyn.model.tree import Tree
+from veridyn.signals.naming import AXES, BASE_UNITS
 from veridyn.studies.config.text import flow
 
 Array = NDArray[np.float64]
@@ -31,6 +32,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "q": ("position", "positions", "angle", "angles", "pos", "q", "theta"),
 }
 NUMBERED = re.compile(r"(.*?[a-zA-Z])[ _.\[(]*(\d+)[\])]?")
+SECOND_MOMENTS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ")
 DEGREES_FROM = 7.0  # a turning joint that goes further than this is more likely in degrees
 UNITS = {
     "q": ("rad", "m"),
@@ -51,7 +53,7 @@ class Guess:
     why: str
 
 
-def template(model: Path, tree: Tree, files: Sequence[Path], study: Path) -> str:
+def template(model: Path, tree: Tree, files: Sequence[Path], study: Path, strict: bool = False) -> str:
     """The text of a study file beside which model and logs are found; comments say what was guessed and what may be changed."""
     seen = [survey(file) for file in files]
     parts = {s.file.stem: s for s in seen} if len(seen) > 1 else {}
@@ -71,6 +73,7 @@ def template(model: Path, tree: Tree, files: Sequence[Path], study: Path) -> str
         "",
         "model:",
         f"  file: {flow(beside(model, study))}",
+        *urdf_lines(model, tree, strict),
         *_elements(tree),
         "",
         "log:",
@@ -81,6 +84,9 @@ def template(model: Path, tree: Tree, files: Sequence[Path], study: Path) -> str
     own, found = [tree.coordinates[k] for k in tree.independent], {g.channel for g in guesses}
     driven = tree.actuated_coordinates if tree.loops else tree.coordinates
     missing = [f"{kind}.{c}" for kind, names in (("q", own), ("force", driven)) for c in names]
+    missing += (
+        [f"base.{name}.{axis}" for name in ("omega", "acceleration") for axis in AXES] if tree.base == "free" else []
+    )
     missing = [channel for channel in missing if channel not in found]
     if missing:
         lines += wrapped("    # not found, and needed: ", missing)
@@ -98,6 +104,11 @@ def template(model: Path, tree: Tree, files: Sequence[Path], study: Path) -> str
         "signals:",
         "  lowpass: auto # Hz; auto tries some on the training logs and proposes one",
         *(["rows: actuated # a passive joint of a loop has no equation of its own"] if tree.loops else []),
+        *(
+            ["rows: all # of base and joints; where feet touch the ground the log needs its forces: wrench.BODY.fx …"]
+            if tree.base == "free"
+            else []
+        ),
         "sampling:",
         "  dead_zone: 0.0 # rad/s or m/s; below it dry friction is not sign(speed), try 0.05",
         "estimator:",
@@ -196,6 +207,13 @@ def _guesses(tree: Tree, columns: Mapping[str, Array], units: Mapping[str, str])
             found.append(
                 Guess(f"q.{tree.coordinates[k]}", name, *_unit("q", turning, columns[name], units.get(name, "")))
             )
+    if tree.base == "free":
+        channels = {f"base.{name}.{axis}": unit for name, unit in BASE_UNITS.items() for axis in AXES}
+        found += [
+            Guess(n.lower(), n, units.get(n) or channels[n.lower()], "" if units.get(n) else "unit guessed")
+            for n in columns
+            if n.lower() in channels
+        ]
     return found
 
 
@@ -270,6 +288,24 @@ def time_unit(time: str, columns: Mapping[str, Array], units: Mapping[str, str])
     step = float(np.median(np.diff(x))) if x is not None and len(x) > 2 else 0.0
     unit = units.get(time) or ("s" if step < 0.5 else "ms" if step < 500.0 else "us")
     return unit, "" if units.get(time) else f" # unit guessed: a step of {step:.4g}"
+
+
+def urdf_lines(model: Path, tree: Tree, strict: bool) -> list[str]:
+    """What a study says of a URDF, which does not say it itself: its base, and inertias that no body can have."""
+    if model.suffix.lower() != ".urdf":
+        return []
+    other = {
+        "fixed": "the root stands on the ground; free: it moves (legged, flying), and the log has base.omega.x, base.acceleration.x …",
+        "free": "the root moves, and the log has base.omega.x, base.acceleration.x …; fixed: it stands on the ground",
+    }
+    lines = [f"  base: {tree.base} # {other[tree.base]}"]
+    if strict:
+        lines.append("  impossible: refuse # a file with inertias that no physical body has")
+    elif any(name.startswith(SECOND_MOMENTS) for name in tree.parameters.missing()):
+        lines.append(
+            "  impossible: unknown # inertias that no physical body has; keep: the file's values, refuse: stop"
+        )
+    return lines
 
 
 def _elements(tree: Tree) -> list[str]:

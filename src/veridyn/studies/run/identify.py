@@ -81,7 +81,7 @@ class IdentifyRun:
 def run_identify(loaded: Loaded[IdentifyFile], progress: Progress = silent) -> IdentifyRun:
     """Read, mend, filter, estimate, judge and suspect, as the study file says."""
     study = loaded.study
-    tree = tree_of(loaded, ("model",), study.model)
+    tree = tree_of(loaded, ("model",), study.model, "unknown")
     estimation = estimation_of(loaded, ("estimator",), study.estimator)
     check_estimation(loaded, ("estimator",), tree, estimation)
     progress("reading the logs", 0.0, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -37,8 +38,11 @@ def model_path(loaded: Loaded, at: Place, model: ModelSettings) -> Path:
     return file
 
 
-def tree_of(loaded: Loaded, at: Place, model: ModelSettings) -> Tree:
-    """The tree that a section ``model`` of a study file describes; what is wrong with it is told with the study's lines."""
+def tree_of(loaded: Loaded, at: Place, model: ModelSettings, impossible: Literal["unknown", "keep"] = "keep") -> Tree:
+    """The tree that a section ``model`` of a study file describes; what is wrong with it is told with the study's lines.
+
+    `impossible`: what becomes of a URDF's inertias that no body can have where the study leaves it open.
+    """
     file = model_path(loaded, at, model)
     if model.fit:
         tree = fitted_machine(loaded, (*at, "fit"), model.fit, model.unexcited).tree
@@ -49,7 +53,7 @@ def tree_of(loaded: Loaded, at: Place, model: ModelSettings) -> Tree:
             file,
             model.base,
             gravity=GRAVITY if model.gravity is None else model.gravity,
-            impossible=model.impossible,
+            impossible=impossible if model.impossible == "auto" else model.impossible,
         )
     else:
         tree = load_model(file).tree

@@ -1,0 +1,40 @@
+"""Inverse dynamics of a URDF by Pinocchio's own reader and recursion, in the rows of a tree read from the same file."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+
+Array = NDArray[np.float64]
+
+
+def pin_forces(
+    model: pin.Model, tree: Tree, motion: Motion, followers: Mapping[str, tuple[str, float, float]] | None = None
+) -> Array:
+    """Γ of the tree's rows by Pinocchio's model of the same file; joints that follow are joined by the ratios given."""
+    data, base = model.createData(), motion.base
+    six = 0 if base is None else 6
+    model.gravity.linear = np.array(tree.gravity) if base is None else np.zeros(3)
+    out = np.zeros((len(motion), len(tree.rows)))
+    for k in range(len(motion)):
+        q, v, a = pin.neutral(model), np.zeros(model.nv), np.zeros(model.nv)
+        S = np.zeros((model.nv, len(tree.rows)))
+        S[:six, :six] = np.eye(six)
+        if base is not None:
+            assert base.velocity is not None
+            v[:6] = np.concatenate([base.velocity[k], base.omega[k]])
+            a[:6] = np.concatenate([base.acceleration[k] - np.cross(v[3:6], v[:3]), base.omega_dot[k]])
+        for name, joint in zip(list(model.names)[1 + six // 6 :], model.joints[1 + six // 6 :]):
+            coordinate, ratio, offset = (followers or {}).get(name, (name, 1.0, 0.0))
+            c = tree.coordinates.index(coordinate)
+            S[joint.idx_v, six + c] = ratio
+            x = ratio * motion.q[k, c] + offset
+            q[joint.idx_q : joint.idx_q + joint.nq] = x if joint.nq == 1 else (math.cos(x), math.sin(x))
+            v[joint.idx_v], a[joint.idx_v] = ratio * motion.qd[k, c], ratio * motion.qdd[k, c]
+        out[k] = S.T @ pin.rnea(model, data, q, v, a)
+    return out
