@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, FileError
 from veridyn.files.log.npz import Columns, experiment_of
 from veridyn.files.log.opening import existing_file, unreadable
+from veridyn.files.unpacking import allowed_bytes, inflate
 from veridyn.model.experiment import Experiment
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -118,7 +119,7 @@ def _read_level_5(data: bytes) -> dict[str, object]:
     found: dict[str, object] = {}
     for kind, part in _elements(memoryview(data)[HEADER:], order):
         if kind == COMPRESSED:
-            inside = _elements(memoryview(zlib.decompress(part)), order)
+            inside = _elements(memoryview(inflate(part, allowed_bytes(len(data)))), order)
             if len(inside) != 1:
                 raise ValueError(f"a compressed part holds {len(inside)} variables instead of one")
             kind, part = inside[0]
