@@ -10,10 +10,10 @@ import struct
 import tokenize
 import zipfile
 import zlib
+from collections import Counter
 from math import prod
 from typing import IO, Any
 
-import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
@@ -23,6 +23,7 @@ from veridyn.files.unpacking import too_large
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # what NumPy writes; others unpack without a bound
 MAX_HEADER_CHARACTERS = 10_000
 SUFFIX = ".npy"
+ENCRYPTED = 1  # flag of a part of an archive
 OBJECTS = Fault(
     "it holds Python objects, which only unpickling could read, and unpickling can run code.",
     expected="an array of numbers",
@@ -32,7 +33,7 @@ DAMAGED = (
     OSError,
     ValueError,
     EOFError,
-    RuntimeError,  # encrypted, or nested too deeply
+    RuntimeError,
     NotImplementedError,
     OverflowError,
     struct.error,
@@ -57,7 +58,7 @@ def read_arrays(stream: IO[bytes], source: str) -> dict[str, NDArray[Any] | Faul
     except DAMAGED as error:
         raise FileError(
             Fault(
-                "it is no NPZ file of numbers, or it is damaged.",
+                "it cannot be read: it is no NPZ file of numbers, or it is damaged.",
                 expected="what np.savez writes",
                 found=_words(error),
                 hint="Copy or save it again.",
@@ -71,17 +72,16 @@ def read_arrays(stream: IO[bytes], source: str) -> dict[str, NDArray[Any] | Faul
 
 def _listing_faults(members: list[zipfile.ZipInfo], size: int) -> list[Fault]:
     """What is wrong with the table of contents of a file of `size` bytes."""
-    faults = []
     names = [m.filename.removesuffix(SUFFIX) for m in members]
-    for name in sorted({n for n in names if names.count(n) > 1}):
-        faults.append(Fault("two arrays have this name.", f"array '{name}'", hint="Save it again."))
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    faults = [Fault("two arrays have this name.", f"array '{name}'", hint="Save it again.") for name in twice]
     for name, member in zip(names, members, strict=True):
         if member.compress_type not in METHODS:
             found = f"method {member.compress_type}"
             hint = "Save it with np.savez or np.savez_compressed."
-            faults.append(
-                Fault("its compression is not read.", f"array '{name}'", "none, or deflate", found, hint)
-            )
+            faults.append(Fault("its compression is not read.", f"array '{name}'", "none, or deflate", found, hint))
+        if member.flag_bits & ENCRYPTED:
+            faults.append(Fault("it is encrypted.", f"array '{name}'", hint="Save it without a password."))
     bomb = too_large(sum(m.file_size for m in members), size, "Save it with np.savez if it is meant to be so large.")
     return faults if bomb is None else [*faults, bomb]
 

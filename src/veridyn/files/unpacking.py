@@ -41,7 +41,9 @@ def inflate(packed: bytes | memoryview, limit: int) -> bytes:
         # At the limit exactly, the end mark may still stand in what is left.
         more = unpacker.decompress(unpacker.unconsumed_tail, 1)
         if more:
-            raise ValueError(f"a compressed part unpacks to more than {limit} bytes, the most that is read from this file")
+            raise ValueError(
+                f"a compressed part unpacks to more than {limit} bytes, the most that is read from this file"
+            )
         if not unpacker.eof:
             raise ValueError("a compressed part is cut off")
     return data
