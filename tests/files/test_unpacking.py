@@ -22,7 +22,8 @@ def test_inflate_gives_back_what_was_packed_up_to_the_limit() -> None:
     packed = zlib.compress(data)
     assert inflate(packed, len(data)) == data == inflate(packed, 10 * len(data))
     assert inflate(zlib.compress(b""), 5) == b""
-    for limit in (1, 100, len(data) - 1):
+    assert inflate(zlib.compress(b""), 0) == b""
+    for limit in (0, 1, 100, len(data) - 1):
         with pytest.raises(ValueError, match=f"more than {limit} bytes"):
             inflate(packed, limit)
     with pytest.raises(ValueError, match="cut off"):

@@ -36,10 +36,11 @@ def too_large(unpacked: int, packed: int, hint: str = "") -> Fault | None:
 def inflate(packed: bytes | memoryview, limit: int) -> bytes:
     """What zlib packed, whole; a ValueError where it is cut off or holds more than `limit` bytes, without unpacking more."""
     unpacker = zlib.decompressobj()
-    data = unpacker.decompress(packed, limit)
+    data = unpacker.decompress(packed, limit) if limit > 0 else b""  # zero would mean no limit at all
+    left = unpacker.unconsumed_tail if limit > 0 else packed
     if not unpacker.eof:
         # At the limit exactly, the end mark may still stand in what is left.
-        more = unpacker.decompress(unpacker.unconsumed_tail, 1)
+        more = unpacker.decompress(left, 1)
         if more:
             raise ValueError(
                 f"a compressed part unpacks to more than {limit} bytes, the most that is read from this file"

@@ -117,9 +117,12 @@ def _read_level_5(data: bytes) -> dict[str, object]:
     if order is None:
         raise ValueError("it has not the header of a MAT file of version 5 or later (MATLAB writes one with -v7)")
     found: dict[str, object] = {}
+    allowed = allowed_bytes(len(data))  # of all variables together
     for kind, part in _elements(memoryview(data)[HEADER:], order):
         if kind == COMPRESSED:
-            inside = _elements(memoryview(inflate(part, allowed_bytes(len(data)))), order)
+            unpacked = inflate(part, allowed)
+            allowed -= len(unpacked)
+            inside = _elements(memoryview(unpacked), order)
             if len(inside) != 1:
                 raise ValueError(f"a compressed part holds {len(inside)} variables instead of one")
             kind, part = inside[0]
