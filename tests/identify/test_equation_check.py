@@ -61,7 +61,7 @@ def test_a_force_that_no_machine_has_is_refused_by_place(value: float) -> None:
 def test_other_values_that_no_machine_has_are_refused_too() -> None:
     qdd = log(50).qdd.copy()
     qdd[7:9, 0] = 1e160
-    motion = replace(log(50), qdd=qdd, signals={"current": np.full(50, 1e99)})
+    motion = replace(log(50), qdd=qdd, signals={"current": np.full(50, -1e99)})
     with pytest.raises(
         DataError, match=r"'q1'[\s\S]*1e\+160 at t = [\s\S]*2 in all[\s\S]*motion\.signals\['current'\]"
     ):
