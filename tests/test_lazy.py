@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import importlib
+import signal
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -58,3 +61,43 @@ def test_no_listed_name_is_that_of_a_file_in_the_folder(module: str) -> None:
 def test_a_module_with_lazy_names_has_a_stub() -> None:
     users = {p for p in PACKAGE.rglob("*.py") if "= attach(__name__)" in p.read_text("utf-8")}
     assert {p.with_suffix(".pyi") for p in users} == set(STUBS)
+
+
+@pytest.fixture
+def small_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package with lazy names, whose modules press Ctrl-C while they are imported."""
+    folder = tmp_path / "small_lazy"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(
+        "from veridyn.lazy import attach\n\n__getattr__, __dir__ = attach(__name__)\n", "utf-8"
+    )
+    modules = ("calm", "through", "swallowed", "turned")
+    lines = [f"from small_lazy.{m} import VALUE as {m}_value\n" for m in modules]
+    (folder / "__init__.pyi").write_text("".join(lines), "utf-8")
+    press = "import signal\nVALUE = 1\n"
+    (folder / "calm.py").write_text(press, "utf-8")
+    press += "try:\n    signal.raise_signal(signal.SIGINT)\nexcept KeyboardInterrupt:\n    "
+    for module, then in (("through", "raise"), ("swallowed", "pass"), ("turned", "raise ImportError('no such part')")):
+        (folder / f"{module}.py").write_text(f"{press}{then}\n", "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield folder
+    signal.signal(signal.SIGINT, before)
+    for name in [m for m in sys.modules if m.startswith("small_lazy")]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("module", ["through", "swallowed", "turned"])
+def test_an_interrupt_during_a_lazy_import_is_never_lost(module: str, small_package: Path) -> None:
+    package = importlib.import_module(small_package.name)
+    assert package.calm_value == 1
+    with pytest.raises(KeyboardInterrupt):
+        getattr(package, f"{module}_value")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_handler_of_the_users_own_decides_itself(small_package: Path) -> None:
+    seen = []
+    signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
+    package = importlib.import_module(small_package.name)
+    assert package.swallowed_value == 1 and seen == [signal.SIGINT]

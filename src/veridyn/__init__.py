@@ -5,7 +5,7 @@ needed less often has a place in a module: :mod:`veridyn.model`, `elements`, `sp
 `simulation`, `observers`, `files`, `studies` and `errors`. Each name is imported when it is first used.
 """
 
-from veridyn.lazy import attach
+from veridyn.lazy import attach, import_module
 from veridyn.verbs import keep_verbs
 from veridyn.version import __version__ as __version__
 
@@ -56,12 +56,9 @@ def _renamed(name: str, now: str) -> object:
 
 
 def _moved(name: str, module: str) -> object:
-    import importlib
     import warnings
 
-    value = getattr(
-        importlib.import_module(f"veridyn.{module}"), name
-    )  # first: libraries change the filters of warnings
+    value = getattr(import_module(f"veridyn.{module}"), name)  # first: libraries change the filters of warnings
     text = f"veridyn.{name} is veridyn.{module}.{name} now; the old name works until the next release."
     warnings.warn(text, DeprecationWarning, stacklevel=3)
     return value

@@ -12,8 +12,42 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable
+from types import FrameType, ModuleType
 
 Finder = Callable[[str], object]
+
+
+def import_module(name: str) -> ModuleType:
+    """:func:`importlib.import_module`, with a Ctrl-C that a library swallows while it is imported raised at the end.
+
+    Libraries catch whatever goes wrong while they try for an optional part, and C extensions make an ImportError of it.
+    Handlers other than Python's own, and threads that get no signals, are left alone.
+    """
+    import signal
+    import threading
+
+    ours = threading.current_thread() is threading.main_thread()
+    if name in sys.modules or not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return importlib.import_module(name)
+    interrupted = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal interrupted
+        interrupted = True
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        module = importlib.import_module(name)
+    except Exception as error:
+        if interrupted:
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if interrupted:
+        raise KeyboardInterrupt
+    return module
 
 
 def attach(module: str) -> tuple[Finder, Callable[[], list[str]]]:
@@ -26,9 +60,7 @@ def attach(module: str) -> tuple[Finder, Callable[[], list[str]]]:
             raise AttributeError(f"module '{module}' has no attribute '{name}'")
         home, own = listed(module)[name]
         # A stub that imports from its own package means a module in it.
-        value = (
-            importlib.import_module(f"{home}.{own}") if home == module else getattr(importlib.import_module(home), own)
-        )
+        value = import_module(f"{home}.{own}") if home == module else getattr(import_module(home), own)
         vars(sys.modules[module])[name] = value
         return value
 

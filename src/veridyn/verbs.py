@@ -6,11 +6,10 @@ attributes of the function as well, so that ``import veridyn.identify.base as ba
 
 from __future__ import annotations
 
-import importlib
 import sys
 import types
 
-from veridyn.lazy import Finder, listed
+from veridyn.lazy import Finder, import_module, listed
 
 
 class Door(types.ModuleType):
@@ -42,8 +41,8 @@ def keep_verbs(package: str, verbs: tuple[str, ...]) -> Finder:
 
     def find(name: str) -> object:
         home, own = listed(package)[name]
-        function = getattr(importlib.import_module(home), own, None)
-        folder = importlib.import_module(f"{package}.{name}")
+        function = getattr(import_module(home), own, None)
+        folder = import_module(f"{package}.{name}")
         if function is None:  # its module is being imported and needs the folder itself
             return folder
         if not isinstance(folder, Folder):

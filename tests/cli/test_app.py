@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from typer.testing import CliRunner
 
 import veridyn
 from veridyn.cli.app import app
+from veridyn.machines.shipped import shipped
 
 COMMANDS = ([], ["demo"], ["demo", "arm"], ["model"], ["model", "show"])
 
@@ -41,3 +43,27 @@ def test_an_error_is_its_text_on_stderr_without_a_traceback(tmp_path: Path) -> N
     assert done.stdout == ""
     assert done.stderr.startswith("FileError: robot.yaml, ")
     assert "Traceback" not in done.stderr
+
+
+NOBODY = """
+import os, pwd, sys
+
+def unknown(user):
+    raise KeyError(user)
+
+pwd.getpwuid = unknown
+from veridyn.cli import main
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="users without an entry exist on POSIX systems")
+def test_an_unknown_user_without_a_home_folder_gets_the_answer_and_one_warning() -> None:
+    """As in a container that is run under any number: nothing can be kept, and everything works."""
+    kept = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "VERIDYN_CACHE", "VERIDYN_SHARED_CACHE")
+    environment = {name: value for name, value in os.environ.items() if name not in kept}
+    command = [sys.executable, "-c", NOBODY, "model", "show", str(shipped("veridyn:fourbar.yaml"))]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert "base parameter" in done.stdout
+    assert done.stderr.count("this user has no home folder") == 1 and "Traceback" not in done.stderr

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from veridyn.cli.recording import Recorded, recorded
+from studies.bench_robot import STUDY
+from veridyn.cli.recording import Recorded, recorded, recorded_study
+from veridyn.studies.config.study import load_study
 from veridyn.studies.result import Result
 
 RESULT = Result("a study", 1, False, {}, {"x": 1.0}, (), {}, ("its own",))
@@ -35,3 +37,20 @@ def test_a_page_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         recorded(tmp_path, "x", "veridyn x", lambda run, progress: done)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("out", "leaves"), [("runs", False), ("a/../runs", False), ("../elsewhere", True)])
+def test_a_study_whose_runs_leave_its_folder_says_so(
+    out: str, leaves: bool, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    folder = tmp_path / "study"
+    folder.mkdir()
+    file = folder / "s.yaml"
+    file.write_text(STUDY + f"out: {out}\n")
+    done = Recorded(RESULT, lambda result, command: "", lambda result: None)
+    recorded_study(file, None, load_study(file), lambda run, progress: done, show=False)
+    said = capsys.readouterr().err
+    assert ("leaves the folder of the study" in said) == leaves
+    assert not leaves or str(tmp_path / "elsewhere") in said
+    recorded_study(file, tmp_path / "asked", load_study(file), lambda run, progress: done, show=False)
+    assert "leaves the folder" not in capsys.readouterr().err  # the user's own --out is no news

@@ -217,7 +217,7 @@ def test_a_pickle_is_never_opened(saved):
         beside.write_bytes(content)
         digest = hashlib.sha256(content).hexdigest()
         assert "no NPZ file of numbers" in refused(edited(saved, lambda c, d=digest: c["arrays"].update(sha256=d)))
-    assert "no NPZ file of numbers" in refused_with_objects(saved)
+    assert "it holds Python objects" in refused_with_objects(saved)
 
 
 def refused_with_objects(path):
@@ -225,6 +225,41 @@ def refused_with_objects(path):
     np.savez(beside, covariance=np.array([{"a": 1}], dtype=object), allow_pickle=True)
     digest = hashlib.sha256(beside.read_bytes()).hexdigest()
     return refused(edited(path, lambda c: c["arrays"].update(sha256=digest)))
+
+
+def spoiled(path, content: bytes):
+    path.with_suffix(".npz").write_bytes(content)
+    digest = hashlib.sha256(content).hexdigest()
+    return refused(edited(path, lambda c: c["arrays"].update(sha256=digest)))
+
+
+def test_a_damaged_stream_with_a_valid_digest_is_refused(saved):
+    whole = saved.with_suffix(".npz").read_bytes()
+    for at in range(60, 400, 40):
+        data = bytearray(whole)
+        data[at] ^= 0xFF
+        text = spoiled(saved, bytes(data))
+        assert "fit.json, arrays, 'fit.npz'" in text and ("damaged" in text or "header" in text)
+
+
+def test_a_matrix_that_is_no_covariance_is_refused(saved):
+    good = make().covariance
+    negative, turned, crossed, open_ = good.copy(), good.copy(), good.copy(), good.copy()
+    negative[1, 1] *= -1.0
+    turned[0, 1] += np.sqrt(good[0, 0] * good[1, 1])
+    crossed[0, 1] = crossed[1, 0] = 2.0 * np.sqrt(good[0, 0] * good[1, 1])
+    open_[0, 1] = open_[1, 0] = np.nan
+    for wrong, found in (
+        (negative, "found the variance -"),
+        (turned, "not symmetric"),
+        (crossed, "correlations with the eigenvalue -"),
+        (open_, "not finite"),
+    ):
+        text = refused(rewritten(saved, covariance=wrong))
+        assert "array 'covariance' is no covariance" in text and found in text
+    unknown = good.copy()
+    unknown[0] = unknown[:, 0] = np.nan  # a variance that nobody knows is none of these
+    assert np.isnan(load(rewritten(saved, covariance=unknown)).covariance[0]).all()
 
 
 def test_a_model_that_is_spoiled_is_told_with_its_line(saved):

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from veridyn.errors import FileError
@@ -24,3 +26,20 @@ def test_a_failure_leaves_nothing_behind(tmp_path):
     with pytest.raises(FileError, match="it cannot be written: No such file or directory"):
         write_atomic(tmp_path / "nowhere" / "a.bin", b"")
     assert not list(tmp_path.iterdir())
+
+
+def test_the_temporary_name_cannot_be_guessed_and_a_planted_link_is_not_followed(tmp_path, monkeypatch):
+    names = []
+    replace = Path.replace
+    monkeypatch.setattr(Path, "replace", lambda self, to: (names.append(self.name), replace(self, to))[1])
+    for k in range(2):
+        write_atomic(tmp_path / f"{k}.bin", b"content")
+    endings = {name.split(".")[-2] for name in names}
+    assert len(endings) == 2 and all(len(ending) == 16 for ending in endings)
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    monkeypatch.setattr("veridyn.files.atomic.secrets.token_hex", lambda n: "guessed")
+    (tmp_path / ".a.bin.guessed.part").symlink_to(victim)
+    with pytest.raises(FileError, match="it cannot be written: File exists"):
+        write_atomic(tmp_path / "a.bin", b"content")
+    assert victim.read_bytes() == b"precious"

@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from veridyn.errors import DataError, FileError, ModelError
-from veridyn.files.osim import load_osim, load_storage
+from veridyn.files.osim import load_osim
 from veridyn.mechanics.kinematics import body_pose
 
 
@@ -177,16 +177,39 @@ def test_unknown_coordinates_joints_and_functions_are_named(model_file: Path, tm
         load_osim(tmp_path / "none.osim")
 
 
-def test_a_storage_is_read_by_column_and_checked(tmp_path: Path) -> None:
-    path = tmp_path / "run.sto"
-    path.write_text("name\nversion=1\nendheader\ntime\tknee\n0.0\t1.5\n0.1\t2.5\n")
-    found = load_storage(path)
-    assert found["knee"].tolist() == [1.5, 2.5] and found["time"].tolist() == [0.0, 0.1]
-    path.write_text("endheader\ntime knee\n0.0 1.5\n0.1\n")
-    with pytest.raises(FileError, match=r"line 4.*another number of cells"):
-        load_storage(path)
-    path.write_text("time knee\n0 1\n")
-    with pytest.raises(FileError, match="no OpenSim storage"):
-        load_storage(path)
-    with pytest.raises(FileError, match="cannot be read"):
-        load_storage(tmp_path / "none.sto")
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ("<mass>3</mass>", "<mass>three</mass>", r"leg.osim, body 'tibia', mass: it is not a number"),
+        ("<mass>3</mass>", "<mass>nan</mass>", r"body 'tibia', mass: it is not a number(.|\n)*'nan'"),
+        ("<mass>3</mass>", "<mass/>", r"body 'tibia', mass: it has another number of entries"),
+        ("0.3 0.4 0.5 0.01 0.02 0.03", "0.3 0.4 0.5", r"body 'pelvis', inertia(.|\n)*6 finite numbers(.|\n)*found 3"),
+        ("<gravity>0 -9.8 0", "<gravity>0 -9.8", r"leg.osim, gravity: it has another number of entries"),
+        ("<axis>0 0 1</axis>", "<axis>0 0 0</axis>", r"joint 'knee_joint', axis 'translation3': the axis has no direction"),
+        ("<axis>0 0 1</axis>", "<axis>0 0</axis>", r"axis 'translation3', axis: it has another number of entries"),
+        ('name="rotation2"', 'name="rotation4"', r"joint 'knee_joint', axis 'rotation2': the axis is missing"),
+        (SPLINE, "", r"axis 'translation1': the axis has no function"),
+        ("<x>-1 0 1 2</x>", "<x>-1 0 0 2</x>", r"SimmSpline: its points make no spline"),
+        ("<x>-1 0 1 2</x>", "<x>-1 0</x>", r"its points make no spline(.|\n)*2 x and 4 y"),
+        ("0.3 -0.2 0.5", "0.3 -0.2", r"joint 'knee_joint', frame 'p', orientation"),
+        ("0.25</default_value>", "here</default_value>", r"coordinate 'mtp', default_value: it is not a number"),
+        ('<Coordinate name="mtp"><default_value>0.25</default_value></Coordinate>', "", r"joint 'mtp_joint': it has another"),
+        ("<dependent_coordinate_name>mtp", "<dependent_coordinate_name>", r"coupler 'follows': it does not make one"),
+        ("/bodyset/toes", "/bodyset/toe", r"each joint has one body(.|\n)*Did you mean 'toes'"),
+        ("<OpenSimDocument>", "<?xml version='1.0' encoding='nonsense'?><OpenSimDocument>", r"it is no XML"),
+    ],
+)  # fmt: skip
+def test_what_is_no_number_or_is_missing_is_named(old: str, new: str, place: str, tmp_path: Path) -> None:
+    content = text(WHOLE)
+    assert old in content
+    path = tmp_path / "leg.osim"
+    path.write_text(content.replace(old, new))
+    with pytest.raises((FileError, ModelError), match=place):
+        load_osim(path)
+
+
+def test_text_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    model = tmp_path / "leg.osim"
+    model.write_bytes(text(WHOLE).replace("leg", "l\xe9g").encode("latin-1"))
+    with pytest.raises(FileError, match="it is no XML"):
+        load_osim(model)

@@ -11,6 +11,7 @@ from identify.dense_equations import arm, log, suspended
 from strangers.cars import car_20
 from strangers.random_trees import random_motion
 from veridyn.errors import DataError, ModelError
+from veridyn.identify.estimate import identify
 from veridyn.identify.observation import observation
 from veridyn.identify.sampling import Sampling
 from veridyn.model.motion import Motion
@@ -43,6 +44,28 @@ def test_gaps_cannot_be_filtered() -> None:
     forces[7, 0] = np.nan
     with pytest.raises(DataError, match=r"row 'q1': its measured force has gaps \(NaN\), which a filter would smear"):
         observation(arm(), replace(log(300), forces=forces), sampling=Sampling(filter=Butterworth(10.0)))
+
+
+@pytest.mark.parametrize("value", [1e160, -1e300, np.inf])
+def test_a_force_that_no_machine_has_is_refused_by_place(value: float) -> None:
+    """Its square overflows: what came of it was an infinite triangle, and an error of the solver."""
+    forces = log(50).forces.copy()
+    forces[7, 1] = value
+    for method in ("ols", "wls", "robust"):
+        with pytest.raises(
+            DataError, match=r"motion\.forces, 'q2': no measured quantity is so large[\s\S]*1e\+50 in SI units"
+        ):
+            identify(arm(), replace(log(50), forces=forces), method)
+
+
+def test_other_values_that_no_machine_has_are_refused_too() -> None:
+    qdd = log(50).qdd.copy()
+    qdd[7:9, 0] = 1e160
+    motion = replace(log(50), qdd=qdd, signals={"current": np.full(50, -1e99)})
+    with pytest.raises(
+        DataError, match=r"'q1'[\s\S]*1e\+160 at t = [\s\S]*2 in all[\s\S]*motion\.signals\['current'\]"
+    ):
+        observation(arm(), motion)
 
 
 def test_an_unknown_row_is_refused() -> None:

@@ -35,6 +35,20 @@ def test_states_energy_and_judgements() -> None:
         o.state("y")
 
 
+def test_nees_refuses_a_truth_of_another_width_or_length() -> None:
+    o, truth = small_crane().best.example, small_crane().truth
+    independent = [o.system.model.system.mechanism.index(name) for name in o.system.model.names]
+    for q, qd in (
+        (truth.q[:, independent], truth.qd[:, independent]),
+        (truth.q[:, :1], truth.qd[:, :1]),
+        (truth.q[1:], truth.qd[1:]),
+        (np.hstack([truth.q, truth.q]), truth.qd),
+        (truth.q[0], truth.qd[0]),
+    ):
+        with pytest.raises(DataError, match=r"nees: the true motion has another shape"):
+            o.nees(q, qd)
+
+
 def test_a_further_sensor_is_judged_under_the_inputs_that_act() -> None:
     """An accelerometer on the rope of a crane: what it says of the swing depends on the motor's force, which comes as an input."""
     system, extra = system_of(crane()), Sensor("felt", "accelerometer", Marker("rope", (0.0, 0.0)), sigma=0.01)

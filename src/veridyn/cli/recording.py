@@ -106,4 +106,8 @@ def recorded_study(
         return replace(done, keep=keep)
 
     folder = study.parent / settings.out if out is None else out
+    if out is None and not folder.resolve().is_relative_to(study.parent.resolve()):
+        typer.echo(
+            f"note: 'out: {settings.out}' of {study.name} leaves the folder of the study: {folder.resolve()}", err=True
+        )
     recorded(folder, settings.name, f"veridyn {settings.kind} {study.name}", with_settings)

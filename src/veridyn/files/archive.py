@@ -12,6 +12,7 @@ import json
 import math
 import os
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +24,7 @@ from veridyn.errors import DataError, Fault, Faults, FileError, ModelError, did_
 from veridyn.files.atomic import refuse_to_replace, write_atomic
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.write import model_text
+from veridyn.files.npz_arrays import read_arrays
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.law_constants import LawConstants
 from veridyn.identify.result import Acceptance, Feasibility, Fit, RowReport
@@ -35,6 +37,7 @@ Array = NDArray[np.float64]
 
 FORMAT = 1
 OPTIONAL = ("standard_values", "standard_covariance", "prior_share")  # arrays only some estimators have
+COVARIANCE_ROUNDING = 1e-6  # of correlations: asymmetry and negative eigenvalues that rounding may leave
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the time of day is not part of a result: equal fits give equal files
 
 
@@ -357,11 +360,15 @@ def _arrays_of(file: Path, named: _Arrays) -> dict[str, NDArray[Any]]:
             hint="It was changed, cut off, or belongs to another result. Save the fit again.",
         )
         raise FileError(fault, source)
-    try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise FileError(Fault(f"'{beside.name}' is no NPZ file of numbers.", found=str(error)), source) from error
+    arrays: dict[str, NDArray[Any]] = {}
+    faults = Faults()
+    for name, value in read_arrays(io.BytesIO(data), f"{source}, '{beside.name}'").items():
+        if isinstance(value, Fault):
+            faults.extend([replace(value, where=f"array '{name}'")])
+        else:
+            arrays[name] = value
+    faults.raise_if_any(FileError, f"{source}, '{beside.name}'")
+    return arrays
 
 
 def _check(file: Path, content: _FitFile, arrays: dict[str, NDArray[Any]], tree: Tree) -> None:
@@ -393,6 +400,8 @@ def _check(file: Path, content: _FitFile, arrays: dict[str, NDArray[Any]], tree:
             faults.add(f"array '{name}' does not fit.", expected=wanted, found=f"{array.dtype} {array.shape}")
         elif kind is np.int64 and array.size and not (array.min() >= 0 and array.max() < size):
             faults.add(f"array '{name}' names parameters that do not exist.", expected=f"0 to {size - 1}")
+    if not faults:
+        _check_covariances(content, arrays, faults)
     for key, named in (("names", content.names), ("units", content.units)):
         if len(named) != count:
             faults.add(f"'{key}' does not fit the values.", expected=f"{count}", found=f"{len(named)}")
@@ -401,6 +410,41 @@ def _check(file: Path, content: _FitFile, arrays: dict[str, NDArray[Any]], tree:
         hint = did_you_mean(unknown[0], tree.parameters.names)
         faults.add(f"'{unknown[0]}' is removed, but is no parameter of the model.", where="removed", hint=hint)
     faults.raise_if_any(FileError, file.name)
+
+
+def _check_covariances(content: _FitFile, arrays: dict[str, NDArray[Any]], faults: Faults) -> None:
+    """Refuse what no estimator writes: a variance below zero, or a matrix that is no covariance of anything."""
+    wide = arrays["covariance"]
+    if content.constants:
+        part, count = arrays["constants"], len(wide)
+        wide = np.block([[wide, part[:, :count].T], [part[:, :count], part[:, count:]]])
+    for name, C in (("covariance", wide), ("standard_covariance", arrays.get("standard_covariance"))):
+        what = "" if C is None else _covariance_fault(C)
+        if what:
+            hint = "The file was changed, or written by something else. Save the fit again."
+            expected = "a symmetric matrix without negative variances or eigenvalues"
+            faults.add(f"array '{name}' is no covariance.", expected=expected, found=what, hint=hint)
+
+
+def _covariance_fault(C: Array) -> str:
+    """Why a matrix is no covariance, "" where it is one; parameters whose variance is infinite or unknown (NaN) are left out."""
+    known = np.isfinite(C.diagonal())
+    C = C[np.ix_(known, known)]
+    variances = C.diagonal()
+    if not len(C):
+        return ""
+    if variances.min() < 0.0:
+        return f"the variance {variances.min():.4g}"
+    if not np.isfinite(C).all():
+        return "covariances that are not finite"
+    sigma = np.sqrt(variances)
+    # In units of the deviations, so that one large parameter does not hide another.
+    scale = np.where(sigma > 0.0, sigma, 1.0)
+    correlation = C / scale[:, None] / scale
+    if np.abs(correlation - correlation.T).max() > COVARIANCE_ROUNDING:
+        return "a matrix that is not symmetric"
+    least = float(np.linalg.eigvalsh(correlation)[0])
+    return f"correlations with the eigenvalue {least:.4g}" if least < -COVARIANCE_ROUNDING else ""
 
 
 def _same(a: ParameterSet, b: ParameterSet) -> bool:

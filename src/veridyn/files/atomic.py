@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
+from contextlib import suppress
 from pathlib import Path
 
 from veridyn.errors import Fault, FileError
@@ -12,9 +14,11 @@ def write_atomic(path: str | os.PathLike[str], data: bytes, overwrite: bool = Fa
     """Write a file whole or not at all: under a temporary name beside it, flushed to the disk, then renamed."""
     file = Path(path)
     refuse_to_replace(file, overwrite)
-    unfinished = file.with_name(f".{file.name}.{os.getpid()}.part")
+    unfinished: Path | None = None
     try:
-        with unfinished.open("wb") as out:
+        # A name that nobody can guess, opened only if nothing has it: a link planted there is never followed.
+        unfinished = file.with_name(f".{file.name[:100]}.{secrets.token_hex(8)}.part")
+        with unfinished.open("xb") as out:
             out.write(data)
             out.flush()
             os.fsync(out.fileno())
@@ -23,7 +27,9 @@ def write_atomic(path: str | os.PathLike[str], data: bytes, overwrite: bool = Fa
         reason = getattr(error, "strerror", None) or str(error)
         raise FileError(Fault(f"it cannot be written: {reason}.", found=str(file)), file.name) from error
     finally:
-        unfinished.unlink(missing_ok=True)
+        if unfinished is not None:
+            with suppress(OSError, ValueError):
+                unfinished.unlink(missing_ok=True)
     return file
 
 

@@ -1,4 +1,4 @@
-"""OpenSim models and storages: a musculoskeletal model as a free tree, with the splines of its joints; muscles and geometry are not read.
+"""OpenSim models: a musculoskeletal model as a free tree, with the splines of its joints; muscles and geometry are not read.
 
 Each joint of OpenSim becomes a chain of simple joints: one for every axis of its transform that moves, in OpenSim's order
 (translations, then rotations about body-fixed axes). An axis is driven by a function of a coordinate: a line, or a spline such as
@@ -16,9 +16,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
 
 from veridyn.errors import DataError, Fault, FileError, ModelError, did_you_mean
+from veridyn.files.osim_values import FUNCTIONS, function_of, is_identity, number, numbers
 from veridyn.model.joint import Body
 from veridyn.model.pose import Pose
 from veridyn.model.tree import Tree
@@ -94,40 +94,12 @@ def load_osim(path: str | os.PathLike[str]) -> OsimModel:
         model = ElementTree.parse(file).getroot().find("Model")
     except OSError as error:
         raise FileError(Fault("it cannot be read.", where=str(file), found=error.strerror or str(error))) from error
-    except ElementTree.ParseError as error:
-        raise FileError(Fault("it is no XML.", where=str(file), found=str(error))) from error
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
+        hint = "Is it complete, and the right one? Text must be in the encoding that its first line names."
+        raise FileError(Fault("it is no XML.", where=str(file), found=str(error), hint=hint)) from error
     if model is None:
         raise FileError(Fault("it holds no OpenSim model.", where=str(file), expected="an element 'Model'"))
     return _Reader(model, file.name).model()
-
-
-def load_storage(path: str | os.PathLike[str]) -> dict[str, Array]:
-    """Columns of an OpenSim storage (.sto, .mot) by name, as they stand: angles in degrees where its head says inDegrees=yes."""
-    file = Path(path)
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise FileError(Fault("it cannot be read.", where=str(file), found=error.strerror or str(error))) from error
-    ends = [k for k, line in enumerate(lines) if line.strip().lower() == "endheader"]
-    if not ends or ends[0] + 2 > len(lines):
-        raise FileError(
-            Fault("it is no OpenSim storage.", where=str(file), expected="a head that ends with 'endheader'")
-        )
-    names = lines[ends[0] + 1].split()
-    rows = [line.split() for line in lines[ends[0] + 2 :] if line.strip()]
-    wrong = [k for k, row in enumerate(rows) if len(row) != len(names)]
-    if wrong:
-        raise FileError(
-            Fault(
-                "a row has another number of cells than the head.",
-                where=str(file),
-                expected=f"{len(names)}",
-                found=f"{len(rows[wrong[0]])}",
-                line=ends[0] + 3 + wrong[0],
-            )
-        )
-    table = np.array(rows, dtype=np.float64)
-    return {name: table[:, k] for k, name in enumerate(names)}
 
 
 class _Reader:
@@ -136,10 +108,21 @@ class _Reader:
         self.name = model.get("name", source)
         self.bodies = {str(b.get("name")): b for b in model.iterfind("BodySet/objects/Body")}
         self.joints = list(model.iterfind("JointSet/objects/*"))
-        self.gravity = _numbers(model.findtext("gravity", "0 -9.80665 0"))
+        self.gravity = numbers(model, "gravity", "0 -9.80665 0", 3, source)
 
     def model(self) -> OsimModel:
         by_child = {self.frame(j, "child")[0]: j for j in self.joints}
+        strange = [b for b in by_child if b not in self.bodies]
+        if strange or len(by_child) != len(self.joints):
+            raise ModelError(
+                Fault(
+                    "each joint has one body of its own at its end.",
+                    where=self.source,
+                    expected=f"{len(self.joints)} joints with as many bodies",
+                    found=f"joints to {', '.join(strange)}" if strange else f"{len(by_child)} bodies",
+                    hint=did_you_mean(strange[0], list(self.bodies)) if strange else "",
+                )
+            )
         missing = [b for b in self.bodies if b not in by_child]
         bases = [b for b, j in by_child.items() if self.frame(j, "parent")[0] == "ground"]
         if missing or len(bases) != 1:
@@ -173,9 +156,10 @@ class _Reader:
         return OsimModel(tree, tuple(drives), tuple(root), self.couplers(), self.defaults())
 
     def inertia(self, body: ElementTree.Element) -> Array:
-        xx, yy, zz, xy, xz, yz = _numbers(body.findtext("inertia", "0 0 0 0 0 0"))
-        mass = float(body.findtext("mass", "0"))
-        return from_centre(mass, _numbers(body.findtext("mass_center", "0 0 0")), (xx, xy, xz, yy, yz, zz))
+        where = f"{self.source}, body '{body.get('name')}'"
+        xx, yy, zz, xy, xz, yz = numbers(body, "inertia", "0 0 0 0 0 0", 6, where)
+        centre = numbers(body, "mass_center", "0 0 0", 3, where)
+        return from_centre(number(body, "mass", "0", where), centre, (xx, xy, xz, yy, yz, zz))
 
     def frame(self, joint: ElementTree.Element, which: str) -> tuple[str, Frame]:
         """The body (or 'ground') that a joint's parent or child frame belongs to, and where it is there."""
@@ -183,8 +167,9 @@ class _Reader:
         here = {str(f.get("name")): f for f in joint.iterfind("frames/*")}
         if name in here:
             frame = here[name]
-            a, b, c = _numbers(frame.findtext("orientation", "0 0 0"))
-            place = (rot_x(a) @ rot_y(b) @ rot_z(c), _numbers(frame.findtext("translation", "0 0 0")))
+            where = f"{self.source}, joint '{joint.get('name')}', frame '{name}'"
+            a, b, c = numbers(frame, "orientation", "0 0 0", 3, where)
+            place = (rot_x(a) @ rot_y(b) @ rot_z(c), numbers(frame, "translation", "0 0 0", 3, where))
             name = str(frame.findtext("socket_parent"))
         else:
             place = (np.eye(3), np.zeros(3))
@@ -215,7 +200,11 @@ class _Reader:
         owned = [str(c.get("name")) for c in joint.iterfind("coordinates/Coordinate")]
         still: Frame = (np.eye(3), np.zeros(3))
         plain = {"PinJoint": ((0.0, 0.0, 1.0),), "UniversalJoint": ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)), "WeldJoint": ()}
+        where = f"{self.source}, joint '{name}'"
         if kind in plain:
+            if len(owned) != len(plain[kind]):
+                expected = f"{len(plain[kind])} for a {kind}"
+                raise ModelError(Fault("it has another number of coordinates.", where, expected, f"{len(owned)}"))
             return [
                 (OsimDrive(c, c, True, np.array(axis), lambda x: x), still)
                 for c, axis in zip(owned, plain[kind], strict=True)
@@ -225,21 +214,32 @@ class _Reader:
             raise ModelError(
                 Fault(
                     f"joints of kind '{kind}' are not read.",
-                    where=f"{self.source}, joint '{name}'",
+                    where=where,
                     expected="CustomJoint, PinJoint, UniversalJoint or WeldJoint",
                 )
             )
         by_name = {str(a.get("name")): a for a in transform.iterfind("TransformAxis")}
         out: list[tuple[OsimDrive | None, Frame]] = []
         for label in (*TRANSLATIONS, *ROTATIONS):
-            axis = _numbers(by_name[label].findtext("axis", "0 0 1"))
+            here = f"{where}, axis '{label}'"
+            if label not in by_name:
+                expected = ", ".join((*ROTATIONS, *TRANSLATIONS))
+                found = ", ".join(by_name) or "none"
+                raise ModelError(Fault("the axis is missing.", here, expected, found, "The file may be cut off."))
+            axis = numbers(by_name[label], "axis", "0 0 1", 3, here)
+            if not axis.any():
+                raise ModelError(Fault("the axis has no direction.", here, "a vector that is not zero", "0 0 0"))
             axis = axis / np.linalg.norm(axis)
             of = (by_name[label].findtext("coordinates") or "").strip()
-            function = next(f for f in by_name[label] if f.tag not in ("coordinates", "axis"))
-            value = self.function(function, name)
+            if len(of.split()) > 1:
+                raise ModelError(Fault("it moves with several coordinates.", here, "one coordinate, or none", of))
+            function = next((f for f in by_name[label] if f.tag not in ("coordinates", "axis")), None)
+            if function is None:
+                raise ModelError(Fault("the axis has no function.", here, ", ".join(FUNCTIONS), "none"))
+            value = function_of(function, here)
             turning = label in ROTATIONS
             if of:
-                own = of if _is_identity(function) else f"{name} {label}"
+                own = of if is_identity(function, here) else f"{name} {label}"
                 out.append((OsimDrive(own, of, turning, axis, value), still))
             else:
                 size = value(np.zeros(1))[0]
@@ -248,44 +248,26 @@ class _Reader:
                 )
         return out
 
-    def function(self, f: ElementTree.Element, joint: str) -> Callable[[Array], Array]:
-        if f.tag == "MultiplierFunction":
-            scale = float(f.findtext("scale", "1"))
-            inner = self.function(next(iter(f.iterfind("function/*"))), joint)
-            return lambda x: scale * inner(x)
-        if f.tag == "Constant":
-            value = float(f.findtext("value", "0"))
-            return lambda x: np.full(len(x), value)
-        if f.tag == "LinearFunction":
-            a, b = _numbers(f.findtext("coefficients", "1 0"))
-            return lambda x: a * x + b
-        if f.tag in ("SimmSpline", "NaturalCubicSpline"):
-            x, y = _numbers(f.findtext("x", "")), _numbers(f.findtext("y", ""))
-            return CubicSpline(x, y, bc_type="natural" if f.tag == "NaturalCubicSpline" else "not-a-knot")
-        raise ModelError(Fault(f"functions of kind '{f.tag}' are not read.", where=f"{self.source}, joint '{joint}'"))
-
     def couplers(self) -> dict[str, tuple[str, Callable[[Array], Array]]]:
         out = {}
         for c in self.root.iterfind("ConstraintSet/objects/CoordinateCouplerConstraint"):
-            function = next(iter(c.iterfind("coupled_coordinates_function/*")))
-            source = str(c.findtext("independent_coordinate_names")).strip()
-            out[str(c.findtext("dependent_coordinate_name")).strip()] = (
-                source,
-                self.function(function, str(c.get("name"))),
-            )
+            where = f"{self.source}, coupler '{c.get('name')}'"
+            function = c.find("coupled_coordinates_function/*")
+            words = [
+                (c.findtext(tag) or "").split() for tag in ("independent_coordinate_names", "dependent_coordinate_name")
+            ]
+            if function is None or [len(w) for w in words] != [1, 1]:
+                expected = "coupled_coordinates_function, independent_coordinate_names, dependent_coordinate_name"
+                found = f"{'no' if function is None else 'a'} function, {words[0]} and {words[1]}"
+                raise ModelError(Fault("it does not make one coordinate follow another.", where, expected, found))
+            (source,), (follower,) = words
+            out[follower] = (source, function_of(function, where))
         return out
 
     def defaults(self) -> dict[str, float]:
         every = [c for j in self.joints for c in j.iterfind("coordinates/Coordinate")]
-        return {str(c.get("name")): float(c.findtext("default_value", "0")) for c in every}
-
-
-def _is_identity(f: ElementTree.Element) -> bool:
-    return f.tag == "LinearFunction" and _numbers(f.findtext("coefficients", "")).tolist() == [1.0, 0.0]
-
-
-def _numbers(text: str | None) -> Array:
-    return np.array([float(x) for x in (text or "").split()])
+        where = f"{self.source}, coordinate"
+        return {str(c.get("name")): number(c, "default_value", "0", f"{where} '{c.get('name')}'") for c in every}
 
 
 def _about(axis: Array, angle: Array) -> Array:

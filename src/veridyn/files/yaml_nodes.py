@@ -9,15 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from ruamel.yaml import YAML
+from ruamel.yaml.composer import Composer
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from veridyn.errors import Fault, FileError, did_you_mean
 
 MAX_CHARACTERS = 1_000_000
-MAX_NODES = 100_000  # after aliases are followed; a car with 38 joints has about two thousand
+MAX_NODES = 100_000  # written, and after aliases are followed; a car with 38 joints has about two thousand
 
 _CORE = "tag:yaml.org,2002:"
 _SCALARS: Mapping[str, str] = {
@@ -32,6 +34,26 @@ _SCALARS: Mapping[str, str] = {
 _CUT = ("end of stream", "<stream end>")  # what the parser says when the text stops in the middle
 
 
+class _TooManyNodes(Exception):
+    """More values than any description has."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__(line)
+        self.line = line
+
+
+class _BoundedComposer(Composer):
+    """Stops at the first value beyond the bound: reading all of a large file to refuse it would take minutes."""
+
+    made = 0
+
+    def compose_node(self, parent: Node | None, index: Any) -> Node | None:
+        self.made += 1
+        if self.made > MAX_NODES:
+            raise _TooManyNodes(int(self.parser.peek_event().start_mark.line) + 1)
+        return super().compose_node(parent, index)
+
+
 def compose(text: str, source: str = "") -> MappingNode:
     """The top mapping of one YAML document; a :class:`FileError` where the text is anything else."""
     if not text.strip():
@@ -42,9 +64,16 @@ def compose(text: str, source: str = "") -> MappingNode:
             source,
         )
     yaml = YAML()
+    yaml.Composer = _BoundedComposer
     try:
         yaml.composer.warn_double_anchors = False  # a later anchor hides an earlier one: that is legal
         root = yaml.compose(text)
+    except _TooManyNodes as error:
+        expected = f"at most {MAX_NODES} values"
+        raise FileError(
+            Fault("it holds more values than any description.", "", expected, hint="Is it a log?", line=error.line),
+            source,
+        ) from None
     except MarkedYAMLError as error:
         raise FileError(_syntax_fault(error, text), source) from error
     except YAMLError as error:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults, did_you_mean
 from veridyn.identify.sampling import Sampling
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
+
+LARGEST_VALUE = 1e50  # no quantity in SI units is larger, and the squares of much larger ones overflow
 
 
 def check_equations(tree: Tree, rows: Sequence[int], how: Sampling, motions: Sequence[Motion]) -> None:
@@ -19,6 +23,7 @@ def check_equations(tree: Tree, rows: Sequence[int], how: Sampling, motions: Seq
         raise DataError(Fault("there is no motion to identify from.", where=tree.name))
     for motion in motions:
         tree.check_motion(motion)
+        _check_sizes(tree, motion, faults)
         _check_forces(tree, rows, how, motion, faults)
     names = [tree.rows[r] for r in rows]
     moving = [e.parameter_name for e in tree.elements if e.on_body is None and e.between is None]
@@ -88,6 +93,41 @@ def _check_forces(tree: Tree, rows: Sequence[int], how: Sampling, motion: Motion
                 where=f"row '{name}'",
                 hint="Cut the motion into pieces without gaps and give them as a list.",
             )
+
+
+def _check_sizes(tree: Tree, motion: Motion, faults: Faults) -> None:
+    """Numbers that no measurement has, such as the 1e160 or infinity of a failed conversion; NaN marks a gap and may stand."""
+    for where, x in _arrays(tree, motion):
+        # Reductions first: they need no copy of a long log, and gaps do not count in them.
+        if not x.size or not max(np.fmax.reduce(x, axis=None), -np.fmin.reduce(x, axis=None)) > LARGEST_VALUE:
+            continue
+        rows = np.abs(x.reshape(len(x), -1))
+        large = (rows > LARGEST_VALUE).any(axis=1)
+        first, count = int(np.argmax(large)), int(large.sum())
+        faults.add(
+            "no measured quantity is so large.",
+            where=where,
+            expected=f"at most {LARGEST_VALUE:g} in SI units",
+            found=f"{np.nanmax(rows[first]):.4g} at t = {motion.t[first]:.6g} s"
+            + (f", {count} in all" if count > 1 else ""),
+            hint="Cut these samples out, or mark them as missing where the log is read.",
+        )
+
+
+def _arrays(tree: Tree, motion: Motion) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    """The arrays of a motion (N,) or (N, k), with their places."""
+    for name in ("q", "qd", "qdd", "forces"):
+        x = getattr(motion, name)
+        if x is not None:
+            yield from ((f"motion.{name}, '{c}'", x[:, k]) for k, c in enumerate(tree.coordinates))
+    for f in fields(motion.base) if motion.base is not None else ():
+        x = getattr(motion.base, f.name)
+        if x is not None:
+            yield f"motion.base.{f.name}", x
+    for name, x in motion.wrenches.items():
+        yield f"motion.wrenches['{name}']", x
+    for name, x in motion.signals.items():
+        yield f"motion.signals['{name}']", x
 
 
 def driven(tree: Tree) -> set[str]:

@@ -2,6 +2,7 @@
 
 import struct
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from scipy.io import savemat
 
 from veridyn.errors import DataError, FileError
 from veridyn.files.log.load import load_log
-from veridyn.files.log.mat import load_mat
+from veridyn.files.log.mat import load_mat, named_arrays
 
 N = 40
 UNITS = {"t": "s", "qm": "mm", "tau": "Nm"}
@@ -176,3 +177,14 @@ def test_version_7_3_without_its_reader_says_what_to_install(tmp_path, monkeypat
     monkeypatch.setitem(sys.modules, "pymatreader", None)
     with pytest.raises(FileError, match=r"version 7.3.*\n.*pip install 'veridyn\[logs\]'.*-v7"):
         load_mat(path, units=UNITS)
+
+
+def test_what_is_unpacked_of_all_variables_together_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "run.mat"
+    still = {f"x{k}": np.zeros((1000, 1)) for k in range(5)}
+    savemat(path, {"t": np.arange(1000.0)[:, None], **still}, do_compression=True)
+    assert len(named_arrays(path)) == 6
+    monkeypatch.setattr("veridyn.files.unpacking.ALWAYS_ALLOWED_BYTES", 30_000)  # less than the six of 8 kB each
+    monkeypatch.setattr("veridyn.files.unpacking.MAX_RATIO", 1)
+    with pytest.raises(FileError, match=r"unpacks to more than \d+ bytes, the most that is read from this file"):
+        named_arrays(path)

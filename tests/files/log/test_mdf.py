@@ -216,3 +216,13 @@ def test_without_its_reader_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "asammdf", None)
     with pytest.raises(FileError, match=r"asammdf is not installed.\npip install 'veridyn\[logs\]'"):
         load_mdf(path)
+
+
+def test_records_that_unpack_to_more_than_the_bound_are_not_read(tmp_path, monkeypatch):
+    still = np.zeros(20_000)
+    path = write(tmp_path, {"CAN": [signal("a", np.arange(20_000) * 0.01, still, "m")]}, compression=2)
+    assert len(load_mdf(path)["a"].values) == 20_000
+    monkeypatch.setattr("veridyn.files.unpacking.ALWAYS_ALLOWED_BYTES", 1000)
+    monkeypatch.setattr("veridyn.files.unpacking.MAX_RATIO", 1)
+    with pytest.raises(FileError, match="unpacks to more than is read"):
+        load_mdf(path)

@@ -117,3 +117,24 @@ def test_what_it_cannot_do_is_refused(loop):
     with pytest.raises(IdentificationError, match="the tree has no values to start from"):
         identify(empty, loop, HOW)
     assert "NOT CONVERGED" in fit.notes[-1]
+
+
+def test_a_motion_is_no_reference_and_the_error_says_what_is(loop):
+    with pytest.raises(
+        IdentificationError, match=r"Instrumental\.reference[\s\S]*SampledTrajectory[\s\S]*found Motion"
+    ):
+        Instrumental(reference=loop)
+
+
+def test_a_reference_of_another_machine_or_without_accelerations_is_refused(loop):
+    class Short:
+        def at(self, t):
+            return path().at(t)[:2]
+
+    class Wide:
+        def at(self, t):
+            return tuple(np.hstack([x, x]) for x in path().at(t))
+
+    for reference in (Short(), Wide()):
+        with pytest.raises(DataError, match=r"Instrumental\.reference: the reference is no motion of this machine"):
+            identify(drawn(), loop, Instrumental(reference=reference), sampling=WHERE)

@@ -104,3 +104,20 @@ def test_places_and_quantities() -> None:
     assert quantity("2e-3 [V]") == (2e-3, "V")
     with pytest.raises(DataError, match="it is no quantity"):
         quantity("much")
+
+
+def test_a_home_folder_that_nobody_has_is_refused_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(STUDY)
+    loaded = load_study(file)
+    with pytest.raises(FileError, match=r"training\[1\](.|\n)*the home folder that '~no such user' means is not known"):
+        loaded.path("~no such user/log.csv", ("training", 0))
+
+    def unknown(path: str) -> str:
+        return path  # what os.path.expanduser does for a user without an entry and without HOME
+
+    monkeypatch.setattr("os.path.expanduser", unknown)
+    with pytest.raises(FileError, match=r"the home folder that '~' means is not known(.|\n)*set HOME"):
+        loaded.path("~/log.csv", ("training", 0))

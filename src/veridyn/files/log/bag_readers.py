@@ -19,6 +19,7 @@ from typing import Any
 from veridyn.errors import Fault, FileError
 from veridyn.files.log.bag_messages import Part, json_parts, json_time, plan_of
 from veridyn.files.log.opening import unreadable
+from veridyn.files.unpacking import too_large
 
 # What readers and decoders say of bytes that are not what they should be.
 DAMAGED = (
@@ -158,6 +159,9 @@ def _mcap(file: Path) -> Iterator[Opened]:
         summary = reader.get_summary()
         if summary is None or summary.statistics is None:
             raise EOFError("it has no summary: its recorder was stopped before the end")
+        bomb = too_large(sum(c.uncompressed_size for c in summary.chunk_indexes), file.stat().st_size)
+        if bomb is not None:
+            raise FileError(bomb, str(file))
         first = any(s.encoding == "ros1msg" for s in summary.schemas.values())
         types = _Types(first)
         topics: dict[str, Topic] = {}

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, FileError
 from veridyn.files.log.npz import Columns, experiment_of
 from veridyn.files.log.opening import existing_file, unreadable
+from veridyn.files.unpacking import allowed_bytes, inflate
 from veridyn.model.experiment import Experiment
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -116,9 +117,12 @@ def _read_level_5(data: bytes) -> dict[str, object]:
     if order is None:
         raise ValueError("it has not the header of a MAT file of version 5 or later (MATLAB writes one with -v7)")
     found: dict[str, object] = {}
+    allowed = allowed_bytes(len(data))  # of all variables together
     for kind, part in _elements(memoryview(data)[HEADER:], order):
         if kind == COMPRESSED:
-            inside = _elements(memoryview(zlib.decompress(part)), order)
+            unpacked = inflate(part, allowed)
+            allowed -= len(unpacked)
+            inside = _elements(memoryview(unpacked), order)
             if len(inside) != 1:
                 raise ValueError(f"a compressed part holds {len(inside)} variables instead of one")
             kind, part = inside[0]

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Fault, FileError
 from veridyn.files.log.clocked import DEFAULT, Columns, Samples, Source, experiment_of_source
 from veridyn.files.log.opening import MDF_WORDS, UNFINISHED, existing_file, unreadable
+from veridyn.files.unpacking import too_large
 from veridyn.model.experiment import Experiment
 
 # Units as measurement tools write them, where that is not the symbol.
@@ -152,7 +153,12 @@ def _source(file: Path, mdf: Any, time: str, errors: tuple[type[Exception], ...]
             units[label] = SPELLED.get(unit, unit)
 
     def read(wanted: Sequence[str]) -> dict[str, Samples | Fault]:
-        return _guarded(file, errors, lambda: _read(mdf, {n: places[n] for n in wanted}, file.stat().st_size))
+        size, used = file.stat().st_size, {places[n][0] for n in wanted}
+        announced = _guarded(file, errors, lambda: sum(b.original_size for g in used for b in _blocks(mdf.groups[g])))
+        bomb = too_large(announced, size)
+        if bomb is not None:
+            raise FileError(bomb, str(file))
+        return _guarded(file, errors, lambda: _read(mdf, {n: places[n] for n in wanted}, size))
 
     start = getattr(mdf.header, "start_time", None)
     notes = {} if start is None else {"start": str(start)}
@@ -221,11 +227,16 @@ def _read(mdf: Any, places: Mapping[str, tuple[int, int]], size: int) -> dict[st
     return out
 
 
+def _blocks(group: Any) -> list[Any]:
+    """Where the records of a group are in the file."""
+    return list(group.get_data_blocks() if hasattr(group, "get_data_blocks") else group.data_blocks)
+
+
 def _cut_off(group: Any, size: int) -> Fault | None:
     """Whether a group announces more records than the file holds; asammdf (8.8) hands out memory that it never filled for the rest."""
     count, record = group.channel_group.cycles_nr, group.channel_group.samples_byte_nr
     record += getattr(group.channel_group, "invalidation_bytes_nr", 0)
-    blocks = list(group.get_data_blocks() if hasattr(group, "get_data_blocks") else group.data_blocks)
+    blocks = _blocks(group)
     blocks_4 = [b for b in blocks if hasattr(b, "location")]
     missing = any(b.location == ORIGINAL and b.address + b.compressed_size > size for b in blocks_4)
     missing |= any(b.original_size > max(b.compressed_size, LARGEST) for b in blocks_4)

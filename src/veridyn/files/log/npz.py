@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,17 +22,12 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Fault, Faults, FileError
 from veridyn.files.log.columns import choose, split_header
 from veridyn.files.log.opening import existing_file, unreadable
+from veridyn.files.npz_arrays import read_arrays
 from veridyn.files.units import to_si
 from veridyn.model.experiment import Channel, Experiment
 
 Array = NDArray[np.float64]
 Columns = Sequence[str] | Mapping[str, str] | None
-
-OBJECTS = Fault(
-    "it holds Python objects, which only unpickling could read, and unpickling can run code.",
-    expected="an array of numbers",
-    hint="Save the numbers themselves: np.savez(file, name=np.asarray(values, dtype=float)).",
-)
 
 
 def load_npz(
@@ -54,17 +48,16 @@ def load_npz(
             Fault("it is not an archive of arrays.", expected="what np.savez writes", hint="It may be cut off."),
             str(file),
         )
-    values: dict[str, object] = {}
+    return experiment_of(npz_arrays(file), file, columns, units or {}, time, name or file.name)
+
+
+def npz_arrays(file: Path) -> Mapping[str, object]:
+    """The arrays of a file by name; a value that is a Fault says why that one cannot be read."""
     try:
-        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            for key in archive.files:
-                try:
-                    values[key] = archive[key]
-                except ValueError as error:
-                    values[key] = OBJECTS if "Object arrays" in str(error) else unreadable(error)
-    except (OSError, ValueError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        with file.open("rb") as stream:
+            return read_arrays(stream, str(file))
+    except OSError as error:
         raise FileError(unreadable(error), str(file)) from error
-    return experiment_of(values, file, columns, units or {}, time, name or file.name)
 
 
 def experiment_of(

@@ -9,13 +9,13 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Faults, FileError
+from veridyn.errors import Fault, Faults, FileError
 from veridyn.files.log.columns import split_header
 from veridyn.files.log.csv import MISSING, find_layout, read_columns
 from veridyn.files.log.opening import PARQUET, clocked_format, existing_log, unreadable
@@ -104,12 +104,13 @@ def _named(file: Path, found: Mapping[str, Array], has_header: bool) -> Survey:
 
 def _of_arrays(file: Path, suffix: str) -> Survey:
     from veridyn.files.log.mat import named_arrays
+    from veridyn.files.log.npz import npz_arrays
 
-    if suffix == ".mat":
-        arrays = named_arrays(file)
-    else:
-        with np.load(file, allow_pickle=False) as archive:
-            arrays = {key: archive[key] for key in archive.files if archive[key].dtype.kind in "biuf"}
+    arrays = named_arrays(file) if suffix == ".mat" else npz_arrays(file)
+    if suffix == ".npz":
+        refused = {key: value for key, value in arrays.items() if isinstance(value, Fault)}
+        if refused:
+            raise FileError([replace(value, where=f"array '{key}'") for key, value in refused.items()], str(file))
     out: dict[str, Array] = {}
     for key, value in arrays.items():
         array = np.asarray(value)

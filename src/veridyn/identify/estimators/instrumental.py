@@ -61,7 +61,10 @@ def _is_reference(value: Any) -> bool:
     )
 
 
-REFERENCE = Rule(_is_reference, "an object with at(t), 'measured', or None")
+REFERENCE = Rule(
+    _is_reference,
+    "an object with at(t), 'measured', or None; the reference at samples, of a Motion too, is vd.signals.SampledTrajectory(t, q, qd, qdd)",
+)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -231,7 +234,7 @@ def instrumental(
 def _without_noise(tree: Tree, motion: Motion, values: Array, how: Instrumental) -> Motion:
     """The instruments' motion on the clock of the log."""
     if how.reference is not None:
-        states = {} if isinstance(how.reference, str) else dict(zip(("q", "qd", "qdd"), how.reference.at(motion.t)))
+        states = {} if isinstance(how.reference, str) else _along(how.reference, motion)
         return _with_signals(tree, replace(motion, **states), values)
     shooting = Shooting(tree=tree, law=how.law, friction_speed=how.friction_speed, substeps=how.substeps)
     (runs,) = cut(tree, [motion], math.inf)
@@ -246,6 +249,22 @@ def _without_noise(tree: Tree, motion: Motion, values: Array, how: Instrumental)
             )
         ) from error
     return _with_signals(tree, replace(motion, q=found.q[0], qd=found.qd[0], qdd=found.qdd[0]), values)
+
+
+def _along(reference: Reference, motion: Motion) -> dict[str, Array]:
+    """q, q̇ and q̈ of the reference on the clock of the log."""
+    found = reference.at(motion.t)
+    shapes = [np.shape(x) for x in found]
+    if shapes != [motion.q.shape] * 3:
+        raise DataError(
+            Fault(
+                "the reference is no motion of this machine.",
+                where="Instrumental.reference",
+                expected=f"at(t) that returns q, qd and qdd, each {motion.q.shape}",
+                found=", ".join(map(str, shapes)) or "nothing",
+            )
+        )
+    return dict(zip(("q", "qd", "qdd"), found, strict=True))
 
 
 def _signals(tree: Tree) -> list[Element]:

@@ -121,7 +121,13 @@ class Loaded(Generic[S]):
                 hint=f"Set it ({unknown[0]}=FOLDER veridyn …), or write the path out.",
             )
             raise self.error(fault)
-        return self.file.parent / Path(_VARIABLE.sub(lambda m: self.variables[m[1]], text)).expanduser()
+        found = Path(_VARIABLE.sub(lambda m: self.variables[m[1]], text))
+        try:
+            return self.file.parent / found.expanduser()
+        except RuntimeError:  # an unknown user, or one without a home
+            what = f"the home folder that '{found.parts[0]}' means is not known."
+            fault = self.fault(at, what, "a folder that exists", text, "Write the path out, or set HOME.")
+            raise self.error(fault) from None
 
 
 def load_study(

@@ -1,0 +1,69 @@
+"""Output on terminals that cannot show every character: ± becomes +/- where the encoding has none, instead of ending the command.
+
+"0.3 ± 0.1 kg·m²" on an ASCII terminal: "0.3 +/- 0.1 kg*m^2"
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import sys
+import unicodedata
+
+HANDLER = "veridyn.plain"
+PLAIN = {
+    "±": "+/-",
+    "·": "*",
+    "×": "x",
+    "–": "-",
+    "—": "-",
+    "−": "-",
+    "…": "...",
+    "→": "->",
+    "≤": "<=",
+    "≥": ">=",
+    "≈": "~",
+    "°": "deg",
+    "µ": "u",
+    "‘": "'",
+    "’": "'",
+    "“": '"',
+    "”": '"',
+    "√": "sqrt",
+    "∞": "inf",
+    "⁻": "^-",
+    "¹": "^1",
+    "²": "^2",
+    "³": "^3",
+} | {chr(code): f"^{code - 0x2070}" for code in range(0x2074, 0x207A)}
+
+
+def plain(text: str) -> str:
+    """The nearest ASCII text: signs in words, letters without their accents, Greek ones by name, "?" for the rest."""
+    return "".join(_plain(c) for c in text).replace("^-^", "^-")
+
+
+def show_everything() -> None:
+    """Let stdout and stderr replace what their encoding cannot show; streams that are not text files of the process are left alone."""
+    codecs.register_error(HANDLER, _replaced)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=HANDLER)
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return plain(error.object[error.start : error.end]), error.end
+
+
+def _plain(character: str) -> str:
+    if character.isascii():
+        return character
+    if character in PLAIN:
+        return PLAIN[character]
+    bare = unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode()
+    if bare:
+        return bare
+    name = unicodedata.name(character, "")
+    return name.split()[-1].lower() if name.startswith("GREEK SMALL LETTER") else "?"

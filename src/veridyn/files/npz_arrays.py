@@ -1,0 +1,134 @@
+"""The arrays of an NPZ file, read without trusting what the file says of itself.
+
+An array's header must agree with the bytes behind it before any memory is taken, what the file unpacks to is bounded
+(:mod:`veridyn.files.unpacking`), and nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import struct
+import tokenize
+import zipfile
+import zlib
+from collections import Counter
+from math import prod
+from typing import IO, Any
+
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from veridyn.errors import Fault, FileError
+from veridyn.files.unpacking import too_large
+
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # what NumPy writes; others unpack without a bound
+MAX_HEADER_CHARACTERS = 10_000
+SUFFIX = ".npy"
+ENCRYPTED = 1  # flag of a part of an archive
+OBJECTS = Fault(
+    "it holds Python objects, which only unpickling could read, and unpickling can run code.",
+    expected="an array of numbers",
+    hint="Save the numbers themselves: np.savez(file, name=np.asarray(values, dtype=float)).",
+)
+DAMAGED = (
+    OSError,
+    ValueError,
+    EOFError,
+    RuntimeError,
+    NotImplementedError,
+    OverflowError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+# What parsing the header of an array may raise: it is a Python literal.
+HEADER_ERRORS = (ValueError, TypeError, KeyError, SyntaxError, OverflowError, RecursionError, tokenize.TokenError)
+READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+
+
+def read_arrays(stream: IO[bytes], source: str) -> dict[str, NDArray[Any] | Fault]:
+    """The arrays by name; a Fault in place of one says why it cannot be read. A :class:`FileError` where the file itself is damaged."""
+    size = stream.seek(0, 2)
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            members = archive.infolist()
+            faults = _listing_faults(members, size)
+            if faults:
+                raise FileError(faults, source)
+            return {m.filename.removesuffix(SUFFIX): _array(archive, m) for m in members}
+    except DAMAGED as error:
+        raise FileError(
+            Fault(
+                "it cannot be read: it is no NPZ file of numbers, or it is damaged.",
+                expected="what np.savez writes",
+                found=_words(error),
+                hint="Copy or save it again.",
+            ),
+            source,
+        ) from error
+    except MemoryError as error:
+        fault = Fault("its arrays do not fit the memory.", found=f"{size} bytes", hint="Save it in parts.")
+        raise FileError(fault, source) from error
+
+
+def _listing_faults(members: list[zipfile.ZipInfo], size: int) -> list[Fault]:
+    """What is wrong with the table of contents of a file of `size` bytes."""
+    names = [m.filename.removesuffix(SUFFIX) for m in members]
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    faults = [Fault("two arrays have this name.", f"array '{name}'", hint="Save it again.") for name in twice]
+    for name, member in zip(names, members, strict=True):
+        if member.compress_type not in METHODS:
+            found = f"method {member.compress_type}"
+            hint = "Save it with np.savez or np.savez_compressed."
+            faults.append(Fault("its compression is not read.", f"array '{name}'", "none, or deflate", found, hint))
+        if member.flag_bits & ENCRYPTED:
+            faults.append(Fault("it is encrypted.", f"array '{name}'", hint="Save it without a password."))
+    bomb = too_large(sum(m.file_size for m in members), size, "Save it with np.savez if it is meant to be so large.")
+    return faults if bomb is None else [*faults, bomb]
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any] | Fault:
+    with archive.open(member) as stream:
+        fault = _header_fault(stream, member.file_size)
+    if fault is not None:
+        return fault
+    with archive.open(member) as stream:
+        try:
+            return npy.read_array(stream, allow_pickle=False, max_header_size=MAX_HEADER_CHARACTERS)
+        except HEADER_ERRORS as error:
+            return Fault("it cannot be read.", expected="an array of numbers", found=_words(error))
+
+
+def _header_fault(stream: IO[bytes], size: int) -> Fault | None:
+    """What is wrong with the head of an array of `size` bytes, before memory is taken for it."""
+    try:
+        version = npy.read_magic(stream)
+        read = READERS.get(version)
+        if read is None:
+            found = f"version {version[0]}.{version[1]}"
+            return Fault("its header is of a version that is not read.", expected="version 1.0 or 2.0", found=found)
+        shape, _, kind = read(stream, max_header_size=MAX_HEADER_CHARACTERS)
+        behind = size - stream.tell()
+    except HEADER_ERRORS as error:
+        return Fault(
+            "its header is no header of an array.",
+            expected="what np.save writes",
+            found=_words(error),
+            hint="The file is damaged, or not made by NumPy; save it again.",
+        )
+    if kind.hasobject:
+        return OBJECTS
+    claimed = prod(max(0, n) for n in shape) * kind.itemsize
+    if min(shape, default=0) < 0 or claimed != behind:
+        return Fault(
+            "its header does not fit its data.",
+            expected=f"{claimed} bytes for type {kind}, shape {shape}",
+            found=f"{behind}",
+            hint="The file is damaged or cut off; save it again.",
+        )
+    return None
+
+
+def _words(error: BaseException) -> str:
+    """The first line of an error, not too long."""
+    first = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return first if len(first) <= 120 else first[:117] + "…"
