@@ -177,10 +177,10 @@ def least_sizes(I: Numbers, W: Array, h: float, reach: float) -> None:
 
 
 @core
-def trial(I: Numbers, W: Array, h: float) -> float:
-    """The state after a step with accelerations A1 and states S1 at its end; by how much the equations give others stays in LEFT.
+def trial(I: Numbers, W: Array, h: float, reach: float) -> float:
+    """The state after a step with accelerations A1 and states S1 at its end; LEFT: by how much Newton's method would change these.
 
-    The largest of these, those of states relative to their size; NaN where there is no such state.
+    The largest change over the one that counts as settled; NaN where there is no such state.
     """
     f, ns, rate, end, left = I[FREEDOM], I[STATES], I[RATE], I[TRIED], I[LEFT]
     for c in range(f):
@@ -191,16 +191,21 @@ def trial(I: Numbers, W: Array, h: float) -> float:
     shift(I, W)
     if not state_at(I, W, end):
         return np.nan
-    worst = 0.0
     for c in range(f):
         W[left + c] = W[I[A] + own_row(I, c)] - W[I[A1] + c]
-        worst = max(worst, abs(W[left + c]))
     for i in range(ns):
         moved = 0.5 * h * (W[I[S_RATE] + i] + W[I[STATE_RATE] + i])
         W[left + f + i] = W[I[S0] + i] + moved - W[I[S1] + i]
-        if W[left + f + i] != 0.0:
-            worst = max(worst, abs(W[left + f + i]) / state_size(I, W, i, h))
-    return float(worst)
+    solve(I, W, I[N], f + ns, I[PIVOT_N], left)
+    share = 0.0
+    for c in range(f):
+        share = max(share, 0.5 * h * abs(W[left + c]) / (SETTLED_CHANGE * reach))
+    for i in range(ns):
+        share = max(share, abs(W[left + f + i]) / (SETTLED_STATE * state_size(I, W, i, h)))
+    for c in range(f + ns):
+        if not np.isfinite(W[left + c]):
+            return np.nan
+    return float(share)
 
 
 @core
@@ -307,37 +312,30 @@ def finish(I: Numbers, W: Array, asked: int) -> None:
 def settle(I: Numbers, W: Array, h: float, reach: float) -> int:
     """Newton's method for A1 and S1 with the factors of N, which are made anew where they lead there slowly."""
     f, ns, left, change = I[FREEDOM], I[STATES], I[LEFT], I[CHANGE]
-    off, before = trial(I, W, h), np.inf
+    off, before = trial(I, W, h, reach), np.inf
     for _ in range(MAX_ITERATIONS):
         if not np.isfinite(off):
             return SINGULAR
-        solve(I, W, I[N], f + ns, I[PIVOT_N], left)
-        share = 0.0  # the largest change over the one that counts as settled
-        for c in range(f):
-            share = max(share, 0.5 * h * abs(W[left + c]) / (SETTLED_CHANGE * reach))
-        for i in range(ns):
-            share = max(share, abs(W[left + f + i]) / (SETTLED_STATE * state_size(I, W, i, h)))
+        rate = off / before  # what is left after this change is about that much of it
+        settled = off <= 1.0 or (0.0 < rate < 0.1 and rate * off <= 0.1)
         for c in range(f + ns):
             W[change + c] = W[left + c]
-        rate = share / before  # what is left after this change is about that much of it
-        settled = share <= 1.0 or (0.0 < rate < 0.1 and rate * share <= 0.1)
-        before = share
         shift_end(I, W, 1.0)
-        now = trial(I, W, h)
+        now = trial(I, W, h, reach)
         for _ in range(MAX_HALVINGS):
             if settled or now <= off:
                 break
             for c in range(f + ns):
                 W[change + c] *= 0.5
             shift_end(I, W, -1.0)  # half of the way back
-            now = trial(I, W, h)
+            now = trial(I, W, h, reach)
         if settled and np.isfinite(now):
             for i in range(ns):
                 W[I[UNKNOWN] + I[FORCES] + I[VARYING] - ns + i] = W[I[S1] + i]
             for c in range(f):
                 W[I[JERK] + c] = W[I[A1] + c] - W[I[A0] + c]
             return DONE
-        slow, off = not now <= 0.1 * off, now
+        slow, before, off = not now <= 0.1 * off, off, now
         if slow and np.isfinite(off):
             differentiate(I, W, TANGENTS)
             least_sizes(I, W, h, reach)
@@ -345,6 +343,7 @@ def settle(I: Numbers, W: Array, h: float, reach: float) -> int:
                 rotation_steps(I, W)
             if not iteration_matrix(I, W, h):
                 return SINGULAR
+            off, before = trial(I, W, h, reach), np.inf
     return UNSETTLED
 
 

@@ -11,6 +11,7 @@ from veridyn.report.papers.buggy import buggy_page, buggy_verdict
 from veridyn.studies.papers.buggy.scores import QUANTITIES
 from veridyn.studies.papers.buggy.study import FULL, TABLES, BuggyStudy, Extent, buggy_study
 
+pytestmark = pytest.mark.slow
 FORCE_LIMITS = {
     "x": 0.006,
     "y": 0.006,

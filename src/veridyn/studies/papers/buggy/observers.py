@@ -102,6 +102,9 @@ def error_ekf() -> BuggyObserver:
     """Equation 79, with the 16 readings of the thesis: position, velocity in the plane, course as yaw, inertial unit, wheels."""
     moving = {name: 0.0 if name in SUSPENSIONS else 1e-4 for name in (*BASE_NAMES, *INDEPENDENT)}
     white = {name: 0.0 if name in SUSPENSIONS else 1e-2 for name in (*BASE_NAMES, *INDEPENDENT)}
+    white |= dict.fromkeys(
+        ("base.z", "base.roll", "base.pitch"), 1e-4
+    )  # an integrator knows no springs: more makes the chassis bounce
     noise = ProcessNoise(start=moving, start_rate=moving, acceleration=white)
     return BuggyObserver(word="error_ekf", method=ErrorEKF(refresh=REFRESH), noise=noise, course_as_yaw=True)
 
@@ -118,7 +121,7 @@ def force_observer() -> BuggyObserver:
 
 def best_observer() -> BuggyObserver:
     """Exact derivatives, and the rolling resistance of each tyre estimated with the state."""
-    noise = ProcessNoise(start=1e-4, start_rate=1e-4, acceleration=1.6e-7, start_element=1e-4)
+    noise = ProcessNoise(start=1e-4, start_rate=1e-4, acceleration=4.9e-9, start_element=1e-4)
     resistances = {f"tyre_{c}.QSY1": (0.015, 1e-9, 0.0, 0.1) for c in CORNERS}
     return BuggyObserver(word="ekf", method=EKF(), noise=noise, parameters=resistances)
 
