@@ -32,7 +32,7 @@ from veridyn.view.scene import scene
 Array = NDArray[np.float64]
 WORDS = {"error_ekf": "errorEKF", "force": "with forces", "ekf": "EKF, exact derivatives"}
 KINDS = {"straight": "Straight on (Table 5)", "circular": "Circle (Table 6)"}
-TRUTH, BEST, PLAIN, OTHER = 1, 0, 3, 2  # colours
+BEST, TRUTH, PLAIN, OTHER = 0, 1, 2, 3  # colours, in plots and as layers of the scene
 CURVE_POINTS, FRAMES = 900, 120
 SHOWN = {"x": "base.x", "y": "base.y", "yaw": "base.yaw", "xd": "base.vx"}
 NEES_BAND = (0.75, 1.25)
@@ -178,8 +178,8 @@ def _animation(study: BuggyStudy, run: BuggyRun) -> Animation:
     stamps = np.searchsorted(run.example.estimates.t, run.truth.t[at]).clip(0, len(run.example.estimates.t) - 1)
     believed = np.asarray(run.example.track.x)[stamps][:, : run.truth.q.shape[1]]
     layers = [
-        buggy_layer(tree, run.truth.q[at], "truth"),
         buggy_layer(tree, believed, "best observer", dashed=True),
+        buggy_layer(tree, run.truth.q[at], "truth"),
         buggy_layer(tree, run.plain.q[at], "model alone"),
     ]
     return Animation(
