@@ -7,7 +7,7 @@ integration of forward dynamics. Wheels have 40 holes: their angle is read in st
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,8 +121,3 @@ def _inputs(how: BuggyDrive, torque: Callable[[float], float] | None) -> Callabl
         return {**dict.fromkeys(DRIVES, push), **place}
 
     return at
-
-
-def with_sensors(machine: Machine, sensors: Sequence[Sensor]) -> Machine:
-    """The same buggy with other sensors."""
-    return replace(machine, sensors=tuple(sensors))

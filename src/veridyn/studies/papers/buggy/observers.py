@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,49 +63,42 @@ class BuggyObserver:
         self, machine: Machine, log: Experiment, start: Mapping[str, float], sensors: Sequence[Sensor] | None = None
     ) -> Observation:
         """Run along a log, from a start; `sensors` in place of the machine's own."""
-        own = machine.sensors if sensors is None else sensors
-        if self.course_as_yaw:
-            own, log = _thesis_sensors(own), with_course(log)
-        return observe(
-            replace(machine, sensors=tuple(own)),
-            log,
-            self.method,
-            process_noise=self.noise,
-            start=start,
-            unknown=self.unknown,
-            parameters=self.parameters,
-            step=STEP,
-        )
+        machine, log = self._prepared(machine, log, machine.sensors if sensors is None else sensors)
+        return observe(machine, log, **self._settings(start))
 
     def beside(self, machine: Machine, log: Experiment, start: Mapping[str, float]) -> tuple[Observer, Array, Array]:
         """An observer for one sample at a time, with the readings (N, m) of a log, NaN where there is none, and its inputs (N, p)."""
-        own = machine.sensors
-        if self.course_as_yaw:
-            own, log = _thesis_sensors(own), with_course(log)
-        running = Observer(
-            replace(machine, sensors=tuple(own)),
-            self.method,
-            process_noise=self.noise,
-            start=start,
-            unknown=self.unknown,
-            parameters=self.parameters,
-            inputs=INPUTS,
-            step=STEP,
-        )
+        machine, log = self._prepared(machine, log, machine.sensors)
+        running = Observer(machine, inputs=INPUTS, **self._settings(start))
         t = log[INPUTS[0]].t
         rows = np.full((len(t), len(running.system.outputs)), np.nan)
         for j, name in enumerate(running.system.outputs):
             rows[np.rint(log[name].t / STEP).astype(int), j] = log[name].values
         return running, rows, np.column_stack([log[name].values for name in INPUTS])
 
+    def _prepared(self, machine: Machine, log: Experiment, sensors: Sequence[Sensor]) -> tuple[Machine, Experiment]:
+        """The machine with these sensors, and the log; both with a course where that is taken as yaw."""
+        if self.course_as_yaw:
+            sensors, log = _thesis_sensors(sensors), with_course(log)
+        return machine.with_sensors(sensors), log
+
+    def _settings(self, start: Mapping[str, float]) -> dict[str, Any]:
+        return {
+            "method": self.method,
+            "process_noise": self.noise,
+            "start": start,
+            "unknown": self.unknown,
+            "parameters": self.parameters,
+            "step": STEP,
+        }
+
 
 def error_ekf() -> BuggyObserver:
     """Equation 79, with the 16 readings of the thesis: position, velocity in the plane, course as yaw, inertial unit, wheels."""
     moving = {name: 0.0 if name in SUSPENSIONS else 1e-4 for name in (*BASE_NAMES, *INDEPENDENT)}
     white = {name: 0.0 if name in SUSPENSIONS else 1e-2 for name in (*BASE_NAMES, *INDEPENDENT)}
-    white |= dict.fromkeys(
-        ("base.z", "base.roll", "base.pitch"), 1e-4
-    )  # an integrator knows no springs: more makes the chassis bounce
+    # An integrator knows no springs: more than this makes the chassis bounce.
+    white |= dict.fromkeys(("base.z", "base.roll", "base.pitch"), 1e-4)
     noise = ProcessNoise(start=moving, start_rate=moving, acceleration=white)
     return BuggyObserver(word="error_ekf", method=ErrorEKF(refresh=REFRESH), noise=noise, course_as_yaw=True)
 

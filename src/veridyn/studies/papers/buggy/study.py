@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataWarning
 from veridyn.files.machine.write import model_text
-from veridyn.machines.buggy import MISALIGNED, buggy
+from veridyn.machines.buggy import INDEPENDENT, MISALIGNED, buggy
 from veridyn.machines.buggy_drive import BuggyDrive
 from veridyn.machines.buggy_log import BuggyTruth, driven
+from veridyn.mechanics.tree.model import BASE_NAMES
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.observation import Observation
@@ -64,8 +65,12 @@ class BuggyRun:
     truth: BuggyTruth
     plain: BuggyTruth
     scores: Mapping[str, Sequence[Scored]]
-    example: Observation
     first: Mapping[str, Observation]
+
+    @property
+    def example(self) -> Observation:
+        """The best observer along the first log."""
+        return self.first["ekf"]
 
     def rms(self, observer: str, quantity: str) -> float:
         """The mean over the logs."""
@@ -150,7 +155,7 @@ def observed(
             scores[name].append(scored(found, truth))
             if k == 0:
                 first[name] = found
-    return BuggyRun(truth, plain, scores, first["ekf"], first)
+    return BuggyRun(truth, plain, scores, first)
 
 
 def _errors(runs: Mapping[str, BuggyRun]) -> dict[str, float]:
@@ -198,8 +203,7 @@ def _caught(model: Machine, truth: BuggyTruth, seeds: Sequence[int], progress: P
     biased = [replace(s, bias_sigma=GYRO_BIAS) if s.name == "gyro" else s for s in model.sensors]
     recorded = [replace(s, bias=GYRO_BIAS) if s.name == "gyro" else s for s in model.sensors]
     observer = best_observer()
-    names = observer_names(model)
-    start_sigma = {name: YAW_ERROR if name == "base.yaw" else 1e-5 for name in names}
+    start_sigma = {name: YAW_ERROR if name == "base.yaw" else 1e-5 for name in (*BASE_NAMES, *INDEPENDENT)}
     observer = replace(observer, noise=replace(observer.noise, start=start_sigma))
     start = standing_start(model)
     start["base.yaw"] += YAW_ERROR
@@ -209,13 +213,6 @@ def _caught(model: Machine, truth: BuggyTruth, seeds: Sequence[int], progress: P
         found.append(scored(observer.observe(model, log, start, biased), truth))
     late = min(CAUGHT, 0.5 * float(truth.t[-1]))
     return {"rms_wrong_start_yaw": float(np.mean([s.rms("yaw", late) for s in found]))}
-
-
-def observer_names(model: Machine) -> tuple[str, ...]:
-    """The coordinates whose errors a filter carries."""
-    from veridyn.mechanics.tree.model import BASE_NAMES
-
-    return (*BASE_NAMES, *(c for c in model.tree.coordinates if c in standing_start(model) and c != "rack"))
 
 
 def _along(
