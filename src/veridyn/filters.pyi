@@ -1,6 +1,6 @@
 """Filters for a user's own equations: systems of plain or compiled functions, runs and streams of filters, tuning and fitting."""
 
-from veridyn.model.vehicle import Believed as Believed
+from veridyn.model.vehicle import PriorValue as PriorValue
 from veridyn.model.vehicle import RoadVehicle as RoadVehicle
 from veridyn.model.vehicle import vehicle_of as vehicle_of
 from veridyn.observe.consistency import innovation_whiteness as innovation_whiteness

@@ -13,7 +13,7 @@ from veridyn.mechanics.single_track import (
     packed,
     understeer_gradient,
 )
-from veridyn.model.vehicle import PARAMETERS, Believed, vehicle_of
+from veridyn.model.vehicle import PARAMETERS, PriorValue, vehicle_of
 from veridyn.observe.jacobian import check_jacobian
 
 GIVEN = {
@@ -46,7 +46,7 @@ ESTIMATED = (
 
 
 def car(law: str = "tanh", **more: float):
-    return vehicle_of("test", {n: Believed(v) for n, v in {**GIVEN, **more}.items()}, law)
+    return vehicle_of("test", {n: PriorValue(v) for n, v in {**GIVEN, **more}.items()}, law)
 
 
 def parameters(law: str, estimated=(), readings=READINGS, **more: float) -> np.ndarray:
@@ -125,7 +125,7 @@ def test_accelerations_are_those_of_a_stranger() -> None:
     """Equations written elsewhere, at states along a drive of theirs."""
     f, _, h, _ = lateral_functions()
     b = Bicycle()
-    c = vehicle_of("b", {n: Believed(v) for n, v in {"mass": b.mass, "front": b.front, "rear": b.rear, "yaw_inertia": b.inertia,
+    c = vehicle_of("b", {n: PriorValue(v) for n, v in {"mass": b.mass, "front": b.front, "rear": b.rear, "yaw_inertia": b.inertia,
         "front_stiffness": b.cf, "rear_stiffness": b.cr, "front_friction": b.mu, "rear_friction": b.mu}.items()})  # fmt: skip
     p = packed(c.values, "tanh", [], [READINGS.index("front_force"), READINGS.index("rear_force")])
     for t, v, r in ((0.3, 0.2, 0.1), (2.0, -0.5, 0.3), (5.0, 1.0, -0.4)):

@@ -3,9 +3,9 @@
 import pytest
 
 from veridyn.errors import ModelError
-from veridyn.model.vehicle import PARAMETERS, TABLE, Believed, vehicle_of
+from veridyn.model.vehicle import PARAMETERS, TABLE, PriorValue, vehicle_of
 
-SMALL = {"mass": Believed(900.0), "front": Believed(1.0), "rear": Believed(1.4)}
+SMALL = {"mass": PriorValue(900.0), "front": PriorValue(1.0), "rear": PriorValue(1.4)}
 
 
 def test_what_is_left_out_is_as_the_table_has_it() -> None:
@@ -17,7 +17,7 @@ def test_what_is_left_out_is_as_the_table_has_it() -> None:
 
 def test_faults_come_together_by_name() -> None:
     with pytest.raises(ModelError) as error:
-        vehicle_of("wrong", {"mass": Believed(900.0), "front_stifness": Believed(1.0)}, tyre="tan")
+        vehicle_of("wrong", {"mass": PriorValue(900.0), "front_stifness": PriorValue(1.0)}, tyre="tan")
     text = str(error.value)
     for words in (
         "there is no tyre law 'tan'",
@@ -30,16 +30,16 @@ def test_faults_come_together_by_name() -> None:
 
 def test_a_centre_of_mass_on_an_axle_is_doubted() -> None:
     with pytest.raises(ModelError, match="far nearer to one axle"):
-        vehicle_of("wrong", {**SMALL, "front": Believed(0.2)})
+        vehicle_of("wrong", {**SMALL, "front": PriorValue(0.2)})
 
 
 def test_values_outside_their_bounds_are_refused() -> None:
     with pytest.raises(ModelError, match="'front_friction' is outside its bounds"):
-        vehicle_of("ice", {**SMALL, "front_friction": Believed(0.01)})
+        vehicle_of("ice", {**SMALL, "front_friction": PriorValue(0.01)})
 
 
 def test_other_values_keep_bounds_and_names() -> None:
-    car = vehicle_of("small", {**SMALL, "front_stiffness": Believed(15.0, 5.0)})
+    car = vehicle_of("small", {**SMALL, "front_stiffness": PriorValue(15.0, 5.0)})
     new = car.with_values({"front_stiffness": 17.0}, {"front_stiffness": 1.0})
     b = new.parameters["front_stiffness"]
     assert (b.value, b.sigma, b.lower, b.upper) == (17.0, 1.0, 2.0, 80.0)

@@ -5,7 +5,7 @@ import pytest
 
 from strangers.bicycle_drive import Bicycle
 from veridyn.errors import ModelError
-from veridyn.model.vehicle import Believed, vehicle_of
+from veridyn.model.vehicle import PriorValue, vehicle_of
 from veridyn.observe.ekf import EKF
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.run import run
@@ -20,10 +20,10 @@ from veridyn.observe.vehicle import (
 QUIET = VehicleNoise(slip_error=5e-4, bank=5e-4, lateral=0.02, yaw=0.02, sensors={"yaw_rate": 0.003, "ay": 0.1})
 
 
-def car_of(b: Bicycle, **more: Believed):
+def car_of(b: Bicycle, **more: PriorValue):
     given = {"mass": b.mass, "front": b.front, "rear": b.rear, "yaw_inertia": b.inertia, "front_stiffness": b.cf, "rear_stiffness": b.cr,
         "front_friction": b.mu, "rear_friction": b.mu}  # fmt: skip
-    return vehicle_of("bicycle", {**{n: Believed(v) for n, v in given.items()}, **more})
+    return vehicle_of("bicycle", {**{n: PriorValue(v) for n, v in given.items()}, **more})
 
 
 def log_of(d: dict) -> Measurements:
@@ -47,7 +47,7 @@ def test_sideslip_and_forces_are_followed_with_bands_that_hold() -> None:
 
 def test_parameters_are_found_online_within_their_bounds() -> None:
     b = Bicycle(duration=40.0)
-    car = car_of(b, front_stiffness=Believed(10.0, 4.0), steering_offset=Believed(0.004, 0.005))
+    car = car_of(b, front_stiffness=PriorValue(10.0, 4.0), steering_offset=PriorValue(0.004, 0.005))
     estimate = ("front_stiffness", "steering_offset")
     system = vehicle_system(car, QUIET, ("yaw_rate", "ay"), estimate)
     start = vehicle_start(car, QUIET, 0.0, estimate)
@@ -60,7 +60,7 @@ def test_parameters_are_found_online_within_their_bounds() -> None:
 def test_with_too_little_excitation_parameters_stay_within_bounds_and_are_reported() -> None:
     """Straight ahead on a motorway: the steering hardly moves, friction and stiffness cannot show."""
     b = Bicycle(duration=20.0, amplitude=2e-5)
-    car = car_of(b, front_stiffness=Believed(18.0, 5.0, 8.0, 25.0), rear_friction=Believed(1.0, 0.3, 0.5, 1.5))
+    car = car_of(b, front_stiffness=PriorValue(18.0, 5.0, 8.0, 25.0), rear_friction=PriorValue(1.0, 0.3, 0.5, 1.5))
     estimate = ("front_stiffness", "rear_friction")
     system = vehicle_system(car, QUIET, ("yaw_rate", "ay"), estimate)
     start = vehicle_start(car, QUIET, 0.0, estimate)
@@ -72,7 +72,7 @@ def test_with_too_little_excitation_parameters_stay_within_bounds_and_are_report
 
 def test_considered_parameters_widen_the_bands_and_stay() -> None:
     b = Bicycle(duration=10.0)
-    car = car_of(b, rear_stiffness=Believed(b.cr, 2.0))
+    car = car_of(b, rear_stiffness=PriorValue(b.cr, 2.0))
     log = log_of(b.drive(4))
     spans = {}
     for consider in ((), ("rear_stiffness",)):

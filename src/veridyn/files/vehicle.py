@@ -8,7 +8,7 @@
       tyre: tanh
       front_stiffness: {value: 15, sigma: 6}        # uncertain: it can be identified
 
-A number is a known value; ``{value, sigma, lower, upper}`` is what is believed of one. :data:`veridyn.model.vehicle.TABLE` has every key.
+A number is a known value; ``{value, sigma, lower, upper}`` carries its uncertainty. :data:`veridyn.model.vehicle.TABLE` has every key.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from veridyn.errors import Fault, Faults, FileError, ModelError, did_you_mean, p
 from veridyn.files.expressions import evaluate
 from veridyn.files.yaml_nodes import text_of
 from veridyn.files.yaml_plain import plain_yaml
-from veridyn.model.vehicle import PARAMETERS, TABLE, Believed, RoadVehicle, vehicle_of
+from veridyn.model.vehicle import PARAMETERS, TABLE, PriorValue, RoadVehicle, vehicle_of
 
 FORMAT = 2
 BELIEVED_KEYS = ("value", "sigma", "lower", "upper")
@@ -29,7 +29,7 @@ BELIEVED_KEYS = ("value", "sigma", "lower", "upper")
 
 def parse_vehicle(values: Mapping[str, Any], name: str = "vehicle") -> RoadVehicle:
     """The vehicle that the keys and values of a section describe; a ModelError with every fault, by key."""
-    faults, given = Faults(), dict[str, Believed]()
+    faults, given = Faults(), dict[str, PriorValue]()
     known = (*PARAMETERS, "name", "tyre")
     for key, value in values.items():
         if key in ("name", "tyre"):
@@ -39,20 +39,20 @@ def parse_vehicle(values: Mapping[str, Any], name: str = "vehicle") -> RoadVehic
             faults.add(f"there is no key '{key}' here.", where=where, hint=did_you_mean(str(key), known))
             continue
         try:
-            given[key] = _believed(value)
+            given[key] = _prior_value(value)
         except (ValueError, TypeError, ModelError):
             expected = f"a number, or {{{', '.join(BELIEVED_KEYS)}}} of numbers: {TABLE[key].what}, {TABLE[key].unit}"
-            faults.add("this will not do.", where=where, expected=expected, found=f"{value!r}"[:60])
+            faults.add("the value cannot be used.", where=where, expected=expected, found=f"{value!r}"[:60])
     faults.raise_if_any(ModelError)
     return vehicle_of(str(values.get("name", name)), given, str(values.get("tyre", "tanh")))
 
 
-def _believed(value: Any) -> Believed:
+def _prior_value(value: Any) -> PriorValue:
     if not isinstance(value, Mapping):
-        return Believed(_number(value))
+        return PriorValue(_number(value))
     if "value" not in value or not set(value) <= set(BELIEVED_KEYS):
         raise ValueError(value)
-    return Believed(**{key: _number(x) for key, x in value.items()})
+    return PriorValue(**{key: _number(x) for key, x in value.items()})
 
 
 def _number(value: Any) -> float:

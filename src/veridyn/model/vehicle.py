@@ -1,4 +1,4 @@
-"""A car described by a few numbers: masses, axles, tyres, steering and sensors, each with what is believed of it.
+"""A car described by a few numbers: masses, axles, tyres, steering and sensors, each with its prior uncertainty.
 
 `TABLE` has every parameter with its unit, what stands for it where nothing is given, and bounds that no car leaves. A parameter is known
 (σ = 0) or uncertain; an uncertain one can be identified from drives, estimated with the state, or considered by the filter.
@@ -90,7 +90,7 @@ MOST_LIKELY_AXLES = 4.0  # front over rear distance, or the other way, beyond wh
 
 
 @dataclass(frozen=True)
-class Believed:
+class PriorValue:
     """A parameter of a vehicle: its value, its standard deviation (0: known) and its bounds."""
 
     value: float
@@ -110,7 +110,7 @@ class RoadVehicle:
 
     name: str
     tyre: str
-    parameters: Mapping[str, Believed] = field(repr=False)
+    parameters: Mapping[str, PriorValue] = field(repr=False)
 
     @property
     def values(self) -> Array:
@@ -143,7 +143,7 @@ class RoadVehicle:
         return "\n".join(lines)
 
 
-def vehicle_of(name: str, given: Mapping[str, Believed], tyre: str = "tanh") -> RoadVehicle:
+def vehicle_of(name: str, given: Mapping[str, PriorValue], tyre: str = "tanh") -> RoadVehicle:
     """The vehicle with the parameters that are given and the defaults of `TABLE`; every fault at once, by name.
 
     Parameters
@@ -161,8 +161,8 @@ def vehicle_of(name: str, given: Mapping[str, Believed], tyre: str = "tanh") -> 
 
     Examples
     --------
-    >>> from veridyn.model.vehicle import Believed, vehicle_of
-    >>> car = vehicle_of("small", {"mass": Believed(900.0), "front": Believed(1.0), "rear": Believed(1.4)})
+    >>> from veridyn.model.vehicle import PriorValue, vehicle_of
+    >>> car = vehicle_of("small", {"mass": PriorValue(900.0), "front": PriorValue(1.0), "rear": PriorValue(1.4)})
     >>> car["yaw_inertia"]
     1260.0
     """
@@ -172,15 +172,15 @@ def vehicle_of(name: str, given: Mapping[str, Believed], tyre: str = "tanh") -> 
     for key in given:
         if key not in TABLE:
             faults.add(f"there is no parameter '{key}'.", where="vehicle", hint=did_you_mean(key, PARAMETERS))
-    found: dict[str, Believed] = {}
+    found: dict[str, PriorValue] = {}
     for key, kind in TABLE.items():
         b = given.get(key)
         if b is None and kind.default is None:
             faults.add(f"'{key}' is missing.", where="vehicle", expected=f"{kind.what}, {kind.unit}")
             continue
-        b = Believed(NAN if kind.default is None else kind.default) if b is None else b
+        b = PriorValue(NAN if kind.default is None else kind.default) if b is None else b
         low, high = max(b.lower, kind.lower), min(b.upper, kind.upper)
-        found[key] = Believed(float(b.value), float(b.sigma), low, high)
+        found[key] = PriorValue(float(b.value), float(b.sigma), low, high)
     faults.raise_if_any(ModelError)
     if np.isnan(found["yaw_inertia"].value):
         inertia = found["mass"].value * found["front"].value * found["rear"].value

@@ -31,7 +31,7 @@ CHANNELS: dict[str, str] = {
 }
 
 
-def _believed(value: Any) -> Any:
+def _prior_value(value: Any) -> Any:
     return {"value": value} if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
@@ -48,7 +48,7 @@ class BelievedSettings(StudySection):
     """Largest value."""
 
 
-VehicleKeys = dict[str, Annotated[str | BelievedSettings, BeforeValidator(_believed)]]
+VehicleKeys = dict[str, Annotated[str | BelievedSettings, BeforeValidator(_prior_value)]]
 
 
 class VehicleLogSettings(TableSettings):
