@@ -2,9 +2,21 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from strangers.random_trees import random_rotation
-from veridyn.spatial.rotations import is_rotation, matrix_of, quaternion_rate, rot_x, rot_y, rot_z, rpy, snapped
+from veridyn.spatial.rotations import (
+    is_rotation,
+    matrix_of,
+    quaternion_rate,
+    right_jacobian,
+    rot_x,
+    rot_y,
+    rot_z,
+    rotation_vector,
+    rpy,
+    snapped,
+)
 
 ABOUT = (rot_x, rot_y, rot_z)
 
@@ -97,3 +109,13 @@ def test_quaternion_rate_against_finite_differences() -> None:
         after, before = (R @ rodrigues(omega / size, s * h * size) for s in (1, -1))
         # Central differences at h = 1e-5: truncation h² and rounding 1e-16 / h, both of order 1e-10.
         assert slope == pytest.approx((after - before) / (2 * h), abs=1e-9)
+
+
+def test_the_right_jacobian_is_that_of_the_exponential() -> None:
+    for theta in (np.array([0.3, -0.8, 0.5]), np.array([1e-5, 2e-5, 0.0]), np.zeros(3)):
+        numeric = np.empty((3, 3))
+        for k in range(3):
+            d = 1e-6 * np.eye(3)[k]
+            plus, minus = (Rotation.from_rotvec(theta + way * d).as_matrix() for way in (1, -1))
+            numeric[:, k] = rotation_vector(minus.T @ plus) / 2e-6
+        assert right_jacobian(theta) == pytest.approx(numeric, abs=1e-8)

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.estimators.log_runs import check_motions, cut, with_element_states
-from veridyn.identify.estimators.shooting import Hold, Law, Shooting
+from veridyn.identify.estimators.run_model import run_model
+from veridyn.identify.estimators.shooting import Hold, Law
 from veridyn.identify.result import RowReport
 from veridyn.identify.validate import Validation
 from veridyn.mechanics.samples import complete_values
@@ -45,13 +46,12 @@ def replay(
     several = [motion] if isinstance(motion, Motion) else list(motion)
     check_motions(tree, several, law is not None, "replay")
     several = [with_element_states(tree, m) for m in several]
-    shooting = Shooting(tree=tree, law=law, hold=hold, friction_speed=friction_speed, substeps=substeps)
     values = complete_values(tree)
-    error, size, samples = np.zeros(tree.n), np.zeros(tree.n), 0
+    model = run_model(tree, several, values, law=law, hold=hold, friction_speed=friction_speed, substeps=substeps)
+    error, size, samples = np.zeros(len(model.outputs)), np.zeros(len(model.outputs)), 0
     for runs in cut(tree, several, horizon):
-        found = shooting.simulate(runs, runs.initial, values)
-        error += ((runs.q - found.q) ** 2).sum(axis=(0, 1))
-        size += (runs.q**2).sum(axis=(0, 1))
+        error += (model.residuals(runs, model.initial(runs), values) ** 2).sum(axis=(0, 1))
+        size += (model.measured(runs) ** 2).sum(axis=(0, 1))
         samples += len(runs) * runs.samples
-    rms = zip(tree.coordinates, np.sqrt(error / samples), np.sqrt(size / samples), strict=True)
+    rms = zip(model.outputs, np.sqrt(error / samples), np.sqrt(size / samples), strict=True)
     return Validation(tuple(RowReport(name, samples, float(e), float(q)) for name, e, q in rms))

@@ -106,3 +106,18 @@ def rotation_vector(R: ArrayLike) -> Array:
         axis = axis / np.maximum(np.linalg.norm(axis, axis=-1, keepdims=True), 1e-300)
         out = np.where(half_turn[..., None], axis * angle[..., None], out)
     return out
+
+
+def right_jacobian(theta: ArrayLike) -> Array:
+    """Jr (..., 3, 3) of rotation vectors θ (..., 3): exp(θ + dθ) = exp(θ) exp(Jr dθ) to first order."""
+    t = np.asarray(theta, dtype=np.float64)
+    square = (t**2).sum(axis=-1)[..., None, None]
+    angle = np.sqrt(square)
+    small = square < 1e-6
+    safe = np.where(small, 1.0, angle)
+    first = np.where(small, 0.5 - square / 24.0, (1.0 - np.cos(safe)) / safe**2)
+    second = np.where(small, 1.0 / 6.0 - square / 120.0, (safe - np.sin(safe)) / safe**3)
+    tilde = np.zeros((*t.shape, 3))
+    tilde[..., 0, 1], tilde[..., 0, 2], tilde[..., 1, 2] = -t[..., 2], t[..., 1], -t[..., 0]
+    tilde -= np.swapaxes(tilde, -1, -2)
+    return np.eye(3) - first * tilde + second * tilde @ tilde

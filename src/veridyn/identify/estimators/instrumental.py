@@ -34,7 +34,7 @@ from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.coloured import Hac, andrews
 from veridyn.identify.estimators.instruments import summed, weakest_of
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL, Solution, solved
-from veridyn.identify.estimators.log_runs import check_motions, check_tree, cut
+from veridyn.identify.estimators.log_runs import check_motions, check_open_tree, cut
 from veridyn.identify.estimators.shooting import LAW, Law, Shooting
 from veridyn.identify.fitting import fit_of
 from veridyn.identify.observation import EquationStream
@@ -130,7 +130,7 @@ class Instrumental(Estimator):
             )
         faults.raise_if_any(IdentificationError, tree.name)
         if self.law is not None:
-            refused = check_tree(tree, "Instrumental")
+            refused = check_open_tree(tree, "Instrumental")
             if tree.states:
                 refused.add(
                     "instruments of elements with a state of their own are not simulated.",

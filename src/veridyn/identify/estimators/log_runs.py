@@ -15,26 +15,32 @@ from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.resample import uniform_rate
+from veridyn.spatial.rotations import matrix_of
 
 Array = NDArray[np.float64]
 MAX_SENSITIVITIES = 4_000_000  # of sensitivities that are held at once
 SAME_CLOCK = 1e-6  # of a step: clocks that differ by less are one
+ARRAYS = ("start", "q", "qd", "qdd", "forces", "inner", "base")  # of runs, over the runs first
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Runs:
-    """R runs of K samples every `step` seconds from the times `start`: measured q, q̇ and forces (R, K, n), signals (R, K).
+    """R runs of K samples every `step` seconds from the times `start`: measured q, q̇, q̈ and forces (R, K, n), signals (R, K).
 
-    `inner` (R, states): elements' own states at the start of each run, along the measured motion.
+    `inner` (R, states): elements' own states at the start of each run, along the measured motion. `base` (R, K, 13): position, quaternion,
+    velocity in the ground's axes and turning rate in its own of a free base, (R, K, 0) on a fixed one. `wrenches` (R, K, 6) by body.
     """
 
     start: Array
     step: float
     q: Array
     qd: Array
+    qdd: Array
     forces: Array
     inner: Array
+    base: Array
     signals: Mapping[str, Array]
+    wrenches: Mapping[str, Array]
 
     @property
     def initial(self) -> Array:
@@ -48,24 +54,23 @@ class Runs:
     def samples(self) -> int:
         return self.q.shape[1]
 
+    def alike(self, other: Runs) -> bool:
+        """Whether both can be one set of runs: the same length, step, signals and wrenches."""
+        named = set(self.signals) == set(other.signals) and set(self.wrenches) == set(other.wrenches)
+        return named and self.samples == other.samples and abs(self.step / other.step - 1.0) < SAME_CLOCK
+
     def joined(self, other: Runs) -> Runs:
-        """Both, which are of one length and step."""
-        names = ("start", "q", "qd", "forces", "inner")
-        both = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
+        """Both, which are :meth:`alike`."""
+        both = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in ARRAYS}
         signals = {name: np.concatenate([x, other.signals[name]]) for name, x in self.signals.items()}
-        return Runs(step=self.step, signals=signals, **both)
+        wrenches = {name: np.concatenate([x, other.wrenches[name]]) for name, x in self.wrenches.items()}
+        return replace(self, signals=signals, wrenches=wrenches, **both)
 
     def __getitem__(self, part: slice) -> Runs:
         signals = {name: x[part] for name, x in self.signals.items()}
-        return Runs(
-            start=self.start[part],
-            step=self.step,
-            q=self.q[part],
-            qd=self.qd[part],
-            forces=self.forces[part],
-            inner=self.inner[part],
-            signals=signals,
-        )
+        wrenches = {name: x[part] for name, x in self.wrenches.items()}
+        arrays = {name: getattr(self, name)[part] for name in ARRAYS}
+        return replace(self, signals=signals, wrenches=wrenches, **arrays)
 
 
 def cut(tree: Tree, motions: Sequence[Motion], horizon: float) -> list[Runs]:
@@ -85,54 +90,72 @@ def cut(tree: Tree, motions: Sequence[Motion], horizon: float) -> list[Runs]:
 
         forces = np.zeros_like(motion.q) if motion.forces is None else motion.forces
         forces = np.where(np.isnan(forces), 0.0, forces)
-        signals = {name: shaped(motion.signals[name]) for name in needed}
         new = Runs(
             start=shaped(motion.t)[:, 0],
             step=step,
             q=shaped(motion.q),
             qd=shaped(motion.qd),
+            qdd=shaped(motion.qdd),
             forces=shaped(forces),
             inner=shaped(inner)[:, 0],
-            signals=signals,
+            base=shaped(_base_states(tree, motion)),
+            signals={name: shaped(motion.signals[name]) for name in needed},
+            wrenches={name: shaped(x) for name, x in motion.wrenches.items()},
         )
-        alike = found and found[-1].samples == K and set(found[-1].signals) == set(signals)
-        if alike and abs(found[-1].step / step - 1.0) < SAME_CLOCK:
+        if found and found[-1].alike(new):
             new = found.pop().joined(new)
         found.append(new)
     return found
 
 
-def check_tree(tree: Tree, where: str) -> Faults:
-    """What of a machine cannot be simulated from its log, whatever the motion."""
-    faults = Faults()
+def _base_states(tree: Tree, motion: Motion) -> Array:
+    """(N, 13) of a free base whose pose and velocity are measured, else (N, 0)."""
+    b = motion.base
+    if tree.base == "fixed" or b is None or b.position is None or b.quaternion is None or b.velocity is None:
+        return np.zeros((len(motion), 0))
+    velocity = np.einsum("nij,nj->ni", matrix_of(b.quaternion), b.velocity)
+    return np.concatenate([b.position, b.quaternion, velocity, b.omega], axis=1)
+
+
+def check_open_tree(tree: Tree, where: str) -> Faults:
+    """What of a machine keeps it from being simulated in closed loop with a control law, whatever the motion."""
+    faults, only = Faults(), "Only open machines on a fixed base are simulated with a control law."
     if tree.base == "free":
-        faults.add("simulating a machine on a free base from its log is not supported.", where=where)
+        faults.add("simulating a machine on a free base with a control law is not supported.", where=where, hint=only)
     if tree.loops:
-        faults.add("simulating a machine with closed loops from its log is not supported.", where=where)
+        faults.add("simulating a machine with loops with a control law is not supported.", where=where, hint=only)
     if tree.prescribed:
         faults.add(
-            "prescribed coordinates are not simulated from a log.",
+            "prescribed coordinates are not simulated with a control law.",
             where=where,
             found=", ".join(tree.prescribed),
-            hint="Fit by inverse dynamics, or release them with with_prescribed(()).",
+            hint="Release them with with_prescribed(()).",
         )
     return faults
 
 
 def check_motions(tree: Tree, motions: Sequence[Motion], closed_loop: bool, where: str) -> None:
     """Refuse what cannot be simulated: every fault at once. `closed_loop`: forces come from a control law, not from the log."""
-    faults = check_tree(tree, where)
+    faults = check_open_tree(tree, where) if closed_loop else Faults()
     driven = {c for e in tree.elements if e.kind == "drive_gain" for c in e.on}
     for motion in motions:
-        if motion.wrenches:
+        if motion.wrenches and closed_loop:
             faults.add(
-                "wrenches act during the motion, and they are not simulated.",
+                "wrenches act during the motion, and they are not simulated with a control law.",
                 where=where,
                 found=", ".join(motion.wrenches),
             )
+        if tree.base == "free" and not _base_states(tree, motion).size:
+            faults.add(
+                "the pose and velocity of the free base are not known, so it cannot be simulated.",
+                where=where,
+                expected="position, quaternion and velocity in motion.base",
+                hint="Identify by inverse dynamics, which needs the base's accelerations only.",
+            )
         for k, name in enumerate(tree.coordinates):
             given = None if motion.forces is None else motion.forces[:, k]
-            if tree.actuated[k] and name not in driven and not closed_loop and (given is None or np.isnan(given).any()):
+            moved = tree.actuated[k] and name not in driven and name not in tree.prescribed
+            if moved and not closed_loop and (given is None or np.isnan(given).any()):
                 faults.add(
                     "its force is not measured throughout, so it cannot be simulated.", where=f"coordinate '{name}'"
                 )

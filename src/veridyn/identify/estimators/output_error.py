@@ -5,48 +5,40 @@
 ŷ are the coordinates of a simulation under the measured forces or, where a control `law` is given, the forces of a simulation in
 closed loop (Gautier, Janot and Vandanjon, 2013, IEEE T-CST 21(2)). Neither derivatives of noisy positions nor filters enter, so noise
 on positions does not bias the estimate; noise on the forces that drive the simulation does. Gauss and Newton's steps with exact
-sensitivities (:mod:`veridyn.identify.estimators.shooting`), damped where they do not reduce the residual. The initial state of each run is
-estimated along and eliminated run by run, so that the problem keeps the size of the machine. σ_k comes from the residuals unless it
-is known. Elements may have states of their own (tyres, LuGre friction, relaxation), and constants inside their laws can be estimated with
-the parameters.
+sensitivities (:mod:`veridyn.identify.estimators.output_search`). Elements may have states of their own (tyres, LuGre friction, relaxation),
+and constants inside their laws can be estimated with the parameters. Open machines on a fixed base are simulated all runs at once by an
+explicit method; machines with loops, free bases, prescribed coordinates or measured wrenches step by step by the implicit trapezoidal
+rule, of order two (:mod:`veridyn.identify.estimators.run_model`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from veridyn.errors import DataError, Fault, Faults, IdentificationError, did_you_mean
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.estimator import Estimator, FitProblem
-from veridyn.identify.estimators.coloured import Hac, bartlett, lags_for
-from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL
-from veridyn.identify.estimators.log_runs import check_motions, check_tree, chunks, cut, with_element_states
+from veridyn.identify.estimators.coloured import Hac
+from veridyn.identify.estimators.log_runs import check_motions, check_open_tree, cut, with_element_states
 from veridyn.identify.estimators.output_problem import OutputProblem, Values
-from veridyn.identify.estimators.shooting import LAW, Hold, Law, Shooting
+from veridyn.identify.estimators.output_search import Shot, search
+from veridyn.identify.estimators.run_model import check_outputs, run_model
+from veridyn.identify.estimators.shooting import LAW, Hold, Law
 from veridyn.identify.fitting import fit_of
-from veridyn.identify.law_constants import DEFAULT_CONSTANT_SIZE, LawConstants
+from veridyn.identify.law_constants import LawConstants
 from veridyn.identify.result import Fit, RowReport
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
-from veridyn.progress import Progress, silent
 from veridyn.settings import above, at_least
 
 Array = NDArray[np.float64]
-ROUNDING = 1e-10  # of the outputs' sensitivity to the parameters: with exact data a smaller step is rounding
-MIN_DECREASE = 1e-5  # of the sum of squares: an iteration that gains less ends the search
-CONVERGED_SIGMAS = 0.5  # deviations from the minimum, by the linear model, within which the search has converged
-SIGMA_CHANGE = 0.02  # a change of every σ_k below which they are held
-MAX_DAMPING = 1e8  # of the damping: no step reduces the residual any more
-MAX_TRIALS = (
-    5  # simulations of trial steps, for each iteration that is allowed: a search that needs more does not converge
-)
+STEP_MATTERS_SIGMAS = 0.3  # of a parameter: a larger change by half the step calls for more substeps
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -69,6 +61,9 @@ class OutputError(Estimator):
     constants : names
         Constants inside the laws of elements ("tyre_wheel.C_KAPPA", "fst_q1.speed") that are estimated with the parameters, from the
         values they have; none by default. They are in ``fit.constants``, and ``fit.machine()`` has them.
+    outputs : names
+        Coordinates that are compared: all of an open machine by default, those that determine the others where there are loops, and on a
+        free base its position and attitude too ("base.x" … "base.yaw"; the attitude as a turn in the base's own axes).
     hold : {"linear", "zero"}
         Forces between samples: linear interpolation (the default), or the last sample.
     friction_speed : float of at least 0
@@ -96,6 +91,7 @@ class OutputError(Estimator):
     initial: Literal["estimated", "measured"] = "estimated"
     start: Literal["best", "data", "tree"] = "best"
     constants: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
     hold: Hold = "linear"
     friction_speed: Annotated[float, at_least(0.0)] = 0.05
     substeps: Annotated[int, at_least(1)] = 1
@@ -107,7 +103,9 @@ class OutputError(Estimator):
         if tree.select_rows(rows) != tree.select_rows("all"):
             what = "a simulation needs every row of the machine."
             raise IdentificationError(Fault(what, where="OutputError", expected="rows='all'"))
-        check_tree(tree, "OutputError").raise_if_any(DataError, tree.name)
+        if self.law is not None:
+            check_open_tree(tree, "OutputError").raise_if_any(DataError, tree.name)
+        check_outputs(tree, self.outputs)
         self._check_constants(tree)
 
     def _check_constants(self, tree: Tree) -> None:
@@ -138,7 +136,18 @@ class OutputError(Estimator):
         starts = [plain.values] if self.start == "data" else [_own_values(plain)] if self.start == "tree" else []
         if self.start == "best":
             starts = [plain.values, *([plain.priors] if np.isfinite(plain.priors).all() else [])]
-        found = output_error(tree, samples.motions, starts, values_of, self, problem.sigma, hac, samples.progress)
+        own = {c.name: c.value for c in tree.constants}
+        starts = [np.concatenate([start, [own[name] for name in self.constants]]) for start in starts]
+        simulated = self._problem(tree, samples.motions, plain.values, values_of)
+        found = search(
+            simulated,
+            starts,
+            iterations=self.iterations,
+            tolerance=self.tolerance,
+            sigma=problem.sigma,
+            hac=hac,
+            progress=samples.progress,
+        )
         p = len(plain.values)
         constants = (
             LawConstants.of(tree, self.constants, found.values[p:], found.covariance[p:])
@@ -147,7 +156,9 @@ class OutputError(Estimator):
         )
         reports = tuple(
             RowReport(name, found.samples, float(rms), float(size), float(s))
-            for name, rms, size, s in zip(tree.coordinates, found.rms, found.measured, found.output_sigma, strict=True)
+            for name, rms, size, s in zip(
+                simulated.shooting.outputs, found.rms, found.measured, found.output_sigma, strict=True
+            )
         )
         what = (
             "coordinates simulated under the measured forces" if self.law is None else "forces simulated in closed loop"
@@ -156,6 +167,8 @@ class OutputError(Estimator):
         notes = [f"rows compare {what}, {runs}; {found.iterations} iterations"]
         if hac is not None:
             notes.append(f"deviations allow for residuals that remember {found.lags} samples within a run")
+        names = [*plain.names, *self.constants]
+        notes.insert(0, self._step_note(names, found))
         sizes = [*tree.parameters.typical[list(plain.base.columns)], *found.constant_sizes]
         return replace(
             plain,
@@ -171,6 +184,35 @@ class OutputError(Estimator):
             condition_scaled=float(np.linalg.cond(found.triangle * np.array(sizes))),
             notes=(*plain.notes, *notes),
         )
+
+    def _step_note(self, names: Sequence[str], found: Shot) -> str:
+        """How much half the integration step would change the estimate, and what to do where that matters."""
+        sigma = np.sqrt(np.diag(found.covariance))
+        share = np.abs(found.step_change) / np.where(sigma > 0.0, sigma, 1.0)
+        worst = int(np.argmax(share))
+        note = f"half the integration step would change '{names[worst]}' by {share[worst]:.2g} of its deviation"
+        return note if share[worst] < STEP_MATTERS_SIGMAS else f"{note}: use substeps={4 * self.substeps}"
+
+    def _problem(self, tree: Tree, motions: Sequence[Motion], first: Array, values_of: Values) -> OutputProblem:
+        """The runs with their simulation; `values_of` gives all parameters of the tree from base parameters and is affine."""
+        check_motions(tree, motions, self.law is not None, "OutputError")
+        origin = values_of(np.zeros_like(first))
+        spread = np.array([values_of(unit) - origin for unit in np.eye(len(first))]).reshape(-1, len(origin)).T
+        model = run_model(
+            tree,
+            motions,
+            values_of(first),
+            varying=[int(c) for c in np.flatnonzero(spread.any(axis=1))],
+            outputs=self.outputs,
+            law=self.law,
+            compare="coordinates" if self.law is None else "forces",
+            hold=self.hold,
+            friction_speed=self.friction_speed,
+            substeps=self.substeps,
+            constants=self.constants,
+        )
+        free = model.size if self.initial == "estimated" else 0
+        return OutputProblem(model, free, cut(tree, motions, self.horizon), values_of, spread)
 
 
 def _nothing_linear(tree: Tree, title: str, problem: FitProblem) -> Fit:
@@ -206,249 +248,3 @@ def _own_values(fit: Fit) -> Array:
         what = f"the tree has no values to start from: {named}."
         raise IdentificationError(Fault(what, where="OutputError.start", hint="start='data'"))
     return first
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Shot:
-    """Base parameters and constants of the least output error, their covariance, and what is left of each output.
-
-    `triangle` is the R factor of the weighted sensitivities; `rms` and `measured` of each output, over `samples` of it.
-    """
-
-    values: Array
-    covariance: Array  # of both, (p + c, p + c)
-    triangle: Array
-    output_sigma: Array
-    rms: Array
-    measured: Array
-    samples: int
-    runs: int
-    iterations: int
-    residual_sigma: float
-    constant_sizes: tuple[float, ...]
-    lags: int = 0
-
-
-def output_error(
-    tree: Tree,
-    motions: Sequence[Motion],
-    starts: Sequence[Array],
-    values_of: Values,
-    how: OutputError,
-    sigma: Mapping[str, float] | None = None,
-    hac: Hac | None = None,
-    progress: Progress = silent,
-) -> Shot:
-    """Iterate from the best of the base parameters `starts`; `values_of` gives all parameters of the tree from them and is affine."""
-    check_motions(tree, motions, how.law is not None, "OutputError")
-    origin = values_of(np.zeros_like(starts[0]))
-    spread = np.array([values_of(unit) - origin for unit in np.eye(len(starts[0]))]).reshape(-1, len(origin)).T
-    shooting = Shooting(
-        tree=tree,
-        law=how.law,
-        hold=how.hold,
-        friction_speed=how.friction_speed,
-        substeps=how.substeps,
-        constants=tuple(how.constants),
-    )
-    groups = cut(tree, motions, how.horizon)
-    problem = OutputProblem(shooting, shooting.size if how.initial == "estimated" else 0, groups, values_of, spread)
-    _enough(problem, len(starts[0]) + len(how.constants))
-    initial = [runs.initial for runs in groups]
-    x, residuals = _first(
-        problem, [np.concatenate([s, _values(tree, how.constants)]) for s in starts], initial, progress
-    )
-    given = np.array([(sigma or {}).get(c, np.nan) for c in tree.coordinates])
-    damping, done, length, trials = 0.0, 0, math.inf, 0
-    s, held = np.full(tree.n, math.inf), False
-    while done < how.iterations and trials < MAX_TRIALS * how.iterations:
-        progress("output error", float(done), float(how.iterations))
-        done += 1
-        fresh = _sigma(problem, residuals, given, len(x))
-        if not held:
-            held = bool(np.abs(fresh / s - 1.0).max() < SIGMA_CHANGE)
-            s = fresh
-        factors = problem.factors(x, initial, s)
-        T, _ = problem.reduced(factors)
-        cost = _cost(residuals, s)
-        own = T[: len(x), : len(x)]
-        length = float(np.linalg.norm(T[: len(x), -1])) / math.sqrt(
-            len(x)
-        )  # of the step without damping, in deviations
-        rounding = ROUNDING * float(np.linalg.norm(own @ x)) / math.sqrt(len(x))
-        if length < max(how.tolerance * _inflation(problem, residuals, s, len(x)), rounding):
-            return _finished(problem, x, initial, residuals, given, done, hac)
-        tried = 0
-        while True:
-            tried += 1
-            progress("output error", done - 0.5**tried, float(how.iterations))
-            step, states = problem.stepped(factors, initial, damping)
-            trial = x + step
-            new = problem.residuals(trial, states)
-            if new is not None and _cost(new, s) <= cost * (1.0 + 1e-9):
-                break
-            damping = max(10.0 * damping, 1e-4)
-            if damping > MAX_DAMPING:
-                break
-        trials += tried
-        if damping > MAX_DAMPING or new is None:
-            break
-        x, initial, residuals = trial, states, new
-        if held and length < CONVERGED_SIGMAS and 1.0 - _cost(new, s) / cost < MIN_DECREASE:
-            return _finished(problem, x, initial, residuals, given, done, hac)
-        damping = 0.0 if damping < 1e-3 else damping / 100.0
-    share = [f"{c} {100.0 * r:.3g} %" for c, r in zip(tree.coordinates, _relative(problem, residuals), strict=True)]
-    raise IdentificationError(
-        Fault(
-            f"the output error has not converged after {done} iterations and {trials} simulations of trial steps.",
-            where="OutputError",
-            expected=f"a step below {how.tolerance:g} deviations",
-            found=f"{length:.3g}, with errors of {', '.join(share)} of what was measured",
-            hint="Shorten the horizon, start='tree' from values that are nearer, allow more iterations, or ask for fewer parameters.",
-        )
-    )
-
-
-def _values(tree: Tree, constants: Sequence[str]) -> Array:
-    value = {c.name: c.value for c in tree.constants}
-    return np.array([value[name] for name in constants], dtype=np.float64)
-
-
-def _first(
-    problem: OutputProblem, starts: Sequence[Array], initial: list[Array], progress: Progress
-) -> tuple[Array, list[Array]]:
-    """Of several starts the one that simulates nearest to the measurement, and its residuals; refused where none can be simulated."""
-    found: list[tuple[float, Array, list[Array]]] = []
-    for k, start in enumerate(starts):
-        progress("output error, start", float(k), float(len(starts)))
-        residuals = problem.residuals(start, initial)
-        if residuals is not None:
-            found.append((float((_relative(problem, residuals) ** 2).sum()), start, residuals))
-    if not found:
-        raise IdentificationError(
-            Fault(
-                "the machine cannot be simulated with the parameters that the estimate starts from.",
-                where="OutputError",
-                hint="Shorten the horizon, take more substeps where a law is stiff, or start='tree' where the tree's own values are those "
-                "of a possible machine.",
-            )
-        )
-    _, x, residuals = min(found, key=lambda f: f[0])
-    return x, residuals
-
-
-def _relative(problem: OutputProblem, residuals: list[Array]) -> Array:
-    """‖r‖/‖y‖ of each output."""
-    error = sum((r**2).sum(axis=(0, 1)) for r in residuals)
-    size = sum((problem.measured(runs) ** 2).sum(axis=(0, 1)) for runs in problem.groups)
-    return np.sqrt(error / np.where(size > 0.0, size, 1.0))
-
-
-def _enough(problem: OutputProblem, p: int) -> None:
-    equations = sum(runs.q.size for runs in problem.groups)
-    unknowns = p + problem.free * sum(len(runs) for runs in problem.groups)
-    short = min(runs.samples for runs in problem.groups)
-    if equations <= unknowns or short < 3:
-        raise IdentificationError(
-            Fault(
-                "there are fewer equations than parameters.",
-                where="OutputError",
-                expected=f"more than {unknowns} samples of outputs, and at least 3 in each run",
-                found=f"{equations}, {short} in the shortest run",
-                hint="Record longer, or lengthen the horizon.",
-            )
-        )
-
-
-def _cost(residuals: list[Array], sigma: Array) -> float:
-    return float(sum(np.sum((r / sigma) ** 2) for r in residuals))
-
-
-def _sigma(problem: OutputProblem, residuals: list[Array], given: Array, p: int) -> Array:
-    """σ_k of each output: given, or from the residuals, with their share of the parameters taken into account."""
-    n, samples = len(given), sum(r[..., 0].size for r in residuals)
-    freedom = samples * n - p - problem.free * sum(len(r) for r in residuals)
-    square = sum((r**2).sum(axis=(0, 1)) for r in residuals) / samples
-    size = sum((problem.measured(runs) ** 2).sum(axis=(0, 1)) for runs in problem.groups) / samples
-    found = np.sqrt(np.maximum(square * samples * n / freedom, EXACT_RESIDUAL**2 * np.where(size > 0.0, size, 1.0)))
-    return np.where(np.isfinite(given), given, found)
-
-
-def _inflation(problem: OutputProblem, residuals: list[Array], sigma: Array, p: int) -> float:
-    """How much larger residuals are than the σ they were weighed with: 1 where the weights are right."""
-    equations = sum(r.size for r in residuals)
-    freedom = equations - p - problem.free * sum(len(r) for r in residuals)
-    return math.sqrt(_cost(residuals, sigma) / freedom)
-
-
-def _finished(
-    problem: OutputProblem,
-    x: Array,
-    initial: list[Array],
-    residuals: list[Array],
-    given: Array,
-    iterations: int,
-    hac: Hac | None,
-) -> Shot:
-    p = len(x)
-    sigma = _sigma(problem, residuals, given, p)
-    T, heads = problem.reduced(problem.factors(x, initial, sigma))
-    A = T[:p, :p]
-    if np.abs(np.diag(A)).min() < 1e-12 * np.abs(np.diag(A)).max():
-        raise IdentificationError(
-            Fault(
-                "the outputs do not fix every parameter: some change nothing that is compared.",
-                where="OutputError",
-                hint="In closed loop compare forces; in open loop lengthen the horizon.",
-            )
-        )
-    inverse = solve_triangular(A, np.eye(p))
-    scale = _inflation(problem, residuals, sigma, p)
-    covariance, lags = scale**2 * inverse @ inverse.T, 0
-    if hac is not None:
-        meat, lags = _meat(problem, x, initial, heads, sigma, inverse, hac)
-        covariance = inverse @ meat @ inverse.T
-    samples = sum(r[..., 0].size for r in residuals)
-    rms = np.sqrt(sum((r**2).sum(axis=(0, 1)) for r in residuals) / samples)
-    size = np.sqrt(sum((problem.measured(g) ** 2).sum(axis=(0, 1)) for g in problem.groups) / samples)
-    count = sum(len(g) for g in problem.groups)
-    return Shot(
-        values=x,
-        covariance=covariance,
-        triangle=A,
-        output_sigma=sigma,
-        rms=rms,
-        measured=size,
-        samples=samples,
-        runs=count,
-        iterations=iterations,
-        residual_sigma=scale,
-        constant_sizes=tuple(np.maximum(np.abs(x[problem.spread.shape[1] :]), DEFAULT_CONSTANT_SIZE).tolist()),
-        lags=lags,
-    )
-
-
-def _meat(
-    problem: OutputProblem,
-    x: Array,
-    initial: list[Array],
-    heads: list[Array],
-    sigma: Array,
-    inverse: Array,
-    hac: Hac,
-) -> tuple[Array, int]:
-    """S of the sandwich for residuals that remember within a run, in coordinates in which the sensitivities are orthonormal."""
-    p, free = len(x), problem.free
-    scores: list[Array] = []
-    for runs, state, T in zip(problem.groups, initial, heads, strict=True):
-        for part in chunks(runs, problem.shooting.substeps * (p + problem.shooting.size)):
-            r, J = problem.columns(runs[part], state[part], x)
-            for residual, own, t in zip(r, J, T[part], strict=True):
-                W = own[..., :p]
-                if free:
-                    W = W - own[..., p:] @ np.linalg.lstsq(t[:, :free], t[:, free:-1], rcond=1e-12)[0]
-                scores.append(np.einsum("tki,tk->ti", W / sigma[:, None], residual / sigma) @ inverse)
-    lags = lags_for(scores) if hac.lags is None else hac.lags
-    longest = min(len(h) for h in scores) - 1
-    lags = min(lags, longest)
-    return sum((bartlett(h, lags) for h in scores), np.zeros((p, p))), lags

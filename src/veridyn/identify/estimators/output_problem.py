@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from veridyn.errors import ModelError, SimulationError
 from veridyn.identify.estimators.log_runs import Runs, chunks
-from veridyn.identify.estimators.shooting import Shooting
+from veridyn.identify.estimators.run_model import RunModel
 from veridyn.identify.factor import triangle_of
-from veridyn.mechanics.runs import Simulated
 
 Array = NDArray[np.float64]
 Values = Callable[[Array], Array]  # base parameters → all parameters
@@ -28,43 +27,32 @@ Values = Callable[[Array], Array]  # base parameters → all parameters
 class OutputProblem:
     """Runs with the simulation that is to reproduce them; x are the base parameters and, behind them, the constants of laws."""
 
-    shooting: Shooting
+    shooting: RunModel
     free: int  # components of the state that each run estimates
     groups: list[Runs]
     values_of: Values
     spread: Array
 
-    def model(self, x: Array) -> tuple[Shooting, Array]:
+    def model(self, x: Array) -> tuple[RunModel, Array]:
         """The simulation with the constants of x, and all parameters of the tree."""
         p = self.spread.shape[1]
         return self.shooting.at(x[p:]), self.values_of(x[:p])
 
     def measured(self, runs: Runs) -> Array:
-        return runs.q if self.shooting.law is None else runs.forces
-
-    def output(self, found: Simulated) -> Array:
-        return found.q if self.shooting.law is None else found.forces
+        return self.shooting.measured(runs)
 
     def residuals(self, x: Array, initial: list[Array]) -> list[Array] | None:
         """y − ŷ of each group, or None where the simulation fails."""
         try:
             shooting, values = self.model(x)
-            return [
-                self.measured(runs) - self.output(shooting.simulate(runs, state, values))
-                for runs, state in zip(self.groups, initial, strict=True)
-            ]
+            return [shooting.residuals(runs, state, values) for runs, state in zip(self.groups, initial, strict=True)]
         except (SimulationError, ModelError):
             return None
 
     def columns(self, runs: Runs, state: Array, x: Array) -> tuple[Array, Array]:
-        """Residuals (R, K, n) and sensitivities (R, K, n, len(x) + size of a state) of the outputs of some runs."""
+        """Residuals (R, K, m) and sensitivities (R, K, m, len(x) + size of a state) of the outputs of some runs."""
         shooting, values = self.model(x)
-        found, S_q, S_v, slopes = shooting.sensitivities(runs, state, values, self.spread)
-        r = self.measured(runs) - self.output(found)
-        if slopes is None:
-            return r, S_q
-        F_q, F_v = slopes
-        return r, F_q @ S_q + F_v @ S_v
+        return shooting.columns(runs, state, values, self.spread)
 
     def factors(self, x: Array, initial: list[Array], sigma: Array) -> list[Array]:
         """For each group the triangles (R, q, q) of its runs: initial state, parameters and, last, the residual."""
@@ -92,6 +80,10 @@ class OutputProblem:
             heads.append(T[:, :free])
             total = triangle_of(np.vstack([total, T[:, free:, free:].reshape(-1, size)]))
         return total, heads
+
+    def reduced_at(self, x: Array, initial: list[Array], sigma: Array) -> tuple[Array, list[Array]]:
+        """:meth:`reduced` of the :meth:`factors` at x."""
+        return self.reduced(self.factors(x, initial, sigma))
 
     def stepped(self, factors: list[Array], initial: list[Array], damping: float) -> tuple[Array, list[Array]]:
         """The step of the parameters, and the initial states after it; each damped by so much of its column's length."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -68,6 +69,8 @@ class Shooting:
     friction_speed: float = 0.0
     substeps: int = 1
     constants: tuple[str, ...] = ()  # inside the laws of elements, by which sensitivities are computed too
+    chosen: tuple[str, ...] = ()  # coordinates that are compared; all of them where none is named
+    compare: Literal["coordinates", "forces"] = "coordinates"  # forces: those of the control law
 
     def at(self, constants: Array) -> Shooting:
         """The same with other values of :attr:`constants`; refused where a law has no meaning there."""
@@ -76,10 +79,48 @@ class Shooting:
         tree = self.tree.with_constants(dict(zip(self.constants, constants.tolist(), strict=True)))
         return replace(self, tree=tree)
 
+    def refined(self) -> Shooting:
+        """The same with half the step."""
+        return replace(self, substeps=2 * self.substeps)
+
     @property
     def size(self) -> int:
         """The length of a state (q, q̇, z)."""
         return 2 * self.tree.n + len(self.tree.states)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The coordinates whose values or forces are compared."""
+        return self.chosen or self.tree.coordinates
+
+    @cached_property
+    def _places(self) -> list[int]:
+        return [self.tree.coordinates.index(name) for name in self.outputs]
+
+    def initial(self, runs: Runs) -> Array:
+        """(R, size): the measured start of each run."""
+        return runs.initial
+
+    def measured(self, runs: Runs) -> Array:
+        """(R, K, m): what was measured of the outputs."""
+        return (runs.q if self.compare == "coordinates" else runs.forces)[..., self._places]
+
+    def residuals(self, runs: Runs, state: Array, values: Array) -> Array:
+        """y − ŷ (R, K, m) of runs from initial states (R, size) with all parameters `values`."""
+        found = self.simulate(runs, state, values)
+        return self.measured(runs) - self._simulated(found)
+
+    def columns(self, runs: Runs, state: Array, values: Array, spread: Array) -> tuple[Array, Array]:
+        """Residuals (R, K, m), and the derivatives of the outputs (R, K, m, p + c + size), as of :meth:`sensitivities`."""
+        found, S_q, S_v, slopes = self.sensitivities(runs, state, values, spread)
+        S = S_q
+        if self.compare == "forces":
+            assert slopes is not None  # forces that are simulated are those of a law
+            S = slopes[0] @ S_q + slopes[1] @ S_v
+        return self.measured(runs) - self._simulated(found), S[..., self._places, :]
+
+    def _simulated(self, found: Simulated) -> Array:
+        return (found.q if self.compare == "coordinates" else found.forces)[..., self._places]
 
     def simulate(self, runs: Runs, initial: Array, values: Array, every: bool = False) -> Simulated:
         """The runs from initial states (R, size) with all parameters `values`, at the samples or at `every` substep."""

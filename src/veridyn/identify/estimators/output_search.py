@@ -1,0 +1,264 @@
+"""The search of output error: Gauss and Newton's steps with exact sensitivities, damped where they do not reduce the residual.
+
+The initial state of each run is estimated along and eliminated run by run (:mod:`veridyn.identify.estimators.output_problem`). σ_k of each
+output comes from the residuals unless it is known, and is held once it no longer changes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from veridyn.errors import Fault, IdentificationError
+from veridyn.identify.estimators.coloured import Hac, bartlett, lags_for
+from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL
+from veridyn.identify.estimators.log_runs import chunks
+from veridyn.identify.estimators.output_problem import OutputProblem
+from veridyn.identify.law_constants import DEFAULT_CONSTANT_SIZE
+from veridyn.progress import Progress, silent
+
+Array = NDArray[np.float64]
+ROUNDING = 1e-10  # of the outputs' sensitivity to the parameters: with exact data a smaller step is rounding
+MIN_DECREASE = 1e-5  # of the sum of squares: an iteration that gains less ends the search
+CONVERGED_SIGMAS = 0.5  # deviations from the minimum, by the linear model, within which the search has converged
+SIGMA_CHANGE = 0.02  # a change of every σ_k below which they are held
+MAX_DAMPING = 1e8  # of the damping: no step reduces the residual any more
+MAX_TRIALS = (
+    5  # simulations of trial steps, for each iteration that is allowed: a search that needs more does not converge
+)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Shot:
+    """Base parameters and constants of the least output error, their covariance, and what is left of each output.
+
+    `triangle` is the R factor of the weighted sensitivities; `rms` and `measured` of each output, over `samples` of it. `step_change`: by
+    how much values would change if the simulation took half the step, to first order.
+    """
+
+    values: Array
+    covariance: Array  # of both, (p + c, p + c)
+    triangle: Array
+    output_sigma: Array
+    rms: Array
+    measured: Array
+    samples: int
+    runs: int
+    iterations: int
+    residual_sigma: float
+    constant_sizes: tuple[float, ...]
+    step_change: Array
+    lags: int = 0
+
+
+def search(
+    problem: OutputProblem,
+    starts: Sequence[Array],
+    *,
+    iterations: int,
+    tolerance: float,
+    sigma: Mapping[str, float] | None = None,
+    hac: Hac | None = None,
+    progress: Progress = silent,
+) -> Shot:
+    """Iterate from the best of `starts`, each base parameters followed by constants, and from the measured initial states."""
+    outputs = problem.shooting.outputs
+    _enough(problem, len(starts[0]))
+    initial = [problem.shooting.initial(runs) for runs in problem.groups]
+    x, residuals = _first(problem, starts, initial, progress)
+    given = np.array([(sigma or {}).get(name, np.nan) for name in outputs])
+    damping, done, length, trials = 0.0, 0, math.inf, 0
+    s, held = np.full(len(outputs), math.inf), False
+    while done < iterations and trials < MAX_TRIALS * iterations:
+        progress("output error", float(done), float(iterations))
+        done += 1
+        fresh = _sigma(problem, residuals, given, len(x))
+        if not held:
+            held = bool(np.abs(fresh / s - 1.0).max() < SIGMA_CHANGE)
+            s = fresh
+        factors = problem.factors(x, initial, s)
+        T, _ = problem.reduced(factors)
+        cost = _cost(residuals, s)
+        own = T[: len(x), : len(x)]
+        # the length of the step without damping, in deviations
+        length = float(np.linalg.norm(T[: len(x), -1])) / math.sqrt(len(x))
+        rounding = ROUNDING * float(np.linalg.norm(own @ x)) / math.sqrt(len(x))
+        if length < max(tolerance * _inflation(problem, residuals, s, len(x)), rounding):
+            return _finished(problem, x, initial, residuals, given, done, hac)
+        tried = 0
+        while True:
+            tried += 1
+            progress("output error", done - 0.5**tried, float(iterations))
+            step, states = problem.stepped(factors, initial, damping)
+            trial = x + step
+            new = problem.residuals(trial, states)
+            if new is not None and _cost(new, s) <= cost * (1.0 + 1e-9):
+                break
+            damping = max(10.0 * damping, 1e-4)
+            if damping > MAX_DAMPING:
+                break
+        trials += tried
+        if damping > MAX_DAMPING or new is None:
+            break
+        x, initial, residuals = trial, states, new
+        if held and length < CONVERGED_SIGMAS and 1.0 - _cost(new, s) / cost < MIN_DECREASE:
+            return _finished(problem, x, initial, residuals, given, done, hac)
+        damping = 0.0 if damping < 1e-3 else damping / 100.0
+    share = [f"{c} {100.0 * r:.3g} %" for c, r in zip(outputs, _relative(problem, residuals), strict=True)]
+    raise IdentificationError(
+        Fault(
+            f"the output error has not converged after {done} iterations and {trials} simulations of trial steps.",
+            where="OutputError",
+            expected=f"a step below {tolerance:g} deviations",
+            found=f"{length:.3g}, with errors of {', '.join(share)} of what was measured",
+            hint="Shorten the horizon, start='tree' from values that are nearer, allow more iterations, or ask for fewer parameters.",
+        )
+    )
+
+
+def _first(
+    problem: OutputProblem, starts: Sequence[Array], initial: list[Array], progress: Progress
+) -> tuple[Array, list[Array]]:
+    """Of several starts the one that simulates nearest to the measurement, and its residuals; refused where none can be simulated."""
+    found: list[tuple[float, Array, list[Array]]] = []
+    for k, start in enumerate(starts):
+        progress("output error, start", float(k), float(len(starts)))
+        residuals = problem.residuals(start, initial)
+        if residuals is not None:
+            found.append((float((_relative(problem, residuals) ** 2).sum()), start, residuals))
+    if not found:
+        raise IdentificationError(
+            Fault(
+                "the machine cannot be simulated with the parameters that the estimate starts from.",
+                where="OutputError",
+                hint="Shorten the horizon, take more substeps where a law is stiff, or start='tree' where the tree's own values are those "
+                "of a possible machine.",
+            )
+        )
+    _, x, residuals = min(found, key=lambda f: f[0])
+    return x, residuals
+
+
+def _relative(problem: OutputProblem, residuals: list[Array]) -> Array:
+    """‖r‖/‖y‖ of each output."""
+    error = sum((r**2).sum(axis=(0, 1)) for r in residuals)
+    size = sum((problem.measured(runs) ** 2).sum(axis=(0, 1)) for runs in problem.groups)
+    return np.sqrt(error / np.where(size > 0.0, size, 1.0))
+
+
+def _enough(problem: OutputProblem, p: int) -> None:
+    equations = sum(problem.measured(runs).size for runs in problem.groups)
+    unknowns = p + problem.free * sum(len(runs) for runs in problem.groups)
+    short = min(runs.samples for runs in problem.groups)
+    if equations <= unknowns or short < 3:
+        raise IdentificationError(
+            Fault(
+                "there are fewer equations than parameters.",
+                where="OutputError",
+                expected=f"more than {unknowns} samples of outputs, and at least 3 in each run",
+                found=f"{equations}, {short} in the shortest run",
+                hint="Record longer, or lengthen the horizon.",
+            )
+        )
+
+
+def _cost(residuals: list[Array], sigma: Array) -> float:
+    return float(sum(np.sum((r / sigma) ** 2) for r in residuals))
+
+
+def _sigma(problem: OutputProblem, residuals: list[Array], given: Array, p: int) -> Array:
+    """σ_k of each output: given, or from the residuals, with their share of the parameters taken into account."""
+    n, samples = len(given), sum(r[..., 0].size for r in residuals)
+    freedom = samples * n - p - problem.free * sum(len(r) for r in residuals)
+    square = sum((r**2).sum(axis=(0, 1)) for r in residuals) / samples
+    size = sum((problem.measured(runs) ** 2).sum(axis=(0, 1)) for runs in problem.groups) / samples
+    found = np.sqrt(np.maximum(square * samples * n / freedom, EXACT_RESIDUAL**2 * np.where(size > 0.0, size, 1.0)))
+    return np.where(np.isfinite(given), given, found)
+
+
+def _inflation(problem: OutputProblem, residuals: list[Array], sigma: Array, p: int) -> float:
+    """How much larger residuals are than the σ they were weighed with: 1 where the weights are right."""
+    equations = sum(r.size for r in residuals)
+    freedom = equations - p - problem.free * sum(len(r) for r in residuals)
+    return math.sqrt(_cost(residuals, sigma) / freedom)
+
+
+def _finished(
+    problem: OutputProblem,
+    x: Array,
+    initial: list[Array],
+    residuals: list[Array],
+    given: Array,
+    iterations: int,
+    hac: Hac | None,
+) -> Shot:
+    p = len(x)
+    sigma = _sigma(problem, residuals, given, p)
+    T, heads = problem.reduced_at(x, initial, sigma)
+    A = T[:p, :p]
+    if np.abs(np.diag(A)).min() < 1e-12 * np.abs(np.diag(A)).max():
+        raise IdentificationError(
+            Fault(
+                "the outputs do not fix every parameter: some change nothing that is compared.",
+                where="OutputError",
+                hint="In closed loop compare forces; in open loop lengthen the horizon.",
+            )
+        )
+    inverse = solve_triangular(A, np.eye(p))
+    scale = _inflation(problem, residuals, sigma, p)
+    covariance, lags = scale**2 * inverse @ inverse.T, 0
+    if hac is not None:
+        meat, lags = _meat(problem, x, initial, heads, sigma, inverse, hac)
+        covariance = inverse @ meat @ inverse.T
+    finer, _ = replace(problem, shooting=problem.shooting.refined()).reduced_at(x, initial, sigma)
+    step_change = solve_triangular(finer[:p, :p], finer[:p, -1]) - inverse @ T[:p, -1]
+    samples = sum(r[..., 0].size for r in residuals)
+    rms = np.sqrt(sum((r**2).sum(axis=(0, 1)) for r in residuals) / samples)
+    size = np.sqrt(sum((problem.measured(g) ** 2).sum(axis=(0, 1)) for g in problem.groups) / samples)
+    count = sum(len(g) for g in problem.groups)
+    return Shot(
+        values=x,
+        covariance=covariance,
+        triangle=A,
+        output_sigma=sigma,
+        rms=rms,
+        measured=size,
+        samples=samples,
+        runs=count,
+        iterations=iterations,
+        residual_sigma=scale,
+        constant_sizes=tuple(np.maximum(np.abs(x[problem.spread.shape[1] :]), DEFAULT_CONSTANT_SIZE).tolist()),
+        step_change=step_change,
+        lags=lags,
+    )
+
+
+def _meat(
+    problem: OutputProblem,
+    x: Array,
+    initial: list[Array],
+    heads: list[Array],
+    sigma: Array,
+    inverse: Array,
+    hac: Hac,
+) -> tuple[Array, int]:
+    """S of the sandwich for residuals that remember within a run, in coordinates in which the sensitivities are orthonormal."""
+    p, free = len(x), problem.free
+    scores: list[Array] = []
+    for runs, state, T in zip(problem.groups, initial, heads, strict=True):
+        for part in chunks(runs, problem.shooting.substeps * (p + problem.shooting.size)):
+            r, J = problem.columns(runs[part], state[part], x)
+            for residual, own, t in zip(r, J, T[part], strict=True):
+                W = own[..., :p]
+                if free:
+                    W = W - own[..., p:] @ np.linalg.lstsq(t[:, :free], t[:, free:-1], rcond=1e-12)[0]
+                scores.append(np.einsum("tki,tk->ti", W / sigma[:, None], residual / sigma) @ inverse)
+    lags = lags_for(scores) if hac.lags is None else hac.lags
+    longest = min(len(h) for h in scores) - 1
+    lags = min(lags, longest)
+    return sum((bartlett(h, lags) for h in scores), np.zeros((p, p))), lags

@@ -1,0 +1,121 @@
+"""How runs of a log are simulated and compared: what a simulation offers, and which one a machine needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, Faults, did_you_mean
+from veridyn.identify.estimators.log_runs import Runs
+from veridyn.identify.estimators.shooting import Hold, Law, Shooting
+from veridyn.identify.estimators.step_shooting import step_shooting
+from veridyn.mechanics.tree.model import BASE_NAMES
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+
+Array = NDArray[np.float64]
+
+
+class RunModel(Protocol):
+    """How runs of a log are simulated: :class:`~veridyn.identify.estimators.shooting.Shooting` all runs of an open machine at once,
+    :class:`~veridyn.identify.estimators.step_shooting.StepShooting` any machine step by step."""
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the m outputs that are compared."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """The length of an initial state."""
+        ...
+
+    @property
+    def substeps(self) -> int:
+        """Steps per sample."""
+        ...
+
+    def at(self, constants: Array, /) -> RunModel:
+        """The same with other constants of laws."""
+        ...
+
+    def refined(self) -> RunModel:
+        """The same with half the step."""
+        ...
+
+    def initial(self, runs: Runs, /) -> Array:
+        """(R, size): the start of each run as measured."""
+        ...
+
+    def measured(self, runs: Runs, /) -> Array:
+        """(R, K, m) of the outputs."""
+        ...
+
+    def residuals(self, runs: Runs, state: Array, values: Array, /) -> Array:
+        """(R, K, m): measured less simulated."""
+        ...
+
+    def columns(self, runs: Runs, state: Array, values: Array, spread: Array, /) -> tuple[Array, Array]:
+        """The residuals, and (R, K, m, p + c + size) of the outputs by parameters, constants and initial state."""
+        ...
+
+
+def run_model(
+    tree: Tree,
+    motions: Sequence[Motion],
+    values: Array,
+    *,
+    varying: Sequence[int] = (),
+    outputs: Sequence[str] = (),
+    law: Law | None = None,
+    compare: Literal["coordinates", "forces"] = "coordinates",
+    hold: Hold = "linear",
+    friction_speed: float = 0.0,
+    substeps: int = 1,
+    constants: Sequence[str] = (),
+) -> RunModel:
+    """Runs of all motions at once where the machine is open, on a fixed base and free of wrenches; else step by step.
+
+    `values` are all parameters, of which those numbered `varying` change from call to call. `outputs`: names of what is compared.
+    """
+    bodies = sorted({body for motion in motions for body in motion.wrenches})
+    check_outputs(tree, outputs)
+    if tree.base == "fixed" and not tree.loops and not tree.prescribed and not bodies:
+        return Shooting(
+            tree=tree,
+            law=law,
+            hold=hold,
+            friction_speed=friction_speed,
+            substeps=substeps,
+            constants=tuple(constants),
+            chosen=tuple(outputs),
+            compare=compare,
+        )
+    return step_shooting(
+        tree,
+        outputs=outputs,
+        varying=varying,
+        values=values,
+        wrenches=bodies,
+        hold=hold,
+        friction_speed=friction_speed,
+        substeps=substeps,
+        constants=constants,
+    )
+
+
+def check_outputs(tree: Tree, outputs: Sequence[str]) -> None:
+    """Refuse names that are no coordinate, are prescribed, or are named twice."""
+    known = [*(BASE_NAMES if tree.base == "free" else ()), *(c for c in tree.coordinates if c not in tree.prescribed)]
+    faults = Faults()
+    for name in dict.fromkeys(outputs):
+        if name in tree.prescribed:
+            faults.add(f"'{name}' is prescribed, so it says nothing.", where="outputs", expected=", ".join(known))
+        elif name not in known:
+            faults.add(f"there is no coordinate '{name}'.", where="outputs", hint=did_you_mean(name, known))
+        if list(outputs).count(name) > 1:
+            faults.add(f"'{name}' is named twice.", where="outputs")
+    faults.raise_if_any(DataError, tree.name)
