@@ -22,6 +22,7 @@ from benchmarks.identification import SAMPLES, identification
 from benchmarks.kernels import Line, kernels, rates, threads
 from benchmarks.observers import observers
 from benchmarks.panda import lines as panda
+from benchmarks.single_state import single_state
 from benchmarks.startup import startup
 from benchmarks.vehicle import driving, said
 from veridyn.symbolic.host import this_host
@@ -79,7 +80,7 @@ def report() -> str:
         text.append(
             f"- First call of the {machine}'s regressor: {first:.2f} s, and {1e3 * later:.0f} ms from the objects kept on disk."
         )
-    text.append(said(driving()))
+    text += [said(driving()), single_state()]
     r = identification()
     text += [
         f"- Identification of the 20-dof car (150 parameters, 20 rows) from {SAMPLES:,} samples: {r.one:.1f} s on one thread, "

@@ -9,6 +9,7 @@ from veridyn.mechanics.derivatives import forward_derivatives as forward_derivat
 from veridyn.mechanics.derivatives import inverse_derivatives as inverse_derivatives
 from veridyn.mechanics.energy import energy as energy
 from veridyn.mechanics.engine import Buffer as Buffer
+from veridyn.mechanics.evaluator import Evaluator as Evaluator
 from veridyn.mechanics.forward import forward_dynamics as forward_dynamics
 from veridyn.mechanics.forward import mass_matrix as mass_matrix
 from veridyn.mechanics.integrate import BaseState as BaseState

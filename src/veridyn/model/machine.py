@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from veridyn.errors import ModelError
+from veridyn.lazy import import_module
 from veridyn.model.constants import Constant, ElementState
 from veridyn.model.elements import Element
 from veridyn.model.graph import Acting, Formulation, MachineGraph, PointDescription
@@ -250,6 +252,11 @@ class Machine(MachineGraph):
         made = replace(self, formulation=formulation)
         _ = made.tree if formulation == "tree" else made.mechanism
         return made
+
+    def evaluator(self, parameters: ArrayLike | None = None, *, friction_speed: float = 0.0) -> Any:
+        """Inverse and forward dynamics, regressor and mass matrix of one state a call: a :class:`veridyn.dynamics.Evaluator`."""
+        made = import_module("veridyn.mechanics.evaluator").Evaluator  # a room above, which this verb leads to
+        return made(self, parameters, friction_speed=friction_speed)
 
 
 def _with_ten(link: Link, ten: list[float]) -> Link:
