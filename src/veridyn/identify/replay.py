@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.identify.error_measures import Moments, RowReport, moments_of_runs
 from veridyn.identify.estimators.log_runs import check_motions, cut, with_element_states
 from veridyn.identify.estimators.shooting import Hold, Law, Shooting
-from veridyn.identify.result import RowReport
 from veridyn.identify.validate import Validation
 from veridyn.mechanics.samples import complete_values
 from veridyn.model.accept import accepts_machine
@@ -36,7 +36,7 @@ def replay(
     friction_speed: float = 0.05,
     substeps: int = 1,
 ) -> Validation:
-    """Each coordinate simulated under the measured forces, or by a control `law`, against the measured one: rms and ‖r‖/‖q‖.
+    """Each coordinate simulated under the measured forces, or by a control `law`, against the measured one: rms, ‖r‖/‖q‖ and rms(r)/std(q).
 
     Runs begin at the measured state (elements' own states: along the measured motion), anew every `horizon` seconds. The clock must be
     uniform. Pass ``fit.machine()`` for a fit.
@@ -47,11 +47,23 @@ def replay(
     several = [with_element_states(tree, m) for m in several]
     shooting = Shooting(tree=tree, law=law, hold=hold, friction_speed=friction_speed, substeps=substeps)
     values = complete_values(tree)
-    error, size, samples = np.zeros(tree.n), np.zeros(tree.n), 0
+    error, size = np.zeros(tree.n), [Moments()] * tree.n
     for runs in cut(tree, several, horizon):
         found = shooting.simulate(runs, runs.initial, values)
         error += ((runs.q - found.q) ** 2).sum(axis=(0, 1))
-        size += (runs.q**2).sum(axis=(0, 1))
-        samples += len(runs) * runs.samples
-    rms = zip(tree.coordinates, np.sqrt(error / samples), np.sqrt(size / samples), strict=True)
-    return Validation(tuple(RowReport(name, samples, float(e), float(q)) for name, e, q in rms))
+        size = moments_of_runs(runs.q, size)
+    kinds = zip(tree.coordinates, tree.coordinate_kinds, error, size, strict=True)
+    return Validation(
+        tuple(
+            RowReport(
+                row=name,
+                samples=m.samples,
+                rms=math.sqrt(e / m.samples),
+                measured_rms=m.rms,
+                measured_std=m.std,
+                noise=m.noise,
+                unit="rad" if kind == "turning" else "m",
+            )
+            for name, kind, e, m in kinds
+        )
+    )

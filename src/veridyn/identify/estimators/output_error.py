@@ -24,6 +24,7 @@ from scipy.linalg import solve_triangular
 
 from veridyn.errors import DataError, Fault, Faults, IdentificationError, did_you_mean
 from veridyn.identify.base import BaseParameters
+from veridyn.identify.error_measures import Moments, RowReport, moments_of_runs
 from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.coloured import Hac, bartlett, lags_for
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL
@@ -32,7 +33,7 @@ from veridyn.identify.estimators.output_problem import OutputProblem, Values
 from veridyn.identify.estimators.shooting import LAW, Hold, Law, Shooting
 from veridyn.identify.fitting import fit_of
 from veridyn.identify.law_constants import DEFAULT_CONSTANT_SIZE, LawConstants
-from veridyn.identify.result import Fit, RowReport
+from veridyn.identify.result import Fit
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
@@ -145,9 +146,13 @@ class OutputError(Estimator):
             if p < len(found.values)
             else None
         )
+        turning = [kind == "turning" for kind in tree.coordinate_kinds]
+        units = [("rad" if t else "m") if self.law is None else ("N*m" if t else "N") for t in turning]
         reports = tuple(
-            RowReport(name, found.samples, float(rms), float(size), float(s))
-            for name, rms, size, s in zip(tree.coordinates, found.rms, found.measured, found.output_sigma, strict=True)
+            RowReport(name, found.samples, float(rms), m.rms, float(s), m.std, m.noise, unit)
+            for name, unit, rms, m, s in zip(
+                tree.coordinates, units, found.rms, found.measured, found.output_sigma, strict=True
+            )
         )
         what = (
             "coordinates simulated under the measured forces" if self.law is None else "forces simulated in closed loop"
@@ -220,7 +225,7 @@ class Shot:
     triangle: Array
     output_sigma: Array
     rms: Array
-    measured: Array
+    measured: tuple[Moments, ...]
     samples: int
     runs: int
     iterations: int
@@ -410,7 +415,9 @@ def _finished(
         covariance = inverse @ meat @ inverse.T
     samples = sum(r[..., 0].size for r in residuals)
     rms = np.sqrt(sum((r**2).sum(axis=(0, 1)) for r in residuals) / samples)
-    size = np.sqrt(sum((problem.measured(g) ** 2).sum(axis=(0, 1)) for g in problem.groups) / samples)
+    size: list[Moments] | None = None
+    for g in problem.groups:
+        size = moments_of_runs(problem.measured(g), size)
     count = sum(len(g) for g in problem.groups)
     return Shot(
         values=x,
@@ -418,7 +425,7 @@ def _finished(
         triangle=A,
         output_sigma=sigma,
         rms=rms,
-        measured=size,
+        measured=tuple(size or ()),
         samples=samples,
         runs=count,
         iterations=iterations,
