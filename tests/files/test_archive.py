@@ -11,8 +11,9 @@ from strangers.random_trees import random_motion, random_tree
 from veridyn.errors import DataError, FileError
 from veridyn.files.archive import load, save
 from veridyn.identify.base import base_parameters
+from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimate import identify
-from veridyn.identify.result import TWO_SIGMA_BELOW_TEN, Fit, RowReport
+from veridyn.identify.result import TWO_SIGMA_BELOW_TEN, Fit
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.elements import coulomb, damper
 from veridyn.model.joint import Body

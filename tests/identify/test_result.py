@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from strangers.random_trees import random_inertia, random_motion
+from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimate import identify
-from veridyn.identify.result import SIGMA_BELOW_TEN, TWO_SIGMA_BELOW_TEN, Acceptance, Feasibility, Fit, RowReport
+from veridyn.identify.result import SIGMA_BELOW_TEN, TWO_SIGMA_BELOW_TEN, Acceptance, Feasibility, Fit
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.elements import coulomb
 from veridyn.model.joint import Body

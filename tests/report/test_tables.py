@@ -27,6 +27,10 @@ def test_without_a_truth_nothing_is_claimed_about_it() -> None:
 def test_rows_show_both_motions_and_what_was_believed_before() -> None:
     lines = row_lines(small_study())
     assert [r.row for r in lines] == ["q1", "q2"]
-    assert all(r.before == "20" and r.white == "white" and r.unit == "N·m" for r in lines)
+    assert all(r.white == "white" and r.unit == "N·m" and r.judged for r in lines)
+    of = small_study().check.rows
+    assert [r.before for r in lines] == [
+        f"{100 * 0.2 * r.measured_rms / r.measured_std:.0f}" for r in of
+    ]  # a fifth of the force
     unknown = row_lines(replace(small_study(), before=None, whiteness={}))
     assert all(r.before == "–" and r.white == "–" for r in unknown)

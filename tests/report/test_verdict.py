@@ -12,7 +12,7 @@ from veridyn.studies.identification import IdentificationStudy
 def with_error(factor: float) -> IdentificationStudy:
     """The same study as if the other motion had been predicted that much worse."""
     study = small_study()
-    rows = tuple(replace(r, rms=factor * r.measured_rms) for r in study.check.rows)
+    rows = tuple(replace(r, rms=factor * r.measured_std) for r in study.check.rows)
     return replace(study, check=Validation(rows))
 
 
@@ -21,7 +21,8 @@ def test_a_good_study_says_what_it_is_good_for() -> None:
     assert said.grade == "good"
     assert "small arm" in said.headline
     assert any("24 parameters to be estimated" in s for s in said.findings)
-    assert any("the worst row was off by 20 %" in s for s in said.findings)
+    worst = max(0.2 * r.measured_rms / r.measured_std for r in small_study().check.rows)  # priors are a fifth off
+    assert any(f"the worst row was off by {100 * worst:.0f} %" in s for s in said.findings)
     assert "rad/s" in said.may[0]
     assert any("simulated" in s for s in said.may_not)
 
@@ -70,8 +71,36 @@ def test_deviations_that_promise_too_much_are_told() -> None:
 def test_a_row_that_carries_little_does_not_decide_the_grade_but_is_told() -> None:
     study = small_study()
     big, small = study.check.rows
-    rows = (replace(big, rms=0.02 * big.measured_rms), replace(small, rms=0.3, measured_rms=0.01 * big.measured_rms))
+    rows = (
+        replace(big, rms=0.02 * big.measured_std),
+        replace(small, rms=0.3, noise=1e-3, measured_std=0.01 * big.measured_std),
+    )
     said = verdict(replace(study, check=Validation(rows)))
     assert said.grade == "good"
-    assert any("at worst by 2.0 % in row q1" in s for s in said.findings)
+    assert any(
+        "at worst 2.0 %" in s and s.split(";")[0].endswith("in row q1, no more than the noise of the measured force")
+        for s in said.findings
+    )
     assert any("carry little force are off by more" in s and "q2" in s for s in said.findings)
+
+
+def test_a_row_of_noise_is_listed_and_neither_it_nor_a_noise_floor_decides_the_grade() -> None:
+    """A finger that carries .085 N of noise among rows of another unit, and a row of which noise leaves 20 %: the model is right."""
+    study = small_study()
+    big, small = study.check.rows
+    finger = replace(small, row="finger", rms=0.1, measured_rms=0.085, measured_std=0.1, noise=0.1, unit="N")
+    floor = replace(big, rms=0.2 * big.measured_std, noise=0.2 * big.measured_std)
+    study = replace(study, own=Validation((floor, finger)))
+    said = verdict(replace(study, check=Validation((floor, finger))))
+    assert said.grade == "good"
+    assert any("Not judged" in s and "finger (rms error 0.1 N)" in s for s in said.findings)
+    wrong = replace(floor, noise=0.02 * big.measured_std)
+    assert verdict(replace(study, check=Validation((wrong, finger)))).grade == "poor"
+    alone = verdict(replace(study, check=Validation((finger,))))
+    assert alone.grade == "poor" and "cannot be judged" in alone.headline
+
+
+def test_samples_that_the_fit_used_are_not_called_unseen() -> None:
+    said = verdict(replace(small_study(), held_out=0.0))
+    assert said.grade == "fair" and "used to identify it" in said.headline
+    assert any("Only 0 % of the validation samples were not used for the fit" in s for s in said.findings)

@@ -8,6 +8,7 @@ from numpy_processor import NumpyProcessor
 from studies.small_arm import RATE, believed, log_of, small_arm, small_study
 from veridyn.errors import IdentificationWarning, ModelError
 from veridyn.identify.estimate import identify
+from veridyn.identify.estimators.output_error import OutputError
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import validate
 from veridyn.model.motion import Motion
@@ -30,6 +31,10 @@ def test_figures_say_what_was_found() -> None:
     assert f["base_parameters"] == f["base_parameters_excited"] == study.fit.base.count
     assert f["well_identified"] == sum(p.sigma_percent < 10 for p in study.parameters)
     assert f["worst_cross_validation_percent"] == pytest.approx(100 * max(r.relative_error for r in study.check.rows))
+    assert f["cross_validation_std_percent"] == pytest.approx(100 * study.check.std_error)
+    assert f["worst_training_std_percent"] == pytest.approx(100 * max(r.std_error for r in study.own.rows))
+    assert f["training_percent"] == pytest.approx(100 * study.fit.relative_error)
+    assert f["rows_judged"] == 2 and f["share_validation_held_out"] == 1.0
     assert f["condition"] == study.fit.condition
     assert f["condition_scaled"] == study.fit.condition_scaled
     assert f["residual_sigma"] == pytest.approx(1.0, abs=0.1)
@@ -115,7 +120,7 @@ def test_progress_is_told_by_stage() -> None:
 def test_the_summary_holds_fit_and_validation() -> None:
     text = small_study().summary()
     assert "base parameters by weighted least squares" in text
-    assert "on motion not seen before" in text
+    assert "on samples not used for the fit" in text
 
 
 def test_sampling_may_be_made_for_each_motion() -> None:
@@ -143,3 +148,25 @@ def test_a_study_on_a_gpu_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(devices) == 2  # for the fit and for the validation
     np.testing.assert_allclose(found.fit.values, true.fit.values, atol=1e-6 * true.fit.sigma.min())
     assert found.check.relative_error == pytest.approx(true.check.relative_error, rel=1e-9)
+
+
+def test_output_error_reports_forces_as_forces_and_coordinates_apart() -> None:
+    """Under one label stood the coordinates' error on the training motion and the forces' error on the other."""
+    study = small_study()
+    m = study.training[:300]
+    found = judged(
+        study.model, [m], [study.validation], Sampling(), Sampling(), estimation=Estimation(OutputError(horizon=0.5))
+    )
+    f = found.figures
+    assert [r.unit for r in found.fit.rows] == ["rad", "rad"] and [r.unit for r in found.own.rows] == ["N*m", "N*m"]
+    assert f["training_percent"] == pytest.approx(100 * validate(found.fit, m).relative_error)
+    assert f["training_output_percent"] == pytest.approx(100 * found.fit.relative_error)
+    assert f["training_output_std_percent"] < f["training_std_percent"]
+
+
+def test_samples_of_the_fit_are_counted_in_the_validation() -> None:
+    study = small_study()
+    m = study.training
+    again = judged(study.model, [m], [m[300:]], Sampling(), Sampling())
+    assert again.figures["share_validation_held_out"] == 0.0
+    assert "of which 0% were not used for the fit" in again.summary()

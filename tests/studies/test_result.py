@@ -47,7 +47,16 @@ def test_a_study_fills_the_schema_with_numbers(tmp_path: Path) -> None:
     assert all(isinstance(v, float) for v in content["figures"].values())
     assert all(isinstance(p["truth"], float) for p in content["parameters"])
     assert set(content["validation"]) == {"q1", "q2"}
-    assert set(content["validation"]["q1"]) == {"samples", "rms", "measured_rms", "error_percent"}
+    assert set(content["validation"]["q1"]) == {
+        "samples",
+        "rms",
+        "measured_rms",
+        "measured_std",
+        "measured_noise",
+        "error_percent",
+        "error_std_percent",
+        "judged",
+    }
 
 
 def test_the_table_holds_the_same_parameters_with_empty_cells_for_what_is_not_known() -> None:

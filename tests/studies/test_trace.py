@@ -11,7 +11,7 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth
 from veridyn.studies.identification import identification
-from veridyn.studies.trace import Trace, residual_whiteness, row_unit
+from veridyn.studies.trace import Trace, residual_whiteness
 
 
 def test_samples_a_row_does_not_use_are_marked_as_the_fit_counts_them() -> None:
@@ -61,13 +61,6 @@ def test_exact_data_have_no_whiteness_to_test() -> None:
         study = identification(arm, log, log)
     assert study.whiteness == {}
     assert study.figures["rows_with_white_residual"] == 0
-
-
-def test_units_of_rows() -> None:
-    arm = small_arm()
-    assert row_unit(arm, "q1") == "N*m"
-    assert row_unit(arm, "fx") == "N"
-    assert row_unit(arm, "mz") == "N*m"
 
 
 def test_whiteness_of_white_noise_holds_its_level_where_samples_are_left_out() -> None:

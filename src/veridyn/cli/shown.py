@@ -27,19 +27,34 @@ def print_study(study: IdentificationStudy, result: Result) -> None:
     """The verdict, the figures and the rows of an identification."""
     console = _console()
     print_verdict(verdict(study), result)
-    own = {r.row: r for r in study.fit.rows}
+    own = {r.row: r for r in study.own.rows}
     rows = [
         (
-            r.row,
+            r.row if r.judged else f"{r.row} (not judged)",
+            percent(100.0 * r.std_error),
+            percent(100.0 * own[r.row].std_error),
             percent(100.0 * r.relative_error),
-            percent(100.0 * own[r.row].relative_error),
             number(r.rms, 3),
+            number(r.measured_std, 3),
             number(r.measured_rms, 4),
+            unit_text(r.unit),
         )
         for r in study.check.rows
     ]
+    head = (
+        "row",
+        "% of std, validation",
+        "training",
+        "% of rms, validation",
+        "rms error",
+        "std",
+        "measured rms",
+        "unit",
+    )
     console.print()
-    console.print(_table(("row", "error %, other motion", "error %, own motion", "rms error", "measured rms"), rows))
+    console.print(_table(head, rows))
+    if not all(r.judged for r in study.check.rows):
+        console.print("Rows that vary by less than three times their noise are listed and not judged.", highlight=False)
     console.print()
 
 

@@ -26,8 +26,9 @@ from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.write import model_text
 from veridyn.files.npz_arrays import read_arrays
 from veridyn.identify.base import BaseParameters
+from veridyn.identify.error_measures import RowReport
 from veridyn.identify.law_constants import LawConstants
-from veridyn.identify.result import Acceptance, Feasibility, Fit, RowReport
+from veridyn.identify.result import Acceptance, Feasibility, Fit
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.tree import Tree
@@ -55,6 +56,9 @@ class _Row(_Strict):
     rms: float
     measured_rms: float
     sigma: float
+    measured_std: float = float("nan")
+    noise: float = float("nan")
+    unit: str = ""
 
 
 class _Arrays(_Strict):
@@ -171,9 +175,7 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
         names=list(fit.names),
         units=list(fit.units),
         values=[float(v) for v in fit.values],
-        rows=[
-            _Row(row=r.row, samples=r.samples, rms=r.rms, measured_rms=r.measured_rms, sigma=r.sigma) for r in fit.rows
-        ],
+        rows=[_Row(**{name: getattr(r, name) for name in _Row.model_fields}) for r in fit.rows],
         notes=list(fit.notes),
         removed=list(fit.removed),
         gap=fit.base.gap,
@@ -244,7 +246,7 @@ def load(path: str | os.PathLike[str]) -> Fit:
         base=base,
         values=np.array(content.values, dtype=np.float64),
         covariance=arrays["covariance"],
-        rows=tuple(RowReport(r.row, r.samples, r.rms, r.measured_rms, r.sigma) for r in content.rows),
+        rows=tuple(RowReport(**r.model_dump()) for r in content.rows),
         estimator=content.estimator,
         residual_sigma=content.residual_sigma,
         condition=content.condition,

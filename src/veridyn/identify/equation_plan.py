@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.equation_check import check_equations, driven
+from veridyn.identify.error_measures import Moments, row_unit
 from veridyn.identify.factor import RowFactor, accumulate, empty
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.tables import SymbolTables
@@ -47,12 +48,14 @@ class Job:
 class Block:
     """Equations of some consecutive samples: `numbers` are those that decimation keeps, in the count of the log.
 
-    For each row, `equations` [W_j | Y_j] in column order, to be used up by whoever takes them, and `used`: which of the samples they are.
+    For each row, `equations` [W_j | Y_j] in column order, to be used up by whoever takes them, `used`: which of the samples they are, and
+    `measured`: the measured force y_j before known parameters are subtracted (a view of Y_j where nothing is).
     """
 
     numbers: NDArray[np.intp]
     equations: list[Array]
     used: list[Mask]
+    measured: list[Array]
 
 
 Weigh = Callable[[int, Array], None]  # the number of a row, and its equations, to be multiplied in place
@@ -106,6 +109,24 @@ class EquationPlan:
                 out.append((c, to, factor, value))
         return tuple(out)
 
+    @cached_property
+    def _gains(self) -> tuple[tuple[int, int, float, float], ...]:
+        """Of the columns to compute, those of known drive gains: what they make of a current is a measured force."""
+        names = {e.parameter_name for e in self.tree.elements if e.kind == "drive_gain"}
+        columns = {self.tree.parameters.index(name) for name in names}
+        return tuple(w for w in self.wanted if w[0] in columns and not np.isnan(w[3]))
+
+    @cached_property
+    def subtracts(self) -> bool:
+        """Whether known parameters, other than drive gains, are subtracted from the measured side."""
+        return any(not np.isnan(w[3]) for w in self.wanted if w not in self._gains)
+
+    def empty_factors(self) -> tuple[RowFactor, ...]:
+        """The factors of no equations, one for each row."""
+        tree, method = self.tree, self.how.method
+        names = [tree.rows[r] for r in self.rows]
+        return tuple(empty(n, cs, method, row_unit(tree, n)) for n, cs in zip(names, self.columns, strict=True))
+
     def jobs(self, motion: Motion, lead: int = 0, before: int = 0) -> Iterator[Job]:
         """Stretches of a motion with the margins their filter needs and `lead` equations before their own."""
         N, margin, rate = len(motion), 0, 0.0
@@ -123,25 +144,41 @@ class EquationPlan:
 
     def factors(self, job: Job, weigh: Weigh | None = None) -> tuple[RowFactor, ...]:
         """The factors of one job's samples, block by block."""
-        names = [self.tree.rows[r] for r in self.rows]
-        own = [empty(name, cs, self.how.method) for name, cs in zip(names, self.columns, strict=True)]
-        counts = np.zeros(len(own), dtype=int)
+        own = self.empty_factors()
+        moments = [Moments()] * len(own)
         with one_blas_thread():
             for block in self.blocks(job):
+                seen = zip(moments, block.measured, block.used, strict=True)
+                moments = [m.merge(Moments.of(y, used)) for m, y, used in seen]
                 if weigh is not None:
                     for k, A in enumerate(block.equations):
                         weigh(k, A)
                 accumulate([f.R for f in own], block.equations, self.how.method)
-                counts += [len(A) for A in block.equations]
-        return tuple(replace(f, samples=int(count)) for f, count in zip(own, counts, strict=True))
+        return tuple(replace(f, samples=m.samples, measured=m) for f, m in zip(own, moments, strict=True))
+
+    def measured_moments(self, motion: Motion, stretch: slice, before: int = 0) -> list[Moments]:
+        """For each row the moments of its measured force at a decimated stretch of a motion whose rows are not filtered."""
+        beside = self._measured_tables(self.how.block, 0, motion)
+        step = (self.how.block if beside is None else beside.block) * stretch.step
+        found = [Moments()] * len(self.rows)
+        for start in range(stretch.start, stretch.stop, step):
+            numbers = np.arange(start, min(start + step, stretch.stop), stretch.step)
+            part = motion[start : min(start + step, stretch.stop) : stretch.step]
+            y = self._measured(part, beside)
+            for k, r in enumerate(self.rows):
+                used = self.how.uses(self.tree, self.tree.rows[r], part.qd, numbers, len(motion), before)
+                used &= np.isfinite(y[r])
+                found[k] = found[k].merge(Moments.of(y[r][used], used))
+        return found
 
     def blocks(self, job: Job) -> Iterator[Block]:
         """The equations of a job, a block at a time: each is valid until the next is made."""
         margin = self.how.margin(job.rate) if self.how.filtering else 0
         tables = self.tables(margin)
+        beside = self._measured_tables(tables.block, margin, job.motion) if self.subtracts else None
         for start in range(job.first, job.stop, tables.block):
             stop = min(start + tables.block, job.stop)
-            yield self._equations(job, tables, start, stop, margin)
+            yield self._equations(job, tables, beside, start, stop, margin)
 
     def tables(self, margin: int) -> SymbolTables:
         """Where blocks of equations are written, by machine code or by the reference."""
@@ -149,7 +186,16 @@ class EquationPlan:
             self.tree, self.computed, self._affecting, self.wanted, self.compile, self.how.block, margin
         )
 
-    def _equations(self, job: Job, tables: SymbolTables, start: int, stop: int, margin: int) -> Block:
+    def _measured_tables(self, block: int, margin: int, motion: Motion) -> SymbolTables | None:
+        """Where wrenches and known drive gains alone are written; None where there are none."""
+        if not self._gains and not motion.wrenches:
+            return None
+        none: tuple[tuple[int, ...], ...] = ((),) * len(self.computed)
+        return SymbolTables(self.tree, self.computed, none, self._gains, self.compile, block, margin)
+
+    def _equations(
+        self, job: Job, tables: SymbolTables, beside: SymbolTables | None, start: int, stop: int, margin: int
+    ) -> Block:
         """[W_j | Y_j] of one block for each row, filtered, decimated and thinned, in column order."""
         how = self.how
         lo = max(job.offset, start - margin)
@@ -160,24 +206,42 @@ class EquationPlan:
         thin = numbers % how.decimate == 0
         found: list[Array] = []
         masks: list[Mask] = []
+        measured: list[Array] = []
+        forces = self._measured(part, beside) if self.subtracts else {}
         for r, A in self._projected(part, dict(zip(self.computed, tables.fill(part), strict=True))):
             A[:, -1] = self.force(part, r) - A[:, -1]  # Γ − Γ_ext, paper 001 (5)
             low = how.filter_of(self.tree.rows[r])
             if low is not None:
                 A = zero_phase(A, job.rate, low, where=f"row '{self.tree.rows[r]}'")
+                if r in forces:
+                    forces[r] = zero_phase(forces[r][:, None], job.rate, low)[:, 0]
             used = thin & np.isfinite(A[inner, -1])
             used &= how.uses(self.tree, self.tree.rows[r], part.qd[inner], numbers, job.total, job.before)
             whole = used.all() and A.strides[0] == A.itemsize
             found.append(A[inner] if whole else np.asfortranarray(A[inner][used]))
             masks.append(used[thin])
-        return Block(numbers[thin], found, masks)
+            measured.append(forces[r][inner][used] if r in forces else found[-1][:, -1])
+        return Block(numbers[thin], found, masks, measured)
 
-    def _projected(self, part: Motion, tables: Mapping[int, Array]) -> list[tuple[int, Array]]:
-        """Each row with its table, to which those along its path and of its loops' passive joints are added."""
-        tree, own = self.tree, dict(zip(self.computed, self._affecting, strict=True))
+    def _measured(self, part: Motion, beside: SymbolTables | None) -> dict[int, Array]:
+        """y of each row (N,): Γ − Γ_ext before known parameters are subtracted, what known drive gains give included."""
+        if beside is None:
+            return {r: np.broadcast_to(self.force(part, r), (len(part),)).astype(np.float64) for r in self.rows}
+        tables = dict(zip(self.computed, beside.fill(part), strict=True))
+        return {r: self.force(part, r) - A[:, -1] for r, A in self._projected(part, tables, bare=True)}
+
+    def _projected(self, part: Motion, tables: Mapping[int, Array], bare: bool = False) -> list[tuple[int, Array]]:
+        """Each row with its table, to which those along its path and of its loops' passive joints are added.
+
+        `bare`: the tables have no columns of parameters.
+        """
+        tree = self.tree
+        none: tuple[tuple[int, ...], ...] = ((),) * len(self.computed)
+        own = dict(zip(self.computed, none if bare else self._affecting, strict=True))
         first, found = len(tree.rows) - tree.n, []
         G = projection(tree, part) if tree.loops else None
-        for r, columns, added in zip(self.rows, self.columns, self._added, strict=True):
+        whole_columns = none[: len(self.rows)] if bare else self.columns
+        for r, columns, added in zip(self.rows, whole_columns, self._added, strict=True):
             if not added:
                 found.append((r, tables[r]))
                 continue

@@ -6,13 +6,14 @@ With A = [W_j | Y_j], RᵀR = AᵀA: everything least squares needs from any num
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, IdentificationError
+from veridyn.identify.error_measures import Moments, RowReport
 from veridyn.identify.triangular import absorb_all
 
 Array = NDArray[np.float64]
@@ -24,7 +25,8 @@ GRAM_LIMIT = 1e6  # condition of the equilibrated columns beyond which products 
 class RowFactor:
     """`R` (p + 1, p + 1), upper triangular, of a row's columns and, last, its measurement; `samples` equations went in.
 
-    While a "gram" factor is being summed, `R` holds AᵀA; :meth:`finished` turns it into the triangle or refuses.
+    While a "gram" factor is being summed, `R` holds AᵀA; :meth:`finished` turns it into the triangle or refuses. `measured`: moments of the
+    row's measured force, from which known parameters are not subtracted; `unit`: its unit.
     """
 
     row: str
@@ -32,12 +34,18 @@ class RowFactor:
     R: Array
     samples: int = 0
     method: Literal["qr", "gram"] = "qr"
+    measured: Moments = field(default_factory=Moments)
+    unit: str = ""
 
     def absorb(self, A: Array) -> RowFactor:
-        """The factor after the equations A (n, p + 1) as well."""
+        """The factor after the equations A (n, p + 1) as well, whose last column is the measured force."""
+        both = self.measured.merge(Moments.of(np.asarray(A)[:, -1]))
+        return replace(self._absorbed(A), samples=self.samples + len(A), measured=both)
+
+    def _absorbed(self, A: Array) -> RowFactor:
         R = np.array(self.R, order="F")
         accumulate([R], [np.array(A, order="F")], self.method)
-        return replace(self, R=R, samples=self.samples + len(A))
+        return replace(self, R=R)
 
     def merge(self, other: RowFactor) -> RowFactor:
         """The factor of both sets of equations."""
@@ -45,9 +53,9 @@ class RowFactor:
             raise DataError(
                 Fault("factors of different rows cannot be merged.", found=f"'{self.row}' and '{other.row}'")
             )
-        if self.method == "gram":
-            return replace(self, R=self.R + other.R, samples=self.samples + other.samples)
-        return replace(self.absorb(other.R), samples=self.samples + other.samples)
+        made = replace(self, R=self.R + other.R) if self.method == "gram" else self._absorbed(other.R)
+        both = self.measured.merge(other.measured)
+        return replace(made, samples=self.samples + other.samples, measured=both)
 
     def finished(self) -> RowFactor:
         """The triangle; a gram factor becomes one by Cholesky, or is refused where its condition makes it unsafe."""
@@ -76,12 +84,17 @@ class RowFactor:
 
     @property
     def measurement_norm(self) -> float:
-        """‖Y_j‖."""
+        """‖Y_j‖, the measured side without known parameters."""
         return float(np.linalg.norm(self.R[:, -1]))
 
     def residual(self, values: Array) -> float:
         """‖Y_j − W_j x‖ for values x of the row's columns."""
         return float(np.linalg.norm(self.R[:, -1] - self.R[:, :-1] @ values))
+
+    def report(self, values: Array, sigma: float = float("nan")) -> RowReport:
+        """Errors that values of the row's columns leave; `sigma` is the weight's standard deviation."""
+        rms, m = self.residual(values) / float(np.sqrt(max(self.samples, 1))), self.measured
+        return RowReport(self.row, self.samples, rms, m.rms, sigma, m.std, m.noise, self.unit)
 
 
 def triangle_of(A: Array) -> Array:
@@ -98,7 +111,7 @@ def accumulate(factors: Sequence[Array], blocks: Sequence[Array], method: Litera
         R += A.T @ A
 
 
-def empty(row: str, columns: tuple[int, ...], method: Literal["qr", "gram"] = "qr") -> RowFactor:
+def empty(row: str, columns: tuple[int, ...], method: Literal["qr", "gram"] = "qr", unit: str = "") -> RowFactor:
     """The factor of no equations."""
     size = len(columns) + 1
-    return RowFactor(row, columns, np.zeros((size, size), order="F"), 0, method)
+    return RowFactor(row, columns, np.zeros((size, size), order="F"), 0, method, unit=unit)

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.base import NUMERICAL_SOURCE, BaseParameters
+from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimators.coloured import Sandwich
 from veridyn.identify.estimators.least_squares import Solution
-from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit, RowReport
+from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
@@ -70,13 +71,8 @@ def row_reports(s: Solution) -> tuple[RowReport, ...]:
     """Errors of each row with the solution's values."""
     x = np.zeros(len(s.observation.parameters))
     x[list(s.columns)] = s.values
-    reports = []
-    for f, sigma in zip(s.observation.rows, s.row_sigma, strict=True):
-        root = np.sqrt(max(f.samples, 1))
-        reports.append(
-            RowReport(f.row, f.samples, f.residual(x[list(f.columns)]) / root, f.measurement_norm / root, float(sigma))
-        )
-    return tuple(reports)
+    both = zip(s.observation.rows, s.row_sigma, strict=True)
+    return tuple(f.report(x[list(f.columns)], float(sigma)) for f, sigma in both)
 
 
 def at(s: Solution, values: Array) -> Solution:

@@ -8,8 +8,8 @@ be dependent). Then R is the triangle of G₂^½ T⁻¹, as good as that of Hous
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, DeviceError, Fault, Faults
 from veridyn.identify.equation_plan import EquationPlan
 from veridyn.identify.equation_program import MEASURED, EquationProgram, equation_program
+from veridyn.identify.error_measures import Moments
 from veridyn.identify.factor import RowFactor, triangle_of
 from veridyn.identify.observation import EquationStream, samples_of
 from veridyn.identify.row_factors import RowFactors
@@ -56,9 +57,8 @@ def gpu_factors(samples: EquationStream, processor: Processor | None = None) -> 
     if max(conditions, default=1.0) > SAFE_CONDITION:
         refined = first.gram([s.transform for s in scales])
         triangles = [_equilibrated(G).root @ s.back for G, s in zip(refined, scales, strict=True)]
-    names = [plan.tree.rows[r] for r in plan.rows]
-    made = zip(names, plan.columns, first.entries, triangles, first.counts, strict=True)
-    rows = tuple(_factor(name, columns, own, R, int(n)) for name, columns, own, R, n in made)
+    made = zip(plan.empty_factors(), first.entries, triangles, first.counts, first.moments, strict=True)
+    rows = tuple(_factor(blank, own, R, int(n), m) for blank, own, R, n, m in made)
     return RowFactors(plan.tree.parameters, rows)
 
 
@@ -100,13 +100,14 @@ def _equilibrated(G: Array) -> _Scaled:
     return _Scaled(condition, root, (V / scale[:, None]) / floor, back)
 
 
-def _factor(name: str, columns: tuple[int, ...], entries: tuple[int, ...], R: Array, samples: int) -> RowFactor:
+def _factor(blank: RowFactor, entries: tuple[int, ...], R: Array, samples: int, measured: Moments) -> RowFactor:
     """A row's triangle over all its columns, zero for those that are zero whatever the motion."""
-    place = {c: k for k, c in enumerate((*columns, -1))}
+    place = {c: k for k, c in enumerate((*blank.columns, -1))}
     wide = np.zeros((len(place), len(place)))
     own = triangle_of(R)
     wide[: len(own), [place[c] for c in entries]] = own
-    return RowFactor(name, columns, np.asfortranarray(triangle_of(wide)), samples)
+    R = np.asfortranarray(triangle_of(wide))
+    return replace(blank, R=R, samples=samples, method="qr", measured=measured)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +126,7 @@ class _Stream:
     def __init__(self, samples: EquationStream, device: Processor) -> None:
         self.samples, self.plan, self.device = samples, samples.plan, device
         self.counts = np.zeros(len(self.plan.rows), dtype=int)
+        self.moments = [Moments()] * len(self.plan.rows)
         self.entries: tuple[tuple[int, ...], ...] = ()
         self.programs: dict[frozenset[str], tuple[EquationProgram, Program]] = {}
         self.kept: list[_Part] = []
@@ -155,12 +157,28 @@ class _Stream:
                     if mask is not None:
                         table[first : first + columns, :size] *= mask[lo : lo + size]
                 if turned is None:
+                    if not self.plan.subtracts:
+                        self._measure(table, part.masks, sets, lo, size)
                     sums.add(table, size)
                     continue
                 for T, (first, columns) in zip(turned, sets, strict=True):
                     xp.matmul(T, table[first : first + columns], out=other[first : first + columns])
                 sums.add(other, size)
         return [] if sums is None else sums.matrices()
+
+    def _measure(self, table: Any, masks: list[Any], sets: Sequence[tuple[int, int]], lo: int, size: int) -> None:
+        """Add the moments of each row's measured force, its last column, at the samples of a tile."""
+        xp, found = self.device.xp, []
+        for mask, (first, columns) in zip(masks, sets, strict=True):
+            y = table[first + columns - 1, :size]
+            own = xp.ones(size) if mask is None else mask[lo : lo + size]
+            count = own.sum()
+            mean = y.sum() / xp.maximum(count, 1.0)
+            triple = own[:-2] * own[1:-1] * own[2:]
+            second = triple * (y[:-2] - 2.0 * y[1:-1] + y[2:])
+            found.append(xp.stack([count, mean, (own * (y - mean) ** 2).sum(), (second**2).sum(), triple.sum()]))
+        for k, (n, mean, scatter, roughness, triples) in enumerate(self.device.host(xp.stack(found)).tolist()):
+            self.moments[k] = self.moments[k].merge(Moments(int(n), mean, scatter, roughness, int(triples)))
 
     def _tile(self, program: EquationProgram, twice: bool) -> int:
         """Samples of one tile: as many as its tables may take, fewer for a short log."""
@@ -176,6 +194,7 @@ class _Stream:
     def _parts(self) -> Iterator[_Part]:
         """The motions in stretches of so many samples after decimation, each brought over when the one before is used up."""
         step, before, doubles = self.plan.how.decimate, 0, 0
+        again = bool(self.counts.any())
         self.counts[:] = 0
         total, done = float(samples_of(self.samples.motions)), 0.0
         self.samples.progress("streaming samples", done, total)
@@ -183,6 +202,8 @@ class _Stream:
             for lo in range(0, len(motion), step * UPLOAD):
                 stretch = slice(lo, min(lo + step * UPLOAD, len(motion)), step)
                 part = self._brought(motion, stretch, before)
+                if self.plan.subtracts and not again:
+                    self._measure_here(motion, stretch, before)
                 doubles += part.inputs.size
                 if doubles <= self.room:
                     self.kept.append(part)
@@ -193,6 +214,11 @@ class _Stream:
         self.whole = doubles <= self.room
         if not self.whole:
             self.kept.clear()
+
+    def _measure_here(self, motion: Motion, stretch: slice, before: int) -> None:
+        """The same on the processor, where known parameters are subtracted from what the device computes."""
+        for k, m in enumerate(self.plan.measured_moments(motion, stretch, before)):
+            self.moments[k] = self.moments[k].merge(m)
 
     def _program(self, motion: Motion) -> tuple[EquationProgram, Program]:
         loaded = frozenset(motion.wrenches)

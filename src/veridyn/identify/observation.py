@@ -17,7 +17,7 @@ import numpy as np
 from veridyn.errors import DataError, DeviceError, Fault
 from veridyn.identify.equation_check import driven
 from veridyn.identify.equation_plan import EquationPlan, Job
-from veridyn.identify.factor import RowFactor, empty
+from veridyn.identify.factor import RowFactor
 from veridyn.identify.handing import handed
 from veridyn.identify.row_factors import RowFactors
 from veridyn.identify.sampling import Sampling
@@ -129,7 +129,7 @@ class EquationStream:
     def merged(self, parts: Iterable[tuple[RowFactor, ...]]) -> RowFactors:
         """The factors of all jobs together."""
         plan = self.plan
-        factors = tuple(empty(plan.tree.rows[r], plan.columns[k], plan.how.method) for k, r in enumerate(plan.rows))
+        factors = plan.empty_factors()
         with one_blas_thread():
             for part in parts:
                 factors = tuple(a.merge(b) for a, b in zip(factors, part, strict=True))

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.identify.error_measures import Moments, RowReport, moments_of_runs
 from veridyn.identify.estimators.log_runs import check_motions, cut, with_element_states
 from veridyn.identify.estimators.run_model import run_model
 from veridyn.identify.estimators.shooting import Hold, Law
-from veridyn.identify.result import RowReport
 from veridyn.identify.validate import Validation
 from veridyn.mechanics.samples import complete_values
 from veridyn.model.accept import accepts_machine
@@ -37,7 +37,7 @@ def replay(
     friction_speed: float = 0.05,
     substeps: int = 1,
 ) -> Validation:
-    """Each coordinate simulated under the measured forces, or by a control `law`, against the measured one: rms and ‖r‖/‖q‖.
+    """Each coordinate simulated under the measured forces, or by a control `law`, against the measured one: rms, ‖r‖/‖q‖ and rms(r)/std(q).
 
     Runs begin at the measured state (elements' own states: along the measured motion), anew every `horizon` seconds. The clock must be
     uniform. Pass ``fit.machine()`` for a fit.
@@ -48,10 +48,22 @@ def replay(
     several = [with_element_states(tree, m) for m in several]
     values = complete_values(tree)
     model = run_model(tree, several, values, law=law, hold=hold, friction_speed=friction_speed, substeps=substeps)
-    error, size, samples = np.zeros(len(model.outputs)), np.zeros(len(model.outputs)), 0
+    error, size = np.zeros(len(model.outputs)), [Moments()] * len(model.outputs)
     for runs in cut(tree, several, horizon):
         error += (model.residuals(runs, model.initial(runs), values) ** 2).sum(axis=(0, 1))
-        size += (model.measured(runs) ** 2).sum(axis=(0, 1))
-        samples += len(runs) * runs.samples
-    rms = zip(model.outputs, np.sqrt(error / samples), np.sqrt(size / samples), strict=True)
-    return Validation(tuple(RowReport(name, samples, float(e), float(q)) for name, e, q in rms))
+        size = moments_of_runs(model.measured(runs), size)
+    found = zip(model.outputs, model.units, error, size, strict=True)
+    return Validation(
+        tuple(
+            RowReport(
+                row=name,
+                samples=m.samples,
+                rms=math.sqrt(e / m.samples),
+                measured_rms=m.rms,
+                measured_std=m.std,
+                noise=m.noise,
+                unit=unit,
+            )
+            for name, unit, e, m in found
+        )
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.delivery import identified_machine
+from veridyn.identify.error_measures import RowReport, relative_error, row_table, std_error
 from veridyn.identify.law_constants import LawConstants
 from veridyn.model.machine import Machine
 from veridyn.model.tree import Tree
@@ -30,30 +31,6 @@ class Acceptance:
 
 SIGMA_BELOW_TEN = Acceptance(10.0, 1.0)
 TWO_SIGMA_BELOW_TEN = Acceptance(10.0, 2.0)
-
-
-@dataclass(frozen=True)
-class RowReport:
-    """One row of a fit or of a validation: equations, rms of the error, of the measurement, and their ratio."""
-
-    row: str
-    samples: int
-    rms: float
-    measured_rms: float
-    sigma: float = float("nan")
-
-    @property
-    def relative_error(self) -> float:
-        """‖r‖ / ‖y‖; NaN where nothing is measured."""
-        return self.rms / self.measured_rms if self.measured_rms > 0 else float("nan")
-
-
-def relative_error(rows: Iterable[RowReport]) -> float:
-    """√(Σ ‖r_j‖² / Σ ‖y_j‖²) over rows; NaN where they measure nothing."""
-    several = tuple(rows)
-    error = sum(r.samples * r.rms**2 for r in several)
-    size = sum(r.samples * r.measured_rms**2 for r in several)
-    return float(np.sqrt(error / size)) if size > 0 else float("nan")
 
 
 @dataclass(frozen=True)
@@ -146,6 +123,11 @@ class Fit:
         """√(Σ ‖r_j‖² / Σ ‖y_j‖²) over all equations of the fit; NaN where nothing is measured."""
         return relative_error(self.rows)
 
+    @property
+    def std_error(self) -> float:
+        """rms(r)/std(y) over the judged rows of one unit, the largest over units (:mod:`veridyn.identify.error_measures`)."""
+        return std_error(self.rows)
+
     def well_identified(self, rule: Acceptance | None = None) -> tuple[str, ...]:
         """Names that pass a rule, by default the fit's own."""
         r = rule or self.acceptance
@@ -212,11 +194,7 @@ class Fit:
             shown = f"{prior:14.6g}" if np.isfinite(prior) else f"{'–':>14}"
             lines.append(f"{name:<14}{v:14.6g}{s:12.4g}{min(r, 9999.9):9.1f}{shown}  {unit}{mark}")
         lines += [] if self.constants is None else self.constants.lines()
-        lines.append(f"{'row':<14}{'samples':>14}{'rms error':>12}{'error %':>9}{'measured rms':>14}")
-        lines += [
-            f"{r.row:<14}{r.samples:14d}{r.rms:12.4g}{100 * r.relative_error:9.2f}{r.measured_rms:14.6g}"
-            for r in self.rows
-        ]
+        lines += row_table(self.rows)
         lines += [f"removed as inessential: {', '.join(self.removed)}"] if self.removed else []
         lines += [] if self.feasibility is None else [self.feasibility.summary()]
         lines += list(self.notes)

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
+from veridyn.identify.error_measures import RowReport, relative_error, row_table, std_error, std_errors, worst_judged
 from veridyn.identify.observation import observation
-from veridyn.identify.result import Fit, RowReport, relative_error
+from veridyn.identify.result import Fit
 from veridyn.identify.row_factors import RowFactors
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.engine import Engine
@@ -26,7 +27,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Validation:
-    """Errors of each row on another motion. `relative_error` is ‖r‖/‖y‖ over all rows, each by its own rms where it measures anything."""
+    """Errors of each row on another motion, by the two measures of :mod:`veridyn.identify.error_measures`."""
 
     rows: tuple[RowReport, ...]
 
@@ -45,25 +46,43 @@ class Validation:
         return relative_error(self.rows)
 
     @property
+    def std_errors(self) -> dict[str, float]:
+        """Unit → rms(r)/std(y) over its judged rows, which count by their variance."""
+        return std_errors(self.rows)
+
+    @property
+    def std_error(self) -> float:
+        """The largest of :attr:`std_errors`, the headline; NaN where no row is judged."""
+        return std_error(self.rows)
+
+    @property
+    def worst_judged(self) -> RowReport | None:
+        """The judged row with the largest std error; None where no row is judged."""
+        return worst_judged(self.rows)
+
+    @property
     def table(self) -> dict[str, dict[str, float]]:
-        """Row → samples, rms error, measured rms and error in percent, as a run's record keeps them."""
+        """Row → samples, rms error, size of the measured force and both errors in percent, as a run's record keeps them.
+
+        `judged` is 1 or 0; `measured_noise` is the standard deviation of the white part of the measured force.
+        """
         return {
             r.row: {
                 "samples": float(r.samples),
                 "rms": r.rms,
                 "measured_rms": r.measured_rms,
+                "measured_std": r.measured_std,
+                "measured_noise": r.noise,
                 "error_percent": 100.0 * r.relative_error,
+                "error_std_percent": 100.0 * r.std_error,
+                "judged": float(r.judged),
             }
             for r in self.rows
         }
 
     def summary(self) -> str:
-        lines = [f"{'row':<14}{'samples':>10}{'rms error':>12}{'measured rms':>14}{'error %':>9}"]
-        lines += [
-            f"{r.row:<14}{r.samples:10d}{r.rms:12.4g}{r.measured_rms:14.6g}{100 * r.relative_error:9.2f}"
-            for r in self.rows
-        ]
-        return "\n".join(lines)
+        """A table of the rows: rms errors with their unit, and both measures in percent."""
+        return "\n".join(row_table(self.rows))
 
 
 def validate(
@@ -76,9 +95,9 @@ def validate(
     executor: Executor | None = None,
     progress: Progress = silent,
 ) -> Validation:
-    """Measured forces of a motion against those that a fit predicts, row by row: rms and ‖r‖/‖y‖.
+    """Measured forces of a motion against those that a fit predicts, row by row: rms, ‖r‖/‖y‖ and rms(r)/std(y).
 
-    y is the measured side without known parameters, as in the fit; members of a group that the fit could not separate keep their priors.
+    y is the measured force before known parameters are subtracted; members of a group that the fit could not separate keep their priors.
 
     Parameters
     ----------
@@ -100,7 +119,7 @@ def validate(
     Returns
     -------
     Validation
-        Errors of each row, ``relative_error`` over all rows, ``worst`` and ``summary()``.
+        Errors of each row, ``std_error`` and ``relative_error`` over all rows, ``worst``, ``worst_judged`` and ``summary()``.
 
     Raises
     ------
@@ -140,12 +159,7 @@ def validate(
 
 def validation_of(observed: RowFactors, phi: Array) -> Validation:
     """What parameters, all of the tree's, leave of equations that are streamed already."""
-    reports = []
-    for f in observed.rows:
-        root = np.sqrt(max(f.samples, 1))
-        values = phi[list(f.columns)]
-        reports.append(RowReport(f.row, f.samples, f.residual(values) / root, f.measurement_norm / root))
-    return Validation(tuple(reports))
+    return Validation(tuple(f.report(phi[list(f.columns)]) for f in observed.rows))
 
 
 def predicted(

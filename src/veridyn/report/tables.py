@@ -33,17 +33,23 @@ class ParameterLine:
 
 @dataclass(frozen=True)
 class RowLine:
-    """One row: its errors on the motion it learned from and on the other, and what its residual looks like."""
+    """One row: its errors on training and validation data, and what its residual looks like.
+
+    `training`, `validation` and `before`: rms over the standard deviation of the measured force; `relative`: ‖r‖/‖y‖ there.
+    """
 
     row: str
     unit: str
     samples: int
     measured: str
+    std: str
     rms: str
     training: str
     validation: str
+    relative: str
     before: str
     white: str
+    judged: bool
 
 
 def parameter_lines(study: IdentificationStudy) -> tuple[ParameterLine, ...]:
@@ -75,23 +81,25 @@ def parameter_lines(study: IdentificationStudy) -> tuple[ParameterLine, ...]:
 
 
 def row_lines(study: IdentificationStudy) -> tuple[RowLine, ...]:
-    units = dict(zip(study.traces["training"].rows, study.traces["training"].units, strict=True))
-    before = {} if study.before is None else {r.row: r.relative_error for r in study.before.rows}
+    before = {} if study.before is None else {r.row: r.std_error for r in study.before.rows}
     lines = []
-    for own, other in zip(study.fit.rows, study.check.rows, strict=True):
+    for own, other in zip(study.own.rows, study.check.rows, strict=True):
         w = study.whiteness.get(own.row)
         white = "–" if w is None else "white" if w.is_white else f"structure near {number(w.worst_frequency, 2)} Hz"
         lines.append(
             RowLine(
                 own.row,
-                unit_text(units[own.row]),
+                unit_text(own.unit),
                 other.samples,
                 number(other.measured_rms, 3),
+                number(other.measured_std, 3),
                 number(other.rms, 2),
-                percent(100.0 * own.relative_error),
+                percent(100.0 * own.std_error),
+                percent(100.0 * other.std_error),
                 percent(100.0 * other.relative_error),
                 percent(100.0 * before.get(own.row, math.nan)),
                 white,
+                other.judged,
             )
         )
     return tuple(lines)
@@ -101,7 +109,11 @@ def key_figures(study: IdentificationStudy) -> tuple[Key, ...]:
     f = study.figures
     out = [
         Key(f"{int(f['well_identified'])} / {study.fit.base.count}", "base parameters with σ below 10 %"),
-        Key(f"{percent(f['cross_validation_percent'])} %", "force error on the other motion, in all"),
+        Key(
+            f"{percent(f.get('cross_validation_std_percent', math.nan))} %",
+            "of the force's standard deviation is not predicted"
+            + (", on held-out data" if study.held_out == 1.0 else ""),
+        ),
         Key(number(f["condition_scaled"], 3), "condition, columns scaled by typical sizes"),
     ]
     if "share_inside_two_sigma" in f:

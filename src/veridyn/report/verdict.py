@@ -6,40 +6,51 @@ import math
 
 import numpy as np
 
-from veridyn.identify.result import RowReport
+from veridyn.identify.error_measures import MIN_SIGNAL_TO_NOISE, RowReport
 from veridyn.report.blocks import Verdict
-from veridyn.report.words import count, listed, number, percent
+from veridyn.report.words import count, listed, number, percent, unit_text
 from veridyn.studies.identification import IdentificationStudy
 
-CLOSE, USEFUL = 5.0, 15.0  # percent of the measured force on held-out motion: below them "closely", "usefully"
-MIN_ROW_SHARE = 0.05  # of the largest row of its unit: what a row must carry for its error to decide the grade (chosen)
+CLOSE, USEFUL = (
+    5.0,
+    15.0,
+)  # percent of the force's standard deviation, beyond noise, on held-out data: "closely", "usefully"
+MIN_ROW_SHARE = (
+    0.05  # of the largest standard deviation of its unit: what a row must carry to decide the grade (chosen)
+)
 NOISE_RATIO = 1.5  # times the rms error on its own motion: more than this is not noise
 WITHIN_TWO = 0.9545  # of normal errors are within two standard deviations
 CONTRADICTION_SIGMA = 1.1  # σ of (26) above which the rows contradict each other
 
 
 def verdict(study: IdentificationStudy) -> Verdict:
-    """Judge a study by its own figures."""
-    error = 100.0 * max((r.relative_error for r in carrying(study)), default=math.nan)
+    """Judge a study by its own figures: what noise of the measured forces does not explain, on samples that the fit did not use."""
+    error = 100.0 * max((r.error_beyond_noise for r in carrying(study)), default=math.nan)
     grade = "good" if error < CLOSE else "fair" if error < USEFUL else "poor"
-    if not math.isfinite(error):
-        grade = "poor"
     name = study.model.name
-    headline = {
-        "good": f"The model “{name}” is identified, and it predicts motion not used for the fit.",
-        "fair": f"The model “{name}” is identified; on motion not used for the fit it is roughly right.",
-        "poor": f"The model “{name}” does not yet predict motion not used for the fit.",
-    }[grade]
+    if study.held_out < 1.0:
+        grade = "fair" if grade == "good" else grade
+        headline = {
+            "fair": f"The model “{name}” fits samples that were used to identify it; whether it predicts others is not known.",
+            "poor": f"The model “{name}” does not fit the samples it is judged by, though the fit used them.",
+        }[grade]
+    else:
+        headline = {
+            "good": f"The model “{name}” is identified, and it predicts motion not used for the fit.",
+            "fair": f"The model “{name}” is identified; on motion not used for the fit it is roughly right.",
+            "poor": f"The model “{name}” does not yet predict motion not used for the fit.",
+        }[grade]
+    if not carrying(study):
+        headline = f"The model “{name}” cannot be judged: no force varies by more than {MIN_SIGNAL_TO_NOISE:g} times its noise."
     return Verdict(grade, headline, tuple(_findings(study)), tuple(_may(study, grade)), tuple(_may_not(study)))
 
 
 def carrying(study: IdentificationStudy) -> tuple[RowReport, ...]:
-    """Rows of the other motion that carry force worth the name: at least MIN_ROW_SHARE of what the largest row of the same unit does."""
-    units = dict(zip(study.traces["validation"].rows, study.traces["validation"].units, strict=True))
+    """Judged rows of the validation data whose force varies by at least MIN_ROW_SHARE of what the largest row of the same unit does."""
     most: dict[str, float] = {}
     for r in study.check.rows:
-        most[units[r.row]] = max(most.get(units[r.row], 0.0), r.measured_rms)
-    return tuple(r for r in study.check.rows if r.measured_rms > MIN_ROW_SHARE * most[units[r.row]])
+        most[r.unit] = max(most.get(r.unit, 0.0), r.measured_std)
+    return tuple(r for r in study.check.rows if r.judged and r.measured_std > MIN_ROW_SHARE * most[r.unit])
 
 
 def _findings(study: IdentificationStudy) -> list[str]:
@@ -51,18 +62,27 @@ def _findings(study: IdentificationStudy) -> list[str]:
         + ("this motion excites all of them. " if total == study.structure.count else f"this motion excites {total}. ")
         + f"{well} of {total} are known to better than 10 % (one standard deviation)."
     ]
-    worst = max(carrying(study), key=lambda r: r.relative_error, default=study.check.worst)
-    sentence = f"On the other motion the predicted forces are off by {percent(f['cross_validation_percent'])} % in all"
-    sentence += f", at worst by {percent(100 * worst.relative_error)} % in row {worst.row}"
-    if study.before is not None:
-        sentence += (
-            f"; with the prior values, the worst row was off by {percent(f['worst_cross_validation_before_percent'])} %"
+    worst = max(carrying(study), key=lambda r: r.std_error, default=None)
+    if worst is not None:
+        out.append(_errors(study, worst))
+    if study.held_out < 1.0:
+        out.append(
+            f"Only {100 * study.held_out:.0f} % of the validation samples were not used for the fit, so the errors say little of "
+            "other motion."
         )
-    out.append(sentence + ".")
-    idle = [r for r in study.check.rows if r not in carrying(study) and 100.0 * r.relative_error > CLOSE]
+    noisy = [r for r in study.check.rows if not r.judged]
+    if noisy:
+        rows = listed([f"{r.row} (rms error {number(r.rms, 2)} {unit_text(r.unit)})" for r in noisy])
+        out.append(
+            f"Not judged, because the measured force varies by less than {MIN_SIGNAL_TO_NOISE:g} times its noise: {rows}."
+        )
+    idle = [r for r in study.check.rows if r.judged and r not in carrying(study) and 100.0 * r.std_error > CLOSE]
     if idle:
         idle_rows = listed(
-            [f"{r.row} ({percent(100 * r.relative_error)} % of {number(r.measured_rms, 2)})" for r in idle]
+            [
+                f"{r.row} ({percent(100 * r.std_error)} % of {number(r.measured_std, 2)} {unit_text(r.unit)})"
+                for r in idle
+            ]
         )
         out.append(f"Rows that carry little force are off by more, which is little in force: {idle_rows}.")
     if "share_inside_two_sigma" in f:
@@ -74,9 +94,23 @@ def _findings(study: IdentificationStudy) -> list[str]:
     return out + _cautions(study)
 
 
+def _errors(study: IdentificationStudy, worst: RowReport) -> str:
+    """How far predicted forces are off: in all and at worst, in force too, and how much of it noise explains."""
+    f = study.figures
+    sentence = (
+        f"On the validation data the rms error of the forces is {percent(f['cross_validation_std_percent'])} % of their standard "
+        f"deviation in all, at worst {percent(100 * worst.std_error)} % ({number(worst.rms, 2)} {unit_text(worst.unit)}) in row {worst.row}"
+    )
+    if worst.error_beyond_noise == 0.0:
+        sentence += ", no more than the noise of the measured force"
+    if study.before is not None and "worst_cross_validation_before_std_percent" in f:
+        sentence += f"; with the prior values, the worst row was off by {percent(f['worst_cross_validation_before_std_percent'])} %"
+    return sentence + "."
+
+
 def _cautions(study: IdentificationStudy) -> list[str]:
     out = []
-    own = {r.row: r.rms for r in study.fit.rows}
+    own = {r.row: r.rms for r in study.own.rows}
     worse = [r.row for r in study.check.rows if r.rms > NOISE_RATIO * own[r.row]]
     if worse:
         out.append(

@@ -30,11 +30,14 @@ from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.motion import Signals
 from veridyn.signals.whiteness import Whiteness
+from veridyn.studies.held_out import held_out_share
 from veridyn.studies.result import ParameterRow, Result
 from veridyn.studies.trace import Trace, joined_traces, residual_whiteness, trace
 
 Array = NDArray[np.float64]
 SHOWN = 1_000_000  # samples that are kept for pictures; estimates and errors are of all
+UNIT_WORDS = {"N": "force", "N*m": "moment"}
+POSITION_UNITS = ("rad", "m")
 WELL = Acceptance(10.0, 1.0)  # what the figure `well_identified` counts: σ % < 10
 
 
@@ -45,7 +48,9 @@ class IdentificationStudy:
     Several logs stand one after the other in `training` and `validation`. `structure`: base parameters by the closed rules, whatever the
     motion; ``fit.base``: those this motion excites, by rank. `before` is the validation of the priors, where all are known. `whiteness`:
     row → test of its residual on the training motion, as the fit saw it. `truth` holds the true base parameters, NaN where there is
-    no truth. `contradiction`: σ of the weighted residual of all rows together (26), 1 where the rows agree.
+    no truth. `contradiction`: σ of the weighted residual of all rows together (26), 1 where the rows agree. `own`: errors of the forces on
+    the training motion, whatever the estimator compares (``fit.rows`` of output error are coordinates). `held_out`: the share of the
+    validation samples that were not used for the fit.
     """
 
     model: Tree
@@ -54,6 +59,7 @@ class IdentificationStudy:
     structure: BaseParameters
     fit: Fit
     essential: Essential
+    own: Validation
     check: Validation
     essential_check: Validation
     before: Validation | None
@@ -62,6 +68,7 @@ class IdentificationStudy:
     truth: Array
     settings: Mapping[str, str] = field(default_factory=dict)
     contradiction: float = 1.0
+    held_out: float = 1.0
 
     @property
     def parameters(self) -> tuple[ParameterRow, ...]:
@@ -82,7 +89,7 @@ class IdentificationStudy:
     @property
     def figures(self) -> dict[str, float]:
         """Numbers to judge the study by, named as in `result.json`."""
-        f, own = self.fit, [r for r in self.fit.rows if r.measured_rms > 0]
+        f, own = self.fit, [r for r in self.own.rows if r.measured_rms > 0]
         out = {
             "samples_training": float(len(self.training)),
             "samples_validation": float(len(self.validation)),
@@ -96,18 +103,26 @@ class IdentificationStudy:
             "condition_scaled": f.condition_scaled,
             "residual_sigma": f.residual_sigma,
             "rows_with_white_residual": float(sum(w.is_white for w in self.whiteness.values())),
-            "training_percent": 100.0 * f.relative_error,
+            "share_validation_held_out": self.held_out,
+            "rows_judged": float(sum(r.judged for r in self.check.rows)),
+            "training_percent": 100.0 * self.own.relative_error,
             "worst_training_percent": max((100.0 * r.relative_error for r in own), default=math.nan),
             "worst_cross_validation_percent": 100.0 * self.check.worst.relative_error,
             "cross_validation_percent": 100.0 * self.check.relative_error,
             "worst_cross_validation_essential_percent": 100.0 * self.essential_check.worst.relative_error,
         }
+        out |= std_figures("training", self.own) | std_figures("cross_validation", self.check)
+        if (
+            f.rows and f.rows[0].unit in POSITION_UNITS
+        ):  # output error compares coordinates, so the forces are not its own measure
+            out |= {f"training_output_{k}": v for k, v in _output_figures(f).items()}
         if f.feasibility is not None:
             out["physically_consistent"] = float(f.feasibility.feasible)
             out["consistency_cost_percent"] = f.feasibility.cost_percent
         if self.before is not None:
             out["cross_validation_before_percent"] = 100.0 * self.before.relative_error
             out["worst_cross_validation_before_percent"] = 100.0 * self.before.worst.relative_error
+            out |= std_figures("cross_validation_before", self.before)
         if np.isfinite(self.truth).any():
             off = np.abs(f.values - self.truth) / f.sigma
             known = off[np.isfinite(off)]
@@ -117,7 +132,7 @@ class IdentificationStudy:
 
     @property
     def validation_table(self) -> dict[str, dict[str, float]]:
-        """Row → samples, rms error, measured rms and error in percent, on the validation motion."""
+        """Row → samples, rms error, size of the measured force and errors in percent, on the validation motion."""
         return self.check.table
 
     def result(
@@ -128,7 +143,29 @@ class IdentificationStudy:
 
     def summary(self) -> str:
         """The fit and its validation as plain text."""
-        return f"{self.fit.summary()}\n\non motion not seen before\n{self.check.summary()}"
+        where = (
+            "on samples not used for the fit"
+            if self.held_out == 1.0
+            else f"on validation samples, of which {self.held_out:.0%} were not used for the fit"
+        )
+        return f"{self.fit.summary()}\n\n{where}\n{self.check.summary()}"
+
+
+def std_figures(name: str, found: Validation) -> dict[str, float]:
+    """`NAME_std_percent` and `worst_NAME_std_percent` of the judged rows; of two units also each by itself."""
+    worst = found.worst_judged
+    if worst is None:
+        return {}
+    out = {f"{name}_std_percent": 100.0 * found.std_error, f"worst_{name}_std_percent": 100.0 * worst.std_error}
+    if len(found.std_errors) > 1:
+        out |= {f"{name}_{UNIT_WORDS[unit]}_std_percent": 100.0 * e for unit, e in found.std_errors.items()}
+    return out
+
+
+def _output_figures(fit: Fit) -> dict[str, float]:
+    """Both measures of what an estimator compares where that is not forces."""
+    out = {"percent": 100.0 * fit.relative_error, "std_percent": 100.0 * fit.std_error}
+    return {name: value for name, value in out.items() if math.isfinite(value)}
 
 
 def identification(
@@ -229,6 +266,7 @@ def judged(
 
     told = _told(progress, "validating")
     unseen = observed(stream(model, validation, [r.row for r in fit.rows], later, progress=told, device=chosen.device))
+    own = validation_of(solution.observation, fit.standard)
     check, lean_check = validation_of(unseen, fit.standard), validation_of(unseen, lean.fit.standard)
     prior = replace(fit, values=fit.priors, standard_values=None)
     known = bool(np.isfinite(prior.values).all())
@@ -247,6 +285,7 @@ def judged(
         structure,
         fit,
         lean,
+        own,
         check,
         lean_check,
         before,
@@ -255,6 +294,7 @@ def judged(
         np.full(len(fit.values), np.nan) if truth is None else fit.base.reduce(truth.parameters.values),
         _settings(signals or Signals(), how),
         solution.sigma,
+        held_out_share(learned, judges),
     )
 
 

@@ -41,8 +41,9 @@ class ParameterRow:
 class Result:
     """The content of `result.json`.
 
-    In `figures`, names that end in `_percent` are percent and unsigned, `share_…` is a fraction, yes and no are 1 and 0, all else is SI.
-    `inputs`: what went in → its SHA-256. `validation`: row → samples, rms, measured_rms and error_percent on motion the fit has not seen.
+    In `figures`, names that end in `_percent` are percent and unsigned, of prediction errors ‖r‖/‖y‖; `_std_percent` is rms(r)/std(y);
+    `share_…` is a fraction, yes and no are 1 and 0, all else is SI. `inputs`: what went in → its SHA-256. `validation`: row → samples, rms,
+    measured_rms, error_percent and more on the validation data.
     """
 
     study: str

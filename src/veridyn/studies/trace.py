@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.identify.error_measures import row_unit
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import predicted
 from veridyn.mechanics.samples import blocks
 from veridyn.model.motion import Motion, joined_clock
-from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import zero_phase
 from veridyn.signals.resample import uniform_rate
@@ -74,13 +74,6 @@ def joined_traces(parts: Sequence[Trace]) -> Trace:
     t = joined_clock([part.t for part in parts])
     stacked = (np.concatenate([getattr(part, name) for part in parts]) for name in ("measured", "predicted", "used"))
     return Trace(t, parts[0].rows, parts[0].units, *stacked)
-
-
-def row_unit(tree: Tree, row: str) -> str:
-    """N for sliding rows and forces of the base, N*m for turning rows and its moments."""
-    if row in tree.coordinates:
-        return "N*m" if tree.coordinate_kinds[tree.coordinates.index(row)] == "turning" else "N"
-    return "N*m" if row.startswith("m") else "N"
 
 
 def residual_whiteness(seen: Trace, how: Sampling) -> dict[str, Whiteness]:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults, IdentificationError, did_you_mean
 from veridyn.identify.base import BaseParameters
+from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.log_runs import check_motions, check_open_tree, cut, with_element_states
@@ -32,7 +33,7 @@ from veridyn.identify.estimators.run_model import check_outputs, run_model
 from veridyn.identify.estimators.shooting import LAW, Hold, Law
 from veridyn.identify.fitting import fit_of
 from veridyn.identify.law_constants import LawConstants
-from veridyn.identify.result import Fit, RowReport
+from veridyn.identify.result import Fit
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
 from veridyn.settings import above, at_least
@@ -154,10 +155,11 @@ class OutputError(Estimator):
             if p < len(found.values)
             else None
         )
+        model = simulated.shooting
         reports = tuple(
-            RowReport(name, found.samples, float(rms), float(size), float(s))
-            for name, rms, size, s in zip(
-                simulated.shooting.outputs, found.rms, found.measured, found.output_sigma, strict=True
+            RowReport(name, found.samples, float(rms), m.rms, float(s), m.std, m.noise, unit)
+            for name, unit, rms, m, s in zip(
+                model.outputs, model.units, found.rms, found.measured, found.output_sigma, strict=True
             )
         )
         what = (

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from veridyn.errors import Fault, IdentificationError
+from veridyn.identify.error_measures import Moments, moments_of_runs
 from veridyn.identify.estimators.coloured import Hac, bartlett, lags_for
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL
 from veridyn.identify.estimators.log_runs import chunks
@@ -46,7 +47,7 @@ class Shot:
     triangle: Array
     output_sigma: Array
     rms: Array
-    measured: Array
+    measured: tuple[Moments, ...]
     samples: int
     runs: int
     iterations: int
@@ -219,7 +220,9 @@ def _finished(
     step_change = solve_triangular(finer[:p, :p], finer[:p, -1]) - inverse @ T[:p, -1]
     samples = sum(r[..., 0].size for r in residuals)
     rms = np.sqrt(sum((r**2).sum(axis=(0, 1)) for r in residuals) / samples)
-    size = np.sqrt(sum((problem.measured(g) ** 2).sum(axis=(0, 1)) for g in problem.groups) / samples)
+    size: list[Moments] | None = None
+    for g in problem.groups:
+        size = moments_of_runs(problem.measured(g), size)
     count = sum(len(g) for g in problem.groups)
     return Shot(
         values=x,
@@ -227,7 +230,7 @@ def _finished(
         triangle=A,
         output_sigma=sigma,
         rms=rms,
-        measured=size,
+        measured=tuple(size or ()),
         samples=samples,
         runs=count,
         iterations=iterations,

@@ -29,6 +29,11 @@ class RunModel(Protocol):
         ...
 
     @property
+    def units(self) -> tuple[str, ...]:
+        """Of the outputs."""
+        ...
+
+    @property
     def size(self) -> int:
         """The length of an initial state."""
         ...

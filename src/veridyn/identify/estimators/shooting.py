@@ -93,6 +93,13 @@ class Shooting:
         """The coordinates whose values or forces are compared."""
         return self.chosen or self.tree.coordinates
 
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Of the outputs."""
+        kinds = [self.tree.coordinate_kinds[k] == "turning" for k in self._places]
+        turning, sliding = ("rad", "m") if self.compare == "coordinates" else ("N*m", "N")
+        return tuple(turning if turns else sliding for turns in kinds)
+
     @cached_property
     def _places(self) -> list[int]:
         return [self.tree.coordinates.index(name) for name in self.outputs]

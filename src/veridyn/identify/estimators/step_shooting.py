@@ -57,6 +57,12 @@ class StepShooting:
         """The length of a change of the initial state (z, ż, states of elements)."""
         return 2 * self.model.f + len(self.model.inner)
 
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Of the outputs: turns of the base are rotation vectors."""
+        base = dict(zip(BASE_NAMES, ("m",) * 3 + ("rad",) * 3, strict=True))
+        return tuple(base[name] if name in base else self.model.unit_of(name) for name in self.outputs)
+
     def initial(self, runs: Runs) -> Array:
         """(R, size): no change from the measured start; states of elements as along the measured motion."""
         return np.concatenate([np.zeros((len(runs), 2 * self.model.f)), runs.inner], axis=1)

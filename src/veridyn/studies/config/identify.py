@@ -306,6 +306,8 @@ class IdentifyAccept(StudySection):
     """Largest relative error over all rows on the training logs."""
     validation_percent: Number | None = None
     """Largest relative error over all rows on the validation logs."""
+    validation_std_percent: Number | None = None
+    """Largest rms error over the standard deviation of the measured force, rows of one unit together, on the validation logs."""
     row_percent: dict[str, Number] = Field(default_factory=dict)
     """Row → largest relative error on the validation logs."""
     base_parameters: int | None = None

@@ -12,6 +12,10 @@ def missed(study: IdentificationStudy, accept: IdentifyAccept, suspicions: int) 
     most = {
         "training_percent": ("relative error on the training logs, %", f["training_percent"]),
         "validation_percent": ("relative error on the validation logs, %", f["cross_validation_percent"]),
+        "validation_std_percent": (
+            "rms error over the standard deviation on the validation logs, %",
+            f.get("cross_validation_std_percent", float("nan")),
+        ),
         "condition": ("condition number", f["condition"]),
         "suspicions": ("suspicions", float(suspicions)),
     }

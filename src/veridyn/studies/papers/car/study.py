@@ -32,6 +32,7 @@ from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.spatial.inertia import INERTIAL
+from veridyn.studies.identification import std_figures
 from veridyn.studies.papers.car.bent import Bent, bent
 from veridyn.studies.papers.car.budget import Budget, budget
 from veridyn.studies.papers.car.models import (
@@ -151,6 +152,7 @@ class CarStudy:
             "samples_training": float(max(r.samples for r in self.fit.rows)),
             "samples_validation": float(max(r.samples for r in self.check.rows)),
         }
+        out |= std_figures("cross_validation", self.check) | std_figures("cross_validation_curved", self.bent.check)
         two = [200.0 * rows[n].sigma / abs(rows[n].value) for n in ("M_c", "MX_c", "k_1", "k_2", "k_3", "k_4")]
         out["largest_two_sigma_percent"] = max(two)
         known = [p for p in self.parameters if p.inside is not None]

