@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import veridyn as vd
 from veridyn.identify.sampling import Sampling
 from veridyn.machines.arm import exciting, other, sampling, tracking
-from veridyn.machines.shipped import shipped
+from veridyn.files.shipped import shipped
 from veridyn.mechanics.integrate import BaseState, Inputs, Method
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits

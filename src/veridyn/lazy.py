@@ -13,6 +13,7 @@ import importlib
 import sys
 from collections.abc import Callable
 from types import FrameType, ModuleType
+from typing import Any
 
 Finder = Callable[[str], object]
 
@@ -48,6 +49,14 @@ def import_module(name: str) -> ModuleType:
     if interrupted:
         raise KeyboardInterrupt
     return module
+
+
+def above(home: str, name: str) -> Callable[..., Any]:
+    """A function of a room above, for verbs that a type offers of itself: ``fit.plot()`` is ``plot_fit(fit)`` of the reports.
+
+    The room is imported when the verb is used, so that floors hold while a program is loaded, and no type needs what only pictures need.
+    """
+    return getattr(import_module(home), name)
 
 
 def attach(module: str) -> tuple[Finder, Callable[[], list[str]]]:

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import veridyn
 from veridyn.cli.app import app
-from veridyn.machines.shipped import shipped
+from veridyn.files.shipped import shipped
 
 COMMANDS = ([], ["demo"], ["demo", "arm"], ["model"], ["model", "show"])
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from veridyn.cli.terminal import plain, show_everything
-from veridyn.machines.shipped import shipped
+from veridyn.files.shipped import shipped
 
 
 @pytest.mark.parametrize(

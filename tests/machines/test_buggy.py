@@ -12,6 +12,7 @@ from scipy.linalg import null_space
 
 from strangers.pinocchio_buggy import PinBuggy
 from veridyn.files.machine.load import load_model
+from veridyn.files.shipped import shipped
 from veridyn.machines.buggy import (
     CHASSIS_CG,
     CORNERS,
@@ -23,7 +24,6 @@ from veridyn.machines.buggy import (
     wheel_centre,
 )
 from veridyn.machines.buggy_drive import Standing, settle
-from veridyn.machines.shipped import shipped
 from veridyn.mechanics.forward import forward_dynamics, open_mass_matrix
 from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.kinematics import body_pose

@@ -13,7 +13,7 @@ from batch_machines import MACHINES, states
 from identify.wheel_rig import rig
 from strangers.pinocchio_oracle import PinModel
 from veridyn.errors import DataError, ModelError
-from veridyn.machines.shipped import shipped
+from veridyn.files.shipped import shipped
 from veridyn.mechanics.evaluator import Evaluator
 from veridyn.mechanics.forward import forward_dynamics, mass_matrix
 from veridyn.mechanics.inverse import inverse_dynamics

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import veridyn as vd
-from veridyn.machines.shipped import shipped
+from veridyn.files.shipped import shipped
 from veridyn.model.accept import accepts_machine, as_tree
 from veridyn.model.tree import Tree
 

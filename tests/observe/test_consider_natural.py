@@ -10,7 +10,7 @@ import pytest
 
 import veridyn as vd
 from veridyn.errors import IdentificationError, ModelError
-from veridyn.machines.shipped import shipped
+from veridyn.files.shipped import shipped
 from veridyn.mechanics.integrate import Inputs, Method, Trajectory, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_motion

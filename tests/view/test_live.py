@@ -11,7 +11,7 @@ import pytest
 from studies.small_arm import small_arm
 from veridyn.errors import DataError
 from veridyn.files.machine.load import load_model
-from veridyn.machines.shipped import shipped
+from veridyn.files.shipped import shipped
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.joint import Body

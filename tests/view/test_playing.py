@@ -6,7 +6,7 @@ import pytest
 from studies.small_arm import small_arm
 from veridyn.errors import FileError
 from veridyn.files.machine.load import load_model
-from veridyn.machines.shipped import shipped
+from veridyn.files.shipped import shipped
 from veridyn.mechanics.natural.system import system_of
 from veridyn.view.live import posable_mechanism, posable_tree
 from veridyn.view.playing import recorded

@@ -59,7 +59,7 @@ def _written(model: Path, log: list[Path], out: Path, base: Literal["auto", "fix
     """The study file that fits the kind of model."""
     from veridyn.errors import Fault, FileError
     from veridyn.files.machine.load import load_model
-    from veridyn.machines.shipped import resolved
+    from veridyn.files.shipped import resolved
     from veridyn.studies.config.observe_template import observe_template
     from veridyn.studies.config.template import template
 

@@ -41,7 +41,7 @@ def view(
 
     from veridyn.files.machine.load import load_model
     from veridyn.files.machine.urdf import urdf_limits
-    from veridyn.machines.shipped import is_shipped, shipped
+    from veridyn.files.shipped import is_shipped, shipped
     from veridyn.mechanics.natural.system import system_of
     from veridyn.view.live import LiveView, posable_mechanism, posable_tree
     from veridyn.view.playing import recorded

@@ -16,6 +16,7 @@ from veridyn.errors import DataError, Fault
 from veridyn.identify.factor import triangle_of
 from veridyn.identify.grouping import RANK_TOLERANCE, Groups, group
 from veridyn.identify.rules import combinations
+from veridyn.lazy import above
 from veridyn.mechanics.loops.closure import closed_motion, closed_positions
 from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.samples import blocks
@@ -29,7 +30,7 @@ NUMERICAL_SOURCE = "numerically"  # how the source of base parameters begins tha
 COEFFICIENT_DIGITS = 8  # that are shown of a coefficient from a motion, of which about ten are exact
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class BaseParameters:
     """Base parameters χ = K φ of the standard parameters φ (`parameters`, all of the tree's, in order).
 
@@ -99,6 +100,12 @@ class BaseParameters:
         k = self.parameters.index(name)
         part = {self.names[r] for r in np.flatnonzero(self.matrix[:, k])}
         return [line for line in self.relations() if line.split(" = ")[0] in part]
+
+    def __repr__(self) -> str:
+        return f"BaseParameters({self.count} of {len(self.parameters)} standard parameters, {self.source})"
+
+    def _repr_html_(self) -> str:
+        return above("veridyn.report.notebook", "show_base")(self)._repr_html_()
 
     def summary(self) -> str:
         """The count, the relations and the dead parameters in a few lines."""

@@ -27,6 +27,7 @@ from veridyn.signals.motion import Signals
 from veridyn.signals.motion import motion as measured_motion
 from veridyn.signals.naming import measured_positions
 from veridyn.signals.sensors import with_sensor_channels
+from veridyn.signals.usual_names import with_usual_names
 
 Array = NDArray[np.float64]
 ACTUATED_PREFERENCE = 10.0  # how much rather a coordinate with an equation of its own is taken than another (chosen)
@@ -54,7 +55,8 @@ def motion(tree: Tree, log: Experiment, signals: Signals | None = None, *, pose:
     tree : Machine or Tree
         The machine.
     log : Experiment
-        Channels such as "q.c" (rad or m) and "force.c" (N*m or N) for a coordinate c, each on its own clock.
+        Channels such as "q.c" (rad or m) and "force.c" (N*m or N) for a coordinate c, each on its own clock; usual names such as q1 and
+        tau1 are understood too (:mod:`veridyn.signals.usual_names`).
     signals : Signals, optional
         Rate, low-pass filter, derivative and trim; by default the rate of the fastest channel and no filter.
     pose : Pose, optional
@@ -89,6 +91,7 @@ def motion(tree: Tree, log: Experiment, signals: Signals | None = None, *, pose:
 
 def logged(tree: Tree, log: Experiment, signals: Signals | None = None, *, pose: Pose | None = None) -> Logged:
     """The same, and what it was made from."""
+    log = with_usual_names(tree, log)
     if not tree.loops:
         return Logged(measured_motion(tree, log, signals, pose=pose), tree.coordinates)
     log = with_sensor_channels(tree, log)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,10 @@ from veridyn.identify.base import BaseParameters
 from veridyn.identify.delivery import identified_machine
 from veridyn.identify.error_measures import RowReport, relative_error, row_table, std_error
 from veridyn.identify.law_constants import LawConstants
+from veridyn.identify.sampling import Sampling
+from veridyn.lazy import above
 from veridyn.model.machine import Machine
+from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
@@ -60,7 +64,7 @@ class Feasibility:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Fit:
     """Base parameters with their standard deviations.
 
@@ -178,21 +182,38 @@ class Fit:
         """
         return identified_machine(self, unexcited)
 
+    def __repr__(self) -> str:
+        return f"Fit({self.tree.name!r}, {len(self.values)} base parameters by {self.estimator}, {len(self.rows)} rows)"
+
+    def _repr_html_(self) -> str:
+        return above("veridyn.report.notebook", "show_fit")(self)._repr_html_()
+
+    def plot(self, motion: Motion | None = None, sampling: Sampling | None = None) -> Any:
+        """Deviations, singular values and correlations, for a notebook; with a motion the forces along it, measured and predicted.
+
+        ``save(path)`` of what it gives writes a page.
+        """
+        return above("veridyn.report.notebook", "plot_fit")(self, motion, sampling)
+
+    def to_frame(self) -> Any:
+        """A pandas data frame with a line for each base parameter: value, sigma, sigma_percent, prior, unit, well_identified."""
+        return above("veridyn.report.frames", "frame_of_fit")(self)
+
     def summary(self) -> str:
         """A table of names, values, deviations and priors, the rows, and what limits the result."""
-        rule = self.acceptance
+        rule, wide = self.acceptance, max(14, 2 + max(map(len, self.names), default=0))
         lines = [
             f"{self.tree.name}: {len(self.values)} base parameters by {self.estimator}, "
             f"{len(self.well_identified())} with {rule.sigmas:g} sigma% < {rule.percent:g}; "
             f"condition {self.condition:.4g} (scaled {self.condition_scaled:.4g})",
-            f"{'parameter':<14}{'value':>14}{'sigma':>12}{'sigma%':>9}{'prior':>14}  unit",
+            f"{'parameter':<{wide}}{'value':>14}{'sigma':>12}{'sigma%':>9}{'prior':>14}  unit",
         ]
         for name, v, s, r, prior, unit in zip(
             self.names, self.values, self.sigma, self.relative_sigma, self.priors, self.units, strict=True
         ):
             mark = "" if rule.sigmas * r < rule.percent else "  *"
             shown = f"{prior:14.6g}" if np.isfinite(prior) else f"{'–':>14}"
-            lines.append(f"{name:<14}{v:14.6g}{s:12.4g}{min(r, 9999.9):9.1f}{shown}  {unit}{mark}")
+            lines.append(f"{name:<{wide}}{v:14.6g}{s:12.4g}{min(r, 9999.9):9.1f}{shown}  {unit}{mark}")
         lines += [] if self.constants is None else self.constants.lines()
         lines += row_table(self.rows)
         lines += [f"removed as inessential: {', '.join(self.removed)}"] if self.removed else []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from veridyn.identify.observation import observation
 from veridyn.identify.result import Fit
 from veridyn.identify.row_factors import RowFactors
 from veridyn.identify.sampling import Sampling
+from veridyn.lazy import above
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.model.machine import Machine
@@ -25,11 +27,17 @@ from veridyn.progress import Progress, silent
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Validation:
-    """Errors of each row on another motion, by the two measures of :mod:`veridyn.identify.error_measures`."""
+    """Errors of each row on another motion, by the two measures of :mod:`veridyn.identify.error_measures`.
+
+    `fit`, `motion` and `sampling`: what was compared, for pictures, where one motion was.
+    """
 
     rows: tuple[RowReport, ...]
+    fit: Fit | None = field(default=None, compare=False)
+    motion: Motion | None = field(default=None, compare=False)
+    sampling: Sampling | None = field(default=None, compare=False)
 
     def __getitem__(self, row: str) -> RowReport:
         return {r.row: r for r in self.rows}[row]
@@ -79,6 +87,23 @@ class Validation:
             }
             for r in self.rows
         }
+
+    def __repr__(self) -> str:
+        return f"Validation({len(self.rows)} rows, error {100.0 * self.std_error:.3g} % of the standard deviation)"
+
+    def _repr_html_(self) -> str:
+        return above("veridyn.report.notebook", "show_validation")(self)._repr_html_()
+
+    def plot(self, *rows: str) -> Any:
+        """Forces along the motion, measured and predicted, and what is left over, of all rows or of those that are named.
+
+        For a notebook; ``save(path)`` of what it gives writes a page.
+        """
+        return above("veridyn.report.notebook", "plot_validation")(self, *rows)
+
+    def to_frame(self) -> Any:
+        """A pandas data frame with a line for each row: samples, errors and sizes, as in :attr:`table`, and the unit."""
+        return above("veridyn.report.frames", "frame_of_rows")(self.rows)
 
     def summary(self) -> str:
         """A table of the rows: rms errors with their unit, and both measures in percent."""
@@ -154,7 +179,9 @@ def validate(
     own = "all" if isinstance(fit, Tree) else [r.row for r in fit.rows]
     chosen = own if rows is None else rows
     observed = observation(tree, motion, chosen, sampling, engine=engine, executor=executor, progress=progress)
-    return validation_of(observed, phi)
+    found = validation_of(observed, phi)
+    along = motion if isinstance(motion, Motion) else motion[0] if len(motion) == 1 else None
+    return replace(found, fit=fit if isinstance(fit, Fit) else None, motion=along, sampling=sampling)
 
 
 def validation_of(observed: RowFactors, phi: Array) -> Validation:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veridyn.errors import ModelError
-from veridyn.lazy import import_module
+from veridyn.lazy import above
 from veridyn.model.constants import Constant, ElementState
 from veridyn.model.elements import Element
 from veridyn.model.graph import Acting, Formulation, MachineGraph, PointDescription
@@ -33,7 +33,7 @@ from veridyn.spatial.inertia import INERTIAL
 __all__ = ["Joint", "Link", "Machine"]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Machine(MachineGraph):
     """A machine as a user describes it; made by :meth:`build`, which checks it whole.
 
@@ -255,8 +255,14 @@ class Machine(MachineGraph):
 
     def evaluator(self, parameters: ArrayLike | None = None, *, friction_speed: float = 0.0) -> Any:
         """Inverse and forward dynamics, regressor and mass matrix of one state a call: a :class:`veridyn.dynamics.Evaluator`."""
-        made = import_module("veridyn.mechanics.evaluator").Evaluator  # a room above, which this verb leads to
-        return made(self, parameters, friction_speed=friction_speed)
+        return above("veridyn.mechanics.evaluator", "Evaluator")(self, parameters, friction_speed=friction_speed)
+
+    def __repr__(self) -> str:
+        parts = [f"{len(self.links)} bodies", f"{len(self.joints)} joints", f"formulation {self.formulation!r}"]
+        return f"Machine({self.name!r}, {', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        return above("veridyn.report.notebook", "show_machine")(self)._repr_html_()
 
 
 def _with_ten(link: Link, ten: list[float]) -> Link:

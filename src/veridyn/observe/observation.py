@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, did_you_mean
+from veridyn.lazy import above
 from veridyn.model.sensor import Sensor
 from veridyn.observe.consistency import Consistency, innovation_whiteness, nees, nis
 from veridyn.observe.health import Episode, episodes
@@ -26,7 +28,7 @@ from veridyn.signals.whiteness import Whiteness
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Observation:
     """The `track` of states, the `estimates` of the filter behind it (the same, but for a smoother), and what they were made with."""
 
@@ -170,11 +172,26 @@ class Observation:
             for j, name in enumerate(table.names)
         ]
 
+    def __repr__(self) -> str:
+        return f"Observation({self.filter} on {self.system.name!r}, {len(self)} samples, {len(self.states)} states)"
+
+    def _repr_html_(self) -> str:
+        return above("veridyn.report.notebook", "show_observation")(self)._repr_html_()
+
+    def plot(self, *names: str) -> Any:
+        """States with their 95 % bands, all or those that are named, for a notebook; ``save(path)`` writes a page."""
+        return above("veridyn.report.notebook", "plot_states")(self, *names)
+
+    def to_frame(self) -> Any:
+        """A pandas data frame over time: for each state a column with its name, and one ``name.sigma``."""
+        return above("veridyn.report.frames", "frame_of_states")(self)
+
     def summary(self) -> str:
         """States at the end, what became of the sensors, and the verdict on the innovations."""
         lines = [f"{self.filter} on {self.system.name}: {len(self)} samples, {self.t[0]:.6g} s to {self.t[-1]:.6g} s"]
+        wide = max(24, 2 + max(map(len, self.states), default=0))
         for name, value, sigma in zip(self.states, self.reduced[-1], self.sigma[-1]):
-            lines.append(f"  {name:<24}{value:14.6g} ± {sigma:.3g}")
+            lines.append(f"  {name:<{wide}}{value:14.6g} ± {sigma:.3g}")
         if self.estimates.dof.sum():
             lines.append("  " + self.nis().summary())
         lines += [f"  innovations of '{name}' {w.summary()}" for name, w in self.whiteness().items()]

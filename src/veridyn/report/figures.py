@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,16 @@ def row_figures(study: IdentificationStudy) -> tuple[RowFigure, ...]:
         panels = [_panel(NAMES.get(name, name), t, k, forces, residual) for name, t in traces.items()]
         figures.append(RowFigure(row, tuple(panels)))
     return tuple(figures)
+
+
+def trace_figure(t: Trace, k: int) -> list[Plot]:
+    """Forces of row k along one motion, and what is left over beside them."""
+    panel = _panel("one motion", t, k, shared([t.measured[:, k], t.predicted[:, k]]), shared([_used(t, k)]))
+    below = {"x_ticks": panel.residual.x_ticks, "x_label": panel.residual.x_label}
+    return [
+        replace(panel.forces, title="measured and predicted", **below),
+        replace(panel.residual, title="measured less predicted", low=False),
+    ]
 
 
 def _used(t: Trace, k: int) -> Array:

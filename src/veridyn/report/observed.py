@@ -118,7 +118,8 @@ def _animation(run: ObserveRun) -> Animation:
     return Animation(scene(o.t[kept], [layer], tree.name), "Origins of the joints, joined; drag to turn.")
 
 
-def _banded(title: str, unit: str, t: Array, value: Array, sigma: Array) -> Plot:
+def banded(title: str, unit: str, t: Array, value: Array, sigma: Array) -> Plot:
+    """An estimate (N,) with its 95 % band over time."""
     # A start that nobody knows has a band that would hide everything after it: the picture ends where it is wider than later.
     settled = float(np.quantile(sigma, 0.9))
     low, high = float((value - 3.0 * settled).min()), float((value + 3.0 * settled).max())
@@ -132,14 +133,14 @@ def _banded(title: str, unit: str, t: Array, value: Array, sigma: Array) -> Plot
 def _states(run: ObserveRun) -> list[Plot]:
     o = run.observation
     return [
-        _banded(name, unit, o.t, o.reduced[:, j], o.sigma[:, j])
+        banded(name, unit, o.t, o.reduced[:, j], o.sigma[:, j])
         for j, (name, unit) in enumerate(zip(o.states, o.units, strict=True))
     ]
 
 
 def _virtual(run: ObserveRun) -> list[Plot]:
     return [
-        _banded(component, reading.units[j], reading.t, reading.values[:, j], reading.sigma[:, j])
+        banded(component, reading.units[j], reading.t, reading.values[:, j], reading.sigma[:, j])
         for reading in run.virtual.values()
         for j, component in enumerate(reading.components)
     ]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from importlib import resources
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from veridyn.report.blocks import Animation, Key, Section, Verdict
 from veridyn.report.figures import row_figures, singular_values
 from veridyn.report.insight import insight
 from veridyn.report.tables import key_figures, parameter_lines, row_lines
+from veridyn.report.template import environment, own_file
 from veridyn.report.verdict import verdict
 from veridyn.report.words import number
 from veridyn.studies.identification import IdentificationStudy
@@ -70,29 +68,21 @@ def _set(
     settings: Mapping[str, str],
     **more: object,
 ) -> str:
-    environment = Environment(
-        loader=PackageLoader("veridyn.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     moving = any(isinstance(b, Animation) for s in sections for b in s.blocks)
-    return environment.get_template(template).render(
-        style=_own("style.css"),
-        player=_own("player.js") if moving else "",
-        title=title,
-        verdict=verdict,
-        key_figures=keys,
-        sections=sections,
-        result=result,
-        command=command,
-        settings=settings,
-        made_with=f"veridyn {result.veridyn}, Python {platform.python_version()}, NumPy {np.__version__}",
-        **more,
+    return (
+        environment()
+        .get_template(template)
+        .render(
+            style=own_file("style.css"),
+            player=own_file("player.js") if moving else "",
+            title=title,
+            verdict=verdict,
+            key_figures=keys,
+            sections=sections,
+            result=result,
+            command=command,
+            settings=settings,
+            made_with=f"veridyn {result.veridyn}, Python {platform.python_version()}, NumPy {np.__version__}",
+            **more,
+        )
     )
-
-
-def _own(name: str) -> Markup:
-    """A file of the package, which needs no escaping."""
-    return Markup(resources.files("veridyn.report").joinpath("templates", name).read_text(encoding="utf-8"))

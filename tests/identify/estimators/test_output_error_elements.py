@@ -10,8 +10,8 @@ import pytest
 import veridyn as vd
 from identify.wheel_rig import CARRIAGE, LENGTH, SPIN, STIFFNESS, log, rig
 from veridyn.errors import DataError, IdentificationError
+from veridyn.files.shipped import shipped
 from veridyn.identify.estimators.output_error import OutputError
-from veridyn.machines.shipped import shipped
 from veridyn.mechanics.integrate import Inputs, Method, integrate
 from veridyn.model.elements import Element, coulomb
 from veridyn.model.joint import Body

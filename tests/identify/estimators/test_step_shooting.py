@@ -15,11 +15,11 @@ import pytest
 import veridyn as vd
 from identify.wheel_rig import SPIN, STIFFNESS, log, rig
 from veridyn.errors import DataError, IdentificationError
+from veridyn.files.shipped import shipped
 from veridyn.identify.estimators.log_runs import cut
 from veridyn.identify.estimators.output_error import OutputError
 from veridyn.identify.estimators.step_shooting import step_shooting
 from veridyn.identify.replay import replay
-from veridyn.machines.shipped import shipped
 from veridyn.mechanics.integrate import integrate
 from veridyn.mechanics.loops.closure import close, closed_motion
 from veridyn.mechanics.simulation import BaseState, Inputs, Method

@@ -9,9 +9,9 @@ import pytest
 
 from studies.crane_log import LOG, MECHANISM
 from veridyn.files.machine.load import load_model
+from veridyn.files.shipped import shipped
 from veridyn.files.yaml_plain import plain_yaml
 from veridyn.machines.fourbar import fourbar_run
-from veridyn.machines.shipped import shipped
 from veridyn.machines.spatial import SPATIAL, spatial, walked
 from veridyn.mechanics.natural.system import system_of
 from veridyn.studies.config.observe_template import observe_template

@@ -7,11 +7,14 @@ milliseconds looks like any other.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from veridyn.errors import DataError, Faults, did_you_mean, part_at
 from veridyn.files.units import dimension
+
+DEFAULT_CLOCK = "t"
+USUAL_CLOCKS = ("t", "time", "timestamp", "seconds", "clock")
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ def choose(
     picked = dict(columns) if isinstance(columns, Mapping) else {n: h for n, h in bare.items() if n}
     if time not in picked and split_header(time)[0] in picked:
         time = split_header(time)[0]
+    time = usual_clock(time, picked)
     allowed = {*picked, *picked.values(), *headers, *bare}
     for key in units:
         if key not in allowed:
@@ -72,6 +76,14 @@ def choose(
         else:
             wanted.append(column)
     return wanted, clock
+
+
+def usual_clock(time: str, names: Collection[str]) -> str:
+    """The column of the clock: as it is named; by default "t", or the one column with another usual name."""
+    if time != DEFAULT_CLOCK or time in names:
+        return time
+    usual = [name for name in names if name.lower() in USUAL_CLOCKS]
+    return usual[0] if len(usual) == 1 else time
 
 
 def known_unit(channel: str, unit: str, is_time: bool, meaning: Faults) -> str:

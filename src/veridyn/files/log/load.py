@@ -25,6 +25,7 @@ from veridyn.files.log.columns import choose
 from veridyn.files.log.csv import find_layout, read_columns
 from veridyn.files.log.opening import PARQUET, clocked_format, existing_log, unreadable
 from veridyn.files.log.parquet import read_parquet
+from veridyn.files.shipped import resolved
 from veridyn.files.units import to_si
 from veridyn.model.experiment import Channel, Experiment
 
@@ -51,7 +52,7 @@ def load_log(
     units : mapping, optional
         {channel or header: unit}, where the header does not give it.
     time : str
-        The column of the clock, "t" by default.
+        The column of the clock; by default "t", or the one column called time, timestamp, seconds or clock.
     name : str, optional
         The name of the log in messages; that of the file by default.
     delimiter : str, optional
@@ -80,7 +81,7 @@ def load_log(
     >>> log["q.hinge"].unit, log["q.hinge"].values.round(3)
     ('rad', array([0.   , 1.571, 3.142]))
     """
-    file = existing_log(path)
+    file = existing_log(resolved(Path(path)))
     reader = _reader_by_format(file)
     if reader is not None:
         return reader(file, columns, units, time, name)

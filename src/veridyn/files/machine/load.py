@@ -13,6 +13,7 @@ from veridyn.files.machine.native import parse_model
 from veridyn.files.machine.natural import parse_mechanism
 from veridyn.files.machine.read import parse_root
 from veridyn.files.machine.urdf import load_urdf
+from veridyn.files.shipped import resolved
 from veridyn.files.yaml_nodes import compose, line_of, text_of
 from veridyn.model.machine import Machine
 from veridyn.model.of_mechanism import machine_of_mechanism
@@ -25,7 +26,7 @@ def load_model(path: str | Path, *, base: Literal["auto", "fixed", "free"] = "au
     Parameters
     ----------
     path : str or path
-        A model file (YAML) of any version, whatever the formulation; or .urdf.
+        A model file (YAML) of any version, whatever the formulation; or .urdf; or "veridyn:NAME", a file that comes with veridyn.
     base : {"auto", "fixed", "free"}
         Of a URDF: whether its root link stands on the ground or moves freely. "auto" is free where the file says so, by a floating joint
         alone on a root without inertia, else fixed. A model file (YAML) has a key for it, and takes "auto" only.
@@ -45,12 +46,11 @@ def load_model(path: str | Path, *, base: Literal["auto", "fixed", "free"] = "au
     Examples
     --------
     >>> import veridyn as vd
-    >>> from veridyn.machines.shipped import shipped
-    >>> linkage = vd.load_model(shipped("veridyn:linkage.yaml"))
+    >>> linkage = vd.load_model("veridyn:linkage.yaml")  # a file that comes with veridyn
     >>> linkage.coordinates
     ('q1', 'q2', 'q3')
     """
-    file = Path(path)
+    file = resolved(Path(path))
     if file.suffix.lower() == ".urdf":
         return machine_of_tree(load_urdf(file, base, impossible="refuse" if strict else "unknown"))
     if base != "auto":

@@ -69,7 +69,7 @@ def save_model(machine: Machine | Tree | Mechanism, path: str | Path, overwrite:
     Examples
     --------
     >>> import veridyn as vd
-    >>> from veridyn.machines.shipped import shipped
+    >>> from veridyn.files.shipped import shipped
     >>> crane = vd.load_model(shipped("veridyn:crane.yaml"))
     >>> vd.save_model(crane, "copy.yaml")
     >>> vd.load_model("copy.yaml").coordinates

@@ -19,9 +19,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from veridyn.errors import DataError, Fault, FileError, ModelError, did_you_mean
 from veridyn.files.expressions import evaluate
+from veridyn.files.shipped import is_shipped, shipped
 from veridyn.files.yaml_nodes import text_of
 from veridyn.files.yaml_plain import Place, PlainYaml, plain_yaml
-from veridyn.machines.shipped import is_shipped, shipped
 from veridyn.settings import build
 from veridyn.studies.config.renamed import modern
 

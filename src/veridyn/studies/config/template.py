@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, FileError
 from veridyn.files.log.survey import Survey, survey
-from veridyn.machines.shipped import shipped_name
+from veridyn.files.shipped import shipped_name
 from veridyn.model.tree import Tree
 from veridyn.signals.naming import AXES, BASE_UNITS
 from veridyn.studies.config.text import flow

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from veridyn.files.log.save import save_log
+from veridyn.files.shipped import is_shipped
 from veridyn.files.yaml_plain import Place
-from veridyn.machines.shipped import is_shipped
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.natural import Mechanism
 from veridyn.model.tree import Tree

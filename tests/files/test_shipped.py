@@ -8,7 +8,7 @@ import pytest
 
 from veridyn.errors import DataError
 from veridyn.files.machine.load import load_model
-from veridyn.machines.shipped import is_shipped, resolved, shipped, shipped_name
+from veridyn.files.shipped import is_shipped, resolved, shipped, shipped_name
 
 
 def test_a_mechanism_and_a_log() -> None:

@@ -1,0 +1,227 @@
+"""Machines and results as a notebook shows them: tables by themselves, pictures on request, the same as in a report.
+
+    fit                      its parameters as a table           fit.plot()           deviations and correlations
+    fit.plot(motion)         forces, measured and predicted      states.plot("q1")    estimates with their bands
+
+A :class:`Display` is a piece of HTML whose style does not touch the rest of the page; :meth:`Display.save` makes a page of it.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from markupsafe import Markup
+
+from veridyn.errors import DataError, Fault, did_you_mean
+from veridyn.files.atomic import write_atomic
+from veridyn.identify.base import BaseParameters
+from veridyn.identify.error_measures import RowReport
+from veridyn.identify.result import Fit
+from veridyn.identify.sampling import Sampling
+from veridyn.identify.validate import Validation
+from veridyn.model.accept import as_tree
+from veridyn.model.machine import Machine
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+from veridyn.observe.observation import Observation
+from veridyn.report.blocks import Block, Figure, Heat, Listing, Table, Text
+from veridyn.report.drawing import Plot
+from veridyn.report.figures import singular_values, trace_figure
+from veridyn.report.observed import banded
+from veridyn.report.plots import bars, heat
+from veridyn.report.template import environment, own_file
+from veridyn.report.words import count, like, listed, measured, number, percent, unit_text
+from veridyn.studies.trace import trace
+
+MAX_CORRELATED = 60  # parameters that a map of correlations shows
+MAX_STATES = 24  # plots of states that are shown unless some are named
+
+
+@dataclass(frozen=True)
+class Display:
+    """What a notebook shows of an object: a title, and blocks as reports have them."""
+
+    title: str
+    blocks: Sequence[Block]
+
+    def _repr_html_(self) -> str:
+        template = environment().get_template("notebook.html")
+        return template.render(style=_scoped_style(), title=self.title, blocks=self.blocks)
+
+    def __repr__(self) -> str:
+        return f"<{self.title}; a notebook shows it, and save('picture.html') writes it>"
+
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+        """Write a page of its own, whole or not at all; it opens in a browser without a network."""
+        head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(self.title)}</title>'
+        narrow = '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        page = f"{head}{narrow}<body style='margin:0'>{self._repr_html_()}</body></html>\n"
+        return write_atomic(path, page.encode(), overwrite)
+
+
+def show_machine(machine: Machine | Tree) -> Display:
+    """Bodies with their joints, what acts, what is measured, and how many parameters there are."""
+    tree = as_tree(machine)
+    kinds = dict(zip(tree.coordinates, tree.coordinate_kinds, strict=True))
+    masses = {b.name: tree.parameters.values[10 * k + 9] for k, b in enumerate(b for b in tree.bodies if b.real)}
+    rows = [
+        (
+            b.name,
+            str(b.antecedent or "ground"),
+            b.joint if b.coordinate_name is None else f"{kinds.get(b.coordinate_name, b.joint)}, {b.coordinate_name}",
+            number(masses[b.name]) if b.name in masses else "–",
+        )
+        for b in tree.bodies
+    ]
+    facts = [
+        f"{count(tree.n, 'coordinate')} on a {tree.base} base, {count(len(tree.loops), 'closed loop')}, "
+        f"{count(len(tree.parameters), 'parameter')}",
+        *([f"elements: {listed([e.name or e.kind for e in tree.elements])}"] if tree.elements else []),
+        *([f"sensors: {listed([s.name for s in tree.sensors])}"] if tree.sensors else []),
+        *([f"prescribed: {listed(tree.prescribed)}"] if tree.prescribed else []),
+    ]
+    table = Table(("body", "carried by", "joint", "mass, kg"), rows, left=(1, 2))
+    return Display(f"Machine “{tree.name}”", [Listing(facts), table])
+
+
+def show_base(base: BaseParameters) -> Display:
+    """Which parameters are identifiable, and in which combinations."""
+    names = base.parameters.names
+    blocks: list[Block] = [Text(f"{base.count} base parameters of {len(names)} standard ones ({base.source}).")]
+    if base.relations():
+        blocks.append(Listing(base.relations(), code=True))
+    if base.dead:
+        blocks.append(Text(f"Without effect: {listed([names[k] for k in base.dead])}."))
+    return Display("Base parameters", blocks)
+
+
+def show_fit(fit: Fit) -> Display:
+    """Parameters with their deviations, and the errors of each row."""
+    well = set(fit.well_identified())
+    rows = [
+        (
+            f"{name}{'' if name in well else ' *'}",
+            *measured(float(v), float(s)),
+            percent(float(r)),
+            like(float(p), float(s)),
+            unit_text(u),
+        )
+        for name, v, s, r, p, u in zip(
+            fit.names, fit.values, fit.sigma, fit.relative_sigma, fit.priors, fit.units, strict=True
+        )
+    ]
+    rule = fit.acceptance
+    lead = f"{len(well)} of {count(len(rows), 'base parameter')} with {rule.sigmas:g} σ below {rule.percent:g} %; the others carry a *."
+    blocks: list[Block] = [
+        Text(lead),
+        Table(("parameter", "value", "± σ", "σ, %", "prior", "unit"), rows, left=(5,), strong=(1,)),
+        _errors(fit.rows),
+    ]
+    if fit.notes:
+        blocks.append(Listing(fit.notes))
+    return Display(f"“{fit.tree.name}” by {fit.estimator}", blocks)
+
+
+def show_validation(validation: Validation) -> Display:
+    """The errors of each row on samples that were not used for the fit."""
+    return Display("Validation", [_errors(validation.rows)])
+
+
+def show_observation(states: Observation) -> Display:
+    """States at the end of the log with their deviations, and whether innovations are as large as they should be."""
+    rows = [
+        (name, *measured(float(x), float(s)), unit_text(u))
+        for name, x, s, u in zip(states.states, states.reduced[-1], states.sigma[-1], states.units, strict=True)
+    ]
+    span = f"{count(len(states), 'sample')}, {number(float(states.t[0]))} s to {number(float(states.t[-1]))} s."
+    verdict = [f"{states.nis().summary()}."] if states.estimates.dof.sum() else []
+    blocks: list[Block] = [
+        Text(" ".join([span, *verdict])),
+        Table(("state", "value", "± σ", "unit"), rows, "At the end of the log.", left=(3,)),
+    ]
+    return Display(f"{states.filter} on “{states.system.name}”", blocks)
+
+
+def plot_fit(fit: Fit, motion: Motion | None = None, sampling: Sampling | None = None) -> Display:
+    """Deviations, singular values and correlations of a fit; with a motion the forces along it, measured and predicted."""
+    if motion is not None:
+        return Display(f"Forces of “{fit.tree.name}”", _forces(fit, motion, sampling))
+    blocks: list[Block] = []
+    if len(fit.values):
+        deviations = {"σ, % of the value": np.minimum(fit.relative_sigma, 1e4)}
+        blocks.append(
+            Figure([bars("Standard deviations", fit.names, deviations, "%", log=True)], "Standard deviations")
+        )
+    spectrum = singular_values(fit.base)
+    if spectrum is not None:
+        blocks.append(Figure([spectrum], "Singular values of the regressor"))
+    if 1 < len(fit.values) <= MAX_CORRELATED:
+        blocks.append(Heat(heat("Correlations of the estimates", fit.correlation, fit.names, fit.names)))
+    return Display(f"Fit of “{fit.tree.name}”", blocks)
+
+
+def plot_validation(validation: Validation, *rows: str) -> Display:
+    """Forces along the motion of a validation, measured and predicted, and what is left over; bars of errors where it has no motion."""
+    if isinstance(validation.fit, Fit) and isinstance(validation.motion, Motion):
+        return Display("Validation", _forces(validation.fit, validation.motion, validation.sampling, rows))
+    names = [r.row for r in validation.rows]
+    errors = {
+        "rms over standard deviation, %": [100.0 * r.std_error for r in validation.rows],
+        "‖r‖/‖y‖, %": [100.0 * r.relative_error for r in validation.rows],
+    }
+    return Display("Validation", [Figure([bars("Errors of each row", names, errors, "%")], "Errors of each row")])
+
+
+def plot_states(states: Observation, *names: str) -> Display:
+    """States with their 95 % bands; all of them, or those that are named."""
+    for name in names:
+        if name not in states.states:
+            hint = did_you_mean(name, states.states)
+            raise DataError(Fault(f"there is no state '{name}'.", states.filter, hint=hint))
+    chosen = [j for j, name in enumerate(states.states) if not names or name in names]
+    plots: list[Plot] = [
+        banded(states.states[j], states.units[j], states.t, states.reduced[:, j], states.sigma[:, j])
+        for j in chosen[:MAX_STATES]
+    ]
+    blocks: list[Block] = [Figure(plots, caption="Shaded: the 95 % band of the observer.")]
+    if len(chosen) > MAX_STATES:
+        rest = listed([states.states[j] for j in chosen[MAX_STATES:]])
+        blocks.append(Text(f"Not shown: {rest}. Name them: plot('{states.states[chosen[MAX_STATES]]}')."))
+    return Display(f"States of “{states.system.name}”", blocks)
+
+
+def _forces(fit: Fit, motion: Motion, sampling: Sampling | None, rows: Sequence[str] = ()) -> list[Block]:
+    seen = trace(fit, motion, sampling or Sampling())
+    for name in rows:
+        if name not in seen.rows:
+            raise DataError(Fault(f"there is no row '{name}'.", fit.tree.name, hint=did_you_mean(name, seen.rows)))
+    return [Figure(trace_figure(seen, k), row) for k, row in enumerate(seen.rows) if not rows or row in rows]
+
+
+def _errors(rows: Sequence[RowReport]) -> Table:
+    cells = [
+        (
+            r.row,
+            str(r.samples),
+            number(r.rms, 3),
+            number(r.measured_std, 3),
+            percent(100.0 * r.std_error),
+            percent(100.0 * r.relative_error),
+            unit_text(r.unit),
+        )
+        for r in rows
+    ]
+    head = ("row", "samples", "rms error", "measured std", "error, % of std", "‖r‖/‖y‖, %", "unit")
+    return Table(head, cells, left=(6,), strong=(4,))
+
+
+@cache
+def _scoped_style() -> Markup:
+    """The style of reports, nested so that it holds within a display only."""
+    return Markup(str(own_file("style.css")).replace(":root", "&"))  # a plain string: Markup would escape the ampersand
