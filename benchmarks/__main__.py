@@ -97,6 +97,25 @@ def report() -> str:
     return "\n".join(text) + "\n"
 
 
+def headline(text: str) -> str:
+    """Six figures of a report for the README: kernels beside Pinocchio, identification beside a loop, one state a call, observers."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ")]
+    rate = {(r[0], r[1], r[2]): (r[3], r[5]) for r in rows if len(r) == 7}
+    kernels = [
+        ("7-joint arm", "inverse dynamics", "veridyn, compiled"),
+        ("20-dof car", "forward dynamics", "veridyn, compiled"),
+        ("20-dof car", "regressor", "veridyn, consumed in cache"),
+    ]
+    lines = [
+        f"- {what} of the {machine}: {rate[machine, what, how][0]} thousand samples a second, "
+        f"{rate[machine, what, how][1]} times Pinocchio"
+        for machine, what, how in kernels
+    ]
+    for start in ("- One state a call", "- Identification of the 20-dof car", "- `observer.step`, EKF on the four-bar"):
+        lines += [line for line in text.splitlines() if line.startswith(start)][:1]
+    return text.splitlines()[0] + "\n\n" + "\n".join(lines) + "\n"
+
+
 def main() -> None:
     text = report()
     print(text)
@@ -105,7 +124,7 @@ def main() -> None:
     content = readme.read_text(encoding="utf-8")
     if START in content and END in content:
         before, after = content.split(START)[0], content.split(END)[1]
-        readme.write_text(f"{before}{START}\n{text}{END}{after}", encoding="utf-8")
+        readme.write_text(f"{before}{START}\n{headline(text)}{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ class BaseMotion:
         return BaseMotion(**{name: x[samples] for name, x in parts.items() if x is not None})
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Motion:
     """N samples of a machine with n coordinates, in the tree's order of coordinates.
 
@@ -114,6 +114,14 @@ class Motion:
 
     def __len__(self) -> int:
         return len(self.t)
+
+    def __repr__(self) -> str:
+        span = f"{self.t[0]:.6g} s to {self.t[-1]:.6g} s" if len(self) else "empty"
+        more = ["a moving base"] if self.base is not None else []
+        more += ["forces"] if self.forces is not None else []
+        more += [f"wrenches on {', '.join(self.wrenches)}"] if self.wrenches else []
+        more += [f"{len(self.signals)} signals"] if self.signals else []
+        return f"Motion({len(self)} samples, {span}, {self.n} coordinates{''.join(f', {m}' for m in more)})"
 
     @property
     def n(self) -> int:
