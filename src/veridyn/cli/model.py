@@ -35,7 +35,7 @@ def show(
       veridyn model show robot.yaml
       veridyn model show quadruped.urdf --base free
     """
-    from veridyn.cli.shown import print_model
+    from veridyn.cli.shown_model import print_model
     from veridyn.files.machine.load import load_model
     from veridyn.identify.base import base_parameters
 

@@ -16,6 +16,7 @@ from veridyn.errors import DataError, Fault
 from veridyn.identify.factor import triangle_of
 from veridyn.identify.grouping import RANK_TOLERANCE, Groups, group
 from veridyn.identify.rules import combinations
+from veridyn.identify.threads import one_blas_thread
 from veridyn.lazy import above
 from veridyn.mechanics.loops.closure import closed_motion, closed_positions
 from veridyn.mechanics.regressor import regressor
@@ -164,6 +165,13 @@ def base_parameters(
     >>> base.count, base.names
     (3, ('ZZ_rod', 'MX_rod', 'MY_rod'))
     """
+    with one_blas_thread():
+        return _base_parameters(tree, motion, rows, tolerance)
+
+
+def _base_parameters(
+    tree: Tree, motion: Motion | Sequence[Motion] | None, rows: Rows, tolerance: float
+) -> BaseParameters:
     p = tree.parameters
     if motion is not None:
         several = [motion] if isinstance(motion, Motion) else list(motion)
@@ -172,12 +180,12 @@ def base_parameters(
             tree.check_motion(part)
             R = _absorb(R, tree, part, rows)
         source = f"{NUMERICAL_SOURCE}, on {sum(len(m) for m in several)} samples"
-        return named(group(R @ p.estimated_matrix(), p.typical, tolerance), p, source)
-    B = structural(tree)
-    if not tree.elements and not tree.shares_coordinates and not tree.loops and rows == "all":
-        return named(group(B @ p.estimated_matrix(), p.typical, tolerance), p, "by the closed rules")
-    R = _absorb(np.zeros((0, len(p))), tree, generic_motion(tree), rows)
-    return named(group(R @ p.estimated_matrix(), p.typical, tolerance), p, "by rank on generic states")
+    elif not tree.elements and not tree.shares_coordinates and not tree.loops and rows == "all":
+        R, source = structural(tree), "by the closed rules"
+    else:
+        R = _absorb(np.zeros((0, len(p))), tree, generic_motion(tree), rows)
+        source = "by rank on generic states"
+    return named(group(R @ p.estimated_matrix(), p.typical, tolerance), p, source)
 
 
 def structural(tree: Tree) -> Array:

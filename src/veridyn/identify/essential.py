@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import f as f_distribution
+from scipy.special import fdtrc  # scipy.stats takes a second to import
 
 from veridyn.errors import Fault, IdentificationError
 from veridyn.identify.estimators.least_squares import Solution, solved
@@ -81,7 +81,7 @@ def essential(
             if relative[worst] <= ratio * relative.min():
                 break
             statistic = float((solution.values[worst] / deviation[worst]) ** 2)
-            chance = float(f_distribution.sf(statistic, 1, solution.freedom))
+            chance = float(fdtrc(1, solution.freedom, statistic))
             if chance < significance:
                 break
             name = names[solution.columns[worst]]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import chi2
+from scipy.special import chdtri  # χ² quantiles from above; scipy.stats takes a second to import
 
 from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.observe.measurements import Status
@@ -63,7 +63,7 @@ class Consistency:
         """The share of the samples within the band of one sample; near `level` for a consistent filter."""
         some = self.dof > 0
         tail = (1.0 - self.level) / 2.0
-        low, high = chi2.ppf(tail, self.dof[some]), chi2.ppf(1.0 - tail, self.dof[some])
+        low, high = chdtri(self.dof[some], 1.0 - tail), chdtri(self.dof[some], tail)
         return float(np.mean((self.values[some] >= low) & (self.values[some] <= high)))
 
     def summary(self) -> str:
@@ -188,4 +188,4 @@ def _independent(steps: Array, P: Array, L: Array, chosen: list[int]) -> float:
 
 def _band(dof: float, level: float) -> tuple[float, float]:
     tail = (1.0 - level) / 2.0
-    return float(chi2.ppf(tail, dof) / dof), float(chi2.ppf(1.0 - tail, dof) / dof)
+    return float(chdtri(dof, 1.0 - tail) / dof), float(chdtri(dof, tail) / dof)

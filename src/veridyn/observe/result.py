@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import norm
+from scipy.special import ndtri  # scipy.stats takes a second to import
 
 from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.observe.measurements import Codes, Status
@@ -57,7 +57,7 @@ class Track:
         if not 0.0 < level < 1.0:
             raise DataError(Fault("the level is not a probability.", "band", "between 0 and 1", f"{level:g}"))
         k = self._at(name)
-        half = float(norm.ppf(0.5 + level / 2.0)) * self.sigma[:, k]
+        half = float(ndtri(0.5 + level / 2.0)) * self.sigma[:, k]
         return self.x[:, k] - half, self.x[:, k] + half
 
     def spread(self, jacobian: ArrayLike) -> Array:

@@ -17,7 +17,7 @@ from math import log, pi
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2
+from scipy.special import chdtri  # scipy.stats takes a second to import
 
 from veridyn.errors import Fault, ModelError
 from veridyn.observe.measurements import MISSING, NOT_FINITE, USED, Codes, Status
@@ -116,7 +116,7 @@ def threshold(gate: float) -> float:
         raise ModelError(
             Fault("the gate is not a probability.", "filter", "between 0 and 1, such as 0.999", f"{gate:g}")
         )
-    return float(chi2.ppf(gate, 1))
+    return float(chdtri(1, 1.0 - gate))
 
 
 def not_positive() -> ModelError:

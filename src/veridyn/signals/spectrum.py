@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import median_filter
 from scipy.signal import detrend as take_out
 from scipy.signal import find_peaks, get_window, welch
-from scipy.stats import chi2
+from scipy.special import chdtri  # χ² quantiles from above; scipy.stats takes a second to import
 
 from veridyn.errors import DataError, Fault
 from veridyn.signals.samples import as_rate, as_samples
@@ -209,8 +209,8 @@ def propose_cutoff(
                 f"{len(spectrum.values)}",
             )
         )
-    floor = float(np.median(values[quiet:])) * freedom / float(chi2.ppf(0.5, freedom))
-    threshold = floor * float(chi2.isf(false_alarm / len(values), freedom)) / freedom
+    floor = float(np.median(values[quiet:])) * freedom / float(chdtri(freedom, 0.5))
+    threshold = floor * float(chdtri(freedom, false_alarm / len(values))) / freedom
     above = np.flatnonzero(
         (values[:quiet] if lines else median_filter(values[:quiet], LINE_WIDTH_BINS, mode="nearest")) > threshold
     )

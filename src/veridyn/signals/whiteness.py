@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import kstwo, norm
+from scipy.special import ndtri
 
 from veridyn.errors import DataError, Fault
 from veridyn.signals.samples import as_rate, as_samples
@@ -95,7 +96,7 @@ def cumulative_periodogram(x: ArrayLike, rate: float, level: float = 0.05, where
         expected=k / count,
         band=_half_width(level, n),
         statistic=statistic,
-        p_value=float(kstwo.sf(statistic, n)),
+        p_value=float(_kolmogorov().sf(statistic, n)),
         level=level,
     )
 
@@ -118,14 +119,14 @@ def autocorrelation(
         raise DataError(Fault("that many lags do not fit.", where, f"1 to {size - 1}", f"{lags}"))
     padded = np.fft.rfft(samples, 2 * size)  # twice the length, so that the ends do not meet
     products = np.fft.irfft(np.abs(padded) ** 2, 2 * size)[: lags + 1]
-    band = float(norm.isf(level / 2.0)) / np.sqrt(size)
+    band = -float(ndtri(level / 2.0)) / np.sqrt(size)
     return Autocorrelation(np.arange(lags + 1) / rate, products / products[0], float(band), level)
 
 
 @lru_cache(maxsize=256)
 def _half_width(level: float, n: int) -> float:
     """The distance that n uniform numbers exceed with probability `level`; inverting the law takes milliseconds."""
-    return float(kstwo.isf(level, n))
+    return float(_kolmogorov().isf(level, n))
 
 
 def _residual(x: ArrayLike, least: int, where: str) -> Array:
@@ -145,3 +146,10 @@ def _residual(x: ArrayLike, least: int, where: str) -> Array:
 def _check_level(level: float, where: str) -> None:
     if not 0.0 < level < 1.0:
         raise DataError(Fault("the level is not a probability.", where, "between 0 and 1", f"{level:g}"))
+
+
+def _kolmogorov() -> Any:
+    """The exact distribution of Kolmogorov and Smirnov's statistic; imported when it is needed, since scipy.stats takes a second."""
+    from scipy.stats import kstwo
+
+    return kstwo

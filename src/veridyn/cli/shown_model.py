@@ -1,0 +1,91 @@
+"""What ``veridyn model show`` prints: bodies, elements, loops, and base parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import typer
+
+from veridyn.cli.plain_table import console, plain_table
+from veridyn.identify.base import BaseParameters
+from veridyn.model.elements import Element
+from veridyn.model.joint import Body
+from veridyn.model.transmission import Transmission
+from veridyn.model.tree import Tree
+from veridyn.report.words import count, number, unit_text
+
+
+def print_model(tree: Tree, base: BaseParameters) -> None:
+    """Bodies, elements, base parameters with their relations, and what has no effect."""
+    out = console()
+    masses = {b.name: tree.parameters[b.parameter("M")] if b.real else float("nan") for b in tree.bodies}
+    bodies = [
+        (
+            b.name,
+            b.antecedent or "–",
+            _joint(tree, b),
+            b.coordinate_name or "–",
+            number(masses[b.name]) if b.real else "virtual",
+        )
+        for b in tree.bodies
+    ]
+    kind = "a fixed base" if tree.base == "fixed" else "a free base"
+    head = f"{tree.name}: {count(len(tree.bodies), 'body', 'bodies')} on {kind}, {count(tree.n, 'coordinate')}"
+    out.print(head, style="bold", highlight=False)
+    out.print(plain_table(("body", "antecedent", "joint", "coordinate", "mass, kg"), bodies, left=4))
+    if tree.elements:
+        units = dict(zip(tree.parameters.names, tree.parameters.units, strict=True))
+        elements = [
+            (e.parameter_name, e.kind, _acts_on(e), unit_text(units[e.parameter_name]), number(e.value))
+            for e in tree.elements
+        ]
+        out.print()
+        out.print(plain_table(("element", "kind", "acts on", "unit", "value"), elements, left=4))
+    if tree.transmission is not None:
+        out.print()
+        out.print(f"transmission: {_transmission(tree.transmission)}", highlight=False)
+    if tree.loops:
+        loops = [(c.name, c.joint, c.first.body, c.second.body) for c in tree.loops]
+        out.print()
+        out.print(plain_table(("loop", "cut joint", "between", "and"), loops, left=4))
+        moved = [tree.coordinates[k] for k in tree.independent]
+        out.print(f"{count(len(moved), 'degree')} of freedom: {', '.join(moved)}", highlight=False, soft_wrap=True)
+    _print_parameters(tree, base)
+
+
+def _print_parameters(tree: Tree, base: BaseParameters) -> None:
+    p = tree.parameters
+    states = [f"{len(p.select(s))} {s}" for s in ("estimated", "known", "tied") if p.select(s)]
+    typer.echo(f"\n{count(len(p), 'parameter')}: {', '.join(states)}")
+    if p.missing():
+        typer.echo(f"without a value: {', '.join(p.missing())}")
+    typer.echo(f"\n{count(base.count, 'base parameter')} ({base.source}): {', '.join(base.names)}")
+    relations = base.relations()
+    if relations:
+        typer.echo("\n" + "\n".join(relations))
+    if base.dead:
+        typer.echo(f"\nwithout effect: {', '.join(p.names[k] for k in base.dead)}")
+
+
+def _joint(tree: Tree, body: Body) -> str:
+    if tree.base == "free" and body.antecedent is None:
+        return "free"
+    return body.joint if body.joint == "fixed" or body.actuated else f"{body.joint}, passive"
+
+
+def _acts_on(e: Element) -> str:
+    if e.between is not None:
+        return " to ".join(f"{m.body} ({', '.join(f'{x:g}' for x in m.at)})" for m in e.between)
+    return _combination(e.on)
+
+
+def _combination(on: Mapping[str, float]) -> str:
+    terms = [("− " if a < 0 else "+ ") + ("" if abs(a) == 1.0 else f"{abs(a):g} ") + name for name, a in on.items()]
+    return " ".join(terms).removeprefix("+ ")
+
+
+def _transmission(t: Transmission) -> str:
+    return "; ".join(
+        f"{joint} = {_combination({m: a for m, a in zip(t.motors, row, strict=True) if a})}"
+        for joint, row in zip(t.joints, t.matrix, strict=True)
+    )
