@@ -84,8 +84,9 @@ def identify(
     rows : "all", "joints", "base", "actuated", or names
         The equations that are used; all of them by default.
     covariance : "white", "hac", or Hac
-        “white”, the default, assumes uncorrelated residuals; “hac” allows for autocorrelation. The estimates are the same. "map",
-        "consistent", "gauss_markov" and "likelihood" take “white” only.
+        “white”, the default, assumes uncorrelated residuals; “hac” allows for autocorrelation. The estimates are the same, but for
+        "map" and "consistent", in which data then weigh less beside the prior and the bounds. "gauss_markov" and "likelihood" estimate
+        the noise's spectrum themselves and take “white” only.
     sampling : Sampling, optional
         Filter, decimation, dead zones and masks between samples and equations; every sample as it is by default.
     sigma : mapping of row names to numbers above 0, optional

@@ -26,9 +26,10 @@ from veridyn.errors import DataError, Fault, Faults, IdentificationError, did_yo
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.error_measures import Moments, RowReport, moments_of_runs
 from veridyn.identify.estimator import Estimator, FitProblem
-from veridyn.identify.estimators.coloured import Hac, bartlett, lags_for
+from veridyn.identify.estimators.coloured import Hac, lags_for
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL
 from veridyn.identify.estimators.log_runs import check_motions, check_tree, chunks, cut, with_element_states
+from veridyn.identify.estimators.long_run import bartlett
 from veridyn.identify.estimators.output_problem import OutputProblem, Values
 from veridyn.identify.estimators.shooting import LAW, Hold, Law, Shooting
 from veridyn.identify.fitting import fit_of
@@ -149,7 +150,7 @@ class OutputError(Estimator):
         turning = [kind == "turning" for kind in tree.coordinate_kinds]
         units = [("rad" if t else "m") if self.law is None else ("N*m" if t else "N") for t in turning]
         reports = tuple(
-            RowReport(name, found.samples, float(rms), m.rms, float(s), m.std, m.noise, unit)
+            RowReport(name, found.samples, float(rms), m.rms, float(s), measured_std=m.std, noise=m.noise, unit=unit)
             for name, unit, rms, m, s in zip(
                 tree.coordinates, units, found.rms, found.measured, found.output_sigma, strict=True
             )
