@@ -382,6 +382,7 @@ SHOWN = {
     "`Prior()`": Case(Prior()),
     "`Consistent()`": Case(Consistent()),
     "`Consistent(Prior())`": Case(Consistent(Prior())),
+    '`Consistent(Prior())`, `covariance="hac"`': Case(Consistent(Prior()), covariance="hac"),
     "`GaussMarkov(order=3)`": Case(GaussMarkov(order=3)),
     "`Instrumental(reference=path)`": Case(Instrumental(reference=path())),
 }

@@ -28,7 +28,7 @@ from veridyn.files.npz_arrays import read_arrays
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.law_constants import LawConstants
-from veridyn.identify.result import Acceptance, Feasibility, Fit
+from veridyn.identify.result import Acceptance, Feasibility, Fit, KnownValues
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.tree import Tree
@@ -99,6 +99,7 @@ class _FitFile(_Strict):
     source: str
     feasibility: _Feasible | None = None
     constants: list[str] = []
+    known: list[str] = []
     described: bool = False
     arrays: _Arrays
     model: str
@@ -160,6 +161,11 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
         dead=np.array(fit.base.dead, dtype=np.int64),
         **{name: value for name in OPTIONAL if (value := getattr(fit, name)) is not None},
         **({} if fit.constants is None else {"constants": np.hstack([fit.constants.cross, fit.constants.covariance])}),
+        **(
+            {}
+            if fit.known is None
+            else {"known_covariance": fit.known.covariance, "known_sensitivity": fit.known.sensitivity}
+        ),
     )
     sure = fit.feasibility
     content = _FitFile(
@@ -186,6 +192,7 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
             least=dict(sure.least), cost_percent=sure.cost_percent, bound=list(sure.bound), broken=list(sure.broken)
         ),
         constants=[] if fit.constants is None else list(fit.constants.names),
+        known=[] if fit.known is None else list(fit.known.names),
         arrays=_Arrays(file=beside.name, sha256=hashlib.sha256(arrays).hexdigest()),
         described=fit.described is not None,
         model=model_text(_described(fit)),
@@ -259,6 +266,9 @@ def load(path: str | os.PathLike[str]) -> Fit:
         prior_share=arrays.get("prior_share"),
         feasibility=_feasibility(content.feasibility),
         constants=_constants(tree, content, arrays),
+        known=KnownValues(tuple(content.known), arrays["known_covariance"], arrays["known_sensitivity"])
+        if content.known
+        else None,
         described=machine if content.described else None,
     )
 
@@ -385,6 +395,12 @@ def _check(file: Path, content: _FitFile, arrays: dict[str, NDArray[Any]], tree:
     }
     optional = {"standard_values": (size,), "standard_covariance": (size, size), "prior_share": (size,)}
     shapes |= {name: (shape, np.float64) for name, shape in optional.items() if name in arrays}
+    if content.known:
+        k = len(content.known)
+        shapes |= {
+            "known_covariance": ((k, k), np.float64),
+            "known_sensitivity": ((count, k), np.float64),
+        }
     known = [c.name for c in tree.constants]
     for name in content.constants:
         if name not in known:
