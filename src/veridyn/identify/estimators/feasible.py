@@ -11,6 +11,7 @@ divergence of −log det, the same in every frame (Lee, Wensing and Park, 2020, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -60,6 +61,12 @@ class Consistent(Estimator):
         Smallest eigenvalue of each pseudo-inertia, over typical sizes; 1e-6 by default.
     unsigned : tuple of str
         Names of elements that may be negative nevertheless; none by default.
+    least_mass, largest_mass : mapping of body names to masses in kg, or None
+        Bounds on the masses of single bodies; none by default. Where data leave a mass open they keep it sensible.
+    total_mass : float above 0, or None
+        Mass of all bodies together in kg, as a scale gives it, to within the share `total_mass_within`.
+    total_mass_within : float above 0
+        Half-width of the bounds on the total mass over itself; 0.01 by default.
 
     Examples
     --------
@@ -76,6 +83,10 @@ class Consistent(Estimator):
     metric: Literal["quadratic", "entropic"] = "quadratic"
     margin: Annotated[float, above(0.0)] = 1e-6
     unsigned: tuple[str, ...] = ()
+    least_mass: Mapping[str, Annotated[float, above(0.0)]] | None = None
+    largest_mass: Mapping[str, Annotated[float, above(0.0)]] | None = None
+    total_mass: Annotated[float, above(0.0)] | None = None
+    total_mass_within: Annotated[float, above(0.0)] = 0.01
 
     def check(self, tree: Tree, rows: Rows, covariance: Hac | None) -> None:
         super().check(tree, rows, covariance)
@@ -171,6 +182,18 @@ def _check_known(tree: Tree, how: Consistent) -> None:
     for name in how.unsigned:
         if name not in elements:
             faults.add(f"'{name}' is not an element.", where="Consistent.unsigned", hint=did_you_mean(name, elements))
+    real = [b.name for b in tree.bodies if b.real]
+    for setting, bounds in (("least_mass", how.least_mass), ("largest_mass", how.largest_mass)):
+        for name in bounds or {}:
+            if name not in real:
+                hint = did_you_mean(name, real)
+                faults.add(f"'{name}' is not a body with mass.", where=f"Consistent.{setting}", hint=hint)
+    for name in set(how.least_mass or {}) & set(how.largest_mass or {}):
+        least, largest = (how.least_mass or {})[name], (how.largest_mass or {})[name]
+        if least >= largest:
+            faults.add(
+                "its bounds leave no mass.", where=f"body '{name}'", found=f"at least {least:g}, at most {largest:g} kg"
+            )
     for k, (body, number) in enumerate(tree.columns):
         if body >= 0 and number == 0 and not np.any(spread[k : k + 10] != 0.0):
             law = broken_law(fixed[k : k + 10])

@@ -26,6 +26,7 @@ from veridyn.errors import Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.coloured import Hac, Sandwich, sandwich
 from veridyn.identify.estimators.least_squares import Solution
+from veridyn.identify.estimators.prior_groups import GROUPS, UNSTATED_SIZES, group_of, unstated
 from veridyn.identify.factor import triangle_of
 from veridyn.identify.fitting import at, base_of, coloured, fit_of
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
@@ -54,7 +55,11 @@ class Prior(Estimator):
         Prior standard deviations, in the same units. What is not named has `relative` times the size of the parameter.
     relative : float above 0
         Prior standard deviation over size, 0.3 by default. The size of a mass is itself; of the six moments of inertia of a body, the
-        largest of them; of its first moments, √(mass × that); of an element, |value|. Where that is zero, the typical size.
+        largest of them; of its first moments, √(mass × that); of an element, |value|. Where that is zero, the typical size; but a
+        friction or offset of zero counts as unknown and gets a standard deviation of ten typical sizes.
+    groups : mapping of groups to numbers above 0, or None
+        `relative` of single groups: "inertia" (moments and first moments), "mass", "friction", "offset", "other" (springs, motor inertias,
+        gains). What is not named has `relative`. :func:`~veridyn.identify.estimators.trust.trust_prior` chooses them.
 
     Examples
     --------
@@ -69,6 +74,11 @@ class Prior(Estimator):
     values: Mapping[str, float] | None = None
     sigma: Mapping[str, Annotated[float, above(0.0)]] | None = None
     relative: Annotated[float, above(0.0)] = 0.3
+    groups: Mapping[str, Annotated[float, above(0.0)]] | None = None
+
+    def relative_of(self, group: str) -> float:
+        """Prior standard deviation over size of a group of parameters."""
+        return (self.groups or {}).get(group, self.relative)
 
     def check(self, tree: Tree, rows: Rows, covariance: Hac | None) -> None:
         super().check(tree, rows, covariance)
@@ -122,6 +132,10 @@ def prior_moments(tree: Tree, prior: Prior) -> tuple[Array, Array]:
     for name, value in (prior.values or {}).items():
         if name in names:
             own[p.index(name)] = value
+    for group in prior.groups or {}:
+        if group not in GROUPS:
+            hint = did_you_mean(group, list(GROUPS))
+            faults.add(f"there is no group '{group}'.", where="Prior.groups", expected=", ".join(GROUPS), hint=hint)
     missing = [n for n, k in zip(names, estimated) if not np.isfinite(own[k])]
     if missing and not faults:
         listed = ", ".join(missing[:8]) + (f" and {len(missing) - 8} more" if len(missing) > 8 else "")
@@ -131,7 +145,9 @@ def prior_moments(tree: Tree, prior: Prior) -> tuple[Array, Array]:
             hint="Give them in the model file or in Prior(values={…}), or use the method 'wls', which needs none.",
         )
     faults.raise_if_any(IdentificationError)
-    deviation = prior.relative * sizes(tree, own)
+    deviation = np.array([prior.relative_of(g) for g in group_of(tree)]) * sizes(tree, own)
+    free = unstated(tree, own)
+    deviation[free] = np.maximum(deviation, UNSTATED_SIZES * p.typical)[free]
     for name, value in (prior.sigma or {}).items():
         deviation[p.index(name)] = value
     return own[estimated], deviation[estimated]
