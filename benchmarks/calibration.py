@@ -121,7 +121,9 @@ def table(found: list[Calibration]) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.calibration", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.calibration", description="Whether stated deviations hold."
+    )
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_RUNS} runs a case instead of {FULL_RUNS}")
     parser.add_argument("--runs", type=int, help="another number of runs a case")
     parser.add_argument("--seed", type=int, default=0)

@@ -102,7 +102,7 @@ def path(rng: np.random.Generator, frequency: float = 0.1) -> FourierTrajectory:
 
 def moved(truth: Tree, along: FourierTrajectory, samples: int) -> Motion:
     """The motion along a path with the forces it takes, exact."""
-    t = STEP * np.arange(samples)
+    t = np.asarray(STEP * np.arange(samples), dtype=np.float64)
     motion = Motion(t, *along.at(t))
     return replace(motion, forces=inverse_dynamics(truth, motion, engine="compiled"))
 
@@ -179,14 +179,15 @@ def simulated(rng: np.random.Generator) -> Outcome:
 
 
 def known_values(rng: np.random.Generator) -> Outcome:
-    """Mass and first moments of the last link known to 10 %, off by as much; the rest by weighted least squares."""
+    """Mass and first moments of the last link stated to 10 % of their size, and off by as much; the rest by weighted least squares."""
     names = ("M3", "MX3", "MY3")
     tree = drawing()
-    mean, sigma = prior_moments(tree, Prior(relative=SPREAD))
-    at = [tree.parameters.index(n) for n in names]
     truth = drawn_from(tree, rng)
-    stated = tree.with_parameters(tree.parameters.known(dict(zip(names, mean[at].tolist(), strict=True))))
-    stated = replace(stated, uncertainty=Uncertainty(names, np.diag(sigma[at] ** 2)))
+    at = [tree.parameters.index(n) for n in names]
+    sigma = prior_moments(tree, Prior(relative=SPREAD))[1][at]
+    believed = truth.parameters.values[at] + sigma * rng.normal(size=3)
+    stated = tree.with_parameters(tree.parameters.known(dict(zip(names, believed.tolist(), strict=True))))
+    stated = replace(stated, uncertainty=Uncertainty(names, np.diag(sigma**2)))
     log = noisy(rng, moved(truth, path(rng), 800), NOISE)
     return outcome(identify(stated, log, engine="compiled"), truth.parameters.values)
 

@@ -37,7 +37,12 @@ from veridyn.version import __version__
 Array = NDArray[np.float64]
 
 FORMAT = 1
-OPTIONAL = ("standard_values", "standard_covariance", "prior_share")  # arrays only some estimators have
+OPTIONAL = (
+    "standard_values",
+    "standard_covariance",
+    "prior_share",
+    "position_bias",
+)  # arrays only some estimators have
 COVARIANCE_ROUNDING = 1e-6  # of correlations: asymmetry and negative eigenvalues that rounding may leave
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the time of day is not part of a result: equal fits give equal files
 
@@ -264,6 +269,7 @@ def load(path: str | os.PathLike[str]) -> Fit:
         standard_values=arrays.get("standard_values"),
         standard_covariance=arrays.get("standard_covariance"),
         prior_share=arrays.get("prior_share"),
+        position_bias=arrays.get("position_bias"),
         feasibility=_feasibility(content.feasibility),
         constants=_constants(tree, content, arrays),
         known=KnownValues(tuple(content.known), arrays["known_covariance"], arrays["known_sensitivity"])
@@ -394,6 +400,7 @@ def _check(file: Path, content: _FitFile, arrays: dict[str, NDArray[Any]], tree:
         "dead": ((-1,), np.int64),
     }
     optional = {"standard_values": (size,), "standard_covariance": (size, size), "prior_share": (size,)}
+    optional["position_bias"] = (count,)
     shapes |= {name: (shape, np.float64) for name, shape in optional.items() if name in arrays}
     if content.known:
         k = len(content.known)

@@ -92,6 +92,7 @@ class Fit:
     parameters of the tree, NaN in the share where a parameter is not estimated. A deviation that is not available is NaN.
     `constants`: those inside the laws of elements that were estimated too; `tree` has them. `described`: the machine that was identified,
     where one was given and not a tree. `known`: known parameters with an uncertainty, which is part of `covariance`.
+    `position_bias`: what noise of measured positions does to the values (:mod:`veridyn.identify.position_noise`), part of it too.
     """
 
     tree: Tree
@@ -113,6 +114,7 @@ class Fit:
     constants: LawConstants | None = None
     described: Machine | None = None
     known: KnownValues | None = None
+    position_bias: Array | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -130,8 +132,10 @@ class Fit:
     def budget(self) -> dict[str, Array]:
         """Where the deviations come from: source → standard deviations (p,) whose squares add up to those of `sigma`."""
         variance = np.diag(self.covariance)
-        added = np.zeros(len(variance)) if self.known is None else np.diag(self.known.added)
-        return {"noise": np.sqrt(np.maximum(variance - added, 0.0)), "known values": np.sqrt(added)}
+        known = np.zeros(len(variance)) if self.known is None else np.diag(self.known.added)
+        bias = np.zeros(len(variance)) if self.position_bias is None else self.position_bias
+        rest = np.sqrt(np.maximum(variance - known - bias**2, 0.0))
+        return {"noise": rest, "known values": np.sqrt(known), "noise of positions": np.abs(bias)}
 
     @property
     def relative_sigma(self) -> Array:

@@ -12,7 +12,7 @@ divergence of −log det, the same in every frame (Lee, Wensing and Park, 2020, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -83,10 +83,10 @@ class Consistent(Estimator):
     metric: Literal["quadratic", "entropic"] = "quadratic"
     margin: Annotated[float, above(0.0)] = 1e-6
     unsigned: tuple[str, ...] = ()
-    least_mass: Mapping[str, Annotated[float, above(0.0)]] | None = None
-    largest_mass: Mapping[str, Annotated[float, above(0.0)]] | None = None
-    total_mass: Annotated[float, above(0.0)] | None = None
-    total_mass_within: Annotated[float, above(0.0)] = 0.01
+    least_mass: Mapping[str, Annotated[float, above(0.0)]] | None = field(default=None, kw_only=True)
+    largest_mass: Mapping[str, Annotated[float, above(0.0)]] | None = field(default=None, kw_only=True)
+    total_mass: Annotated[float, above(0.0)] | None = field(default=None, kw_only=True)
+    total_mass_within: Annotated[float, above(0.0)] = field(default=0.01, kw_only=True)
 
     def check(self, tree: Tree, rows: Rows, covariance: Hac | None) -> None:
         super().check(tree, rows, covariance)
