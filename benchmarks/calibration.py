@@ -92,7 +92,7 @@ def calibrate(name: str, run: Callable[[np.random.Generator], Outcome], runs: in
         unstated=float(np.mean(~np.isfinite(sigma))),
         failed=failed,
         seconds=time.perf_counter() - begin,
-        within=_within(measured, runs) and ratio <= LARGEST_INFLATION and failed <= MOST_FAILED * runs,
+        within=_within(measured, runs) and ratio <= _largest_ratio(runs) and failed <= MOST_FAILED * runs,
     )
 
 
@@ -104,6 +104,11 @@ def _within(measured: Mapping[str, Array], runs: int) -> bool:
         if not low - slack <= float(values.mean()) <= high + slack:
             return False
     return True
+
+
+def _largest_ratio(runs: int) -> float:
+    """The most that σ may be over the spread of the estimates, whose own standard error over `runs` is 1/√(2 runs) of it."""
+    return LARGEST_INFLATION * (1.0 + (WIDENING / np.sqrt(2.0 * runs) if runs < FULL_RUNS else 0.0))
 
 
 def table(found: list[Calibration]) -> list[str]:
