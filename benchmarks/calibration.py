@@ -35,6 +35,7 @@ from veridyn.errors import IdentificationError
 Array = NDArray[np.float64]
 FULL_RUNS, QUICK_RUNS = 200, 24
 BANDS = {"inside_one_sigma": (0.64, 0.72), "inside_two_sigma": (0.93, 0.97), "mean_z2": (0.8, 1.25)}  # of 200 runs
+VARIANCE = {"inside_one_sigma": 0.683 * 0.317, "inside_two_sigma": 0.954 * 0.046, "mean_z2": 2.0}  # of one normal z
 LARGEST_INFLATION = 1.3  # of the median σ over the spread of the estimates
 MOST_FAILED = 0.02  # of the runs that may end with a named error instead of a fit
 WIDENING = 4.0  # standard errors that a shorter form is allowed beyond the bands
@@ -92,15 +93,21 @@ def calibrate(name: str, run: Callable[[np.random.Generator], Outcome], runs: in
         unstated=float(np.mean(~np.isfinite(sigma))),
         failed=failed,
         seconds=time.perf_counter() - begin,
-        within=_within(measured, runs) and ratio <= _largest_ratio(runs) and failed <= MOST_FAILED * runs,
+        within=_within(measured, runs, errors.shape[1])
+        and ratio <= _largest_ratio(runs)
+        and failed <= MOST_FAILED * runs,
     )
 
 
-def _within(measured: Mapping[str, Array], runs: int) -> bool:
-    """Whether the means keep their bands, which a form with fewer runs than the full one may miss by four standard errors."""
+def _within(measured: Mapping[str, Array], runs: int, parameters: int) -> bool:
+    """Whether the means keep their bands, which a form with fewer runs than the full one may miss by four standard errors.
+
+    Parameters of one run share its noise, so a run scatters at least as much as that many independent normal errors would.
+    """
     for name, values in measured.items():
         low, high = BANDS[name]
-        slack = WIDENING * float(values.std(ddof=1)) / np.sqrt(runs) if runs < FULL_RUNS else 0.0
+        one = max(float(values.std(ddof=1)), np.sqrt(VARIANCE[name] / parameters))
+        slack = WIDENING * one / np.sqrt(runs) if runs < FULL_RUNS else 0.0
         if not low - slack <= float(values.mean()) <= high + slack:
             return False
     return True
