@@ -99,7 +99,9 @@ def report() -> str:
 
 def headline(text: str) -> str:
     """Six figures of a report for the README: kernels beside Pinocchio, identification beside a loop, one state a call, observers."""
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ")]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ")
+    ]
     rate = {(r[0], r[1], r[2]): (r[3], r[5]) for r in rows if len(r) == 7}
     kernels = [
         ("7-joint arm", "inverse dynamics", "veridyn, compiled"),

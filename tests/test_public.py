@@ -27,7 +27,16 @@ RELIED_ON = (
     "simulate observe EKF ErrorEKF save load Motion BaseMotion Fit Machine Link Joint Element Marker Sensor Experiment",
 )
 # Records of more than five fields whose first ones are written by position in many places.
-BY_POSITION = {"BaseMotion": 4, "Body": 4, "Motion": 6, "RigidBody": 6, "Sensor": 4}
+BY_POSITION = {
+    "BaseMotion": 4,
+    "Body": 4,
+    "Consistent": 5,
+    "Motion": 6,
+    "RigidBody": 6,
+    "RowFactor": 5,
+    "RowReport": 5,
+    "Sensor": 4,
+}
 BUILDING = {
     "model": "Machine Link Joint Loop Attachment Assembly Element Marker Sensor Drive Force Torque Transmission ParameterSet Tie",
     "elements": "KINDS spring damper coulomb stribeck strut lugre maxwell relaxation motor_inertia drive_gain drag offset asymmetric",

@@ -28,7 +28,7 @@ from veridyn.files.npz_arrays import read_arrays
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.law_constants import LawConstants
-from veridyn.identify.result import Acceptance, Feasibility, Fit
+from veridyn.identify.result import Acceptance, Feasibility, Fit, KnownValues
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.tree import Tree
@@ -37,7 +37,12 @@ from veridyn.version import __version__
 Array = NDArray[np.float64]
 
 FORMAT = 1
-OPTIONAL = ("standard_values", "standard_covariance", "prior_share")  # arrays only some estimators have
+OPTIONAL = (
+    "standard_values",
+    "standard_covariance",
+    "prior_share",
+    "position_bias",
+)  # arrays only some estimators have
 COVARIANCE_ROUNDING = 1e-6  # of correlations: asymmetry and negative eigenvalues that rounding may leave
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the time of day is not part of a result: equal fits give equal files
 
@@ -99,6 +104,7 @@ class _FitFile(_Strict):
     source: str
     feasibility: _Feasible | None = None
     constants: list[str] = []
+    known: list[str] = []
     described: bool = False
     arrays: _Arrays
     model: str
@@ -160,6 +166,11 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
         dead=np.array(fit.base.dead, dtype=np.int64),
         **{name: value for name in OPTIONAL if (value := getattr(fit, name)) is not None},
         **({} if fit.constants is None else {"constants": np.hstack([fit.constants.cross, fit.constants.covariance])}),
+        **(
+            {}
+            if fit.known is None
+            else {"known_covariance": fit.known.covariance, "known_sensitivity": fit.known.sensitivity}
+        ),
     )
     sure = fit.feasibility
     content = _FitFile(
@@ -186,6 +197,7 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
             least=dict(sure.least), cost_percent=sure.cost_percent, bound=list(sure.bound), broken=list(sure.broken)
         ),
         constants=[] if fit.constants is None else list(fit.constants.names),
+        known=[] if fit.known is None else list(fit.known.names),
         arrays=_Arrays(file=beside.name, sha256=hashlib.sha256(arrays).hexdigest()),
         described=fit.described is not None,
         model=model_text(_described(fit)),
@@ -257,8 +269,12 @@ def load(path: str | os.PathLike[str]) -> Fit:
         standard_values=arrays.get("standard_values"),
         standard_covariance=arrays.get("standard_covariance"),
         prior_share=arrays.get("prior_share"),
+        position_bias=arrays.get("position_bias"),
         feasibility=_feasibility(content.feasibility),
         constants=_constants(tree, content, arrays),
+        known=KnownValues(tuple(content.known), arrays["known_covariance"], arrays["known_sensitivity"])
+        if content.known
+        else None,
         described=machine if content.described else None,
     )
 
@@ -384,7 +400,14 @@ def _check(file: Path, content: _FitFile, arrays: dict[str, NDArray[Any]], tree:
         "dead": ((-1,), np.int64),
     }
     optional = {"standard_values": (size,), "standard_covariance": (size, size), "prior_share": (size,)}
+    optional["position_bias"] = (count,)
     shapes |= {name: (shape, np.float64) for name, shape in optional.items() if name in arrays}
+    if content.known:
+        k = len(content.known)
+        shapes |= {
+            "known_covariance": ((k, k), np.float64),
+            "known_sensitivity": ((count, k), np.float64),
+        }
     known = [c.name for c in tree.constants]
     for name in content.constants:
         if name not in known:

@@ -29,6 +29,17 @@ POSE_SPREAD = 1.0  # rad, and m: of the positions looked at
 UNEXCITED_SHARE = 1e-6  # of a row of K in typical sizes: a larger part outside the fit's rows is a direction of its own
 
 
+class KnownPart(Protocol):
+    """Known parameters that are not exact; a :class:`~veridyn.identify.result.KnownValues` has it."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def covariance(self) -> Array: ...
+    @property
+    def cross(self) -> Array: ...
+
+
 class Identified(Protocol):
     """What a fit knows of the machine: a :class:`~veridyn.identify.result.Fit` has it."""
 
@@ -46,6 +57,8 @@ class Identified(Protocol):
     def constants(self) -> LawConstants | None: ...
     @property
     def described(self) -> Machine | None: ...
+    @property
+    def known(self) -> KnownPart | None: ...
 
 
 def identified_machine(fit: Identified, unexcited: float | None = None) -> Machine:
@@ -56,7 +69,7 @@ def identified_machine(fit: Identified, unexcited: float | None = None) -> Machi
     """
     tree = fit.tree.with_parameters(fit.standard)
     _check_mass(tree)
-    uncertainty = _uncertainty(fit)
+    uncertainty = uncertainty_of(fit)
     missing = unexcited_directions(fit)
     if missing:
         if unexcited is None:
@@ -112,13 +125,17 @@ def unexcited_directions(fit: Identified) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _uncertainty(fit: Identified) -> Uncertainty:
+def uncertainty_of(fit: Identified) -> Uncertainty:
+    """The covariance of the leading parameters of a fit and of known ones that are not exact; of all of them where a prior decided them."""
     names = fit.tree.parameters.names
     if fit.standard_covariance is not None:
         estimated = [k for k in fit.tree.parameters.select("estimated") if np.isfinite(fit.standard_covariance[k, k])]
         return Uncertainty(tuple(names[k] for k in estimated), fit.standard_covariance[np.ix_(estimated, estimated)])
     leads = tuple(names[k] for k in fit.base.columns)
     C = np.nan_to_num(fit.covariance)
+    if fit.known is not None:
+        cross = fit.known.cross
+        return Uncertainty((*leads, *fit.known.names), np.block([[C, cross.T], [cross, fit.known.covariance]]))
     if fit.constants is None:
         return Uncertainty(leads, C)
     k = fit.constants

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,9 +107,9 @@ class RowReport:
     rms: float
     measured_rms: float
     sigma: float = math.nan
-    measured_std: float = math.nan
-    noise: float = math.nan
-    unit: str = ""
+    measured_std: float = field(default=math.nan, kw_only=True)
+    noise: float = field(default=math.nan, kw_only=True)
+    unit: str = field(default="", kw_only=True)
 
     @property
     def relative_error(self) -> float:

@@ -12,8 +12,10 @@ from veridyn.errors import Fault, IdentificationError
 from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.instrumental import Instrumental
+from veridyn.identify.estimators.weighted import OLS, WLS
 from veridyn.identify.gains import check_gains
 from veridyn.identify.grouping import RANK_TOLERANCE
+from veridyn.identify.known_values import with_known_values
 from veridyn.identify.methods import ESTIMATORS
 from veridyn.identify.observation import Device, measured_rows
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
@@ -75,7 +77,8 @@ def identify(
     Parameters
     ----------
     tree : Tree
-        The machine. Its parameters of state "estimated" are estimated, known ones move to the measured side.
+        The machine. Its parameters of state "estimated" are estimated, known ones move to the measured side; the uncertainty that the
+        machine states of known ones (``machine.with_uncertainty``) enters the standard deviations.
     motion : Motion or sequence of Motion
         Coordinates, rates and accelerations (N, n) in rad or m and s, with measured forces (N, n) in N*m or N.
     method : Estimator or str
@@ -84,8 +87,9 @@ def identify(
     rows : "all", "joints", "base", "actuated", or names
         The equations that are used; all of them by default.
     covariance : "white", "hac", or Hac
-        “white”, the default, assumes uncorrelated residuals; “hac” allows for autocorrelation. The estimates are the same. "map",
-        "consistent", "gauss_markov" and "likelihood" take “white” only.
+        “white”, the default, assumes uncorrelated residuals; “hac” allows for autocorrelation. The estimates are the same, but for
+        "map" and "consistent", in which data then weigh less beside the prior and the bounds. "gauss_markov" and "likelihood" estimate
+        the noise's spectrum themselves and take “white” only.
     sampling : Sampling, optional
         Filter, decimation, dead zones and masks between samples and equations; every sample as it is by default.
     sigma : mapping of row names to numbers above 0, optional
@@ -156,6 +160,7 @@ def identify(
     )
     with one_blas_thread():  # once, and not again in every pass
         fit = chosen.fit(problem)
+        fit = with_known_values(fit, problem, None if isinstance(chosen, OLS | WLS) else chosen.fit)
     check_gains(fit, isinstance(chosen, Instrumental))
     unused = measured_rows(tree, [motion] if isinstance(motion, Motion) else motion, rows)[1]
     return replace(fit, notes=(*fit.notes, *unused)) if unused else fit

@@ -34,8 +34,8 @@ class RowFactor:
     R: Array
     samples: int = 0
     method: Literal["qr", "gram"] = "qr"
-    measured: Moments = field(default_factory=Moments)
-    unit: str = ""
+    measured: Moments = field(default_factory=Moments, kw_only=True)
+    unit: str = field(default="", kw_only=True)
 
     def absorb(self, A: Array) -> RowFactor:
         """The factor after the equations A (n, p + 1) as well, whose last column is the measured force."""
@@ -94,7 +94,7 @@ class RowFactor:
     def report(self, values: Array, sigma: float = float("nan")) -> RowReport:
         """Errors that values of the row's columns leave; `sigma` is the weight's standard deviation."""
         rms, m = self.residual(values) / float(np.sqrt(max(self.samples, 1))), self.measured
-        return RowReport(self.row, self.samples, rms, m.rms, sigma, m.std, m.noise, self.unit)
+        return RowReport(self.row, self.samples, rms, m.rms, sigma, measured_std=m.std, noise=m.noise, unit=self.unit)
 
 
 def triangle_of(A: Array) -> Array:

@@ -2,7 +2,9 @@
 
 A load of known inertia that the machine carries is a wrench it bears: with it on the measured side, drive gains have a scale (Gautier
 and Briot, 2014, ASME J. Dyn. Syst. Meas. Control 136(5)). Turned round, a machine that is known, gains included, weighs what it
-carries: ten parameters of one body, with everything else known.
+carries: ten parameters of one body, with everything else known, to within the uncertainty of the fit that it is known from. Errors of
+gains and of the empty machine go together (a gain 1 % too large makes both machine and load 1 % too heavy), so their covariance
+counts, and not their deviations alone.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, ModelError
+from veridyn.identify.delivery import uncertainty_of
 from veridyn.identify.result import Fit
 from veridyn.mechanics.kinematics import body_motion
 from veridyn.model.accept import accepts_machine, as_tree
@@ -70,7 +73,8 @@ def with_payload(
     """A machine that is known, from a fit or with all its values, carrying a body of ten estimated parameters fixed to `body`.
 
     Identify it on runs with the load: what comes out is the load alone, in the frame of `placement`. Of a machine, and of the fit of one,
-    it is a machine again (in formulation tree); of a tree a tree.
+    it is a machine again (in formulation tree); of a tree a tree. The covariance of a fit, with that of known drive gains where they have
+    one, or the uncertainty of a machine goes with it, and so into the deviations of the load.
     """
     whole = isinstance(machine, Machine) or (isinstance(machine, Fit) and machine.described is not None)
     made = _carrying_unknown(machine, body, placement, name)
@@ -108,4 +112,5 @@ def _carrying_unknown(machine: Fit | Machine | Tree, body: str, placement: Place
         sensors=tree.sensors,
         loads=tree.loads,
     )
-    return loaded.with_parameters(loaded.parameters.known(dict(zip(p.names, p.values.tolist(), strict=True))))
+    known = loaded.with_parameters(loaded.parameters.known(dict(zip(p.names, p.values.tolist(), strict=True))))
+    return replace(known, uncertainty=uncertainty_of(machine) if isinstance(machine, Fit) else tree.uncertainty)

@@ -64,6 +64,25 @@ class Feasibility:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True, eq=False)
+class KnownValues:
+    """Known parameters that are not exact: their names, `covariance` Σ (k, k), and J = dχ̂/dκ (p, k), how estimates follow them."""
+
+    names: tuple[str, ...]
+    covariance: Array
+    sensitivity: Array
+
+    @property
+    def added(self) -> Array:
+        """J Σ Jᵀ (p, p), their part of the covariance of the estimates."""
+        return self.sensitivity @ self.covariance @ self.sensitivity.T
+
+    @property
+    def cross(self) -> Array:
+        """cov(κ, χ̂) = Σ Jᵀ (k, p)."""
+        return self.covariance @ self.sensitivity.T
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Fit:
     """Base parameters with their standard deviations.
@@ -76,7 +95,8 @@ class Fit:
     share of the prior's variance that is left (1 where the data determine nothing); with constraints `feasibility`. All are over the
     parameters of the tree, NaN in the share where a parameter is not estimated. A deviation that is not available is NaN.
     `constants`: those inside the laws of elements that were estimated too; `tree` has them. `described`: the machine that was identified,
-    where one was given and not a tree.
+    where one was given and not a tree. `known`: known parameters with an uncertainty, which is part of `covariance`.
+    `position_bias`: what noise of measured positions does to the values (:mod:`veridyn.identify.position_noise`), part of it too.
     """
 
     tree: Tree
@@ -97,6 +117,8 @@ class Fit:
     feasibility: Feasibility | None = None
     constants: LawConstants | None = None
     described: Machine | None = None
+    known: KnownValues | None = None
+    position_bias: Array | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -109,6 +131,15 @@ class Fit:
     @property
     def sigma(self) -> Array:
         return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def budget(self) -> dict[str, Array]:
+        """Where the deviations come from: source → standard deviations (p,) whose squares add up to those of `sigma`."""
+        variance = np.diag(self.covariance)
+        known = np.zeros(len(variance)) if self.known is None else np.diag(self.known.added)
+        bias = np.zeros(len(variance)) if self.position_bias is None else self.position_bias
+        rest = np.sqrt(np.maximum(variance - known - bias**2, 0.0))
+        return {"noise": rest, "known values": np.sqrt(known), "noise of positions": np.abs(bias)}
 
     @property
     def relative_sigma(self) -> Array:

@@ -19,6 +19,7 @@ from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.fitting import fit_of
 from veridyn.identify.gpu import observed
+from veridyn.identify.known_values import uncertain
 from veridyn.identify.logged import motion
 from veridyn.identify.observation import Device, stream
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
@@ -247,7 +248,7 @@ def judged(
     structure = base_parameters(model, rows=rows)
     told = _told(progress, "identifying")
     solution = solve(observed(stream(model, training, rows, how, progress=told, device=chosen.device)))
-    if chosen == Estimation(device=chosen.device):
+    if chosen == Estimation(device=chosen.device) and uncertain(model.parameters, model.uncertainty) is None:
         fit = fit_of(model, solution, WLS.title, acceptance)
     else:
         fit = identify(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.linalg import eigh
 
 import veridyn.identify.equation_plan as streaming
 from identify.smooth_arm import NOISE, clean, forces, noisy, truth
@@ -13,6 +14,7 @@ from veridyn.errors import IdentificationError
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.coloured import Hac, sandwich
 from veridyn.identify.estimators.least_squares import solve
+from veridyn.identify.estimators.long_run import window_of
 from veridyn.identify.estimators.robust import Robust
 from veridyn.identify.observation import stream
 from veridyn.identify.sampling import Sampling
@@ -23,14 +25,16 @@ MEMORY = 0.9
 
 
 def double_sum(motions: list[Motion], how: Sampling, lags: int) -> np.ndarray:
-    """M⁻¹ S M⁻¹ of weighted least squares with everything held whole, S by its definition."""
+    """M⁻¹ S M⁻¹ of weighted least squares with everything held whole: S_W and S_{W/2} as double sums, Q from windows cut out of columns."""
     s = solve(stream(truth(), motions, sampling=how).observe())
-    p = len(s.values)
-    M, S, squares, count = np.zeros((p, p)), np.zeros((p, p)), 0.0, 0
+    p, W = len(s.values), window_of(lags)
+    M, Q, count, sums = np.zeros((p, p)), np.zeros((p, p)), 0, {W: np.zeros((p, p)), W // 2: np.zeros((p, p))}
+    half = np.linalg.inv(s.triangle)
+    stride = max(1, -(-p // max(1, W // 4)))
     for motion in motions:
         D = regressor(truth(), motion)[:, :, list(s.columns)]
         r = forces(motion) - D @ s.values
-        Z, u = D / s.row_sigma[:, None], r / s.row_sigma
+        Z, u = D @ half / s.row_sigma[:, None], r / s.row_sigma
         N = len(motion)
         used = np.zeros((N, 4), dtype=bool)
         for j, row in enumerate(truth().rows):
@@ -39,13 +43,23 @@ def double_sum(motions: list[Motion], how: Sampling, lags: int) -> np.ndarray:
         Z, u = (Z * used[:, :, None])[grid], (u * used)[grid]
         h = np.einsum("njp,nj->np", Z, u)
         M += np.einsum("njp,njq->pq", Z, Z)
-        squares += float((u**2).sum())
         count += int(used[grid].sum())
         lag = np.abs(np.subtract.outer(np.arange(len(h)), np.arange(len(h))))
-        S += h.T @ np.maximum(0.0, 1.0 - lag / (lags + 1.0)) @ h
-    taken = np.trace(np.linalg.solve(M, S)) * count / squares if lags else p
-    bread = np.linalg.inv(M)
-    return count / (count - max(taken, p)) * bread @ S @ bread
+        for width in sums:
+            sums[width] += h.T @ np.maximum(0.0, 1.0 - lag / max(width, 1)) @ h
+        for end in range(W // 4, len(h) + W, stride * (W // 4)) if W > 1 else ():
+            for width, sign in ((W, 2.0), (W // 2, -1.0)):
+                cut = Z[max(0, end - width) : end].reshape(-1, p)
+                Q += sign * stride * (W // 4) / width * (cut.T @ cut) @ (cut.T @ cut)
+    assert pytest.approx(np.eye(p), abs=1e-9) == M
+    if W == 1:
+        return count / (count - p) * half @ sums[1] @ half.T
+    S = 2.0 * sums[W] - sums[W // 2]
+    share, U = eigh(S, sums[W])  # S = S_W U diag(share) Uᵀ S_W, with a share of at least a quarter in every direction
+    S = sums[W] @ (U * np.maximum(share, 0.25)) @ U.T @ sums[W]
+    values, V = np.linalg.eigh(np.eye(p) - Q)
+    F = (V / np.sqrt(values)) @ V.T
+    return half @ F @ S @ F @ half.T
 
 
 @pytest.mark.parametrize("lags", [0, 1, 7, 40])
@@ -60,32 +74,31 @@ def test_windows_are_the_double_sum(lags: int, how: Sampling, monkeypatch: pytes
     expected = double_sum(logs, how, lags)
     own = np.sqrt(np.diag(expected))
     assert np.abs((found.covariance - expected) / np.outer(own, own)).max() < 1e-8
-    assert found.lags == lags and np.linalg.eigvalsh(found.covariance / np.outer(own, own))[0] > -1e-12
+    assert found.lags == window_of(lags) - 1 and np.linalg.eigvalsh(found.covariance / np.outer(own, own))[0] > -1e-12
 
 
-def test_deviations_are_those_of_the_estimates() -> None:
-    """First-order residuals, ρ = 0.9: HAC within 15 % of how 400 estimates scatter, the white formula off by more than 40 %."""
-    motion = clean(8000)
+@pytest.mark.parametrize(("samples", "logs"), [(2000, 24), (8000, 12)])
+def test_deviations_are_those_of_the_estimates(samples: int, logs: int) -> None:
+    """First-order residuals, ρ = 0.9: stated over true σ has a median within 5 % of 1 and no parameter beyond 20 %; white below .6."""
+    motion = clean(samples)
     sigma = dict(zip(truth().coordinates, NOISE, strict=True))
     columns = identify(truth(), motion, sigma=sigma).base.columns
     W = (regressor(truth(), motion)[:, :, list(columns)] / NOISE[:, None]).reshape(-1, len(columns))
     solver = np.linalg.pinv(W)
     rng = np.random.default_rng(0)
     errors, hac, white, notes = [], [], [], ()
-    for trial in range(400):
+    for trial in range(600):
         log = noisy(rng, motion, memory=MEMORY)
         errors.append(solver @ ((forces(log) - forces(motion)) / NOISE).reshape(-1))
-        if trial < 15:
+        if trial < logs:
             fit = identify(truth(), log, covariance="hac")
             hac.append(fit.sigma**2)
             notes = fit.notes
             white.append(identify(truth(), log).sigma ** 2)
     empirical = np.std(errors, axis=0)
     ratio, plain = (np.sqrt(np.mean(x, axis=0)) / empirical for x in (hac, white))
-    print(
-        f"HAC/empirical {ratio.min():.2f} to {ratio.max():.2f}, white/empirical {plain.min():.2f} to {plain.max():.2f}"
-    )
-    assert np.abs(ratio - 1.0).max() < 0.15
+    print(f"HAC/empirical {ratio.min():.2f} to {ratio.max():.2f}, median {np.median(ratio):.3f}")
+    assert np.median(ratio) == pytest.approx(1.0, abs=0.05) and np.abs(ratio - 1.0).max() < 0.2
     assert np.all(plain < 0.6)
     assert any("deviations allow for residuals that remember" in note for note in notes)
 
@@ -147,9 +160,6 @@ def test_what_it_cannot_do_is_refused() -> None:
         Hac(-1)
     with pytest.raises(IdentificationError, match="there is no covariance 'grey'"):
         identify(truth(), clean(), covariance="grey")
-    for estimator in ("map", "consistent"):
-        with pytest.raises(IdentificationError, match=f"estimator '{estimator}' weights the data as white noise"):
-            identify(truth(), clean(), estimator, covariance="hac")
 
 
 def test_scores_that_fix_nothing_are_refused() -> None:

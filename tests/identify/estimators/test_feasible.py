@@ -213,3 +213,22 @@ def test_without_cvxpy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "cvxpy", None)
     with pytest.raises(IdentificationError, match=r"needs cvxpy and clarabel[\s\S]*veridyn\[consistent\]"):
         identify(truth(), clean(), "consistent")
+
+
+def test_bounds_on_masses_and_the_total_are_kept_and_named() -> None:
+    """Body 1 turns about one axis, so its mass is open: bounds decide it; the total of a scale is kept to its share."""
+    log = noisy(np.random.default_rng(0))
+    free = identify(drawn(), log, "consistent")
+    names = list(truth().parameters.names)
+    masses = [names.index(f"M{k}") for k in range(1, 5)]
+    how = Consistent(largest_mass={"1": 2.0}, least_mass={"4": 0.6}, total_mass=9.0, total_mass_within=0.005)
+    fit = identify(drawn(), log, how)
+    found = fit.standard[masses]
+    assert free.standard[masses[0]] > 3.0 and found[0] <= 2.0 and found[3] >= 0.6
+    assert found.sum() == pytest.approx(9.0, rel=0.0051)
+    assert fit.feasibility is not None and fit.feasibility.feasible
+    assert {"1", "4", "total mass"} & set(fit.feasibility.bound) and "1" in fit.feasibility.broken
+    with pytest.raises(IdentificationError, match=r"Consistent\.largest_mass: '7' is not a body with mass"):
+        identify(drawn(), log, Consistent(largest_mass={"7": 1.0}))
+    with pytest.raises(IdentificationError, match=r"body '1': its bounds leave no mass"):
+        identify(drawn(), log, Consistent(least_mass={"1": 3.0}, largest_mass={"1": 2.0}))

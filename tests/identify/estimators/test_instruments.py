@@ -7,9 +7,9 @@ import pytest
 
 import veridyn.identify.equation_plan as streaming
 from identify.smooth_arm import clean, noisy, path, shaken, truth
-from veridyn.identify.estimators.coloured import bartlett
 from veridyn.identify.estimators.instruments import summed, weakest_of
 from veridyn.identify.estimators.least_squares import solve
+from veridyn.identify.estimators.long_run import bartlett
 from veridyn.identify.observation import stream
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.regressor import regressor

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from identify.smooth_arm import NOISE, clean, drawn, noisy, truth
 from veridyn.errors import IdentificationError
 from veridyn.identify.estimate import identify
+from veridyn.identify.estimators.coloured import Hac, sandwich
+from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.prior import Prior, prior_moments, sizes
+from veridyn.identify.observation import stream
 from veridyn.identify.validate import validate
+from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.parameters import Tie
 
@@ -121,3 +127,49 @@ def test_wrong_priors_are_refused_all_at_once() -> None:
     assert [f.what for f in caught.value.faults] == [
         f"'{name}' is not an estimated parameter." for name in ("M9", "M8")
     ]
+
+
+def test_autocorrelated_residuals_weigh_the_data_by_their_sandwich() -> None:
+    """Deviations are those of this linear estimate under the sandwich C_h: a = G (χ̂ − K m) with G found by moving χ̂, against its own
+    error covariance (I − G K) S (I − G K)ᵀ + G C_h Gᵀ, all by matrices of least squares with covariance="hac"."""
+    tree, motion = drawn(), noisy(np.random.default_rng(0), memory=0.9)
+    prior = Prior()
+    fit = identify(tree, motion, prior, covariance="hac")
+    samples = stream(tree, motion)
+    s = solve(samples.observe())
+    made = sandwich(samples, s, None, Hac())
+    assert prior.fit_solution(tree, s, made=made).sigma == pytest.approx(fit.sigma, rel=1e-9)
+    mean, deviation = prior_moments(tree, prior)
+    K, step = fit.base.matrix, np.sqrt(np.diag(made.covariance))
+    G = np.zeros((len(mean), len(s.values)))
+    for k in range(len(s.values)):
+        ends = []
+        for sign in (1.0, -1.0):
+            moved = s.values.copy()
+            moved[k] += sign * step[k]
+            ends.append(prior.fit_solution(tree, replace(s, values=moved), made=made).standard)
+        G[:, k] = (ends[0] - ends[1]) / (2.0 * step[k])
+    rest = np.eye(len(mean)) - G @ K
+    C = rest @ np.diag(deviation**2) @ rest.T + G @ made.covariance @ G.T
+    assert fit.standard_covariance is not None
+    assert np.sqrt(np.diag(fit.standard_covariance)) == pytest.approx(np.sqrt(np.diag(C)), rel=1e-6)
+    assert fit.sigma == pytest.approx(np.sqrt(np.diag(K @ C @ K.T)), rel=1e-6)
+    assert any("deviations allow for residuals that remember" in note for note in fit.notes)
+
+
+def test_with_a_prior_that_is_right_deviations_hold_for_autocorrelated_noise_too() -> None:
+    """Machines drawn from the prior, noise with ρ = .9: z² has mean 1 by the sandwich, and more than 3 where noise is taken for white."""
+    rng, prior = np.random.default_rng(5), Prior(relative=0.1)
+    mean, deviation = prior_moments(truth(), prior)
+    scores: dict[str, list[float]] = {"white": [], "hac": []}
+    bare = clean(2000)
+    for _ in range(20):
+        machine = truth().with_parameters(mean + deviation * rng.normal(size=len(mean)))
+        exact = replace(bare, forces=inverse_dynamics(machine, bare))
+        log = noisy(rng, exact, memory=0.9)
+        for word, found in scores.items():
+            fit = identify(truth(), log, prior, covariance=word, engine="compiled")
+            found += list(((fit.values - fit.base.reduce(machine.parameters.values)) / fit.sigma) ** 2)
+    means = {word: float(np.mean(found)) for word, found in scores.items()}
+    print(means)
+    assert means["hac"] == pytest.approx(1.0, abs=0.25) and means["white"] > 3.0

@@ -2,18 +2,19 @@
 
 An estimate that solves Σ_t h_t(x) = 0, with h_t = Σ_j W_jtᵀ ψ(r_jt/σ_j)/σ_j over the rows of one sample, has the covariance
 
-    C = M⁻¹ S M⁻¹,   M = Σ_t Σ_j ψ'(r_jt/σ_j) W_jtᵀW_jt/σ_j²,   S = Σ_t Σ_s k(t − s) h_t h_sᵀ,   k(l) = max(0, 1 − |l|/(L + 1))
+    C = M⁻¹ S M⁻¹,   M = Σ_t Σ_j ψ'(r_jt/σ_j) W_jtᵀW_jt/σ_j²,   S = Σ_t Σ_s k(t − s) h_t h_sᵀ,   k(l) = max(0, min(1, 2 (1 − |l|/W)))
 
-(Newey and West, 1987, Econometrica 55(3)). With L = 0 and ψ(u) = u rows may be correlated and noise may differ from sample to
-sample; with L > 0 neighbouring samples may be correlated too, while (27) takes every equation for news. Bartlett's weights k are
-the overlap of two windows of L + 1 samples, so S = Σ (sum of h over a window)(the same)ᵀ/(L + 1): one more pass over the samples,
-the same work for every L, and positive semi-definite as it stands. A sample that a row drops adds zero and keeps its place in time.
+(Newey and West, 1987, Econometrica 55(3), with the weights and the correction of :mod:`veridyn.identify.estimators.long_run`). With
+L = 0, so W = 1, and ψ(u) = u rows may be correlated and noise may differ from sample to sample; with L > 0 neighbouring samples may be
+correlated too, while (27) assumes that they are not. Bartlett's weights 1 − |l|/W are the overlap of two windows of W samples, so
+S_W = Σ (sum of h over a window)(the same)ᵀ/W: one more pass over the samples, the same work for every W. A sample that a row drops adds
+zero and keeps its place in time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, ClassVar, Protocol
 
 import numpy as np
@@ -23,13 +24,12 @@ from scipy.linalg import solve_triangular
 from veridyn.errors import Fault, IdentificationError, VeridynError
 from veridyn.identify.equation_plan import Block, EquationPlan, Job
 from veridyn.identify.estimators.least_squares import Solution
+from veridyn.identify.estimators.long_run import CHUNKS, MAX_WINDOWS, andrews, released, trapezoid, window_of
 from veridyn.identify.observation import EquationStream
 from veridyn.identify.threads import one_blas_thread
 from veridyn.settings import Settings, at_least
 
 Array = NDArray[np.float64]
-LONGEST_WINDOW_SHARE = 0.1  # of the samples: windows beyond it leave too few of them to say how they scatter
-
 TOO_FEW = Fault(
     "too many equations count as outliers: what is left does not fix every parameter.",
     where="Robust",
@@ -44,7 +44,8 @@ class Hac(Settings):
     Parameters
     ----------
     lags : int of at least 0, or None
-        Samples over which residuals may be correlated, L. None, the default, chooses it from the data by Andrews' rule.
+        Samples over which residuals may be correlated, L; it is rounded up to 3, 7, 11 … None, the default, chooses it from the data by
+        Andrews' rule.
     """
 
     error: ClassVar[type[VeridynError]] = IdentificationError
@@ -75,9 +76,12 @@ class Sandwich:
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Sums over samples: the meat S, M, lag-0 and lag-1 products of each component of h, Σψ², Σψ', samples and equations."""
+    """Sums over samples: the meats S_W and S_{W/2}, Σ H² of both widths, M, lag-0 and lag-1 products of each component of h, Σψ², Σψ'."""
 
     meat: Array
+    narrow: Array
+    leverage: Array
+    leverage_narrow: Array
     curvature: Array
     square: Array
     product: Array
@@ -87,67 +91,78 @@ class _Sums:
     equations: int
 
     def __add__(self, o: _Sums) -> _Sums:
-        return _Sums(
-            self.meat + o.meat,
-            self.curvature + o.curvature,
-            self.square + o.square,
-            self.product + o.product,
-            self.scores + o.scores,
-            self.slopes + o.slopes,
-            self.samples + o.samples,
-            self.equations + o.equations,
-        )
+        return _Sums(**{f.name: getattr(self, f.name) + getattr(o, f.name) for f in fields(self)})
+
+    @classmethod
+    def zero(cls, p: int) -> _Sums:
+        square = {name: np.zeros((p, p)) for name in ("meat", "narrow", "leverage", "leverage_narrow", "curvature")}
+        line = {name: np.zeros(p) for name in ("square", "product")}
+        return cls(**square, **line, scores=0.0, slopes=0.0, samples=0, equations=0)
 
 
 @dataclass(frozen=True, eq=False)
 class _Pass:
-    """One pass over the samples, in coordinates in which the weighted base regressor is orthonormal."""
+    """One pass over the samples, in coordinates in which the weighted base regressor is orthonormal.
+
+    `window`: W. `stride`: H is evaluated at the end of every `stride`-th quarter of a window.
+    """
 
     values: Array  # of all parameters: the leads of groups, zero elsewhere
     leads: tuple[int, ...]
     inverse: Array
     scale: Array
     score: ScoreFunction | None
-    lags: int
+    window: int
+    stride: int
+
+    @property
+    def chunk(self) -> int:
+        return max(1, self.window // CHUNKS)
 
     @property
     def lead(self) -> int:
-        return max(self.lags, 1)
+        return self.window + self.chunk if self.window > 1 else 1
 
     def __call__(self, plan: EquationPlan, job: Job) -> _Sums:
         p, tail = len(self.leads), np.zeros((self.lead, len(self.leads)))
-        total = _Sums(np.zeros((p, p)), np.zeros((p, p)), np.zeros(p), np.zeros(p), 0.0, 0.0, 0, 0)
+        total, quarters = _Sums.zero(p), _Quarters(self.chunk, self.stride, plan.how.decimate, p)
         with one_blas_thread():
             for block in plan.blocks(job):
                 own = block.numbers >= job.start
-                h, part = self._scores(plan, block, own)
+                h, part = self._scores(plan, block, own, quarters if self.window > 1 else None)
                 line = np.vstack([tail, h])
                 before = line[self.lead - 1 : -1][own]
-                G = self._windows(line)[own]
-                total += part
-                total += _Sums(
-                    G.T @ G,
-                    np.zeros((p, p)),
-                    (h[own] ** 2).sum(axis=0),
-                    (h[own] * before).sum(axis=0),
-                    0.0,
-                    0.0,
-                    int(own.sum()),
-                    0,
+                total += replace(
+                    part,
+                    square=(h[own] ** 2).sum(axis=0),
+                    product=(h[own] * before).sum(axis=0),
+                    samples=int(own.sum()),
                 )
+                total += self._meats(line, own)
                 tail = line[len(line) - self.lead :]
-            if job.stop == job.total and self.lags:
-                G = self._windows(np.vstack([tail, np.zeros((self.lags, p))]))
-                total += _Sums(G.T @ G, np.zeros((p, p)), np.zeros(p), np.zeros(p), 0.0, 0.0, 0, 0)
+            ends = job.stop == job.total
+            if ends and self.window > 1:
+                line = np.vstack([tail, np.zeros((self.window - 1, p))])
+                total += self._meats(line, np.ones(self.window - 1, dtype=bool))
+            if self.window > 1:
+                wide, narrow = quarters.squares(job.start, None if ends else job.stop)
+                total += replace(_Sums.zero(p), leverage=wide, leverage_narrow=narrow)
         return total
 
-    def _windows(self, line: Array) -> Array:
-        """Sums over L + 1 samples that end at each sample behind the tail, over √(L + 1)."""
+    def _meats(self, line: Array, own: NDArray[np.bool_]) -> _Sums:
+        """S of both widths from windows that end at each of the own samples behind the tail."""
         summed = np.vstack([np.zeros((1, line.shape[1])), np.cumsum(line, axis=0)])
-        ends = np.arange(self.lead + 1, len(line) + 1)
-        return (summed[ends] - summed[ends - self.lags - 1]) / np.sqrt(self.lags + 1.0)
+        ends = np.arange(self.lead + 1, len(line) + 1)[own]
+        found = _Sums.zero(line.shape[1])
+        for width, name in ((self.window, "meat"), (self.window // 2, "narrow")):
+            if width:
+                G = (summed[ends] - summed[ends - width]) / np.sqrt(float(width))
+                found = replace(found, **{name: G.T @ G})
+        return found
 
-    def _scores(self, plan: EquationPlan, block: Block, own: NDArray[np.bool_]) -> tuple[Array, _Sums]:
+    def _scores(
+        self, plan: EquationPlan, block: Block, own: NDArray[np.bool_], quarters: _Quarters | None
+    ) -> tuple[Array, _Sums]:
         p = len(self.leads)
         h, M = np.zeros((len(block.numbers), p)), np.zeros((p, p))
         scores, slopes, equations = 0.0, 0.0, 0
@@ -162,46 +177,97 @@ class _Pass:
             counted = own[used]
             scores += float((psi[counted] ** 2).sum())
             equations += int(counted.sum())
-            if self.score is not None:
-                slope = self.score.slope(u)[counted]
-                slopes += float(slope.sum())
-                M += Z[counted].T @ (slope[:, None] * Z[counted])
-        return h, _Sums(np.zeros((p, p)), M, np.zeros(p), np.zeros(p), scores, slopes, 0, equations)
+            slope = None if self.score is None else self.score.slope(u)
+            if slope is not None:
+                slopes += float(slope[counted].sum())
+                M += Z[counted].T @ (slope[counted, None] * Z[counted])
+            if quarters is not None:
+                quarters.add(block.numbers[used], Z, slope)
+        return h, replace(_Sums.zero(p), curvature=M, scores=scores, slopes=slopes, equations=equations)
+
+
+class _Quarters:
+    """Σ Zᵀ ψ' Z over quarters of windows: `chunk` samples of the decimated log each, of which those are kept that some window needs."""
+
+    def __init__(self, chunk: int, stride: int, decimate: int, p: int) -> None:
+        self.chunk, self.stride, self.step, self.p = chunk, stride, chunk * decimate, p
+        self.sums: dict[int, Array] = {}
+
+    def add(self, numbers: NDArray[np.intp], Z: Array, slope: Array | None) -> None:
+        place = numbers // self.step
+        for k in np.unique(place):
+            if -int(k) % self.stride >= CHUNKS:
+                continue
+            first, last = np.searchsorted(place, [k, k + 1])
+            own = Z[first:last]
+            part = own.T @ (own if slope is None else slope[first:last, None] * own)
+            self.sums[int(k)] = self.sums[int(k)] + part if int(k) in self.sums else part
+
+    def squares(self, start: int, stop: int | None) -> tuple[Array, Array]:
+        """Σ H² over windows of four and of two quarters that end at samples from `start` up to `stop`, or beyond the last."""
+        zero, wide, narrow = np.zeros((self.p, self.p)), np.zeros((self.p, self.p)), np.zeros((self.p, self.p))
+        last = max(self.sums, default=-1)
+        for k in range(0, last + CHUNKS, self.stride):
+            end = (k + 1) * self.step - 1
+            if end < start or (stop is not None and end >= stop):
+                continue
+            parts = [self.sums.get(k - i, zero) for i in range(CHUNKS)]
+            pair = parts[0] + parts[1]
+            whole = pair + parts[2] + parts[3]
+            wide, narrow = wide + whole @ whole, narrow + pair @ pair
+        return wide, narrow
 
 
 def sandwich(
     stream: EquationStream, s: Solution, score: ScoreFunction | None = None, hac: Hac | None = None
 ) -> Sandwich:
     """The covariance of a solution by M⁻¹ S M⁻¹; without `hac`, L = 0. `score`: None for least squares."""
-    lags = 0 if hac is None or hac.lags is None else hac.lags
-    sums = _summed(stream, s, score, lags)
+    window = window_of(0 if hac is None or hac.lags is None else hac.lags)
+    sums = _summed(stream, s, score, window)
     capped = False
     if hac is not None and hac.lags is None:
         lags, capped = andrews(sums.square, sums.product, sums.samples)
-        sums = _summed(stream, s, score, lags)
+        window = window_of(lags)
+        sums = _summed(stream, s, score, window)
     p = len(s.values)
     inverse = solve_triangular(s.triangle, np.eye(p))
-    # A fit takes tr(S)/σ² degrees of freedom out of its residuals: p where they are white, more where they remember.
-    taken = float(np.trace(sums.meat)) * sums.equations / sums.scores if lags and sums.scores > 0.0 else float(p)
-    spread = sums.equations / (sums.equations - min(max(taken, float(p)), 0.5 * (sums.equations + p)))
-    bread = np.eye(p)
-    slope = 1.0
+    bread, slope = np.eye(p), 1.0
     if score is not None:
         least = float(np.linalg.eigvalsh(sums.curvature)[0])
         if least <= 0.0:
             raise IdentificationError(TOO_FEW)
         bread = np.linalg.inv(sums.curvature)
         slope = sums.slopes / sums.equations
+    meat, spread = sums.meat, sums.equations / (sums.equations - p)
+    if window > 1:
+        Q = 2.0 * sums.leverage / window - sums.leverage_narrow / (window // 2)
+        meat = released(trapezoid(sums.meat, sums.narrow), _represented(s, window) * Q / slope**2)
     half = inverse @ bread
-    residual_sigma = float(np.sqrt(spread * sums.scores / sums.equations)) / slope
-    return Sandwich(spread * half @ sums.meat @ half.T, lags, residual_sigma, capped)
+    # A fit takes tr(S)/σ² degrees of freedom out of its residuals: p where they are white, more where they are autocorrelated.
+    taken = float(np.trace(meat)) * sums.equations / sums.scores if window > 1 and sums.scores > 0.0 else float(p)
+    left = sums.equations - min(max(taken, float(p)), 0.5 * (sums.equations + p))
+    residual_sigma = float(np.sqrt(sums.scores / left)) / slope
+    covariance = half @ meat @ half.T
+    return Sandwich(covariance if window > 1 else spread * covariance, window - 1, residual_sigma, capped)
 
 
-def _summed(stream: EquationStream, s: Solution, score: ScoreFunction | None, lags: int) -> _Sums:
+def _stride(s: Solution, window: int) -> int:
+    """Quarters of a window from one evaluation of H to the next: as much work as the meat, and at most MAX_WINDOWS of them."""
+    chunk, samples = max(1, window // CHUNKS), max(f.samples for f in s.observation.rows)
+    return max(1, -(-len(s.values) // chunk), -(-samples // (chunk * MAX_WINDOWS)))
+
+
+def _represented(s: Solution, window: int) -> float:
+    """Windows that each evaluation of H stands for."""
+    return float(_stride(s, window) * max(1, window // CHUNKS))
+
+
+def _summed(stream: EquationStream, s: Solution, score: ScoreFunction | None, window: int) -> _Sums:
     values = np.zeros(len(s.observation.parameters))
     values[list(s.columns)] = s.values
     p = len(s.values)
-    work = _Pass(values, s.columns, solve_triangular(s.triangle, np.eye(p)), s.row_sigma, score, lags)
+    inverse = solve_triangular(s.triangle, np.eye(p))
+    work = _Pass(values, s.columns, inverse, s.row_sigma, score, window, _stride(s, window))
     total = None
     for part in stream.each(work, work.lead, "scattering of the residuals"):
         total = part if total is None else total + part
@@ -209,34 +275,8 @@ def _summed(stream: EquationStream, s: Solution, score: ScoreFunction | None, la
     return total
 
 
-def bartlett(h: Array, lags: int) -> Array:
-    """Σ_t Σ_s k(t − s) h_t h_sᵀ of scores (N, p) that are held at once."""
-    line = np.vstack(
-        [np.zeros((lags + 1, h.shape[1])), np.cumsum(np.vstack([h, np.zeros((lags, h.shape[1]))]), axis=0)]
-    )
-    G = line[lags + 1 :] - line[: -(lags + 1)]
-    return G.T @ G / (lags + 1.0)
-
-
 def lags_for(scores: Sequence[Array]) -> int:
     """L by Andrews' rule for scores (N, p) of several stretches."""
     square = np.sum([(h**2).sum(axis=0) for h in scores], axis=0)
     product = np.sum([(h[1:] * h[:-1]).sum(axis=0) for h in scores], axis=0)
     return andrews(square, product, sum(len(h) for h in scores))[0]
-
-
-def andrews(square: Array, product: Array, samples: int) -> tuple[int, bool]:
-    """L for Bartlett's weights by the plug-in rule with a first-order model of each score (Andrews, 1991, Econometrica 59(3), 6.4).
-
-    From sums of squares and of products of neighbours of each score; and whether it had to be cut to what the samples bear.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rho = np.where(square > 0.0, product / square, 0.0)
-    rho = np.clip(rho, -0.99, 0.99)
-    power = (square * (1.0 - rho**2)) ** 2
-    least = np.finfo(float).tiny
-    above = (4.0 * rho**2 * power / ((1.0 - rho) ** 6 * (1.0 + rho) ** 2)).sum()
-    alpha = above / max((power / (1.0 - rho) ** 4).sum(), least)
-    wanted = int(np.ceil(1.1447 * (alpha * samples) ** (1.0 / 3.0)))
-    most = max(int(LONGEST_WINDOW_SHARE * samples), 1)
-    return min(wanted, most), wanted > most

@@ -11,7 +11,8 @@ divergence of −log det, the same in every frame (Lee, Wensing and Park, 2020, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -19,17 +20,17 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimator import Estimator, FitProblem
-from veridyn.identify.estimators.coloured import Hac
+from veridyn.identify.estimators.coloured import Hac, Sandwich, sandwich
 from veridyn.identify.estimators.feasible_set import FeasibleSet
 from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.estimators.prior import (
-    WHITE_HINT,
-    WHITE_ONLY,
     Posterior,
     Prior,
     fit_with_prior,
+    noted,
     posterior,
     prior_moments,
+    reweighted,
     split,
 )
 from veridyn.identify.fitting import at, base_of, fit_of
@@ -60,6 +61,12 @@ class Consistent(Estimator):
         Smallest eigenvalue of each pseudo-inertia, over typical sizes; 1e-6 by default.
     unsigned : tuple of str
         Names of elements that may be negative nevertheless; none by default.
+    least_mass, largest_mass : mapping of body names to masses in kg, or None
+        Bounds on the masses of single bodies; none by default. Where data leave a mass open they keep it sensible.
+    total_mass : float above 0, or None
+        Mass of all bodies together in kg, as a scale gives it, to within the share `total_mass_within`.
+    total_mass_within : float above 0
+        Half-width of the bounds on the total mass over itself; 0.01 by default.
 
     Examples
     --------
@@ -76,30 +83,40 @@ class Consistent(Estimator):
     metric: Literal["quadratic", "entropic"] = "quadratic"
     margin: Annotated[float, above(0.0)] = 1e-6
     unsigned: tuple[str, ...] = ()
+    least_mass: Mapping[str, Annotated[float, above(0.0)]] | None = field(default=None, kw_only=True)
+    largest_mass: Mapping[str, Annotated[float, above(0.0)]] | None = field(default=None, kw_only=True)
+    total_mass: Annotated[float, above(0.0)] | None = field(default=None, kw_only=True)
+    total_mass_within: Annotated[float, above(0.0)] = field(default=0.01, kw_only=True)
 
     def check(self, tree: Tree, rows: Rows, covariance: Hac | None) -> None:
         super().check(tree, rows, covariance)
-        self.refuse_hac(covariance, WHITE_ONLY, WHITE_HINT)
         _solver()
         _check_known(tree, self)
         if self.prior is not None:
             prior_moments(tree, self.prior)
 
     def fit(self, problem: FitProblem) -> Fit:
-        """The feasible point nearest to the least-squares solution; no sample is read again."""
-        return self.fit_solution(problem.tree, problem.least_squares(problem.stream()), problem.acceptance)
+        """The feasible point nearest to the least-squares solution; samples are read again only for ``covariance="hac"``."""
+        samples = problem.stream()
+        s = problem.least_squares(samples)
+        made = None if problem.covariance is None else sandwich(samples, s, None, problem.covariance)
+        return self.fit_solution(problem.tree, s, problem.acceptance, made)
 
-    def fit_solution(self, tree: Tree, s: Solution, acceptance: Acceptance = SIGMA_BELOW_TEN) -> Fit:
-        """The same from a weighted least-squares solution."""
+    def fit_solution(
+        self, tree: Tree, s: Solution, acceptance: Acceptance = SIGMA_BELOW_TEN, made: Sandwich | None = None
+    ) -> Fit:
+        """The same from a weighted least-squares solution; `made`: its covariance where residuals are autocorrelated."""
         p, estimated = tree.parameters, list(tree.parameters.select("estimated"))
-        found = consistent(tree, s, self)
+        found = consistent(tree, s, self, made)
         base = base_of(s)
         K = base.matrix[:, estimated]
         if found.posterior is not None:
             fit = fit_with_prior(tree, s, found.posterior, found.values[estimated], self.title, acceptance)
         else:
             fit = fit_of(tree, at(s, K @ found.values[estimated]), self.title, acceptance)
-            fit = replace(fit, covariance=s.covariance, standard_values=found.values)
+            own = s.covariance if made is None else made.covariance
+            fit = replace(fit, covariance=own, standard_values=found.values)
+        fit = fit if made is None else noted(fit, made, s)
         free = s.values if found.posterior is None else K @ found.posterior.values
         shifted = np.abs(fit.values - free) > LARGEST_SHIFT * fit.sigma
         bound = found.feasibility.bound
@@ -131,15 +148,17 @@ class Physical:
     posterior: Posterior | None
 
 
-def consistent(tree: Tree, s: Solution, how: Consistent) -> Physical:
-    """The consistent parameters nearest to a least-squares solution in its own metric."""
+def consistent(tree: Tree, s: Solution, how: Consistent, made: Sandwich | None = None) -> Physical:
+    """The consistent parameters nearest to a least-squares solution in its own metric, or in that of a sandwich."""
     cp = _solver()
     space = FeasibleSet.of(tree, s, how)
+    weighed, noise = reweighted(s, made, space.K, np.sqrt(how.weight) * space.root)
+    space = replace(space, s=weighed)
     prior = None
     if how.prior is None:
         phi = space.reaching(space.anchor)
     else:
-        prior = posterior(s, space.K, space.anchor, np.sqrt(how.weight) * space.root)
+        prior = posterior(weighed, space.K, space.anchor, np.sqrt(how.weight) * space.root, noise)
         phi = prior.values
     if space.least(phi) < how.margin:
         phi = space.nearest(cp, phi)
@@ -152,7 +171,7 @@ def consistent(tree: Tree, s: Solution, how: Consistent) -> Physical:
                 hint="Raise the margin.",
             )
         )
-    return Physical(space.full(phi), space.certificate(phi), prior)
+    return Physical(space.full(phi), replace(space, s=s).certificate(phi), prior)
 
 
 def _check_known(tree: Tree, how: Consistent) -> None:
@@ -163,6 +182,18 @@ def _check_known(tree: Tree, how: Consistent) -> None:
     for name in how.unsigned:
         if name not in elements:
             faults.add(f"'{name}' is not an element.", where="Consistent.unsigned", hint=did_you_mean(name, elements))
+    real = [b.name for b in tree.bodies if b.real]
+    for setting, bounds in (("least_mass", how.least_mass), ("largest_mass", how.largest_mass)):
+        for name in bounds or {}:
+            if name not in real:
+                hint = did_you_mean(name, real)
+                faults.add(f"'{name}' is not a body with mass.", where=f"Consistent.{setting}", hint=hint)
+    for name in set(how.least_mass or {}) & set(how.largest_mass or {}):
+        least, largest = (how.least_mass or {})[name], (how.largest_mass or {})[name]
+        if least >= largest:
+            faults.add(
+                "its bounds leave no mass.", where=f"body '{name}'", found=f"at least {least:g}, at most {largest:g} kg"
+            )
     for k, (body, number) in enumerate(tree.columns):
         if body >= 0 and number == 0 and not np.any(spread[k : k + 10] != 0.0):
             law = broken_law(fixed[k : k + 10])

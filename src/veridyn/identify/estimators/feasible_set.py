@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -61,6 +62,14 @@ class ConsistencySettings(Protocol):
     def margin(self) -> float: ...
     @property
     def unsigned(self) -> tuple[str, ...]: ...
+    @property
+    def least_mass(self) -> Mapping[str, float] | None: ...
+    @property
+    def largest_mass(self) -> Mapping[str, float] | None: ...
+    @property
+    def total_mass(self) -> float | None: ...
+    @property
+    def total_mass_within(self) -> float: ...
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -120,7 +129,7 @@ class FeasibleSet:
         p = self.tree.parameters
         estimated = list(p.select("estimated"))
         place = {c: k for k, c in enumerate(estimated)}
-        relative = 1.0 if self.how.prior is None else self.how.prior.relative
+        relative = 1.0 if self.how.prior is None else self.how.prior.relative_of("inertia")
         precision = self.root.T @ self.root
         faults = Faults()
         for name, (columns, _) in self.bodies.items():
@@ -154,7 +163,27 @@ class FeasibleSet:
         x = self.full(phi)
         eigenvalues = [np.linalg.eigvalsh(D @ pseudo_inertia(x[c]) @ D)[0] for c, D in self.bodies.values()]
         below = [v for v in x[self.signed] / self.tree.parameters.typical[self.signed] if v < 0.0]
-        return float(min([*eigenvalues, *below], default=1.0))
+        A, b = self.masses
+        beyond = [v for v in A @ x - b if v < 0.0]
+        return float(min([*eigenvalues, *below, *beyond], default=1.0))
+
+    @cached_property
+    def masses(self) -> tuple[Array, Array]:
+        """(A, b) with A x ≥ b for all parameters x: bounds on masses and on their sum, each over its bound, so of order one."""
+        tree, how, A, b = self.tree, self.how, [], []
+        at = {tree.bodies[body].name: k for k, (body, number) in enumerate(tree.columns) if body >= 0 and number == 9}
+        for bounds, sign in ((how.least_mass, 1.0), (how.largest_mass, -1.0)):
+            for name, mass in (bounds or {}).items():
+                row = np.zeros(len(tree.parameters))
+                row[at[name]] = sign / mass
+                A.append(row)
+                b.append(sign)
+        if how.total_mass is not None:
+            row = np.zeros(len(tree.parameters))
+            row[list(at.values())] = 1.0 / how.total_mass
+            A += [row, -row]
+            b += [1.0 - how.total_mass_within, -1.0 - how.total_mass_within]
+        return np.array(A).reshape(len(A), len(tree.parameters)), np.array(b)
 
     def nearest(self, cp: Any, start: Array) -> Array:
         """The solution by the first way that the solver ends well on; nearly exact data need another than noisy ones.
@@ -221,6 +250,9 @@ class FeasibleSet:
             typical = p.typical[self.signed]
             moved = self.spread[self.signed] @ B / typical[:, None]
             limits.append(moved @ z + x0[self.signed] / typical >= how.margin)
+        mass_rows, mass_bounds = self.masses
+        if len(mass_bounds):
+            limits.append((mass_rows @ self.spread @ B) @ z + mass_rows @ x0 >= mass_bounds + how.margin)
         problem = cp.Problem(cp.Minimize(sum(aims)), limits)
         try:
             with warnings.catch_warnings():
@@ -246,7 +278,15 @@ class FeasibleSet:
         # Of exact data neither the residual nor the shift is more than rounding.
         residual = max(s.sigma * np.sqrt(s.freedom), 1e-12 * float(np.linalg.norm(s.triangle @ s.values)))
         cost = 100.0 * (np.hypot(1.0, shift / residual) - 1.0) if residual > 0.0 else 0.0
-        return Feasibility(least, float(cost), tuple(bound), tuple(broken))
+        A, b = self.masses
+        bound += self._mass_names([k for k, v in enumerate(A @ x - b) if v < AT_BOUND_MARGINS * self.how.margin])
+        broken += self._mass_names([k for k, v in enumerate(A @ plain - b) if v < 0.0])
+        return Feasibility(least, float(cost), tuple(dict.fromkeys(bound)), tuple(dict.fromkeys(broken)))
+
+    def _mass_names(self, rows: list[int]) -> list[str]:
+        """What bounds on masses hold, by row: bodies, or the total mass."""
+        named = [*(self.how.least_mass or {}), *(self.how.largest_mass or {}), "total mass", "total mass"]
+        return [named[k] for k in rows]
 
 
 def known_or_typical(tree: Tree) -> Array:

@@ -31,10 +31,11 @@ from veridyn.errors import (
     warn,
 )
 from veridyn.identify.estimator import Estimator, FitProblem
-from veridyn.identify.estimators.coloured import Hac, andrews
+from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.instruments import summed, weakest_of
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL, Solution, solved
 from veridyn.identify.estimators.log_runs import check_motions, check_open_tree, cut
+from veridyn.identify.estimators.long_run import andrews
 from veridyn.identify.estimators.shooting import LAW, Law, Shooting
 from veridyn.identify.fitting import fit_of
 from veridyn.identify.observation import EquationStream

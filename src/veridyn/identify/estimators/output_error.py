@@ -157,7 +157,7 @@ class OutputError(Estimator):
         )
         model = simulated.shooting
         reports = tuple(
-            RowReport(name, found.samples, float(rms), m.rms, float(s), m.std, m.noise, unit)
+            RowReport(name, found.samples, float(rms), m.rms, float(s), measured_std=m.std, noise=m.noise, unit=unit)
             for name, unit, rms, m, s in zip(
                 model.outputs, model.units, found.rms, found.measured, found.output_sigma, strict=True
             )

@@ -16,9 +16,10 @@ from scipy.linalg import solve_triangular
 
 from veridyn.errors import Fault, IdentificationError
 from veridyn.identify.error_measures import Moments, moments_of_runs
-from veridyn.identify.estimators.coloured import Hac, bartlett, lags_for
+from veridyn.identify.estimators.coloured import Hac, lags_for
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL
 from veridyn.identify.estimators.log_runs import chunks
+from veridyn.identify.estimators.long_run import bartlett
 from veridyn.identify.estimators.output_problem import OutputProblem
 from veridyn.identify.law_constants import DEFAULT_CONSTANT_SIZE
 from veridyn.progress import Progress, silent

@@ -6,6 +6,11 @@ With φ ~ N(m, S) and the weighted equations, whose noise has standard deviation
 
 with T the triangle of the weighted base regressor, χ̂ its least-squares solution and χ = K φ the groups. So the samples enter
 through the small factor only, and every standard parameter gets a value: the data's where they determine it, the prior's where not.
+
+Where residuals are autocorrelated (``covariance="hac"``) χ̂ has the covariance C_h of the sandwich of
+:mod:`veridyn.identify.estimators.coloured`. In coordinates in which the prior is the unit ball and the data a diagonal, each direction of
+the data then weighs by its own variance in C_h, so data count for what they are worth beside the prior; the deviations are those of this
+estimate under all of C_h. C_h itself is not inverted: of a matrix that few windows made, the smallest eigenvalues are chance.
 """
 
 from __future__ import annotations
@@ -19,9 +24,11 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimator import Estimator, FitProblem
-from veridyn.identify.estimators.coloured import Hac
+from veridyn.identify.estimators.coloured import Hac, Sandwich, sandwich
 from veridyn.identify.estimators.least_squares import Solution
-from veridyn.identify.fitting import at, base_of, fit_of
+from veridyn.identify.estimators.prior_groups import GROUPS, UNSTATED_SIZES, group_of, unstated
+from veridyn.identify.factor import triangle_of
+from veridyn.identify.fitting import at, base_of, coloured, fit_of
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.threads import one_blas_thread
 from veridyn.model.parameters import ParameterSet
@@ -29,9 +36,8 @@ from veridyn.model.tree import Rows, Tree
 from veridyn.settings import above
 
 Array = NDArray[np.float64]
+LEAST_VARIANCE = 1e-8  # of the largest, beside white noise: a sandwich never makes data surer than this
 PRIOR_ALONE = 0.99  # share of the prior's variance above which the data count as having determined nothing
-WHITE_ONLY = "weights the data as white noise, so 'hac' standard deviations would contradict its values."
-WHITE_HINT = "Identify by 'wls' with covariance='hac' to see how far residuals are from white, and give a sigma= larger by that factor."
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,7 +55,11 @@ class Prior(Estimator):
         Prior standard deviations, in the same units. What is not named has `relative` times the size of the parameter.
     relative : float above 0
         Prior standard deviation over size, 0.3 by default. The size of a mass is itself; of the six moments of inertia of a body, the
-        largest of them; of its first moments, √(mass × that); of an element, |value|. Where that is zero, the typical size.
+        largest of them; of its first moments, √(mass × that); of an element, |value|. Where that is zero, the typical size; but a
+        friction or offset of zero counts as unknown and gets a standard deviation of ten typical sizes.
+    groups : mapping of groups to numbers above 0, or None
+        `relative` of single groups: "inertia" (moments and first moments), "mass", "friction", "offset", "other" (springs, motor inertias,
+        gains). What is not named has `relative`. :func:`~veridyn.identify.estimators.trust.trust_prior` chooses them.
 
     Examples
     --------
@@ -64,22 +74,34 @@ class Prior(Estimator):
     values: Mapping[str, float] | None = None
     sigma: Mapping[str, Annotated[float, above(0.0)]] | None = None
     relative: Annotated[float, above(0.0)] = 0.3
+    groups: Mapping[str, Annotated[float, above(0.0)]] | None = None
+
+    def relative_of(self, group: str) -> float:
+        """Prior standard deviation over size of a group of parameters."""
+        return (self.groups or {}).get(group, self.relative)
 
     def check(self, tree: Tree, rows: Rows, covariance: Hac | None) -> None:
         super().check(tree, rows, covariance)
-        self.refuse_hac(covariance, WHITE_ONLY, WHITE_HINT)
         prior_moments(tree, self)
 
     def fit(self, problem: FitProblem) -> Fit:
-        """The posterior of the least-squares solution; no sample is read again."""
-        return self.fit_solution(problem.tree, problem.least_squares(problem.stream()), problem.acceptance)
+        """The posterior of the least-squares solution; samples are read again only for the sandwich of ``covariance="hac"``."""
+        samples = problem.stream()
+        s = problem.least_squares(samples)
+        made = None if problem.covariance is None else sandwich(samples, s, None, problem.covariance)
+        return self.fit_solution(problem.tree, s, problem.acceptance, made)
 
-    def fit_solution(self, tree: Tree, s: Solution, acceptance: Acceptance = SIGMA_BELOW_TEN) -> Fit:
-        """The same from a weighted least-squares solution."""
+    def fit_solution(
+        self, tree: Tree, s: Solution, acceptance: Acceptance = SIGMA_BELOW_TEN, made: Sandwich | None = None
+    ) -> Fit:
+        """The same from a weighted least-squares solution; `made`: its covariance where residuals are autocorrelated."""
         mean, deviation = prior_moments(tree, self)
         K = base_of(s).matrix[:, list(tree.parameters.select("estimated"))]
-        found = posterior(s, K, mean, np.diag(1.0 / deviation))
-        return fit_with_prior(tree, s, found, found.values, self.title, acceptance)
+        root = np.diag(1.0 / deviation)
+        weighed, noise = reweighted(s, made, K, root)
+        found = posterior(weighed, K, mean, root, noise)
+        fit = fit_with_prior(tree, s, found, found.values, self.title, acceptance)
+        return fit if made is None else noted(fit, made, s)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +132,10 @@ def prior_moments(tree: Tree, prior: Prior) -> tuple[Array, Array]:
     for name, value in (prior.values or {}).items():
         if name in names:
             own[p.index(name)] = value
+    for group in prior.groups or {}:
+        if group not in GROUPS:
+            hint = did_you_mean(group, list(GROUPS))
+            faults.add(f"there is no group '{group}'.", where="Prior.groups", expected=", ".join(GROUPS), hint=hint)
     missing = [n for n, k in zip(names, estimated) if not np.isfinite(own[k])]
     if missing and not faults:
         listed = ", ".join(missing[:8]) + (f" and {len(missing) - 8} more" if len(missing) > 8 else "")
@@ -119,7 +145,9 @@ def prior_moments(tree: Tree, prior: Prior) -> tuple[Array, Array]:
             hint="Give them in the model file or in Prior(values={…}), or use the method 'wls', which needs none.",
         )
     faults.raise_if_any(IdentificationError)
-    deviation = prior.relative * sizes(tree, own)
+    deviation = np.array([prior.relative_of(g) for g in group_of(tree)]) * sizes(tree, own)
+    free = unstated(tree, own)
+    deviation[free] = np.maximum(deviation, UNSTATED_SIZES * p.typical)[free]
     for name, value in (prior.sigma or {}).items():
         deviation[p.index(name)] = value
     return own[estimated], deviation[estimated]
@@ -136,10 +164,32 @@ def sizes(tree: Tree, values: Array) -> Array:
     return np.where(size > 0.0, size, p.typical)
 
 
-def posterior(s: Solution, K: Array, mean: Array, root: Array) -> Posterior:
+def reweighted(s: Solution, made: Sandwich | None, K: Array, root: Array) -> tuple[Solution, Array | None]:
+    """The solution with a triangle T in which each direction of data and prior has the sandwich's variance, and the covariance T C_h Tᵀ.
+
+    Without a sandwich the solution as it is, and None: its noise has the unit matrix.
+    """
+    if made is None:
+        return s, None
+    U = np.linalg.svd(s.triangle @ K @ np.linalg.inv(root))[0]
+    turned = U.T @ s.triangle
+    variance = np.diag(turned @ made.covariance @ turned.T)
+    T = triangle_of(turned / np.sqrt(np.maximum(variance, LEAST_VARIANCE * variance.max()))[:, None])
+    return replace(s, triangle=T), T @ made.covariance @ T.T
+
+
+def noted(fit: Fit, made: Sandwich, s: Solution) -> Fit:
+    """The fit with a note on how far the sandwich of its data is from that of white noise."""
+    plain = np.sqrt(np.diag(s.covariance))
+    note = coloured(replace(fit, notes=()), made, plain).notes
+    return replace(fit, notes=(*fit.notes, *note))
+
+
+def posterior(s: Solution, K: Array, mean: Array, root: Array, noise: Array | None = None) -> Posterior:
     """The posterior of parameters with χ = K φ and the prior N(mean, (rootᵀ root)⁻¹).
 
     In coordinates in which the prior is the unit ball, the data's singular values σ decide: a direction keeps 1/(1 + σ²) of its variance.
+    `noise`: the covariance of T χ̂ where it is not the unit matrix; its diagonal decides, and all of it is in the deviations.
     """
     with one_blas_thread():
         back = np.linalg.inv(root)
@@ -150,6 +200,12 @@ def posterior(s: Solution, K: Array, mean: Array, root: Array) -> Posterior:
         kept = np.ones(len(mean))
         kept[: len(sv)] = 1.0 / (1.0 + sv**2)
         half = np.asarray(back @ Vt.T * np.sqrt(kept), dtype=np.float64)
+        if noise is not None:
+            own = np.diag(kept**2)
+            inner = (U.T @ noise @ U)[: len(sv), : len(sv)]
+            own[: len(sv), : len(sv)] += gain[:, None] * inner * gain
+            values_of, V = np.linalg.eigh(own)
+            half = np.asarray(back @ Vt.T @ (V * np.sqrt(np.maximum(values_of, 0.0))), dtype=np.float64)
     share = (half**2).sum(axis=1) / (back**2).sum(axis=1)
     return Posterior(values, half, share, float(kept.sum()))
 

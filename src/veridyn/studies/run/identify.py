@@ -22,6 +22,7 @@ from veridyn.identify.diagnosis.plausible import (
     odd_motion,
     prior_scales,
 )
+from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.trust import Trust, trust_prior
@@ -74,6 +75,7 @@ class IdentifyRun:
             out["lowpass"] = self.lowpass
         if self.trust is not None:
             out["prior_relative"] = self.trust.scale
+            out |= {f"prior_relative_{group}": scale for group, scale in self.trust.groups.items()}
         out |= {f"delay_{c}": d for c, d in self.delays.seconds.items()}
         return out
 
@@ -162,7 +164,8 @@ def _trust(
     kept = [part.motion[~wrong_speed(part)] for part in training]
     unmasked = replace(how, drop={}, trim=0)
     method: Any = estimation.method
-    return trust_prior(tree, kept, method, rows=loaded.study.rows, sampling=unmasked, progress=progress)
+    hac = Hac() if estimation.covariance == "hac" else None
+    return trust_prior(tree, kept, method, rows=loaded.study.rows, covariance=hac, sampling=unmasked, progress=progress)
 
 
 def _suspected(

@@ -1,0 +1,161 @@
+"""``python -m benchmarks.calibration``: whether stated standard deviations hold, over machines and logs drawn anew for every run.
+
+Each run draws its own machine, its motion and its noise, identifies it, and takes z = (estimate − truth)/σ of every base parameter. Of a
+case with R runs:
+
+    inside_one_sigma, inside_two_sigma   share of all z within ±1 and ±2 (normal errors: .683 and .954)
+    mean_z2                              mean of z² (1)
+    largest_bias                         largest |mean z| of a parameter (chance alone: about 3/√R)
+    sigma_over_spread                    median over parameters of median σ over the rms error of the estimates (1)
+
+The first cases are estimators under their own assumptions: the noise that each is made for, on machines that are what the model says. The
+full form has 200 runs; ``--quick`` has 24 and says so. Numbers of the full form stand in docs/calibration.md.
+"""
+
+from __future__ import annotations
+
+import os
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.calibration_cases import CASES, Outcome
+from veridyn.errors import IdentificationError
+
+Array = NDArray[np.float64]
+FULL_RUNS, QUICK_RUNS = 200, 24
+BANDS = {"inside_one_sigma": (0.64, 0.72), "inside_two_sigma": (0.93, 0.97), "mean_z2": (0.8, 1.25)}  # of 200 runs
+VARIANCE = {"inside_one_sigma": 0.683 * 0.317, "inside_two_sigma": 0.954 * 0.046, "mean_z2": 2.0}  # of one normal z
+LARGEST_INFLATION = 1.3  # of the median σ over the spread of the estimates
+MOST_FAILED = 0.02  # of the runs that may end with a named error instead of a fit
+WIDENING = 4.0  # standard errors that a shorter form is allowed beyond the bands
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What one case showed over `runs` runs of `parameters` base parameters; `within`: whether it keeps the bands.
+
+    `unstated`: the share of parameters for which no deviation is stated; `failed`: runs that ended with a named error.
+    """
+
+    case: str
+    runs: int
+    parameters: int
+    inside_one_sigma: float
+    inside_two_sigma: float
+    mean_z2: float
+    largest_bias: float
+    sigma_over_spread: float
+    unstated: float
+    failed: int
+    seconds: float
+    within: bool
+
+
+def calibrate(name: str, run: Callable[[np.random.Generator], Outcome], runs: int, seed: int) -> Calibration:
+    """One case: `runs` runs, each with a generator of its own from `seed`."""
+    begin = time.perf_counter()
+    found: list[Outcome] = []
+    failed = 0
+    for rng in np.random.default_rng(seed).spawn(runs):
+        try:
+            found.append(run(rng))
+        except IdentificationError as error:  # an iteration that does not converge says so; it is counted, not replaced
+            failed += 1
+            print(f"{name}: {error.faults[0].what}", file=sys.stderr, flush=True)
+    errors, sigma = np.array([o.errors for o in found]), np.array([o.sigma for o in found])
+    z = errors / sigma
+    z2 = np.nanmean(z**2, axis=1)  # parameters of one run share its noise: runs are independent, parameters are not
+    one, two = (np.nanmean(np.where(np.isfinite(z), np.abs(z) <= k, np.nan), axis=1) for k in (1.0, 2.0))
+    measured = {"inside_one_sigma": one, "inside_two_sigma": two, "mean_z2": z2}
+    with np.errstate(invalid="ignore"):
+        spread = np.sqrt(np.nanmean(np.where(np.isfinite(sigma), errors, np.nan) ** 2, axis=0))
+        ratio = float(np.nanmedian(np.nanmedian(sigma, axis=0) / spread))
+    return Calibration(
+        case=name,
+        runs=runs,
+        parameters=errors.shape[1],
+        inside_one_sigma=float(one.mean()),
+        inside_two_sigma=float(two.mean()),
+        mean_z2=float(z2.mean()),
+        largest_bias=float(np.nanmax(np.abs(np.nanmean(z, axis=0)))),
+        sigma_over_spread=ratio,
+        unstated=float(np.mean(~np.isfinite(sigma))),
+        failed=failed,
+        seconds=time.perf_counter() - begin,
+        within=_within(measured, runs, errors.shape[1])
+        and ratio <= _largest_ratio(runs)
+        and failed <= MOST_FAILED * runs,
+    )
+
+
+def _within(measured: Mapping[str, Array], runs: int, parameters: int) -> bool:
+    """Whether the means keep their bands, which a form with fewer runs than the full one may miss by four standard errors.
+
+    Parameters of one run share its noise, so a run scatters at least as much as that many independent normal errors would.
+    """
+    for name, values in measured.items():
+        low, high = BANDS[name]
+        one = max(float(values.std(ddof=1)), np.sqrt(VARIANCE[name] / parameters))
+        slack = WIDENING * one / np.sqrt(runs) if runs < FULL_RUNS else 0.0
+        if not low - slack <= float(values.mean()) <= high + slack:
+            return False
+    return True
+
+
+def _largest_ratio(runs: int) -> float:
+    """The most that σ may be over the spread of the estimates, whose own standard error over `runs` is 1/√(2 runs) of it."""
+    return LARGEST_INFLATION * (1.0 + (WIDENING / np.sqrt(2.0 * runs) if runs < FULL_RUNS else 0.0))
+
+
+def table(found: list[Calibration]) -> list[str]:
+    """The results as a table of Markdown."""
+    lines = [
+        "| case | runs | parameters | inside 1σ | inside 2σ | mean z² | largest bias | σ over spread | within the bands |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---|",
+    ]
+    lines += [
+        f"| {c.case} | {c.runs} | {c.parameters} | {c.inside_one_sigma:.3f} | {c.inside_two_sigma:.3f} | {c.mean_z2:.2f} | "
+        f"{c.largest_bias:.2f} | {c.sigma_over_spread:.2f} | {'yes' if c.within else 'no'} |"
+        for c in found
+    ]
+    return lines
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.calibration", description="Whether stated deviations hold."
+    )
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_RUNS} runs a case instead of {FULL_RUNS}")
+    parser.add_argument("--runs", type=int, help="another number of runs a case")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--case", action="append", choices=list(CASES), help="this case only; may be repeated")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    given = parser.parse_args(arguments)
+    runs = given.runs or (QUICK_RUNS if given.quick else FULL_RUNS)
+    found = []
+    for name in given.case or CASES:
+        found.append(calibrate(name, CASES[name], runs, given.seed))
+        if not given.json:
+            print(table(found)[-1], f"{found[-1].seconds:.0f} s", file=sys.stderr, flush=True)
+    if given.json:
+        print(
+            json.dumps({"seed": given.seed, "quick": runs < FULL_RUNS, "cases": [asdict(c) for c in found]}, indent=1)
+        )
+    else:
+        print("\n".join(table(found)))
+    return 0 if all(c.within for c in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
