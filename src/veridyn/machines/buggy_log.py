@@ -7,7 +7,7 @@ integration of forward dynamics. Wheels have 40 holes: their angle is read in st
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,12 @@ class BuggyTruth:
     def reduced(self, model: TreeModel) -> Array:
         """(z, ż) (N, 2f) as an observer reports them."""
         return model.local(self.q, self.qd)
+
+    def first(self, seconds: float) -> BuggyTruth:
+        """The beginning of it."""
+        n = round(seconds * RATE) + 1
+        cut = {name: getattr(self, name)[:n] for name in ("t", "q", "qd", "qdd", "tyres", "torque")}
+        return replace(self, **cut)
 
     def readings(self, sensors: Sequence[Sensor]) -> dict[str, Channel]:
         """What sensors would read without any error, at their own rates."""

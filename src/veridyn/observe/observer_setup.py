@@ -25,7 +25,7 @@ from veridyn.observe.linearised import Linearised
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.mechanism_setup import mechanism_system
-from veridyn.observe.methods import LinearKF, filter_of
+from veridyn.observe.methods import ErrorEKF, LinearKF, filter_of
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import InputHold
 from veridyn.observe.stepping import LONGEST_STEP_S
@@ -74,6 +74,13 @@ class ObserverSetup:
 
     def system(self, machine: Observable, process_noise: ProcessNoise) -> tuple[MachineSystem, Array, Array]:
         """The system that the filter runs on, and the configuration and velocity it starts from."""
+        system, q, qd = self._system(machine, process_noise)
+        if isinstance(self.method, ErrorEKF) and self.method.accelerometer == "attitude":
+            kinds = [system.table.sensors[k].kind for k in system.table.owner]
+            system = replace(system, attitude_rows=np.array([kind == "accelerometer" for kind in kinds]))
+        return system, q, qd
+
+    def _system(self, machine: Observable, process_noise: ProcessNoise) -> tuple[MachineSystem, Array, Array]:
         machine = formulated(machine)
         common: dict[str, Any] = {
             "error_model": self.method.error_model,

@@ -19,11 +19,20 @@ from veridyn.machines.buggy import INDEPENDENT, MISALIGNED, buggy
 from veridyn.machines.buggy_drive import BuggyDrive
 from veridyn.machines.buggy_log import BuggyTruth, driven
 from veridyn.mechanics.tree.model import BASE_NAMES
+from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.observation import Observation
 from veridyn.progress import Progress, silent, tracked
-from veridyn.studies.papers.buggy.observers import SLOWEST_COURSE, best_observer, observers, standing_start
+from veridyn.studies.papers.buggy.faults import INPUT_FAULTS, FaultRun, fault_runs
+from veridyn.studies.papers.buggy.observers import (
+    INPUTS,
+    SLOWEST_COURSE,
+    best_observer,
+    observers,
+    run_observers,
+    standing_start,
+)
 from veridyn.studies.papers.buggy.outage import DURATION, SILENT, Outage, outages
 from veridyn.studies.papers.buggy.scores import QUANTITIES, SKIP, Scored, scored, wrapped
 from veridyn.studies.result import Result, fingerprint
@@ -45,7 +54,10 @@ TABLES = {  # rms of the thesis' observer, the worst wheel
 
 @dataclass(frozen=True, kw_only=True)
 class Extent:
-    """How much is done: logs of each manoeuvre and seconds of it, further logs for NEES, vehicles without GPS and their seconds."""
+    """How much is done: logs of each manoeuvre and seconds of it, further logs for NEES, vehicles without GPS and their seconds.
+
+    `failing`: seconds of the drives in which a sensor fails.
+    """
 
     logs: int = 10
     duration: float = 20.0
@@ -53,24 +65,25 @@ class Extent:
     vehicles: int = 20
     outage: float = DURATION
     silent: tuple[float, float] = SILENT
+    failing: float = 10.0
 
 
-FULL, QUICK = Extent(), Extent(logs=1, duration=8.0, further=2, vehicles=1, outage=24.0, silent=(10.0, 22.0))
+FULL = Extent()
+QUICK = Extent(logs=1, duration=8.0, further=2, vehicles=1, outage=24.0, silent=(10.0, 22.0), failing=5.0)
 
 
 @dataclass(frozen=True, eq=False)
 class BuggyRun:
-    """One manoeuvre: the truth, the model left to itself, and the observers by name, each along every log."""
+    """One manoeuvre: the truth, the model left to itself, and the observers by name, each along every log.
+
+    `log` is the first of the logs, and `example` the best observer along it.
+    """
 
     truth: BuggyTruth
     plain: BuggyTruth
     scores: Mapping[str, Sequence[Scored]]
-    first: Mapping[str, Observation]
-
-    @property
-    def example(self) -> Observation:
-        """The best observer along the first log."""
-        return self.first["ekf"]
+    log: Experiment
+    example: Observation
 
     def rms(self, observer: str, quantity: str) -> float:
         """The mean over the logs."""
@@ -100,6 +113,7 @@ class BuggyStudy:
     runs: Mapping[str, BuggyRun]
     misaligned: BuggyRun
     outages: Sequence[Outage]
+    faults: Sequence[FaultRun]
     figures: Mapping[str, float]
 
     def result(self, study: str, seed: int | None) -> Result:
@@ -131,8 +145,10 @@ def buggy_study(seed: int, extent: Extent = FULL, progress: Progress = silent) -
         vehicles = range(seed + 2000, seed + 2000 + extent.vehicles)
         lost = list(outages(vehicles, extent.outage, extent.silent, progress))
         figures |= _lost(lost)
+        failed = list(fault_runs(model, runs["circular"].truth.first(extent.failing), seed, progress))
+        figures |= _failed(failed)
         figures["real_time_factor_tree"] = _speed(model, runs["circular"].truth, seed)
-    return BuggyStudy(extent, seeds, model, runs, misaligned, lost, figures)
+    return BuggyStudy(extent, seeds, model, runs, misaligned, lost, failed, figures)
 
 
 def observed(
@@ -147,15 +163,13 @@ def observed(
     plain, start = driven(model, how, progress=progress), standing_start(model)
     logs = [truth.log(np.random.default_rng(seed), model.sensors) for seed in seeds]
     scores: dict[str, list[Scored]] = {}
-    first: dict[str, Observation] = {}
-    for name, observer in observers().items():
-        scores[name] = []
-        for k, log in enumerate(tracked(logs, f"observing, {name}", progress)):
-            found = observer.observe(model, log, start)
-            scores[name].append(scored(found, truth))
-            if k == 0:
-                first[name] = found
-    return BuggyRun(truth, plain, scores, first)
+    examples = []
+    for log in tracked(logs, "observing", progress):
+        for name, found in run_observers(model, log, start):
+            scores.setdefault(name, []).append(scored(found, truth))
+            if name == "ekf" and not examples:
+                examples.append(found)
+    return BuggyRun(truth, plain, scores, logs[0], examples[0])
 
 
 def _errors(runs: Mapping[str, BuggyRun]) -> dict[str, float]:
@@ -164,8 +178,7 @@ def _errors(runs: Mapping[str, BuggyRun]) -> dict[str, float]:
         for quantity in QUANTITIES:
             name = f"rms_{kind}_{quantity}"
             found[name] = run.rms("ekf", quantity)
-            found[f"{name}_force"] = run.rms("force", quantity)
-            found[f"{name}_error_ekf"] = run.rms("error_ekf", quantity)
+            found |= {f"{name}_{other}": run.rms(other, quantity) for other in run.scores if other != "ekf"}
             found[f"{name}_plain"] = run.plain_rms(quantity)
     return found
 
@@ -246,11 +259,23 @@ def _lost(runs: Sequence[Outage]) -> dict[str, float]:
     }
 
 
+def _failed(runs: Sequence[FaultRun]) -> dict[str, float]:
+    """How many faults are reported as what they are; the drive without one has nothing to report."""
+    sensors = [run for run in runs if run.fault is not None and run.fault.sensor not in INPUT_FAULTS]
+    inputs = [run for run in runs if run.fault is not None and run.fault.sensor in INPUT_FAULTS]
+    return {
+        "share_sensor_faults_named": float(np.mean([run.named for run in sensors])),
+        "share_input_faults_noticed": float(np.mean([run.named for run in inputs])),
+        "sensors_named_without_fault": float(sum(len(run.findings) for run in runs if run.fault is None)),
+    }
+
+
 def _speed(model: Machine, truth: BuggyTruth, seed: int) -> float:
     """Seconds of the drive over CPU seconds of the errorEKF on the closed tree, sample by sample as beside a vehicle."""
     observer = observers()["error_ekf"]
     log = truth.log(np.random.default_rng(seed), model.sensors)
-    running, rows, inputs = observer.beside(model, log, standing_start(model))
+    running, rows, _ = observer.beside(model, log, standing_start(model))
+    inputs = np.column_stack([log[name].values for name in INPUTS])
     before = time.process_time()
     for t, readings, acting in zip(truth.t.tolist(), rows, inputs, strict=True):
         running.step(t, readings, acting)
