@@ -118,8 +118,17 @@ def test_exchanged_axles_are_named_where_the_tyres_are_known(tmp_path: Path, dri
     text = text.replace("{value: 11, sigma: 4}", "{value: 14, sigma: 1.4}").replace(
         "{value: 20, sigma: 6}", "{value: 16, sigma: 1.6}"
     )
+    told = "front and the rear axle seem to be exchanged"
     result, _ = run(tmp_path, "identify", text, drive)
-    assert any("front and the rear axle seem to be exchanged" in w for w in result["warnings"])
+    assert any(told in w for w in result["warnings"])
+    for extent in (text, text.replace("training: [0, 25]\n", "")):  # with and without a part to learn from
+        result, output = run(tmp_path, "observe", extent, drive)
+        assert any(told in w for w in result["warnings"]) and told in output
+    right = text.replace(f"front: {CAR.rear}", f"front: {CAR.front}").replace(
+        f"rear: {CAR.front}", f"rear: {CAR.rear}", 1
+    )
+    result, _ = run(tmp_path, "observe", right.replace("training: [0, 25]\n", ""), drive)
+    assert not result["warnings"]
 
 
 @pytest.mark.parametrize(

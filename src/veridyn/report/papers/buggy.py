@@ -9,14 +9,16 @@ from numpy.typing import NDArray
 
 from veridyn.machines.buggy import CORNERS
 from veridyn.observe.sensor_findings import SEVERAL
-from veridyn.report.blocks import Animation, Block, Figure, Key, Section, Table, Text, Verdict
+from veridyn.report.blocks import Block, Figure, Key, Section, Table, Text, Verdict
 from veridyn.report.drawing import Plot
 from veridyn.report.page import page
+from veridyn.report.papers.buggy_drive import BEST, CURVE_POINTS, OTHER, PLAIN, TRUTH, error_plot, paths, replay
 from veridyn.report.plots import Series, curves
 from veridyn.report.words import number
 from veridyn.studies.papers.buggy.faults import FaultRun
+from veridyn.studies.papers.buggy.ground import SURVEY_SIGMA
 from veridyn.studies.papers.buggy.outage import Outage
-from veridyn.studies.papers.buggy.scores import QUANTITIES, UNITS, Scored
+from veridyn.studies.papers.buggy.scores import QUANTITIES, UNITS
 from veridyn.studies.papers.buggy.study import (
     GYRO_BIAS,
     HEAD_WIND,
@@ -28,8 +30,6 @@ from veridyn.studies.papers.buggy.study import (
     BuggyStudy,
 )
 from veridyn.studies.result import Result
-from veridyn.view.buggy import buggy_layer
-from veridyn.view.scene import scene
 
 Array = NDArray[np.float64]
 WORDS = {"error_ekf": "errorEKF", "force": "with forces", "ekf": "EKF, exact derivatives"}
@@ -41,8 +41,6 @@ OTHERS = {
     "force": "by place, velocity and force",
 }
 KINDS = {"straight": "Straight on (Table 5)", "circular": "Circle (Table 6)"}
-BEST, TRUTH, PLAIN, OTHER = 0, 1, 2, 3  # colours, in plots and as layers of the scene
-CURVE_POINTS, FRAMES = 900, 120
 SHOWN = {"x": "base.x", "y": "base.y", "yaw": "base.yaw", "xd": "base.vx"}
 NEES_BAND = (0.75, 1.25)
 
@@ -63,12 +61,13 @@ def buggy_page(study: BuggyStudy, result: Result, command: str) -> str:
     sections = [
         Section(
             "The drive",
-            [_animation(study, circle), _paths(circle)],
+            [replay(study, circle), paths(circle)],
             "The true buggy, the one that the best observer believes in, and the model left to itself, whose tyres resist twice as much.",
         ),
         *(Section(KINDS[kind], _run(kind, run), _lead(study)) for kind, run in study.runs.items()),
         Section("Hubs that are not straight", _misaligned(study), "Course over ground is not yaw."),
         Section("Without GPS", _outage(study), _outage_lead(study)),
+        Section("Three turns over uneven ground", _ground(study), _ground_lead(study)),
         Section("A sensor fails", [_failing(study)], _failing_lead(study)),
         Section("When something else is wrong", [_other(study)], "Each on the same drives; best observer unless said."),
     ]
@@ -147,64 +146,12 @@ def _others(run: BuggyRun) -> Table:
 
 def _curves(run: BuggyRun) -> list[Block]:
     score, other = run.scores["ekf"][0], run.scores["error_ekf"][0]
-    plots = [_error(score, other, name, quantity) for quantity, name in SHOWN.items()]
+    plots = [error_plot(score, other, name, quantity) for quantity, name in SHOWN.items()]
     wheel = [
-        _error(score, other, f"spin_{CORNERS[2]}{end}", q) for q, end in (("wheel_angle", ""), ("wheel_speed", "_dot"))
+        error_plot(score, other, f"spin_{CORNERS[2]}{end}", q)
+        for q, end in (("wheel_angle", ""), ("wheel_speed", "_dot"))
     ]
     return [Figure([*plots, *wheel], "Errors, first log", "Shaded: what the best observer says of itself, ±1.96 σ.")]
-
-
-def _error(score: Scored, other: Scored, state: str, quantity: str) -> Plot:
-    error, sigma = score.of(state)
-    seen = slice(None, None, max(1, len(score.t) // CURVE_POINTS))
-    band = (-1.96 * sigma[seen], 1.96 * sigma[seen])
-    rough, _ = other.of(state)
-    apart = slice(None, None, max(1, len(other.t) // CURVE_POINTS))
-    size = 1.1 * float(max(np.quantile(np.abs(rough), 0.99), np.abs(error).max()))
-    return curves(
-        f"{quantity.replace('_', ' ')}, {UNITS[quantity]}",
-        [
-            Series("errorEKF", other.t[apart], rough[apart], colour=OTHER),
-            Series("best observer", score.t[seen], error[seen], style="thick", band=band, colour=BEST),
-        ],
-        "time, s",
-        UNITS[quantity],
-        y_range=(-size, size),
-    )
-
-
-def _paths(run: BuggyRun) -> Figure:
-    """The ways over the ground."""
-    thin = slice(None, None, max(1, len(run.truth.t) // CURVE_POINTS))
-    q = np.asarray(run.example.track.x)
-    believed = slice(None, None, max(1, len(q) // CURVE_POINTS))
-    plot = curves(
-        "way over the ground",
-        [
-            Series("model alone", run.plain.q[thin, 0], run.plain.q[thin, 1], colour=PLAIN),
-            Series("best observer", q[believed, 0], q[believed, 1], style="thick", colour=BEST),
-            Series("truth", run.truth.q[thin, 0], run.truth.q[thin, 1], style="dashed", colour=TRUTH),
-        ],
-        "x, m",
-        "y, m",
-    )
-    return Figure([plot], "Way over the ground")
-
-
-def _animation(study: BuggyStudy, run: BuggyRun) -> Animation:
-    tree = study.model.tree
-    at = np.linspace(0, len(run.truth.t) - 1, FRAMES).astype(int)
-    stamps = np.searchsorted(run.example.estimates.t, run.truth.t[at]).clip(0, len(run.example.estimates.t) - 1)
-    believed = np.asarray(run.example.track.x)[stamps][:, : run.truth.q.shape[1]]
-    layers = [
-        buggy_layer(tree, believed, "best observer", dashed=True),
-        buggy_layer(tree, run.truth.q[at], "truth"),
-        buggy_layer(tree, run.plain.q[at], "model alone"),
-    ]
-    return Animation(
-        scene(run.truth.t[at], layers, "the circle", view=(-60.0, 30.0)),
-        "The true vehicle, the observed one on top of it, and the model left behind.",
-    )
 
 
 def _misaligned(study: BuggyStudy) -> list[Block]:
@@ -252,6 +199,43 @@ def _outage_plot(every: Sequence[Outage], state: str, label: str) -> Plot:
         for k, run in enumerate(every)
     ]
     return curves(f"error of {label}", series[::-1], "time, s", "m")
+
+
+def _ground_lead(study: BuggyStudy) -> str:
+    heights = study.ground.height()
+    return (
+        "In place of the real drive of Tables 7 and 8, whose log was never published: left, right and left again over ground that rises "
+        f"and falls by {heights.max() - heights.min():.2f} m below the vehicle. The observers have a survey of it, "
+        f"{1000 * SURVEY_SIGMA:g} mm off at each point, and look it up where they believe the wheels to be. One log of "
+        f"{study.extent.ground:g} s."
+    )
+
+
+def _ground(study: BuggyStudy) -> list[Block]:
+    run = study.ground
+    names = {"plain": "model alone", **OTHERS, "ekf": WORDS["ekf"]}
+    rows = [(q.replace("_", " "), UNITS[q], *(number(run.scores[n].rms(q), 2) for n in names)) for q in QUANTITIES]
+    thin = slice(None, None, max(1, len(run.truth.t) // CURVE_POINTS))
+    way = curves(
+        "way over the ground",
+        [
+            Series("model alone", run.plain.q[thin, 0], run.plain.q[thin, 1], colour=PLAIN),
+            Series("truth", run.truth.q[thin, 0], run.truth.q[thin, 1], colour=TRUTH),
+        ],
+        "x, m",
+        "y, m",
+    )
+    below = curves(
+        "height below the chassis", [Series("ground", run.truth.t[thin], run.height()[thin])], "time, s", "m"
+    )
+    score, other = run.scores["ekf"], run.scores["error_ekf"]
+    errors = [error_plot(score, other, state, quantity) for quantity, state in (("x", "base.x"), ("yaw", "base.yaw"))]
+    caption = f"Rms. NEES per state of the best observer: {number(score.nees, 3)}, with the process noise of a survey that is not exact."
+    return [
+        Table(("rms", "unit", *names.values()), rows, caption, strong=(len(names) + 1,)),
+        Figure([way, below], "Drive"),
+        Figure(errors, "Errors", "Shaded: what the best observer says of itself, ±1.96 σ."),
+    ]
 
 
 def _failing_lead(study: BuggyStudy) -> str:

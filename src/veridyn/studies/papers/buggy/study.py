@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ from veridyn.model.sensor import Sensor
 from veridyn.observe.observation import Observation
 from veridyn.progress import Progress, silent, tracked
 from veridyn.studies.papers.buggy.faults import INPUT_FAULTS, FaultRun, fault_runs
+from veridyn.studies.papers.buggy.ground import DURATION as GROUND_SECONDS
+from veridyn.studies.papers.buggy.ground import GroundRun, ground_run
 from veridyn.studies.papers.buggy.observers import (
     INPUTS,
     SLOWEST_COURSE,
@@ -34,7 +37,7 @@ from veridyn.studies.papers.buggy.observers import (
     standing_start,
 )
 from veridyn.studies.papers.buggy.outage import DURATION, SILENT, Outage, outages
-from veridyn.studies.papers.buggy.scores import QUANTITIES, SKIP, Scored, scored, wrapped
+from veridyn.studies.papers.buggy.scores import QUANTITIES, SKIP, Scored, score_plain, scored
 from veridyn.studies.result import Result, fingerprint
 
 Array = NDArray[np.float64]
@@ -56,7 +59,7 @@ TABLES = {  # rms of the thesis' observer, the worst wheel
 class Extent:
     """How much is done: logs of each manoeuvre and seconds of it, further logs for NEES, vehicles without GPS and their seconds.
 
-    `failing`: seconds of the drives in which a sensor fails.
+    `failing`: seconds of the drives in which a sensor fails; `ground`: of the one over uneven ground.
     """
 
     logs: int = 10
@@ -66,10 +69,11 @@ class Extent:
     outage: float = DURATION
     silent: tuple[float, float] = SILENT
     failing: float = 10.0
+    ground: float = GROUND_SECONDS
 
 
 FULL = Extent()
-QUICK = Extent(logs=1, duration=8.0, further=2, vehicles=1, outage=24.0, silent=(10.0, 22.0), failing=5.0)
+QUICK = Extent(logs=1, duration=8.0, further=2, vehicles=1, outage=24.0, silent=(10.0, 22.0), failing=5.0, ground=12.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,15 +96,13 @@ class BuggyRun:
     def largest(self, observer: str, quantity: str) -> float:
         return float(np.mean([s.largest(quantity) for s in self.scores[observer]]))
 
-    def plain_errors(self) -> Array:
-        """(N, 2f) of the model left to itself."""
-        model = self.example.system.model
-        names = self.example.system.states[: 2 * model.f]
-        return wrapped(self.plain.reduced(model) - self.truth.reduced(model), names)[SKIP:]
+    @cached_property
+    def plain_score(self) -> Scored:
+        """The model left to itself."""
+        return score_plain(self.example.system, self.plain, self.truth)
 
     def plain_rms(self, quantity: str) -> float:
-        errors, names = self.plain_errors(), self.example.system.states
-        return max(float(np.sqrt(np.mean(errors[:, names.index(n)] ** 2))) for n in QUANTITIES[quantity])
+        return self.plain_score.rms(quantity)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +116,7 @@ class BuggyStudy:
     misaligned: BuggyRun
     outages: Sequence[Outage]
     faults: Sequence[FaultRun]
+    ground: GroundRun
     figures: Mapping[str, float]
 
     def result(self, study: str, seed: int | None) -> Result:
@@ -147,8 +150,10 @@ def buggy_study(seed: int, extent: Extent = FULL, progress: Progress = silent) -
         figures |= _lost(lost)
         failed = list(fault_runs(model, runs["circular"].truth.first(extent.failing), seed, progress))
         figures |= _failed(failed)
+        uneven = ground_run(model, TRUE_RESISTANCE, extent.ground, seed, progress)
+        figures |= _uneven(uneven)
         figures["real_time_factor_tree"] = _speed(model, runs["circular"].truth, seed)
-    return BuggyStudy(extent, seeds, model, runs, misaligned, lost, failed, figures)
+    return BuggyStudy(extent, seeds, model, runs, misaligned, lost, failed, uneven, figures)
 
 
 def observed(
@@ -268,6 +273,16 @@ def _failed(runs: Sequence[FaultRun]) -> dict[str, float]:
         "share_input_faults_noticed": float(np.mean([run.named for run in inputs])),
         "sensors_named_without_fault": float(sum(len(run.findings) for run in runs if run.fault is None)),
     }
+
+
+def _uneven(run: GroundRun) -> dict[str, float]:
+    """Errors of every observer on uneven ground, the best one's without a name behind, and its NEES."""
+    found = {
+        f"rms_ground_{quantity}{'' if name == 'ekf' else f'_{name}'}": score.rms(quantity)
+        for name, score in run.scores.items()
+        for quantity in QUANTITIES
+    }
+    return {**found, "nees_ground": run.scores["ekf"].nees}
 
 
 def _speed(model: Machine, truth: BuggyTruth, seed: int) -> float:
