@@ -91,15 +91,15 @@ def error_plot(score: Scored, other: Scored, state: str, quantity: str) -> Plot:
     """The error of a state along a drive: the best observer's with its band, and another's behind it."""
     error, sigma = score.of(state)
     seen = slice(None, None, max(1, len(score.t) // CURVE_POINTS))
-    band = (-1.96 * sigma[seen], 1.96 * sigma[seen])
     rough, _ = other.of(state)
     apart = slice(None, None, max(1, len(other.t) // CURVE_POINTS))
     size = 1.1 * float(max(np.quantile(np.abs(rough), 0.99), np.abs(error).max()))
+    half = np.minimum(1.96 * sigma[seen], size)  # a band that is wider than the picture ends at its edge
     return curves(
         f"{quantity.replace('_', ' ')}, {UNITS[quantity]}",
         [
             Series("errorEKF", other.t[apart], rough[apart], colour=OTHER),
-            Series("best observer", score.t[seen], error[seen], style="thick", band=band, colour=BEST),
+            Series("best observer", score.t[seen], error[seen], style="thick", band=(-half, half), colour=BEST),
         ],
         "time, s",
         UNITS[quantity],

@@ -5,7 +5,6 @@ The model has twice the true rolling resistance, and knows where it starts. Mean
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +28,6 @@ from veridyn.studies.papers.buggy.faults import INPUT_FAULTS, FaultRun, fault_ru
 from veridyn.studies.papers.buggy.ground import DURATION as GROUND_SECONDS
 from veridyn.studies.papers.buggy.ground import GroundRun, ground_run
 from veridyn.studies.papers.buggy.observers import (
-    INPUTS,
     SLOWEST_COURSE,
     best_observer,
     observers,
@@ -37,6 +35,7 @@ from veridyn.studies.papers.buggy.observers import (
     standing_start,
 )
 from veridyn.studies.papers.buggy.outage import DURATION, SILENT, Outage, outages
+from veridyn.studies.papers.buggy.real_time import real_time_factors
 from veridyn.studies.papers.buggy.scores import QUANTITIES, SKIP, Scored, score_plain, scored
 from veridyn.studies.result import Result, fingerprint
 
@@ -152,7 +151,7 @@ def buggy_study(seed: int, extent: Extent = FULL, progress: Progress = silent) -
         figures |= _failed(failed)
         uneven = ground_run(model, TRUE_RESISTANCE, extent.ground, seed, progress)
         figures |= _uneven(uneven)
-        figures["real_time_factor_tree"] = _speed(model, runs["circular"].truth, seed)
+        figures |= real_time_factors({"tree": model}, runs["circular"].truth, seed)
     return BuggyStudy(extent, seeds, model, runs, misaligned, lost, failed, uneven, figures)
 
 
@@ -283,15 +282,3 @@ def _uneven(run: GroundRun) -> dict[str, float]:
         for quantity in QUANTITIES
     }
     return {**found, "nees_ground": run.scores["ekf"].nees}
-
-
-def _speed(model: Machine, truth: BuggyTruth, seed: int) -> float:
-    """Seconds of the drive over CPU seconds of the errorEKF on the closed tree, sample by sample as beside a vehicle."""
-    observer = observers()["error_ekf"]
-    log = truth.log(np.random.default_rng(seed), model.sensors)
-    running, rows, _ = observer.beside(model, log, standing_start(model))
-    inputs = np.column_stack([log[name].values for name in INPUTS])
-    before = time.process_time()
-    for t, readings, acting in zip(truth.t.tolist(), rows, inputs, strict=True):
-        running.step(t, readings, acting)
-    return float(truth.t[-1] / (time.process_time() - before))
