@@ -262,23 +262,24 @@ def observe_study(
 def _settings(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetup:
     s, f, u = loaded.study, loaded.study.filter, loaded.study.process_noise
     loads, outputs = mechanism.loads, mechanism.outputs
+    moving = (*mechanism.base, *mechanism.coordinates)
     faults = [
-        loaded.fault(at, f"'{n}' is no coordinate of '{mechanism.name}'.", hint=did_you_mean(n, mechanism.coordinates))
-        for at, n in (
-            *((("start", "coordinates", n), n) for n in s.start.coordinates),
-            *((("start", "rates", n), n) for n in s.start.rates),
-            *((("filter", "independents", k), n) for k, n in enumerate(f.independents)),
+        loaded.fault(at, f"'{n}' is no coordinate of '{mechanism.name}'.", hint=did_you_mean(n, known))
+        for at, n, known in (
+            *((("start", "coordinates", n), n, moving) for n in s.start.coordinates),
+            *((("start", "rates", n), n, moving) for n in s.start.rates),
+            *((("filter", "independents", k), n, mechanism.coordinates) for k, n in enumerate(f.independents)),
         )
-        if n not in mechanism.coordinates
+        if n not in known
     ]
     faults += [
         loaded.fault(
             ("filter", "unknown", k),
             f"'{n}' is neither a coordinate nor a load of '{mechanism.name}'.",
-            hint=did_you_mean(n, [*mechanism.coordinates, *loads]),
+            hint=did_you_mean(n, [*moving, *loads]),
         )
         for k, n in enumerate(f.unknown or ())
-        if n not in (*mechanism.coordinates, *loads)
+        if n not in (*moving, *loads)
     ]
     if f.unknown and f.name == "error_ekf":
         what = "the error_ekf takes forces as known."
