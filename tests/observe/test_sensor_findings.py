@@ -10,7 +10,7 @@ from veridyn.model.tree import Tree
 from veridyn.observe.ekf import EKF
 from veridyn.observe.observe import observe
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.sensor_findings import SensorFinding, mean_deviations, sensor_findings
+from veridyn.observe.sensor_findings import SensorFinding, finding_lines, mean_deviations, sensor_findings
 from veridyn.simulate.manoeuvre import Driven
 from veridyn.simulate.simulator import simulate
 from veridyn.spatial.inertia import from_centre
@@ -73,3 +73,12 @@ def test_mean_deviations_are_normal_where_all_is_well(pendulum: Tree, log: Exper
     noise = ProcessNoise(acceleration=1e-6, start=1e-2, start_rate=1e-2)
     states = observe(pendulum, log, EKF(), process_noise=noise, start={"q1": 0.3}, unknown=())
     assert max(abs(mean_deviations(states.estimates, j)[0]) for j in range(3)) < 4.0
+
+
+def test_lines_say_what_episodes_do_not():
+    refused = [SensorFinding(name, "disagrees with all else", 1.0, 0.5, 3.0) for name in "abc"]
+    beside = SensorFinding("d", "reads beside what the model expects", 2.0, 0.0, 9.0)
+    assert finding_lines(refused[:2]) == ()  # which are episodes
+    assert finding_lines([refused[0], beside]) == ("sensor 'd' reads beside what the model expects from 2 s.",)
+    (line,) = finding_lines(refused)
+    assert line.startswith("3 sensors at once do not fit the model ('a', 'b', 'c')")

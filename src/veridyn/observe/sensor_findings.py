@@ -9,13 +9,14 @@ first. Where `SEVERAL` stand side by side the fault is likely to lie in what the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.model.experiment import Experiment
-from veridyn.observe.health import Episode, episodes
+from veridyn.observe.health import WORDS, Episode, episodes
 from veridyn.observe.measurements import Status
 from veridyn.observe.observation import Observation
 from veridyn.observe.result import Estimates
@@ -39,12 +40,16 @@ class SensorFinding:
     deviations: float
 
     def __str__(self) -> str:
-        return f"sensor '{self.sensor}' {self.what} from {self.since:.6g} s ({100 * self.share:.0f} % of its readings not used)"
+        share = f" ({100 * self.share:.0f} % of its readings not used)" if self.share > REFUSED_SHARE else ""
+        return f"sensor '{self.sensor}' {self.what} from {self.since:.6g} s{share}"
 
 
-def sensor_findings(found: Observation, log: Experiment | None = None) -> tuple[SensorFinding, ...]:
-    """Sensors that do not agree with the others and the model, the strongest evidence first; `log` tells those that repeat themselves."""
-    e, table = found.estimates, found.system.table
+def sensor_findings(found: Observation, log: Experiment | None = None, skip: int = 0) -> tuple[SensorFinding, ...]:
+    """Sensors that do not agree with the others and the model from sample `skip` on, the strongest evidence first.
+
+    `log` tells those that repeat themselves.
+    """
+    e, table = _from(found.estimates, skip), found.system.table
     stretches = episodes(e, LEAST)
     named = []
     for number, sensor in enumerate(table.sensors):
@@ -67,6 +72,22 @@ def sensor_findings(found: Observation, log: Experiment | None = None) -> tuple[
     return tuple(sorted(named, key=lambda n: (n.share <= REFUSED_SHARE, -n.share, -n.deviations)))
 
 
+def finding_lines(findings: Sequence[SensorFinding]) -> tuple[str, ...]:
+    """What episodes do not say: sensors whose mean is beside what is expected, or that several at once point to what acts on all."""
+    if len(findings) < SEVERAL:
+        return tuple(f"{finding}." for finding in findings if finding.share <= REFUSED_SHARE)
+    names = ", ".join(f"'{f.sensor}'" for f in findings)
+    return (
+        f"{len(findings)} sensors at once do not fit the model ({names}): look at what acts on it, and at its parameters.",
+    )
+
+
+def _from(e: Estimates, skip: int) -> Estimates:
+    """The estimates from a sample on, as far as readings are concerned."""
+    parts = ("t", "status", "innovations", "innovation_variances")
+    return replace(e, **{name: getattr(e, name)[skip:] for name in parts}) if skip else e
+
+
 def mean_deviations(e: Estimates, j: int) -> tuple[float, float]:
     """z of the readings of output j that were used, and the time (s) at which their sum leaves the line to its end the farthest."""
     used = np.flatnonzero(e.status[:, j] == Status.USED)
@@ -78,11 +99,13 @@ def mean_deviations(e: Estimates, j: int) -> tuple[float, float]:
 
 
 def _word(own: list[Episode], names: list[str], since: float, quantum: float, log: Experiment | None) -> str:
-    if sum(s.count for s in own if s.status == Status.MISSING) > 0.5 * sum(s.count for s in own):
-        return "is silent"
+    whole = sum(s.count for s in own)
+    for status in (Status.MISSING, Status.FROZEN):
+        if sum(s.count for s in own if s.status == status) > 0.5 * whole:
+            return WORDS[status]
     if log is not None and not quantum and all(_repeats(log, name, since) for name in names if name in log):
-        return "repeats itself"
-    return "disagrees with all else"
+        return WORDS[Status.FROZEN]
+    return WORDS[Status.OUTLIER]
 
 
 def _repeats(log: Experiment, name: str, since: float) -> bool:

@@ -29,6 +29,7 @@ from veridyn.observe.observe import observe_with, tuned
 from veridyn.observe.observer_setup import ObserverSetup, ready
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import measurements_of
+from veridyn.observe.sensor_findings import finding_lines, sensor_findings
 from veridyn.observe.virtual import Reading, Virtual, quantity_of
 from veridyn.progress import Progress, silent
 from veridyn.signals.whiteness import Whiteness
@@ -256,7 +257,8 @@ def observe_study(
         "model": fingerprint(model_file(loaded)),
         "log": fingerprint(log_file),
     }
-    return ObserveRun(found, log, found.virtual(*wanted) if wanted else {}, skip, spent, inputs, s.accept, findings)
+    told = (*findings, *finding_lines(sensor_findings(found, log, skip)))
+    return ObserveRun(found, log, found.virtual(*wanted) if wanted else {}, skip, spent, inputs, s.accept, told)
 
 
 def _settings(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetup:
