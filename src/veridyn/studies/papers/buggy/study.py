@@ -72,7 +72,7 @@ class Extent:
 
 
 FULL = Extent()
-QUICK = Extent(logs=1, duration=8.0, further=2, vehicles=1, outage=24.0, silent=(10.0, 22.0), failing=5.0, ground=12.0)
+QUICK = Extent(logs=1, duration=8.0, further=2, vehicles=1, outage=24.0, silent=(10.0, 22.0), failing=5.0, ground=8.0)
 
 
 @dataclass(frozen=True, eq=False)
