@@ -74,13 +74,6 @@ class ObserverSetup:
 
     def system(self, machine: Observable, process_noise: ProcessNoise) -> tuple[MachineSystem, Array, Array]:
         """The system that the filter runs on, and the configuration and velocity it starts from."""
-        system, q, qd = self._system(machine, process_noise)
-        if isinstance(self.method, ErrorEKF) and self.method.accelerometer == "attitude":
-            kinds = [system.table.sensors[k].kind for k in system.table.owner]
-            system = replace(system, attitude_rows=np.array([kind == "accelerometer" for kind in kinds]))
-        return system, q, qd
-
-    def _system(self, machine: Observable, process_noise: ProcessNoise) -> tuple[MachineSystem, Array, Array]:
         machine = formulated(machine)
         common: dict[str, Any] = {
             "error_model": self.method.error_model,
@@ -119,7 +112,10 @@ class ObserverSetup:
         return mechanism_system(natural, process_noise, sensors=table, step=step, consider=self.consider, **common)
 
     def seen(self, system: MachineSystem, q: Array) -> System:
-        """The machine as the filter takes it: itself, or its tangent at rest in the pose it starts from."""
+        """The machine as the filter takes it: itself, with rows of H for the attitude alone, or its tangent at rest where it starts."""
+        if isinstance(self.method, ErrorEKF) and self.method.accelerometer == "attitude":
+            kinds = [system.table.sensors[k].kind for k in system.table.owner]
+            return replace(system, attitude_rows=np.array([kind == "accelerometer" for kind in kinds]))
         if not isinstance(self.method, LinearKF):
             return system
         alone = replace(system, one_set=True) if isinstance(system, MechanismSystem) else system
