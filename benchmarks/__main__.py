@@ -15,6 +15,7 @@ import numpy as np
 import pinocchio as pin
 
 import veridyn
+from benchmarks.buggy import lines as buggy
 from benchmarks.clock import best_of
 from benchmarks.excitation import excitation
 from benchmarks.excitation import line as designed
@@ -93,7 +94,7 @@ def report() -> str:
         + "; ".join(bounds)
         + ". The regressors of the cars are bounded by writing their entries (each entry costs about one operation), not by arithmetic.",
     ]
-    text += observers()
+    text += [*observers(), *buggy()]
     return "\n".join(text) + "\n"
 
 

@@ -118,8 +118,17 @@ def test_exchanged_axles_are_named_where_the_tyres_are_known(tmp_path: Path, dri
     text = text.replace("{value: 11, sigma: 4}", "{value: 14, sigma: 1.4}").replace(
         "{value: 20, sigma: 6}", "{value: 16, sigma: 1.6}"
     )
+    told = "front and the rear axle seem to be exchanged"
     result, _ = run(tmp_path, "identify", text, drive)
-    assert any("front and the rear axle seem to be exchanged" in w for w in result["warnings"])
+    assert any(told in w for w in result["warnings"])
+    for extent in (text, text.replace("training: [0, 25]\n", "")):  # with and without a part to learn from
+        result, output = run(tmp_path, "observe", extent, drive)
+        assert any(told in w for w in result["warnings"]) and told in output
+    right = text.replace(f"front: {CAR.rear}", f"front: {CAR.front}").replace(
+        f"rear: {CAR.front}", f"rear: {CAR.rear}", 1
+    )
+    result, _ = run(tmp_path, "observe", right.replace("training: [0, 25]\n", ""), drive)
+    assert not result["warnings"]
 
 
 @pytest.mark.parametrize(
@@ -136,3 +145,43 @@ def test_exchanged_axles_are_named_where_the_tyres_are_known(tmp_path: Path, dri
 def test_what_is_wrong_with_a_study_is_named(tmp_path: Path, drive: dict, old: str, new: str, words: str) -> None:
     _, output = run(tmp_path, "identify", STUDY.replace(old, new), drive, exit_code=2)
     assert words in output
+
+
+def _coasting(throttle_off: bool) -> dict[str, np.ndarray]:
+    """A car of 1500 kg that is driven and rolls by turns, −a = 0.13 + 0.0003 V² while it rolls."""
+    rng, t = np.random.default_rng(5), np.arange(0.0, 200.0, 0.02)
+    v, a, rolls = np.full(len(t), 12.0), np.zeros(len(t)), (t % 50.0 > 15.0) & throttle_off
+    for k in range(len(t) - 1):
+        a[k] = -0.13 - 3e-4 * v[k] ** 2 if rolls[k] else 1.2 - 0.02 * v[k]
+        v[k + 1] = v[k] + 0.02 * a[k]
+    throttle = np.where(rolls, 0.0, 0.4)
+    throttle[0] = 0.0 if throttle_off else 0.6
+    brake = np.where(t > 199.9, 0.3, 0.0)
+    noisy = a + 0.05 * rng.standard_normal(len(t))
+    return {"t [s]": t, "speed [m/s]": v, "ax [m/s^2]": noisy, "throttle [1]": throttle, "brake [1]": brake}
+
+
+COASTING = """veridyn: 1
+kind: identify
+name: coasting
+vehicle: {mass: 1500, front: 1.2, rear: 1.4}
+log:
+  file: drive.csv
+  time: t [s]
+  columns: {speed: "speed [m/s]", ax: "ax [m/s^2]", throttle: 'throttle [1]', brake: 'brake [1]'}
+"""
+
+
+def test_drag_shows_in_an_ordinary_drive_where_it_coasts(tmp_path: Path) -> None:
+    result, _ = run(tmp_path, "identify", COASTING, _coasting(True))
+    found = {p["name"]: p for p in result["parameters"]}
+    assert abs(found["drag"]["value"] - 0.45) < 4.0 * found["drag"]["sigma"] and found["drag"]["sigma"] < 0.06
+    assert found["rolling"]["value"] == pytest.approx(0.13, abs=4.0 * found["rolling"]["sigma"])
+    car = load_vehicle(tmp_path / "runs" / "coasting-001" / "vehicle.yaml")
+    assert car["drag"] == pytest.approx(found["drag"]["value"], rel=1e-6)
+
+
+def test_a_drive_that_never_coasts_does_not_show_drag(tmp_path: Path) -> None:
+    result, output = run(tmp_path, "identify", COASTING, _coasting(False))
+    assert any("not shown by this drive: drag: the car hardly ever coasts" in w for w in result["warnings"])
+    assert "drag" in output

@@ -39,23 +39,29 @@ class Standing:
 class BuggyDrive:
     """How the buggy is driven from rest: seconds, torque on each rear wheel (N*m), place of the rack (m).
 
-    `ramp`: how long the rack takes to get there (s). `step` of the integrator (RK4) and `rate` of the samples, in s and Hz.
+    `ramp`: how long the rack takes to get there (s). `then`: times (s), at least a ramp apart, and the places that the rack goes on to.
+    `step` of the integrator (RK4) and `rate` of the samples, in s and Hz.
     """
 
     duration: float = 20.0
     torque: float = 100.0
     rack: float = 0.0
     ramp: float = 0.2
+    then: tuple[tuple[float, float], ...] = ()
     step: float = 4e-3
     rate: float = 50.0
 
     def rack_at(self, t: float) -> tuple[float, float, float]:
         """q, q̇, q̈ of the rack: a ramp with steady accelerations, 10 s³ − 15 s⁴ + 6 s⁵."""
-        s, T = min(t / self.ramp, 1.0), self.ramp
+        before, began, after = 0.0, 0.0, self.rack
+        for time, place in self.then:
+            if t >= time:
+                before, began, after = after, time, place
+        way, s, T = after - before, min((t - began) / self.ramp, 1.0), self.ramp
         return (
-            self.rack * s**3 * (10.0 - 15.0 * s + 6.0 * s * s),
-            self.rack * 30.0 * s * s * (1.0 - s) ** 2 / T,
-            self.rack * 60.0 * s * (1.0 - s) * (1.0 - 2.0 * s) / T**2,
+            before + way * s**3 * (10.0 - 15.0 * s + 6.0 * s * s),
+            way * 30.0 * s * s * (1.0 - s) ** 2 / T,
+            way * 60.0 * s * (1.0 - s) * (1.0 - 2.0 * s) / T**2,
         )
 
     def inputs(self, road: Road | None = None) -> Inputs:

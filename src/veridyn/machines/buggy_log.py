@@ -7,12 +7,14 @@ integration of forward dynamics. Wheels have 40 holes: their angle is read in st
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.machines.buggy_drive import BuggyDrive, Standing, settle
+from veridyn.machines.buggy_road import RoadBelow
+from veridyn.mechanics.ground.road import Road
 from veridyn.mechanics.tree.model import TreeModel, tree_model
 from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.experiment import Channel, Experiment
@@ -45,6 +47,12 @@ class BuggyTruth:
     def reduced(self, model: TreeModel) -> Array:
         """(z, ż) (N, 2f) as an observer reports them."""
         return model.local(self.q, self.qd)
+
+    def first(self, seconds: float) -> BuggyTruth:
+        """The beginning of it."""
+        n = round(seconds * RATE) + 1
+        cut = {name: getattr(self, name)[:n] for name in ("t", "q", "qd", "qdd", "tyres", "torque")}
+        return replace(self, **cut)
 
     def readings(self, sensors: Sequence[Sensor]) -> dict[str, Channel]:
         """What sensors would read without any error, at their own rates."""
@@ -85,12 +93,13 @@ def driven(
     start: Standing | None = None,
     torque: Callable[[float], float] | None = None,
     forces: Mapping[str, float] | None = None,
+    road: Road | None = None,
     progress: Progress = silent,
 ) -> BuggyTruth:
     """The buggy driven from rest at the samples of its sensors.
 
     `torque`: on each rear wheel (N*m) at a time, that of `how` where not given. `forces`: constant forces on coordinates by name besides
-    ("base.x": a head wind).
+    ("base.x": a head wind). `road`: what it drives on, flat at the start; a plane at z = 0 where not given.
     """
     pushed = dict(forces or {})
     model = tree_model(machine.tree, unknown=tuple(pushed))
@@ -99,14 +108,19 @@ def driven(
     u = model.start_unknown
     u[: len(pushed)] = list(pushed.values())
     count, h = round(how.duration * RATE), 1.0 / (RATE * STEPS)
-    inputs = _inputs(how, torque)
-    found = model.instant(x, v, u, model.loads(inputs(0.0)), derivative=False)
+    inputs, below = _inputs(how, torque), None if road is None else RoadBelow(machine.tree, road)
+
+    def acting(t: float) -> tuple[Array, Array]:
+        ground = {} if below is None else dict(zip(below.names, below(x).tolist(), strict=True))
+        return model.loads({**inputs(t), **ground})
+
+    found = model.instant(x, v, u, acting(0.0), derivative=False)
     kept = [(found.q, found.qd, found.qdd, u)]
     for k in tracked(range(count), "driving the buggy", progress):
         for j in range(STEPS):
-            found = model.step(x, v, u, h, model.loads(inputs(k / RATE + j * h)), derivative=False)
+            found = model.step(x, v, u, h, acting(k / RATE + j * h), derivative=False)
             x, v, u = found.q, found.qd, found.u
-        found = model.instant(x, v, u, model.loads(inputs((k + 1) / RATE)), derivative=False)
+        found = model.instant(x, v, u, acting((k + 1) / RATE), derivative=False)
         kept.append((found.q, found.qd, found.qdd, u))
     q, qd, qdd, every = (np.array(part) for part in zip(*kept, strict=True))
     t = np.arange(count + 1) / RATE

@@ -76,6 +76,7 @@ class MachineSystem(ABC):
     inner: tuple[str, ...] = ()
     bounds: ParameterBounds | None = None
     uncertainty: Uncertainty | None = None  # of the last of `varying`, which are considered and not estimated
+    attitude_rows: NDArray[np.bool_] | None = None  # (m,) outputs whose H is ∂h/∂q at constant q̇ and q̈ (equation 116)
     _known: list[tuple[bytes, Instant]] = field(default_factory=list, init=False, repr=False)
     _loads: list[tuple[bytes, tuple[Array, Array]]] = field(default_factory=list, init=False, repr=False)
     _same: dict[tuple[float, int], Array] = field(default_factory=dict, init=False, repr=False)
@@ -320,9 +321,10 @@ class MachineSystem(ABC):
     def sense_and_jacobian(self, x: Array, u: Array, t: float) -> tuple[Array, Array]:
         b, at = self.split(x)[3], self.instant(x, u)
         q, qd = self.posed_at(x, at)
-        return self.table.read(q, qd, at.qdd) + self.selector @ b, self.chained(
-            at, *self.table.derivatives(q, qd, at.qdd)
-        )
+        by_q, by_qd, by_qdd = self.table.derivatives(q, qd, at.qdd)
+        if self.attitude_rows is not None:
+            by_qd, by_qdd = (np.where(self.attitude_rows[:, None], 0.0, d) for d in (by_qd, by_qdd))
+        return self.table.read(q, qd, at.qdd) + self.selector @ b, self.chained(at, by_q, by_qd, by_qdd)
 
     def chained(self, at: Instant, h_q: Array, h_qd: Array, h_qdd: Array, h_lam: Array | None = None) -> Array:
         """The derivative (m, states) of a quantity of q, q̇, q̈ and λ with respect to a change of state; biases as the outputs have them."""

@@ -171,9 +171,12 @@ class MechanismSystem(MachineSystem):
             out[here] = self.reduced(a[here], number) - self.reduced(b[here], number)
         return out
 
-    def compiled_step(self, gate: float | None, about: Array | None = None) -> CompiledStep:
-        """Filter steps by machine code, for one caller; `about`: along the tangent at this state."""
+    def compiled_step(self, gate: float | None, about: Array | None = None) -> CompiledStep | None:
+        """Filter steps by machine code, for one caller; `about`: along the tangent at this state. None with rows of the attitude alone."""
         from veridyn.observe.natural_step import NaturalStep
+
+        if self.attitude_rows is not None:
+            return None
 
         return NaturalStep(self, self.charts, gate, about, self.one_set)
 

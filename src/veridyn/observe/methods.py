@@ -15,7 +15,7 @@ smoother                  Smoother               that of the ekf, then backwards
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from veridyn.method import method_of
 from veridyn.observe.ekf import EKF
@@ -32,11 +32,17 @@ class LinearKF(EKF):
 
 @dataclass(frozen=True, repr=False)
 class ErrorEKF(EKF):
-    """The error-state filter of paper 003 (equations 54 to 57): errors of acceleration do not depend on the pose, forces are known."""
+    """The error-state filter of paper 003 (equations 54 to 57): errors of acceleration do not depend on the pose, forces are known.
+
+    `accelerometer`: "full" makes rows of H of accelerometers the whole derivative of the reading, accelerations of the machine included;
+    "attitude" keeps ∂h/∂q at constant q̇ and q̈, as equation 116 is printed: such a sensor then corrects the attitude alone.
+    """
 
     word: ClassVar[str] = "error_ekf"
     error_model: ClassVar[ErrorModel] = "integrator"
     estimates_forces: ClassVar[bool] = False
+
+    accelerometer: Literal["full", "attitude"] = "full"
 
 
 @dataclass(frozen=True, repr=False)

@@ -25,7 +25,7 @@ from veridyn.observe.linearised import Linearised
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.mechanism_setup import mechanism_system
-from veridyn.observe.methods import LinearKF, filter_of
+from veridyn.observe.methods import ErrorEKF, LinearKF, filter_of
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import InputHold
 from veridyn.observe.stepping import LONGEST_STEP_S
@@ -112,7 +112,10 @@ class ObserverSetup:
         return mechanism_system(natural, process_noise, sensors=table, step=step, consider=self.consider, **common)
 
     def seen(self, system: MachineSystem, q: Array) -> System:
-        """The machine as the filter takes it: itself, or its tangent at rest in the pose it starts from."""
+        """The machine as the filter takes it: itself, with rows of H for the attitude alone, or its tangent at rest where it starts."""
+        if isinstance(self.method, ErrorEKF) and self.method.accelerometer == "attitude":
+            kinds = [system.table.sensors[k].kind for k in system.table.owner]
+            return replace(system, attitude_rows=np.array([kind == "accelerometer" for kind in kinds]))
         if not isinstance(self.method, LinearKF):
             return system
         alone = replace(system, one_set=True) if isinstance(system, MechanismSystem) else system

@@ -105,7 +105,10 @@ class TreeStep:
         self._parts.clock.steps[1] = steps
 
     def _connected(self, system: MachineSystem, model: TreeModel) -> tuple[NDArray[np.int64], Array]:
-        """The sensors' kernel, reading q, q̇ and q̈ where the tree's kernels have them: its addresses, and what it writes."""
+        """The sensors' kernel, reading q, q̇ and q̈ where the tree's kernels have them: its addresses, and what it writes.
+
+        Derivatives that the filter is to take as zero are written where nobody reads.
+        """
         table = system.table
         made, record = table.compiled, model.kernels.record  # pyright: ignore[reportAttributeAccessIssue]
         nq, nv, width = model.nq, model.nv, 1 + 3 * model.nv
@@ -115,6 +118,11 @@ class TreeStep:
         take = table.take  # pyright: ignore[reportAttributeAccessIssue]
         pointers = record.W.ctypes.data + 8 * np.append(where[take], 0).astype(np.uintp)
         out = slopes.ctypes.data + 8 * np.array([*(i * width + k for i, k in made.labels), 0], dtype=np.uintp)
+        if system.attitude_rows is not None:
+            nowhere = np.zeros(1)
+            self._held.append(nowhere)
+            dropped = [system.attitude_rows[i] and k > nv for i, k in made.labels]
+            out[:-1][dropped] = nowhere.ctypes.data
         addresses, held = call_addresses(
             made.kernel, pointers, out, record.W.ctypes.data
         )  # readings have no parameters

@@ -1,4 +1,4 @@
-"""The buggy of paper 003 as lines, with round wheels."""
+"""The buggy of paper 003 as lines, with round wheels; the fixes of its receiver, and how far its observer may be off."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from veridyn.view.scene import Layer
 
 Array = NDArray[np.float64]
 RIM = 12  # corners of a wheel
+RING = 24  # corners of a band
+CROSS = 0.25  # m, half the width of a fix
 
 
 def buggy_layer(tree: Tree, x: Array, label: str, dashed: bool = False) -> Layer:
@@ -31,3 +33,24 @@ def buggy_layer(tree: Tree, x: Array, label: str, dashed: bool = False) -> Layer
         edges += [(first + k, first + (k + 1) % RIM) for k in range(RIM)] + [(first, first + RIM // 2)]
         first += RIM
     return Layer(label, np.concatenate(points, axis=1), edges, dashed=dashed)
+
+
+def fixes_layer(t: Array, heard: Array, fixes: Array, label: str) -> Layer:
+    """Crosses at the `fixes` (k, 3) of a receiver, each from the time at which it was `heard` (k,); before that it lies on the last one."""
+    arms = CROSS * np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, -1.0, 0.0]])
+    last = np.maximum(np.searchsorted(heard, t, side="right") - 1, 0)
+    which = np.minimum(np.arange(len(heard))[None, :], last[:, None])  # (frames, k)
+    points = (fixes[which][:, :, None, :] + arms).reshape(len(t), -1, 3)
+    edges = [(4 * k + a, 4 * k + a + 1) for k in range(len(heard)) for a in (0, 2)]
+    return Layer(label, points, edges)
+
+
+def band_layer(p: Array, covariance: Array, deviations: float, label: str) -> Layer:
+    """A ring of so many deviations around places (frames, 3), by the covariance (frames, 2, 2) of x and y."""
+    turn = 2.0 * np.pi * np.arange(RING) / RING
+    ring = np.column_stack([np.cos(turn), np.sin(turn)])
+    values, vectors = np.linalg.eigh(covariance)
+    axes = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    flat = deviations * np.einsum("nij,kj->nki", axes, ring)
+    points = p[:, None, :] + np.concatenate([flat, np.zeros((len(p), RING, 1))], axis=2)
+    return Layer(label, points, [(k, (k + 1) % RING) for k in range(RING)])

@@ -246,3 +246,45 @@ def test_sensors_on_clocks_of_their_own_share_a_table(tmp_path: Path) -> None:
     none = short(tmp_path, text, change=slower)
     assert none.rejected["tilt"] == 0 and none.result("c", 0).validation["tilt"]["missing"] == 30.0
     assert np.array_equal(none.observation.reduced, told.observation.reduced)
+
+
+BOX = """
+veridyn: 2
+name: box
+formulation: tree
+gravity: [0, 0, -9.81]
+bodies:
+  - {name: box, inertia: {XX: 1, YY: 2, ZZ: 2.5, M: 2}}
+joints:
+  - {name: base, kind: floating, a: ground, b: box}
+sensors:
+  - {name: gps, kind: position, on: {body: box, at: [0, 0, 0]}, sigma: 1.0}
+"""
+THROWN = """
+veridyn: 1
+kind: observe
+model: {file: box.yaml}
+log: {file: box.csv, time: "t [s]", columns: {gps.x: "x [m]", gps.y: "y [m]", gps.z: "z [m]"}}
+filter: {name: ekf, unknown: [base.x]}
+process_noise: {force: 1e-12, start: 1e-6, start_rate: 1e-6}
+start:
+  coordinates: {base.z: 5, base.y: -1, base.yaw: 0.5}
+  rates: {base.x: 1, base.z: 3, base.yaw: 2}
+"""
+
+
+def test_a_start_names_place_and_velocity_of_a_free_base(tmp_path: Path) -> None:
+    """A box that is thrown, with a receiver that says next to nothing: z = 5 + 3 t − g t²/2, yaw 0.5 + 2 t."""
+    (tmp_path / "box.yaml").write_text(BOX, encoding="utf-8")
+    t = np.arange(51) * 0.01
+    x, z = t, 5.0 + 3.0 * t - 9.81 / 2.0 * t**2
+    rows = [f"{a:.3f},{b:.6f},-1.0,{c:.6f}" for a, b, c in zip(t, x, z, strict=True)]
+    (tmp_path / "box.csv").write_text("\n".join(["t [s],x [m],y [m],z [m]", *rows]) + "\n", encoding="utf-8")
+    (tmp_path / "study.yaml").write_text(THROWN, encoding="utf-8")
+    found = observe_study(load_study(tmp_path / "study.yaml")).observation
+    assert found.state("base.z") == pytest.approx(z, abs=1e-6)
+    assert found.state("base.y") == pytest.approx(np.full(51, -1.0), abs=1e-6)
+    assert found.state("base.yaw") == pytest.approx(0.5 + 2.0 * t, abs=1e-6)
+    (tmp_path / "study.yaml").write_text(THROWN.replace("base.yaw: 2", "base.jaw: 2"), encoding="utf-8")
+    with pytest.raises(FileError, match=r"'base.jaw' is no coordinate of 'box'.*\n.*base.yaw"):
+        observe_study(load_study(tmp_path / "study.yaml"))

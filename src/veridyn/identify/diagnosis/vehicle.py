@@ -6,32 +6,25 @@ Each check compares two ways to the same quantity and needs no parameters but le
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
 from veridyn.identify.vehicle_regressions import robust_line
+from veridyn.model.experiment import Channel
+from veridyn.signals.clock_offset import ClockOffset, estimate_clock_offset
 
 Array = NDArray[np.float64]
 SLOWEST = 4.0  # m/s: slower samples say little about directions
 STEERING_WHEEL = 4.0  # times the road wheel angle: more is a steering wheel's
 MOST_DIFFERENT_SCALE = 1.3  # of distances by satellite and by speed
 LARGEST_OFFSET_S = 1.0
-GRID_S = 0.02
 NOTICED_OFFSET_S = 0.03
 COURSE_SPAN_S = 0.5  # over which a course is taken from positions
 GRAVITY = 9.81
 USUAL_STIFFNESS, VAGUE_STIFFNESS = 15.0, 0.35  # of a rear axle per load, 1/rad, and its relative deviation
-
-
-@dataclass(frozen=True)
-class PositionDelay:
-    """How much later the positions are stamped than the inertial unit, s, with its deviation."""
-
-    seconds: float
-    sigma: float
 
 
 def steering_scale(speed: Array, steer: Array, yaw_rate: Array, wheelbase: float, rate: float) -> tuple[float, float]:
@@ -114,12 +107,12 @@ def position_scale_fault(t: Array, east: Array, north: Array, speed: Array) -> F
 
 def position_delay(
     t: Array, east: Array, north: Array, speed: Array, yaw_rate: Array, ay: Array | None = None, rear: float = 1.4
-) -> PositionDelay | None:
-    """How late the positions are against the inertial unit: course(t) = χ(t − τ) + c + b t.
+) -> ClockOffset | None:
+    """How late the positions are against the inertial unit, by :func:`~veridyn.signals.clock_offset.estimate_clock_offset`.
 
-    χ is the integral of a_y/V, which is the turning of the course itself. Without a_y it is that of the yaw rate plus the sideslip
-    (rear/V − V/(g C)) r of a car with the usual tyre stiffness C, whose uncertainty enters the deviation. All on the clock `t` (N,), NaN
-    where there is no position. None where the drive has too few turns to say.
+    The course between positions is compared with the integral of a_y/V, which is the turning of the course itself. Without a_y it is that
+    of the yaw rate plus the sideslip (rear/V − V/(g C)) r of a car with the usual tyre stiffness C, whose uncertainty enters the deviation.
+    All on the clock `t` (N,), NaN where there is no position. None where the drive has too few turns to say.
     """
     ok = np.flatnonzero(np.isfinite(east) & np.isfinite(north))
     if len(ok) < 20:
@@ -127,54 +120,30 @@ def position_delay(
     step = max(1, round(COURSE_SPAN_S / max(float(np.median(np.diff(t[ok]))), 1e-6)))
     a, b = ok[:-step], ok[step:]
     middle = 0.5 * (t[a] + t[b])
-    v = np.interp(middle, t, speed)
-    use = (v > SLOWEST) & (t[b] - t[a] < 2.0 * COURSE_SPAN_S)
-    if use.sum() < 50:
+    usable = (np.interp(middle, t, speed) > SLOWEST) & (t[b] - t[a] < 2.0 * COURSE_SPAN_S)
+    if usable.sum() < 50:
         return None
-    course = np.unwrap(np.arctan2(north[b] - north[a], east[b] - east[a])[use])
-    middle = middle[use]
-    V = np.maximum(speed, SLOWEST)
+    course = np.full(len(middle), np.nan)
+    course[usable] = np.unwrap(np.arctan2(north[b] - north[a], east[b] - east[a])[usable])
+    V, vague = np.maximum(speed, SLOWEST), 0.0
     turning = yaw_rate if ay is None else ay / V
-    psi = np.concatenate([[0.0], np.cumsum(0.5 * (turning[1:] + turning[:-1]) * np.diff(t))])
-    vague = 0.0
     if ay is None:
         lag = V / (GRAVITY * USUAL_STIFFNESS)
-        psi = psi + (rear / V - lag) * yaw_rate
+        turning = turning + np.gradient((rear / V - lag) * yaw_rate, t)
         vague = VAGUE_STIFFNESS * float(np.median(lag))
-    grid = np.arange(-LARGEST_OFFSET_S, LARGEST_OFFSET_S + 0.5 * GRID_S, GRID_S)
-    inside = (middle > t[0] + LARGEST_OFFSET_S) & (middle < t[-1] - LARGEST_OFFSET_S)
-    if inside.sum() < 50:
-        return None
-    m, c = middle[inside], course[inside]
-    A = np.column_stack([np.ones(len(m)), m - m.mean()])
-
-    def left(tau: float) -> Array:
-        d = c - np.interp(m - tau, t, psi)
-        return d - A @ np.linalg.lstsq(A, d, rcond=None)[0]
-
-    costs = np.array([np.median(np.abs(left(tau))) for tau in grid])
-    best = float(grid[int(np.argmin(costs))])
-    # One Gauss-Newton step on the course's residuals, with their outliers set aside, and the deviation that they leave.
-    keep, power = np.ones(len(m), dtype=np.bool_), 0.0
-    for _ in range(4):
-        r = left(best)
-        rate = np.interp(m - best, t, turning)
-        rate = rate - A @ np.linalg.lstsq(A, rate, rcond=None)[0]
-        keep = np.abs(r) < 4.0 * 1.4826 * max(float(np.median(np.abs(r))), 1e-9)
-        power = float(rate[keep] @ rate[keep])
-        if power <= 0.0:
-            return None
-        best = float(np.clip(best - (rate[keep] @ r[keep]) / power, -LARGEST_OFFSET_S, LARGEST_OFFSET_S))
-    r = left(best)[keep]
-    lag = np.mean(r[1:] * r[:-1]) / np.mean(r**2)  # neighbours share their positions and their errors
-    inflate = max(1.0, (1.0 + lag) / max(1.0 - lag, 1e-3))
-    sigma = float(np.hypot(np.sqrt(np.mean(r**2) * inflate / power), vague))
-    return PositionDelay(best, sigma) if sigma < 0.2 * LARGEST_OFFSET_S else None
+    found = estimate_clock_offset(
+        Channel("inertial unit", t, turning, "rad/s"),
+        Channel("positions", middle, course, "rad"),
+        longest=LARGEST_OFFSET_S,
+        usable=usable,
+    )
+    sigma = float(np.hypot(found.sigma, vague))
+    return replace(found, sigma=sigma) if found.determined and sigma < 0.2 * LARGEST_OFFSET_S else None
 
 
-def clock_fault(offset: PositionDelay | None) -> Fault | None:
+def clock_fault(offset: ClockOffset | None) -> Fault | None:
     """Positions and inertial unit on clocks that differ."""
-    if offset is None or abs(offset.seconds) < max(NOTICED_OFFSET_S, 3.0 * offset.sigma):
+    if offset is None or not offset.beyond(NOTICED_OFFSET_S, 3.0):
         return None
     word = "later" if offset.seconds > 0.0 else "earlier"
     return Fault(

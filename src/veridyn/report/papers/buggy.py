@@ -8,13 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.machines.buggy import CORNERS
-from veridyn.report.blocks import Animation, Block, Figure, Key, Section, Table, Text, Verdict
+from veridyn.observe.sensor_findings import SEVERAL
+from veridyn.report.blocks import Block, Figure, Key, Section, Table, Text, Verdict
 from veridyn.report.drawing import Plot
 from veridyn.report.page import page
+from veridyn.report.papers.buggy_drive import BEST, CURVE_POINTS, OTHER, PLAIN, TRUTH, error_plot, paths, replay
 from veridyn.report.plots import Series, curves
 from veridyn.report.words import number
+from veridyn.studies.papers.buggy.faults import FaultRun
+from veridyn.studies.papers.buggy.ground import SURVEY_SIGMA
 from veridyn.studies.papers.buggy.outage import Outage
-from veridyn.studies.papers.buggy.scores import QUANTITIES, UNITS, Scored
+from veridyn.studies.papers.buggy.scores import QUANTITIES, UNITS
 from veridyn.studies.papers.buggy.study import (
     GYRO_BIAS,
     HEAD_WIND,
@@ -26,14 +30,17 @@ from veridyn.studies.papers.buggy.study import (
     BuggyStudy,
 )
 from veridyn.studies.result import Result
-from veridyn.view.buggy import buggy_layer
-from veridyn.view.scene import scene
 
 Array = NDArray[np.float64]
 WORDS = {"error_ekf": "errorEKF", "force": "with forces", "ekf": "EKF, exact derivatives"}
+OTHERS = {
+    "error_ekf": "errorEKF: 20 states",
+    "error_ekf_printed": "rows as printed (116)",
+    "error_ekf_28": "28 states",
+    "force_alone": "corrected by forces alone",
+    "force": "by place, velocity and force",
+}
 KINDS = {"straight": "Straight on (Table 5)", "circular": "Circle (Table 6)"}
-BEST, TRUTH, PLAIN, OTHER = 0, 1, 2, 3  # colours, in plots and as layers of the scene
-CURVE_POINTS, FRAMES = 900, 120
 SHOWN = {"x": "base.x", "y": "base.y", "yaw": "base.yaw", "xd": "base.vx"}
 NEES_BAND = (0.75, 1.25)
 
@@ -54,15 +61,15 @@ def buggy_page(study: BuggyStudy, result: Result, command: str) -> str:
     sections = [
         Section(
             "The drive",
-            [_animation(study, circle), _paths(circle)],
+            [replay(study, circle), paths(circle)],
             "The true buggy, the one that the best observer believes in, and the model left to itself, whose tyres resist twice as much.",
         ),
         *(Section(KINDS[kind], _run(kind, run), _lead(study)) for kind, run in study.runs.items()),
         Section("Hubs that are not straight", _misaligned(study), "Course over ground is not yaw."),
         Section("Without GPS", _outage(study), _outage_lead(study)),
-        Section(
-            "When something else is wrong", [_faults(study)], "Each on the same drives; best observer unless said."
-        ),
+        Section("Three turns over uneven ground", _ground(study), _ground_lead(study)),
+        Section("A sensor fails", [_failing(study)], _failing_lead(study)),
+        Section("When something else is wrong", [_other(study)], "Each on the same drives; best observer unless said."),
     ]
     settings = {
         "truth": f"Magic Formula tyres with relaxation, rolling resistance {TRUE_RESISTANCE:g}, stepped at 1 ms",
@@ -90,6 +97,7 @@ def buggy_verdict(study: BuggyStudy) -> Verdict:
         f"With estimated forces every quantity is {'within' if below else 'not within'} the errors that the thesis reports; "
         f"with exact derivatives the speed is {better:.0f} times better than by our own errorEKF.",
         f"NEES per state of the best observer on further logs: {number(f['nees'], 3)} (ideal 1).",
+        f"{100 * f['share_sensor_faults_named']:.0f} % of the sensors that fail in turn are named by their innovations.",
         f"{seconds:g} seconds without GPS: {1000 * f['rms_outage_end']:.1f} mm off at the end (rms), where the observer says "
         f"{1000 * f['sigma_outage_end']:.1f} mm.",
     ]
@@ -123,69 +131,27 @@ def _run(kind: str, run: BuggyRun) -> list[Block]:
     ]
     columns = ("rms", "unit", "model alone", "thesis", *WORDS.values())
     caption = "The thesis drives another vehicle: its wheels are smaller, and its course is not its yaw. Its errors are context."
-    return [Table(columns, rows, caption, strong=(6,)), *_curves(run)]
+    return [Table(columns, rows, caption, strong=(6,)), _others(run), *_curves(run)]
+
+
+def _others(run: BuggyRun) -> Table:
+    """The other observers of the thesis, between those that it leads to."""
+    rows = [(q.replace("_", " "), UNITS[q], *(number(run.rms(name, q), 2) for name in OTHERS)) for q in QUANTITIES]
+    caption = (
+        "Variants of the thesis' observers, rms. Rows of the accelerometer as printed know the attitude alone. Suspensions among the "
+        "states have no sensor: what corrects them is the noise of the others. Forces alone never make the model jump, and lag."
+    )
+    return Table(("rms", "unit", *OTHERS.values()), rows, caption)
 
 
 def _curves(run: BuggyRun) -> list[Block]:
     score, other = run.scores["ekf"][0], run.scores["error_ekf"][0]
-    plots = [_error(score, other, name, quantity) for quantity, name in SHOWN.items()]
+    plots = [error_plot(score, other, name, quantity) for quantity, name in SHOWN.items()]
     wheel = [
-        _error(score, other, f"spin_{CORNERS[2]}{end}", q) for q, end in (("wheel_angle", ""), ("wheel_speed", "_dot"))
+        error_plot(score, other, f"spin_{CORNERS[2]}{end}", q)
+        for q, end in (("wheel_angle", ""), ("wheel_speed", "_dot"))
     ]
     return [Figure([*plots, *wheel], "Errors, first log", "Shaded: what the best observer says of itself, ±1.96 σ.")]
-
-
-def _error(score: Scored, other: Scored, state: str, quantity: str) -> Plot:
-    error, sigma = score.of(state)
-    seen = slice(None, None, max(1, len(score.t) // CURVE_POINTS))
-    band = (-1.96 * sigma[seen], 1.96 * sigma[seen])
-    rough, _ = other.of(state)
-    apart = slice(None, None, max(1, len(other.t) // CURVE_POINTS))
-    size = 1.1 * float(max(np.quantile(np.abs(rough), 0.99), np.abs(error).max()))
-    return curves(
-        f"{quantity.replace('_', ' ')}, {UNITS[quantity]}",
-        [
-            Series("errorEKF", other.t[apart], rough[apart], colour=OTHER),
-            Series("best observer", score.t[seen], error[seen], style="thick", band=band, colour=BEST),
-        ],
-        "time, s",
-        UNITS[quantity],
-        y_range=(-size, size),
-    )
-
-
-def _paths(run: BuggyRun) -> Figure:
-    """The ways over the ground."""
-    thin = slice(None, None, max(1, len(run.truth.t) // CURVE_POINTS))
-    q = np.asarray(run.example.track.x)
-    believed = slice(None, None, max(1, len(q) // CURVE_POINTS))
-    plot = curves(
-        "way over the ground",
-        [
-            Series("model alone", run.plain.q[thin, 0], run.plain.q[thin, 1], colour=PLAIN),
-            Series("best observer", q[believed, 0], q[believed, 1], style="thick", colour=BEST),
-            Series("truth", run.truth.q[thin, 0], run.truth.q[thin, 1], style="dashed", colour=TRUTH),
-        ],
-        "x, m",
-        "y, m",
-    )
-    return Figure([plot], "Way over the ground")
-
-
-def _animation(study: BuggyStudy, run: BuggyRun) -> Animation:
-    tree = study.model.tree
-    at = np.linspace(0, len(run.truth.t) - 1, FRAMES).astype(int)
-    stamps = np.searchsorted(run.example.estimates.t, run.truth.t[at]).clip(0, len(run.example.estimates.t) - 1)
-    believed = np.asarray(run.example.track.x)[stamps][:, : run.truth.q.shape[1]]
-    layers = [
-        buggy_layer(tree, believed, "best observer", dashed=True),
-        buggy_layer(tree, run.truth.q[at], "truth"),
-        buggy_layer(tree, run.plain.q[at], "model alone"),
-    ]
-    return Animation(
-        scene(run.truth.t[at], layers, "the circle", view=(-60.0, 30.0)),
-        "The true vehicle, the observed one on top of it, and the model left behind.",
-    )
 
 
 def _misaligned(study: BuggyStudy) -> list[Block]:
@@ -235,7 +201,72 @@ def _outage_plot(every: Sequence[Outage], state: str, label: str) -> Plot:
     return curves(f"error of {label}", series[::-1], "time, s", "m")
 
 
-def _faults(study: BuggyStudy) -> Table:
+def _ground_lead(study: BuggyStudy) -> str:
+    heights = study.ground.height()
+    return (
+        "In place of the real drive of Tables 7 and 8, whose log was never published: left, right and left again over ground that rises "
+        f"and falls by {heights.max() - heights.min():.2f} m below the vehicle. The observers have a survey of it, "
+        f"{1000 * SURVEY_SIGMA:g} mm off at each point, and look it up where they believe the wheels to be. One log of "
+        f"{study.extent.ground:g} s."
+    )
+
+
+def _ground(study: BuggyStudy) -> list[Block]:
+    run = study.ground
+    names = {"plain": "model alone", **OTHERS, "ekf": WORDS["ekf"]}
+    rows = [(q.replace("_", " "), UNITS[q], *(number(run.scores[n].rms(q), 2) for n in names)) for q in QUANTITIES]
+    thin = slice(None, None, max(1, len(run.truth.t) // CURVE_POINTS))
+    way = curves(
+        "way over the ground",
+        [
+            Series("model alone", run.plain.q[thin, 0], run.plain.q[thin, 1], colour=PLAIN),
+            Series("truth", run.truth.q[thin, 0], run.truth.q[thin, 1], colour=TRUTH),
+        ],
+        "x, m",
+        "y, m",
+    )
+    below = curves(
+        "height below the chassis", [Series("ground", run.truth.t[thin], run.height()[thin])], "time, s", "m"
+    )
+    score, other = run.scores["ekf"], run.scores["error_ekf"]
+    errors = [error_plot(score, other, state, quantity) for quantity, state in (("x", "base.x"), ("yaw", "base.yaw"))]
+    caption = f"Rms. NEES per state of the best observer: {number(score.nees, 3)}, with the process noise of a survey that is not exact."
+    return [
+        Table(("rms", "unit", *names.values()), rows, caption, strong=(len(names) + 1,)),
+        Figure([way, below], "Drive"),
+        Figure(errors, "Errors", "Shaded: what the best observer says of itself, ±1.96 σ."),
+    ]
+
+
+def _failing_lead(study: BuggyStudy) -> str:
+    begins = study.faults[0].begins
+    return (
+        f"Each sensor of the buggy in turn is wrong from {begins:g} s on. The observer knows nothing of it: what it reports comes from its "
+        "innovations, and a gate keeps it from believing the rest."
+    )
+
+
+def _failing(study: BuggyStudy) -> Table:
+    rows = []
+    for run in study.faults:
+        what = "nothing" if run.fault is None else f"{run.fault.sensor}: {run.fault.how}"
+        rows.append((what, _reported(run), number(run.rms("x"), 2), number(run.rms("yaw"), 2)))
+    caption = (
+        "Errors are rms from the fault on. Drive torque and rack are inputs: they have no innovations of their own."
+    )
+    return Table(("what fails", "what the observer reports", "x, m", "yaw, rad"), rows, caption, left=(0, 1))
+
+
+def _reported(run: FaultRun) -> str:
+    findings = run.findings
+    if not findings:
+        return "nothing"
+    if len(findings) >= SEVERAL:
+        return f"{len(findings)} sensors at once do not fit the model: look at what acts on it (torque, rack)"
+    return "; ".join(f"{f.sensor} {f.what}, from {f.since:.2f} s" for f in findings)
+
+
+def _other(study: BuggyStudy) -> Table:
     f = study.figures
     white = {1.0: "white", 0.0: "not white"}
     rows = [

@@ -111,9 +111,10 @@ class ObserveStart(StudySection):
     """Where the model starts; what is left out is as the model file has it, and at rest."""
 
     coordinates: dict[str, Number] = Field(default_factory=dict)
-    """Coordinate → its value, rad or m."""
+    """Coordinate → its value, rad or m; of a free base: base.x, base.y, base.z, base.roll, base.pitch, base.yaw."""
     rates: dict[str, Number] = Field(default_factory=dict)
-    """Independent coordinate → its rate, rad/s or m/s."""
+    """Independent coordinate → its rate, rad/s or m/s; base.x, base.y, base.z in the ground's axes, base.roll … base.yaw for the angular
+    velocity in the base's own axes."""
 
 
 class PlaceSettings(StudySection):

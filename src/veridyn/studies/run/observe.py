@@ -29,6 +29,7 @@ from veridyn.observe.observe import observe_with, tuned
 from veridyn.observe.observer_setup import ObserverSetup, ready
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import measurements_of
+from veridyn.observe.sensor_findings import finding_lines, sensor_findings
 from veridyn.observe.virtual import Reading, Virtual, quantity_of
 from veridyn.progress import Progress, silent
 from veridyn.signals.whiteness import Whiteness
@@ -256,29 +257,31 @@ def observe_study(
         "model": fingerprint(model_file(loaded)),
         "log": fingerprint(log_file),
     }
-    return ObserveRun(found, log, found.virtual(*wanted) if wanted else {}, skip, spent, inputs, s.accept, findings)
+    told = (*findings, *finding_lines(sensor_findings(found, log, skip)))
+    return ObserveRun(found, log, found.virtual(*wanted) if wanted else {}, skip, spent, inputs, s.accept, told)
 
 
 def _settings(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetup:
     s, f, u = loaded.study, loaded.study.filter, loaded.study.process_noise
     loads, outputs = mechanism.loads, mechanism.outputs
+    moving = (*mechanism.base, *mechanism.coordinates)
     faults = [
-        loaded.fault(at, f"'{n}' is no coordinate of '{mechanism.name}'.", hint=did_you_mean(n, mechanism.coordinates))
-        for at, n in (
-            *((("start", "coordinates", n), n) for n in s.start.coordinates),
-            *((("start", "rates", n), n) for n in s.start.rates),
-            *((("filter", "independents", k), n) for k, n in enumerate(f.independents)),
+        loaded.fault(at, f"'{n}' is no coordinate of '{mechanism.name}'.", hint=did_you_mean(n, known))
+        for at, n, known in (
+            *((("start", "coordinates", n), n, moving) for n in s.start.coordinates),
+            *((("start", "rates", n), n, moving) for n in s.start.rates),
+            *((("filter", "independents", k), n, mechanism.coordinates) for k, n in enumerate(f.independents)),
         )
-        if n not in mechanism.coordinates
+        if n not in known
     ]
     faults += [
         loaded.fault(
             ("filter", "unknown", k),
             f"'{n}' is neither a coordinate nor a load of '{mechanism.name}'.",
-            hint=did_you_mean(n, [*mechanism.coordinates, *loads]),
+            hint=did_you_mean(n, [*moving, *loads]),
         )
         for k, n in enumerate(f.unknown or ())
-        if n not in (*mechanism.coordinates, *loads)
+        if n not in (*moving, *loads)
     ]
     if f.unknown and f.name == "error_ekf":
         what = "the error_ekf takes forces as known."

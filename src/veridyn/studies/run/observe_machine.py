@@ -11,6 +11,7 @@ from veridyn.files.machine.load import load_model
 from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.slopes import with_parameter_slopes
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.tree.model import BASE_NAMES
 from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.load import channels
@@ -25,13 +26,17 @@ from veridyn.studies.run.fitted import fit_file, fitted_machine
 
 @dataclass(frozen=True, kw_only=True)
 class Described:
-    """The names of a machine that a study may use: coordinates, loads, channels of what acts, and outputs of its sensors."""
+    """The names of a machine that a study may use: coordinates, loads, channels of what acts, and outputs of its sensors.
+
+    `base`: the coordinates of a free base, base.x … base.yaw.
+    """
 
     name: str
     coordinates: tuple[str, ...]
     loads: tuple[str, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    base: tuple[str, ...] = ()
 
 
 def existing_file(loaded: Loaded[ObserveFile], text: str, at: tuple[str, ...]) -> Path:
@@ -55,8 +60,9 @@ def observed_machine(loaded: Loaded[ObserveFile]) -> tuple[NaturalSystem | Tree,
     """The machine made ready for computing, and its names; what is wrong with it is reported under the name of its file."""
     machine = _machine(loaded)
     whole = _measured(loaded, machine.tree if machine.formulation == "tree" else machine.mechanism)
-    loads = tuple(load.name for load in whole.loads)
+    loads, base = tuple(load.name for load in whole.loads), tuple[str, ...]()
     if isinstance(whole, Tree):
+        base = BASE_NAMES if whole.base == "free" else ()
         try:
             tree_readout(whole)
         except ModelError as error:
@@ -66,7 +72,9 @@ def observed_machine(loaded: Loaded[ObserveFile]) -> tuple[NaturalSystem | Tree,
     else:
         made = _natural(loaded, whole, machine)
         inputs, outputs = loads, _outputs(whole.sensors, whole.dimension)
-    return made, Described(name=whole.name, coordinates=whole.coordinates, loads=loads, inputs=inputs, outputs=outputs)
+    return made, Described(
+        name=whole.name, coordinates=whole.coordinates, loads=loads, inputs=inputs, outputs=outputs, base=base
+    )
 
 
 def _machine(loaded: Loaded[ObserveFile]) -> Machine:

@@ -121,27 +121,32 @@ def first_yaw_rate(log: Measurements) -> float:
 def swapped_axles_fault(
     found: VehicleFit, car: RoadVehicle, s: VehicleNoiseSettings, drive: DriveLog, progress: Progress
 ) -> Fault | None:
-    """Distances of the axles that are exchanged: the drive is far more likely the other way round, tyres and priors considered.
+    """Distances of the axles that are exchanged: the drive is far more likely the other way round, tyres and priors considered."""
+    other = exchanged_axles(car)
+    if other is None:
+        return None
+    swapped = fit_vehicle(other, s, drive, progress)
+    gain = _evidence(swapped.fit) - _evidence(found.fit)
+    if gain < SWAP_EVIDENCE:
+        return None
+    a, b = car["front"], car["rear"]
+    return Fault(
+        "the distances of the front and the rear axle seem to be exchanged.",
+        "vehicle, front and rear",
+        f"front {b:g} and rear {a:g} m, by {gain:.0f} units of log-likelihood",
+        f"front {a:g} and rear {b:g} m",
+        "Both are measured from the centre of mass.",
+    )
 
-    Where the tyres are hardly known beforehand the drive cannot tell, and nothing is said.
-    """
+
+def exchanged_axles(car: RoadVehicle) -> RoadVehicle | None:
+    """The car with its axles the other way round; None where a drive cannot tell: tyres hardly known beforehand, or equal distances."""
     a, b = car.parameters["front"], car.parameters["rear"]
     tyres = [car.parameters[n] for n in ("front_stiffness", "rear_stiffness")]
     vague = max(t.sigma / t.value for t in tyres) > KNOWN_TYRES
     if vague or abs(a.value - b.value) < 0.02 * (a.value + b.value):
         return None
-    other = replace(car, parameters={**car.parameters, "front": b, "rear": a})
-    swapped = fit_vehicle(other, s, drive, progress)
-    gain = _evidence(swapped.fit) - _evidence(found.fit)
-    if gain < SWAP_EVIDENCE:
-        return None
-    return Fault(
-        "the distances of the front and the rear axle seem to be exchanged.",
-        "vehicle, front and rear",
-        f"front {b.value:g} and rear {a.value:g} m, by {gain:.0f} units of log-likelihood",
-        f"front {a.value:g} and rear {b.value:g} m",
-        "Both are measured from the centre of mass.",
-    )
+    return replace(car, parameters={**car.parameters, "front": b, "rear": a})
 
 
 def _evidence(fit: ParameterFit) -> float:

@@ -43,7 +43,7 @@ COASTING_BRAKE = 0.02  # of the brake's range, and of the throttle's
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class VehicleIdentified:
-    """What a study of a vehicle has identified. `lines`: name → line of wheels, axles and drag; `checked`: name → the same on the rest."""
+    """What a study of a vehicle has identified. `lines`: name → line of wheels and axles; `checked`: name → the same on the rest."""
 
     car: RoadVehicle
     drive: DriveLog
@@ -110,7 +110,9 @@ def identify_vehicle(loaded: Loaded[Any], progress: Progress = silent) -> Vehicl
     lines, checked = _lines(train, car), _lines(rest, car, quiet=True)
     for name, line in lines.items():
         rows += _line_rows(name, line, checked.get(name), figures)
-    _drag(lines, car, rows)
+    if drive.has("speed", "ax", "throttle", "brake"):
+        car, unseen = _with_drag(train, car, rows)
+        not_shown |= unseen
     if study.axle_rates and {"roll_front", "roll_rear"} <= set(lines):
         gradients = {"front": lines["roll_front"], "rear": lines["roll_rear"]}
         if set(study.axle_rates) == {"front", "rear"}:
@@ -118,7 +120,7 @@ def identify_vehicle(loaded: Loaded[Any], progress: Progress = silent) -> Vehicl
             rows.append(_row("front_roll_share", "1", share, sigma))
     elif {"roll_front", "roll_rear"} <= set(lines):
         not_shown["front_roll_share"] = "the distribution of the roll moment needs the axles' rates (axle_rates)."
-    if not rows:
+    if not rows and not not_shown:
         wanted = "speed, steer and yaw_rate or ay; wheel_… and speed; travel_… and ay; speed, ax, throttle and brake"
         raise loaded.error(loaded.fault(("log", "columns"), "nothing can be identified from these channels.", wanted))
     if drive.offset is not None:
@@ -204,9 +206,6 @@ def _lines(drive: DriveLog, car: RoadVehicle, quiet: bool = False) -> dict[str, 
             out |= {
                 f"roll_{axle}": line for axle, line in roll_gradients(travel, c["ay"], car["track"], drive.rate).items()
             }
-        if drive.has("speed", "ax", "throttle", "brake"):
-            free = (_share(c["throttle"]) < COASTING_BRAKE) & (_share(c["brake"]) < COASTING_BRAKE)
-            out["coasting"] = coast_down(c["speed"], c["ax"], free, drive.rate)
     except DataError:
         if not quiet:
             raise
@@ -214,8 +213,9 @@ def _lines(drive: DriveLog, car: RoadVehicle, quiet: bool = False) -> dict[str, 
 
 
 def _share(values: Array) -> Array:
-    least, most = float(np.nanmin(values)), float(np.nanmax(values))
-    return (values - least) / (most - least) if most > least else np.zeros(len(values))
+    """Of the largest value; zero is a pedal that is released."""
+    most = float(np.nanmax(np.abs(values)))
+    return np.abs(values) / most if most > 0.0 else np.zeros(len(values))
 
 
 def _line_rows(name: str, line: Line, other: Line | None, figures: dict[str, float]) -> list[ParameterRow]:
@@ -230,8 +230,20 @@ def _line_rows(name: str, line: Line, other: Line | None, figures: dict[str, flo
     return []
 
 
-def _drag(lines: Mapping[str, Line], car: RoadVehicle, rows: list[ParameterRow]) -> None:
-    if "coasting" in lines:
-        line, m = lines["coasting"], car["mass"]
-        rows.append(_row("drag", "N/(m/s)^2", m * line.value["drag"], m * line.sigma["drag"]))
-        rows.append(_row("rolling", "m/s^2", line.value["rolling"], line.sigma["rolling"]))
+def _with_drag(drive: DriveLog, car: RoadVehicle, rows: list[ParameterRow]) -> tuple[RoadVehicle, dict[str, str]]:
+    """The car with the drag that shows while neither throttle nor brake acts, and its rows; or why the drive does not show it."""
+    c = drive.channels
+    free = (_share(c["throttle"]) < COASTING_BRAKE) & (_share(c["brake"]) < COASTING_BRAKE)
+    try:
+        line = coast_down(c["speed"], c["ax"], free, drive.rate)
+    except DataError as error:
+        return car, {"drag": f"{error.faults[0].what}"}
+    m = car["mass"]
+    value, sigma = m * line.value["drag"], m * line.sigma["drag"]
+    rows.append(_row("drag", "N/(m/s)^2", value, sigma))
+    rows.append(_row("rolling", "m/s^2", line.value["rolling"], line.sigma["rolling"]))
+    if sigma > SHOWS_NOTHING * abs(value) or value < 0.0:
+        return car, {
+            "drag": f"coasting leaves {value:.2g} ± {sigma:.2g} N/(m/s)^2; coast through a wider range of speeds."
+        }
+    return car.with_values({"drag": value}, {"drag": sigma}), {}

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.files.vehicle import load_vehicle, parse_vehicle
 from veridyn.identify.diagnosis.vehicle import (
-    PositionDelay,
     clock_fault,
     position_delay,
     position_format_fault,
@@ -24,6 +23,7 @@ from veridyn.identify.diagnosis.vehicle import (
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.vehicle import RoadVehicle
 from veridyn.observe.measurements import clock_faults
+from veridyn.signals.clock_offset import ClockOffset
 from veridyn.studies.config.identify import TableSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.config.vehicle import CHANNELS, BelievedSettings, VehicleStudy
@@ -44,7 +44,7 @@ class DriveLog:
     rate: float
     hashes: Mapping[str, str]
     faults: tuple[Fault, ...] = ()
-    offset: PositionDelay | None = None
+    offset: ClockOffset | None = None
 
     def between(self, low: float, high: float) -> DriveLog:
         """The samples from `low` up to `high` seconds."""
@@ -167,7 +167,7 @@ def _carried(t: Array, values: Array, name: str) -> Array:
     return np.where(finite, values, np.where(close, np.interp(t, t[finite], values[finite]), np.nan))
 
 
-def checked(drive: DriveLog, car: RoadVehicle) -> tuple[list[Fault], PositionDelay | None]:
+def checked(drive: DriveLog, car: RoadVehicle) -> tuple[list[Fault], ClockOffset | None]:
     """What the checks of the log have found, and the offset of the positions' clock where it can be estimated."""
     c, found = drive.channels, list[Fault | None]()
     offset = None

@@ -33,6 +33,7 @@ from veridyn.studies.config.vehicle import VehicleObserveFile
 from veridyn.studies.result import NAN, ParameterRow, Result
 from veridyn.studies.run.vehicle_fit import (
     VehicleFit,
+    exchanged_axles,
     first_yaw_rate,
     fit_vehicle,
     lateral_measurements,
@@ -58,6 +59,8 @@ SETTLING_S = 3.0  # left out of the figures after a start
 WARM_UP_S = 10.0  # that a filter runs before the first sample it is asked about, where the log has them
 LINEAR_NOISE = 1e-6  # of errors that a textbook's linear filter does not have
 TWO_SIGMA = 2.0
+FEWEST_FITTED = 50  # samples
+CHECKED_S = 60.0  # s of a drive that tell whether its axles are exchanged
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -133,7 +136,7 @@ def observe_vehicle(loaded: Loaded[Any], progress: Progress = silent) -> Vehicle
     try:
         if study.training is not None and lateral:
             train = whole.between(*study.training)
-            if len(train.t) < 50:
+            if len(train.t) < FEWEST_FITTED:
                 raise loaded.error(loaded.fault(("training",), "fewer than fifty samples lie in this span."))
             fitted = fit_vehicle(car, study.noise, train, progress)
             if study.checks:
@@ -144,6 +147,9 @@ def observe_vehicle(loaded: Loaded[Any], progress: Progress = silent) -> Vehicle
             raise loaded.error(loaded.fault(("log",), "fewer than ten samples lie between start and end."))
         warm = whole.between(study.log.start - WARM_UP_S, float(drive.t[-1]) + 0.5 / drive.rate)
         seen = _lateral(study, car, fitted, warm, float(drive.t[0]), progress) if lateral else None
+        if lateral and fitted is None and study.checks:
+            swapped = _swapped_axles(study, car, drive, progress)
+            faults += [swapped] if swapped is not None else []
         path = _path(study, car, whole, drive, progress) if study.path is not None else None
     except DataError as error:
         raise loaded.error(
@@ -230,6 +236,14 @@ def _lateral(
     virtual = {n: replace(v, t=v.t[kept], values=v.values[kept], sigma=v.sigma[kept]) for n, v in virtual.items()}
     frozen = frozen_parameters(found, estimate, start)
     return _Seen(_cut(found, kept), state_units(system), virtual, frozen, first - float(found.t[0]))
+
+
+def _swapped_axles(study: VehicleObserveFile, car: RoadVehicle, drive: DriveLog, progress: Progress) -> Fault | None:
+    """Exchanged axles where the study learns nothing: by fits to the beginning of what is observed, which are used for nothing else."""
+    if exchanged_axles(car) is None or len(drive.t) < FEWEST_FITTED:
+        return None
+    part = drive.between(float(drive.t[0]), float(drive.t[0]) + CHECKED_S)
+    return swapped_axles_fault(fit_vehicle(car, study.noise, part, progress), car, study.noise, part, progress)
 
 
 def _cut(found: Estimates, kept: NDArray[np.bool_]) -> Estimates:

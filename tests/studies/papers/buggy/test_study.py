@@ -35,12 +35,19 @@ BEST_LIMITS = {
 
 @pytest.fixture(scope="module")
 def short() -> BuggyStudy:
-    return buggy_study(31, Extent(logs=1, duration=1.0, further=1, vehicles=1, outage=1.5, silent=(0.5, 1.2)))
+    silent = (0.5, 1.2)
+    return buggy_study(
+        31, Extent(logs=1, duration=1.0, further=1, vehicles=1, outage=1.5, silent=silent, failing=1.0, ground=2.0)
+    )
 
 
 def test_every_figure_is_there(short: BuggyStudy):
     names = {f"rms_{k}_{q}{end}" for k in TABLES for q in QUANTITIES for end in ("", "_force", "_error_ekf", "_plain")}
-    names |= {"nees", "share_inside_three_sigma_outage", "real_time_factor_tree"}
+    others = ("error_ekf_printed", "error_ekf_28", "force_alone")
+    names |= {f"rms_{k}_{q}_{other}" for k in TABLES for q in QUANTITIES for other in others}
+    names |= {f"rms_ground_{q}{end}" for q in QUANTITIES for end in ("", "_force", "_error_ekf", "_plain")}
+    names |= {"nees", "nees_ground", "share_inside_three_sigma_outage", "real_time_factor_tree"}
+    names |= {"share_sensor_faults_named", "share_input_faults_noticed", "sensors_named_without_fault"}
     assert names <= set(short.figures)
     assert all(math.isfinite(v) for v in short.figures.values())
     result = short.result("demo buggy", 31)
@@ -49,7 +56,15 @@ def test_every_figure_is_there(short: BuggyStudy):
 
 def test_the_page_says_what_was_found(short: BuggyStudy):
     text = buggy_page(short, short.result("demo buggy", 31), "veridyn demo buggy --seed 31")
-    for words in ("errorEKF", "Without GPS", "Table 5", "Table 6", "model alone"):
+    for words in (
+        "errorEKF",
+        "Without GPS",
+        "Table 5",
+        "Table 6",
+        "model alone",
+        "was never published",
+        "A sensor fails",
+    ):
         assert words in text
     assert len(text) < 3_000_000
     assert buggy_verdict(short).grade in ("good", "fair", "poor")
@@ -70,3 +85,4 @@ def test_the_whole_of_it_keeps_its_limits():
     assert study.figures["sigma_outage_end"] <= 2.0 * study.figures["rms_outage_end"]
     assert max(study.figures["rms_coarse_gps_x"], study.figures["rms_coarse_gps_y"]) <= 0.07
     assert study.figures["rms_wrong_start_yaw"] <= 0.003
+    assert study.figures["share_sensor_faults_named"] == 1.0 and study.figures["sensors_named_without_fault"] == 0.0

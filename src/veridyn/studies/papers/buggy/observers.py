@@ -1,22 +1,27 @@
-"""The observers of the buggy: that of paper 003, the same with estimated forces, and the best that the machine allows.
+"""The observers of the buggy: those of paper 003, the same with estimated forces, and the best that the machine allows.
 
-========= ============================================================ =========== ==========================================
-name      filter                                                       states      what the wrong rolling resistance becomes
-========= ============================================================ =========== ==========================================
-error_ekf the thesis' errorEKF (79): integrators, course taken as yaw  20 of 28    an error of every step, corrected
-force     errorEKF with forces (Fig. 33): exact slopes of z̈            28 + 7      forces on the chassis, torques on wheels
-ekf       exact derivatives of the step, tyre states in the filter     28 + 4      a constant of each tyre, with its deviation
-========= ============================================================ =========== ==========================================
+================= ============================================================ =========== ========================================
+name              filter                                                       states      what the wrong rolling resistance becomes
+================= ============================================================ =========== ========================================
+error_ekf         the thesis' errorEKF (79): integrators, course taken as yaw  20 of 28    an error of every step, corrected
+error_ekf_printed the same with the accelerometer's rows as printed (116)      20 of 28    the same
+error_ekf_28      the same with the suspensions in it                          28          the same
+force             errorEKF with forces (Fig. 33): exact slopes of z̈            28 + 7      forces on the chassis, torques on wheels
+force_alone       the same, but the model is corrected by forces alone         28 + 7      the same
+ekf               exact derivatives of the step, tyre states in the filter     28 + 4      a constant of each tyre, with a deviation
+================= ============================================================ =========== ========================================
 
-The suspensions have no sensor, and integrators cannot tell them from the rest (74): the errorEKF leaves them to the model. Each filter has
-the eight states of the tyres besides. Densities were chosen on logs whose seeds no study reports.
+The first three correct places and velocities, `force` all three of Fig. 33. The suspensions have no sensor, and integrators cannot tell
+them from the rest (74): the errorEKF of twenty states leaves them to the model. Each filter has the eight states of the tyres besides. The
+best one reads wheels where a hole's edge passes, the others take the rounded angle for white noise at every sample, as the thesis does.
+Densities were chosen on logs whose seeds no study reports.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +41,8 @@ from veridyn.observe.observe import observe
 from veridyn.observe.observer import Observer
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.signals.course import course_over_ground
+from veridyn.signals.pulses import PulseWheel, count_of_rounded, readings_of_counts
+from veridyn.studies.papers.buggy.following import follow_by_forces
 
 Array = NDArray[np.float64]
 STEP = 2e-3  # s, that of the sensors
@@ -46,11 +53,16 @@ SLOWEST_COURSE = 1.0  # m/s, below which a course over ground says nothing
 COURSE_SIGMA = 0.03  # rad: noise of the GPS velocity at some speed, and sideslip
 INPUTS = ("drive_rl", "drive_rr", "q.rack", "qd.rack", "qdd.rack")
 PUSHED = ("base.x", "base.y", "base.yaw", *SPINS)
+WHEEL = PulseWheel(holes=40)
+FOLLOWING_S = 0.1  # s, in which forces alone bring the model to where the filter has it
 
 
 @dataclass(frozen=True, kw_only=True)
 class BuggyObserver:
-    """How one observer runs: its filter, process noise, unknown forces and estimated parameters, and what it takes as yaw."""
+    """How one observer runs: its filter, process noise, unknown forces and estimated parameters.
+
+    `course_as_yaw`: whether the course over ground is taken for the yaw; `edges`: whether wheels are read at the edges of their holes.
+    """
 
     word: str
     method: Filter
@@ -58,31 +70,40 @@ class BuggyObserver:
     unknown: tuple[str, ...] = ()
     parameters: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     course_as_yaw: bool = False
+    edges: bool = False
 
     def observe(
         self, machine: Machine, log: Experiment, start: Mapping[str, float], sensors: Sequence[Sensor] | None = None
     ) -> Observation:
         """Run along a log, from a start; `sensors` in place of the machine's own."""
-        machine, log = self._prepared(machine, log, machine.sensors if sensors is None else sensors)
-        return observe(machine, log, **self._settings(start))
+        machine, log = self.prepared(machine, log, machine.sensors if sensors is None else sensors)
+        return observe(machine, log, **self.settings(start))
 
-    def beside(self, machine: Machine, log: Experiment, start: Mapping[str, float]) -> tuple[Observer, Array, Array]:
-        """An observer for one sample at a time, with the readings (N, m) of a log, NaN where there is none, and its inputs (N, p)."""
-        machine, log = self._prepared(machine, log, machine.sensors)
-        running = Observer(machine, inputs=INPUTS, **self._settings(start))
-        t = log[INPUTS[0]].t
-        rows = np.full((len(t), len(running.system.outputs)), np.nan)
-        for j, name in enumerate(running.system.outputs):
-            rows[np.rint(log[name].t / STEP).astype(int), j] = log[name].values
-        return running, rows, np.column_stack([log[name].values for name in INPUTS])
+    def beside(
+        self, machine: Machine, log: Experiment, start: Mapping[str, float], inputs: Sequence[str] = INPUTS
+    ) -> tuple[Observer, Array, Array]:
+        """An observer for one sample at a time, with the readings (N, m) of a log, NaN where there is none, and their deviations.
 
-    def _prepared(self, machine: Machine, log: Experiment, sensors: Sequence[Sensor]) -> tuple[Machine, Experiment]:
-        """The machine with these sensors, and the log; both with a course where that is taken as yaw."""
+        The deviations (N, m) are NaN where they are the sensor's own. `inputs`: what is given with the readings.
+        """
+        machine, log = self.prepared(machine, log, machine.sensors)
+        running = Observer(machine, inputs=inputs, **self.settings(start))
+        count, names = len(log[INPUTS[0]].t), running.system.outputs
+        rows, deviations = (np.full((count, len(names)), np.nan) for _ in range(2))
+        for j, name in enumerate(names):
+            at = np.rint(log[name].t / STEP).astype(int)
+            rows[at, j] = log[name].values
+            if f"{name}.sigma" in log.names:
+                deviations[at, j] = log[f"{name}.sigma"].values
+        return running, rows, deviations
+
+    def prepared(self, machine: Machine, log: Experiment, sensors: Sequence[Sensor]) -> tuple[Machine, Experiment]:
+        """The machine with these sensors, and the log as the observer reads it."""
         if self.course_as_yaw:
             sensors, log = _thesis_sensors(sensors), with_course(log)
-        return machine.with_sensors(sensors), log
+        return machine.with_sensors(sensors), with_edges(log) if self.edges else log
 
-    def _settings(self, start: Mapping[str, float]) -> dict[str, Any]:
+    def settings(self, start: Mapping[str, float]) -> dict[str, Any]:
         return {
             "method": self.method,
             "process_noise": self.noise,
@@ -93,14 +114,22 @@ class BuggyObserver:
         }
 
 
-def error_ekf() -> BuggyObserver:
-    """Equation 79, with the 16 readings of the thesis: position, velocity in the plane, course as yaw, inertial unit, wheels."""
-    moving = {name: 0.0 if name in SUSPENSIONS else 1e-4 for name in (*BASE_NAMES, *INDEPENDENT)}
-    white = {name: 0.0 if name in SUSPENSIONS else 1e-2 for name in (*BASE_NAMES, *INDEPENDENT)}
+def error_ekf(*, suspensions: bool = False, accelerometer: Literal["full", "attitude"] = "full") -> BuggyObserver:
+    """Equation 79, with the 16 readings of the thesis: position, velocity in the plane, course as yaw, inertial unit, wheels.
+
+    `suspensions`: whether they are among the states, which makes 28; `accelerometer`: its rows, see
+    :class:`~veridyn.observe.methods.ErrorEKF`.
+    """
+    word = "error_ekf_28" if suspensions else "error_ekf" if accelerometer == "full" else "error_ekf_printed"
+    left = () if suspensions else SUSPENSIONS
+    moving = {name: 0.0 if name in left else 1e-4 for name in (*BASE_NAMES, *INDEPENDENT)}
+    white = {name: 0.0 if name in left else 1e-2 for name in (*BASE_NAMES, *INDEPENDENT)}
     # An integrator knows no springs: more than this makes the chassis bounce.
-    white |= dict.fromkeys(("base.z", "base.roll", "base.pitch"), 1e-4)
+    sprung = ("base.z", "base.roll", "base.pitch", *(SUSPENSIONS if suspensions else ()))
+    white |= dict.fromkeys(sprung, 1e-4)
     noise = ProcessNoise(start=moving, start_rate=moving, acceleration=white)
-    return BuggyObserver(word="error_ekf", method=ErrorEKF(refresh=REFRESH), noise=noise, course_as_yaw=True)
+    method = ErrorEKF(refresh=REFRESH, accelerometer=accelerometer)
+    return BuggyObserver(word=word, method=method, noise=noise, course_as_yaw=True)
 
 
 def force_observer() -> BuggyObserver:
@@ -117,12 +146,28 @@ def best_observer() -> BuggyObserver:
     """Exact derivatives, and the rolling resistance of each tyre estimated with the state."""
     noise = ProcessNoise(start=1e-4, start_rate=1e-4, acceleration=4.9e-9, start_element=1e-4)
     resistances = {f"tyre_{c}.QSY1": (0.015, 1e-9, 0.0, 0.1) for c in CORNERS}
-    return BuggyObserver(word="ekf", method=EKF(), noise=noise, parameters=resistances)
+    return BuggyObserver(word="ekf", method=EKF(), noise=noise, parameters=resistances, edges=True)
 
 
 def observers() -> dict[str, BuggyObserver]:
-    """All of them by name."""
-    return {"error_ekf": error_ekf(), "force": force_observer(), "ekf": best_observer()}
+    """All filters by name."""
+    made = (
+        error_ekf(),
+        error_ekf(accelerometer="attitude"),
+        error_ekf(suspensions=True),
+        force_observer(),
+        best_observer(),
+    )
+    return {observer.word: observer for observer in made}
+
+
+def run_observers(machine: Machine, log: Experiment, start: Mapping[str, float]) -> Iterator[tuple[str, Observation]]:
+    """Every observer along a log, by name; correction by forces alone goes on from the filter that estimates forces."""
+    for name, observer in observers().items():
+        found = observer.observe(machine, log, start)
+        if name == "force":
+            yield "force_alone", follow_by_forces(found, FOLLOWING_S)
+        yield name, found
 
 
 def _thesis_sensors(sensors: Sequence[Sensor]) -> list[Sensor]:
@@ -134,6 +179,15 @@ def with_course(log: Experiment) -> Experiment:
     """The log with the course over ground of its GPS velocity; not a number below the speed at which it says something."""
     course, heard = course_over_ground(log["gps_velocity.x"], log["gps_velocity.y"], above=SLOWEST_COURSE)
     return log.replacing(replace(course, values=np.where(heard.values > 0.0, course.values, np.nan)))
+
+
+def with_edges(log: Experiment) -> Experiment:
+    """The log with readings of the wheels' angles where an edge of a hole passed, each with its own deviation, and nowhere else."""
+    found = []
+    for corner in CORNERS:
+        count, wheel = count_of_rounded(log[f"angle_{corner}"], WHEEL)
+        found += readings_of_counts(count, wheel, f"angle_{corner}")
+    return log.replacing(*found)
 
 
 def standing_start(machine: Machine, at: Standing | None = None) -> dict[str, float]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from veridyn.machines.buggy import CORNERS
 from veridyn.machines.buggy_log import RATE, BuggyTruth
+from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observation import Observation
 
 Array = NDArray[np.float64]
@@ -53,15 +54,25 @@ class Scored:
 
 def scored(found: Observation, truth: BuggyTruth) -> Scored:
     """The errors of an observation against the truth, from sample SKIP on."""
-    system, model = found.system, found.system.model
-    every = slice(SKIP, None)
-    t, x, P = found.estimates.t[every], np.asarray(found.track.x)[every], np.asarray(found.track.P)[every]
+    return score_track(found.system, found.estimates.t, np.asarray(found.track.x), np.asarray(found.track.P), truth)
+
+
+def score_track(system: MachineSystem, t: Array, x: Array, P: Array, truth: BuggyTruth) -> Scored:
+    """The errors of states x (N, n) with covariances P (N, n, n) at times t (N,), from sample SKIP on."""
+    model, t, x, P = system.model, t[SKIP:], x[SKIP:], P[SKIP:]
     at = np.rint(t * RATE).astype(int)
     q, qd, _, _ = system.split(x)
     n = 2 * system.f
     errors = wrapped(model.local(q, qd) - model.local(truth.q[at], truth.qd[at]), system.states[:n])
     sigma = np.sqrt(np.array([np.diag(system.reported(a, b))[:n] for a, b in zip(x, P, strict=True)]))
-    return Scored(t, system.states[:n], errors, sigma, _nees(found, truth, at, q, qd, P))
+    return Scored(t, system.states[:n], errors, sigma, _nees(system, truth, at, q, qd, P))
+
+
+def score_plain(system: MachineSystem, plain: BuggyTruth, truth: BuggyTruth) -> Scored:
+    """The errors of the model left to itself, which has no deviations."""
+    model, names = system.model, system.states[: 2 * system.f]
+    errors = wrapped(plain.reduced(model) - truth.reduced(model), names)[SKIP:]
+    return Scored(truth.t[SKIP:], names, errors, np.zeros_like(errors), np.nan)
 
 
 def wrapped(errors: Array, names: tuple[str, ...]) -> Array:
@@ -72,9 +83,9 @@ def wrapped(errors: Array, names: tuple[str, ...]) -> Array:
     return out
 
 
-def _nees(found: Observation, truth: BuggyTruth, at: NDArray[np.int64], q: Array, qd: Array, P: Array) -> float:
+def _nees(system: MachineSystem, truth: BuggyTruth, at: NDArray[np.int64], q: Array, qd: Array, P: Array) -> float:
     """The mean of dᵀ P⁻¹ d over the number of states that the filter carries, along the run."""
-    model, n = found.system.model, 2 * found.system.f
+    model, n = system.model, 2 * system.f
     carried = np.flatnonzero(np.diag(P[-1])[:n] > 0.0)
     total = []
     for k in range(0, len(q), EVERY):

@@ -5,10 +5,10 @@ The model has twice the true rolling resistance, and knows where it starts. Mean
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,24 @@ from veridyn.machines.buggy import INDEPENDENT, MISALIGNED, buggy
 from veridyn.machines.buggy_drive import BuggyDrive
 from veridyn.machines.buggy_log import BuggyTruth, driven
 from veridyn.mechanics.tree.model import BASE_NAMES
+from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.observation import Observation
 from veridyn.progress import Progress, silent, tracked
-from veridyn.studies.papers.buggy.observers import SLOWEST_COURSE, best_observer, observers, standing_start
+from veridyn.studies.papers.buggy.faults import INPUT_FAULTS, FaultRun, fault_runs
+from veridyn.studies.papers.buggy.ground import DURATION as GROUND_SECONDS
+from veridyn.studies.papers.buggy.ground import GroundRun, ground_run
+from veridyn.studies.papers.buggy.observers import (
+    SLOWEST_COURSE,
+    best_observer,
+    observers,
+    run_observers,
+    standing_start,
+)
 from veridyn.studies.papers.buggy.outage import DURATION, SILENT, Outage, outages
-from veridyn.studies.papers.buggy.scores import QUANTITIES, SKIP, Scored, scored, wrapped
+from veridyn.studies.papers.buggy.real_time import real_time_factors
+from veridyn.studies.papers.buggy.scores import QUANTITIES, SKIP, Scored, score_plain, scored
 from veridyn.studies.result import Result, fingerprint
 
 Array = NDArray[np.float64]
@@ -45,7 +56,10 @@ TABLES = {  # rms of the thesis' observer, the worst wheel
 
 @dataclass(frozen=True, kw_only=True)
 class Extent:
-    """How much is done: logs of each manoeuvre and seconds of it, further logs for NEES, vehicles without GPS and their seconds."""
+    """How much is done: logs of each manoeuvre and seconds of it, further logs for NEES, vehicles without GPS and their seconds.
+
+    `failing`: seconds of the drives in which a sensor fails; `ground`: of the one over uneven ground.
+    """
 
     logs: int = 10
     duration: float = 20.0
@@ -53,24 +67,26 @@ class Extent:
     vehicles: int = 20
     outage: float = DURATION
     silent: tuple[float, float] = SILENT
+    failing: float = 10.0
+    ground: float = GROUND_SECONDS
 
 
-FULL, QUICK = Extent(), Extent(logs=1, duration=8.0, further=2, vehicles=1, outage=24.0, silent=(10.0, 22.0))
+FULL = Extent()
+QUICK = Extent(logs=1, duration=8.0, further=2, vehicles=1, outage=24.0, silent=(10.0, 22.0), failing=5.0, ground=8.0)
 
 
 @dataclass(frozen=True, eq=False)
 class BuggyRun:
-    """One manoeuvre: the truth, the model left to itself, and the observers by name, each along every log."""
+    """One manoeuvre: the truth, the model left to itself, and the observers by name, each along every log.
+
+    `log` is the first of the logs, and `example` the best observer along it.
+    """
 
     truth: BuggyTruth
     plain: BuggyTruth
     scores: Mapping[str, Sequence[Scored]]
-    first: Mapping[str, Observation]
-
-    @property
-    def example(self) -> Observation:
-        """The best observer along the first log."""
-        return self.first["ekf"]
+    log: Experiment
+    example: Observation
 
     def rms(self, observer: str, quantity: str) -> float:
         """The mean over the logs."""
@@ -79,15 +95,13 @@ class BuggyRun:
     def largest(self, observer: str, quantity: str) -> float:
         return float(np.mean([s.largest(quantity) for s in self.scores[observer]]))
 
-    def plain_errors(self) -> Array:
-        """(N, 2f) of the model left to itself."""
-        model = self.example.system.model
-        names = self.example.system.states[: 2 * model.f]
-        return wrapped(self.plain.reduced(model) - self.truth.reduced(model), names)[SKIP:]
+    @cached_property
+    def plain_score(self) -> Scored:
+        """The model left to itself."""
+        return score_plain(self.example.system, self.plain, self.truth)
 
     def plain_rms(self, quantity: str) -> float:
-        errors, names = self.plain_errors(), self.example.system.states
-        return max(float(np.sqrt(np.mean(errors[:, names.index(n)] ** 2))) for n in QUANTITIES[quantity])
+        return self.plain_score.rms(quantity)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +114,8 @@ class BuggyStudy:
     runs: Mapping[str, BuggyRun]
     misaligned: BuggyRun
     outages: Sequence[Outage]
+    faults: Sequence[FaultRun]
+    ground: GroundRun
     figures: Mapping[str, float]
 
     def result(self, study: str, seed: int | None) -> Result:
@@ -131,8 +147,12 @@ def buggy_study(seed: int, extent: Extent = FULL, progress: Progress = silent) -
         vehicles = range(seed + 2000, seed + 2000 + extent.vehicles)
         lost = list(outages(vehicles, extent.outage, extent.silent, progress))
         figures |= _lost(lost)
-        figures["real_time_factor_tree"] = _speed(model, runs["circular"].truth, seed)
-    return BuggyStudy(extent, seeds, model, runs, misaligned, lost, figures)
+        failed = list(fault_runs(model, runs["circular"].truth.first(extent.failing), seed, progress))
+        figures |= _failed(failed)
+        uneven = ground_run(model, TRUE_RESISTANCE, extent.ground, seed, progress)
+        figures |= _uneven(uneven)
+        figures |= real_time_factors({"tree": model}, runs["circular"].truth, seed)
+    return BuggyStudy(extent, seeds, model, runs, misaligned, lost, failed, uneven, figures)
 
 
 def observed(
@@ -147,15 +167,13 @@ def observed(
     plain, start = driven(model, how, progress=progress), standing_start(model)
     logs = [truth.log(np.random.default_rng(seed), model.sensors) for seed in seeds]
     scores: dict[str, list[Scored]] = {}
-    first: dict[str, Observation] = {}
-    for name, observer in observers().items():
-        scores[name] = []
-        for k, log in enumerate(tracked(logs, f"observing, {name}", progress)):
-            found = observer.observe(model, log, start)
-            scores[name].append(scored(found, truth))
-            if k == 0:
-                first[name] = found
-    return BuggyRun(truth, plain, scores, first)
+    examples = []
+    for log in tracked(logs, "observing", progress):
+        for name, found in run_observers(model, log, start):
+            scores.setdefault(name, []).append(scored(found, truth))
+            if name == "ekf" and not examples:
+                examples.append(found)
+    return BuggyRun(truth, plain, scores, logs[0], examples[0])
 
 
 def _errors(runs: Mapping[str, BuggyRun]) -> dict[str, float]:
@@ -164,8 +182,7 @@ def _errors(runs: Mapping[str, BuggyRun]) -> dict[str, float]:
         for quantity in QUANTITIES:
             name = f"rms_{kind}_{quantity}"
             found[name] = run.rms("ekf", quantity)
-            found[f"{name}_force"] = run.rms("force", quantity)
-            found[f"{name}_error_ekf"] = run.rms("error_ekf", quantity)
+            found |= {f"{name}_{other}": run.rms(other, quantity) for other in run.scores if other != "ekf"}
             found[f"{name}_plain"] = run.plain_rms(quantity)
     return found
 
@@ -246,12 +263,22 @@ def _lost(runs: Sequence[Outage]) -> dict[str, float]:
     }
 
 
-def _speed(model: Machine, truth: BuggyTruth, seed: int) -> float:
-    """Seconds of the drive over CPU seconds of the errorEKF on the closed tree, sample by sample as beside a vehicle."""
-    observer = observers()["error_ekf"]
-    log = truth.log(np.random.default_rng(seed), model.sensors)
-    running, rows, inputs = observer.beside(model, log, standing_start(model))
-    before = time.process_time()
-    for t, readings, acting in zip(truth.t.tolist(), rows, inputs, strict=True):
-        running.step(t, readings, acting)
-    return float(truth.t[-1] / (time.process_time() - before))
+def _failed(runs: Sequence[FaultRun]) -> dict[str, float]:
+    """How many faults are reported as what they are; the drive without one has nothing to report."""
+    sensors = [run for run in runs if run.fault is not None and run.fault.sensor not in INPUT_FAULTS]
+    inputs = [run for run in runs if run.fault is not None and run.fault.sensor in INPUT_FAULTS]
+    return {
+        "share_sensor_faults_named": float(np.mean([run.named for run in sensors])),
+        "share_input_faults_noticed": float(np.mean([run.named for run in inputs])),
+        "sensors_named_without_fault": float(sum(len(run.findings) for run in runs if run.fault is None)),
+    }
+
+
+def _uneven(run: GroundRun) -> dict[str, float]:
+    """Errors of every observer on uneven ground, the best one's without a name behind, and its NEES."""
+    found = {
+        f"rms_ground_{quantity}{'' if name == 'ekf' else f'_{name}'}": score.rms(quantity)
+        for name, score in run.scores.items()
+        for quantity in QUANTITIES
+    }
+    return {**found, "nees_ground": run.scores["ekf"].nees}
