@@ -11,12 +11,12 @@ from strangers.graph_machines import random_machine, rssr, seven_joint_arm, slid
 from veridyn.errors import ModelError
 from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.elements import coulomb, drive_gain, offset, spring
+from veridyn.model.elements import Element, coulomb, drive_gain, offset, spring
 from veridyn.model.link import Joint, Link
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.loop import Assembly, Attachment
 from veridyn.model.machine import Machine
-from veridyn.model.natural_parts import Angle, Distance
+from veridyn.model.natural_parts import Angle, Distance, Elevation
 from veridyn.model.place import Marker
 from veridyn.model.points import mechanism_of
 from veridyn.model.sensor import Sensor
@@ -107,22 +107,24 @@ def test_what_natural_coordinates_cannot_carry_is_refused_all_at_once() -> None:
     acting = (
         coulomb("turning0", 1.0),
         drive_gain("sliding1", "current", 1.0),
-        spring({"turning0": 1.0, "x": 2.0}, 1.0),
+        Element(kind="inertia", on={"turning0": 1.0, "x": 2.0}, value=1.0, name="motor"),
     )
     with pytest.raises(ModelError) as found:
         _ = replace(machine, elements=(*acting, spring("turning0"))).mechanism
     text = str(found.value)
     assert "element 'fs_turning0': natural coordinates have no element of kind coulomb." in text
     assert "element 'K_sliding1': natural coordinates have no element of kind drive_gain." in text
-    assert "element 'k_turning0_x': natural coordinates have no element on a combination of coordinates." in text
+    assert "element 'motor': natural coordinates have no inertia on a combination of coordinates." in text
     assert "element 'k_turning0': its value is unknown" in text
     assert text.count("Use formulation: tree.") == 3
 
 
-def test_a_pitch_and_shared_or_geared_coordinates_are_refused_by_name() -> None:
-    machine = random_machine(3, ("spherical",))
-    with pytest.raises(ModelError, match="natural coordinates have no angle 'spherical0_pitch' of a spherical joint"):
-        mechanism_of(machine, "all")
+def test_a_pitch_is_an_elevation() -> None:
+    mechanism = mechanism_of(random_machine(3, ("spherical",)), "all")
+    assert isinstance(next(a for a in mechanism.added if a.name == "spherical0_pitch"), Elevation)
+
+
+def test_shared_and_geared_coordinates_are_refused_by_name() -> None:
     links = [Link(name=name, inertia=BOX) for name in "ab"]
     geared = [Joint(name=x, a="ground", b=x, coordinates=("q",), ratio=r) for x, r in (("a", 1.0), ("b", -1.0))]
     with pytest.raises(ModelError, match="natural coordinates do not share the coordinate 'q' between joints"):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from veridyn.mechanics.laws import Acting, constant_of, law, rates
 from veridyn.mechanics.newton_euler import Outward, State, Wrench, carry, rigid_rows, squared_speed
 from veridyn.mechanics.struts import Strut, strut_of
-from veridyn.mechanics.tyres import Tyre
+from veridyn.mechanics.tyres import tyre_of
 from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import Element
 from veridyn.model.tree import Tree
@@ -25,9 +25,9 @@ def element_rows(
 ) -> dict[int, Scalar]:
     """The rows an element enters with unit parameter: row → value (5), (6), (31), (32); between two places law · ∂ℓ/∂q."""
     if e.wheel is not None:
-        tyre = Tyre(tree, e, state, o, signals, algebra)
+        tyre = tyre_of(tree, e, state, o, signals, algebra)
         force, moment = tyre.wrench()
-        return carry(tree, o, tyre.body, (minus(ZERO, force), minus(ZERO, moment)))
+        return carry(tree, o, tree.index(e.wheel.body), (minus(ZERO, force), minus(ZERO, moment)))
     if e.on_body is not None:
         return _wrench_rows(tree, e, o)
     first = len(tree.rows) - tree.n
@@ -67,7 +67,7 @@ def state_rates(tree: Tree, state: State, o: Outward, signals: Mapping[str, Scal
     for e in tree.elements:
         if KINDS[e.kind].states:
             if e.wheel is not None:
-                made = Tyre(tree, e, state, o, signals, algebra).slip_rates()
+                made = tyre_of(tree, e, state, o, signals, algebra).slip_rates()
                 found |= {f"{e.parameter_name}.{key}": rate for key, rate in made.items()}
                 continue
             strut = None if e.between is None else strut_of(tree, e.between, o, algebra)

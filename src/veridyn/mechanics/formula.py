@@ -18,7 +18,7 @@ from veridyn.mechanics.newton_euler import State, jacobian_entries, outward, rig
 from veridyn.mechanics.sensing_formula import reading_derivatives, reading_entries
 from veridyn.mechanics.symbols import Label, Request, Symbols
 from veridyn.mechanics.tree import quantity, statement
-from veridyn.mechanics.tyres import Tyre
+from veridyn.mechanics.tyres import tyre_of
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import add, is_zero, mul
 from veridyn.symbolic.derivative import along, reverse
@@ -146,7 +146,7 @@ def _wheel_places(s: Symbols, request: Request) -> dict[Label, Number]:
     R, p = s.pose()
     state = State([s.graph.input(f"q.{k}") for k in range(s.tree.n)], still, still, R=R, p=p)
     o = outward(s.tree, state, s.graph)
-    places = [Tyre(s.tree, e, state, o, {}, s.graph).pose[1] for e in s.tree.wheels]
+    places = [tyre_of(s.tree, e, state, o, {}, s.graph).wheel.pose[1] for e in s.tree.wheels]
     return {(i, k): place[k] for i, place in enumerate(places) for k in range(2)}
 
 

@@ -19,7 +19,7 @@ from veridyn.mechanics.mass import equations_of_motion
 from veridyn.mechanics.newton_euler import State, Wrench, outward
 from veridyn.mechanics.samples import loaded_bodies, minus_gravity, split
 from veridyn.mechanics.symbols import Request
-from veridyn.mechanics.tyres import Tyre
+from veridyn.mechanics.tyres import tyre_of
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import FLOATS, Algebra, FloatAlgebra, rounded_sign
 from veridyn.spatial.linalg import rotation_matrix
@@ -156,7 +156,7 @@ class StateAccelerations:
         if not self.compile:
             state = self._state(q, np.zeros(tree.n), STILL, STILL, pose)
             o = outward(tree, state, self.algebra)
-            return np.array([Tyre(tree, e, state, o, {}, self.algebra).pose[1][:2] for e in tree.wheels])
+            return np.array([tyre_of(tree, e, state, o, {}, self.algebra).wheel.pose[1][:2] for e in tree.wheels])
         if self._places is None:
             self._places = self._kernel(Request("wheel_places"), ())
         given = np.concatenate([q, np.zeros(2 * tree.n + 6), pose, np.zeros(len(self._signals) + 1)])

@@ -8,6 +8,7 @@ coordinate and place            a·y;  their rates the last row of G
 velocity along a direction u    u·ṙ, where the sensor has axes of its own: both linear in y
 gyroscope about a direction u   ω·u = ½ (v̇·w − v·ẇ), where u, v, w are the sensor's own directions, each linear in y
 accelerometer along u           u·(r̈ − g), with r̈ linear in q̈ because places are linear in q
+yaw, course                     the angle of two such components from x towards y, of a direction or of a velocity
 
 so that H follows from the same table: ∂h/∂q = a + G q̇ + D q̈, ∂h/∂q̇ = Gᵀ y, ∂h/∂q̈ = Dᵀ y. Paper 003 drops terms of its H (equations 89
 and 91): here H is the derivative of h, and is tested to be.
@@ -30,16 +31,18 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.natural_check import mechanism_sensor_faults
 from veridyn.model.natural_parts import Angle
 from veridyn.model.place import QUARTER_TURN, Marker, frame
-from veridyn.model.sensor import Sensor
+from veridyn.model.sensor import HEADINGS, Sensor
 
 Array = NDArray[np.float64]
+STANDSTILL = 1e-9  # m/s, below which a course is no longer told
 
 
 @dataclass(frozen=True, eq=False)
 class Readout:
-    """The table of all sensors of a mechanism: `names` (m,) of outputs, `a` (m, n+1), `G` and `D` (m, n+1, n), and the sensors.
+    """The table of all sensors of a mechanism: `names` (m,) of outputs, `a` (r, n+1), `G` and `D` (r, n+1, n), and the sensors.
 
-    `bias` (m,) is what is known of it, `owner` (m,) the number of each output's sensor, `units` of the outputs.
+    `bias` (m,) is what is known of it, `owner` (m,) the number of each output's sensor, `units` of the outputs. Row j of the tables is
+    output j; that of a heading is its x component, and `other` (m,) the row of its y component, −1 of all else.
     """
 
     names: tuple[str, ...]
@@ -49,6 +52,7 @@ class Readout:
     a: Array
     G: Array
     D: Array
+    other: NDArray[np.intp]
 
     @cached_property
     def bias(self) -> Array:
@@ -73,7 +77,14 @@ class Readout:
         """What ideal sensors read (…, m), bias included, from (…, n) of each."""
         y = np.concatenate([q, np.ones((*q.shape[:-1], 1))], axis=-1)
         slopes = self._slopes(qd, qdd)
-        return (slopes @ y if slopes.ndim == 2 and y.ndim == 1 else (slopes * y[..., None, :]).sum(axis=-1)) + self.bias
+        found = slopes @ y if slopes.ndim == 2 and y.ndim == 1 else (slopes * y[..., None, :]).sum(axis=-1)
+        return self._turned(found) + self.bias
+
+    def _turned(self, found: Array) -> Array:
+        """Outputs (…, m) from rows (…, r): headings are angles of two."""
+        out, at = found[..., : len(self.names)].copy(), np.flatnonzero(self.other >= 0)
+        out[..., at] = np.arctan2(found[..., self.other[at]], found[..., at])
+        return out
 
     def _slopes(self, qd: Array, qdd: Array) -> Array:
         slopes = self.a
@@ -88,7 +99,15 @@ class Readout:
         y = np.append(q, 1.0)
         by_qd = y @ self.G if self.moves else self.G[:, 0]
         by_qdd = y @ self.D if self.accelerates else self.D[:, 0]
-        return self._slopes(qd, qdd)[:, :-1], by_qd, by_qdd
+        slopes, m, at = self._slopes(qd, qdd), len(self.names), np.flatnonzero(self.other >= 0)
+        parts = [slopes[:m, :-1].copy(), by_qd[:m].copy(), by_qdd[:m].copy()]
+        rows = slopes @ y
+        for j in at:
+            x, y_ = rows[j], rows[self.other[j]]
+            square = max(x * x + y_ * y_, STANDSTILL**2)
+            for part, whole in zip(parts, (slopes[:, :-1], by_qd, by_qdd), strict=True):
+                part[j] = (x * whole[self.other[j]] - y_ * whole[j]) / square
+        return parts[0], parts[1], parts[2]
 
 
 def readout(system: NaturalSystem, sensors: Sequence[Sensor] | None = None) -> Readout:
@@ -99,13 +118,21 @@ def readout(system: NaturalSystem, sensors: Sequence[Sensor] | None = None) -> R
     if faults:
         raise ModelError(faults, system.mechanism.name)
     angles = {a.name for a in system.mechanism.added if isinstance(a, Angle)}
-    names, units, owner, rows = [], [], [], []
+    names, units, owner, rows, others = [], [], [], [], dict[int, tuple[Array, Array, Array]]()
     for k, i in enumerate(chosen):
         channels = i.channels(system.mechanism.dimension)
         names += channels
         units += [i.unit(i.on in angles)] * len(channels)
         owner += [k] * len(channels)
-        rows += _rows(g, i)
+        if i.kind in HEADINGS:
+            x, y = _heading(g, i)
+            others[len(rows)] = y
+            rows.append(x)
+        else:
+            rows += _rows(g, i)
+    other = np.full(len(rows), -1, dtype=np.intp)
+    other[list(others)] = len(rows) + np.arange(len(others))
+    rows += others.values()
     a, G, D = (np.array([r[j] for r in rows]) for j in range(3))
     return Readout(
         tuple(names),
@@ -115,7 +142,24 @@ def readout(system: NaturalSystem, sensors: Sequence[Sensor] | None = None) -> R
         a.reshape(-1, n + 1),
         G.reshape(-1, n + 1, n),
         D.reshape(-1, n + 1, n),
+        other,
     )
+
+
+def _heading(g: Geometry, i: Sensor) -> tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]:
+    """The rows of the x and y components of which a heading is the angle."""
+    if i.kind == "course":
+        x, y = _rows(g, replace(i, kind="velocity", axes="xy", on=_place(i.on)))
+        return x, y
+    n = g.mechanism.n
+    direction = _directions(g, i.on, {0})[0]
+    none = np.zeros((n + 1, n))
+    return (direction[0], none, none), (direction[1], none, none)
+
+
+def _place(on: str | Marker) -> str | Marker:
+    """A place without axes of its own; the origin of a body's frame by its name."""
+    return Marker(on.body, on.at) if isinstance(on, Marker) else Marker(on, (0.0, 0.0, 0.0))
 
 
 def exact_readings(system: NaturalSystem, motion: NaturalMotion, table: Readout | None = None) -> Experiment:

@@ -1,7 +1,8 @@
-"""Tyres as elements of a tree: contact with the road, slips, forces and lagging states, over scalars of any kind.
+"""Tyres: contact with the road, slips, forces and lagging states, over scalars of any kind and in every formulation.
 
-Everything is in the frame of the wheel's body. s is the wheel's axis, n the road's normal; forward e_x = s × n/cos γ, left e_y = n × e_x,
-and r = e_x × s points up in the wheel's plane, with sin γ = s·n and cos γ = r·n. H is the height of the centre above the road along n:
+Everything is in one frame, that of the wheel's body on trees and the ground's in natural coordinates. s is the wheel's axis, n the road's
+normal; forward e_x = s × n/cos γ, left e_y = n × e_x, and r = e_x × s points up in the wheel's plane, with sin γ = s·n and cos γ = r·n. H
+is the height of the centre above the road along n:
 
     ρ = H/cos γ,    ρ̇ = (Ḣ + ρ sin γ (sin γ)˙/cos γ)/cos γ,    v_x = e_x·v_c,    v_y = e_y·(v_c − ρ ω × r),    Ω = s·ω
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -43,7 +45,7 @@ ROLLING_SPEED = 0.1  # m/s, over which rolling resistance grows to its full valu
 
 @dataclass(frozen=True, eq=False)
 class Contact:
-    """A wheel on the road; vectors are in the frame of the wheel's body.
+    """A wheel on the road; vectors are in the frame in which the wheel's motion is given.
 
     `loaded` is ρ, `deflection` d = R_0 − ρ with its `rate`, `spin` Ω; `vx` and `vy` are speeds of the contact along and across.
     """
@@ -62,30 +64,60 @@ class Contact:
     spin: Scalar
 
 
-class Tyre:
-    """One tyre at one instant: its contact, load, forces, wrench and the rates of its lagging slips."""
+class Wheel(Protocol):
+    """How the wheel of a tyre moves: `pose` is the attitude of the frame of all other vectors and the wheel's centre, in the ground's
+    frame.
 
-    def __init__(
-        self, tree: Tree, e: Element, state: State, o: Outward, signals: Mapping[str, Scalar], algebra: Algebra
-    ) -> None:
-        assert e.wheel is not None  # the tree was checked when it was built
-        self.tree, self.e, self.state, self.o, self.algebra = tree, e, state, o, algebra
-        self.body = tree.index(e.wheel.body)
-        self.signals = signals
-        axis = np.array(e.wheel.axis) / np.linalg.norm(e.wheel.axis)
-        self.axis: Vec = (float(axis[0]), float(axis[1]), float(axis[2]))
-        self.centre: Vec = (float(e.wheel.at[0]), float(e.wheel.at[1]), float(e.wheel.at[2]))
+    `centre` is that from the place about which moments are counted, `v` its velocity, `w` the angular velocity, `axis` the unit axis.
+    """
 
-    def constant(self, key: str) -> Scalar:
-        return constant_of(self.tree, self.e, key, self.algebra)
+    @property
+    def pose(self) -> tuple[Mat, Vec]: ...
+    @property
+    def axis(self) -> Vec: ...
+    @property
+    def centre(self) -> Vec: ...
+    @property
+    def w(self) -> Vec: ...
+    @property
+    def v(self) -> Vec: ...
 
-    def _road(self, key: str) -> Scalar:
-        """What it reads of the road; the constant zero where nobody says anything."""
-        return self.signals.get(f"{self.e.parameter_name}.{key}", 0.0)
+
+@dataclass(frozen=True, eq=False)
+class TreeWheel:
+    """The wheel of a tyre on a tree, in the frame of its body, about whose origin moments are counted."""
+
+    tree: Tree
+    e: Element
+    state: State
+    o: Outward
 
     @cached_property
+    def body(self) -> int:
+        assert self.e.wheel is not None  # the tree was checked when it was built
+        return self.tree.index(self.e.wheel.body)
+
+    @cached_property
+    def _axis(self) -> Vec:
+        assert self.e.wheel is not None
+        axis = np.array(self.e.wheel.axis) / np.linalg.norm(self.e.wheel.axis)
+        return float(axis[0]), float(axis[1]), float(axis[2])
+
+    @property
+    def axis(self) -> Vec:
+        return self._axis
+
+    @property
+    def centre(self) -> Vec:
+        assert self.e.wheel is not None
+        return float(self.e.wheel.at[0]), float(self.e.wheel.at[1]), float(self.e.wheel.at[2])
+
+    @property
     def pose(self) -> tuple[Mat, Vec]:
-        """Attitude and centre of the wheel in the ground's frame."""
+        return self._pose
+
+    @cached_property
+    def _pose(self) -> tuple[Mat, Vec]:
         A, P = IDENTITY, ZERO
         for i in self.tree.path(self.body):
             if self.tree.base == "free" and self.tree.antecedent[i] < 0:
@@ -94,11 +126,39 @@ class Tyre:
         R, p = self.state.R, self.state.p
         return product(R, A), plus(p, rotate(R, plus(P, rotate(A, self.centre))))
 
+    @property
+    def w(self) -> Vec:
+        return self.o.w[self.body]
+
+    @property
+    def v(self) -> Vec:
+        return plus(self.o.v[self.body], cross(self.w, self.centre))
+
+
+def tyre_of(tree: Tree, e: Element, state: State, o: Outward, signals: Mapping[str, Scalar], algebra: Algebra) -> Tyre:
+    """A tyre of a tree at one instant."""
+    return Tyre(e, TreeWheel(tree, e, state, o), lambda key: constant_of(tree, e, key, algebra), signals, algebra)
+
+
+@dataclass(frozen=True, eq=False)
+class Tyre:
+    """One tyre at one instant: contact, load, forces, wrench and the rates of its lagging slips. `constant`: those of its law by key."""
+
+    e: Element
+    wheel: Wheel
+    constant: Callable[[str], Scalar]
+    signals: Mapping[str, Scalar]
+    algebra: Algebra
+
+    def _road(self, key: str) -> Scalar:
+        """What it reads of the road; the constant zero where nobody says anything."""
+        return self.signals.get(f"{self.e.parameter_name}.{key}", 0.0)
+
     @cached_property
     def contact(self) -> Contact:
-        algebra, s = self.algebra, self.axis
+        algebra, s = self.algebra, self.wheel.axis
         along, across = self._road("road_x"), self._road("road_y")
-        A, (x, y, z) = self.pose
+        A, (x, y, z) = self.wheel.pose
         length = algebra.sqrt(add(1.0, add(mul(along, along), mul(across, across))))
         n = rotate_back(A, (sub(0.0, along) / length, sub(0.0, across) / length, 1.0 / length))
         road = add(add(self.constant("ROAD"), self._road("road")), add(mul(along, x), mul(across, y)))
@@ -107,12 +167,11 @@ class Tyre:
         upright = algebra.sqrt(sub(1.0, mul(lean, lean)))
         forward = scaled(1.0 / upright, cross(s, n))
         left, up = cross(n, forward), cross(forward, s)
-        w = self.o.w[self.body]
-        v = plus(self.o.v[self.body], cross(w, self.centre))
+        w, v = self.wheel.w, self.wheel.v
         loaded = height / upright
         tipping = mul(mul(loaded, lean), dot(n, cross(w, s))) / upright
         return Contact(
-            centre=self.centre,
+            centre=self.wheel.centre,
             axis=s,
             normal=n,
             forward=forward,
@@ -172,7 +231,7 @@ class Tyre:
         return mul(-1.0, mul(size, hyperbolic_tangent(self.algebra, mul(c.spin, radius) / ROLLING_SPEED)))
 
     def wrench(self) -> Wrench:
-        """Force and moment about the origin of the wheel's body, acting on it."""
+        """Force and moment about the place from which the wheel's centre is counted, acting on the wheel."""
         c, (fx, fy) = self.contact, self.forces
         force = plus(plus(scaled(fx, c.forward), scaled(fy, c.left)), scaled(self.load, c.normal))
         foot = minus(c.centre, scaled(c.loaded, c.up))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.newton_euler import outward
 from veridyn.mechanics.samples import state_of
-from veridyn.mechanics.tyres import Tyre
+from veridyn.mechanics.tyres import tyre_of
 from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
@@ -64,7 +64,7 @@ def wheel_readings(tree: Tree, motion: Motion) -> dict[str, WheelReadings]:
 
     found: dict[str, WheelReadings] = {}
     for e, scale in ((e, tree.parameters[e.parameter_name]) for e in tree.wheels):
-        t = Tyre(tree, e, state, o, motion.signals, ARRAYS)
+        t = tyre_of(tree, e, state, o, motion.signals, ARRAYS)
         c, (fx, fy), (kappa, side) = t.contact, t.forces, t.slips
         found[e.parameter_name] = WheelReadings(
             load=line(scale * t.load),
@@ -79,6 +79,6 @@ def wheel_readings(tree: Tree, motion: Motion) -> dict[str, WheelReadings]:
             vx=line(c.vx),
             vy=line(c.vy),
             spin=line(c.spin),
-            centre=np.stack([line(x) for x in t.pose[1]], axis=-1),
+            centre=np.stack([line(x) for x in t.wheel.pose[1]], axis=-1),
         )
     return found

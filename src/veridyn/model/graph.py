@@ -21,7 +21,7 @@ from veridyn.model.joint import GROUND
 from veridyn.model.link import End, Joint, Link
 from veridyn.model.load import Drive, Load
 from veridyn.model.loop import Assembly, Attachment
-from veridyn.model.natural_parts import Added, Damper, Point, Rack, RigidBody, Spring, UnitVector
+from veridyn.model.natural_parts import Added, Combination, Damper, Point, Rack, RigidBody, Spring, UnitVector
 from veridyn.model.natural_parts import MechanismJoint as PointJoint
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.sensor import Sensor
@@ -109,7 +109,10 @@ class MachineGraph:
         """Coordinates that motors, elements, loads, sensors or prescribed motions use, and those that share a name."""
         names: set[str] = set(self.prescribed)
         for e in self.elements:
-            names |= set(e.on) if isinstance(e, Element) else {e.on} if isinstance(e.on, str) else set()
+            if isinstance(e, Element):
+                names |= set(e.on)
+            elif isinstance(e.on, str | Combination):
+                names |= {e.on} if isinstance(e.on, str) else {name for name, _ in e.on.weights}
         names |= {load.coordinate for load in self.loads if isinstance(load, Drive)}
         names |= {str(s.on) for s in self.sensors if s.kind in ("coordinate", "rate")}
         names |= set(self.transmission.joints if self.transmission else ())

@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, ModelError, did_you_mean
+from veridyn.model.elements import Element
 from veridyn.model.load import Force, Load, Torque
 from veridyn.model.natural_check import check_mechanism
 from veridyn.model.natural_parts import (
     Added,
     Angle,
     Damper,
+    Elevation,
     MechanismJoint,
     Point,
     Rack,
@@ -43,7 +45,8 @@ AXES = "xyz"
 class Mechanism:
     """Points, vectors, bodies, joints, added coordinates, what acts on them and what measures them, in the plane (2) or in space (3).
 
-    Made by :meth:`build`. Coordinates are in the order: moving points (P.x, P.y, …), moving vectors, added angles and distances.
+    Made by :meth:`build`. `derived`: moving points and vectors that are no coordinates, each with the body they follow. Coordinates are
+    in the order: moving points (P.x, P.y, …), moving vectors, added angles and distances.
     """
 
     name: str
@@ -60,6 +63,9 @@ class Mechanism:
     gravity: Numbers
     sensors: tuple[Sensor, ...] = ()
     rotors: tuple[Rotor, ...] = ()
+    tyres: tuple[Element, ...] = ()
+    prescribed: tuple[str, ...] = ()
+    derived: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def build(
@@ -78,6 +84,8 @@ class Mechanism:
         gravity: Sequence[float] = (),
         sensors: Iterable[Sensor] = (),
         rotors: Iterable[Rotor] = (),
+        tyres: Iterable[Element] = (),
+        prescribed: Iterable[str] = (),
         physical: bool = True,
     ) -> Mechanism:
         """Check the description whole. The dimension is that of the points; gravity defaults to none.
@@ -101,6 +109,8 @@ class Mechanism:
             gravity=numbers(gravity) or (0.0,) * dimension,
             sensors=tuple(sensors),
             rotors=tuple(rotors),
+            tyres=tuple(tyres),
+            prescribed=tuple(prescribed),
         )
         faults = check_mechanism(made, made.coordinates, physical)
         if faults:
@@ -110,7 +120,8 @@ class Mechanism:
     @cached_property
     def coordinates(self) -> tuple[str, ...]:
         """Names of the n coordinates, in order: "P.x", "u.z", "phi"."""
-        moving = [e.name for e in (*self.points, *self.vectors) if not e.fixed]
+        derived = dict(self.derived)
+        moving = [e.name for e in (*self.points, *self.vectors) if not e.fixed and e.name not in derived]
         return (*(f"{m}.{axis}" for m in moving for axis in AXES[: self.dimension]), *(a.name for a in self.added))
 
     @property
@@ -137,7 +148,7 @@ class Mechanism:
 
     def unit_of(self, coordinate: str) -> str:
         """The unit of a coordinate by name: components of unit vectors have none."""
-        if any(a.name == coordinate for a in self.added if isinstance(a, Angle)):
+        if any(a.name == coordinate for a in self.added if isinstance(a, Angle | Elevation)):
             return "rad"
         return "1" if coordinate.partition(".")[0] in {v.name for v in self.vectors} else "m"
 

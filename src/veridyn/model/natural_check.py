@@ -12,7 +12,7 @@ from veridyn.errors import Fault, Faults, did_you_mean, part_at, within
 from veridyn.model.joint import GROUND
 from veridyn.model.load import Drive, Force
 from veridyn.model.natural_held import held
-from veridyn.model.natural_parts import Angle, DirectionRef, MechanismParts, RigidBody
+from veridyn.model.natural_parts import Angle, Combination, DirectionRef, Elevation, MechanismParts, RigidBody
 from veridyn.model.place import Marker, PointRef, check_marker, check_place
 from veridyn.model.sensor import HEADINGS, ON_COORDINATE, OWN_AXES, sensor_faults
 from veridyn.spatial.inertia import broken_law, from_centre
@@ -222,13 +222,17 @@ class _Look:
                     )
                 elif a.towards is not None:
                     self.square(a, where)
+            elif isinstance(a, Elevation):
+                for ref in (a.of, a.normal):
+                    self.direction(ref, where)
+                    self.rigid(ref, where)
             else:
                 self.point(a.a, where)
                 self.point(a.b, where)
                 if a.along is not None:
                     self.direction(a.along, where)
                     self.rigid(a.along, where)
-        angles = [a.name for a in self.m.added if isinstance(a, Angle)]
+        angles = [a.name for a in self.m.added if isinstance(a, Angle | Elevation)]
         distances = [name for name in self.coordinates if name not in angles]
         for r in self.m.racks:
             where = part_at("rack", r.name)
@@ -277,6 +281,11 @@ class _Look:
             where = part_at("force", s.name)
             if isinstance(s.on, str):
                 self.known(s.on, self.coordinates, "added coordinate", where)
+            elif isinstance(s.on, Combination):
+                for name, weight in s.on.weights:
+                    self.known(name, self.coordinates, "added coordinate", where)
+                    if not math.isfinite(weight):
+                        self.faults.add("its numbers are not finite.", where=where)
             else:
                 for ref in s.on:
                     self.point(ref, where)
@@ -291,6 +300,11 @@ class _Look:
             self.known(r.coordinate, self.coordinates, "added coordinate", where)
             if not (math.isfinite(r.inertia) and r.inertia >= 0.0):
                 self.faults.add("it needs an inertia of zero or more.", where=where, found=f"{r.inertia}")
+        for name in self.m.prescribed:
+            self.known(name, self.coordinates, "added coordinate", part_at("prescribed"))
+        for e in self.m.tyres:
+            assert e.wheel is not None  # tyres of a machine have been checked with it
+            self.point(e.wheel, part_at("element", e.parameter_name))
         for load in self.m.loads:
             where = part_at("force", load.name)
             if isinstance(load, Drive):
@@ -320,13 +334,14 @@ class _Look:
             where = part_at("sensor", i.name)
             self.faults.extend(sensor_faults(i, self.m.dimension))
             if i.kind in HEADINGS:
-                self.faults.add(
-                    "natural coordinates have no headings.",
-                    where=where,
-                    expected="formulation: tree",
-                    found=f"kind {i.kind}",
-                    hint="A velocity sensor with axes xy reads what a course is made of.",
-                )
+                if not (self.m.tyres or self.m.prescribed):
+                    self.faults.add(
+                        "natural coordinates have headings only with tyres or prescribed coordinates.",
+                        where=where,
+                        expected="formulation: tree",
+                        found=f"kind {i.kind}",
+                        hint="A velocity sensor with axes xy reads what a course is made of.",
+                    )
                 continue
             if i.kind == "distance":
                 self.faults.add(

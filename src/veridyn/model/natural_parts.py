@@ -16,6 +16,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from veridyn.model.elements import Element
 from veridyn.model.load import Load
 from veridyn.model.place import Marker, Numbers, PointRef, numbers
 from veridyn.model.sensor import Sensor
@@ -145,6 +146,15 @@ class Angle:
 
 
 @dataclass(frozen=True)
+class Elevation:
+    """An added angle (rad) of the direction `of` above the plane with this `normal`: sin φ = of·normal, both unit vectors, |φ| < π/2."""
+
+    name: str
+    of: DirectionRef
+    normal: DirectionRef
+
+
+@dataclass(frozen=True)
 class Distance:
     """An added distance (m): between `a` and `b`, or, with `along`, the part of the way from `a` to `b` in that direction."""
 
@@ -166,21 +176,31 @@ class Rack:
 
 
 @dataclass(frozen=True)
+class Combination:
+    """c = Σ aᵢ qᵢ of added coordinates by name, on which a spring or damper acts: the twist of an anti-roll bar."""
+
+    weights: tuple[tuple[str, float], ...]
+
+
+ActsOn = str | Combination | tuple[PointRef, PointRef]
+
+
+@dataclass(frozen=True)
 class Spring:
-    """A spring on an added coordinate or between two places; `rest` is where it pulls nothing. N/m or N*m/rad."""
+    """A spring on an added coordinate, a combination of them, or between two places; `rest` is where it pulls nothing. N/m or N*m/rad."""
 
     name: str
-    on: str | tuple[PointRef, PointRef]
+    on: ActsOn
     stiffness: float
     rest: float = 0.0
 
 
 @dataclass(frozen=True)
 class Damper:
-    """A damper on an added coordinate or between two places, N*s/m or N*m*s/rad."""
+    """A damper on an added coordinate, a combination of them, or between two places, N*s/m or N*m*s/rad."""
 
     name: str
-    on: str | tuple[PointRef, PointRef]
+    on: ActsOn
     coefficient: float
 
 
@@ -193,7 +213,7 @@ class Rotor:
     inertia: float
 
 
-Added = Angle | Distance
+Added = Angle | Elevation | Distance
 
 
 class MechanismParts(Protocol):
@@ -225,3 +245,7 @@ class MechanismParts(Protocol):
     def sensors(self) -> tuple[Sensor, ...]: ...
     @property
     def rotors(self) -> tuple[Rotor, ...]: ...
+    @property
+    def tyres(self) -> tuple[Element, ...]: ...
+    @property
+    def prescribed(self) -> tuple[str, ...]: ...

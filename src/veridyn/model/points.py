@@ -21,7 +21,7 @@ from veridyn.model.graph import MachineGraph, unique
 from veridyn.model.joint import GROUND
 from veridyn.model.load import Drive, Force, Load, Torque
 from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Damper, RigidBody, Rotor, Spring
+from veridyn.model.natural_parts import ActsOn, Combination, Damper, RigidBody, Rotor, Spring
 from veridyn.model.place import Marker, PointRef
 from veridyn.model.points_coordinates import added_coordinates
 from veridyn.model.points_joints import layout_of
@@ -52,6 +52,9 @@ def mechanism_of(graph: MachineGraph, coordinates: Coordinates = "needed") -> Me
     layout = layout_of(graph, [c for joint in graph.joints for c in joint.coordinate_names])
     sensors = [_sensor(layout, s) for s in graph.sensors]
     loads = [_load(layout, load) for load in (*graph.loads, *acting.drives, *_motors(graph, names, acting))]
+    for tyre in acting.tyres:
+        assert tyre.wheel is not None  # the machine has been checked
+        layout.complete(tyre.wheel.body)
     springs = [replace(s, on=_acts_on(layout, s.on)) for s in acting.springs]
     dampers = [replace(d, on=_acts_on(layout, d.on)) for d in acting.dampers]
     added = added_coordinates(layout, names, faults)
@@ -69,6 +72,8 @@ def mechanism_of(graph: MachineGraph, coordinates: Coordinates = "needed") -> Me
         gravity=graph.gravity[: graph.dimension].tolist(),
         sensors=sensors,
         rotors=acting.rotors,
+        tyres=acting.tyres,
+        prescribed=graph.prescribed,
         physical=graph.stated is None,
     )
 
@@ -98,6 +103,8 @@ def _described(graph: MachineGraph, acting: _Acting) -> Mechanism:
         gravity=graph.gravity[: graph.dimension].tolist(),
         sensors=graph.sensors,
         rotors=acting.rotors,
+        tyres=acting.tyres,
+        prescribed=graph.prescribed,
         physical=graph.stated is None,
     )
 
@@ -134,32 +141,41 @@ class _Acting:
         self.dampers: list[Damper] = []
         self.rotors: list[Rotor] = []
         self.drives: list[Drive] = []
+        self.tyres: list[Element] = []
         for e in graph.elements:
             if isinstance(e, Element):
-                self._element(e, faults)
+                self._element(graph, e, faults)
             elif isinstance(e, Spring):
                 self.springs.append(e)
             else:
                 self.dampers.append(e)
 
-    def _element(self, e: Element, faults: Faults) -> None:
+    def _element(self, graph: MachineGraph, e: Element, faults: Faults) -> None:
         name, where = e.parameter_name, part_at("element", e.parameter_name)
         if e.kind in ("spring", "damper") and e.between is not None and np.isfinite(e.value):
             if e.kind == "spring":
                 self.springs.append(Spring(name, e.between, e.value, e.constant("rest")))
             else:
                 self.dampers.append(Damper(name, e.between, e.value))
+        elif e.wheel is not None and np.isfinite(e.value) and graph.dimension == 3:
+            self.tyres.append(e)
         elif e.kind not in ("spring", "damper", "offset", "inertia") or e.on_body is not None or e.between is not None:
             faults.add(f"natural coordinates have no element of kind {e.kind}.", where=where, hint=TREE_ONLY)
-        elif len(e.on) != 1:
+        elif len(e.on) != 1 and e.kind not in ("spring", "damper"):
             faults.add(
-                "natural coordinates have no element on a combination of coordinates.",
+                f"natural coordinates have no {e.kind} on a combination of coordinates.",
                 where=where,
                 found=", ".join(e.on),
                 hint=TREE_ONLY,
             )
         elif not np.isfinite(e.value):
             faults.add("its value is unknown, and natural coordinates need it.", where=where, hint="Give its value.")
+        elif len(e.on) != 1:
+            on = Combination(tuple(e.on.items()))
+            if e.kind == "spring":
+                self.springs.append(Spring(name, on, e.value, e.constant("rest")))
+            else:
+                self.dampers.append(Damper(name, on, e.value))
         else:
             on, a = next(iter(e.on.items()))
             if e.kind == "spring":
@@ -193,8 +209,8 @@ def _on(layout: PointsLayout, ref: PointRef) -> PointRef:
     return ref
 
 
-def _acts_on(layout: PointsLayout, on: str | tuple[PointRef, PointRef]) -> str | tuple[PointRef, PointRef]:
-    return on if isinstance(on, str) else (_on(layout, on[0]), _on(layout, on[1]))
+def _acts_on(layout: PointsLayout, on: ActsOn) -> ActsOn:
+    return on if isinstance(on, str | Combination) else (_on(layout, on[0]), _on(layout, on[1]))
 
 
 def _sensor(layout: PointsLayout, sensor: Sensor) -> Sensor:

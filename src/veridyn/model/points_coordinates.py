@@ -9,7 +9,7 @@ from veridyn.errors import Faults, part_at
 from veridyn.model.joint import GROUND
 from veridyn.model.link import Joint
 from veridyn.model.loop import Attachment
-from veridyn.model.natural_parts import Added, Angle, DirectionRef, Distance
+from veridyn.model.natural_parts import Added, Angle, DirectionRef, Distance, Elevation
 from veridyn.model.points_layout import PointsLayout
 
 Array = NDArray[np.float64]
@@ -39,19 +39,11 @@ def added_coordinates(layout: PointsLayout, names: set[str], faults: Faults) -> 
                     hint="Use formulation: tree.",
                 )
                 continue
-            found = _coordinate(layout, joint, k, name)
-            if found is None:
-                faults.add(
-                    f"natural coordinates have no angle '{name}' of a {joint.kind} joint.",
-                    where=where,
-                    hint="Make it three turning joints with bodies without mass between them, or use formulation: tree.",
-                )
-            else:
-                made.append(found)
+            made.append(_coordinate(layout, joint, k, name))
     return made
 
 
-def _coordinate(layout: PointsLayout, joint: Joint, k: int, name: str) -> Added | None:
+def _coordinate(layout: PointsLayout, joint: Joint, k: int, name: str) -> Added:
     a, b = layout.graph.ends(joint)
     word = joint.course.steps[k].word
     if joint.course.steps[k].motion == "sliding":
@@ -71,7 +63,7 @@ def _coordinate(layout: PointsLayout, joint: Joint, k: int, name: str) -> Added 
         return _angle(layout, b, X, a, X, Y, name, start)
     if word == "roll":
         return _angle(layout, a, Z, b, Z, Y, name, start)
-    return None
+    return Elevation(name, _direction(layout, b, X), _direction(layout, a, -Z))  # the pitch: sin θ = −x of b · z of a
 
 
 def _direction(layout: PointsLayout, end: Attachment, along: Array) -> DirectionRef:

@@ -9,7 +9,7 @@ import numpy as np
 from veridyn.model.elements import Element
 from veridyn.model.graph import Acting, MachineGraph
 from veridyn.model.load import Drive, Force, Load, Torque
-from veridyn.model.natural_parts import Spring
+from veridyn.model.natural_parts import Combination, Spring
 from veridyn.model.place import Marker, PointRef, numbers
 from veridyn.model.sensor import ON_COORDINATE, Sensor
 
@@ -22,6 +22,8 @@ def tree_element(graph: MachineGraph, acting: Acting) -> Element:
     constants = {"rest": acting.rest} if isinstance(acting, Spring) and acting.rest else {}
     if isinstance(acting.on, str):
         return Element(kind=kind, on={acting.on: 1.0}, value=value, name=acting.name, constants=constants)
+    if isinstance(acting.on, Combination):
+        return Element(kind=kind, on=dict(acting.on.weights), value=value, name=acting.name, constants=constants)
     a, b = (_marker(graph, end) for end in acting.on)
     return Element(kind=kind, on={}, value=value, name=acting.name, between=(a, b), constants=constants)
 

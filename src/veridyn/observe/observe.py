@@ -168,8 +168,12 @@ def observe_with(
     machine = formulated(machine)
     tuning: Tuning | None = None
     process_noise = setup.process_noise
-    if setup.inputs is None and isinstance(machine, Tree) and isinstance(log, Experiment):
-        setup = replace(setup, inputs=inputs_in(machine, log.names))
+    if setup.inputs is None and isinstance(machine, Tree | Machine) and isinstance(log, Experiment):
+        tree = machine.tree if isinstance(machine, Machine) else machine
+        acting = inputs_in(tree, log.names)
+        if isinstance(machine, Machine):  # in natural coordinates loads and prescribed motions are all that acts
+            acting = tuple(name for name in acting if not name.startswith(("force.", "wrench.", "signal.")))
+        setup = replace(setup, inputs=acting)
     system, q, qd = setup.system(machine, process_noise or ProcessNoise())
     readings = log if isinstance(log, Measurements) else measurements_of(system, log, setup.input_hold)
     if setup.start == "readings":

@@ -20,6 +20,7 @@ from veridyn.method import without_old_keywords
 from veridyn.model.sensor import Choice
 from veridyn.observe.bounds import ParameterBounds, Parameters
 from veridyn.observe.filter import Filter
+from veridyn.observe.free import FreeSystem
 from veridyn.observe.health import Repeats, Silence
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Status
@@ -154,7 +155,7 @@ class Observer:
             codes = np.zeros(len(self._places), dtype=np.int8)
         if values.shape != codes.shape:
             raise DataError(Fault("wrong shape.", "step", f"{codes.shape}", f"{values.shape}"))
-        if inputs is None and isinstance(self.system, TreeSystem) and t > self._since:
+        if inputs is None and isinstance(self.system, TreeSystem | FreeSystem) and t > self._since:
             inputs = self.system.later(self._inputs, t - self._since)  # prescribed coordinates go on
         if inputs is not None:
             self._inputs, self._since = np.atleast_1d(np.asarray(inputs, dtype=np.float64)), t

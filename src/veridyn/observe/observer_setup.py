@@ -21,6 +21,7 @@ from veridyn.model.tree import Tree
 from veridyn.observe.bounds import Parameters
 from veridyn.observe.ekf import EKF
 from veridyn.observe.filter import Filter
+from veridyn.observe.free import FreeSystem, free_system, is_free
 from veridyn.observe.linearised import Linearised
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.mechanism import MechanismSystem
@@ -74,7 +75,6 @@ class ObserverSetup:
 
     def system(self, machine: Observable, process_noise: ProcessNoise) -> tuple[MachineSystem, Array, Array]:
         """The system that the filter runs on, and the configuration and velocity it starts from."""
-        machine = formulated(machine)
         common: dict[str, Any] = {
             "error_model": self.method.error_model,
             "unknown": self.unknown if self.method.estimates_forces else (),
@@ -83,6 +83,19 @@ class ObserverSetup:
             "start": None if isinstance(self.start, str) else self.start,  # a log tells it once the sensors are known
             "rates": self.rates,
         }
+        if is_free(machine):
+            assert isinstance(machine, Machine)
+            sensors = chosen_sensors(machine.mechanism.sensors, self.sensors, "observe")
+            return free_system(
+                machine,
+                process_noise,
+                sensors=sensors,
+                step=self.step,
+                parameters=tuple(self.parameters),
+                **common,
+            )
+        machine = formulated(machine)
+        assert not isinstance(machine, Machine)
         if isinstance(machine, Tree):
             sensors = chosen_sensors(machine.sensors, self.sensors, "observe")
             chosen: dict[str, Any] = {"parameters": self.parameters, "sensors": sensors, "consider": self.consider}
@@ -122,9 +135,9 @@ class ObserverSetup:
         return Linearised(alone, system.belief(q, np.zeros(system.nv)).x)
 
 
-def formulated(machine: Observable) -> Tree | Mechanism | NaturalSystem:
-    """A machine in the formulation it is described in; what is one already stays."""
-    if not isinstance(machine, Machine):
+def formulated(machine: Observable) -> Observable:
+    """A machine in the formulation it is described in; what is one already stays, and one over the freedoms of its base as well."""
+    if not isinstance(machine, Machine) or is_free(machine):
         return machine
     if machine.formulation == "tree":
         return machine.tree
@@ -137,4 +150,6 @@ def formulated(machine: Observable) -> Tree | Mechanism | NaturalSystem:
 
 def ready(system: MachineSystem) -> Observable:
     """The machine of a system, prepared as far as it can be: redundant constraints have been reported once."""
+    if isinstance(system, FreeSystem):
+        return system.model.machine
     return system.model.system if isinstance(system, MechanismSystem) else system.model.tree

@@ -26,7 +26,7 @@ from veridyn.mechanics.natural.slopes import slopes_of
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.joint import GROUND
 from veridyn.model.natural import AXES
-from veridyn.model.natural_parts import Angle
+from veridyn.model.natural_parts import Angle, Combination, Elevation
 from veridyn.model.place import Marker, PointRef
 from veridyn.model.sensor import HEADINGS, KINDS, Sensor, SensorKind
 from veridyn.observe.machine import MachineSystem
@@ -135,8 +135,9 @@ class VirtualQuantity:
             if not isinstance(on, str):
                 raise _no_place(wanted)
             self.force = _spring(natural, on)
-            turns = {a.name for a in natural.mechanism.added if isinstance(a, Angle)}
-            own = self.force[0] == "own" and natural.mechanism.coordinates[self.force[1]] in turns
+            turns = {a.name for a in natural.mechanism.added if isinstance(a, Angle | Elevation)}
+            line = natural.forces.lines[self.force[1]] if self.force[0] == "own" else np.zeros(natural.n)
+            own = any(natural.mechanism.coordinates[k] in turns for k in np.flatnonzero(line))
             self.units = ("N*m" if own else "N",)
         elif wanted.kind == "reaction":
             self._joint(natural, on)
@@ -278,10 +279,10 @@ def _spring(natural: NaturalSystem, name: str) -> tuple[str, int, Array]:
     if name in f.strut_names:
         k = f.strut_names.index(name)
         return "strut", k, f.strut_laws[:, k]
-    own = [s for s in (*m.springs, *m.dampers) if isinstance(s.on, str)]
+    own = [s for s in (*m.springs, *m.dampers) if isinstance(s.on, str | Combination)]
     for k, s in enumerate(own):
         if s.name == name:
-            return "own", int(f.own[k]), f.own_laws[:, k]
+            return "own", k, f.line_laws[:, k]
     names = [s.name for s in (*m.springs, *m.dampers)]
     raise DataError(Fault(f"there is no spring or damper '{name}'.", where=m.name, hint=did_you_mean(name, names)))
 
@@ -294,17 +295,16 @@ def _unit_law(natural: NaturalSystem, force: tuple[str, int, Array], name: str) 
     i, m = known.names.index(name), natural.mechanism
     if force[0] == "strut":
         return i, known.tables.strut_laws[i][:, force[1]]
-    own = [s.name for s in (*m.springs, *m.dampers) if isinstance(s.on, str)]
-    return i, known.tables.own_laws[i][:, own.index(name)]
+    own = [s.name for s in (*m.springs, *m.dampers) if isinstance(s.on, str | Combination)]
+    return i, known.tables.line_laws[i][:, own.index(name)]
 
 
 def _tension(natural: NaturalSystem, force: tuple[str, int, Array], q: Array, qd: Array) -> tuple[float, Array, Array]:
     """The tension, and its derivatives with respect to q and q̇."""
     kind, k, (stiffness, rest, damping) = force
-    n = natural.n
     if kind == "own":
-        unit = np.eye(n)[k]
-        return float(stiffness * (q[k] - rest) + damping * qd[k]), stiffness * unit, damping * unit
+        line = natural.forces.lines[k]
+        return float(stiffness * (line @ q - rest) + damping * (line @ qd)), stiffness * line, damping * line
     A = natural.forces.struts[k]
     r, v = A @ np.append(q, 1.0), A[:, :-1] @ qd
     length = float(np.linalg.norm(r))

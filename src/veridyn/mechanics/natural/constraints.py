@@ -4,13 +4,16 @@ With y = (q, 1) every rigid-body and joint constraint is Φᵢ = yᵀ Sᵢ y wit
 
     Φ_q = 2 S y,    Φ̇_q = 2 S ẏ,    Φ = ½ yᵀ(2 S y),    ∂(Φ_qᵀ λ)/∂q = Σ 2 λᵢ Sᵢ.
 
-Only an added angle φ is not quadratic: sin φ A − cos φ B = 0 with quadratic A = d·e, B = d·f. Unlike either of equations (21) of paper
-003 this single equation holds all the way round: its slope in φ is the projected length of d and never vanishes.
+Only an added angle φ is not quadratic: sin φ A − cos φ B − C = 0 with quadratic A = d·e, B = d·f and C = 0. Unlike either of equations (21)
+of paper 003 this single equation holds all the way round: its slope in φ is the projected length of d and never vanishes. An elevation has
+A = 1, B = 0 and C = d·n.
+
+A prescribed coordinate has a row of its own, Φ = q − g(t): its multiplier is the force that leads it, with the opposite sign.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +21,7 @@ from scipy.sparse import csr_array
 
 from veridyn.errors import Faults, ModelError
 from veridyn.mechanics.natural.geometry import IN_SPAN, Geometry
-from veridyn.model.natural_parts import Angle, MechanismJoint, RigidBody
+from veridyn.model.natural_parts import Angle, Elevation, MechanismJoint, RigidBody
 from veridyn.model.place import QUARTER_TURN, Marker, frame
 
 Array = NDArray[np.float64]
@@ -86,8 +89,10 @@ class Constraints:
     names: tuple[str, ...]
     owners: tuple[str, ...]
     quadratic: CoefficientTable
-    angles: CoefficientTable  # forms A₀, B₀, A₁, B₁, …
+    angles: CoefficientTable  # forms A₀, B₀, C₀, A₁, B₁, C₁, …
     places: Indices  # coordinate number of each angle
+    held: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp))  # rows of prescribed coordinates
+    motion: Array = field(default_factory=lambda: np.zeros((3, 0)))  # (3, held): g and its first and second rate
 
     @property
     def m(self) -> int:
@@ -97,14 +102,29 @@ class Constraints:
     def evaluate(self, q: Array) -> tuple[Array, Array]:
         """Φ (m,) and Φ_q (m, n)."""
         phi, J = self.quadratic.evaluate(q)
+        phi[self.held] -= self.motion[0]
         if not len(self.places):
             return phi, J
-        AB, slopes = self.angles.evaluate(q)
-        A, B = AB[::2], AB[1::2]
+        ABC, slopes = self.angles.evaluate(q)
+        A, B, C = ABC.reshape(-1, 3).T
         s, c = np.sin(q[self.places]), np.cos(q[self.places])
-        rows = s[:, None] * slopes[::2] - c[:, None] * slopes[1::2]
+        rows = s[:, None] * slopes[::3] - c[:, None] * slopes[1::3] - slopes[2::3]
         rows[np.arange(len(s)), self.places] += c * A + s * B
-        return np.concatenate([phi, s * A - c * B]), np.vstack([J, rows])
+        return np.concatenate([phi, s * A - c * B - C]), np.vstack([J, rows])
+
+    @property
+    def rates(self) -> Array:
+        """Φ_q q̇ (m,) of a motion that satisfies the constraints: zero but for prescribed coordinates."""
+        return self._given(1)
+
+    def second_rates(self, q: Array, qd: Array) -> Array:
+        """Φ_q q̈ (m,) of such a motion, −Φ̇_q q̇ and the accelerations of prescribed coordinates."""
+        return self._given(2) - self.jacobian_rate(q, qd) @ qd
+
+    def _given(self, order: int) -> Array:
+        out = np.zeros(self.m)
+        out[self.held] = self.motion[order]
+        return out
 
     def values(self, q: Array) -> Array:
         """Φ (m,)."""
@@ -119,12 +139,12 @@ class Constraints:
         rate = self.quadratic.rate(qd)
         if not len(self.places):
             return rate
-        AB, slopes = self.angles.evaluate(q)
+        ABC, slopes = self.angles.evaluate(q)
         turned = self.angles.rate(qd)
-        A, B, Ad, Bd = AB[::2], AB[1::2], slopes[::2] @ qd, slopes[1::2] @ qd
+        A, B, Ad, Bd = ABC[::3], ABC[1::3], slopes[::3] @ qd, slopes[1::3] @ qd
         s, c, w = np.sin(q[self.places]), np.cos(q[self.places]), qd[self.places]
-        rows = s[:, None] * turned[::2] - c[:, None] * turned[1::2]
-        rows += w[:, None] * (c[:, None] * slopes[::2] + s[:, None] * slopes[1::2])
+        rows = s[:, None] * turned[::3] - c[:, None] * turned[1::3] - turned[2::3]
+        rows += w[:, None] * (c[:, None] * slopes[::3] + s[:, None] * slopes[1::3])
         rows[np.arange(len(s)), self.places] += c * Ad + s * Bd + w * (c * B - s * A)
         return np.vstack([rate, rows])
 
@@ -134,22 +154,36 @@ class Constraints:
         H = self.quadratic.curvature(weights[:k])
         if not len(self.places):
             return H
-        AB, slopes = self.angles.evaluate(q)
+        ABC, slopes = self.angles.evaluate(q)
         s, c, w = np.sin(q[self.places]), np.cos(q[self.places]), weights[k:]
-        H += self.angles.curvature(np.column_stack([w * s, -w * c]).reshape(-1))
-        mixed = w[:, None] * (c[:, None] * slopes[::2] + s[:, None] * slopes[1::2])
-        for p, row, own in zip(self.places, mixed, w * (c * AB[1::2] - s * AB[::2]), strict=True):
+        H += self.angles.curvature(np.column_stack([w * s, -w * c, -w]).reshape(-1))
+        mixed = w[:, None] * (c[:, None] * slopes[::3] + s[:, None] * slopes[1::3])
+        for p, row, own in zip(self.places, mixed, w * (c * ABC[1::3] - s * ABC[::3]), strict=True):
             H[p] += row
             H[:, p] += row
             H[p, p] += own
         return H
+
+    def third(self, q: Array, d: Array, v: Array) -> Array:
+        """Φ_qqq[d, v, v] (m,): only angles have one."""
+        out = np.zeros(self.m)
+        if not len(self.places):
+            return out
+        ABC, slopes = self.angles.evaluate(q)
+        A, B, Av, Bv, Ad, Bd = ABC[::3], ABC[1::3], slopes[::3] @ v, slopes[1::3] @ v, slopes[::3] @ d, slopes[1::3] @ d
+        along_v = self.angles.rate(v)
+        vv, dv = along_v @ v, along_v @ d
+        s, c, w, e = np.sin(q[self.places]), np.cos(q[self.places]), v[self.places], d[self.places]
+        out[-len(s) :] = 2.0 * e * w * (c * Bv - s * Av) + w * w * (c * Bd - s * Ad) - e * w * w * (c * A + s * B)
+        out[-len(s) :] += e * (c * vv[::3] + s * vv[1::3]) + 2.0 * w * (c * dv[::3] + s * dv[1::3])
+        return out
 
     def pattern(self) -> NDArray[np.bool_]:
         """Where Φ_q can differ from zero (m, n); it never changes."""
         P = np.zeros((self.m, self.n), dtype=np.bool_)
         q, a = self.quadratic, self.angles
         P[q.row[q.inside], q.column[q.inside]] = True
-        P[q.rows + a.row[a.inside] // 2, a.column[a.inside]] = True
+        P[q.rows + a.row[a.inside] // 3, a.column[a.inside]] = True
         P[q.rows + np.arange(len(self.places)), self.places] = True
         return P
 
@@ -175,6 +209,8 @@ def constraints_of(geometry: Geometry) -> Constraints:
         CoefficientTable.of(made.forms, n),
         CoefficientTable.of(made.angle_forms, n),
         np.array(made.places, dtype=np.intp),
+        np.array(made.held, dtype=np.intp),
+        np.zeros((3, len(made.held))),
     )
 
 
@@ -209,6 +245,7 @@ class _Writer:
         self.forms: list[Array] = []
         self.angle_forms: list[Array] = []
         self.places: list[int] = []
+        self.held: list[int] = []
         self.faults = Faults()
         self.rigid: list[
             tuple[str, dict[str, Array]]
@@ -271,6 +308,7 @@ class _Writer:
         basis, m = self.g.bases[body], self.g.mechanism
         in_basis = {basis.origin, *(s[-1] for s in basis.sources)}
         points = m.body(body).points
+        in_basis |= {e for e, owner in m.derived if owner == body}
         for name, x in places.items():
             if name in in_basis:
                 continue
@@ -348,7 +386,14 @@ class _Writer:
             k, where = m.index(a.name), f"coordinate '{a.name}'"
             if isinstance(a, Angle):
                 d, e, f = self.g.angle(a)
-                self.angle_forms += [dot_form(d, e), dot_form(d, f)]
+                self.angle_forms += [dot_form(d, e), dot_form(d, f), np.zeros((m.n + 1, m.n + 1))]
+                self.places.append(k)
+                angle_names.append(a.name)
+                continue
+            if isinstance(a, Elevation):
+                one, none = np.zeros((m.n + 1, m.n + 1)), np.zeros((m.n + 1, m.n + 1))
+                one[-1, -1] = 1.0
+                self.angle_forms += [one, none, dot_form(self.g.unit(a.of), self.g.unit(a.normal))]
                 self.places.append(k)
                 angle_names.append(a.name)
                 continue
@@ -363,5 +408,10 @@ class _Writer:
             line = np.zeros(m.n + 1)
             line[[m.index(rack.distance), m.index(rack.angle), -1]] = 1.0, -rack.radius, -rack.offset
             self.row(f"rack '{rack.name}'", rack.name, linear_form(line))
+        for name in m.prescribed:
+            line = np.zeros(m.n + 1)
+            line[m.index(name)] = 1.0
+            self.held.append(len(self.forms))
+            self.row(f"coordinate '{name}'", f"{name}, prescribed", linear_form(line))
         self.names += angle_names
         self.owners += [f"coordinate '{name}'" for name in angle_names]

@@ -11,8 +11,8 @@ The equation numbers are those of paper 003. Redundant constraints do no harm to
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,9 @@ from veridyn.mechanics.natural.bordered import Bordered
 from veridyn.mechanics.natural.position import independent, position, r_matrix, r_rate, velocity
 from veridyn.mechanics.natural.rank import refuse_redundant
 from veridyn.mechanics.natural.system import NaturalSystem
+
+if TYPE_CHECKING:
+    from veridyn.mechanics.natural.wheels import Plane
 
 Array = NDArray[np.float64]
 Form = Literal["exact", "penalty", "augmented", "r_matrix"]
@@ -58,6 +61,7 @@ class NaturalState:
     qd: Array
     qdd: Array
     multipliers: Array
+    slips: Array = field(default_factory=lambda: np.zeros(0))  # of tyres, as `system.wheels.states` names them
 
 
 def initial_state(
@@ -84,12 +88,23 @@ def initial_state(
 
 
 def solve_accelerations(
-    system: NaturalSystem, q: Array, qd: Array, loads: Mapping[str, ArrayLike] | Array | None = None
+    system: NaturalSystem,
+    q: Array,
+    qd: Array,
+    loads: Mapping[str, ArrayLike] | Array | None = None,
+    slips: Array | None = None,
+    road: Plane | None = None,
 ) -> tuple[Array, Array]:
-    """The exact form: q̈ (n,) and λ (m,). A motion that moves no mass is refused by the name of its coordinate."""
+    """The exact form: q̈ (n,) and λ (m,). A motion that moves no mass is refused by the name of its coordinate.
+
+    `slips` of tyres are zero where they are not given, and their `road` is flat.
+    """
     J = system.constraints.jacobian(q)
     Q = system.forces.forces(q, qd, _values(system, loads))
-    right = -system.constraints.jacobian_rate(q, qd) @ qd
+    if system.mechanism.tyres:
+        at = np.zeros(2 * len(system.mechanism.tyres)) if slips is None else slips
+        Q = Q + system.wheels.evaluate(q, qd, at, road).Q
+    right = system.constraints.second_rates(q, qd)
     U, s, Vt = np.linalg.svd(J)
     rank = int((s > RANK * max(s.max(initial=0.0), 1e-300)).sum())
     N = Vt[rank:].T
@@ -125,6 +140,8 @@ def accelerations(
 ) -> tuple[Array, Array]:
     """q̈ (n,) and λ (m,) in the chosen form; `multipliers` start the augmented form warm."""
     how = stabilisation or Stabilisation()
+    if form != "exact":
+        refuse_vehicle(system, f"the {form} form")
     if form == "exact":
         return solve_accelerations(system, q, qd, loads)
     if form == "r_matrix":
@@ -171,6 +188,20 @@ def _by_r_matrix(
     J = system.constraints.jacobian(q)
     lam = np.linalg.lstsq(J.T, Q - system.mass @ qdd, rcond=RANK)[0]
     return qdd, np.asarray(lam, dtype=np.float64)
+
+
+def refuse_vehicle(system: NaturalSystem, what: str) -> None:
+    """Refuse tyres and prescribed coordinates, which only index-3 steps and exact accelerations carry in natural coordinates."""
+    m = system.mechanism
+    if m.tyres or m.prescribed:
+        raise ModelError(
+            Fault(
+                f"{what} carries no tyres and no prescribed coordinates in natural coordinates.",
+                where=m.name,
+                found=", ".join([*(e.parameter_name for e in m.tyres), *m.prescribed]),
+                hint="Use index-3 steps or exact accelerations, or formulation: tree.",
+            )
+        )
 
 
 def _values(system: NaturalSystem, loads: Mapping[str, ArrayLike] | Array | None) -> Array:

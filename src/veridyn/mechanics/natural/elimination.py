@@ -21,7 +21,9 @@ from veridyn.mechanics.natural.constraints import Constraints
 from veridyn.mechanics.natural.forces import ForceTable
 from veridyn.mechanics.natural.sparse import SparsePlan, factor_planned, plan_of, solve_planned
 from veridyn.mechanics.natural.terms import Tables
+from veridyn.mechanics.natural.wheels import WheelTable
 from veridyn.mechanics.record import Matrix, Numbers, Places, Vector
+from veridyn.spatial.rotations import rotation_of
 
 Array = NDArray[np.float64]
 POSES = 6  # at which the order of elimination is tried when it is planned
@@ -54,26 +56,43 @@ class Factors(NamedTuple):
     z: Vector
     r: Vector
     size: Vector
+    room: Vector  # for the widest node
     B: Matrix
     pivot: Numbers
     dense: Numbers  # (1,): whether the factors in hand are those of the dense B
 
 
-def elimination_of(mass: Array, c: Constraints, f: ForceTable, tables: Tables, guess: Array) -> Elimination:
-    """Planned on the description's pose and on poses around it, so that no pivot leans on one of them."""
+def elimination_of(
+    mass: Array,
+    c: Constraints,
+    f: ForceTable,
+    wheels: WheelTable,
+    tables: Tables,
+    guess: Array,
+    added: int,
+    turns: bool,
+) -> Elimination:
+    """Planned on the description's pose and on poses around it, so that no pivot leans on one of them.
+
+    `turns`: nothing of the mechanism is fixed in space, so that these are turned as a whole; the last `added` coordinates do not turn.
+    """
     n, rng, h = len(mass), np.random.default_rng(0), USUAL_STEP
     q = np.asarray(guess, dtype=np.float64)
+    cartesian = q[: n - added].reshape(-1, 3) if turns else np.zeros((0, 3))
     alpha = USUAL_PENALTY * max(float(np.trace(mass)) / max(n, 1), 1e-300)
     w, far = 0.25 * h * h, 0.3 * max(1.0, float(np.abs(q).max(initial=0.0)))
     samples = []
     for k in range(POSES):
-        pose = q if k == 0 else q + far * rng.normal(size=n)
+        pose = q if k == 0 else q + (0.1 if turns else far) * rng.normal(size=n)
+        if k > 0 and turns:
+            pose[: n - added] += ((rotation_of(rng.normal(size=4)) - np.eye(3)) @ cartesian.T).T.reshape(-1)
         J = c.jacobian(pose)
         m = len(J)
         K, C = f.tangents(pose, np.zeros(n), f.values)
         T = mass + 0.5 * h * C + w * (K + c.curvature(pose, rng.normal(size=m)))
-        samples.append(np.block([[T, J.T], [J, -np.eye(m) / (w * alpha)]]))
-    pattern = _pattern(mass, f, tables, len(samples[0]) - n)
+        for metric, held in ((T, w * alpha), (mass, alpha)):  # of positions; of velocities and accelerations
+            samples.append(np.block([[metric, J.T], [J, -np.eye(m) / held]]))
+    pattern = _pattern(mass, f, wheels, tables, len(samples[0]) - n)
     try:
         plan = plan_of(samples, pattern)
     except ModelError:  # the step reports what is wrong with the mechanism, where something is: with pivoting
@@ -88,7 +107,7 @@ def elimination_of(mass: Array, c: Constraints, f: ForceTable, tables: Tables, g
     return Elimination(plan, *(x.astype(np.uint64) for x in numbers))
 
 
-def _pattern(mass: Array, f: ForceTable, t: Tables, m: int) -> NDArray[np.bool_]:
+def _pattern(mass: Array, f: ForceTable, wheels: WheelTable, t: Tables, m: int) -> NDArray[np.bool_]:
     """All cells of the bordered matrix that some pose, rate or load can fill."""
     n = len(mass)
     out = np.zeros((n + m, n + m), dtype=bool)
@@ -99,13 +118,16 @@ def _pattern(mass: Array, f: ForceTable, t: Tables, m: int) -> NDArray[np.bool_]
     inside = t.quadratic.column < n
     J[t.quadratic.row[inside], t.quadratic.column[inside]] = True
     inside = t.angles.column < n
-    a = t.angles.row[inside] // 2
+    a = t.angles.row[inside] // 3
     J[m - len(t.places) + a, t.angles.column[inside]] = True
     J[m - len(t.places) + np.arange(len(t.places)), t.places] = True
     T[t.places[a], t.angles.column[inside]] = True
     T[t.places, t.places] = True
-    T[t.own, t.own] = True
+    for touched in f.lines != 0.0:
+        T |= touched[:, None] & touched
     T |= (f.turning[:, :, :n] != 0.0).any(axis=0)
+    for moved in wheels.moved:
+        T[moved[:, None], moved] = True
     for strut in f.struts:
         moved = np.flatnonzero((strut[:, :n] != 0.0).any(axis=0))
         T[moved[:, None], moved] = True
@@ -123,6 +145,7 @@ def factors_of(e: Elimination) -> Factors:
         np.empty(N),
         np.empty(N),
         np.empty(N),
+        np.empty(e.plan.widest + 1),
         np.empty((N, N)),
         np.empty(N, dtype=np.int64),
         np.zeros(1, dtype=np.int64),
@@ -148,7 +171,7 @@ def factorised(e: Elimination, w: Factors, J: Array) -> bool:
     for k in range(len(w.given)):
         w.v[e.plan.cell[k]] = w.given[k]
     w.dense[0] = 0
-    if factor_planned(e.plan, w.v) < 0:
+    if factor_planned(e.plan, w.v, w.room) < 0:
         return True
     return _pivoted(e, w)
 

@@ -16,6 +16,7 @@ from veridyn.mechanics.natural.geometry import Geometry
 from veridyn.mechanics.natural.mass import weight_of
 from veridyn.model.joint import GROUND
 from veridyn.model.load import Drive, Force, Torque
+from veridyn.model.natural_parts import Combination
 from veridyn.spatial.inertia import cross_matrix
 
 Array = NDArray[np.float64]
@@ -31,8 +32,8 @@ class ForceTable:
     struts: Array  # (s, dim, n+1): maps of the way from end to end
     strut_names: tuple[str, ...]
     strut_laws: Array  # (3, s): stiffness, rest length, damping
-    own: NDArray[np.intp]  # added coordinates with springs or dampers
-    own_laws: Array  # (3, …)
+    lines: Array  # (e, n): combinations of coordinates with springs or dampers, mostly one coordinate each
+    line_laws: Array  # (3, e)
     loads: Mapping[str, slice]
     values: Array  # of the loads, as the model gives them
     constant: Array  # (n, values): generalised force of each number that does not depend on q
@@ -77,9 +78,9 @@ class ForceTable:
         if len(self.struts):
             _, u, f, *_ = self._strut_state(y, qd)
             Q = Q - np.einsum("sij,si,s->j", self.struts[:, :, :-1], u, f)
-        if len(self.own):
-            k, rest, c = self.own_laws
-            Q = Q - np.bincount(self.own, k * (q[self.own] - rest) + c * qd[self.own], minlength=len(q))
+        if len(self.lines):
+            k, rest, c = self.line_laws
+            Q = Q - (k * (self.lines @ q - rest) + c * (self.lines @ qd)) @ self.lines
         return Q
 
     def tangents(self, q: Array, qd: Array, values: Array) -> tuple[Array, Array]:
@@ -99,10 +100,10 @@ class ForceTable:
             inner = inner + c[:, None, None] * u[:, :, None] * bend[:, None, :]
             K += np.einsum("sij,sik,skl->jl", D, inner, D)
             C += np.einsum("sij,sik,skl->jl", D, c[:, None, None] * uu, D)
-        if len(self.own):
-            k, _, c = self.own_laws
-            np.add.at(K, (self.own, self.own), k)
-            np.add.at(C, (self.own, self.own), c)
+        if len(self.lines):
+            k, _, c = self.line_laws
+            K += self.lines.T @ (k[:, None] * self.lines)
+            C += self.lines.T @ (c[:, None] * self.lines)
         return K, C
 
     def potential(self, q: Array) -> tuple[float, float]:
@@ -112,9 +113,9 @@ class ForceTable:
         if len(self.struts):
             k, rest, _ = self.strut_laws
             elastic += float(0.5 * k @ (np.linalg.norm(self.struts @ y, axis=1) - rest) ** 2)
-        if len(self.own):
-            k, rest, _ = self.own_laws
-            elastic += float(0.5 * k @ (q[self.own] - rest) ** 2)
+        if len(self.lines):
+            k, rest, _ = self.line_laws
+            elastic += float(0.5 * k @ (self.lines @ q - rest) ** 2)
         return -float(self.weight @ y), elastic
 
     def _strut_state(self, y: Array, qd: Array) -> tuple[Array, Array, Array, Array, Array]:
@@ -137,8 +138,12 @@ def forces_of(geometry: Geometry) -> ForceTable:
     m = geometry.mechanism
     laws = [(s.name, s.on, (s.stiffness, s.rest, 0.0)) for s in m.springs]
     laws += [(d.name, d.on, (0.0, 0.0, d.coefficient)) for d in m.dampers]
-    ends = [(name, on, law) for name, on, law in laws if not isinstance(on, str)]
-    own = [(m.index(on), law) for _, on, law in laws if isinstance(on, str)]
+    ends = [(name, on, law) for name, on, law in laws if not isinstance(on, str | Combination)]
+    own = [(on, law) for _, on, law in laws if isinstance(on, str | Combination)]
+    lines = np.zeros((len(own), m.n))
+    for row, (on, _) in zip(lines, own, strict=True):
+        for name, weight in on.weights if isinstance(on, Combination) else ((on, 1.0),):
+            row[m.index(name)] += weight
     loads: dict[str, slice] = {}
     values: list[float] = []
     constant: list[Array] = []
@@ -166,7 +171,7 @@ def forces_of(geometry: Geometry) -> ForceTable:
         ),
         tuple(name for name, _, _ in ends),
         np.array([law for _, _, law in ends]).reshape(-1, 3).T,
-        np.array([k for k, _ in own], dtype=np.intp),
+        lines,
         np.array([law for _, law in own]).reshape(-1, 3).T,
         loads,
         np.array(values),
@@ -182,8 +187,7 @@ def _torque(geometry: Geometry, load: Torque, axis: int) -> Array:
     for body, sign in ((load.body, 1.0), (load.against, -1.0)):
         if body == GROUND:
             continue
-        basis = geometry.bases[body]
-        if not basis.complete:
+        if not geometry.bases[body].complete:
             raise ModelError(
                 Fault(
                     "its points and vectors do not fix its orientation, so a torque has no power there.",
@@ -192,11 +196,16 @@ def _torque(geometry: Geometry, load: Torque, axis: int) -> Array:
                 ),
                 geometry.mechanism.name,
             )
-        maps = basis.maps
-        if geometry.mechanism.dimension == 2:
-            B += sign * maps[0, :, :-1].T @ maps[1] / (basis.local[:, 0] @ basis.local[:, 0])
-        else:
-            G = np.linalg.inv(basis.local.T @ basis.local)
-            E = cross_matrix(np.eye(3)[axis])
-            B += 0.5 * sign * np.einsum("ipk,pr,ij,jrl->kl", maps[:, :, :-1], E, G, maps)
+        B += sign * moment_map(geometry, body, axis)
     return B
+
+
+def moment_map(geometry: Geometry, body: str, axis: int) -> Array:
+    """B (n, n+1) of one axis of the ground with ω = q̇ᵀ B y of a complete body, and Q = B y of a unit moment on it."""
+    basis = geometry.bases[body]
+    maps = basis.maps
+    if geometry.mechanism.dimension == 2:
+        return maps[0, :, :-1].T @ maps[1] / (basis.local[:, 0] @ basis.local[:, 0])
+    G = np.linalg.inv(basis.local.T @ basis.local)
+    E = cross_matrix(np.eye(3)[axis])
+    return np.asarray(0.5 * np.einsum("ipk,pr,ij,jrl->kl", maps[:, :, :-1], E, G, maps), dtype=np.float64)

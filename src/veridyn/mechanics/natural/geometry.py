@@ -17,7 +17,7 @@ from veridyn.errors import DataError, Fault, ModelError
 from veridyn.model.joint import GROUND
 from veridyn.model.natural import Mechanism
 from veridyn.model.natural_held import length_of
-from veridyn.model.natural_parts import Angle, DirectionRef, RigidBody
+from veridyn.model.natural_parts import Angle, DirectionRef, Elevation, RigidBody
 from veridyn.model.place import QUARTER_TURN, Marker, PointRef, frame
 
 Array = NDArray[np.float64]
@@ -77,11 +77,13 @@ class Geometry:
     @cached_property
     def elements(self) -> dict[str, Array]:
         """Name of a point or vector → its map (dim, n+1)."""
-        m, maps, at = self.mechanism, {}, 0
+        m, maps, at, derived = self.mechanism, dict[str, Array](), 0, dict(self.mechanism.derived)
         for name, fixed, value in (
             *((p.name, p.fixed, p.at) for p in m.points),
             *((v.name, v.fixed, v.along) for v in m.vectors),
         ):
+            if name in derived:
+                continue
             A = np.zeros((m.dimension, m.n + 1))
             if fixed:
                 A[:, -1] = value
@@ -89,6 +91,15 @@ class Geometry:
                 A[:, at : at + m.dimension] = np.eye(m.dimension)
                 at += m.dimension
             maps[name] = A
+        for owner in dict.fromkeys(derived.values()):
+            body = m.body(owner)
+            basis = self._basis(body, maps)
+            for name in (e for e, of in m.derived if of == owner):
+                point = name in body.points
+                x = np.array(body.points[name] if point else body.vectors[name])
+                c = basis.weights(x - basis.local_origin if point else x)
+                c[np.abs(c) < IN_SPAN * np.abs(c).max(initial=0.0)] = 0.0
+                maps[name] = np.tensordot(c, basis.maps, axes=1) + (basis.place if point else 0.0)
         return maps
 
     @cached_property
@@ -99,21 +110,26 @@ class Geometry:
     @cached_property
     def bases(self) -> dict[str, Basis]:
         """Body name → what places it."""
-        return {b.name: self._basis(b) for b in self.mechanism.bodies}
+        return {b.name: self._basis(b, self._without_own(b.name)) for b in self.mechanism.bodies}
+
+    def _without_own(self, body: str) -> dict[str, Array]:
+        """Maps of the points and vectors that do not follow from this body."""
+        own = {e for e, of in self.mechanism.derived if of == body}
+        return {name: A for name, A in self.elements.items() if name not in own}
 
     def constant(self, value: ArrayLike) -> Array:
         A = np.zeros((self.mechanism.dimension, self.mechanism.n + 1))
         A[:, -1] = value
         return A
 
-    def _basis(self, body: RigidBody) -> Basis:
-        dim, maps = self.mechanism.dimension, self.elements
-        origin = next(iter(body.points))
-        x0 = np.array(body.points[origin])
-        candidates = [
-            ((origin, p), np.array(x) - x0, maps[p] - maps[origin]) for p, x in body.points.items() if p != origin
-        ]
-        candidates += [((v,), np.array(x), maps[v]) for v, x in body.vectors.items()]
+    def _basis(self, body: RigidBody, maps: dict[str, Array]) -> Basis:
+        """What places a body, of those of its points and vectors that have maps."""
+        dim = self.mechanism.dimension
+        points = {p: np.array(x) for p, x in body.points.items() if p in maps}
+        origin = next(iter(points))
+        x0 = points[origin]
+        candidates = [((origin, p), x - x0, maps[p] - maps[origin]) for p, x in points.items() if p != origin]
+        candidates += [((v,), np.array(x), maps[v]) for v, x in body.vectors.items() if v in maps]
         for source, x, _ in candidates:
             if not np.linalg.norm(x) > 0.0:
                 raise ModelError(
@@ -191,7 +207,9 @@ class Geometry:
         m = self.mechanism
         y = np.zeros(m.n + 1)
         y[-1] = 1.0
-        moving = [p.at for p in m.points if not p.fixed] + [v.along for v in m.vectors if not v.fixed]
+        derived = dict(m.derived)
+        moving = [p.at for p in m.points if not p.fixed and p.name not in derived]
+        moving += [v.along for v in m.vectors if not v.fixed and v.name not in derived]
         y[: m.n - len(m.added)] = np.concatenate(moving) if moving else []
         for k, a in enumerate(m.added, m.n - len(m.added)):
             if isinstance(a, Angle):
@@ -199,6 +217,8 @@ class Geometry:
                 y[k] = np.arctan2(d @ f, d @ e)
                 if np.isfinite(a.start):
                     y[k] += 2.0 * np.pi * np.round((a.start - y[k]) / (2.0 * np.pi))
+            elif isinstance(a, Elevation):
+                y[k] = np.arcsin(np.clip((self.unit(a.of) @ y) @ (self.unit(a.normal) @ y), -1.0, 1.0))
             else:
                 r = (self.point(a.b) - self.point(a.a)) @ y
                 y[k] = np.linalg.norm(r) if a.along is None else r @ (self.unit(a.along) @ y)

@@ -19,11 +19,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, Faults, SimulationError
-from veridyn.mechanics.natural.dynamics import NaturalState, Stabilisation, accelerations, natural_energy
+from veridyn.mechanics.ground.road import Road
+from veridyn.mechanics.natural.dynamics import (
+    NaturalState,
+    Stabilisation,
+    accelerations,
+    natural_energy,
+    refuse_vehicle,
+)
 from veridyn.mechanics.natural.explicit import explicit_step, explicit_steps
 from veridyn.mechanics.natural.index3 import index3_step, index3_steps
 from veridyn.mechanics.natural.position import independent, position, velocity
 from veridyn.mechanics.natural.system import NaturalSystem
+from veridyn.mechanics.natural.wheels import plane_of
 from veridyn.mechanics.tableau import RULES, tableau
 from veridyn.progress import Progress, silent
 
@@ -34,6 +42,7 @@ RUNAWAY = 1e6  # a repetition that moves the state by this many times its size w
 PAYS = 20_000  # steps from which on compiling is quicker than not
 AT_ONCE = 1000  # steps in one call of machine code, at the least, where there are as many
 Loads = Callable[[float], Mapping[str, ArrayLike]]
+Prescribed = Callable[[float], Mapping[str, ArrayLike]]  # of a time: name → place, rate and acceleration
 
 
 @dataclass(frozen=True)
@@ -63,7 +72,7 @@ class NaturalMethod:
 
 @dataclass(frozen=True, eq=False)
 class NaturalMotion:
-    """A simulated motion: (N, n) positions, velocities and accelerations in the order of `coordinates`, and (N, m) multipliers."""
+    """A simulated motion: (N, n) positions, rates and accelerations in the order of `coordinates`, (N, m) multipliers, slips of tyres."""
 
     coordinates: tuple[str, ...]
     t: Array
@@ -71,13 +80,15 @@ class NaturalMotion:
     qd: Array
     qdd: Array
     multipliers: Array
+    slips: Array = field(default_factory=lambda: np.zeros((0, 0)))  # (N, 2w) of tyres
 
     def __len__(self) -> int:
         return len(self.t)
 
     def state(self, k: int) -> NaturalState:
         """One of its instants."""
-        return NaturalState(float(self.t[k]), self.q[k], self.qd[k], self.qdd[k], self.multipliers[k])
+        slips = self.slips[k] if len(self.slips) else np.zeros(0)
+        return NaturalState(float(self.t[k]), self.q[k], self.qd[k], self.qdd[k], self.multipliers[k], slips)
 
     def column(self, coordinate: str) -> Array:
         """The history (N,) of one coordinate."""
@@ -95,36 +106,57 @@ def natural_step(
     h: float,
     loads: Mapping[str, ArrayLike] | None = None,
     method: NaturalMethod | None = None,
+    road: Road | None = None,
 ) -> NaturalState:
-    """The state one step h later under constant `loads`, of which the trapezoidal rule sees those at the end of the step."""
+    """The state one step h later under constant `loads`, of which the trapezoidal rule sees those at the end of the step.
+
+    `system` holds prescribed coordinates as they are then (:meth:`NaturalSystem.holding`); tyres roll on the `road`.
+    """
     how = method or NaturalMethod()
-    return _step(system, state, h, system.forces.load_values(loads)[None], how)
+    return _step(system, state, h, system.forces.load_values(loads)[None], how, road)
 
 
-def _step(system: NaturalSystem, state: NaturalState, h: float, values: Array, how: NaturalMethod) -> NaturalState:
+def _step(
+    system: NaturalSystem, state: NaturalState, h: float, values: Array, how: NaturalMethod, road: Road | None
+) -> NaturalState:
     """One step; `values` (times or 1, loads) at the method's times."""
+    if how.formulation != "index3":
+        refuse_vehicle(system, f"formulation {how.formulation}")
     if how.compiles:
-        x = _compiled_steps(system, state, np.array([h], dtype=np.float64), values[None], how)[0]
+        x = _compiled_steps(system, state, np.array([h], dtype=np.float64), values[None], how, None, road)[0]
         return _unpacked(system, state.t + h, x)
     if how.formulation == "index3":
-        return index3_step(system, state, h, values[-1], how.stabilisation)
+        plane = None if road is None else plane_of(road)
+        return index3_step(system, state, h, values[-1], how.stabilisation, plane)
     if how.formulation == "explicit":
         return explicit_step(system, state, h, values, how.rule, how.stabilisation)
     return _fixed_point(system, state, h, values[-1], how)
 
 
 def _compiled_steps(
-    system: NaturalSystem, state: NaturalState, steps: Array, values: Array, how: NaturalMethod
+    system: NaturalSystem,
+    state: NaturalState,
+    steps: Array,
+    values: Array,
+    how: NaturalMethod,
+    motion: Array | None,
+    road: Road | None,
 ) -> Array:
-    """Rows q, q̇, q̈, λ after each step; `values` (steps or 1, times or 1, loads)."""
+    """Rows q, q̇, q̈, λ, slips after each step; `values` (steps or 1, times or 1, loads), `motion` (steps, 3, p) of what is prescribed."""
     if how.formulation == "explicit":
         return explicit_steps(system, state, steps, values, how.rule, how.stabilisation)
-    return index3_steps(system, state, steps, values[:, -1], how.stabilisation)
+    packed = None if road is None else road.packed
+    return index3_steps(system, state, steps, values[:, -1], how.stabilisation, motion, packed)
 
 
 def _unpacked(system: NaturalSystem, t: float, x: Array) -> NaturalState:
-    q, qd, qdd, lam = (part.copy() for part in np.split(x, [system.n, 2 * system.n, 3 * system.n]))
-    return NaturalState(t, q, qd, qdd, lam)
+    return NaturalState(t, *(part.copy() for part in _parts(system, x)))
+
+
+def _parts(system: NaturalSystem, x: Array) -> list[Array]:
+    """q, q̇, q̈, λ and slips of rows (…, 3n + m + 2w)."""
+    n = system.n
+    return np.split(x, [n, 2 * n, 3 * n, 3 * n + system.constraints.m], axis=-1)
 
 
 def integrate_natural(
@@ -134,12 +166,16 @@ def integrate_natural(
     loads: Loads | None = None,
     *,
     method: NaturalMethod | None = None,
+    prescribed: Prescribed | None = None,
+    road: Road | None = None,
     progress: Progress = silent,
 ) -> NaturalMotion:
     """The motion from a consistent state (:func:`~veridyn.mechanics.natural.dynamics.initial_state`), sampled at the times t.
 
     Each interval of t is cut into equal steps no longer than the method's. `loads` gives the loads by name at a time; those it does
-    not name keep the model's value. A step that does not converge raises :class:`~veridyn.errors.SimulationError` with its time.
+    not name keep the model's value. `prescribed` gives place, rate and acceleration of prescribed coordinates by name at a time, without
+    it they stay as the system holds them. Tyres roll on the `road`, a level one at their constant ROAD where it is not given. A step that
+    does not converge raises :class:`~veridyn.errors.SimulationError` with its time.
     """
     how = method or NaturalMethod()
     clock = np.asarray(t, dtype=np.float64)
@@ -157,18 +193,22 @@ def integrate_natural(
     if not 0.0 < how.step < math.inf:
         faults.add("a step needs its length.", where="method.step", expected="a positive time", found=f"{how.step}")
     faults.raise_if_any(DataError, system.mechanism.name)
+    if how.formulation != "index3":
+        refuse_vehicle(system, f"formulation {how.formulation}")
     for part in ("q", "qd", "qdd"):
         system.vector(getattr(start, part), part)
     if how.engine == "auto" and (clock[-1] - clock[0]) / how.step > PAYS:
         how = replace(how, engine="compiled")
-    state = NaturalState(float(clock[0]), start.q, start.qd, start.qdd, start.multipliers)
+    slips = start.slips if len(start.slips) else np.zeros(2 * len(system.mechanism.tyres))
+    state = NaturalState(float(clock[0]), start.q, start.qd, start.qdd, start.multipliers, slips)
     if how.compiles:
-        return _compiled_motion(system, clock, state, loads, how, progress)
+        return _compiled_motion(system, clock, state, loads, how, prescribed, road, progress)
     states = [state]
     for begin, end in itertools.pairwise(clock.tolist()):
         count, h = _cut(begin, end, how.step)
         for k in range(1, count + 1):
-            state = _step(system, state, h, _acting(system, loads, begin + (k - 1) * h, h, how), how)
+            held = system if prescribed is None else system.holding(prescribed(begin + k * h))
+            state = _step(held, state, h, _acting(system, loads, begin + (k - 1) * h, h, how), how, road)
         states.append(state)
         progress("simulating", end - clock[0], clock[-1] - clock[0])
     return NaturalMotion(
@@ -178,6 +218,7 @@ def integrate_natural(
         np.array([s.qd for s in states]),
         np.array([s.qdd for s in states]),
         np.array([s.multipliers for s in states]),
+        np.array([s.slips for s in states]),
     )
 
 
@@ -199,40 +240,42 @@ def _compiled_motion(
     state: NaturalState,
     loads: Loads | None,
     how: NaturalMethod,
+    prescribed: Prescribed | None,
+    road: Road | None,
     progress: Progress,
 ) -> NaturalMotion:
-    """The motion in few calls of machine code: loads depend on time alone and are computed ahead."""
-    n = system.n
-    rows = [np.concatenate([state.q, state.qd, state.qdd, state.multipliers])]
+    """The motion in few calls of machine code: loads and prescribed motions depend on time alone and are computed ahead."""
+    rows = [np.concatenate([state.q, state.qd, state.qdd, state.multipliers, state.slips])]
     steps: list[float] = []
     ends: list[int] = []
     values: list[Array] = []
+    led: list[Array] = []
     for begin, end in itertools.pairwise(clock.tolist()):
         count, h = _cut(begin, end, how.step)
         steps += [h] * count
         ends.append(len(steps) - 1)
         if loads is not None:
             values += [_acting(system, loads, begin + k * h, h, how) for k in range(count)]
+        if prescribed is not None:
+            led += [system.holding(prescribed(begin + (k + 1) * h)).constraints.motion for k in range(count)]
         if len(steps) < AT_ONCE and end < clock[-1]:
             continue
         given = np.array(values) if values else _acting(system, None, begin, 0.0, how)[None]
-        found = _compiled_steps(system, state, np.array(steps), given, how)
+        found = _compiled_steps(system, state, np.array(steps), given, how, np.array(led) if led else None, road)
         rows += list(found[ends])
         state = _unpacked(system, end, found[-1])
-        steps, ends, values = [], [], []
+        steps, ends, values, led = [], [], [], []
         progress("simulating", end - clock[0], clock[-1] - clock[0])
-    all_ = np.array(rows)
-    q, qd, qdd, lam = (x.copy() for x in np.split(all_, [n, 2 * n, 3 * n], axis=1))
-    return NaturalMotion(system.coordinates, clock, q, qd, qdd, lam)
+    return NaturalMotion(system.coordinates, clock, *(x.copy() for x in _parts(system, np.array(rows))))
 
 
 def constraint_errors(system: NaturalSystem, motion: NaturalMotion) -> Array:
-    """The largest |Φ|, |Φ_q q̇| and |Φ_q q̈ + Φ̇_q q̇| at each instant, (N, 3)."""
-    rows = []
+    """The largest |Φ|, |Φ_q q̇| and |Φ_q q̈ + Φ̇_q q̇| at each instant, (N, 3), but for the rows of prescribed coordinates."""
+    rows, own = [], np.setdiff1d(np.arange(system.constraints.m), system.constraints.held)
     for q, qd, qdd in zip(motion.q, motion.qd, motion.qdd, strict=True):
         phi, J = system.constraints.evaluate(q)
         bend = system.constraints.jacobian_rate(q, qd) @ qd
-        rows.append([np.abs(x).max(initial=0.0) for x in (phi, J @ qd, J @ qdd + bend)])
+        rows.append([np.abs(x[own]).max(initial=0.0) for x in (phi, J @ qd, J @ qdd + bend)])
     return np.array(rows)
 
 

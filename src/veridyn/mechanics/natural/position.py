@@ -31,11 +31,14 @@ WELL_DETERMINED = 1e-4  # relative: a preferred coordinate must leave the others
 def position(system: NaturalSystem, given: Mapping[str, float] | None = None, guess: ArrayLike | None = None) -> Array:
     """The pose q with Φ(q) = 0 nearest the guess, the coordinates `given` by name held; Newton's method (9), damped.
 
-    The guess defaults to the description's own; it decides between assemblies. A pose that cannot be reached raises
-    :class:`~veridyn.errors.DataError`; constraints that no pose satisfies raise :class:`~veridyn.errors.ModelError` and are named.
+    Prescribed coordinates are where `given` has them, or where the system holds them. The guess defaults to the description's own; it
+    decides between assemblies. A pose that cannot be reached raises :class:`~veridyn.errors.DataError`; constraints that no pose
+    satisfies raise :class:`~veridyn.errors.ModelError` and are named.
     """
     start = system.guess if guess is None else system.vector(guess, "pose")
-    held = {name: float(value) for name, value in (given or {}).items()}
+    wanted = {name: float(value) for name, value in (given or {}).items()}
+    led, held = _apart(system, wanted)
+    system = system.holding(led)
     index = system.select(held)
     q = start.copy()
     q[index] = list(held.values())
@@ -92,13 +95,19 @@ def nearest_closed(system: NaturalSystem, guess: Array) -> tuple[Array, float]:
 
 
 def velocity(system: NaturalSystem, q: Array, given: Mapping[str, float] | None = None) -> Array:
-    """All rates q̇ from those `given` by name (10), which must be independent and complete."""
-    return _linear(system, q, dict(given or {}), np.zeros(system.constraints.m))
+    """All rates q̇ from those `given` by name (10), which must be independent and complete; prescribed ones are as the system holds them."""
+    return _linear(system, q, dict(given or {}), system.constraints.rates)
 
 
 def acceleration(system: NaturalSystem, q: Array, qd: Array, given: Mapping[str, float] | None = None) -> Array:
     """All accelerations q̈ from those `given` by name (11), which must be independent and complete."""
-    return _linear(system, q, dict(given or {}), -system.constraints.jacobian_rate(q, qd) @ qd)
+    return _linear(system, q, dict(given or {}), system.constraints.second_rates(q, qd))
+
+
+def _apart(system: NaturalSystem, given: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
+    """What is given of prescribed coordinates, and of the others."""
+    led = {name: value for name, value in given.items() if name in system.mechanism.prescribed}
+    return led, {name: value for name, value in given.items() if name not in led}
 
 
 def independent(system: NaturalSystem, q: Array, prefer: Iterable[str] = ()) -> tuple[str, ...]:

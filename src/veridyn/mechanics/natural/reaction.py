@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.mechanics.natural.couple import Across, across_of, owner_of
+from veridyn.mechanics.natural.dynamics import refuse_vehicle
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.joint import GROUND
 from veridyn.model.load import Force
 from veridyn.model.natural import AXES, Mechanism
-from veridyn.model.natural_parts import Angle, Distance, MechanismJoint, Point, RigidBody
+from veridyn.model.natural_parts import Added, Angle, Combination, Elevation, MechanismJoint, Point, RigidBody
 from veridyn.model.place import Marker
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class Wrench:
             return out
         still = np.zeros_like(its.forces.values)
         for k, (mass, force, struts, own) in enumerate(zip(*slopes, strict=True)):
-            acting = replace(its.forces, weight=np.append(force, 0.0), strut_laws=struts, own_laws=own)
+            acting = replace(its.forces, weight=np.append(force, 0.0), strut_laws=struts, line_laws=own)
             out[:, k] = W @ (mass @ xdd - acting.forces(x, xd, still))
         return self.sign * out
 
@@ -160,6 +161,7 @@ def reaction_of(system: NaturalSystem, on: str | tuple[str, str], unknown: tuple
     a direction of shared elements, belongs to the first body that has it. `unknown`: names as of a
     :class:`~veridyn.mechanics.natural.minimal.Minimal`.
     """
+    refuse_vehicle(system, "a reaction")
     m = system.mechanism
     if isinstance(on, tuple):
         return _at_shared(system, *on, unknown)
@@ -256,13 +258,15 @@ def _split(m: Mechanism, body: str) -> Mechanism:
             return ref
         return OWN + ref if isinstance(ref, str) else tuple(OWN + name for name in ref)
 
-    def added(a: Angle | Distance) -> Angle | Distance:
+    def added(a: Added) -> Added:
         if isinstance(a, Angle):
             return replace(a, of=mine(a.of), reference=mine(a.reference), towards=mine(a.towards))
+        if isinstance(a, Elevation):
+            return replace(a, of=mine(a.of), normal=mine(a.normal))
         return replace(a, a=mine(a.a), b=mine(a.b), along=mine(a.along))
 
     def strut(s: Any) -> Any:
-        return s if isinstance(s.on, str) else replace(s, on=(mine(s.on[0]), mine(s.on[1])))
+        return s if isinstance(s.on, str | Combination) else replace(s, on=(mine(s.on[0]), mine(s.on[1])))
 
     owned = RigidBody(
         body,

@@ -112,7 +112,7 @@ def subset(constraints: Constraints, rows: Indices) -> Constraints:
         tuple(constraints.names[i] for i in rows),
         tuple(constraints.owners[i] for i in rows),
         _chosen(constraints.quadratic, rows[rows < plain]),
-        _chosen(constraints.angles, np.column_stack([2 * angles, 2 * angles + 1]).reshape(-1)),
+        _chosen(constraints.angles, (3 * angles[:, None] + np.arange(3)).reshape(-1)),
         constraints.places[angles],
     )
 

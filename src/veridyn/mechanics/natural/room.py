@@ -20,7 +20,7 @@ class Slopes(NamedTuple):
     mass: Cube  # (p, n, n)
     force: Matrix  # (p, n)
     strut_laws: Cube  # (p, 3, struts)
-    own_laws: Cube  # (p, 3, own)
+    line_laws: Cube  # (p, 3, own)
 
 
 class Model(NamedTuple):
@@ -39,7 +39,7 @@ class Model(NamedTuple):
 def no_slopes(n: int, t: Tables) -> Slopes:
     """The slopes of no parameter, for a mechanism of n coordinates."""
     return Slopes(
-        np.zeros((0, n, n)), np.zeros((0, n)), np.zeros((0, *t.strut_laws.shape)), np.zeros((0, *t.own_laws.shape))
+        np.zeros((0, n, n)), np.zeros((0, n)), np.zeros((0, *t.strut_laws.shape)), np.zeros((0, *t.line_laws.shape))
     )
 
 
@@ -57,7 +57,7 @@ class Room(NamedTuple):
     MR: Matrix  # (n, f)
     mass: Matrix  # (f, f) factors of Rᵀ M R, with
     mass_pivot: Numbers
-    bent: Matrix  # (2, 2a) second derivatives of the angles' forms
+    bent: Matrix  # (2, 3a) second derivatives of the angles' forms
     x: Vector  # (m,)
     more: Vector  # (m,)
     dq: Vector  # (n,)
@@ -111,8 +111,8 @@ def room_of(n: int, m: int, f: int, k: int, a: int) -> Room:
         np.empty(n + 1),
         np.empty(m),
         np.zeros((m, n)),
-        np.empty(2 * a),
-        np.zeros((2 * a, n)),
+        np.empty(3 * a),
+        np.zeros((3 * a, n)),
         np.empty(n),
         np.empty((n, n)),
         np.empty((5, 3)),
@@ -126,7 +126,7 @@ def room_of(n: int, m: int, f: int, k: int, a: int) -> Room:
         np.empty((n, f)),
         np.empty((f, f)),
         np.empty(f, dtype=np.int64),
-        np.empty((2, 2 * a)),
+        np.empty((2, 3 * a)),
         np.empty(m),
         np.empty(m),
         np.empty(n),

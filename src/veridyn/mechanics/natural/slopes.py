@@ -118,7 +118,7 @@ def _of_body(geometry: Geometry, body: str, ten: Array) -> tuple[Array | None, A
 def _laws(system: NaturalSystem, changed: NaturalSystem | None) -> tuple[Array, Array]:
     """The laws (3, …) of struts and of coordinates' own springs with the unit parameter, rest lengths as they are."""
     out = []
-    for name in ("strut_laws", "own_laws"):
+    for name in ("strut_laws", "line_laws"):
         old = getattr(system.forces, name)
         new = old if changed is None else getattr(changed.forces, name)
         out.append(np.stack([new[0] - old[0], old[1], new[2] - old[2]]))
@@ -130,7 +130,7 @@ def _of_element(
 ) -> tuple[Array, Array, Array, Array]:
     n, m = system.n, system.mechanism
     mass, force = np.zeros((n, n)), np.zeros(n)
-    scale = next(iter(element.on.values())) if isinstance(element, Element) and element.between is None else 1.0
+    scale = next(iter(element.on.values())) if isinstance(element, Element) and len(element.on) == 1 else 1.0
     for rotor in m.rotors:
         if rotor.name == name:
             mass[m.index(rotor.coordinate), m.index(rotor.coordinate)] = scale**2

@@ -2,9 +2,9 @@
 
 Rows and columns are eliminated in one order, by minimum degree among the pivots that are large enough on every sample given to the plan;
 the bordered matrices of :mod:`veridyn.mechanics.natural.bordered` so eliminate coordinates with mass first, then the constraints that hold
-them, and last coordinates without mass. The plan lists each cell an elimination changes, and the numeric phase walks that list without
-searching and without memory of its own. There is no pivoting at run time: :func:`solve_planned` checks what it solved by its backward
-error and refines, and says where that is not enough.
+them, and last coordinates without mass. Pivots of one structure are eliminated together, as dense blocks; the plan lists each cell that a
+block changes, and the numeric phase walks that list without searching and without memory of its own. There is no pivoting at run time:
+:func:`solve_planned` checks what it solved by its backward error and refines, and says where that is not enough.
 
 Reference: Duff, Erisman and Reid, 2017, Direct Methods for Sparse Matrices, chapters 7 and 10; Vanderbei, 1995, SIAM Journal on
 Optimization 5.
@@ -29,24 +29,31 @@ ZERO_PIVOT = 1e-13  # of a pivot, relative to the largest number of the matrix i
 EXACT_BACKWARD_ERROR = 1e-14  # backward error that needs no refinement
 MAX_BACKWARD_ERROR = 1e-11  # and that is refused after it
 REFINEMENTS = 3
+WIDE_NODE, ZEROS_IN_NODE = 8, 3  # couplings from which on a node may take in pivots with so many fewer
+ROUNDING_RATIO = 1e-6  # of the largest entry of a solution
 
 
 class SparsePlan(NamedTuple):
     """An order of elimination and the cells it touches; cells are numbered in one vector of numbers.
 
-    Pivot k lies in cell k; its column of L and its row of U take the cells `lower` and `upper` from `start[k]` to `start[k + 1]`.
+    Pivots of one structure form nodes that are dense: node s has the pivots from `first[s]` to `first[s + 1]`, p of them, and couples
+    them to the d pivots `outer[outer_start[s] : outer_start[s + 1]]`. Its rows of U, (p, p + d), begin at cell `upper[s]`, its rows of L
+    below them, (d, p), at `lower[s]`; `target` lists the cells (d, d) that the node changes, node after node.
     """
 
     order: Places  # (N,) the row and column of B that pivot k is
     row: Places  # (z,) of the numbers that B may have
     column: Places
     cell: Places
-    start: Places  # (N+1,)
-    lower: Places
+    diagonal: Places  # (N,) the cells of the pivots
+    first: Places
+    outer_start: Places
+    outer: Places
     upper: Places
-    at: Places  # the pivot whose row (of L) or column (of U) the cell stands in
-    target: Places  # for each pivot, for each cell of its L, for each of its U: the cell that changes
+    lower: Places
+    target: Places
     cells: int
+    widest: int  # the largest d
 
     @property
     def size(self) -> int:
@@ -108,8 +115,44 @@ def _ordered(A: Array, filled: NDArray[np.bool_], names: Sequence[str]) -> Numbe
 
 
 def _symbolic(order: Numbers, place: Numbers, row: Numbers, column: Numbers) -> SparsePlan:
+    after = _below(place, row, column)
+    order = order[_children_first(after)]
+    place[order] = np.arange(len(order))
+    after = _below(place, row, column)
+    nodes = _nodes(after)
     N = len(order)
-    cell = np.full((N, N), -1, dtype=np.int64)
+    cell, diagonal = np.full((N, N), -1, dtype=np.int64), np.empty(N, dtype=np.int64)
+    cells, upper, lower, outers = 0, [], [], []
+    for begin, end in nodes:
+        own, outer = np.arange(begin, end), after[end - 1]
+        p, d = end - begin, len(outer)
+        upper.append(cells)
+        lower.append(cells + p * (p + d))
+        cell[own[:, None], np.concatenate([own, outer])] = cells + np.arange(p * (p + d)).reshape(p, p + d)
+        cell[outer[:, None], own] = lower[-1] + np.arange(d * p).reshape(d, p)
+        diagonal[own] = cell[own, own]
+        outers.append(outer)
+        cells += p * (p + d) + d * p
+    numbers = (
+        order,
+        row,
+        column,
+        cell[place[row], place[column]],
+        diagonal,
+        [*(begin for begin, _ in nodes), N],
+        np.concatenate([[0], np.cumsum([len(o) for o in outers])]),
+        np.concatenate([*outers, np.zeros(0)]),
+        upper,
+        lower,
+        np.concatenate([*(cell[o[:, None], o].ravel() for o in outers), np.zeros(0)]),
+    )
+    widest = max((len(o) for o in outers), default=0)
+    return SparsePlan(*(np.asarray(x).astype(np.uint64) for x in numbers), cells=cells, widest=widest)
+
+
+def _below(place: Numbers, row: Numbers, column: Numbers) -> list[Numbers]:
+    """For each pivot the later ones that it is coupled to when its turn comes."""
+    N = len(place)
     touched = np.zeros((N, N), dtype=bool)
     touched[place[row], place[column]] = True
     after = []
@@ -117,65 +160,168 @@ def _symbolic(order: Numbers, place: Numbers, row: Numbers, column: Numbers) -> 
         below = k + 1 + np.flatnonzero(touched[k, k + 1 :])
         touched[below[:, None], below] = True
         after.append(below)
-    cell[range(N), range(N)] = np.arange(N)
-    cells = N
-    start = np.concatenate([[0], np.cumsum([len(b) for b in after])]).astype(np.int64)
-    lower, upper = np.empty(start[-1], dtype=np.int64), np.empty(start[-1], dtype=np.int64)
-    at = np.concatenate([*after, np.zeros(0)]).astype(np.int64)
+    return after
+
+
+def _children_first(after: list[Numbers]) -> Numbers:
+    """An order that eliminates the same, in which pivots of one structure follow each other: each behind all that lead to it."""
+    children: list[list[int]] = [[] for _ in range(len(after) + 1)]
     for k, below in enumerate(after):
-        part = slice(start[k], start[k + 1])
-        lower[part] = np.arange(cells, cells + len(below))
-        upper[part] = np.arange(cells + len(below), cells + 2 * len(below))
-        cell[below, k], cell[k, below] = lower[part], upper[part]
-        cells += 2 * len(below)
-    target = np.concatenate([*(cell[b[:, None], b].ravel() for b in after), np.zeros(0)]).astype(np.int64)
-    filled = cell[place[row], place[column]]
-    numbers = (order, row, column, filled, start, lower, upper, at, target)
-    return SparsePlan(*(x.astype(np.uint64) for x in numbers), cells=cells)
+        children[int(below[0]) if len(below) else len(after)].append(k)
+    found: list[int] = []
+    open_ = children[-1][::-1]
+    while open_:
+        k = open_.pop()
+        if k < 0:
+            found.append(-k - 1)
+        else:
+            open_.append(-k - 1)
+            open_ += children[k][::-1]
+    return np.array(found, dtype=np.int64)
+
+
+def _nodes(after: list[Numbers]) -> list[tuple[int, int]]:
+    """Runs of pivots of one structure; in wide ones a few cells may be zero."""
+    nodes, begin = [], 0
+    for k in range(1, len(after) + 1):
+        if k < len(after):
+            more = len(after[k]) + 1 - len(after[k - 1])
+            leads = len(after[k - 1]) > 0 and after[k - 1][0] == k
+            if leads and more <= (ZEROS_IN_NODE if len(after[k]) >= WIDE_NODE else 0):
+                continue
+        nodes.append((begin, k))
+        begin = k
+    return nodes
 
 
 @core
-def factor_planned(p: SparsePlan, v: Array) -> int:
-    """L and U in place of the cells `v`; −1, or the pivot that is zero or not finite."""
-    start, lower, upper, target, o = p.start, p.lower, p.upper, p.target, 0
-    for k in range(len(start) - 1):
-        if not (abs(v[k]) > 0.0 and np.isfinite(v[k])):
-            return k
-        inverse = 1.0 / v[k]
-        first, last = start[k], start[k + 1]
-        for i in range(first, last):
-            s = v[lower[i]] * inverse
-            v[lower[i]] = s
-            for j in range(first, last):
-                v[target[o]] -= s * v[upper[j]]
-                o += 1
-    return -1
+def factor_planned(plan: SparsePlan, v: Array, room: Array) -> np.int64:
+    """L and U in place of the cells `v`; −1, or the pivot that is zero or not finite. `room` is for `widest` numbers."""
+    o = plan.first[0]  # 0
+    for s in range(len(plan.upper)):
+        first = plan.first[s]
+        p, d = plan.first[s + 1] - first, plan.outer_start[s + 1] - plan.outer_start[s]
+        width = p + d
+        U, L = v[plan.upper[s] : plan.upper[s] + p * width], v[plan.lower[s] : plan.lower[s] + d * p]
+        for k in range(p):
+            pivot = U[k * width + k]
+            if not (abs(pivot) > 0.0 and np.isfinite(pivot)):
+                return np.int64(first + k)
+            inverse, own = 1.0 / pivot, U[k * width + k + 1 : (k + 1) * width]
+            for i in range(k + 1, p):
+                share = U[i * width + k] * inverse
+                U[i * width + k] = share
+                _subtract(U[i * width + k + 1 : (i + 1) * width], share, own)
+        changes = room[:d]
+        for i in range(d):
+            for j in range(d):
+                changes[j] = 0.0
+            for k in range(p):
+                share = L[i * p + k]
+                for m in range(k):
+                    share -= L[i * p + m] * U[m * width + k]
+                share /= U[k * width + k]
+                L[i * p + k] = share
+                _subtract(changes, share, U[k * width + p : (k + 1) * width])
+            targets = plan.target[o : o + d]
+            for j in range(d):
+                v[targets[j]] += changes[j]
+            o += d
+    return np.int64(-1)
 
 
 @core
-def back_planned(p: SparsePlan, v: Array, b: Array, x: Array, z: Array) -> None:
+def back_planned(plan: SparsePlan, v: Array, b: Array, x: Array, z: Array) -> None:
     """Add B⁻¹ b to x; z is room for N numbers."""
-    order, start, lower, upper, at = p.order, p.start, p.lower, p.upper, p.at
-    N = len(order)
-    for k in range(N):
+    order, outer = plan.order, plan.outer
+    for k in range(len(order)):
         z[k] = b[order[k]]
-    for k in range(N):
-        s = z[k]
-        for i in range(start[k], start[k + 1]):
-            z[at[i]] -= v[lower[i]] * s
-    for k in range(N - 1, -1, -1):
-        s = z[k]
-        for i in range(start[k], start[k + 1]):
-            s -= v[upper[i]] * z[at[i]]
-        z[k] = s / v[k]
+    nodes = len(plan.upper)
+    for s in range(nodes):
+        first, at = plan.first[s], plan.outer_start[s]
+        p, d = plan.first[s + 1] - first, plan.outer_start[s + 1] - at
+        width = p + d
+        U, L = v[plan.upper[s] : plan.upper[s] + p * width], v[plan.lower[s] : plan.lower[s] + d * p]
+        for k in range(p):
+            for i in range(k + 1, p):
+                z[first + i] -= U[i * width + k] * z[first + k]
+        own, apart = z[first : first + p], outer[at : at + d]
+        for i in range(d):
+            total, line = 0.0, L[i * p : (i + 1) * p]
+            for k in range(p):
+                total += line[k] * own[k]
+            z[apart[i]] -= total
+    for back in range(nodes):
+        s = nodes - 1 - back
+        first, at = plan.first[s], plan.outer_start[s]
+        p, d = plan.first[s + 1] - first, plan.outer_start[s + 1] - at
+        width = p + d
+        U = v[plan.upper[s] : plan.upper[s] + p * width]
+        own, apart = z[first : first + p], outer[at : at + d]
+        for up in range(p):
+            k = p - 1 - up
+            total, line = own[k], U[k * width : (k + 1) * width]
+            for j in range(k + 1, p):
+                total -= line[j] * own[j]
+            right = line[p:]
+            for j in range(d):
+                total -= right[j] * z[apart[j]]
+            own[k] = total / line[k]
+    for k in range(len(order)):
         x[order[k]] += z[k]
+
+
+@core
+def back_many(plan: SparsePlan, v: Array, X: Array, Z: Array) -> None:
+    """X ← B⁻¹ X of many right sides (N, c) at once; Z is room of the same size."""
+    order, outer, c = plan.order, plan.outer, X.shape[1]
+    for k in range(len(order)):
+        for r in range(c):
+            Z[k, r] = X[order[k], r]
+    nodes = len(plan.upper)
+    for s in range(nodes):
+        first, at = plan.first[s], plan.outer_start[s]
+        p, d = plan.first[s + 1] - first, plan.outer_start[s + 1] - at
+        width = p + d
+        U, L = v[plan.upper[s] : plan.upper[s] + p * width], v[plan.lower[s] : plan.lower[s] + d * p]
+        for k in range(p):
+            for i in range(k + 1, p):
+                _subtract(Z[first + i], U[i * width + k], Z[first + k])
+        for i in range(d):
+            for k in range(p):
+                _subtract(Z[outer[at + i]], L[i * p + k], Z[first + k])
+    for back in range(nodes):
+        s = nodes - 1 - back
+        first, at = plan.first[s], plan.outer_start[s]
+        p, d = plan.first[s + 1] - first, plan.outer_start[s + 1] - at
+        width = p + d
+        U = v[plan.upper[s] : plan.upper[s] + p * width]
+        for up in range(p):
+            k = p - 1 - up
+            for j in range(k + 1, p):
+                _subtract(Z[first + k], U[k * width + j], Z[first + j])
+            for j in range(d):
+                _subtract(Z[first + k], U[k * width + p + j], Z[outer[at + j]])
+            inverse = 1.0 / U[k * width + k]
+            for r in range(c):
+                Z[first + k, r] *= inverse
+    for k in range(len(order)):
+        for r in range(c):
+            X[order[k], r] = Z[k, r]
+
+
+@core
+def _subtract(row: Array, share: float, other: Array) -> None:
+    for r in range(len(row)):
+        row[r] -= share * other[r]
 
 
 @core
 def solve_planned(p: SparsePlan, given: Array, v: Array, b: Array, x: Array, z: Array, r: Array, size: Array) -> bool:
     """x = B⁻¹ b with `given` the numbers of B itself in the order of `p.row`; False if the backward error stays above `MAX_BACKWARD_ERROR`.
 
-    The backward error is that of rows, |b − B x|ᵢ against (|B| |x| + |b|)ᵢ: it does not see the units of the rows.
+    The backward error is that of rows, |b − B x|ᵢ against (|B| |x| + |b|)ᵢ: it does not see the units of the rows. Entries of x below
+    `ROUNDING_RATIO` of the largest count as that large: a solution that is rounding alone has no backward error to speak of.
     """
     row, column, N = p.row, p.column, len(b)
     for i in range(N):
@@ -183,12 +329,15 @@ def solve_planned(p: SparsePlan, given: Array, v: Array, b: Array, x: Array, z: 
     worst, before = np.inf, np.inf
     for _ in range(REFINEMENTS):
         back_planned(p, v, r, x, z)
+        largest = 0.0
         for i in range(N):
             r[i], size[i] = b[i], abs(b[i])
+            largest = max(largest, abs(x[i]))
+        largest *= ROUNDING_RATIO
         for k in range(len(given)):
             change = given[k] * x[column[k]]
             r[row[k]] -= change
-            size[row[k]] += abs(change)
+            size[row[k]] += abs(change) + abs(given[k]) * largest
         worst = 0.0
         for i in range(N):
             if not np.isfinite(r[i]):
@@ -212,13 +361,14 @@ class _Problem(NamedTuple):
     z: Vector
     r: Vector
     size: Vector
+    room: Vector
 
 
 @kept
 def _solve(address: Numbers) -> int:
     """x from b: −1, the pivot that is zero, or −2 where the backward error stays too large."""
     s = opened(address, _Problem)
-    failed = factor_planned(s.plan, s.v)
+    failed = factor_planned(s.plan, s.v, s.room)
     if failed >= 0 or solve_planned(s.plan, s.given, s.v, s.b, s.x, s.z, s.r, s.size):
         return failed
     return -2
@@ -239,10 +389,14 @@ def sparse_solve(plan: SparsePlan, B: ArrayLike, b: ArrayLike, names: Sequence[s
     v = np.zeros(plan.cells)
     v[plan.cell] = given
     x = np.zeros(N)
-    failed = _solve(Bound(_Problem(plan, given, v, right, x, np.zeros(N), np.zeros(N), np.zeros(N))).address)
+    failed = _solve(
+        Bound(
+            _Problem(plan, given, v, right, x, np.zeros(N), np.zeros(N), np.zeros(N), np.zeros(plan.widest + 1))
+        ).address
+    )
     if failed == -1:
         return x
-    worst = int(plan.order[failed if failed >= 0 else int(np.argmin(np.abs(v[:N])))])
+    worst = int(plan.order[failed if failed >= 0 else int(np.argmin(np.abs(v[plan.diagonal])))])
     raise SimulationError(
         Fault(
             f"the matrix is singular at '{names[worst]}'." if names else f"the matrix is singular at row {worst}.",

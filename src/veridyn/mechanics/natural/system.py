@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.mechanics.natural.constraints import Constraints, constraints_of
 from veridyn.mechanics.natural.forces import ForceTable, forces_of
 from veridyn.mechanics.natural.geometry import Geometry
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from veridyn.mechanics.natural.elimination import Elimination
     from veridyn.mechanics.natural.parameter_slopes import ParameterSlopes
     from veridyn.mechanics.natural.terms import Tables
+    from veridyn.mechanics.natural.wheels import WheelTable
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -51,6 +52,13 @@ class NaturalSystem:
         return self.geometry.guess
 
     @cached_property
+    def wheels(self) -> WheelTable:
+        """The wheels with tyres; their laws are loaded when somebody asks for forces."""
+        from veridyn.mechanics.natural.wheels import wheels_of
+
+        return wheels_of(self.geometry)
+
+    @cached_property
     def tables(self) -> Tables:
         """The constants of the compiled step; loading the compiler waits until somebody asks."""
         from veridyn.mechanics.natural.terms import tables_of
@@ -62,7 +70,31 @@ class NaturalSystem:
         """The order in which the compiled step eliminates, planned when somebody asks."""
         from veridyn.mechanics.natural.elimination import elimination_of
 
-        return elimination_of(self.mass, self.constraints, self.forces, self.tables, self.guess)
+        m = self.mechanism
+        turns = m.dimension == 3 and not self.geometry.fixed
+        parts = (self.mass, self.constraints, self.forces, self.wheels, self.tables, self.guess)
+        return elimination_of(*parts, len(m.added), turns)
+
+    def holding(self, motion: Mapping[str, ArrayLike]) -> NaturalSystem:
+        """The same system at a moment of its prescribed coordinates: name → place, or place, rate and acceleration."""
+        if not motion:
+            return self
+        given = self.constraints.motion.copy()
+        for name, value in motion.items():
+            if name not in self.mechanism.prescribed:
+                hint = did_you_mean(name, self.mechanism.prescribed)
+                raise DataError(Fault(f"the coordinate '{name}' is not prescribed.", self.mechanism.name, hint=hint))
+            numbers = np.atleast_1d(np.asarray(value, dtype=np.float64))
+            if numbers.shape not in ((1,), (3,)) or not np.isfinite(numbers).all():
+                expected = "a place, or a place, a rate and an acceleration, all finite"
+                where = f"{self.mechanism.name}, coordinate '{name}'"
+                raise DataError(Fault("this is no motion of it.", where, expected, f"{numbers.tolist()}"))
+            given[: len(numbers), self.mechanism.prescribed.index(name)] = numbers
+        made = replace(self, constraints=replace(self.constraints, motion=given))
+        made.__dict__.update(
+            {key: self.__dict__[key] for key in ("wheels", "tables", "elimination") if key in self.__dict__}
+        )
+        return made
 
     def select(self, names: Iterable[str]) -> Indices:
         """Numbers of coordinates by name."""

@@ -18,7 +18,17 @@ from numpy.typing import NDArray
 from veridyn.mechanics.compiled import core
 from veridyn.mechanics.dense import factor, solve, solve_transposed
 from veridyn.mechanics.natural.room import Found, Model, Room
-from veridyn.mechanics.natural.terms import Tables, acting, constraints_at, curvature, drift
+from veridyn.mechanics.natural.terms import (
+    Tables,
+    acting,
+    add_line,
+    constraints_at,
+    curvature,
+    drift,
+    line_at,
+    pull_strut,
+    strut_at,
+)
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -51,14 +61,15 @@ def bend(t: Tables, w: Room, q: Array, u: Array, v: Array, out: Array) -> None:
     for i in range(a):
         p = t.places[i]
         s, c, Au, Bu, Av, Bv = np.sin(q[p]), np.cos(q[p]), 0.0, 0.0, 0.0, 0.0
-        for j in range(len(q)):
-            Au += slopes[2 * i, j] * u[j]
-            Bu += slopes[2 * i + 1, j] * u[j]
-            Av += slopes[2 * i, j] * v[j]
-            Bv += slopes[2 * i + 1, j] * v[j]
+        for at in range(t.angle_start[i], t.angle_start[i + 1]):
+            j = t.angle_column[at]
+            Au += slopes[3 * i, j] * u[j]
+            Bu += slopes[3 * i + 1, j] * u[j]
+            Av += slopes[3 * i, j] * v[j]
+            Bv += slopes[3 * i + 1, j] * v[j]
         mixed = u[p] * (c * Av + s * Bv) + v[p] * (c * Au + s * Bu)
-        own = u[p] * v[p] * (c * AB[2 * i + 1] - s * AB[2 * i])
-        out[first + i] = s * bent[2 * i] - c * bent[2 * i + 1] + mixed + own
+        own = u[p] * v[p] * (c * AB[3 * i + 1] - s * AB[3 * i])
+        out[first + i] = s * bent[3 * i] - c * bent[3 * i + 1] - bent[3 * i + 2] + mixed + own
 
 
 @core
@@ -75,14 +86,15 @@ def add_third(t: Tables, room: Room, q: Array, d: Array, v: Array, out: Array) -
         p = t.places[i]
         s, c, w, e = np.sin(q[p]), np.cos(q[p]), v[p], d[p]
         Av, Bv, Ad, Bd = 0.0, 0.0, 0.0, 0.0
-        for j in range(len(q)):
-            Av += slopes[2 * i, j] * v[j]
-            Bv += slopes[2 * i + 1, j] * v[j]
-            Ad += slopes[2 * i, j] * d[j]
-            Bd += slopes[2 * i + 1, j] * d[j]
+        for at in range(t.angle_start[i], t.angle_start[i + 1]):
+            j = t.angle_column[at]
+            Av += slopes[3 * i, j] * v[j]
+            Bv += slopes[3 * i + 1, j] * v[j]
+            Ad += slopes[3 * i, j] * d[j]
+            Bd += slopes[3 * i + 1, j] * d[j]
         turned = 2.0 * e * w * (c * Bv - s * Av) + w * w * (c * Bd - s * Ad)
-        curved = e * (c * vv[2 * i] + s * vv[2 * i + 1]) + 2.0 * w * (c * dv[2 * i] + s * dv[2 * i + 1])
-        out[first + i] += turned + curved - e * w * w * (c * AB[2 * i] + s * AB[2 * i + 1])
+        curved = e * (c * vv[3 * i] + s * vv[3 * i + 1]) + 2.0 * w * (c * dv[3 * i] + s * dv[3 * i + 1])
+        out[first + i] += turned + curved - e * w * w * (c * AB[3 * i] + s * AB[3 * i + 1])
 
 
 @core
@@ -213,26 +225,13 @@ def parameter_force(m: Model, k: int, at: Found, way: Array, out: Array) -> None
         for j in range(n):
             total -= s.mass[k, i, j] * at.qdd[j]
         out[i] = total
-    for i in range(len(t.own)):
-        p = t.own[i]
-        out[p] -= s.own_laws[k, 0, i] * (q[p] - s.own_laws[k, 1, i]) + s.own_laws[k, 2, i] * qd[p]
-    dim, u, v = t.struts.shape[1], way[0], way[1]
+    for e in range(len(t.line_start) - 1):
+        stretch = line_at(t, e, q) - s.line_laws[k, 1, e]
+        add_line(t, e, -(s.line_laws[k, 0, e] * stretch + s.line_laws[k, 2, e] * line_at(t, e, qd)), out)
     for e in range(len(t.struts)):
-        length, rate = 0.0, 0.0
-        for a in range(dim):
-            u[a], v[a] = t.struts[e, a, n], 0.0
-            for j in range(n):
-                u[a] += t.struts[e, a, j] * q[j]
-                v[a] += t.struts[e, a, j] * qd[j]
-            length += u[a] * u[a]
-        length = np.sqrt(length)
-        for a in range(dim):
-            u[a] /= length
-            rate += u[a] * v[a]
+        length, rate = strut_at(t, e, q, qd, way)
         f = s.strut_laws[k, 0, e] * (length - s.strut_laws[k, 1, e]) + s.strut_laws[k, 2, e] * rate
-        for a in range(dim):
-            for j in range(n):
-                out[j] -= t.struts[e, a, j] * u[a] * f
+        pull_strut(t, e, f, way[0], out)
 
 
 @core

@@ -6,7 +6,7 @@ patterns, sizes and constants of a mechanism never change, so one function serve
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,30 +34,60 @@ class _Forms(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """All constants of a mechanism, as the compiled step reads them."""
+    """All constants of a mechanism, as the compiled step reads them.
+
+    `…_start` and `…_column`: where rows have numbers, row after row, as in compressed sparse matrices.
+    """
 
     mass: Matrix
+    mass_start: Numbers
+    mass_column: Numbers
     quadratic: _Forms
     angles: _Forms
+    angle_start: Numbers  # of the three forms of an angle together
+    angle_column: Numbers
     places: Numbers
+    held: Numbers
     struts: Cube
+    strut_start: Numbers
+    strut_column: Numbers
     strut_laws: Matrix
-    own: Numbers
-    own_laws: Matrix
+    line_start: Numbers
+    line_column: Numbers
+    line_weight: Vector
+    line_laws: Matrix
 
 
 def tables_of(mass: Array, c: Constraints, f: ForceTable) -> Tables:
     """The constants of a mechanism for the kernels."""
     return Tables(
         np.ascontiguousarray(mass),
+        *_compressed(mass != 0.0),
         _forms(c.quadratic),
         _forms(c.angles),
+        *_compressed(np.asarray(_columns(c.angles).reshape(-1, 3, c.n).any(axis=1))),
         c.places.astype(np.int64),
+        c.held.astype(np.int64),
         np.ascontiguousarray(f.struts),
+        *_compressed((f.struts[:, :, :-1] != 0.0).any(axis=1)),
         np.ascontiguousarray(f.strut_laws),
-        f.own.astype(np.int64),
-        np.ascontiguousarray(f.own_laws),
+        *_compressed(f.lines != 0.0),
+        f.lines[f.lines != 0.0],
+        np.ascontiguousarray(f.line_laws),
     )
+
+
+def _compressed(filled: NDArray[np.bool_]) -> tuple[Numbers, Numbers]:
+    """Where each row's columns begin in the list of all of them, and that list."""
+    start = np.concatenate([[0], np.cumsum(filled.sum(axis=1))]).astype(np.int64)
+    return start, np.nonzero(filled)[1].astype(np.int64)
+
+
+def _columns(t: CoefficientTable) -> NDArray[np.bool_]:
+    """Where the gradients of quadratic forms can differ from zero (rows, n)."""
+    filled = np.zeros((t.rows, t.n), dtype=np.bool_)
+    filled[t.row[t.inside], t.column[t.inside]] = True
+    return filled
 
 
 def _forms(t: CoefficientTable) -> _Forms:
@@ -100,8 +130,8 @@ def scratch_of(t: Tables, m: int, tangent: bool) -> Scratch:
         np.empty(n + 1),
         np.empty(m),
         np.zeros((m, n)),
-        np.empty(2 * a),
-        np.zeros((2 * a, n)),
+        np.empty(3 * a),
+        np.zeros((3 * a, n)),
         np.empty(n),
         np.empty((size, size)),
         np.empty((5, 3)),
@@ -160,10 +190,63 @@ def constraints_at(t: Tables, q: Array, y: Array, phi: Array, J: Array, AB: Arra
     for i in range(a):
         p = t.places[i]
         s, c = np.sin(q[p]), np.cos(q[p])
-        phi[k + i] = s * AB[2 * i] - c * AB[2 * i + 1]
-        for j in range(n):
-            J[k + i, j] = s * slopes[2 * i, j] - c * slopes[2 * i + 1, j]
-        J[k + i, p] += c * AB[2 * i] + s * AB[2 * i + 1]
+        phi[k + i] = s * AB[3 * i] - c * AB[3 * i + 1] - AB[3 * i + 2]
+        J[k + i, p] = 0.0
+        for at in range(t.angle_start[i], t.angle_start[i + 1]):
+            j = t.angle_column[at]
+            J[k + i, j] = s * slopes[3 * i, j] - c * slopes[3 * i + 1, j] - slopes[3 * i + 2, j]
+        J[k + i, p] += c * AB[3 * i] + s * AB[3 * i + 1]
+
+
+@core
+def form_weight(form: int, angle: Any) -> float:
+    """How the three forms of an angle count in its constraint: sin φ A − cos φ B − C."""
+    if form == 0:
+        return float(np.sin(angle))
+    return float(-np.cos(angle)) if form == 1 else -1.0
+
+
+@core
+def line_at(t: Tables, e: int, x: Array) -> float:
+    """Σ aᵢ xᵢ of a combination of coordinates, or of their rates."""
+    total = 0.0
+    for at in range(t.line_start[e], t.line_start[e + 1]):
+        total += t.line_weight[at] * x[t.line_column[at]]
+    return total
+
+
+@core
+def add_line(t: Tables, e: int, force: float, Q: Array) -> None:
+    """What a force on a combination of coordinates does to each of them."""
+    for at in range(t.line_start[e], t.line_start[e + 1]):
+        Q[t.line_column[at]] += t.line_weight[at] * force
+
+
+@core
+def strut_at(t: Tables, e: int, q: Array, qd: Array, way: Array) -> tuple[float, float]:
+    """Length of a strut and its rate; its direction and the relative velocity of its ends are left in way[0] and way[1]."""
+    n, u, v, length, rate = len(q), way[0], way[1], 0.0, 0.0
+    for a in range(t.struts.shape[1]):
+        u[a], v[a] = t.struts[e, a, n], 0.0
+        for at in range(t.strut_start[e], t.strut_start[e + 1]):
+            j = t.strut_column[at]
+            u[a] += t.struts[e, a, j] * q[j]
+            v[a] += t.struts[e, a, j] * qd[j]
+        length += u[a] * u[a]
+    length = np.sqrt(length)
+    for a in range(t.struts.shape[1]):
+        u[a] /= length
+        rate += u[a] * v[a]
+    return length, rate
+
+
+@core
+def pull_strut(t: Tables, e: int, force: float, u: Array, Q: Array) -> None:
+    """What a tension along the direction u does to the coordinates that move the strut's ends."""
+    for at in range(t.strut_start[e], t.strut_start[e + 1]):
+        j = t.strut_column[at]
+        for a in range(t.struts.shape[1]):
+            Q[j] -= t.struts[e, a, j] * u[a] * force
 
 
 @core
@@ -177,16 +260,16 @@ def drift(t: Tables, q: Array, qd: Array, AB: Array, slopes: Array, out: Array) 
     for i in range(a):
         p = t.places[i]
         s, c, w = np.sin(q[p]), np.cos(q[p]), qd[p]
-        A, B, Ad, Bd = AB[2 * i], AB[2 * i + 1], 0.0, 0.0
-        for j in range(len(qd)):
-            Ad += slopes[2 * i, j] * qd[j]
-            Bd += slopes[2 * i + 1, j] * qd[j]
+        A, B, Ad, Bd = AB[3 * i], AB[3 * i + 1], 0.0, 0.0
+        for at in range(t.angle_start[i], t.angle_start[i + 1]):
+            j = t.angle_column[at]
+            Ad += slopes[3 * i, j] * qd[j]
+            Bd += slopes[3 * i + 1, j] * qd[j]
         out[k + i] = 2.0 * w * (c * Ad + s * Bd) + w * w * (c * B - s * A)
     f, n = t.angles, len(qd)
     for j in range(len(f.bend_row)):
-        i, p = f.bend_row[j] // 2, f.bend_place[j]
-        x = q[t.places[i]]
-        weight = np.sin(x) if f.bend_row[j] % 2 == 0 else -np.cos(x)
+        i, p = f.bend_row[j] // 3, f.bend_place[j]
+        weight = form_weight(f.bend_row[j] % 3, q[t.places[i]])
         out[k + i] += weight * f.bend_value[j] * qd[p // n] * qd[p % n]
 
 
@@ -202,18 +285,18 @@ def curvature(t: Tables, q: Array, lam: Array, AB: Array, slopes: Array, scale: 
         return
     f = t.angles
     for j in range(len(f.bend_row)):
-        i = f.bend_row[j] // 2
-        x = q[t.places[i]]
-        weight = np.sin(x) if f.bend_row[j] % 2 == 0 else -np.cos(x)
+        i = f.bend_row[j] // 3
+        weight = form_weight(f.bend_row[j] % 3, q[t.places[i]])
         out[f.bend_place[j] // n, f.bend_place[j] % n] += scale * f.bend_value[j] * lam[k + i] * weight
     for i in range(a):
         p = t.places[i]
         s, c, w = np.sin(q[p]), np.cos(q[p]), scale * lam[k + i]
-        for j in range(n):
-            mixed = w * (c * slopes[2 * i, j] + s * slopes[2 * i + 1, j])
+        for at in range(t.angle_start[i], t.angle_start[i + 1]):
+            j = t.angle_column[at]
+            mixed = w * (c * slopes[3 * i, j] + s * slopes[3 * i + 1, j])
             out[p, j] += mixed
             out[j, p] += mixed
-        out[p, p] += w * (c * AB[2 * i + 1] - s * AB[2 * i])
+        out[p, p] += w * (c * AB[3 * i + 1] - s * AB[3 * i])
 
 
 @core
@@ -235,42 +318,33 @@ def acting(
                 if tangent:
                     T[i, j] -= wk * turning[i, j]
             Q[i] += turning[i, n]
-    for i in range(len(t.own)):
-        p = t.own[i]
-        Q[p] -= t.own_laws[0, i] * (q[p] - t.own_laws[1, i]) + t.own_laws[2, i] * qd[p]
+    for e in range(len(t.line_start) - 1):
+        k, rest, c = t.line_laws[0, e], t.line_laws[1, e], t.line_laws[2, e]
+        add_line(t, e, -(k * (line_at(t, e, q) - rest) + c * line_at(t, e, qd)), Q)
         if tangent:
-            T[p, p] += wk * t.own_laws[0, i] + wc * t.own_laws[2, i]
-    if len(t.struts) == 0:
-        return
+            for i in range(t.line_start[e], t.line_start[e + 1]):
+                for j in range(t.line_start[e], t.line_start[e + 1]):
+                    both = t.line_weight[i] * t.line_weight[j]
+                    T[t.line_column[i], t.line_column[j]] += (wk * k + wc * c) * both
     dim = t.struts.shape[1]
     u, v, inner = way[0], way[1], way[2:]
     for e in range(len(t.struts)):
         k, rest, c = t.strut_laws[0, e], t.strut_laws[1, e], t.strut_laws[2, e]
-        length, rate = 0.0, 0.0
-        for a in range(dim):
-            u[a], v[a] = t.struts[e, a, n], 0.0
-            for j in range(n):
-                u[a] += t.struts[e, a, j] * q[j]
-                v[a] += t.struts[e, a, j] * qd[j]
-            length += u[a] * u[a]
-        length = np.sqrt(length)
-        for a in range(dim):
-            u[a] /= length
-            rate += u[a] * v[a]
+        length, rate = strut_at(t, e, q, qd, way)
         f = k * (length - rest) + c * rate
+        pull_strut(t, e, f, u, Q)
+        if not tangent:
+            continue
         for a in range(dim):
             for b in range(dim):
                 inner[a, b] = (wk * (k - f / length) + wc * c) * u[a] * u[b] + wk * c * u[a] * (
                     v[b] - rate * u[b]
                 ) / length
             inner[a, a] += wk * f / length
-        for i in range(n):
-            for a in range(dim):
-                d = t.struts[e, a, i]
-                if d != 0.0:
-                    Q[i] -= d * u[a] * f
-                    if not tangent:
-                        continue
+        for at in range(t.strut_start[e], t.strut_start[e + 1]):
+            i = t.strut_column[at]
+            for to in range(t.strut_start[e], t.strut_start[e + 1]):
+                j = t.strut_column[to]
+                for a in range(dim):
                     for b in range(dim):
-                        for j in range(n):
-                            T[i, j] += d * inner[a, b] * t.struts[e, b, j]
+                        T[i, j] += t.struts[e, a, i] * inner[a, b] * t.struts[e, b, j]

@@ -234,11 +234,7 @@ class TreeModel:
         """d(reported z)/d(change of z) (f, f) where they differ: roll, pitch and yaw against a turn in the base's axes; None elsewhere."""
         if not self.free:
             return None
-        roll, pitch, _ = angles_of(matrix_of(x[3:7])).tolist()
-        s, c, t, q = np.sin(roll), np.cos(roll), np.tan(pitch), np.cos(pitch)
-        T = np.eye(self.f)
-        T[3:6, 3:6] = [[1.0, s * t, c * t], [0.0, c, -s], [0.0, s / q, c / q]]
-        return T
+        return reported_attitude(self.f, matrix_of(x[3:7]))
 
     def opening(self, x: Array) -> float:
         """By how much the loops of a configuration are open (m, and products of unit axes)."""
@@ -420,6 +416,15 @@ def tree_model(
         B=B,
         kernels=made,
     )
+
+
+def reported_attitude(f: int, attitude: Array) -> Array:
+    """d(reported z)/d(change of z) (f, f): roll, pitch and yaw, coordinates 3 to 5, against a turn in the base's axes."""
+    roll, pitch, _ = angles_of(attitude).tolist()
+    s, c, t, q = np.sin(roll), np.cos(roll), np.tan(pitch), np.cos(pitch)
+    T = np.eye(f)
+    T[3:6, 3:6] = [[1.0, s * t, c * t], [0.0, c, -s], [0.0, s / q, c / q]]
+    return T
 
 
 def _refuse_partial(tree: Tree, chosen: tuple[str, ...]) -> None:
