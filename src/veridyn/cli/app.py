@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from veridyn.cli import codegen, compare, demo, excite, identify, model, new, observe, schema, simulate, view
+from veridyn.cli.output import flags_first, print_error, set_mode
 from veridyn.errors import VeridynError, VeridynWarning
 from veridyn.version import __version__
 
@@ -42,18 +43,21 @@ class Doorkeeper(TyperGroup):
     Warnings are printed on stderr as "warning: …", each text once.
     """
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, flags_first(args))
+
     def invoke(self, ctx: Any) -> Any:
         try:
             with printed_warnings():
                 return super().invoke(ctx)
         except VeridynError as error:
-            typer.echo(f"{type(error).__name__}: {error}", err=True)
+            print_error(error)
             raise typer.Exit(BAD_INPUT) from None
 
 
 app = typer.Typer(
     cls=Doorkeeper,
-    add_completion=False,
+    add_completion=True,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -83,8 +87,19 @@ def veridyn(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
+    quiet: Annotated[
+        bool, typer.Option("-q", "--quiet", help="Print the report's path, warnings and errors only.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Print the seconds that each step took, too.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object, errors too, and nothing else on stdout.")
+    ] = False,
 ) -> None:
     """Identifies the parameters of multibody machines from logs, and runs the identified model as an observer.
+
+    -q, -v and --json may stand anywhere in a command.
 
     Exit codes: 0 done, 1 the study ran and misses a limit its study file sets, 2 bad input.
 
@@ -92,3 +107,6 @@ def veridyn(
     Example:
       veridyn demo arm
     """
+    if quiet + verbose + as_json > 1:
+        raise typer.BadParameter("choose one of -q, -v and --json.")
+    set_mode("json" if as_json else "quiet" if quiet else "verbose" if verbose else "normal")

@@ -10,12 +10,16 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from veridyn.progress import Progress
+from veridyn.cli.output import mode
+from veridyn.progress import Progress, silent
 
 
 @contextmanager
 def shown_progress(console: Console | None = None) -> Iterator[Progress]:
-    """On a terminal a bar for each task, gone at the end; elsewhere one line when a task begins. On stderr."""
+    """On a terminal a bar for each task, gone at the end; elsewhere one line when a task begins. On stderr; quiet commands show none."""
+    if mode() == "quiet":
+        yield silent
+        return
     console = console or Console(stderr=True)
     if not console.is_terminal:
         yield _lines()

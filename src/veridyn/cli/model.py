@@ -35,9 +35,14 @@ def show(
       veridyn model show robot.yaml
       veridyn model show quadruped.urdf --base free
     """
-    from veridyn.cli.shown_model import print_model
+    from veridyn.cli.output import mode, print_json
+    from veridyn.cli.shown_model import model_content, print_model
     from veridyn.files.machine.load import load_model
     from veridyn.identify.base import base_parameters
 
     tree = load_model(file, base=base.value, strict=strict).tree
-    print_model(tree, base_parameters(tree))
+    found = base_parameters(tree)
+    if mode() == "json":
+        print_json({**model_content(tree, found), "exit_code": 0})
+    else:
+        print_model(tree, found)

@@ -21,9 +21,10 @@ def new(
     log: Annotated[
         list[Path], typer.Argument(help="A log, or the files that one log is spread over.", show_default=False)
     ],
-    out: Annotated[Path, typer.Option(help="The study file to write; one that exists is left alone.")] = Path(
-        "study.yaml"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="The study file to write; one that exists is left alone without --force.")
+    ] = Path("study.yaml"),
+    force: Annotated[bool, typer.Option("--force", help="Write over a study file that exists.")] = False,
     base: BaseOption = BaseWord.auto,
     strict: Strict = False,
 ) -> None:
@@ -41,18 +42,24 @@ def new(
       veridyn observe crane-study.yaml
     """
     from veridyn.cli.bar import shown_progress
+    from veridyn.cli.output import mode, print_json
     from veridyn.cli.shown import print_warnings
     from veridyn.files.atomic import refuse_to_replace, write_atomic
     from veridyn.studies.result import collected_warnings
 
-    refuse_to_replace(out, False)
+    refuse_to_replace(out, force, hint="Choose another name with --out, or give --force.")
     warned: list[str] = []
     with collected_warnings(warned), shown_progress() as progress:
         progress("looking at the log", 0.0, None)
         text = _written(model, log, out, base.value, strict)
-    print_warnings(warned)
+    if mode() != "json":
+        print_warnings(warned)
     guessed = sum("guessed" in line for line in text.splitlines()[1:])
-    typer.echo(f"{write_atomic(out, text.encode())} ({guessed} guesses to look at)")
+    file = write_atomic(out, text.encode(), force)
+    if mode() == "json":
+        print_json({"study": str(file), "guesses": guessed, "warnings": warned, "exit_code": 0})
+    else:
+        typer.echo(str(file) if mode() == "quiet" else f"{file} ({guessed} guesses to look at)")
 
 
 def _written(model: Path, log: list[Path], out: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> str:

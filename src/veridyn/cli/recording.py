@@ -35,6 +35,7 @@ class Recorded:
 def recorded(out: Path, name: str, command: str, work: Callable[[Run, Progress], Recorded]) -> None:
     """Do `work` with a progress bar, keep what came of it in a new run folder with its warnings, print it, and say where the report is."""
     from veridyn.cli.bar import shown_progress
+    from veridyn.cli.output import Stages, mode, print_json
     from veridyn.cli.shown import print_warnings
     from veridyn.studies.result import collected_warnings
     from veridyn.studies.run.folder import new_run
@@ -43,7 +44,8 @@ def recorded(out: Path, name: str, command: str, work: Callable[[Run, Progress],
     warned: list[str] = []
     try:
         with collected_warnings(warned), shown_progress() as progress:
-            done = work(run, progress)
+            stages = Stages(progress)
+            done = work(run, stages)
         result = replace(done.result, warnings=(*done.result.warnings, *warned))
         page = done.page(result, command)
         done.keep(run)
@@ -53,11 +55,18 @@ def recorded(out: Path, name: str, command: str, work: Callable[[Run, Progress],
         run.discard_if_empty()
         print_warnings(warned)
         raise
-    done.show(result)
-    print_warnings(result.warnings)
-    for sentence in done.missed:
-        typer.echo(f"missed: {sentence}", err=True)
-    typer.echo(str(report))
+    if mode() == "json":
+        code = MISSED if done.missed else 0
+        print_json({**result.as_dict(), "missed": done.missed, "report": str(report), "exit_code": code})
+    else:
+        if mode() != "quiet":
+            done.show(result)
+        print_warnings(result.warnings)
+        for sentence in done.missed:
+            typer.echo(f"missed: {sentence}", err=True)
+        if mode() == "verbose":
+            typer.echo("\n".join(stages.lines()), err=True)
+        typer.echo(str(report))
     if done.missed:
         raise typer.Exit(MISSED)
 

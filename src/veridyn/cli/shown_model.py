@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import typer
 
@@ -13,6 +14,23 @@ from veridyn.model.joint import Body
 from veridyn.model.transmission import Transmission
 from veridyn.model.tree import Tree
 from veridyn.report.words import count, number, unit_text
+
+
+def model_content(tree: Tree, base: BaseParameters) -> dict[str, Any]:
+    """The same for programs."""
+    p = tree.parameters
+    return {
+        "name": tree.name,
+        "base": tree.base,
+        "bodies": [b.name for b in tree.bodies],
+        "coordinates": dict(zip(tree.coordinates, tree.coordinate_kinds, strict=True)),
+        "loops": [c.name for c in tree.loops],
+        "parameters": dict(zip(p.names, p.states, strict=True)),
+        "parameters_missing": list(p.missing()),
+        "base_parameters": list(base.names),
+        "relations": base.relations(),
+        "without_effect": [p.names[k] for k in base.dead],
+    }
 
 
 def print_model(tree: Tree, base: BaseParameters) -> None:

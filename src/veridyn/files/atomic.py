@@ -33,8 +33,8 @@ def write_atomic(path: str | os.PathLike[str], data: bytes, overwrite: bool = Fa
     return file
 
 
-def refuse_to_replace(file: Path, overwrite: bool) -> None:
-    """A FileError where something is there already, unless it is a file and `overwrite` is given."""
+def refuse_to_replace(file: Path, overwrite: bool, hint: str = "Choose another name, or pass overwrite=True.") -> None:
+    """A FileError where something is there already, unless it is a file and `overwrite` is given; `hint` says how to give it."""
     if file.exists() and (not overwrite or not file.is_file()):
-        hint = "Choose another name, or pass overwrite=True." if file.is_file() else "Choose another name."
+        hint = hint if file.is_file() else "Choose another name."
         raise FileError(Fault("it exists already, and nothing is written over.", found=str(file), hint=hint), file.name)

@@ -1,0 +1,86 @@
+"""How much a command prints: as people read it, quietly, in detail, or one JSON object for programs.
+
+The options stand before or behind the command: ``veridyn identify study.yaml --json`` is ``veridyn --json identify study.yaml``.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import typer
+
+from veridyn.errors import VeridynError
+from veridyn.progress import Progress
+
+Mode = Literal["normal", "quiet", "verbose", "json"]
+FLAGS: Mapping[str, Mode] = {
+    "-q": "quiet",
+    "--quiet": "quiet",
+    "-v": "verbose",
+    "--verbose": "verbose",
+    "--json": "json",
+}
+_mode: ContextVar[Mode] = ContextVar("mode", default="normal")
+
+
+def mode() -> Mode:
+    """The mode of the command that runs."""
+    return _mode.get()
+
+
+def set_mode(chosen: Mode) -> None:
+    """For this command."""
+    _mode.set(chosen)
+
+
+def flags_first(args: Sequence[str]) -> list[str]:
+    """The arguments with the options of output in front, wherever they stand before a "--"."""
+    end = args.index("--") if "--" in args else len(args)
+    front = [a for a in args[:end] if a in FLAGS]
+    return [*front, *(a for a in args[:end] if a not in FLAGS), *args[end:]]
+
+
+def print_json(content: Mapping[str, Any]) -> None:
+    """One object on stdout; NaN and infinity, which JSON does not have, are null."""
+    typer.echo(json.dumps(_finite(content), ensure_ascii=False, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(k): _finite(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(v) for v in value]
+    if isinstance(value, float) and not (value == value and abs(value) != float("inf")):
+        return None
+    return value
+
+
+def print_error(error: VeridynError) -> None:
+    """The text on stderr or, for programs, every fault with its parts on stdout."""
+    if mode() == "json":
+        faults = [{k: v for k, v in asdict(f).items() if v not in ("", None, ())} for f in error.faults]
+        print_json({"error": type(error).__name__, "source": error.source, "faults": faults, "exit_code": 2})
+        return
+    typer.echo(f"{type(error).__name__}: {error}", err=True)
+
+
+@dataclass
+class Stages:
+    """A progress that also notes when each task began, for the detailed output."""
+
+    inner: Progress
+    began: dict[str, float] = field(default_factory=dict)
+
+    def __call__(self, task: str, done: float, total: float | None) -> None:
+        self.began.setdefault(task, time.perf_counter())
+        self.inner(task, done, total)
+
+    def lines(self) -> list[str]:
+        """Each task with the seconds until the next one began."""
+        marks = [*self.began.values(), time.perf_counter()]
+        return [f"{marks[k + 1] - marks[k]:8.2f} s  {task}" for k, task in enumerate(self.began)]
