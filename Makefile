@@ -4,6 +4,8 @@
 PYTHON  ?= python3
 WORKERS ?= 2
 OUT     ?= runs
+CASES   ?= 20000
+SEED    ?= 1
 
 VENV := .venv
 BIN  := $(VENV)/bin
@@ -14,7 +16,7 @@ export VERIDYN_DATA ?= $(abspath ../shared/data)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all urdfs bench lint docs clean
+.PHONY: help setup demo test test-all urdfs fuzz bench lint docs clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +34,9 @@ test-all: lint docs  ## lint, every test, and the documentation
 
 urdfs: $(VENV)/.ready-test  ## read every URDF of example-robot-data and compare it with Pinocchio
 	$(call pytest,tests/files/machine/test_urdf_public.py)
+
+fuzz: $(VENV)/.ready-test  ## read CASES damaged files, drawn by SEED; failures are kept in runs/fuzz
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -W ignore -m tests.fuzz --cases $(CASES) --seed $(SEED) --workers $(WORKERS)
 
 bench: $(VENV)/.ready-test  ## measure speed and memory beside Pinocchio and, where it installs, FIGAROH
 	-@$(BIN)/python -m pip install --quiet figaroh

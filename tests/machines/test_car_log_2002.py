@@ -27,7 +27,9 @@ def run() -> VehicleRun:
 
 def found(run: VehicleRun, tree, sensors=QUIET, rng=None):
     log = sensed(run, rng, sensors)
-    return from_log(tree, log, CarKinematics.of(run.vehicle), sensors, Butterworth(12.0), Signals(trim=0.5))
+    return from_log(
+        tree, log, CarKinematics.of(run.vehicle), sensors, Butterworth(12.0), Signals(lowpass=None, trim=0.5)
+    )
 
 
 def at(run: VehicleRun, t: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -42,6 +42,11 @@ def split(motions):
     return slow_and_fast(motions)
 
 
+def estimated(arm, motions, method="wls"):
+    """Without a diagnosis: friction below zero and too little inertia are what these logs are known for."""
+    return vd.identify(arm, motions, method, diagnose="off")
+
+
 def percent(fit, motion):
     return 100.0 * vd.validate(fit, motion).relative_error
 
@@ -54,8 +59,8 @@ def percent_of_drawing(arm, motions):
 def test_least_squares_fits_both_files(arm, motions):
     """43 + 21 base parameters; a fit of one repeat holds on the other, which is the same motion."""
     assert vd.base_parameters(arm).count == 64
-    both = percent(vd.identify(arm, motions), motions)
-    repeat = percent(vd.identify(arm, motions[0]), motions[1])
+    both = percent(estimated(arm, motions), motions)
+    repeat = percent(estimated(arm, motions[0]), motions[1])
     drawing = percent_of_drawing(arm, motions)
     print(f"LWR4+: {both:.2f} % fitted on both files, {repeat:.2f} % from one to the other, URDF {drawing:.2f} %")
     assert both < 2.1 and repeat < 2.4
@@ -65,7 +70,7 @@ def test_least_squares_fits_both_files(arm, motions):
 def test_from_slow_to_fast(arm, split):
     """Least squares alone does badly on what it has not seen, though better than the drawing: joints that carry little lose most."""
     slow, fast = split
-    fit = vd.identify(arm, slow)
+    fit = estimated(arm, slow)
     seen, unseen, drawing = percent(fit, slow), percent(fit, fast), percent_of_drawing(arm, fast)
     print(f"LWR4+: slow {seen:.2f} %, fast {unseen:.2f} %, URDF on fast {drawing:.2f} %")
     print(vd.validate(fit, fast).summary())
@@ -77,8 +82,8 @@ def test_from_slow_to_fast(arm, split):
 def test_from_slow_to_fast_with_the_drawing_as_prior(arm, split):
     """Parameters of the URDF, each believed to 30 %, hold what slow motion leaves open: better on fast motion, worse where fitted."""
     slow, fast = split
-    plain = vd.identify(arm, slow)
-    held = vd.identify(arm, slow, Prior(relative=0.3))
+    plain = estimated(arm, slow)
+    held = estimated(arm, slow, Prior(relative=0.3))
     print(f"LWR4+ with its URDF as prior: slow {percent(held, slow):.2f} %, fast {percent(held, fast):.2f} %")
     assert percent(plain, slow) < percent(held, slow) < 3.0
     assert percent(held, fast) < percent(plain, fast) < percent_of_drawing(arm, fast)
@@ -94,11 +99,11 @@ def test_possible_bodies_near_the_drawing_do_better_on_fast_motion(arm, split):
     belief = Consistent(Prior(), metric="entropic")
     trust = trust_prior(arm, slow, belief)
     print(trust.summary())
-    fits = {"ols": vd.identify(arm, slow, "ols"), "wls": vd.identify(arm, slow)}
+    fits = {"ols": estimated(arm, slow, "ols"), "wls": estimated(arm, slow)}
     for relative in trust.scales:
         how = replace(belief, prior=Prior(relative=relative))
         name = f"consistent, URDF to {100 * relative:g} %" + (", chosen" if relative == trust.scale else "")
-        fits[name] = vd.identify(arm, slow, how)
+        fits[name] = estimated(arm, slow, how)
     errors = {name: percent(fit, fast) for name, fit in fits.items()}
     for name, fit in fits.items():
         print(f"LWR4+ {name}: slow {percent(fit, slow):.2f} %, fast {errors[name]:.2f} %")

@@ -57,8 +57,8 @@ def sampling(cutoff, trim=0):
 def errors(motion, how):
     """In percent: of the fit on all samples, and of the fit on the first 70 % on the last 30 %."""
     cut = int(0.7 * len(motion))
-    whole = vd.validate(vd.identify(PANDA, motion, sampling=how), motion, sampling=how)
-    other = vd.validate(vd.identify(PANDA, motion[:cut], sampling=how), motion[cut:], sampling=how)
+    whole = vd.validate(vd.identify(PANDA, motion, sampling=how, diagnose="off"), motion, sampling=how)
+    other = vd.validate(vd.identify(PANDA, motion[:cut], sampling=how, diagnose="off"), motion[cut:], sampling=how)
     return 100.0 * whole.relative_error, 100.0 * other.relative_error
 
 

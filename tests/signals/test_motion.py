@@ -109,8 +109,8 @@ def test_motors_stand_in_for_joints():
     assert np.allclose(found.q, q, atol=1e-13)
     assert np.allclose(found.forces, force, atol=1e-12)
     # A joint's own channel comes before its motors'.
-    both = Experiment.from_arrays(T, {**values, "force.q1": 0.0 * T + 2.0}, {**units, "force.q1": "N*m"})
-    assert np.array_equal(motion(tree, both).forces[:, 0], np.full(len(T), 2.0))
+    both = Experiment.from_arrays(T, {**values, "force.q1": 2.0 + 0.1 * np.sin(T)}, {**units, "force.q1": "N*m"})
+    assert np.array_equal(motion(tree, both).forces[:, 0], 2.0 + 0.1 * np.sin(T))
 
 
 def free_log(**more):

@@ -1,8 +1,8 @@
-"""Clipped plateaus and spikes, and what only looks like them."""
+"""Clipped plateaus, spikes, dropouts, frozen and held signals, and what only looks like them."""
 
 import numpy as np
 
-from veridyn.signals.outliers import plateaus, quantum, runs, spikes
+from veridyn.signals.outliers import dropouts, frozen, held, plateaus, quantum, runs, spikes
 
 T = np.arange(2000) / 200.0
 
@@ -50,3 +50,49 @@ def test_steps_noise_and_counts_are_no_spikes():
     assert spikes(np.random.default_rng(2).integers(0, 2, 5000).astype(float)).tolist() == []
     assert spikes(np.sin(2 * np.pi * 66.0 * T)).tolist() == []
     assert spikes(np.zeros(2)).tolist() == []
+
+
+def noisy(seed: int = 0) -> np.ndarray:
+    return 5.0 * np.sin(2 * np.pi * 0.5 * T) + 0.3 * np.random.default_rng(seed).normal(size=len(T))
+
+
+def test_short_runs_of_zeros_are_dropouts():
+    x = noisy()
+    x[700:705] = 0.0
+    assert dropouts(x) == [(700, 704)]
+    smooth = 5.0 * np.sin(2 * np.pi * 0.5 * T)
+    smooth[530:533] = 0.0
+    assert dropouts(smooth) == [(530, 532)]
+
+
+def test_signals_that_rest_at_zero_or_pass_it_have_no_dropouts():
+    assert dropouts(noisy()) == []
+    assert dropouts(np.round(noisy(), 0)) == []  # coarse: zeros come in runs by themselves
+    assert dropouts(np.maximum(noisy(), 0.0)) == []  # a contact that lifts off
+    assert dropouts(np.sin(2 * np.pi * 0.5 * T)) == []
+
+
+def test_a_frozen_stretch_repeats_one_value_while_the_rest_moves():
+    x = noisy()
+    x[900:930] = x[900]
+    assert frozen(x) == [(900, 929)]
+    smooth = np.sin(2 * np.pi * 0.5 * T)
+    smooth[410:430] = smooth[410]
+    assert frozen(smooth) == [(410, 429)]
+
+
+def test_rest_and_coarse_steps_are_not_frozen():
+    assert frozen(noisy()) == []
+    for seed in range(20):
+        for grain in (0.01, 0.1, 1.0):
+            assert frozen(np.round(noisy(seed) / grain) * grain) == []
+    rests = np.concatenate([np.sin(T[:300]), np.full(300, np.sin(T[299])), np.sin(T[300:600])])
+    arriving = np.concatenate([0.5 - 0.5 * np.cos(np.pi * T[:200]), np.ones(300), 0.5 + 0.5 * np.cos(np.pi * T[:200])])
+    assert frozen(arriving) == []  # comes to rest slowly, as machines do
+    assert frozen(rests) == []  # goes on from where it stood: nothing jumps
+
+
+def test_a_slow_sensor_on_a_fast_clock_is_held():
+    x = np.repeat(noisy()[::4], 4)
+    assert held(x) == 4 and frozen(x) == []
+    assert held(noisy()) == 1 and held(np.round(noisy(), 0)) == 1

@@ -8,14 +8,19 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any, Concatenate, Literal, ParamSpec
 
-from veridyn.errors import Fault, IdentificationError
+from veridyn.errors import Fault, IdentificationError, IdentificationWarning, warn
+from veridyn.identify.diagnosis.fit_check import Diagnose, check_level, diagnose_fit
 from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.instrumental import Instrumental
+from veridyn.identify.estimators.likelihood import Likelihood
+from veridyn.identify.estimators.output_error import OutputError
+from veridyn.identify.estimators.robust import Robust
 from veridyn.identify.estimators.weighted import OLS, WLS
 from veridyn.identify.gains import check_gains
 from veridyn.identify.grouping import RANK_TOLERANCE
 from veridyn.identify.known_values import with_known_values
+from veridyn.identify.logged import prepared_motions
 from veridyn.identify.methods import ESTIMATORS
 from veridyn.identify.observation import Device, measured_rows
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
@@ -24,10 +29,12 @@ from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.engine import Engine
 from veridyn.method import method_of, verb_with_method
 from veridyn.model.accept import accepts_machine, first_argument
+from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
+from veridyn.signals.repair import REPAIRABLE
 
 METHOD_IS_THIRD = "The method is the third argument: identify(tree, motion, Robust(loss='tukey'), rows='joints')."
 ROW_WORDS = ("all", "joints", "base", "actuated")
@@ -56,7 +63,7 @@ def _keeps_machine(
 @verb_with_method(IdentificationError, {"estimator": METHOD_IS_THIRD, "settings": METHOD_IS_THIRD})
 def identify(
     tree: Tree,
-    motion: Motion | Sequence[Motion],
+    motion: Motion | Experiment | Sequence[Motion | Experiment],
     method: Estimator | str = "wls",
     *,
     rows: Rows = "all",
@@ -69,18 +76,21 @@ def identify(
     executor: Executor | None = None,
     progress: Progress = silent,
     device: Device = "cpu",
+    diagnose: Diagnose = "fast",
 ) -> Fit:
     """Estimate the parameters of a machine from one motion or several, with standard deviations.
 
-    Parameters that the data cannot separate are grouped and named; no parameter is fixed silently.
+    Parameters that the data cannot separate are grouped and named; no parameter is fixed silently. Data that look wrong are reported as
+    an IdentificationWarning and in the notes of the fit.
 
     Parameters
     ----------
     tree : Tree
         The machine. Its parameters of state "estimated" are estimated, known ones move to the measured side; the uncertainty that the
         machine states of known ones (``machine.with_uncertainty``) enters the standard deviations.
-    motion : Motion or sequence of Motion
-        Coordinates, rates and accelerations (N, n) in rad or m and s, with measured forces (N, n) in N*m or N.
+    motion : Motion, Experiment, or a sequence of them
+        Coordinates, rates and accelerations (N, n) in rad or m and s, with measured forces (N, n) in N*m or N. A log is prepared by
+        :func:`veridyn.motion` with default settings.
     method : Estimator or str
         How to estimate: an object such as ``Robust(loss="tukey")``, or a word for one with default settings: "ols", "wls" (the default),
         "robust", "map", "consistent", "iv", "oe", "gauss_markov". "likelihood" needs settings: ``Likelihood(frequency=…)``.
@@ -107,6 +117,10 @@ def identify(
     device : {"cpu", "cuda"}
         Where samples become equations and factors: this processor (the default), or an NVIDIA GPU, for "ols", "wls", "map" and
         "consistent" of open machines without filters; see :mod:`veridyn.identify.gpu`.
+    diagnose : {"fast", "full", "off"}
+        What is checked besides: "fast", the default, looks for wrong signs, swaps, units and clocks, too few samples, and forces that are
+        constant, clipped, frozen or have spikes or dropouts, in about the time of the fit; "full" asks all that ``veridyn identify``
+        asks, in seconds; "off" asks nothing. Of motions that are made when they are needed, the first is looked at.
 
     Returns
     -------
@@ -142,6 +156,8 @@ def identify(
     ('weighted least squares', 8)
     """
     chosen = method_of(method, Estimator, ESTIMATORS, "identify", (*ROW_WORDS, *tree.rows))
+    check_level(diagnose)
+    motion = prepared_motions(tree, motion)
     hac = _covariance(covariance)
     chosen.check(tree, rows, hac)
     problem = FitProblem(
@@ -161,9 +177,29 @@ def identify(
     with one_blas_thread():  # once, and not again in every pass
         fit = chosen.fit(problem)
         fit = with_known_values(fit, problem, None if isinstance(chosen, OLS | WLS) else chosen.fit)
-    check_gains(fit, isinstance(chosen, Instrumental))
-    unused = measured_rows(tree, [motion] if isinstance(motion, Motion) else motion, rows)[1]
-    return replace(fit, notes=(*fit.notes, *unused)) if unused else fit
+        check_gains(fit, isinstance(chosen, Instrumental))
+        several = [motion] if isinstance(motion, Motion) else motion
+        notes = [*measured_rows(tree, several, rows)[1]]
+        if not isinstance(several, list | tuple):
+            several = [next(iter(several))]
+        apart = fit.residual_sigma if isinstance(chosen, WLS) and not sigma else 1.0
+        found = diagnose_fit(fit, several, sampling or Sampling(), diagnose, apart, progress, white=hac is None)
+    notes += [n for m in several for n in m.notes or ()]
+    for mistake in found:
+        if mistake.kind in expected_of(chosen):
+            notes.append(f"found, and left to the method: {mistake}")
+            continue
+        notes.append(f"suspected: {mistake}")
+        warn(IdentificationWarning, mistake.fault)
+    return replace(fit, notes=(*fit.notes, *notes)) if notes else fit
+
+
+def expected_of(method: Estimator) -> tuple[str, ...]:
+    """Kinds of mistakes that a method is chosen for: gross errors by a robust loss, noisy motion by simulation, instruments or averages."""
+    if isinstance(method, Robust):
+        return (*REPAIRABLE, "unexplained")
+    simulating = isinstance(method, Instrumental | OutputError | Likelihood)
+    return ("unexplained", "noisy accelerations") if simulating else ()
 
 
 def _covariance(given: object) -> Hac | None:

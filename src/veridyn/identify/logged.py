@@ -58,7 +58,8 @@ def motion(tree: Tree, log: Experiment, signals: Signals | None = None, *, pose:
         Channels such as "q.c" (rad or m) and "force.c" (N*m or N) for a coordinate c, each on its own clock; usual names such as q1 and
         tau1 are understood too (:mod:`veridyn.signals.usual_names`).
     signals : Signals, optional
-        Rate, low-pass filter, derivative and trim; by default the rate of the fastest channel and no filter.
+        Rate, low-pass filter, derivative and trim; by default the rate of the fastest channel, and a low-pass chosen from the spectra of
+        the positions where their noise would bias what follows.
     pose : Pose, optional
         Measured rotations (N, 3, 3) and positions (N, 3) of a free base, in place of its channels.
 
@@ -110,7 +111,37 @@ def logged(tree: Tree, log: Experiment, signals: Signals | None = None, *, pose:
     spare = {
         c: part.q[:, k] - whole.q[:, k] for k, c in enumerate(tree.coordinates) if c in measured and c not in given
     }
-    return Logged(replace(whole, forces=part.forces, wrenches=part.wrenches, signals=part.signals), given, spare)
+    whole = replace(whole, forces=part.forces, wrenches=part.wrenches, signals=part.signals, notes=part.notes)
+    return Logged(whole, given, spare)
+
+
+def prepared_motions(tree: Tree, given: object) -> Motion | Sequence[Motion]:
+    """Motions as they are, and logs made motions with default settings; anything else is refused by name."""
+    if isinstance(given, Motion):
+        return given
+    if isinstance(given, Experiment):
+        return logged(tree, given).motion
+    if isinstance(given, list | tuple) and any(isinstance(part, Experiment) for part in given):
+        return [logged(tree, part).motion if isinstance(part, Experiment) else _as_motion(part) for part in given]
+    if isinstance(given, list | tuple):
+        return [_as_motion(part) for part in given]
+    if isinstance(given, Sequence) and not isinstance(given, str | bytes):
+        return given
+    return _as_motion(given)
+
+
+def _as_motion(given: object) -> Motion:
+    if isinstance(given, Motion):
+        return given
+    raise DataError(
+        Fault(
+            "it is no motion.",
+            "motion",
+            "a Motion, a log (Experiment), or a list of them",
+            f"{type(given).__name__}",
+            "veridyn.load_log reads a log, and veridyn.motion makes it a motion.",
+        )
+    )
 
 
 def determining(tree: Tree, measured: Sequence[str], where: str) -> tuple[str, ...]:

@@ -95,7 +95,9 @@ def checked(
     found += [f for f in inspect(log) if f.kind not in ("standstill", "spike") and f.severity != "note"]
     if not any(f.severity == "fatal" or f.kind == "gap" for f in found):
         rate = min(channel.rate for channel in log.channels.values())
-        motion = from_log(tree, log, kinematics, chosen, Butterworth(min(40.0, 0.2 * rate)), Signals(trim=0.3))
+        motion = from_log(
+            tree, log, kinematics, chosen, Butterworth(min(40.0, 0.2 * rate)), Signals(lowpass=None, trim=0.3)
+        )
         found += _contradictions(tree, motion[:: max(1, round(rate / 100.0))])  # a band of 3 Hz needs no more
     return Findings(log.name, tuple(found))
 

@@ -72,7 +72,7 @@ class Campaign:
 
     def motion(self, tree: Tree, name: str, **how: object) -> Motion:
         """A drive as the motion of a model, with what the maker's tables give; `how` as for ``from_log``."""
-        settings = {"signals": Signals(trim=ENDS)} | how
+        settings = {"signals": Signals(lowpass=None, trim=ENDS)} | how
         made = from_log(tree, self.drives[name].log, self.kinematics, self.sensors, **settings)  # pyright: ignore[reportArgumentType]
         return informed(made, tree, self.kinematics, self.vehicle.aerodynamics)
 
@@ -204,4 +204,4 @@ def acceptance_drive(rng: np.random.Generator, vehicle: Vehicle | None = None) -
     log = record(model, Trajectory(to_motion(run, model)), white_sensors(), rng)
     true = model.with_parameters(model.parameters.replacing(truth(run)))
     sampling = Sampling(filter=Butterworth(20.0), decimate=5, trim=100)
-    return DriveAcceptance(true, model, log, Signals(trim=0.2), sampling, TEN_ROWS)
+    return DriveAcceptance(true, model, log, Signals(lowpass=None, trim=0.2), sampling, TEN_ROWS)

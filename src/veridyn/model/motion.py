@@ -48,6 +48,8 @@ class Motion:
     `t` (N,), `q`, `qd`, `qdd` (N, n). `forces` (N, n): measured forces on the coordinates, NaN where there is no measurement.
     `wrenches`: name of a body → (N, 6), force then moment about that body's origin, in its frame, acting **on** the body.
     `signals`: other measured quantities by name, (N,), such as the currents that drive gains multiply.
+    `notes`: what was found in its log and repaired; None where no log was inspected. `qdd_noise` (n,): standard deviation of the noise of
+    `qdd` by the spectrum of the measured positions, where known.
     """
 
     t: Array
@@ -59,9 +61,11 @@ class Motion:
     _: KW_ONLY
     wrenches: Mapping[str, Array] = field(default_factory=dict)
     signals: Mapping[str, Array] = field(default_factory=dict)
+    notes: tuple[str, ...] | None = None
+    qdd_noise: Array | None = None
 
     def __post_init__(self) -> None:
-        for name in ("t", "q", "qd", "qdd", "forces"):
+        for name in ("t", "q", "qd", "qdd", "forces", "qdd_noise"):
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, np.asarray(value, dtype=np.float64))
@@ -84,6 +88,7 @@ class Motion:
             for f in fields(BaseMotion):
                 width = 4 if f.name == "quaternion" else 3
                 arrays[f"base.{f.name}"] = (getattr(self.base, f.name), (N, width))
+        arrays["qdd_noise"] = (self.qdd_noise, (n,))
         arrays |= {f"wrenches['{k}']": (v, (N, 6)) for k, v in self.wrenches.items()}
         arrays |= {f"signals['{k}']": (v, (N,)) for k, v in self.signals.items()}
         for name, (value, shape) in arrays.items():
@@ -93,7 +98,7 @@ class Motion:
                 wanted = "(" + ", ".join("n" if s < 0 else str(s) for s in shape) + ")"
                 faults.add("wrong shape.", where=f"motion.{name}", expected=wanted, found=f"{value.shape}")
             elif name != "forces" and not np.isfinite(value).all():
-                first = int(np.argmin(np.isfinite(value).reshape(N, -1).all(axis=1)))
+                first = int(np.argmin(np.isfinite(value).reshape(len(value), -1).all(axis=1)))
                 faults.add(
                     "it holds NaN or infinite values.",
                     where=f"motion.{name}",
@@ -146,7 +151,7 @@ class Motion:
 def joined(motions: Sequence[Motion]) -> Motion:
     """Motions of one machine one after the other, each beginning a median step after the end of the one before.
 
-    What not all of them have (a base, forces, a wrench, a signal) is left out. For looking at: a filter must not run over the seams.
+    What not all of them have (a base, forces, a wrench, a signal, notes) is left out. For looking at: a filter must not run over the seams.
     """
     if len(motions) == 1:
         return motions[0]
@@ -159,6 +164,8 @@ def joined(motions: Sequence[Motion]) -> Motion:
     if len(bases) == len(motions):
         parts = {f.name: [getattr(b, f.name) for b in bases] for f in fields(BaseMotion)}
         base = BaseMotion(**{k: np.concatenate(v) for k, v in parts.items() if all(x is not None for x in v)})
+    notes = [m.notes for m in motions if m.notes is not None]
+    noise = [m.qdd_noise for m in motions if m.qdd_noise is not None]
     return Motion(
         t,
         q,
@@ -168,6 +175,8 @@ def joined(motions: Sequence[Motion]) -> Motion:
         np.concatenate(forces) if len(forces) == len(motions) else None,
         wrenches={k: np.concatenate([m.wrenches[k] for m in motions]) for k in sorted(shared["wrenches"])},
         signals={k: np.concatenate([m.signals[k] for m in motions]) for k in sorted(shared["signals"])},
+        notes=tuple(dict.fromkeys(n for part in notes for n in part)) if len(notes) == len(motions) else None,
+        qdd_noise=np.max(noise, axis=0) if len(noise) == len(motions) else None,
     )
 
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Fault
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.findings import Finding, Findings
-from veridyn.signals.outliers import spikes
 from veridyn.signals.quality import DEFAULT, QualityLimits, inspect
+from veridyn.signals.repair import repaired
 
 Array = NDArray[np.float64]
 BRIDGED_GAP_S = 0.02  # s: a span that motion of some hertz crosses as a straight line; never called a hole (chosen)
@@ -38,6 +38,7 @@ class Mending:
     max_gap: float | None = None
     missing: Literal["refuse", "cut"] = "refuse"
     spikes: Literal["repair", "keep", "refuse"] = "repair"
+    dropouts: Literal["repair", "keep", "refuse"] = "repair"
     dead: Literal["refuse", "warn"] = "refuse"
     limits: QualityLimits = DEFAULT
 
@@ -83,6 +84,7 @@ def _refuses(kind: str, rule: Mending) -> bool:
         "gap": rule.gaps,
         "nan": rule.missing,
         "spike": rule.spikes,
+        "dropout": rule.dropouts,
         "constant": rule.dead,
     }
     return kind == "clock nan" or answers.get(kind) == "refuse"
@@ -96,23 +98,19 @@ def _with_way_out(f: Finding) -> Fault:
         "gap": "gaps: cut",
         "nan": "missing: cut",
         "spike": "spikes: repair",
+        "dropout": "dropouts: repair",
         "constant": "dead: warn",
     }
     return replace(f.fault, hint=f"{f.fault.hint} Or go on with '{ways[f.kind]}'.") if f.kind in ways else f.fault
 
 
 def _mended(channel: Channel, rule: Mending) -> Channel:
-    """Without repeated stamps and missing values; spikes bridged from their neighbours."""
+    """Without repeated stamps and missing values; spikes and dropouts bridged from their neighbours."""
     keep = np.isfinite(channel.values)
     keep[1:] &= np.diff(channel.t) > 0.0
-    t, x = channel.t[keep], channel.values[keep]
-    if rule.spikes == "repair" and len(x) > 4:
-        bad = spikes(x, rule.limits.spike)
-        if len(bad):
-            good = np.delete(np.arange(len(x)), bad)
-            x = x.copy()
-            x[bad] = np.interp(t[bad], t[good], x[good])
-    return replace(channel, t=t, values=x)
+    answers = {"spike": rule.spikes, "dropout": rule.dropouts}
+    kinds = tuple(kind for kind, answer in answers.items() if answer == "repair")
+    return repaired(replace(channel, t=channel.t[keep], values=channel.values[keep]), rule.limits.spike, kinds)
 
 
 def _split_at_resets(log: Experiment, told: list[Fault]) -> list[Experiment]:

@@ -23,14 +23,14 @@ equations alike is the business of the identification (parallel filtering).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, Faults
+from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import BaseMotion, Motion
@@ -39,12 +39,19 @@ from veridyn.model.tree import Tree
 from veridyn.signals.base_motion import NAMES, base_from_pose, nearest_rotations, pose_channels
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.derivative import Method, derivative, warn_if_biased
+from veridyn.signals.findings import Findings
 from veridyn.signals.naming import AXES, Naming
+from veridyn.signals.noise_floor import HARMLESS_NOISE, NoiseFloor, chosen_cutoff, noise_floor
+from veridyn.signals.quality import DEFAULT
+from veridyn.signals.repair import REPAIRABLE, note, repaired
 from veridyn.signals.resample import resample, uniform_rate
 from veridyn.signals.samples import as_rate
 from veridyn.signals.sensors import with_sensor_channels
 
 Array = NDArray[np.float64]
+ENDS = 2.0  # periods of the cut-off that are cut off ends in motion
+SHOCKS = ("base.acceleration.", "wrench.", "signal.")  # quantities that impacts make spikes of
+AT_REST = 0.02  # of its largest speed: a joint that stays below it for that long is at rest at an end of a log
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,20 +59,25 @@ class Signals:
     """How a log becomes a motion.
 
     `rate` (Hz) of the common clock, by default that of the fastest uniform channel. `lowpass` (Hz) and `order` are those of
-    one pass of the zero-phase Butterworth filter. `derivative`: "compensated" or "central". `measured_rates` False
+    one pass of the zero-phase Butterworth filter; "auto", the default, takes the cut-off from the spectrum of what is differentiated
+    (:mod:`veridyn.signals.noise_floor`), filters only where noise would matter, and cuts two periods of it off ends in motion; None
+    filters nothing. `derivative`: "compensated" or "central". `measured_rates` False
     differentiates even where q̇, q̈ or ω̇ are measured. `trim` seconds are cut at both ends, after filtering, where filters and
     derivatives know less. `interpolation` brings channels to the common clock. `max_gap` (s) is the longest span without a
-    sample that it may bridge, by default five steps of the channel.
+    sample that it may bridge, by default five steps of the channel. `inspection` "repair" reports what is found
+    in the log and bridges spikes and short dropouts to zero from their neighbours, "report" bridges nothing, "off" is for logs that have
+    been mended before. What is found and repaired is listed in the notes of the motion.
     """
 
     rate: float | None = None
-    lowpass: float | None = None
+    lowpass: float | Literal["auto"] | None = "auto"
     order: int = 4
     derivative: Method = "compensated"
     measured_rates: bool = True
     trim: float = 0.0
     interpolation: Literal["linear", "cubic", "pchip"] = "cubic"
     max_gap: float | None = None
+    inspection: Literal["repair", "report", "off"] = "repair"
 
     def __post_init__(self) -> None:
         faults = Faults()
@@ -73,15 +85,30 @@ class Signals:
             faults.add("it is no time.", where="trim", expected="seconds, 0 or more", found=f"{self.trim}")
         if self.max_gap is not None and not self.max_gap > 0.0:
             faults.add("it is no time.", where="max_gap", expected="seconds above 0", found=f"{self.max_gap}")
+        if self.inspection not in ("repair", "report", "off"):
+            faults.add(
+                f"there is no inspection {self.inspection!r}.",
+                where="inspection",
+                expected="'repair', 'report' or 'off'",
+            )
         faults.raise_if_any(DataError, "signals")
+        if isinstance(self.lowpass, str) and self.lowpass != "auto":
+            raise DataError(
+                Fault(
+                    f"there is no low-pass {self.lowpass!r}.",
+                    "signals.lowpass",
+                    "Hz, 'auto' or None",
+                    f"{self.lowpass!r}",
+                )
+            )
         if self.rate is not None:
             as_rate(self.rate, "signals.rate")
         _ = self.filter  # refuses a cutoff or an order that no filter has
 
     @property
     def filter(self) -> Butterworth | None:
-        """The low-pass of the kinematic channels."""
-        return None if self.lowpass is None else Butterworth(self.lowpass, self.order)
+        """The low-pass of the kinematic channels; None where there is none, or none is chosen yet."""
+        return None if self.lowpass is None or self.lowpass == "auto" else Butterworth(self.lowpass, self.order)
 
 
 def motion(
@@ -97,7 +124,8 @@ def motion(
     q̇ is measured or the derivative of q; q̈ is measured, else the derivative of a measured q̇, else the second derivative of q. A
     coordinate without a force channel has NaN in its column of ``motion.forces``. With a `pose` of a free base, in a world whose
     gravity is the tree's, its motion comes from that and not from channels base.…: the pose passes the low-pass too. A DataWarning
-    names channels that look meant for this machine and are not used, and differences that bias the band kept. `positions`: the
+    names what the inspection of the log found (:mod:`veridyn.signals.quality`), channels that look meant for this machine and are not
+    used, and differences that bias the band kept; the notes of the motion list what was found and repaired. `positions`: the
     coordinates whose positions are measured, where not all are; the others have zeros, for whoever knows more
     (:func:`veridyn.identify.logged.motion` closes loops).
     """
@@ -110,14 +138,17 @@ def motion(
         )
     log = with_sensor_channels(tree, log)
     naming = Naming(tree, log, how.measured_rates, pose is not None, positions)
-    naming.check(gaps=how.max_gap is None)
-    used = naming.experiment if pose is None else naming.experiment.replacing(*pose_channels(pose))
+    found = naming.check(gaps=how.max_gap is None)
+    used, notes = (naming.experiment, None) if how.inspection == "off" else _repaired(naming.experiment, found, how)
+    used = used if pose is None else used.replacing(*pose_channels(pose))
     on_clock, rate = _one_clock(used, how)
-    made = _Builder(tree, how, naming, on_clock, rate)
+    made, floors = _filtered(_Builder(tree, how, naming, on_clock, rate))
     made.warn()
-    whole = made.motion()
+    whole = made.motion(floors)
     cut = round(how.trim * rate)
-    if 2 * cut >= len(whole):
+    ends = made.how.filter if how.lowpass == "auto" else None
+    low, high = (max(cut, end) for end in ends_in_motion(whole, 0.0 if ends is None else ENDS / made.cutoff))
+    if low + high >= len(whole):
         raise DataError(
             Fault(
                 "nothing is left of it after trimming.",
@@ -126,7 +157,60 @@ def motion(
                 f"{len(whole) / rate:g} s",
             )
         )
-    return whole[cut : len(whole) - cut]
+    chosen = () if notes is None or ends is None else (made.chosen(floors),)
+    return replace(whole[low : len(whole) - high], notes=None if notes is None else (*notes, *chosen))
+
+
+def ends_in_motion(m: Motion, seconds: float) -> tuple[int, int]:
+    """Samples of so many seconds at both ends, none where the machine rests there: a filter knows less of an end in motion."""
+    if not seconds or not m.n:
+        return 0, 0
+    count = min(round(seconds * (len(m) - 1) / (m.t[-1] - m.t[0])), len(m) // 4)
+    moving = (np.abs(m.qd) > AT_REST * np.abs(m.qd).max(axis=0)).any(axis=1)
+    return count if moving[:count].any() else 0, count if moving[len(m) - count :].any() else 0
+
+
+def _filtered(made: _Builder) -> tuple[_Builder, Mapping[str, tuple[int, NoiseFloor]]]:
+    """With a cut-off in place of "auto", and the noise of each quantity that is differentiated, with how often it is."""
+    floors = made.floors()
+    if made.how.lowpass != "auto":
+        return made, floors
+    lowpass = None
+    if made.noisy(floors):
+        lowpass = chosen_cutoff([floor for _, floor in floors.values()], made.rate)
+        if lowpass is None:
+            fault = Fault(
+                "noise is a large share of the accelerations, and motion fills the same band, so that no low-pass is chosen.",
+                made.log.name,
+                hint="Give one, Signals(lowpass=…) in Hz, or identify by the method Instrumental(reference=…).",
+            )
+            warn(DataWarning, fault)
+    return replace(made, how=replace(made.how, lowpass=lowpass)), floors
+
+
+def _repaired(log: Experiment, found: Findings, how: Signals) -> tuple[Experiment, tuple[str, ...]]:
+    """The log with spikes and dropouts bridged, and what was found, in words; each finding that biases what follows is a DataWarning."""
+    notes, channels = [], []
+    for finding in found:
+        # A joint may be at rest, but a force that never changes was not measured. A clock that jitters is resampled.
+        resting = finding.kind == "constant" and not finding.channel.startswith("force")
+        if finding.severity != "warning" or finding.kind in ("gap", "jitter") or resting:
+            continue
+        if finding.kind == "spike" and finding.channel.startswith(SHOCKS):
+            notes.append(f"found: {finding.count} spike(s) or impacts of channel '{finding.channel}', kept")
+            continue
+        fault = replace(finding.fault, where=f"{log.name}, {finding.fault.where}")
+        if how.inspection == "repair" and finding.kind in REPAIRABLE:
+            fault = replace(
+                fault, hint="They are bridged from their neighbours; Signals(inspection='report') keeps them."
+            )
+            channels.append(finding.channel)
+            notes.append(note(finding))
+        else:
+            notes.append(f"found: {finding.kind}, {finding.fault.where}: {finding.fault.what}")
+        warn(DataWarning, fault)
+    whole = [repaired(log.channels[name], DEFAULT.spike) for name in dict.fromkeys(channels)]
+    return log.replacing(*whole) if whole else log, tuple(notes)
 
 
 @dataclass(frozen=True)
@@ -139,24 +223,83 @@ class _Builder:
     log: Experiment
     rate: float
 
-    def motion(self) -> Motion:
+    @property
+    def cutoff(self) -> float:
+        """Hz; the rate where there is no low-pass."""
+        return self.how.lowpass if isinstance(self.how.lowpass, float | int) else self.rate
+
+    def motion(self, floors: Mapping[str, tuple[int, NoiseFloor]]) -> Motion:
         tree = self.tree
         t = next(iter(self.log.channels.values())).t
-        q, forces = np.zeros((len(t), tree.n)), np.full((len(t), tree.n), np.nan)
+        forces = np.full((len(t), tree.n), np.nan)
         for k, c in enumerate(tree.coordinates):
-            if self._measured(c):
-                q[:, k] = self._of(c, "q")
             forces[:, k] = self._of(c, "force")
-        q = self._smooth(q, "positions")
+        q = self._smooth(self._positions(), "positions")
         wrenches = {b: self._stack(f"wrench.{b}.{r}" for r in WRENCH_ROWS) for b in self.naming.bodies}
         others = {n.removeprefix("signal."): self._values(n) for n in self.log if n.startswith("signal.")}
         measured = forces if np.isfinite(forces).any() else None
-        return Motion(t, q, *self._rates(q), self._base(), measured, wrenches=wrenches, signals=others)
+        noise = {name: self._noise(*floor) for name, floor in floors.items()}
+        known = [max(noise.get(f"q.{c}", 0.0), noise.get(f"qd.{c}", 0.0)) for c in tree.coordinates]
+        return Motion(
+            t,
+            q,
+            *self._rates(q),
+            self._base(),
+            measured,
+            wrenches=wrenches,
+            signals=others,
+            qdd_noise=np.array(known) if tree.n else None,
+        )
+
+    def floors(self) -> dict[str, tuple[int, NoiseFloor]]:
+        """Quantity that is differentiated → how often to an acceleration, and its noise."""
+        found: dict[str, tuple[int, NoiseFloor | None]] = {}
+        q = self._positions()
+        for k, c in enumerate(self.tree.coordinates):
+            if f"qdd.{c}" in self.log or not self._measured(c):
+                continue
+            if f"qd.{c}" in self.log:
+                found[f"qd.{c}"] = 1, noise_floor(self._values(f"qd.{c}"), self.rate)
+            else:
+                found[f"q.{c}"] = 2, noise_floor(q[:, k], self.rate)
+        if self.tree.base == "free":
+            names = NAMES if self.naming.posed else [f"base.omega.{a}" for a in AXES]
+            if self.naming.posed or "base.omega_dot.x" not in self.log:
+                order = 2 if self.naming.posed else 1
+                found |= {n: (order, noise_floor(self._values(n), self.rate)) for n in names}
+        return {name: (order, floor) for name, (order, floor) in found.items() if floor is not None}
+
+    def noisy(self, floors: Mapping[str, tuple[int, NoiseFloor]]) -> bool:
+        """Whether noise is more than `HARMLESS_NOISE` of a derivative, beside the largest of its kind."""
+        kinds: dict[str, list[tuple[float, float]]] = {}
+        q, own = self._positions(), dict(zip(self.tree.coordinates, self.tree.coordinate_kinds, strict=True))
+        for name, (order, floor) in floors.items():
+            prefix, _, c = name.partition(".")
+            x = q[:, self.tree.coordinates.index(c)] if prefix == "q" else self._values(name)
+            size = float(np.std(derivative(x, self.rate, order, self.how.derivative, name)))
+            noise = floor.derivative_noise(order, self.how.derivative, None)
+            kinds.setdefault(f"{prefix} {own.get(c, '')}", []).append((noise, size))
+        return any(max(noise) > HARMLESS_NOISE * max(size) for noise, size in (zip(*group) for group in kinds.values()))
+
+    def chosen(self, floors: Mapping[str, tuple[int, NoiseFloor]]) -> str:
+        """The low-pass that was chosen, in words."""
+        return f"low-pass at {self.cutoff:g} Hz, chosen from the spectra of {', '.join(floors)}"
+
+    def _noise(self, order: int, floor: NoiseFloor) -> float:
+        return floor.derivative_noise(order, self.how.derivative, self.how.filter)
+
+    def _positions(self) -> Array:
+        """(N, n) as measured, zero where nothing is."""
+        q = np.zeros((len(next(iter(self.log.channels.values())).t), self.tree.n))
+        for k, c in enumerate(self.tree.coordinates):
+            if self._measured(c):
+                q[:, k] = self._of(c, "q")
+        return q
 
     def warn(self) -> None:
         """Say so where differences bias the band that the low-pass leaves; without a low-pass all of it is left."""
         if self.how.derivative == "central" or self.how.lowpass is not None:
-            band = self.rate / 2.0 if self.how.lowpass is None else min(self.how.lowpass, self.rate / 2.0)
+            band = min(self.cutoff, self.rate / 2.0)
             own = [c for c in self.tree.coordinates if self._measured(c)]
             twice = any(f"qd.{c}" not in self.log and f"qdd.{c}" not in self.log for c in own)
             warn_if_biased(band, self.rate, self.how.derivative, 2 if twice else 1, where=self.log.name)

@@ -17,6 +17,7 @@ from veridyn.errors import DataError, DataWarning, Fault, Faults, did_you_mean, 
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.tree import Tree
+from veridyn.signals.findings import Findings
 from veridyn.signals.quality import inspect
 
 Array = NDArray[np.float64]
@@ -68,18 +69,20 @@ class Naming:
         """Motor channel → its share in a coordinate."""
         return motor_channels(self.tree, c, quantity)
 
-    def check(self, gaps: bool = True) -> None:
-        """Missing channels, wrong units, clocks and values that cannot be used, and gaps, all in one DataError."""
+    def check(self, gaps: bool = True) -> Findings:
+        """Missing channels, wrong units, clocks and values that cannot be used, and gaps, all in one DataError; else what was found."""
         for name in dict.fromkeys(self.missing):
             hint = did_you_mean(name.split(" ")[0], self.log.names)
             self.faults.add(f"there is no channel '{name}'.", where=self.log.name, hint=hint)
         for name, units in self.used.items():
             self.faults.extend(unit_faults(self.log.channels[name], units))
-        for finding in inspect(self.experiment):
+        found = inspect(self.experiment)
+        for finding in found:
             if finding.severity == "fatal" or (finding.kind == "gap" and gaps):
                 self.faults.extend([finding.fault])
         self.faults.raise_if_any(DataError)
         self._warn_of_strangers()
+        return found
 
     def _starting(self, prefix: str) -> list[str]:
         return [name for name in self.log if name.startswith(prefix)]

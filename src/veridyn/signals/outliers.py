@@ -2,8 +2,10 @@
 
 - A plateau is clipped where the signal meets its extreme at speed; a machine that comes to rest arrives slowly.
 - A spike leaves both its neighbours in the same direction and comes back; a step does not come back.
+- A dropout is a short run of exact zeros, which no noisy measurement gives, or to which a smooth one jumps.
+- A frozen stretch repeats one value while the machine moves on; a held signal repeats every value, equally often.
 
-One signal (N,) of finite numbers; indices count samples. Both look at the signal's own steps and at its quantum (the
+One signal (N,) of finite numbers; indices count samples. All look at the signal's own steps and at its quantum (the
 smallest difference of two values), so no unit or sensor range is needed.
 """
 
@@ -13,6 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+LONGEST_DROPOUT = 20  # samples: a longer run of zeros may be a quantity at rest (chosen)
+DROPOUT_SCATTERS = 8.0  # robust deviations of the steps by which a signal must jump to zero and back (chosen)
+RARE_RUNS = 1e-4  # runs that a record would hold by chance: fewer are no chance (chosen)
+AROUND = 100  # samples on each side of a run that show how often its signal repeats a value
+SHORTEST_FREEZE = 5  # equal samples (chosen)
+MIN_HOLDS, HELD_ALIKE = 10, 0.8  # values that are held, and the share of them that are held equally long (chosen)
+HELD_SHARE = 0.2  # of all samples repeat their neighbour: a slow sensor on a fast clock, and no freeze (chosen)
 
 
 def runs(mask: NDArray[np.bool_], least: int = 1) -> list[tuple[int, int]]:
@@ -37,13 +46,12 @@ def plateaus(x: Array, value: float, least: int = 3) -> list[tuple[int, int]]:
     steps = np.abs(np.diff(x))
     if not np.any(steps > 0.0):
         return []
+    met = [(a, b) for a, b in runs(x == value, least) if a >= 2 and b <= len(x) - 3]
+    if not met:
+        return []
     least_speed = max(0.3 * float(np.median(steps[steps > 0.0])), 2.0 * quantum(x))
     # The step before the one that meets the limit is the last that the limit did not shorten.
-    return [
-        (a, b)
-        for a, b in runs(x == value, least)
-        if a >= 2 and b <= len(x) - 3 and max(steps[a - 2], steps[b + 1]) > least_speed
-    ]
+    return [(a, b) for a, b in met if max(steps[a - 2], steps[b + 1]) > least_speed]
 
 
 def spikes(x: Array, factor: float = 10.0) -> NDArray[np.intp]:
@@ -57,7 +65,10 @@ def spikes(x: Array, factor: float = 10.0) -> NDArray[np.intp]:
     steps = np.diff(x)
     scatter = 1.4826 * float(np.median(np.abs(steps - np.median(steps))))
     low, high = np.percentile(x, (1.0, 99.0))
-    least = max(factor * scatter, 0.2 * float(high - low), 3.0 * quantum(x))
+    least = max(factor * scatter, 0.2 * float(high - low))
+    if np.abs(steps).max() <= least:  # no step is that large, so nothing stands out
+        return np.empty(0, dtype=np.intp)
+    least = max(least, 3.0 * quantum(x))
     hits: list[int] = []
     for width in (1, 2):
         if len(x) < width + 2:
@@ -69,3 +80,83 @@ def spikes(x: Array, factor: float = 10.0) -> NDArray[np.intp]:
         for i in np.flatnonzero(np.maximum(up, down) > least):
             hits.extend(range(int(i) + 1, int(i) + 1 + width))
     return np.unique(np.asarray(hits, dtype=np.intp))
+
+
+def by_chance(x: Array, first: int, last: int) -> float:
+    """How many runs of equal samples as long as this one a record of this length would hold by chance.
+
+    N p^(L−1), with p the share of samples around the run that repeat their neighbour, one more than were counted: a coarse sensor at
+    rest repeats its values often, a noisy one of fine resolution never.
+    """
+    left, right = x[max(0, first - AROUND) : first], x[last + 1 : last + 1 + AROUND]
+    pairs = max(len(left) - 1, 0) + max(len(right) - 1, 0)
+    equal = np.count_nonzero(np.diff(left) == 0.0) + np.count_nonzero(np.diff(right) == 0.0)
+    return len(x) * float((equal + 1) / (pairs + 2)) ** (last - first)
+
+
+def smooth(x: Array) -> bool:
+    """Whether the steps of a signal continue each other; steps of white noise alternate, with a correlation of −1/2."""
+    steps = np.diff(x)
+    moving = steps - steps.mean() if len(steps) > 2 else np.zeros(3)
+    return bool(moving[1:] @ moving[:-1] > 0.0)
+
+
+def dropouts(x: Array) -> list[tuple[int, int]]:
+    """First and last index of runs of 2 to `LONGEST_DROPOUT` exact zeros that no measurement gives.
+
+    The signal enters and leaves such a run by more than `DROPOUT_SCATTERS` robust standard deviations of the steps and three quanta; or
+    noise makes its steps, and so many equal samples do not come by chance. A signal that is often zero, in more than a hundredth of its
+    samples, has none: it rests there.
+    """
+    zero = x == 0.0
+    hit = [(a, b) for a, b in runs(zero, 2) if a > 0 and b < len(x) - 1 and b - a < LONGEST_DROPOUT]
+    if not hit or np.count_nonzero(zero) > max(0.01 * len(x), 2 * LONGEST_DROPOUT):
+        return []
+    live = x[~zero]
+    if len(live) < 3:
+        return []
+    noisy, steps = not smooth(live), np.diff(live)
+    scatter = 1.4826 * float(np.median(np.abs(steps - np.median(steps))))
+    least = max(DROPOUT_SCATTERS * scatter, 3.0 * quantum(x))
+    return [
+        (a, b)
+        for a, b in hit
+        if min(abs(x[a - 1]), abs(x[b + 1])) > least or (noisy and by_chance(x, a, b) < RARE_RUNS)
+    ]
+
+
+def held(x: Array) -> int:
+    """How many samples a signal keeps each value, where that is one and the same number of 2 or more nearly always; 1 elsewhere.
+
+    A sensor slower than the clock it was recorded on does that, and so does resampling by the last value.
+    """
+    lengths = np.diff(np.flatnonzero(np.diff(x) != 0.0))
+    if len(lengths) < MIN_HOLDS:
+        return 1
+    usual = int(np.median(lengths))
+    return usual if usual > 1 and np.mean(lengths == usual) > HELD_ALIKE else 1
+
+
+def repeats(x: Array) -> float:
+    """Share of the samples that equal the sample before."""
+    return float(np.mean(np.diff(x) == 0.0)) if len(x) > 1 else 0.0
+
+
+def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
+    """First and last index of runs of at least `least` equal samples in the middle of a signal that moves.
+
+    Of a noisy signal that is any run that does not come by chance; of a smooth one, a run that it enters at speed (the last two steps
+    before it are above 0.3 of the median step while moving and above two quanta) and leaves by a jump (above the median step and three
+    quanta). Runs at the ends of the record are left out, and so is a signal more than `HELD_SHARE` of whose samples repeat their
+    neighbour: its runs say nothing.
+    """
+    found = [(a, b) for a, b in runs(np.diff(x) == 0.0, least - 1) if a >= 2 and b + 2 < len(x)]
+    if not found or repeats(x) > HELD_SHARE:
+        return []
+    steps = np.diff(x)
+    if not smooth(x[np.concatenate([[True], steps != 0.0])]):
+        return [(a, b + 1) for a, b in found if by_chance(x, a, b + 1) < RARE_RUNS]
+    steps = np.abs(steps)
+    usual, grain = float(np.median(steps[steps > 0.0])), quantum(x)
+    speed, jump = max(0.3 * usual, 2.0 * grain), max(usual, 3.0 * grain)
+    return [(a, b + 1) for a, b in found if min(steps[a - 1], steps[a - 2]) > speed and steps[b + 1] > jump]

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.findings import Finding, Findings, Kind, Severity
-from veridyn.signals.outliers import plateaus, runs, spikes
+from veridyn.signals.outliers import dropouts, frozen, held, plateaus, runs, spikes
 from veridyn.signals.resample import GAP_STEPS
 
 Array = NDArray[np.float64]
+LONG_FREEZE = 10  # samples: a shorter frozen stretch is only noted (chosen)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,6 +231,7 @@ def _values(channel: Channel, limits: QualityLimits) -> Iterator[Finding]:
             f"{x[k]:.4g} {unit}",
             "Replace those samples by their neighbours', or identify with a robust estimator.",
         )
+    yield from _repeated(channel, x, numbers)
     if limits.standstill is not None:
         yield from _standstill(channel, x, numbers, limits.standstill)
 
@@ -250,6 +252,50 @@ def _clipping(channel: Channel, x: Array, numbers: NDArray[np.intp], limits: Qua
                 f"{value:g} {channel.unit} in {len(inside)} samples",
                 "Compare with the range of the sensor; leave those samples out, or measure again with a wider range.",
             )
+
+
+def _repeated(channel: Channel, x: Array, numbers: NDArray[np.intp]) -> Iterator[Finding]:
+    """Runs of one value that no moving machine gives: dropouts to zero, frozen stretches, and values held on a faster clock."""
+    t, unit = channel.t[numbers], channel.unit
+    lost = dropouts(x)
+    if lost:
+        a, b = lost[0]
+        yield _finding(
+            channel,
+            "dropout",
+            "warning",
+            numbers[np.concatenate([np.arange(a, b + 1) for a, b in lost])],
+            f"it drops to zero {len(lost)} time(s), first from t = {t[a]:.6f} s to t = {t[b]:.6f} s.",
+            f"values near {x[a - 1]:.4g} {unit}, as before",
+            f"exactly 0 in {b - a + 1} samples",
+            "Bridge or leave out those samples, and look at the connection of the sensor.",
+        )
+    longer = [(a, b) for a, b in frozen(x) if (a, b) not in lost]
+    if longer:
+        a, b = max(longer, key=lambda span: span[1] - span[0])
+        yield _finding(
+            channel,
+            "frozen",
+            # Many quantities rest at nothing, and a packet lost here and there biases nothing.
+            "note" if b - a + 1 < LONG_FREEZE or all(x[i] == 0.0 for i, _ in longer) else "warning",
+            numbers[np.concatenate([np.arange(a, b + 1) for a, b in longer])],
+            f"it is frozen in {len(longer)} span(s), the longest from t = {t[a]:.6f} s to t = {t[b]:.6f} s.",
+            "values that change as before and after",
+            f"{x[a]:.6g} {unit} in {b - a + 1} samples",
+            "Leave those samples out: the sensor or its bus stood still, and the machine did not.",
+        )
+    step = held(x)
+    if step > 1:
+        yield _finding(
+            channel,
+            "held",
+            "warning",
+            numbers,
+            f"it keeps each value for {step} samples.",
+            "a new value at every stamp of its clock",
+            f"{len(x)} samples of a sensor {step} times slower",
+            "Load it with the clock of its own, or keep every sample that is new: held values are late by half of that time.",
+        )
 
 
 def _standstill(channel: Channel, x: Array, numbers: NDArray[np.intp], shortest: float) -> Iterator[Finding]:

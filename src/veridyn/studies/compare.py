@@ -12,6 +12,7 @@ from veridyn.errors import Fault, FileError
 
 OLD_FIGURES = {"parameters_asked": "parameters_estimated"}  # names that older runs have
 OLD_INPUTS = {"mechanism": "model", "believed": "controller_model"}
+PARAMETER_KEYS = ("name", "unit", "value", "sigma")
 APART = 3.0  # deviations of the difference from which two values are not the same
 
 
@@ -130,6 +131,26 @@ def _result(path: Path) -> dict[str, Any]:
     missing = [key for key in wanted if not isinstance(content, dict) or key not in content]
     if missing:
         raise FileError(Fault(f"it is no result of a run: '{missing[0]}' is missing."), str(file))
+    faults = _shape_faults(content)
+    if faults:
+        raise FileError(faults, str(file))
     content["figures"] = {OLD_FIGURES.get(name, name): value for name, value in content["figures"].items()}
     content["inputs"] = {OLD_INPUTS.get(name, name): value for name, value in content["inputs"].items()}
     return content
+
+
+def _shape_faults(content: dict[str, Any]) -> list[Fault]:
+    """What of a result is not of the kind it should be."""
+    faults = [
+        Fault("it is no result of a run: a table was expected.", key, found=f"{content[key]!r:.40}")
+        for key in ("inputs", "figures")
+        if not isinstance(content[key], dict)
+    ]
+    if not isinstance(content["parameters"], list):
+        return [*faults, Fault("it is no result of a run: a list was expected.", "parameters")]
+    for k, p in enumerate(content["parameters"], 1):
+        lacking = [key for key in PARAMETER_KEYS if not isinstance(p, dict) or key not in p]
+        if lacking or not isinstance(p["name"], str):
+            what = f"'{(lacking or ['name'])[0]}' is missing or no text."
+            faults.append(Fault(f"it is no result of a run: {what}", f"parameters[{k}]"))
+    return faults

@@ -261,6 +261,7 @@ def judged(
             acceptance=acceptance,
             progress=told,
             device=chosen.device,
+            diagnose="off",  # a run asks more, and of evidence that it has at hand
         )
     _warn_if_not_excited(structure, fit.base)
     lean = essential(model, solution, acceptance=acceptance)
@@ -326,9 +327,9 @@ def _warn_if_not_excited(structure: BaseParameters, excited: BaseParameters) -> 
 
 def _settings(signals: Signals, how: Sampling) -> dict[str, str]:
     """How the samples became equations, for the reader of a report."""
-    low = signals.filter
+    low, chosen = signals.filter, "chosen from their spectra"
     out = {
-        "filter of the positions": "none" if low is None else low.summary(),
+        "filter of the positions": chosen if signals.lowpass == "auto" else "none" if low is None else low.summary(),
         "derivatives": signals.derivative + " differences",
         "filter of the equations": "none" if how.filter is None else how.filter.summary(),
     }

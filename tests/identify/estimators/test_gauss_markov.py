@@ -28,7 +28,7 @@ def noisy(seed: int, N: int = 400) -> object:
 def test_the_textbook_formula() -> None:
     """(9) and (10) with Σ as a matrix: white in time, given covariance, every sample."""
     motion = noisy(0, 60)
-    fit = identify(truth(), motion, GaussMarkov(C))
+    fit = identify(truth(), motion, GaussMarkov(C), diagnose="off")
     A = (regressor(truth(), motion) @ truth().parameters.estimated_matrix())[:, :, list(fit.base.columns)]
     Psi, y = A.reshape(-1, A.shape[2]), np.asarray(motion.forces).ravel()
     W = np.kron(np.eye(len(motion)), np.linalg.inv(C))
@@ -45,7 +45,7 @@ def test_the_textbook_formula() -> None:
 def test_noise_with_a_memory_by_a_whole_matrix() -> None:
     """Not periodic: the first sample, whose past is not known, is left out; the rest is generalised least squares."""
     motion = noisy(1, 50)
-    fit = identify(truth(), motion, GaussMarkov(COLOURED))
+    fit = identify(truth(), motion, GaussMarkov(COLOURED), diagnose="off")
     A = (regressor(truth(), motion) @ truth().parameters.estimated_matrix())[:, :, list(fit.base.columns)]
     Psi, y = A.reshape(-1, A.shape[2]), np.asarray(motion.forces).ravel()
     whiten = np.kron(np.eye(50), np.eye(4)) - np.kron(np.eye(50, k=-1), 0.6 * np.eye(4))

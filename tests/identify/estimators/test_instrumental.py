@@ -57,7 +57,8 @@ def test_least_squares_is_biased_and_instruments_are_not(loop):
     logs = [noisy(loop, np.random.default_rng(seed)) for seed in range(6)]
     fits = [identify(drawn(), log, HOW, sampling=WHERE) for log in logs]
     fit = fits[0]
-    found = {"wls": [errors(identify(drawn(), log, sampling=WHERE)) for log in logs], "iv": [errors(f) for f in fits]}
+    least = [identify(drawn(), log, sampling=WHERE, diagnose="off") for log in logs]  # it would call M(q) impossible
+    found = {"wls": [errors(f) for f in least], "iv": [errors(f) for f in fits]}
     means = {name: np.mean(e, axis=0) / (np.std(e, axis=0, ddof=1) / np.sqrt(6)) for name, e in found.items()}
     ZZ2 = fit.names.index("ZZ2")
     print({name: np.round(m, 1) for name, m in means.items()})

@@ -79,7 +79,7 @@ def test_gross_errors_do_little() -> None:
         motion = spoilt(np.random.default_rng(seed))
         for name, found in errors.items():
             method = "wls" if name == "wls" else Robust(name)
-            fit = identify(truth(), motion, method)
+            fit = identify(truth(), motion, method, diagnose="off")
             found.append(fit.values - fit.base.reduce(truth().parameters.values))
     rms = {name: np.sqrt(np.mean(np.square(x), axis=0)) for name, x in errors.items()}
     gain = {name: float(np.median(rms["wls"] / rms[name])) for name in ("huber", "tukey")}

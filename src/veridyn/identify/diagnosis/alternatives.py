@@ -7,8 +7,8 @@ What needs no data but physics (friction that drives, inertia below zero) stands
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault
-from veridyn.identify.diagnosis.evidence import Equations, Evidence
+from veridyn.identify.diagnosis.evidence import Evidence
 from veridyn.identify.diagnosis.geometry import best_place
 from veridyn.identify.diagnosis.gravity import best_gravity
 from veridyn.model.motion import Motion
@@ -29,7 +29,10 @@ MIN_ERROR = 0.02  # error below which nothing is checked, unless the rows contra
 CONTRADICTION_RATIO = (
     1.3  # times what each row leaves by itself: more is a contradiction (chosen; real arms in order have 1.1 to 1.2)
 )
+ASKED_TOGETHER = 32  # questions whose columns are computed in one pass
+CLEAR_ERROR = 0.1  # error below which a fast diagnosis asks about forces only: wrong positions leave more (chosen)
 UNEXPLAINED = 0.6  # of a row's force is left over: the model does not explain it (chosen)
+UNEXPLAINED_FAST = 0.5  # the same for a fast diagnosis, which sees forces as measured and not behind a filter (chosen)
 UNEXPLAINED_IN_ALL = 0.1  # of all forces together is left over: the same (chosen)
 PLAUSIBLE_GRAVITY = (8.0, 12.0)  # m/s^2: plausible sizes of gravity (chosen)
 BETTER_ERROR_SHARE = 0.7  # of the error is left with another gravity or geometry, where that is reported (chosen)
@@ -49,7 +52,7 @@ class Mistake:
 
 @dataclass(frozen=True, eq=False)
 class _Question:
-    """One thing that may be otherwise."""
+    """One thing that may be otherwise; without a motion where the loops of the machine cannot be closed for it."""
 
     kind: str
     where: str
@@ -68,35 +71,50 @@ def _all_questions(e: Evidence) -> tuple[_Question, ...]:
     return tuple(_questions(e))
 
 
-def find_mistakes(e: Evidence, apart: float = 1.0, progress: Progress = silent) -> tuple[Mistake, ...]:
+def find_mistakes(
+    e: Evidence, apart: float = 1.0, progress: Progress = silent, *, fast: bool = False
+) -> tuple[Mistake, ...]:
     """What would explain the data far better than the study as it stands, best first; else what nothing explains.
 
     `apart`: how much more all rows together leave unexplained than each by itself, σ of the weighted residual (26). Rows share
-    parameters through the geometry of the machine, so a wrong length makes them contradict each other.
+    parameters through the geometry of the machine, so a wrong length makes them contradict each other. `fast` leaves out gravity,
+    geometry, the positions of closed machines and, where less than `CLEAR_ERROR` is unexplained, all positions and scales.
     """
     if not e.rows:
         return ()
-    as_given = e.error()
+    (as_given,) = e.errors([e.motion])
     if as_given <= MIN_ERROR and apart <= CONTRADICTION_RATIO:
         return ()
-    questions = [q for q in _all_questions(e) if q.motion is not None]
-    answers: list[tuple[float, _Question]] = []
-    for k, question in enumerate(questions):
-        progress("looking for mistakes", float(k), float(len(questions)))
-        answers.append((e.error(motion=question.motion), question))
-    progress("looking for mistakes", float(len(questions)), float(len(questions)))
+    if fast:
+        unclear = as_given > CLEAR_ERROR or apart > CONTRADICTION_RATIO
+        every = tuple(_questions(e, positions=unclear and not e.tree.loops, scales=unclear))
+    else:
+        every = _all_questions(e)
+    answers = _answers(e, [q for q in every if q.motion is not None], progress)
     best = min(answers, key=lambda a: a[0], default=None)
-    found = _gravity(e, as_given, as_given if best is None else best[0])
+    found = [] if fast else _gravity(e, as_given, as_given if best is None else best[0])
     if not found and best is not None and best[0] < FAR_BETTER * as_given:
         # What explains nearly as much as the best is reported as well: two simple mistakes may look alike.
         for error, q in sorted(answers, key=lambda a: a[0]):
             if error < FAR_BETTER * as_given and error < 1.5 * best[0]:
                 evidence = f"{100 * as_given:.3g} % of the forces unexplained, {100 * error:.3g} % if it were otherwise"
                 found.append(Mistake(q.kind, Fault(q.what, q.where, found=evidence, hint=q.hint)))
-    found = found or _geometry(e, as_given, progress) or _unexplained(e)
-    if not found and apart > CONTRADICTION_RATIO:
+    if not found:
+        found = _unexplained(e, UNEXPLAINED_FAST, 1.0) if fast else _geometry(e, as_given, progress) or _unexplained(e)
+    if not found and not fast and apart > CONTRADICTION_RATIO:
         found = [_contradiction(apart)]
     return tuple(found)
+
+
+def _answers(e: Evidence, questions: Sequence[_Question], progress: Progress) -> list[tuple[float, _Question]]:
+    """The error that each question would leave; a group of them at a time, so that memory stays small."""
+    answers: list[tuple[float, _Question]] = []
+    for k in range(0, len(questions), ASKED_TOGETHER):
+        progress("looking for mistakes", float(k), float(len(questions)))
+        group = questions[k : k + ASKED_TOGETHER]
+        answers += zip(e.errors([q.motion for q in group if q.motion is not None]), group, strict=True)
+    progress("looking for mistakes", float(len(questions)), float(len(questions)))
+    return answers
 
 
 def _geometry(e: Evidence, as_given: float, progress: Progress) -> list[Mistake]:
@@ -131,11 +149,15 @@ def _contradiction(apart: float) -> Mistake:
     )
 
 
-def _unexplained(e: Evidence) -> list[Mistake]:
+def _unexplained(e: Evidence, limit: float = UNEXPLAINED_IN_ALL, of_row: float = UNEXPLAINED) -> list[Mistake]:
+    """That more than `limit` of all forces is left over, or `of_row` of a row's."""
     equations = e.equations()
     each = np.linalg.norm(equations.solved()[1], axis=1)
+    if e.noise is not None:  # white noise is nothing that a model could explain
+        noise = e.noise[[e.tree.coordinates.index(r) for r in e.rows]] * np.sqrt(len(e.motion)) / equations.sizes
+        each = np.sqrt(np.maximum(each**2 - noise**2, 0.0))
     in_all = float(np.linalg.norm(each * equations.sizes) / np.linalg.norm(equations.sizes))
-    if in_all < UNEXPLAINED_IN_ALL and each.max() < UNEXPLAINED:
+    if in_all < limit and each.max() < of_row:
         return []
     listed = f"{100 * in_all:.0f} % in all; " + ", ".join(f"{row} {100 * x:.0f} %" for row, x in zip(e.rows, each))
     return [
@@ -144,7 +166,7 @@ def _unexplained(e: Evidence) -> list[Mistake]:
             Fault(
                 "the model does not explain these forces, and no simple mistake that was tried does.",
                 "rows",
-                f"at most {100 * UNEXPLAINED_IN_ALL:.0f} % of all forces left over, and {100 * UNEXPLAINED:.0f} % of any row's",
+                f"at most {100 * limit:.0f} % of all forces left over, and {100 * of_row:.0f} % of any row's",
                 listed,
                 "Check the geometry of the model, the order of its joints, and whether this log is of this machine.",
             ),
@@ -152,7 +174,8 @@ def _unexplained(e: Evidence) -> list[Mistake]:
     ]
 
 
-def _questions(e: Evidence) -> Iterator[_Question]:
+def _questions(e: Evidence, positions: bool = True, scales: bool = True) -> Iterator[_Question]:
+    """All that is asked; without `positions` and `scales`, which take longer, about the signs and places of forces alone."""
     tree, n = e.tree, e.tree.n
     names, kinds = tree.coordinates, tree.coordinate_kinds
     given, own = [names.index(c) for c in e.given], [names.index(r) for r in e.rows]
@@ -160,63 +183,39 @@ def _questions(e: Evidence) -> Iterator[_Question]:
         T = np.eye(n)
         T[[i, j]] = T[[j, i]]
         pair = f"'{names[i]}' and '{names[j]}'"
-        if kinds[i] == kinds[j]:
-            yield from _asked(
-                "positions swapped",
-                f"positions of {pair}",
-                "these columns seem to be swapped.",
-                "Look at which column belongs to which joint.",
-                e.with_coordinates(T),
-            )
-            if i in own and j in own:
-                yield from _asked(
-                    "forces swapped",
-                    f"forces of {pair}",
-                    "these columns seem to be swapped.",
-                    "Look at which column belongs to which joint.",
-                    e.with_forces(T),
-                )
-                yield from _asked(
-                    "joints swapped",
-                    f"coordinates {pair}",
-                    "these joints seem to be swapped.",
-                    "Look at the order of the joints in the model and in the log.",
-                    e.with_joints(T),
-                )
+        if kinds[i] != kinds[j]:
+            continue
+        swapped, look = "these columns seem to be swapped.", "Look at which column belongs to which joint."
+        if positions:
+            yield _Question("positions swapped", f"positions of {pair}", swapped, look, e.with_coordinates(T))
+        if i in own and j in own:
+            yield _Question("forces swapped", f"forces of {pair}", swapped, look, e.with_forces(T))
+            if positions:
+                look = "Look at the order of the joints in the model and in the log."
+                what = "these joints seem to be swapped."
+                yield _Question("joints swapped", f"coordinates {pair}", what, look, e.with_joints(T))
     for i in sorted({*given, *own}):
         T = np.eye(n)
         T[i, i] = -1.0
-        if i in given:
-            yield from _asked(
-                "position turned round",
-                f"position of '{names[i]}'",
-                "its sign seems to be wrong.",
-                "Write times: -1 at its column, or turn the axis of the joint in the model.",
-                e.with_coordinates(T),
-            )
+        turned = "its sign seems to be wrong."
+        if i in given and positions:
+            hint = "Write times: -1 at its column, or turn the axis of the joint in the model."
+            yield _Question("position turned round", f"position of '{names[i]}'", turned, hint, e.with_coordinates(T))
         if i in own:
-            yield from _asked(
-                "force turned round",
-                f"force of '{names[i]}'",
-                "its sign seems to be wrong.",
-                "Write times: -1 at its column.",
-                e.with_forces(T),
-            )
-            if i in given:
-                yield from _asked(
+            hint = "Write times: -1 at its column."
+            yield _Question("force turned round", f"force of '{names[i]}'", turned, hint, e.with_forces(T))
+            if i in given and positions:
+                yield _Question(
                     "joint turned round",
                     f"coordinate '{names[i]}'",
                     "position and force seem to count the other way than the model's axis.",
                     "Turn the axis of the joint in the model, or write times: -1 at both columns.",
                     e.with_joints(T),
                 )
-            yield from _other_scale(e, i)
-    yield from _degrees(e)
-
-
-def _asked(kind: str, where: str, what: str, hint: str, motion: Motion | None) -> Iterator[_Question]:
-    """The question; without a motion where the loops of the machine cannot be closed for it."""
-    yield _Question(kind, where, what, hint, motion)
+            if scales:
+                yield from _other_scale(e, i)
+    if positions:
+        yield from _degrees(e)
 
 
 def _degrees(e: Evidence) -> Iterator[_Question]:
@@ -226,14 +225,14 @@ def _degrees(e: Evidence) -> Iterator[_Question]:
     groups = [[k] for k in turning] + ([turning] if len(turning) > 1 else [])
     for group in groups:
         for factor, what in (
-            (1.0 / DEGREES, "it seems to be in degrees, and the study says radians."),
-            (DEGREES, "it seems to be in radians, and the study says degrees."),
+            (1.0 / DEGREES, "it seems to be in degrees, and is declared as radians."),
+            (DEGREES, "it seems to be in radians, and is declared as degrees."),
         ):
             T = np.eye(e.tree.n)
             for k in group:
                 T[k, k] = factor
             where = f"position of '{names[group[0]]}'" if len(group) == 1 else "positions of all turning joints"
-            yield from _asked("angle unit", where, what, "Correct the unit of the column.", e.with_coordinates(T))
+            yield _Question("angle unit", where, what, "Correct the unit of the column.", e.with_coordinates(T))
 
 
 def _other_scale(e: Evidence, i: int) -> Iterator[_Question]:
@@ -245,7 +244,7 @@ def _other_scale(e: Evidence, i: int) -> Iterator[_Question]:
         return
     T = np.eye(e.tree.n)
     T[i, i] = factor
-    yield from _asked(
+    yield _Question(
         "force scale",
         f"force of '{e.tree.coordinates[i]}'",
         f"it seems to be {1.0 / factor:.3g} times what it should be beside the others.",
@@ -264,18 +263,11 @@ def best_factor(e: Evidence, i: int) -> float:
     for _ in range(3):  # rows are weighed by their own size, so a wrong size must first be put about right
         T = np.eye(e.tree.n)
         T[i, i] = total
-        total *= _factor(e.equations(motion=e.with_forces(T)), j)
+        moments, y = e.reduced(e.with_forces(T))
+        total *= moments.factor(y, j)
         if not 0.0 < abs(total) < 1e6:
             break
     return total
-
-
-def _factor(equations: Equations, j: int) -> float:
-    others = np.array([[0.0] if k == j else [1.0] for k in range(len(equations.y))])
-    own = np.zeros((*equations.y.shape, 1))
-    own[j, :, 0] = -equations.y[j]
-    x, _ = replace(equations, y=equations.y * others).solved(own)
-    return float(x[0])
 
 
 def _gravity(e: Evidence, as_given: float, otherwise: float) -> list[Mistake]:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.identify.diagnosis.moments import Moments
 from veridyn.identify.reach import closed_or_none
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.inverse import external_rows
@@ -24,6 +27,7 @@ from veridyn.signals.resample import uniform_rate
 Array = NDArray[np.float64]
 SAMPLES = 400  # more than the columns of any row, few enough to ask a hundred questions
 MIN_SAMPLES = 100  # samples that must be left of a motion before some are left out
+NOISE_SAMPLES = 4000  # of each motion, from which its noise is estimated
 SMALLEST_SINGULAR_VALUE = 1e-9  # of the largest singular value: smaller ones are not looked at
 
 
@@ -53,12 +57,12 @@ def _least_squares(A: Array, y: Array) -> Array:
     return np.linalg.lstsq(A / scale, y, rcond=SMALLEST_SINGULAR_VALUE)[0] / scale
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Evidence:
     """`motion`: samples of all training motions, forces through the filter of the fit; `force_rates` (N, n): how fast these change.
 
     `rows`: names of those that measure something. `given`: the coordinates that were measured, from which those of a machine with
-    loops follow.
+    loops follow. `noise` (n,): standard deviation of what neighbouring samples of a force do not share, zero where it is not known.
     """
 
     tree: Tree
@@ -66,27 +70,66 @@ class Evidence:
     rows: tuple[str, ...]
     force_rates: Array
     given: tuple[str, ...]
+    noise: Array | None = None
 
     def equations(self, tree: Tree | None = None, motion: Motion | None = None) -> Equations:
         """Those of the rows, with known parameters on the measured side."""
         machine, m = tree or self.tree, motion or self.motion
-        p = machine.parameters
-        D = regressor(machine, replace(m, wrenches={}), list(self.rows), engine="numpy").transpose(1, 0, 2)
-        y = np.zeros((len(m), len(machine.rows)))
-        if m.forces is not None:
-            y[:, len(machine.rows) - machine.n :] = np.where(np.isfinite(m.forces), m.forces, 0.0)
-        if m.wrenches:
-            y -= external_rows(machine, m)
-        known = p.tie_matrix() @ np.where(np.array(p.states) == "known", p.values, 0.0)
-        measured = y[:, list(machine.select_rows(list(self.rows)))].T - D @ known
-        T = p.estimated_matrix()
-        sizes = np.linalg.norm(measured, axis=1)
+        columns = self._own if machine is self.tree and self._moves_alike(m) else _columns(machine, m, self.rows)
+        y = self._forces(m, machine) - columns.known
+        sizes = np.linalg.norm(y, axis=1)
         sizes = np.where(sizes > 0.0, sizes, 1.0)
-        return Equations((D @ T[:, T.any(axis=0)]) / sizes[:, None, None], measured / sizes[:, None], sizes)
+        return Equations(columns.W / sizes[:, None, None], y / sizes[:, None], sizes)
 
     def error(self, tree: Tree | None = None, motion: Motion | None = None) -> float:
         """What least squares leaves, as a share."""
         return share(self.equations(tree, motion).solved()[1])
+
+    def errors(self, motions: Sequence[Motion]) -> list[float]:
+        """The same of several motions as long as this one, by their second moments: their columns are computed together."""
+        others = [m for m in motions if not self._moves_alike(m)]
+        W, known = _columns(self.tree, joined(others), self.rows) if others else self._own
+        N, out, k = len(self.motion), [], 0
+        for m in motions:
+            if self._moves_alike(m):
+                moments, y = self.reduced(m)
+            else:
+                part, k = slice(k, k + N), k + N
+                moments, y = Moments.of(W[:, part]), self._forces(m, self.tree) - known[:, part]
+            out.append(moments.error(y))
+        return out
+
+    def reduced(self, m: Motion) -> tuple[Moments, Array]:
+        """Second moments of the columns, and the measured side (rows, N), of a motion."""
+        if self._moves_alike(m):
+            return self._own_moments, self._forces(m, self.tree) - self._own.known
+        W, known = _columns(self.tree, m, self.rows)
+        return Moments.of(W), self._forces(m, self.tree) - known
+
+    @cached_property
+    def _own(self) -> _Columns:
+        return _columns(self.tree, self.motion, self.rows)
+
+    @cached_property
+    def _own_moments(self) -> Moments:
+        return Moments.of(self._own.W)
+
+    def _moves_alike(self, m: Motion) -> bool:
+        """Whether only the forces of a motion are others than here, so that its columns are the same."""
+        own = self.motion
+        pairs = [(m.q, own.q), (m.qd, own.qd), (m.qdd, own.qdd)]
+        for name in ("wrenches", "signals"):
+            a, b = getattr(m, name), getattr(own, name)
+            if a.keys() != b.keys():
+                return False
+            pairs += [(a[k], b[k]) for k in a]
+        return all(a is b for a, b in pairs)
+
+    def _forces(self, m: Motion, machine: Tree) -> Array:
+        y = np.zeros((len(m), len(machine.rows)))
+        if m.forces is not None:
+            y[:, len(machine.rows) - machine.n :] = np.where(np.isfinite(m.forces), m.forces, 0.0)
+        return y[:, list(machine.select_rows(list(self.rows)))].T
 
     def with_coordinates(self, T: Array) -> Motion | None:
         """The motion with coordinates T q: swapped, turned round or scaled. None where loops cannot be closed like that."""
@@ -120,6 +163,23 @@ class Evidence:
         return None if moved is None else replace(moved, forces=forced.forces, signals=forced.signals)
 
 
+class _Columns(NamedTuple):
+    """`W` (rows, N, estimated) of some samples; `known` (rows, N): what wrenches and known parameters ask of the rows."""
+
+    W: Array
+    known: Array
+
+
+def _columns(machine: Tree, m: Motion, rows: Sequence[str]) -> _Columns:
+    p = machine.parameters
+    D = regressor(machine, replace(m, wrenches={}), list(rows), engine="numpy").transpose(1, 0, 2)
+    known = D @ (p.tie_matrix() @ np.where(np.array(p.states) == "known", p.values, 0.0))
+    if m.wrenches:
+        known = known + external_rows(machine, m)[:, list(machine.select_rows(list(rows)))].T
+    T = p.estimated_matrix()
+    return _Columns(D @ T[:, T.any(axis=0)], known)
+
+
 def share(residual: Array) -> float:
     """√(mean over rows of ‖r_j‖²) of residuals (rows, N) that are relative already."""
     return float(np.sqrt(np.mean(np.sum(residual**2, axis=1))))
@@ -143,13 +203,14 @@ def evidence(
     rows: Sequence[str],
     sampling: Sampling,
     positions: Sequence[str] | None = None,
+    samples: int = SAMPLES,
 ) -> Evidence:
-    """Samples spread over all motions, those that every row uses where there are enough of them.
+    """So many `samples` spread over all motions, those that every row uses where there are enough of them.
 
     `positions`: the coordinates that were measured; all with an equation of their own if left out.
     """
     total = sum(len(m) for m in motions)
-    parts, rates, before = [], [], 0
+    parts, rates, noises, before = [], [], [], 0
     for m in motions:
         low, forces = sampling.filter, m.forces
         if low is not None and forces is not None and len(m) > low.padding:
@@ -161,15 +222,39 @@ def evidence(
         before += len(m)
         calm = used & ~_reversing(tree, m, low)
         chosen = next((np.flatnonzero(mask) for mask in (calm, used) if mask.sum() >= MIN_SAMPLES), numbers)
-        count = max(2, min(len(chosen), round(SAMPLES * len(m) / total)))
+        count = max(2, min(len(chosen), round(samples * len(m) / total)))
         picked = chosen[np.unique(np.linspace(0, len(chosen) - 1, count).astype(int))]
         parts.append(replace(m, forces=forces)[picked])
         given = np.full((len(m), tree.n), np.nan) if forces is None else forces
-        rates.append(np.gradient(given, m.t, axis=0)[picked])
+        rates.append(_rates_at(given, m.t, picked))
+        noises.append(_white_noise(given))
     whole = joined(parts)
     own = measured_coordinates(tree, whole)
     measured = tuple(tree.coordinates[k] for k in tree.independent) if positions is None else tuple(positions)
-    return Evidence(tree, whole, tuple(r for r in rows if r in own), np.concatenate(rates), measured)
+    used = tuple(r for r in rows if r in own)
+    return Evidence(
+        tree=tree,
+        motion=whole,
+        rows=used,
+        force_rates=np.concatenate(rates),
+        given=measured,
+        noise=np.min(noises, axis=0),
+    )
+
+
+def _rates_at(x: Array, t: Array, picked: NDArray[np.intp]) -> Array:
+    """Slopes of x (N, n) between the neighbours of the samples `picked`."""
+    low, high = np.maximum(picked - 1, 0), np.minimum(picked + 1, len(x) - 1)
+    return (x[high] - x[low]) / (t[high] - t[low])[:, None]
+
+
+def _white_noise(x: Array) -> Array:
+    """(n,) from third differences, which leave √20 of white noise and next to nothing of a smooth signal; zero where some are missing."""
+    third = np.abs(np.diff(x[:NOISE_SAMPLES], 3, axis=0))
+    if not len(third):
+        return np.zeros(x.shape[1])
+    sigma = 1.4826 * np.median(third, axis=0) / np.sqrt(20.0)
+    return np.where(np.isfinite(sigma), sigma, 0.0)
 
 
 def _reversing(tree: Tree, m: Motion, low: Butterworth | None) -> NDArray[np.bool_]:

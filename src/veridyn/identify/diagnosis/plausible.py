@@ -29,6 +29,7 @@ WRONG_SIGN_SIGMAS = (
 CONFIGURATIONS = 40
 FASTEST_TURNING = 60.0  # rad/s of a joint with its links; 20 m/s of a sliding one (chosen)
 FASTEST_SLIDING = 20.0
+ROLLING_SHARE = 0.5  # of its largest speed: what turns one way so fast in the mean is a wheel (chosen)
 SLOWEST_CLOCK = 5.0  # Hz (chosen)
 EQUAL_CORRELATION = 0.8  # correlation from which a measured and a predicted force are one and the same up to a factor
 OPPOSITE_CORRELATION = -0.5  # correlation from which a measured force goes against the predicted one (chosen)
@@ -69,7 +70,7 @@ def absurd_signs(fit: Fit, e: Evidence) -> list[Mistake]:
             )
         )
     worst = least_inertia(fit, m)
-    if worst is not None and worst[0] < -0.02 * worst[1]:
+    if worst is not None and worst[0] < -max(0.02 * worst[1], WRONG_SIGN_SIGMAS * worst[2]):
         found.append(
             Mistake(
                 "inertia below zero",
@@ -93,8 +94,10 @@ def _size(e: Evidence, c: str) -> float:
     return float(np.sqrt(np.nanmean(forces[:, k] ** 2)))
 
 
-def least_inertia(fit: Fit, m: Motion) -> tuple[float, float] | None:
-    """The least and the largest eigenvalue of M(q), each coordinate in its own rms acceleration, at the worst configuration."""
+def least_inertia(fit: Fit, m: Motion) -> tuple[float, float, float] | None:
+    """The least and the largest eigenvalue of M(q), each coordinate in its own rms acceleration, at the worst configuration, and σ of
+    the least: uᵀ M u is linear in the parameters for a given direction u; zero where the fit has no deviations.
+    """
     tree = fit.tree
     if tree.base != "fixed" or not tree.n:
         return None
@@ -105,17 +108,26 @@ def least_inertia(fit: Fit, m: Motion) -> tuple[float, float] | None:
     phi, n = fit.standard, len(tree.independent)
     # Accelerations that unit ones of the independent coordinates make without speed: those of a closed machine take others along.
     G = loop_jacobian(tree, picked.q, engine="numpy") if tree.loops else np.broadcast_to(np.eye(n), (len(picked), n, n))
-    columns = []
-    for k in range(n):  # column k of M: forces of unit acceleration less those of none
-        for on in (1.0, 0.0):
-            still = Motion(picked.t, picked.q, np.zeros_like(picked.q), on * G[:, :, k], signals=picked.signals)
-            forces = inverse_dynamics(tree, still, "joints", phi, engine="numpy")
-            columns.append(forces)
-    M = np.stack([columns[2 * k] - columns[2 * k + 1] for k in range(n)], axis=2)
+    # Column k of M: forces of unit acceleration k less those of none, all in one pass.
+    N = len(picked)
+    unit = np.concatenate([np.zeros_like(picked.q), *(G[:, :, k] for k in range(n))])
+    again = {name: np.tile(x, n + 1) for name, x in picked.signals.items()}
+    clock = np.arange(float(len(unit)))
+    still = Motion(clock, np.tile(picked.q, (n + 1, 1)), np.zeros_like(unit), unit, signals=again)
+    forces = inverse_dynamics(tree, still, "joints", phi, engine="numpy").reshape(n + 1, N, -1)
+    M = (forces[1:] - forces[0]).transpose(1, 2, 0)
     M = 0.5 * (M + M.transpose(0, 2, 1)) * scale[:, None] * scale
-    values = np.linalg.eigvalsh(M)
+    values, vectors = np.linalg.eigh(M)
     worst = int(np.argmin(values[:, 0]))
-    return float(values[worst, 0]), float(values[worst, -1])
+    u = scale * vectors[worst, :, 0]
+    q = np.repeat(picked.q[worst : worst + 1], 2, axis=0)
+    moved = np.stack([G[worst] @ u, np.zeros(tree.n)])
+    signals = {name: np.repeat(x[worst], 2) for name, x in picked.signals.items()}
+    pair = Motion(np.arange(2.0), q, np.zeros_like(q), moved, signals=signals)
+    D = regressor(tree, pair, "joints", list(fit.base.columns), engine="numpy")
+    slope = u @ (D[0] - D[1])  # of uᵀ M u over the base parameters
+    variance = float(slope @ np.nan_to_num(fit.covariance) @ slope)
+    return float(values[worst, 0]), float(values[worst, -1]), float(np.sqrt(max(variance, 0.0)))
 
 
 def prior_scales(e: Evidence) -> list[Mistake]:
@@ -188,27 +200,25 @@ def _known_part(e: Evidence) -> Array | None:
 
 def odd_clocks(logs: Sequence[Experiment]) -> list[Mistake]:
     """Clocks in another unit: rates that no logger of machines has."""
-    found = []
-    for log in logs:
-        rates = {c.rate for c in log.channels.values()}
-        slow = [r for r in rates if r < SLOWEST_CLOCK]
-        if slow:
-            found.append(
-                Mistake(
-                    "clock unit",
-                    Fault(
-                        "its clock is slower than any motion can be followed with.",
-                        log.name,
-                        f"at least {SLOWEST_CLOCK:g} samples per second",
-                        f"{min(slow):.3g}",
-                        "Is the time in milliseconds, and the study says seconds?",
-                    ),
-                )
-            )
-    return found
+    slowest = {log.name: min((c.rate for c in log.channels.values()), default=np.inf) for log in logs}
+    return [slow_clock(name, rate) for name, rate in slowest.items() if rate < SLOWEST_CLOCK]
 
 
-def odd_motion(e: Evidence, limits: dict[str, tuple[float, float]] | None = None) -> list[Mistake]:
+def slow_clock(where: str, rate: float) -> Mistake:
+    """That a log of `rate` samples per second is too slow."""
+    return Mistake(
+        "clock unit",
+        Fault(
+            "its clock is slower than any motion can be followed with.",
+            where,
+            f"at least {SLOWEST_CLOCK:g} samples per second",
+            f"{rate:.3g}",
+            "Is the time in milliseconds, and declared as seconds?",
+        ),
+    )
+
+
+def odd_motion(e: Evidence, limits: Mapping[str, tuple[float, float]] | None = None) -> list[Mistake]:
     """Speeds that no joint has, and positions outside the limits that the model states."""
     tree, m, found = e.tree, e.motion, []
     for k, (c, kind) in enumerate(zip(tree.coordinates, tree.coordinate_kinds, strict=True)):
@@ -216,7 +226,8 @@ def odd_motion(e: Evidence, limits: dict[str, tuple[float, float]] | None = None
             continue
         fastest = float(np.abs(m.qd[:, k]).max())
         most, unit = (FASTEST_TURNING, "rad/s") if kind == "turning" else (FASTEST_SLIDING, "m/s")
-        if fastest > most:
+        rolling = kind == "turning" and abs(float(np.mean(m.qd[:, k]))) > ROLLING_SHARE * fastest  # a wheel
+        if fastest > most and not rolling:
             hint = "Degrees for radians, a position of the motor, or a clock in another unit do this."
             fault = Fault(
                 "it moves too fast.", f"coordinate '{c}'", f"up to {most:g} {unit}", f"{fastest:.4g} {unit}", hint
@@ -260,7 +271,7 @@ def measured_rates(differentiated: Motion, measured: Motion, names: Sequence[str
         best = int(np.argmax(np.abs(others)))
         hint = "Look at its column and unit."
         if abs(factor / DEGREES - 1.0) < 0.1:
-            hint = "It is in degrees per second, and the study says radians."
+            hint = "It is in degrees per second, and declared as radians."
         elif abs(others[best]) > 0.9 and best != k:
             hint = f"It looks like the speed of '{names[best]}'."
         elif alike < -0.9:

@@ -241,6 +241,8 @@ class ValueSettings(StudySection):
     """Empty cells and NaN: refuse the log, or cut it there."""
     spikes: Literal["repair", "keep", "refuse"] = "repair"
     """Samples that stand out alone: replace them by their neighbours, keep them, or refuse the log."""
+    dropouts: Literal["repair", "keep", "refuse"] = "repair"
+    """Up to 20 samples that are exactly zero in the middle of a signal that is not: as for spikes."""
     standstill: Literal["keep", "drop"] = "keep"
     """Spans of a second and more in which a joint rests: keep them, or leave them out of the row of that joint, where friction may be
     anything."""

@@ -12,16 +12,12 @@ import numpy as np
 from veridyn.errors import DataWarning, Fault, IdentificationWarning, warn
 from veridyn.files.machine.urdf import urdf_limits
 from veridyn.identify.cutoff import Cutoff
-from veridyn.identify.diagnosis.alternatives import Mistake, find_mistakes
+from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.diagnosis.delays import Delays, delays
 from veridyn.identify.diagnosis.evidence import Evidence, evidence
+from veridyn.identify.diagnosis.fit_check import suspicions
 from veridyn.identify.diagnosis.omitted import omitted
-from veridyn.identify.diagnosis.plausible import (
-    absurd_signs,
-    odd_clocks,
-    odd_motion,
-    prior_scales,
-)
+from veridyn.identify.diagnosis.plausible import odd_clocks
 from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
@@ -174,11 +170,7 @@ def _suspected(
     limits = {}
     if work.model_file.suffix.lower() == ".urdf":
         limits = {name: (x.lower, x.upper) for name, x in urdf_limits(work.model_file).items()}
-    found = [*odd_motion(seen, limits), *work.odd_rates(lowpass)]
-    found += find_mistakes(seen, result.contradiction, progress)
-    found += absurd_signs(result.fit, seen)
-    found += prior_scales(seen)
-    return found
+    return [*work.odd_rates(lowpass), *suspicions(result.fit, seen, result.contradiction, limits, progress)]
 
 
 def _warn_of_repeats(recorded: Recordings) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from veridyn.errors import DataError, Fault, IdentificationWarning, warn
 from veridyn.identify.cutoff import Cutoff, candidates, propose_cutoff
 from veridyn.identify.diagnosis.alternatives import Mistake
@@ -20,7 +18,7 @@ from veridyn.model.tree import Tree
 from veridyn.progress import Progress
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.mend import Mended, Mending, mended
-from veridyn.signals.motion import Signals
+from veridyn.signals.motion import ENDS, Signals, ends_in_motion
 from veridyn.signals.resample import uniform_rate
 from veridyn.studies.config.identify import IdentifyFile
 from veridyn.studies.config.study import Loaded
@@ -31,8 +29,6 @@ from veridyn.studies.run.streamed import Chained, Streamed, margin_of, with_marg
 
 NEWS = 2.5  # equations per period of the cut-off: what a low-pass leaves is close to white at this rate
 ENOUGH = 2  # equations of each row per parameter that decimation leaves at least
-ENDS = 2.0  # periods of the cut-off that are cut off ends in motion
-AT_REST = 0.02  # of its largest speed: a joint that stays below it for that long is at rest at an end of a log
 
 
 @dataclass
@@ -61,6 +57,7 @@ class Preparing:
             max_gap=clock.max_gap,
             missing=values.missing,
             spikes=values.spikes,
+            dropouts=values.dropouts,
             dead=values.dead,
         )
         faults = []
@@ -79,7 +76,7 @@ class Preparing:
     def signals(self, lowpass: float | None, rates: bool | None = None) -> Signals:
         s = self.loaded.study.signals
         measured = s.measured_rates if rates is None else rates
-        # Gaps have been dealt with where the log was mended.
+        # Gaps have been dealt with where the log was mended, and what was found has been reported there.
         return Signals(
             rate=self.rate,
             lowpass=lowpass,
@@ -89,6 +86,7 @@ class Preparing:
             trim=0.0,
             interpolation=s.interpolation,
             max_gap=1e9,
+            inspection="off",
         )
 
     def lowpass(self) -> tuple[Cutoff | None, float | None]:
@@ -154,10 +152,7 @@ class Preparing:
         if trim != "auto":
             low = high = round(trim * self.rate)
         else:
-            ends = 0 if lowpass is None else round(ENDS * self.rate / lowpass)
-            top = np.abs(m.qd).max(axis=0, initial=0.0)
-            moving = (np.abs(m.qd) > AT_REST * top).any(axis=1)
-            low, high = (ends if part.any() else 0 for part in (moving[:ends], moving[len(m) - ends :]))
+            low, high = ends_in_motion(m, 0.0 if lowpass is None else ENDS / lowpass)
         if low + high >= len(m):
             raise DataError(Fault("nothing is left of a piece after its ends are cut off.", "signals.trim"))
         return m[low : len(m) - high]

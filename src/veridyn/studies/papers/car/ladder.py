@@ -105,7 +105,7 @@ def _rung(name: str, seen: VehicleRun, unseen: VehicleRun, air: bool, how: str) 
         return informed(to_motion(run, tree), tree, kinematics, car.aerodynamics if air else None)
 
     ways = {"fast": Sampling(filter=FAST, decimate=KEPT, trim=TRIM), "rows": plain_rows(tree), "paths": corrected(tree)}
-    fit = identify(tree, known(seen), rows=TEN_ROWS, sampling=ways[how])
+    fit = identify(tree, known(seen), rows=TEN_ROWS, sampling=ways[how], diagnose="off")
     check = validate(fit, known(unseen), sampling=ways[how])
     values, true = dict(zip(fit.names, fit.values, strict=True)), truth(seen)
     errors = {

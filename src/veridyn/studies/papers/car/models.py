@@ -87,7 +87,7 @@ def printed_motion(made: Campaign, tree: Tree, name: str) -> Motion:
     "comparison."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        m = made.motion(tree, name, common=None, signals=Signals(derivative="central", trim=ENDS))
+        m = made.motion(tree, name, common=None, signals=Signals(lowpass=None, derivative="central", trim=ENDS))
     rate = 1.0 / float(np.median(np.diff(m.t)))
 
     def low(x: Array) -> Array:

@@ -207,7 +207,7 @@ def car_study(made: Campaign, truth: Mapping[str, float] | None = None, progress
         _looked_at(made, name)
     seen, unseen = [made.motion(full, name) for name in TRAINING], made.motion(full, VALIDATION)
     tell("38 degrees of freedom")
-    fit = identify(full, seen, rows=TEN_ROWS, sampling=how, covariance="hac")
+    fit = identify(full, seen, rows=TEN_ROWS, sampling=how, covariance="hac", diagnose="off")
     check = validate(fit, unseen, sampling=how)
     tell("curved springs and dampers")
     curved = bent(full, seen, unseen, TEN_ROWS, how)
@@ -222,7 +222,7 @@ def car_study(made: Campaign, truth: Mapping[str, float] | None = None, progress
     leanings = {}
     for label, families in LEANINGS.items():
         still = [held(m, full, families) for m in seen]
-        found = _values(identify(full, still, rows=TEN_ROWS, sampling=plain_rows(full)))
+        found = _values(identify(full, still, rows=TEN_ROWS, sampling=plain_rows(full), diagnose="off"))
         leanings[label] = {n: found[n] - plain.values[n] for n in NAMES}
     tell("filters as printed")
     printed = [printed_motion(made, full, name) for name in TRAINING]
@@ -235,7 +235,7 @@ def car_study(made: Campaign, truth: Mapping[str, float] | None = None, progress
     tell("all standard parameters")
     standard_tree = every_standard(car_38())
     bare = [replace(m, wrenches={b: w for b, w in m.wrenches.items() if b != "chassis"}) for m in seen]
-    standard = identify(standard_tree, bare, rows=TEN_ROWS, sampling=how)
+    standard = identify(standard_tree, bare, rows=TEN_ROWS, sampling=how, diagnose="off")
     tell("reduction")
     reductions = _reductions(
         standard,
@@ -296,7 +296,7 @@ def _variant(
     judged: tuple[Motion, Sampling] | None = None,
 ) -> Variant:
     """Another fit; `judged`: on which equations it is validated, where not on its own."""
-    fit = identify(tree, list(seen), rows=TEN_ROWS, sampling=how)
+    fit = identify(tree, list(seen), rows=TEN_ROWS, sampling=how, diagnose="off")
     motion, sampling = judged or (unseen, how)
     return Variant(name, _values(fit), validate(fit, motion, sampling=sampling))
 

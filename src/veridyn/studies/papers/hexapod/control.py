@@ -105,6 +105,7 @@ def fitted(lengths: Periods, forces: Periods, pose: tuple[Array, Array, Array]) 
         closed_motion(hexapod(), lengths.t, *pose, at=POSE, forces=forces.mean),
         GaussMarkov(force_noise(forces, MEMORY)),
         sampling=Sampling(dead_zone=dict.fromkeys(LEGS, STANDSTILL)),
+        diagnose="off",
     )
 
 

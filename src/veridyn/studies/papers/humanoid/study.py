@@ -188,12 +188,13 @@ def humanoid_study(rng: np.random.Generator, quick: bool = False, progress: Prog
             covariance=covariance,
             sampling=walked.sampling,
             sigma=SIGMA,
+            diagnose="off",
         )
     every = [reads[name].motion for name in (WALK, *swings)]
     physical = Consistent(prior=Prior())
-    fits[EXCITED] = identify(model, every, physical, rows="base", sampling=walked.sampling, sigma=SIGMA)
+    fits[EXCITED] = identify(model, every, physical, rows="base", sampling=walked.sampling, sigma=SIGMA, diagnose="off")
     exact = {
-        name: identify(model, motion, "ols", rows="base")
+        name: identify(model, motion, "ols", rows="base", diagnose="off")
         for name, motion in {
             **{n: runs[n].motion for n in (WALK, LONG) if n in runs},
             "swings": [runs[n].motion for n in swings],

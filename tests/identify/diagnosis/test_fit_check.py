@@ -1,0 +1,151 @@
+"""The Python path: what destroyed logs and motions are reported as, and that good ones are not."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import veridyn as vd
+from identify.smooth_arm import clean, drawn, forces, noisy, spoilt, truth
+from veridyn.errors import DataError, IdentificationError, IdentificationWarning
+from veridyn.model.motion import Motion
+
+Change = Callable[[Motion], Motion]
+
+
+def kinds(motion: Motion, tree: vd.model.Tree | None = None, **how: object) -> list[str]:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        fit = vd.identify(tree or drawn(), motion, **how)
+    said = [str(w.message) for w in told if issubclass(w.category, IdentificationWarning)]
+    listed = [n for n in fit.notes if n.startswith("suspected: ")]
+    assert len(listed) == len(said)  # a warning is in the notes too
+    return said
+
+
+def with_forces(change: Callable[[np.ndarray], None]) -> Change:
+    def changed(m: Motion) -> Motion:
+        f = forces(m).copy()
+        change(f)
+        return replace(m, forces=f)
+
+    return changed
+
+
+def zeros(f: np.ndarray) -> None:
+    f[700:705, 1] = 0.0
+
+
+def spike(f: np.ndarray) -> None:
+    f[700, 1] = 1e6
+
+
+def constant(f: np.ndarray) -> None:
+    f[:, 2] = 3.0
+
+
+def freeze(f: np.ndarray) -> None:
+    f[700:760, 1] = f[700, 1]
+
+
+def swap(f: np.ndarray) -> None:
+    f[:, [0, 1]] = f[:, [1, 0]]
+
+
+def turn(f: np.ndarray) -> None:
+    f[:, 1] *= -1.0
+
+
+def all_turned(f: np.ndarray) -> None:
+    f *= -1.0
+
+
+def thousand(f: np.ndarray) -> None:
+    f[:, 1] *= 1000.0
+
+
+def in_degrees(m: Motion) -> Motion:
+    d = 180.0 / np.pi
+    return replace(m, q=d * m.q, qd=d * m.qd, qdd=d * m.qdd)
+
+
+def in_milliseconds(m: Motion) -> Motion:
+    return replace(m, t=1e3 * m.t, qd=1e-3 * m.qd, qdd=1e-6 * m.qdd)
+
+
+DAMAGES: dict[str, tuple[Change, str]] = {
+    "five zeros": (with_forces(zeros), "force of 'q2': it drops to zero"),
+    "spike": (with_forces(spike), "force of 'q2': 1 spike"),
+    "constant": (with_forces(constant), "force of 'q3': it never changes"),
+    "frozen": (with_forces(freeze), "force of 'q2': it is frozen"),
+    "swapped": (with_forces(swap), "forces of 'q1' and 'q2': these columns seem to be swapped"),
+    "turned": (with_forces(turn), "below zero by many deviations.\nExpected positive values, found h_q2"),
+    "all turned": (with_forces(all_turned), "friction or a rotor is below zero"),
+    "factor 1000": (with_forces(thousand), "factor"),
+    "degrees": (in_degrees, "it moves too fast"),
+    "milliseconds": (in_milliseconds, "its clock is slower"),
+    "50 samples": (lambda m: m[:50], "too few samples"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "level"), [*((name, "fast") for name in DAMAGES), ("swapped", "full"), ("spike", "full")]
+)
+def test_destroyed_data_are_named(name: str, level: str) -> None:
+    change, words = DAMAGES[name]
+    said = kinds(change(noisy(np.random.default_rng(3))), diagnose=level)
+    assert any(words in text for text in said), said
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_good_data_are_not(seed: int) -> None:
+    assert kinds(noisy(np.random.default_rng(seed)), drawn(seed)) == []
+
+
+def test_off_says_nothing_and_other_words_are_refused() -> None:
+    assert kinds(with_forces(spike)(clean()), diagnose="off") == []
+    with pytest.raises(IdentificationError, match="no diagnosis 'slow'"):
+        vd.identify(truth(), clean(), diagnose="slow")
+
+
+def test_spikes_are_left_to_a_robust_loss() -> None:
+    motion = spoilt(np.random.default_rng(0))
+    fit = vd.identify(truth(), motion, "robust")  # without a warning
+    assert any(n.startswith("found, and left to the method: force of 'q1'") for n in fit.notes)
+
+
+def recorded(m: Motion) -> vd.Experiment:
+    values = {f"q.q{k + 1}": m.q[:, k] for k in range(4)} | {f"force.q{k + 1}": forces(m)[:, k] for k in range(4)}
+    units = {name: "rad" if name[0] == "q" else "N*m" for name in values}
+    return vd.Experiment.from_arrays(m.t, values, units, "bench")
+
+
+def test_a_log_in_place_of_a_motion_is_prepared_with_default_settings() -> None:
+    log = recorded(noisy(np.random.default_rng(1)))
+    fit, by_hand = vd.identify(drawn(), log), vd.identify(drawn(), vd.motion(drawn(), log))
+    assert np.array_equal(fit.values, by_hand.values)
+    both = vd.identify(drawn(), [log, log])
+    assert both.rows[0].samples == 2 * fit.rows[0].samples
+    for wrong in (3.0, "run.csv", [log, None]):
+        with pytest.raises(DataError, match="it is no motion"):
+            vd.identify(drawn(), wrong)
+
+
+def test_what_motion_repairs_is_a_warning_and_a_note_of_the_fit() -> None:
+    whole = noisy(np.random.default_rng(1))
+    log = recorded(with_forces(zeros)(whole))
+    with pytest.warns(vd.errors.DataWarning, match=r"bench, channel 'force.q2': it drops to zero 1 time"):
+        motion = vd.motion(drawn(), log)
+    assert motion.notes == ("repaired: 5 sample(s) of dropouts to zero of channel 'force.q2', first at t = 7.000000 s, "
+                            "bridged from the neighbours",)  # fmt: skip
+    fit, good = vd.identify(drawn(), motion), vd.identify(drawn(), recorded(whole))
+    assert motion.notes[0] in fit.notes
+    assert np.abs((fit.values - good.values) / good.sigma).max() < 0.5
+    with pytest.warns(vd.errors.DataWarning, match="drops to zero"):
+        kept = vd.motion(drawn(), log, vd.Signals(inspection="report"))
+    assert np.all(kept.forces[700:705, 1] == 0.0)
+    assert np.all(vd.motion(drawn(), log, vd.Signals(inspection="off")).forces[700:705, 1] == 0.0)
