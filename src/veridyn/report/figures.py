@@ -14,7 +14,7 @@ from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.trace import Trace
 
 Array = NDArray[np.float64]
-NAMES = {"training": "Motion used for the fit", "validation": "Held-out motion"}
+NAMES = {"training": "Motion used for the fit", "validation": "Validation motion"}
 
 
 @dataclass(frozen=True)
