@@ -267,7 +267,7 @@ def _repeated(channel: Channel, x: Array, numbers: NDArray[np.intp]) -> Iterator
             "warning",
             numbers[np.concatenate([np.arange(a, b + 1) for a, b in lost])],
             f"it drops to zero {len(lost)} time(s), first from t = {t[a]:.6f} s to t = {t[b]:.6f} s.",
-            f"values near {x[a - 1]:.4g} {unit}, as before",
+            f"values near {x[a - 1] if a else x[b + 1]:.4g} {unit}, as beside it",
             f"exactly 0 in {b - a + 1} samples",
             "Bridge or leave out those samples, and look at the connection of the sensor.",
         )
