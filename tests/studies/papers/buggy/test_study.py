@@ -40,7 +40,7 @@ def short() -> BuggyStudy:
 
 def test_every_figure_is_there(short: BuggyStudy):
     names = {f"rms_{k}_{q}{end}" for k in TABLES for q in QUANTITIES for end in ("", "_force", "_error_ekf", "_plain")}
-    names |= {"nees", "share_inside_three_sigma_outage", "real_time_factor_tree"}
+    names |= {"nees", "share_inside_three_sigma_outage", "real_time_factor_tree", "real_time_factor_natural"}
     assert names <= set(short.figures)
     assert all(math.isfinite(v) for v in short.figures.values())
     result = short.result("demo buggy", 31)
