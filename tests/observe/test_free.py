@@ -148,7 +148,7 @@ def test_machine_code_agrees_with_the_reference(error_model: ErrorModel) -> None
     """Three steps with readings that correct, the rack moving: places to 1e-9 m, H to a millionth, F and P as `close` says.
 
     Rates are projected in the metric M by machine code, in M + h/2 C + h²/4 K by the reference: 1e-4 of 15 rad/s. The integrator takes what
-    slips push with at the end of a step, the reference as a mean over it; the forward model takes the slips' own derivatives from there too.
+    slips push with at the end of a step, the reference as a mean over it; the forward model takes their own derivatives from there too.
     """
     method: dict[str, Filter] = {
         "integrator": ErrorEKF(engine="python"), "forward": ForceErrorEKF(engine="python"), "exact": EKF(engine="python")
