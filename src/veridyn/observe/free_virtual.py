@@ -33,7 +33,9 @@ class FreeQuantity:
         where = f"virtual sensor '{name}'"
         if kind not in (*kinds, *FURTHER):
             expected, hint = ", ".join((*kinds, *FURTHER)), "Observe the machine in formulation tree."
-            raise DataError(Fault(f"natural coordinates of a vehicle have none of kind '{kind}'.", where, expected, hint=hint))
+            raise DataError(
+                Fault(f"natural coordinates of a vehicle have none of kind '{kind}'.", where, expected, hint=hint)
+            )
         led = system.model.system.mechanism.prescribed
         if kind == "force" and on not in led:
             hint = did_you_mean(str(on), led)
