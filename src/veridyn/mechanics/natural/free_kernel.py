@@ -7,7 +7,7 @@ there.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +18,24 @@ from veridyn.mechanics.dense import factor, solve_transposed
 from veridyn.mechanics.natural.elimination import Elimination, Factors, factorised, factors_of, set_tangent
 from veridyn.mechanics.natural.free_model import EXACT_MULTIPLIERS, FreeModel
 from veridyn.mechanics.natural.sparse import back_many, back_planned
-from veridyn.mechanics.natural.tangent import add_third, bend
-from veridyn.mechanics.natural.terms import Scratch, Tables, acting, constraints_at, curvature, drift, scratch_of
+from veridyn.mechanics.natural.terms import (
+    Scratch,
+    Tables,
+    acting,
+    constraints_at,
+    curvature,
+    drift,
+    gather,
+    scratch_of,
+)
 from veridyn.mechanics.natural.wheel_kernel import Wheels, add_wheels, roll, slip_rate
 from veridyn.mechanics.record import Cube, Matrix, Numbers, Vector
 
 Array = NDArray[np.float64]
 CLOSED_RATIO = 1e-12  # of constraints, relative to the square of the machine's size
-BALANCED_RATIO = 1e-10  # of the equations of motion, relative to the largest force
-SETTLED_RATIO = 1e-10  # of a step's last change, relative to the machine's size
+PROJECTED_RATIO = 1e-10  # of projected rates, relative to the largest
+BALANCED_RATIO = 1e-8  # of the equations of motion, relative to the largest force
+SETTLED_RATIO = 1e-9  # of a step's last change, relative to the machine's size
 MAX_REPETITIONS = 12  # with one factorisation; then it is made anew
 MAX_NEWTON_STEPS = 40
 
@@ -51,13 +60,18 @@ class FreeRoom(NamedTuple):
     f: Factors
     at: Scratch
     wheels: Wheels
-    bent: Matrix  # (2, 3a)
+    spare: Vector  # (m or 3a,) values of forms that nobody needs
+    turned: Matrix  # (3a, n) gradients of the angles' forms along a vector
+    rates: Matrix  # (m, n) Φ̇_q along q̇
+    bends: Matrix  # (m, n) the same along q̈
     none: Matrix
     qdd: Vector
     lam: Vector
     q0: Vector
     qd0: Vector
     qdd0: Vector
+    lam0: Vector
+    grown: Vector  # (n + m,) by how much q̈ and λ changed over the last step, the guess for the next
     load: Vector  # (n,) of loads and unknown forces
     Q: Vector
     target: Vector  # (m,)
@@ -74,9 +88,6 @@ class FreeRoom(NamedTuple):
     S: Matrix  # (n + m, 2f + k): ∂(q̈, λ)/∂x
     SZ: Matrix
     dq: Vector
-    dqd: Vector
-    over: Vector  # (m,)
-    more: Vector
     slopes: Matrix  # (f + 2w, 2f + k)
 
 
@@ -116,13 +127,18 @@ def free_room(model: FreeModel, tables: FreeTables, wheels: Wheels) -> FreeRoom:
         factors_of(tables.e),
         scratch_of(tables.t, m, True),
         wheels,
-        np.zeros((2, 3 * a)),
+        np.zeros(max(m, 3 * a)),
+        np.zeros((3 * a, n)),
+        np.zeros((m, n)),
+        np.zeros((m, n)),
         np.zeros((0, 0)),
         np.zeros(n),
         np.zeros(m),
         np.zeros(n),
         np.zeros(n),
         np.zeros(n),
+        np.zeros(m),
+        np.zeros(n + m),
         np.zeros(n),
         np.zeros(n),
         np.zeros(m),
@@ -139,9 +155,6 @@ def free_room(model: FreeModel, tables: FreeTables, wheels: Wheels) -> FreeRoom:
         np.zeros((N, 2 * f + k)),
         np.zeros((N, 2 * f + k)),
         np.zeros(n),
-        np.zeros(n),
-        np.zeros(m),
-        np.zeros(m),
         np.zeros((f + w, 2 * f + k)),
     )
 
@@ -219,7 +232,7 @@ def project(t: FreeTables, w: FreeRoom, x: Array) -> bool:
             off = max(off, abs(w.f.b[n + i]))
         if not np.isfinite(off):
             return False
-        if off <= CLOSED_RATIO * max(largest, size_of(x)):
+        if off <= PROJECTED_RATIO * max(largest, size_of(x)):
             return True
         if k == MAX_REPETITIONS and not refactor(t, w):
             return False
@@ -331,9 +344,12 @@ def advance(t: FreeTables, w: FreeRoom, led: Array, q: Array, qd: Array, slips: 
         slips[i] += h * slip_rate(w.wheels, i)
     for i in range(n):
         w.q0[i], w.qd0[i], w.qdd0[i] = q[i], qd[i], w.qdd[i]
-        q[i] += h * qd[i] + 0.5 * h * h * w.qdd[i]  # (18)
+        q[i] += h * qd[i] + 0.5 * h * h * w.qdd[i] + k * w.grown[i]  # (18)
+    for i in range(m):
+        w.lam0[i] = w.lam[i]
+        w.lam[i] += w.grown[n + i]
     size = size_of(q)
-    settled = False
+    settled, before = False, np.inf
     for repeat in range(MAX_NEWTON_STEPS):
         constrain(t, w, led, q)
         if repeat == MAX_REPETITIONS and not refactor(t, w):
@@ -364,15 +380,21 @@ def advance(t: FreeTables, w: FreeRoom, led: Array, q: Array, qd: Array, slips: 
             w.lam[i] += w.f.x[n + i] / k
         if not np.isfinite(moved):
             return False
-        if moved <= SETTLED_RATIO * size:
+        rate = moved / before  # what is left after this change is about that much of it; nothing is known of the first
+        if moved <= SETTLED_RATIO * size or (0.0 < rate < 0.3 and rate * moved <= 0.3 * SETTLED_RATIO * size):
             settled = True
             break
+        before = moved
     if not settled:
         return False
     constrain(t, w, led, q)
     for i in range(n):
         qd[i] = 2.0 / h * (q[i] - w.q0[i]) - w.qd0[i]
         w.qdd[i] = 4.0 / (h * h) * (q[i] - w.q0[i]) - 4.0 / h * w.qd0[i] - w.qdd0[i]
+    for i in range(n):
+        w.grown[i] = w.qdd[i] - w.qdd0[i]
+    for i in range(m):
+        w.grown[n + i] = w.lam[i] - w.lam0[i]
     set_rates(t, w, led)
     return project(t, w, qd)
 
@@ -388,7 +410,7 @@ def bend_freedoms(t: FreeTables, a: int, u: Array, v: Array) -> float:
 
 
 @core
-def differentiate(t: FreeTables, w: Any, q: Array, qd: Array, u: Array) -> bool:
+def differentiate(t: FreeTables, w: FreeRoom, q: Array, qd: Array, u: Array) -> bool:
     """R, ∂q̇/∂z, ∂(q̈, λ)/∂x and the slopes of z̈ and of slip rates, after :func:`accelerate` with derivatives and factors at this pose."""
     n, m, f = len(q), len(w.lam), len(w.R[0])
     set_freedoms(t, w, q)
@@ -413,13 +435,15 @@ def differentiate(t: FreeTables, w: Any, q: Array, qd: Array, u: Array) -> bool:
         solve_transposed(w.small, w.pivot, w.line)
         for c in range(f):
             w.R[i, c] = w.line[c]
-    for c in range(f):
-        for i in range(n):
-            w.dq[i] = w.R[i, c]
+    rate_of_slopes(t, w, q, w.qdd, w.bends)
+    rate_of_slopes(t, w, q, qd, w.rates)  # last: what it leaves of the angles is along q̇
+    for i in range(n + m):
+        for c in range(f):
             w.X[i, c] = 0.0
-        bend(t.t, w, q, w.dq, qd, w.over)
-        for i in range(m):
-            w.X[n + i, c] = -w.over[i]
+    for p in range(len(t.e.slope_row)):
+        i, j = t.e.slope_row[p], t.e.slope_column[p]
+        for c in range(f):
+            w.X[n + i, c] -= w.rates[i, j] * w.R[j, c]
     back_many(t.e.plan, w.f.v, w.X, w.XZ)
     for c in range(f):
         for i in range(n):
@@ -468,7 +492,7 @@ def _stiffness(t: FreeTables, w: FreeRoom, q: Array, qd: Array, u: Array) -> Non
 
 
 @core
-def _right_sides(t: FreeTables, w: Any, q: Array, qd: Array) -> None:
+def _right_sides(t: FreeTables, w: FreeRoom, q: Array, qd: Array) -> None:
     """The right sides (n + m, 2f + k) of what accelerations and multipliers change by, into S."""
     n, m, f, e, r, S = len(q), len(w.lam), len(w.R[0]), t.e, w.wheels, w.S
     columns = S.shape[1]
@@ -490,18 +514,64 @@ def _right_sides(t: FreeTables, w: Any, q: Array, qd: Array) -> None:
         for a in range(k):
             for b in range(2):
                 S[r.at[i * k + a], columns - 2 * count + 2 * i + b] += r.Q_s[i, a, b]
-    for c in range(2 * f):
-        for i in range(n):
-            w.dq[i] = w.R[i, c] if c < f else 0.0
-            w.dqd[i] = w.qd_z[i, c] if c < f else w.R[i, c - f]
-        bend(t.t, w, q, qd, w.dqd, w.over)
-        for i in range(m):
-            w.more[i] = 0.0
-        if c < f:
-            bend(t.t, w, q, w.dq, w.qdd, w.more)
-            add_third(t.t, w, q, w.dq, qd, w.more)
-        for i in range(m):
-            S[n + i, c] = -2.0 * w.over[i] - w.more[i]
+    for p in range(len(e.slope_row)):
+        i, j = e.slope_row[p], e.slope_column[p]
+        rate, bend = 2.0 * w.rates[i, j], w.bends[i, j]
+        for c in range(f):
+            S[n + i, c] -= rate * w.qd_z[j, c] + bend * w.R[j, c]
+            S[n + i, f + c] -= rate * w.R[j, c]
+    _third(t, w, q, qd)
+
+
+@core
+def _third(t: FreeTables, w: FreeRoom, q: Array, qd: Array) -> None:
+    """Subtract Φ_qqq[dq, q̇, q̇] from the right sides of positions, after :func:`rate_of_slopes` along q̇; only angles have one."""
+    n, f, a = len(q), w.R.shape[1], len(t.t.places)
+    first, AB, slopes = n + len(w.lam) - a, w.at.AB, w.at.slopes
+    for i in range(a):
+        p = t.t.places[i]
+        s, c, v = np.sin(q[p]), np.cos(q[p]), qd[p]
+        Av, Bv, vv_a, vv_b = 0.0, 0.0, 0.0, 0.0
+        for at in range(t.t.angle_start[i], t.t.angle_start[i + 1]):
+            j = t.t.angle_column[at]
+            Av += slopes[3 * i, j] * qd[j]
+            Bv += slopes[3 * i + 1, j] * qd[j]
+            vv_a += w.turned[3 * i, j] * qd[j]
+            vv_b += w.turned[3 * i + 1, j] * qd[j]
+        for column in range(f):
+            e, Ad, Bd, dv_a, dv_b = w.R[p, column], 0.0, 0.0, 0.0, 0.0
+            for at in range(t.t.angle_start[i], t.t.angle_start[i + 1]):
+                j = t.t.angle_column[at]
+                d = w.R[j, column]
+                Ad += slopes[3 * i, j] * d
+                Bd += slopes[3 * i + 1, j] * d
+                dv_a += w.turned[3 * i, j] * d
+                dv_b += w.turned[3 * i + 1, j] * d
+            total = 2.0 * e * v * (c * Bv - s * Av) + v * v * (c * Bd - s * Ad) + e * (c * vv_a + s * vv_b)
+            total += 2.0 * v * (c * dv_a + s * dv_b) - e * v * v * (c * AB[3 * i] + s * AB[3 * i + 1])
+            w.S[first + i, column] -= total
+
+
+@core
+def rate_of_slopes(t: FreeTables, w: FreeRoom, q: Array, v: Array, out: Array) -> None:
+    """∂Φ_q/∂q v (m, n), after :func:`constrain` at q: Φ̇_q where v is q̇. Gradients of the angles' forms along v are left in `turned`."""
+    n, a, y = len(q), len(t.t.places), w.at.y
+    for i in range(n):
+        y[i] = v[i]
+    y[n] = 0.0
+    gather(t.t.quadratic, y, w.spare, out)
+    gather(t.t.angles, y, w.spare, w.turned)
+    first, AB, slopes = len(w.lam) - a, w.at.AB, w.at.slopes
+    for i in range(a):
+        p = t.t.places[i]
+        s, c, rate, Av, Bv = np.sin(q[p]), np.cos(q[p]), v[p], 0.0, 0.0
+        for at in range(t.t.angle_start[i], t.t.angle_start[i + 1]):
+            j = t.t.angle_column[at]
+            Av += slopes[3 * i, j] * v[j]
+            Bv += slopes[3 * i + 1, j] * v[j]
+            out[first + i, j] = s * w.turned[3 * i, j] - c * w.turned[3 * i + 1, j] - w.turned[3 * i + 2, j]
+            out[first + i, j] += rate * (c * slopes[3 * i, j] + s * slopes[3 * i + 1, j])
+        out[first + i, p] = c * Av + s * Bv + rate * (c * AB[3 * i + 1] - s * AB[3 * i])
 
 
 @core
