@@ -16,20 +16,18 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.dense import factor, solve
+from veridyn.mechanics.natural.free_derivatives import bend_freedoms, differentiate
 from veridyn.mechanics.natural.free_kernel import (
-    FreeRoom,
-    FreeTables,
     accelerate,
     advance,
-    bend_freedoms,
     close,
     constrain,
-    differentiate,
     project,
     refactor,
     set_load,
     set_rates,
 )
+from veridyn.mechanics.natural.free_record import FreeRoom, FreeTables
 from veridyn.mechanics.record import Codes, Matrix, Numbers, Vector, opened
 from veridyn.observe.kernels.correction import DOF, DONE, Corrected, correct_into
 from veridyn.observe.kernels.covariance import EXACT, INTEGRATOR, all_finite, gather, noise, spread, transition
