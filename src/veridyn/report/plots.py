@@ -54,8 +54,8 @@ def curves(
     drawn = [Curve("zero", level(0.0, y_axis))] if not log_y and y_axis.low < 0.0 < y_axis.high else []
     names = [f"c{(k if s.colour is None else s.colour) % COLOURS}" for k, s in enumerate(series)]
     drawn += [
-        Curve(f"band {name}", area(x, pair[0], pair[1], x_axis, y_axis))
-        for name, x, pair in zip(names, xs, bands, strict=True)
+        Curve(f"band {name}", area(x, pair[0], pair[1], x_axis, y_axis), of=s.label)
+        for s, name, x, pair in zip(series, names, xs, bands, strict=True)
         if pair
     ]
     for s, name, x, y in zip(series, names, xs, ys, strict=True):
@@ -64,7 +64,18 @@ def curves(
     drawn += [Curve("limit", level(y, y_axis), label) for label, y in marks.items()]
     x_ticks = powers(x_axis) if log_x else x_axis.ticks(6)
     y_ticks = powers(y_axis, upwards=True) if log_y else y_axis.ticks(4 if low else 5, upwards=True)
-    return Plot(title, tuple(drawn), x_ticks, y_ticks, x_label, y_label, low)
+    return Plot(
+        title,
+        tuple(drawn),
+        x_ticks,
+        y_ticks,
+        x_label,
+        y_label,
+        low,
+        axes=(x_axis, y_axis),
+        log="x" * log_x + "y" * log_y,
+        clock="time" if x_label.startswith("time") else "",
+    )
 
 
 def bars(title: str, names: Sequence[str], values: Mapping[str, ArrayLike], y_label: str, *, log: bool = False) -> Plot:
@@ -84,7 +95,15 @@ def bars(title: str, names: Sequence[str], values: Mapping[str, ArrayLike], y_la
     every = max(1, math.ceil(len(names) / 16))
     ticks = tuple(Tick(100.0 * float(across.share(k)), name) for k, name in enumerate(names) if k % every == 0)
     return Plot(
-        title, tuple(drawn), ticks, powers(axis, upwards=True) if log else axis.ticks(5, upwards=True), "", y_label
+        title,
+        tuple(drawn),
+        ticks,
+        powers(axis, upwards=True) if log else axis.ticks(5, upwards=True),
+        "",
+        y_label,
+        axes=(across, axis),
+        log="y" * log,
+        names=tuple(names),
     )
 
 
@@ -125,4 +144,4 @@ def _scaled(values: ArrayLike, log: bool) -> Array:
 def _box(a: float, b: float, low: float, high: float, across: Axis, up: Axis) -> str:
     x0, x1 = WIDTH * float(across.share(a)), WIDTH * float(across.share(b))
     y0, y1 = HEIGHT * (1.0 - float(up.share(low))), HEIGHT * (1.0 - float(up.share(high)))
-    return f"M{x0:.1f},{y0:.1f}V{y1:.1f}H{x1:.1f}V{y0:.1f}Z"
+    return f"M{x0:.1f},{y0:.1f}V{y1:.2f}H{x1:.1f}V{y0:.1f}Z"
