@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.report.drawing import HEIGHT, WIDTH, Axis, Curve, HeatMap, Plot, Tick, area, axis_over, dots, level, line
 from veridyn.report.words import superscript
+from veridyn.view.scene import Meaning
 
 Array = NDArray[np.float64]
 COLOURS = 6  # that style.css has
@@ -18,14 +19,17 @@ COLOURS = 6  # that style.css has
 
 @dataclass(frozen=True)
 class Series:
-    """One curve. `style`: line, thick, dashed or dots; `band`: bounds of a shaded zone; `colour`: 0 to 5, by turn where None."""
+    """One curve. `style`: line, thick, dashed or dots; `band`: bounds of a shaded zone.
+
+    `colour`: what it means (truth, estimate, plain, measured), or 0 to 5; by turn where None.
+    """
 
     label: str
     x: ArrayLike
     y: ArrayLike
     style: str = "line"
     band: tuple[ArrayLike, ArrayLike] | None = None
-    colour: int | None = None
+    colour: Meaning | int | None = None
 
 
 def curves(
@@ -52,7 +56,7 @@ def curves(
     else:
         y_axis = axis_over(*ys, *(b for pair in bands if pair for b in pair), list(marks.values()), zero=zero)
     drawn = [Curve("zero", level(0.0, y_axis))] if not log_y and y_axis.low < 0.0 < y_axis.high else []
-    names = [f"c{(k if s.colour is None else s.colour) % COLOURS}" for k, s in enumerate(series)]
+    names = [_colour(s, k) for k, s in enumerate(series)]
     drawn += [
         Curve(f"band {name}", area(x, pair[0], pair[1], x_axis, y_axis), of=s.label)
         for s, name, x, pair in zip(series, names, xs, bands, strict=True)
@@ -130,6 +134,13 @@ def powers(axis: Axis, upwards: bool = False) -> tuple[Tick, ...]:
                 text = f"{m * 10.0**p:g}" if -4 < p < 5 else ("" if m == 1.0 else f"{m:g}·") + f"10{superscript(p)}"
                 out.append(Tick(100.0 * (1.0 - share if upwards else share), text))
     return tuple(out)
+
+
+def _colour(s: Series, turn: int) -> str:
+    """The class that style.css gives a colour to."""
+    if isinstance(s.colour, str):
+        return s.colour
+    return f"c{(turn if s.colour is None else s.colour) % COLOURS}"
 
 
 def _scaled(values: ArrayLike, log: bool) -> Array:
