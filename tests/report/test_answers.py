@@ -205,9 +205,15 @@ def test_browser_a_narrow_page_does_not_scroll_sideways(tmp_path: Path) -> None:
       const f = document.createElement("iframe"); f.style.cssText = "width:420px;height:900px;border:0"; document.body.append(f);
       f.contentDocument.open(); f.contentDocument.write(inner); f.contentDocument.close();
       const d = f.contentDocument, out = (e) => e.getBoundingClientRect().right > 421 && !e.closest(".wide, svg");
+      const box = (e) => e.getBoundingClientRect(), table = d.querySelector(".wide");
+      const label = (p) => box(p.querySelector(".y-label")).right;
+      const over = all(".plot", d).filter((p) => all(".y-tick", p).some((t) => box(t).left < label(p))).length;
       const wide = all("main *", d).filter(out), buttons = all(".legend button", d).length;
-      return { width: d.documentElement.scrollWidth, inner: f.contentWindow.innerWidth, buttons,
+      return { width: d.documentElement.scrollWidth, inner: f.contentWindow.innerWidth, buttons, over,
+        fits: table.scrollWidth <= table.clientWidth,
         wide: wide.map((e) => e.tagName + "." + e.className).slice(0, 5) };"""
     found = drive(frame, script, tmp_path)
     assert found["buttons"] == 3 and found["inner"] == 420
     assert found["width"] <= 420, found["wide"]
+    assert found["over"] == 0  # no unit lies over the ticks
+    assert found["fits"]  # a long name leaves room for its numbers

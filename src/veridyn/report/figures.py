@@ -72,6 +72,7 @@ def _panel(title: str, t: Trace, k: int, forces: Axis, residual: Axis, clock: st
     time = axis_over(t.t, margin=0.0)
     unit, row = unit_text(t.units[k]), t.rows[k]
     whole, used = t.residual[:, k], t.used[:, k]
+    pale = np.convolve(~used, np.ones(3), "same") > 0  # with the samples beside them, so that no gap is left
     upper = Plot(
         f"{row}, {title.lower()}: measured and predicted force over time",
         (
@@ -90,7 +91,11 @@ def _panel(title: str, t: Trace, k: int, forces: Axis, residual: Axis, clock: st
         f"{row}, {title.lower()}: measured less predicted over time",
         (
             Curve("zero", level(0.0, residual)),
-            *([] if used.all() else [Curve("unused", line(t.t, whole, time, residual), "difference, not used")]),
+            *(
+                []
+                if used.all()
+                else [Curve("unused", line(t.t, np.where(pale, whole, np.nan), time, residual), "difference, not used")]
+            ),
             Curve("residual", line(t.t, np.where(used, whole, np.nan), time, residual), "difference"),
         ),
         time.ticks(7),

@@ -135,6 +135,7 @@
       const least = 1e-4 * (high - low), wide = Math.max(b - a, least);
       a = Math.max(low, Math.min(high - wide, a)); b = Math.min(high, a + wide);
       this.group.window = b - a >= (high - low) * (1 - 1e-9) ? null : [a, b];
+      this.leave();
       for (const p of this.group.plots) p.draw();
     }
     draw() {
@@ -167,7 +168,7 @@
           this.zone.hidden = true;
           window.removeEventListener("pointermove", drag); window.removeEventListener("pointerup", end); window.removeEventListener("pointercancel", end);
           const [a, b] = [from, this.share(u)].sort((p, q) => p - q);
-          if (u.type === "pointerup" && (b - a) * this.canvas.clientWidth > 5) this.zoom(this.value(a), this.value(b));
+          if (u.type === "pointerup" && (b - a) * this.canvas.clientWidth > 5) { this.zoom(this.value(a), this.value(b)); this.point(this.value(this.share(u)), u); }
         };
         window.addEventListener("pointermove", drag); window.addEventListener("pointerup", end); window.addEventListener("pointercancel", end);
       });

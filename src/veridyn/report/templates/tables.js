@@ -40,7 +40,8 @@
       const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
       let left = 0;
       for (const row of given) {
-        const text = row.textContent.toLowerCase(), keep = words.every((w) => text.includes(w));
+        const named = [...row.cells].filter((c) => c.matches("th, .text, .unit, .strip"));  // words, not digits of numbers
+        const text = named.map((c) => c.textContent).join(" ").toLowerCase(), keep = words.every((w) => text.includes(w));
         row.hidden = !keep; left += keep;
       }
       count.textContent = words.length ? `${left} of ${given.length} rows` : "";
