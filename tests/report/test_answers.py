@@ -10,6 +10,7 @@ import pytest
 
 from report.browser import drive
 from veridyn.report.blocks import Block, Figure, Section, Table, Verdict
+from veridyn.report.notebook import Display
 from veridyn.report.page import page
 from veridyn.report.plots import Series, bars, curves
 from veridyn.studies.result import Result
@@ -150,6 +151,18 @@ def test_browser_a_curve_in_the_plane_gives_its_nearest_point(tmp_path: Path) ->
       return out;"""
     found = drive(set_page(Figure([picture])), script, tmp_path)
     assert found == [pytest.approx([0.0, 1.0], abs=1e-3), pytest.approx([0.0, -1.0], abs=1e-3)]
+
+
+def test_browser_a_picture_that_a_notebook_saved_answers_too(tmp_path: Path) -> None:
+    shown = Display("one", [Figure([curves("upper", [Series("sine", T, SINE)], "time, s", "N")])])
+    script = """
+      const e = all(".canvas[data-x]")[0];
+      pointer(e, "pointermove", 0.5); const on = values(e);
+      all(".legend button")[0].click(); pointer(e, "pointermove", 0.5);
+      return { on, off: values(e) };"""
+    found = drive(shown.save(tmp_path / "one.html").read_text(encoding="utf-8"), script, tmp_path)
+    assert found["on"]["sine"] == pytest.approx(np.interp(3.0, T, SINE), abs=0.01) and found["off"] == {}
+    assert "<script" not in shown._repr_html_()
 
 
 def long_table() -> tuple[str, list[str]]:

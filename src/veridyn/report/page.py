@@ -17,6 +17,8 @@ from veridyn.report.words import number
 from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.result import Result
 
+FILES = "result.json and parameters.csv"  # that a run folder has
+
 
 def page(
     title: str,
@@ -26,9 +28,13 @@ def page(
     result: Result,
     command: str,
     settings: Mapping[str, str] | None = None,
+    beside: str = FILES,
 ) -> str:
-    """A report of any study: verdict, key figures, sections, and how to make it again. `command` is what would; `settings`: how."""
-    return _set("frame.html", title, verdict, key_figures, sections, result, command, settings or {}, ())
+    """A report of any study: verdict, key figures, sections, and how to make it again.
+
+    `command` is what would, `settings` how; `beside` names the files with the same numbers that stand beside the page.
+    """
+    return _set("frame.html", title, verdict, key_figures, sections, result, command, settings or {}, (), beside=beside)
 
 
 def identification_page(study: IdentificationStudy, result: Result, command: str, more: Sequence[Section] = ()) -> str:
@@ -53,6 +59,7 @@ def identification_page(study: IdentificationStudy, result: Result, command: str
         parameters=parameter_lines(study),
         rows=row_lines(study),
         relations=relations,
+        beside=FILES,
         never=[names[k] for k in base.dead if k in never],
         dead=[names[k] for k in base.dead if k not in never],
         figures=row_figures(study),
