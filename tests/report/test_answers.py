@@ -34,7 +34,8 @@ def two_plots() -> str:
     )
     lower = curves("lower", [Series("ramp", T[:300], RAMP[:300])], "time, s", "mm")
     fall = curves("fall", [Series("law", T, T**-3)], "frequency, Hz", "1", log_x=True, log_y=True)
-    return set_page(Figure([upper, lower], "Both"), Figure([fall], "Law"))
+    late = curves("late", [Series("later", T + 100.0, SINE)], "time, s", "N")
+    return set_page(Figure([upper, lower], "Both"), Figure([fall], "Law"), Figure([late], "Later"))
 
 
 def test_browser_values_at_the_cursor_are_those_of_the_data(tmp_path: Path) -> None:
@@ -70,11 +71,11 @@ def test_browser_values_at_the_cursor_are_those_of_the_data(tmp_path: Path) -> N
 
 def test_browser_a_drag_zooms_every_plot_of_the_clock_and_a_double_click_resets(tmp_path: Path) -> None:
     script = """
-      const [upper, lower, fall] = all(".canvas[data-x]");
+      const [upper, lower, fall, late] = all(".canvas[data-x]");
       const box = (e) => e.querySelector("svg").getAttribute("viewBox").split(" ").map(Number);
       const ticks = (e) => all(".x-tick", e).map((t) => t.textContent), before = ticks(upper);
       drag(upper, 0.25, 0.5);
-      const zoomed = { upper: box(upper), lower: box(lower), fall: box(fall), ticks: ticks(upper) };
+      const zoomed = { upper: box(upper), lower: box(lower), fall: box(fall), late: box(late), ticks: ticks(upper) };
       pointer(lower, "pointermove", 0.5);
       zoomed.cursor = place(lower); zoomed.value = values(lower).ramp; zoomed.line = !upper.querySelector(".cursor").hidden;
       upper.dispatchEvent(new MouseEvent("dblclick", { bubbles: true }));
@@ -84,7 +85,7 @@ def test_browser_a_drag_zooms_every_plot_of_the_clock_and_a_double_click_resets(
     assert window["upper"] == pytest.approx([250.0, 0.0, 250.0, 240.0], abs=1e-6)
     low, span = T[0], T[299] - T[0]  # the lower plot ends earlier: the same seconds are other shares of it
     assert window["lower"] == pytest.approx([1000.0 * (2.0 - low) / span, 0.0, 1000.0 / span, 240.0], abs=1e-6)
-    assert window["fall"] == [0.0, 0.0, 1000.0, 240.0]
+    assert window["fall"] == window["late"] == [0.0, 0.0, 1000.0, 240.0]  # no time, and no time in common
     assert [float(t) for t in window["ticks"]] == pytest.approx([2.0, 2.2, 2.4, 2.6, 2.8, 3.0])
     assert window["cursor"] == pytest.approx(2.5) and window["line"]
     assert window["value"] == pytest.approx(np.interp(2.5, T, RAMP), abs=0.2)

@@ -44,8 +44,12 @@ def curves(
     levels: Mapping[str, float] | None = None,
     y_range: tuple[float, float] | None = None,
     low: bool = False,
+    clock: str = "time",
 ) -> Plot:
-    """Curves over one pair of axes; `levels`: label → height of a line across. Values not above zero are left out of logarithmic axes."""
+    """Curves over one pair of axes; `levels`: label → height of a line across. Values not above zero are left out of logarithmic axes.
+
+    Plots over time share their window with those of the same `clock`: motions that are not of one log have clocks of their own.
+    """
     xs = [_scaled(s.x, log_x) for s in series]
     ys = [_scaled(s.y, log_y) for s in series]
     bands = [None if s.band is None else tuple(_scaled(b, log_y) for b in s.band) for s in series]
@@ -78,7 +82,7 @@ def curves(
         low,
         axes=(x_axis, y_axis),
         log="x" * log_x + "y" * log_y,
-        clock="time" if x_label.startswith("time") else "",
+        clock=clock if x_label.startswith("time") else "",
     )
 
 

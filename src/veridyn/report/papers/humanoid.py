@@ -254,6 +254,7 @@ def _forces(study: HumanoidStudy, motion: str, title: str) -> Section:
                 "time, s",
                 unit,
                 low=True,
+                clock=motion,
             )
         )
     checks = study.checks

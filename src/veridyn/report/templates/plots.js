@@ -83,7 +83,8 @@
     }
     get curves() { return (this.read ??= this.paths.map((p) => ({ path: p, label: p.dataset.series, ...read(p) }))); }
     get shown() { return this.curves.filter((c) => !c.path.classList.contains("off")); }
-    get window() { return this.group.window || this.x; }
+    get zoomed() { const w = this.group.window; return w !== null && w[0] < this.x[1] && w[1] > this.x[0]; }  // or nothing would be left to see
+    get window() { return this.zoomed ? this.group.window : this.x; }
     onCanvas(value) { return (WIDTH * (value - this.x[0])) / (this.x[1] - this.x[0]); }
     valueOf(y) { const v = this.y[0] + (1 - y / HEIGHT) * (this.y[1] - this.y[0]); return this.logY ? 10 ** v : v; }
     share(event) { const r = this.canvas.getBoundingClientRect(); return Math.max(0, Math.min(1, (event.clientX - r.left) / r.width)); }
@@ -131,7 +132,8 @@
     leave() { for (const p of this.group.plots) { p.line.hidden = true; p.box.hidden = true; } }
 
     zoom(a, b) {
-      const low = Math.min(...this.group.plots.map((p) => p.x[0])), high = Math.max(...this.group.plots.map((p) => p.x[1]));
+      const near = this.group.plots.filter((p) => p.x[0] < this.x[1] && p.x[1] > this.x[0]);
+      const low = Math.min(...near.map((p) => p.x[0])), high = Math.max(...near.map((p) => p.x[1]));
       const least = 1e-4 * (high - low), wide = Math.max(b - a, least);
       a = Math.max(low, Math.min(high - wide, a)); b = Math.min(high, a + wide);
       this.group.window = b - a >= (high - low) * (1 - 1e-9) ? null : [a, b];
@@ -139,7 +141,7 @@
       for (const p of this.group.plots) p.draw();
     }
     draw() {
-      const zoomed = this.group.window !== null, [a, b] = this.window, left = this.onCanvas(a);
+      const zoomed = this.zoomed, [a, b] = this.window, left = this.onCanvas(a);
       this.svg.setAttribute("viewBox", zoomed ? `${left} 0 ${this.onCanvas(b) - left} ${HEIGHT}` : `0 0 ${WIDTH} ${HEIGHT}`);
       this.canvas.classList.toggle("zoomed", zoomed);
       if (!this.xTicks.length) return;
