@@ -96,7 +96,7 @@ def _spectrum(t: Trace, k: int) -> Plot | None:
     return curves(
         t.rows[k],
         [
-            Series("measured", whole.frequency[above], np.sqrt(whole.values[above]), colour=5),
+            Series("measured", whole.frequency[above], np.sqrt(whole.values[above]), colour="measured"),
             Series("left over", left.frequency[above], np.maximum(np.sqrt(left.values[above]), low), colour=1),
         ],
         "frequency, Hz",
