@@ -143,7 +143,10 @@ def test_the_force_of_the_rack_is_a_virtual_sensor() -> None:
         quantity_of(system, Virtual("push", "force", "lower_fl"))
 
 
-@pytest.mark.parametrize("error_model", ["integrator", "forward", "exact"])
+@pytest.mark.parametrize(
+    "error_model",
+    [pytest.param("integrator", marks=pytest.mark.slow), pytest.param("forward", marks=pytest.mark.slow), "exact"],
+)
 def test_machine_code_agrees_with_the_reference(error_model: ErrorModel) -> None:
     """Three steps with readings that correct, the rack moving: places to 1e-9 m, H to a millionth, F and P as `close` says.
 
@@ -195,6 +198,7 @@ def _steered(s: float) -> Array:
     )
 
 
+@pytest.mark.slow
 def test_a_full_circle_is_survived() -> None:
     """Nobody measures: the machine drives once round and on, all constraints closed, and no attitude is singular."""
     system, q, qd = made("integrator", ())
