@@ -76,9 +76,8 @@ def save_mjcf(
 
     Examples
     --------
-    >>> import veridyn as vd
     >>> from veridyn.files import load_model, save_mjcf
-    >>> save_mjcf(load_model("veridyn:arm.yaml").tree.without_elements(()), "arm.xml")
+    >>> save_mjcf(load_model("veridyn:arm.yaml"), "arm.xml")
     >>> load_model("arm.xml").coordinates == load_model("veridyn:arm.yaml").coordinates
     True
     """
