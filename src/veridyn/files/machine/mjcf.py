@@ -101,6 +101,7 @@ class _Reading:
 
     def tree(self, strict: bool) -> Tree:
         read, root = self.read, self.root
+        read.check_words(root)
         read.read_compiler(root)
         read.read_defaults(root)
         gravity = self._gravity()
@@ -282,6 +283,8 @@ class _Reading:
         if inertial is None or self.read.compiler.inertiafromgeom == "true":
             return None
         read, before = self.read, len(self.read.faults.found)
+        if sum(child.tag == "inertial" for child in node.children) > 1:
+            read.fault(node, "it has <inertial> more than once.", where)
         if "mass" not in inertial.attributes or "pos" not in inertial.attributes:
             read.fault(inertial, "its <inertial> has no mass or no pos.", where)
         mass = read.number(inertial, "mass", 0.0, where)

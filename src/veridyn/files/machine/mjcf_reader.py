@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, Faults, FileError
+from veridyn.errors import Fault, Faults, FileError, did_you_mean
 from veridyn.files.expressions import MAX_NUMBER
 from veridyn.files.machine.urdf_xml import XmlNode, bytes_of, parse_xml
 from veridyn.spatial.inertia import cross_matrix
@@ -36,6 +37,37 @@ ACTUATORS = (
     "plugin",
 )
 MAX_FILES = 100
+SECTIONS = (
+    *("compiler", "option", "size", "statistic", "asset", "visual", "default", "worldbody", "contact", "deformable"),
+    *("equality", "tendon", "actuator", "sensor", "keyframe", "custom", "extension"),
+)
+PARTS = (
+    *("body", "inertial", "joint", "freejoint", "geom", "site", "camera", "light", "frame"),
+    *("composite", "flexcomp", "plugin", "replicate", "attach"),
+)
+ATTRIBUTES = {
+    "body": ("name", "childclass", "pos", *ORIENTATIONS, "mocap", "gravcomp", "sleep", "user"),
+    "inertial": ("pos", *ORIENTATIONS, "mass", "diaginertia", "fullinertia"),
+    "joint": (
+        *(
+            "name",
+            "class",
+            "type",
+            "group",
+            "pos",
+            "axis",
+            "range",
+            "limited",
+            "ref",
+            "springref",
+            "springdamper",
+            "margin",
+        ),
+        *("stiffness", "damping", "armature", "frictionloss", "user", "actuatorfrcrange", "actuatorfrclimited"),
+        *("actuatorgravcomp", "solreflimit", "solimplimit", "solreffriction", "solimpfriction"),
+    ),
+    "compiler": ("angle", "eulerseq", "coordinate", "inertiafromgeom", "autolimits", "balanceinertia", "settotalmass"),
+}
 
 
 def read_root(file: Path) -> XmlNode:
@@ -105,6 +137,18 @@ class MjcfReader:
 
     def note(self, node: XmlNode, what: str, where: str = "", found: str = "") -> None:
         self.notes.add(what, where=where, found=found, line=node.line)
+
+    def check_words(self, root: XmlNode) -> None:
+        """A tag or attribute that is nearly one that is read is a slip of the pen, and what it says would be lost."""
+        for node in root.walk(without=("asset", "custom", "extension", "sensor", "visual", "contact")):
+            tags = {"mujoco": SECTIONS, "body": PARTS, "worldbody": PARTS}.get(node.tag, ())
+            words = [(child.tag, f"tag <{child.tag}>", tags, child) for child in node.children if tags]
+            own = ATTRIBUTES.get(node.tag, ())
+            words += [(key, f"attribute '{key}' of <{node.tag}>", own, node) for key in node.attributes if own]
+            for word, what, known, at in words:
+                if word not in known and difflib.get_close_matches(word.lower(), known, 1, 0.8):
+                    hint = did_you_mean(word, known)
+                    self.faults.add(f"there is no {what}.", where=f"<{node.tag}>", hint=hint, line=at.line)
 
     def read_compiler(self, root: XmlNode) -> None:
         """The settings of all <compiler> elements; those that would change masses behind the reader's back are faults."""
