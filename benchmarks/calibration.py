@@ -33,8 +33,9 @@ from benchmarks.calibration_cases import CASES, Outcome
 from veridyn.errors import IdentificationError
 
 Array = NDArray[np.float64]
-FULL_RUNS, QUICK_RUNS = 200, 24
+FULL_RUNS, QUICK_RUNS, DEMO_RUNS = 200, 24, 40
 BANDS = {"inside_one_sigma": (0.64, 0.72), "inside_two_sigma": (0.93, 0.97), "mean_z2": (0.8, 1.25)}  # of 200 runs
+DEMO_BANDS = {"inside_one_sigma": (0.60, 0.76), "inside_two_sigma": (0.91, 0.98), "mean_z2": (0.7, 1.4)}  # of 40 runs
 VARIANCE = {"inside_one_sigma": 0.683 * 0.317, "inside_two_sigma": 0.954 * 0.046, "mean_z2": 2.0}  # of one normal z
 LARGEST_INFLATION = 1.3  # of the median σ over the spread of the estimates
 MOST_FAILED = 0.02  # of the runs that may end with a named error instead of a fit
@@ -62,8 +63,10 @@ class Calibration:
     within: bool
 
 
-def calibrate(name: str, run: Callable[[np.random.Generator], Outcome], runs: int, seed: int) -> Calibration:
-    """One case: `runs` runs, each with a generator of its own from `seed`."""
+def calibrate(
+    name: str, run: Callable[[np.random.Generator], Outcome], runs: int, seed: int, demo: bool = False
+) -> Calibration:
+    """One case: `runs` runs, each with a generator of its own from `seed`; `demo`: in the bands of demonstrations."""
     begin = time.perf_counter()
     found: list[Outcome] = []
     failed = 0
@@ -73,7 +76,7 @@ def calibrate(name: str, run: Callable[[np.random.Generator], Outcome], runs: in
         except IdentificationError as error:  # an iteration that does not converge says so; it is counted, not replaced
             failed += 1
             print(f"{name}: {error.faults[0].what}", file=sys.stderr, flush=True)
-    errors, sigma = np.array([o.errors for o in found]), np.array([o.sigma for o in found])
+    errors, sigma = _aligned(found)
     z = errors / sigma
     z2 = np.nanmean(z**2, axis=1)  # parameters of one run share its noise: runs are independent, parameters are not
     one, two = (np.nanmean(np.where(np.isfinite(z), np.abs(z) <= k, np.nan), axis=1) for k in (1.0, 2.0))
@@ -93,21 +96,33 @@ def calibrate(name: str, run: Callable[[np.random.Generator], Outcome], runs: in
         unstated=float(np.mean(~np.isfinite(sigma))),
         failed=failed,
         seconds=time.perf_counter() - begin,
-        within=_within(measured, runs, errors.shape[1])
+        within=_within(measured, runs, errors.shape[1], demo)
         and ratio <= _largest_ratio(runs)
         and failed <= MOST_FAILED * runs,
     )
 
 
-def _within(measured: Mapping[str, Array], runs: int, parameters: int) -> bool:
+def _aligned(found: list[Outcome]) -> tuple[Array, Array]:
+    """Errors and deviations (runs, parameters), NaN where a run has no such parameter."""
+    if not found[0].names:
+        return np.array([o.errors for o in found]), np.array([o.sigma for o in found])
+    names = list(dict.fromkeys(name for o in found for name in o.names))
+    errors, sigma = np.full((2, len(found), len(names)), np.nan)
+    for k, o in enumerate(found):
+        at = [names.index(name) for name in o.names]
+        errors[k, at], sigma[k, at] = o.errors, o.sigma
+    return errors, sigma
+
+
+def _within(measured: Mapping[str, Array], runs: int, parameters: int, demo: bool) -> bool:
     """Whether the means keep their bands, which a form with fewer runs than the full one may miss by four standard errors.
 
     Parameters of one run share its noise, so a run scatters at least as much as that many independent normal errors would.
     """
     for name, values in measured.items():
-        low, high = BANDS[name]
+        low, high = (DEMO_BANDS if demo else BANDS)[name]
         one = max(float(values.std(ddof=1)), np.sqrt(VARIANCE[name] / parameters))
-        slack = WIDENING * one / np.sqrt(runs) if runs < FULL_RUNS else 0.0
+        slack = WIDENING * one / np.sqrt(runs) if runs < (DEMO_RUNS if demo else FULL_RUNS) else 0.0
         if not low - slack <= float(values.mean()) <= high + slack:
             return False
     return True
@@ -139,19 +154,27 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_RUNS} runs a case instead of {FULL_RUNS}")
     parser.add_argument("--runs", type=int, help="another number of runs a case")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--case", action="append", choices=list(CASES), help="this case only; may be repeated")
+    parser.add_argument("--case", action="append", help="this case only; may be repeated")
+    parser.add_argument("--demos", action="store_true", help=f"the demonstrations, {DEMO_RUNS} runs each")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     given = parser.parse_args(arguments)
-    runs = given.runs or (QUICK_RUNS if given.quick else FULL_RUNS)
+    cases = CASES
+    if given.demos:
+        from benchmarks.calibration_demos import DEMOS
+
+        cases = DEMOS
+    unknown = [name for name in given.case or () if name not in cases]
+    if unknown:
+        parser.error(f"there is no case {unknown[0]!r}; there are: {'; '.join(cases)}")
+    full = DEMO_RUNS if given.demos else FULL_RUNS
+    runs = given.runs or (min(QUICK_RUNS, full) if given.quick else full)
     found = []
-    for name in given.case or CASES:
-        found.append(calibrate(name, CASES[name], runs, given.seed))
+    for name in given.case or cases:
+        found.append(calibrate(name, cases[name], runs, given.seed, given.demos))
         if not given.json:
             print(table(found)[-1], f"{found[-1].seconds:.0f} s", file=sys.stderr, flush=True)
     if given.json:
-        print(
-            json.dumps({"seed": given.seed, "quick": runs < FULL_RUNS, "cases": [asdict(c) for c in found]}, indent=1)
-        )
+        print(json.dumps({"seed": given.seed, "quick": runs < full, "cases": [asdict(c) for c in found]}, indent=1))
     else:
         print("\n".join(table(found)))
     return 0 if all(c.within for c in found) else 1

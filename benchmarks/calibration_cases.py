@@ -52,10 +52,14 @@ SOFT = 0.1  # rad/s, below which the simulated dry friction is rounded off
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Errors of the base parameters of one run, and their stated standard deviations (NaN where none is stated)."""
+    """Errors of the base parameters of one run, and their stated standard deviations (NaN where none is stated).
+
+    `names`: where runs may excite different parameters.
+    """
 
     errors: Array
     sigma: Array
+    names: tuple[str, ...] = ()
 
 
 @cache

@@ -69,3 +69,19 @@ def test_the_door(capsys: pytest.CaptureFixture[str]) -> None:
     assert keys <= set(content["cases"][0]) and content["cases"][0]["runs"] == 4
     assert main(["--runs", "4", "--case", "wls"]) == 0
     assert capsys.readouterr().out.splitlines()[0].startswith("| case | runs |")
+
+
+def test_runs_that_excite_different_parameters_are_aligned_by_name() -> None:
+    def run(rng: np.random.Generator) -> Outcome:
+        names = ("a", "b", "c") if rng.random() < 0.5 else ("c", "a")
+        return Outcome(rng.normal(size=len(names)), np.ones(len(names)), names)
+
+    found = calibrate("some", run, 100, 0, demo=True)
+    assert found.parameters == 3 and found.within
+    assert 0.1 < found.unstated < 0.25  # "b" is missing in every other run
+
+
+def test_an_unknown_case_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--case", "nonsense"])
+    assert "there is no case 'nonsense'; there are: ols" in capsys.readouterr().err

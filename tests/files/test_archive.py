@@ -39,7 +39,7 @@ def make(seed=1, **changes):
         np.isfinite(tree.parameters.values), tree.parameters.values, rng.uniform(0.1, 1.0, len(tree.parameters))
     )
     forces = inverse_dynamics(tree, motion, parameters=phi) + 0.01 * rng.standard_normal((60, 2))
-    fit = identify(tree, replace(motion, forces=forces), acceptance=TWO_SIGMA_BELOW_TEN)
+    fit = identify(tree, replace(motion, forces=forces), acceptance=TWO_SIGMA_BELOW_TEN, diagnose="off")
     return replace(fit, **changes) if changes else fit
 
 

@@ -49,6 +49,14 @@ def test_a_case_is_the_same_every_time_and_can_be_kept(tmp_path: Path) -> None:
 FOUND = (Case("run", "some_json", 120, 101),)
 
 
+REPORTED = tuple(Case("log to fit", "some_samples", k, 201) for k in (287, 677, 1021, 1176, 1693))
+
+
 @pytest.mark.parametrize("case", FOUND, ids=str)
 def test_cases_that_were_found_stay_mended(case: Case) -> None:
     assert run(case).outcome not in DEFECTS
+
+
+@pytest.mark.parametrize("case", REPORTED, ids=str)
+def test_logs_that_were_changed_silently_are_reported(case: Case) -> None:
+    assert run(case).outcome in ("warned", "refused")

@@ -69,7 +69,7 @@ def test_deviations_hold_where_what_is_known_is_off_by_its_own() -> None:
     scores: dict[str, list[float]] = {"with": [], "without": []}
     for _ in range(100):
         believed = dict(zip(KNOWN, own + rng.multivariate_normal(np.zeros(3), CORRELATED), strict=True))
-        fit = identify(stated(believed), noisy(rng, clean(600)), engine="compiled")
+        fit = identify(stated(believed), noisy(rng, clean(600)), engine="compiled", diagnose="off")
         off = fit.values - fit.base.reduce(truth().parameters.values)
         scores["with"] += list((off / fit.sigma) ** 2)
         scores["without"] += list((off / fit.budget["noise"]) ** 2)

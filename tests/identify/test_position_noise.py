@@ -47,7 +47,7 @@ def recorded(rng: np.random.Generator, step: float = STEP) -> Experiment:
 
 
 def fitted(log: Experiment) -> Fit:
-    return identify(truth(), motion(truth(), log, SIGNALS))
+    return identify(truth(), motion(truth(), log, SIGNALS), diagnose="off")
 
 
 def test_the_bias_is_the_mean_error_of_many_logs() -> None:

@@ -67,10 +67,12 @@ def moved(name, lowpass):
 def fits():
     """Inverse dynamics on signals and columns through 5 Hz; output error on signals through 40 Hz, from the same start."""
     sampling = vd.identification.Sampling(filter=vd.signals.Butterworth(CUTOFF), decimate=5, trim=50)
-    inverse = vd.identify(pendulum(), [moved(k, CUTOFF) for k in FITTED], sampling=sampling, covariance="hac")
+    inverse = vd.identify(
+        pendulum(), [moved(k, CUTOFF) for k in FITTED], sampling=sampling, covariance="hac", diagnose="off"
+    )
     how = OutputError(horizon=HORIZON, friction_speed=SOFT)
     wide = [moved(k, 40.0) for k in FITTED]
-    output = vd.identify(pendulum(), wide, how, sampling=sampling, covariance="hac")
+    output = vd.identify(pendulum(), wide, how, sampling=sampling, covariance="hac", diagnose="off")
     return {"inverse dynamics": inverse, "output error": output}
 
 

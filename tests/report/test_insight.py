@@ -41,3 +41,14 @@ def test_correlated_parameters_are_listed_the_strongest_first() -> None:
     assert list(listing.items) == [f"{n[3]} and {n[2]}: −0.990", f"{n[1]} and {n[0]}: +0.950"]
     assert sum(isinstance(b, Heat) for b in blocks) == 1
     assert sum(isinstance(b, Figure) for b in blocks) == 2
+
+
+def test_where_deviations_come_from_is_shown_where_there_is_more_than_noise() -> None:
+    study = small_study()
+    bias = 2.0 * study.fit.sigma
+    wide = replace(study.fit, position_bias=bias, covariance=study.fit.covariance + np.outer(bias, bias))
+    section = insight(replace(study, fit=wide))[1]
+    assert section.title == "Where the deviations come from"
+    (table,) = section.blocks
+    assert isinstance(table, Table) and list(table.columns) == ["parameter", "noise", "noise of positions"]
+    assert len(table.rows) == len(study.fit.names) and all(list(row[1:]) == ["20 %", "80 %"] for row in table.rows)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 from studies.small_crane import small_crane
 from veridyn.report.observer import observation_page, observation_verdict
 
@@ -19,7 +22,13 @@ def test_the_page_holds_everything() -> None:
         "player",
     ):
         assert part in text
-    assert "http://" not in text.replace("http://www.w3.org", "") and len(text) < 6e6
+    scene = json.loads(re.search(r'<script type="application/json">(.*?)</script>', text, re.DOTALL)[1])
+    meant = {"truth": "truth", "observer": "estimate", "model alone": "plain"}
+    assert {layer["label"]: layer["meaning"] for layer in scene["layers"]} == meant
+    for label, meaning in meant.items():  # the same colour in every plot as in the animation
+        drawn = set(re.findall(rf'<path class="(?:line|thick|dashed|dots) (\w+)" data-series="{label}"', text))
+        assert drawn == {meaning}
+    assert "http://" not in text.replace("http://www.w3.org", "") and len(text) < 3e6
 
 
 def test_the_verdict_follows_the_numbers() -> None:

@@ -43,8 +43,30 @@ def test_it_is_well_formed_and_needs_nothing_from_outside(page: str) -> None:
     parser = Balance()
     parser.feed(page)
     assert parser.open == []
-    assert not re.search(r"<script|<link|<img|src=|href=|@import|url\(|https?://", page)
-    assert len(page) < 1_000_000
+    assert not re.search(
+        r"<script [^>]|<link|<img|src=|href=\"[^#]|@import|url\(|https?://|innerHTML|eval\(|fetch\(", page
+    )
+    assert page.count("<script>") == 1 and len(page) < 1_000_000
+
+
+def test_the_contents_lead_to_every_section(page: str) -> None:
+    linked = re.findall(r'<a href="#([^"]+)">([^<]+)</a>', page)
+    headed = re.findall(r'<section id="([^"]+)">\s*<h2>([^<]+)</h2>', page)
+    assert linked == headed and len(headed) == len({a for a, _ in headed}) >= 6
+    assert page.count("<section") == len(headed) + page.count('<section class="scope">')
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_sentences_under_a_table_stand_apart(before: bool) -> None:
+    study = small_study()
+    study = replace(
+        study,
+        settings={**study.settings, "dead zone": "0.01 rad/s"},
+        before=study.before if before else None,
+    )
+    text = identification_page(study, study.result("small", seed=7, quick=True, inputs={}), "veridyn demo arm")
+    note = re.search(r'<p class="note">‖r‖(.*?)</p>', text, re.DOTALL)
+    assert note and re.search(r"\. Samples close to standstill", note[1]) and not re.search(r"[a-z]\.[A-Z○]", note[1])
 
 
 def test_it_says_what_a_reader_looks_for(page: str) -> None:

@@ -1,9 +1,12 @@
 import re
+from typing import get_args
 
 import numpy as np
 
 from veridyn.report.drawing import HEIGHT, WIDTH, Axis
 from veridyn.report.plots import Series, bars, curves, heat, powers
+from veridyn.report.template import own_file
+from veridyn.view.scene import Meaning
 
 
 def numbers(path: str) -> np.ndarray:
@@ -51,3 +54,23 @@ def test_a_heat_map_has_a_cell_for_each_number_that_can_be_seen() -> None:
 
 def test_an_axis_of_less_than_two_decades_has_more_than_powers() -> None:
     assert [t.label for t in powers(Axis(0.0, 1.0))] == ["1", "2", "5", "10"]
+
+
+def test_every_meaning_has_one_colour_for_lines_bands_and_scenes() -> None:
+    style = str(own_file("style.css"))
+    for meaning in get_args(Meaning):
+        assert f"--{meaning}: " in style and f".band.{meaning}, .bars.{meaning} {{ fill: var(--{meaning}); }}" in style
+        assert re.search(rf"\.{meaning} {{ stroke: var\(--{meaning}\);", style)
+    x = np.linspace(0, 1, 5)
+    plot = curves("one", [Series("a", x, x, band=(x, x), colour="truth"), Series("b", x, x)], "x", "y")
+    assert [c.kind for c in plot.curves] == ["zero", "band truth", "line truth", "line c1"]
+
+
+def test_a_plot_knows_its_axes_its_clock_and_what_belongs_together() -> None:
+    x = np.linspace(1.0, 10.0, 5)
+    plot = curves("one", [Series("a", x, 10.0**x, band=(10.0**x, 10.0**x))], "time, s", "y", log_y=True)
+    assert plot.axes is not None and plot.axes[0] == Axis(1.0, 10.0) and plot.log == "y" and plot.clock == "time"
+    assert plot.axes[1].low < 1.0 and plot.axes[1].high > 10.0  # decades
+    assert [c.series for c in plot.curves] == ["a", "a"]
+    assert curves("two", [Series("a", x, x)], "frequency, Hz", "y").clock == ""
+    assert bars("three", ["p", "q"], {"a": [1.0, 2.0]}, "y").names == ("p", "q")

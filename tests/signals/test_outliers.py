@@ -96,3 +96,17 @@ def test_a_slow_sensor_on_a_fast_clock_is_held():
     x = np.repeat(noisy()[::4], 4)
     assert held(x) == 4 and frozen(x) == []
     assert held(noisy()) == 1 and held(np.round(noisy(), 0)) == 1
+
+
+def test_logs_that_end_frozen_or_at_zero():
+    x = noisy()
+    x[-40:] = x[-40]
+    assert frozen(x) == [(1960, 1999)]
+    y = noisy()
+    y[-7:] = 0.0
+    assert dropouts(y) == [(1993, 1999)]
+    moving = np.sin(2 * np.pi * 0.5 * T[:1990])  # ends at speed
+    moving[-20:] = moving[-20]
+    assert frozen(moving) == [(1970, 1989)]
+    resting = np.concatenate([0.5 - 0.5 * np.cos(np.pi * T[:200]), np.ones(300)])
+    assert frozen(resting) == []

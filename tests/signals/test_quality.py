@@ -154,3 +154,18 @@ def test_a_clock_that_channels_share_is_judged_once():
 def test_a_rest_at_nothing_is_only_noted():
     f = only(one(x=np.clip(X, 0.0, 2.0)), "clipping", "note")
     assert "its smallest value repeats" in f.message
+
+
+def test_dropouts_frozen_stretches_and_held_values():
+    rng = np.random.default_rng(4)
+    x = 3.0 * np.sin(2 * np.pi * 0.4 * T) + 0.1 * rng.standard_normal(len(T))
+    lost, stuck, short, away = x.copy(), x.copy(), x.copy(), x.copy()
+    lost[400:405] = 0.0
+    stuck[400:430] = stuck[400]
+    short[400:406] = short[400]
+    away[400:460] = 0.0
+    only(one(x=lost), "dropout", "warning")
+    only(one(x=stuck), "frozen", "warning")
+    only(one(x=short), "frozen", "note")
+    only(one(x=away), "frozen", "warning")
+    only(one(x=np.repeat(x[::5], 5)), "held", "warning")

@@ -56,7 +56,7 @@ def print_verdict(verdict: Verdict, result: Result) -> None:
         out.print("This was a quick run.", highlight=False)
     out.print(verdict.headline, style="bold", highlight=False)
     for sentence in verdict.findings:
-        out.print(sentence, highlight=False, soft_wrap=not console.is_terminal)
+        out.print(sentence, highlight=False, soft_wrap=not out.is_terminal)
     out.print()
     out.print(plain_table(("figure", "value"), [(k, number(v, 6)) for k, v in result.figures.items()]))
 

@@ -21,6 +21,7 @@ from veridyn.identify.fitting import fit_of
 from veridyn.identify.observation import observation
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import validation_of
+from veridyn.mechanics.engine import MIN_COMPILED_SAMPLES
 from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
@@ -30,6 +31,7 @@ BLOCKS = 10  # of equal length, into which each motion is cut
 HELD_OUT = (2, 5, 8)  # of them are held out, the others fitted: both shares then hold all kinds of motion there are
 CUTOFF_RANGE_HZ = (1.0, 50.0)  # Hz, cut-offs tried unless others are given, and never above a tenth of the rate
 CUTOFFS_TRIED = 9
+PASSES = 3  # over the samples at each cut-off: fitted, held out, and held out without the filter
 EQUAL_ERROR_RATIO = 1.05  # times the least error is as good as the least (chosen)
 
 
@@ -125,9 +127,12 @@ def propose_cutoff(
         seen = replace(how, drop={row: held_out | how.dropped(row, len(held_out)) for row in names})
         rest = replace(how, drop={row: ~held_out | how.dropped(row, len(held_out)) for row in names})
         plain = replace(rest, filter=None, filters={}, decimate=1)  # the same samples at every cut-off
-        fit = fit_of(tree, solve(observation(tree, every, rows, seen)), WLS.title)
+        # Many passes over the same equations: a kernel pays for itself where a single pass would not compile one.
+        engine = "compiled" if PASSES * len(tried) * len(held_out) >= MIN_COMPILED_SAMPLES else "auto"
+        fit = fit_of(tree, solve(observation(tree, every, rows, seen, engine=engine)), WLS.title)
         held, raw = (
-            validation_of(observation(tree, every, rows, other), fit.standard).relative_error for other in (rest, plain)
+            validation_of(observation(tree, every, rows, other, engine=engine), fit.standard).relative_error
+            for other in (rest, plain)
         )
         trials.append(CutoffTrial(float(cutoff), 100.0 * fit.relative_error, 100.0 * held, 100.0 * raw))
     progress("trying cut-offs", float(len(tried)), float(len(tried)))

@@ -12,6 +12,7 @@ from veridyn.errors import Fault, IdentificationError, IdentificationWarning, wa
 from veridyn.identify.diagnosis.fit_check import Diagnose, check_level, diagnose_fit
 from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.coloured import Hac
+from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.estimators.likelihood import Likelihood
 from veridyn.identify.estimators.output_error import OutputError
@@ -195,7 +196,12 @@ def identify(
 
 
 def expected_of(method: Estimator) -> tuple[str, ...]:
-    """Kinds of mistakes that a method is chosen for: gross errors by a robust loss, noisy motion by simulation, instruments or averages."""
+    """Kinds of mistakes that a method is chosen for: gross errors by a robust loss, noisy motion by simulation, instruments or averages.
+
+    Elements that :class:`Consistent` leaves without a sign may drive.
+    """
+    if isinstance(method, Consistent) and method.unsigned:
+        return ("friction drives",)
     if isinstance(method, Robust):
         return (*REPAIRABLE, "unexplained")
     simulating = isinstance(method, Instrumental | OutputError | Likelihood)

@@ -100,7 +100,7 @@ def position_noise(
         for sign in (1.0, -1.0):
             moved = log.replacing(*(_shifted(log[f"q.{c}"], sign * n) for c, n in noise.items()))
             again: Motion = motion(tree, moved, signals)
-            other = identify(tree, again, method, rows=rows, sampling=sampling)
+            other = identify(tree, again, method, rows=rows, sampling=sampling, diagnose="off")
             if other.base.columns != fit.base.columns:
                 what = "noise of this size changes which parameters can be separated, so its bias cannot be stated."
                 raise DataError(Fault(what, where=log.name, hint="Low-pass the positions, or excite more."))

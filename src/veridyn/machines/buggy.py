@@ -103,7 +103,7 @@ def buggy(
     tyres : "magic" for the Magic Formula with relaxation, "linear", or "none".
     rolling_resistance : force over load.
     toe : corner → angle (rad) by which its hub is turned about z; `MISALIGNED` goes straight with the rack at +4 mm.
-    anti_roll_bar : whether the rear axle has one; natural coordinates cannot carry it.
+    anti_roll_bar : whether the rear axle has one.
     tyre_factors : constant of one tyre ("tyre_fl.PKX1") → factor on the value that the drawing has.
     chassis_factor : factor on the mass of the chassis and its moments of inertia.
 

@@ -64,7 +64,7 @@ class Contact:
     spin: Scalar
 
 
-class Wheel(Protocol):
+class TyreWheel(Protocol):
     """How the wheel of a tyre moves: `pose` is the attitude of the frame of all other vectors and the wheel's centre, in the ground's
     frame.
 
@@ -145,7 +145,7 @@ class Tyre:
     """One tyre at one instant: contact, load, forces, wrench and the rates of its lagging slips. `constant`: those of its law by key."""
 
     e: Element
-    wheel: Wheel
+    wheel: TyreWheel
     constant: Callable[[str], Scalar]
     signals: Mapping[str, Scalar]
     algebra: Algebra

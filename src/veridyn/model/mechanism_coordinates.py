@@ -44,7 +44,10 @@ class CoordinateNaming:
 
     def named(self) -> list[Joint]:
         for a in self.m.added:
-            _ = self._angle(a) if isinstance(a, Angle) else self._distance(a)
+            if isinstance(a, Angle):
+                self._angle(a)
+            elif isinstance(a, Distance):
+                self._distance(a)
         out = []
         for k, joint in enumerate(self.joints):
             own = list(joint.coordinate_names)

@@ -50,8 +50,9 @@ class EKF(Filter):
     """The extended Kalman filter; needs F and H.
 
     `engine`: "compiled" takes whole steps by machine code and refuses a system that has none, "python" is the reference, "auto"
-    compiles where the system allows it. The two agree to rounding. `refresh`: by machine code on a tree, derivatives are computed anew at
-    every so many steps only, the state itself at every one; larger values save time where the machine changes little from step to step.
+    compiles where the system allows it. The two agree to rounding. `refresh`: by machine code on a tree, or on a vehicle in natural
+    coordinates, derivatives are computed anew at every so many steps only, the state itself at every one; larger values save time where
+    the machine changes little from step to step.
     """
 
     word: ClassVar[str] = "ekf"
@@ -84,9 +85,9 @@ class EKF(Filter):
             if not isinstance(step, Refreshed):
                 raise ModelError(
                     Fault(
-                        "derivatives can be kept over steps by machine code on a tree alone.",
+                        "derivatives can be kept over steps by machine code on a tree or a vehicle alone.",
                         f"{self.name}, refresh",
-                        "1, or a machine with formulation: tree and the compiled engine",
+                        "1, or a machine with formulation: tree, or with tyres, and the compiled engine",
                         f"refresh {self.refresh}",
                     )
                 )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, ModelError
 from veridyn.mechanics.measurement import Readout, readout
 from veridyn.mechanics.natural.dynamics import natural_energy
-from veridyn.mechanics.natural.free_model import Acting, FreeInstant, FreeModel, free_model
+from veridyn.mechanics.natural.free_model import FreeInputs, FreeInstant, FreeModel, free_model
 from veridyn.mechanics.natural.minimal import Instant
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
@@ -102,7 +102,7 @@ class FreeSystem(MachineSystem):
         self.remember(key, found)
         return found
 
-    def given(self, inputs: Array) -> Acting:
+    def given(self, inputs: Array) -> FreeInputs:
         """What acts with these inputs; not given, as the model has them."""
         return self.model.loads(dict(zip(self.inputs, inputs.tolist())))
 

@@ -127,6 +127,10 @@ class ObserverSetup:
     def seen(self, system: MachineSystem, q: Array) -> System:
         """The machine as the filter takes it: itself, with rows of H for the attitude alone, or its tangent at rest where it starts."""
         if isinstance(self.method, ErrorEKF) and self.method.accelerometer == "attitude":
+            if isinstance(system, FreeSystem):
+                what = "rows of an accelerometer for the attitude alone are there on trees only."
+                hint = "Observe the machine in formulation tree, or leave accelerometer at its default."
+                raise ModelError(Fault(what, "ErrorEKF.accelerometer", found="formulation natural", hint=hint))
             kinds = [system.table.sensors[k].kind for k in system.table.owner]
             return replace(system, attitude_rows=np.array([kind == "accelerometer" for kind in kinds]))
         if not isinstance(self.method, LinearKF):

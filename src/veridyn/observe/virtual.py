@@ -29,6 +29,8 @@ from veridyn.model.natural import AXES
 from veridyn.model.natural_parts import Angle, Combination, Elevation
 from veridyn.model.place import Marker, PointRef
 from veridyn.model.sensor import HEADINGS, KINDS, Sensor, SensorKind
+from veridyn.observe.free import FreeSystem
+from veridyn.observe.free_virtual import FreeQuantity
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.result import Track
@@ -104,11 +106,15 @@ def virtual(system: MachineSystem, track: Track, wanted: Sequence[Virtual], inpu
     }
 
 
-def quantity_of(system: MachineSystem, wanted: Virtual) -> VirtualQuantity | TreeQuantity:
+def quantity_of(system: MachineSystem, wanted: Virtual) -> VirtualQuantity | TreeQuantity | FreeQuantity:
     """A virtual sensor on a machine of any formulation, made ready."""
     if isinstance(system, TreeSystem):
         return TreeQuantity(system, wanted.name, wanted.kind, wanted.on)  # pyright: ignore[reportArgumentType]
-    assert isinstance(system, MechanismSystem)  # there is no third formulation
+    if isinstance(system, FreeSystem):
+        if isinstance(wanted.on, tuple):
+            raise _no_place(wanted)
+        return FreeQuantity(system, wanted.name, wanted.kind, wanted.on)
+    assert isinstance(system, MechanismSystem)  # there is no further formulation
     return VirtualQuantity(system, wanted)
 
 

@@ -33,42 +33,12 @@ class Curve:
     kind: str
     path: str
     label: str = ""
-
-
-@dataclass(frozen=True)
-class Plot:
-    """Curves on one pair of axes, `title` for those who cannot see them."""
-
-    title: str
-    curves: tuple[Curve, ...]
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
-    x_label: str
-    y_label: str
-    low: bool = False  # half as high as others
+    of: str = ""  # the label of the curve that this one belongs to, as a band does
 
     @property
-    def legend(self) -> tuple[Curve, ...]:
-        return tuple(curve for curve in self.curves if curve.label)
-
-
-@dataclass(frozen=True)
-class HeatMap:
-    """A matrix as coloured cells: column, row, strength from 0 to 1, and whether it is below zero."""
-
-    title: str
-    cells: tuple[tuple[int, int, float, bool], ...]
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-
-    @property
-    def left(self) -> float:
-        """Room for the names of the rows, in cells."""
-        return 0.5 + 0.4 * max(map(len, self.rows), default=0)
-
-    @property
-    def below(self) -> float:
-        return 0.5 + 0.4 * max(map(len, self.columns), default=0)
+    def series(self) -> str:
+        """The label under which it is switched on and off."""
+        return self.label or self.of
 
 
 @dataclass(frozen=True)
@@ -95,6 +65,55 @@ class Axis:
             share = float(self.share(k * step))
             out.append(Tick(100.0 * (1.0 - share if upwards else share), tick_label(k, step)))
         return tuple(out)
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Curves on one pair of axes, `title` for those who cannot see them.
+
+    With `axes` (x, then y) a reader finds the values at a cursor; they are in decades where `log` names them ("x", "y" or "xy").
+    Plots of one `clock` share their window of time. `names` are those of bars, one for each whole number on the x axis.
+    """
+
+    title: str
+    curves: tuple[Curve, ...]
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+    x_label: str
+    y_label: str
+    low: bool = False  # half as high as others
+    axes: tuple[Axis, Axis] | None = None
+    log: str = ""
+    clock: str = ""
+    names: tuple[str, ...] = ()
+
+    @property
+    def legend(self) -> tuple[Curve, ...]:
+        return tuple(curve for curve in self.curves if curve.label)
+
+    @property
+    def tick_width(self) -> int:
+        """Characters of the longest label beside the y axis."""
+        return max((len(t.label) for t in self.y_ticks), default=0)
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """A matrix as coloured cells: column, row, strength from 0 to 1, and whether it is below zero."""
+
+    title: str
+    cells: tuple[tuple[int, int, float, bool], ...]
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    @property
+    def left(self) -> float:
+        """Room for the names of the rows, in cells."""
+        return 0.5 + 0.4 * max(map(len, self.rows), default=0)
+
+    @property
+    def below(self) -> float:
+        return 0.5 + 0.4 * max(map(len, self.columns), default=0)
 
 
 def axis_over(*values: ArrayLike, margin: float = 0.04, zero: bool = False) -> Axis:
@@ -127,7 +146,7 @@ def tick_label(k: int, step: float) -> str:
 def line(x: Array, y: Array, x_axis: Axis, y_axis: Axis) -> str:
     """The path of a curve, thinned; it breaks where a value is not finite."""
     xs, ys = thinned(x, y)
-    px, py = np.round(WIDTH * x_axis.share(xs), 1), np.round(HEIGHT * (1.0 - y_axis.share(ys)), 1)
+    px, py = np.round(WIDTH * x_axis.share(xs), 1), np.round(HEIGHT * (1.0 - y_axis.share(ys)), 2)
     parts: list[str] = []
     pen = False
     for a, b in zip(px, py, strict=True):
@@ -154,13 +173,13 @@ def area(x: ArrayLike, low: ArrayLike, high: ArrayLike, x_axis: Axis, y_axis: Ax
 def dots(x: ArrayLike, y: ArrayLike, x_axis: Axis, y_axis: Axis) -> str:
     """Lines of no length: round caps make dots of them that stay round when the canvas is stretched."""
     px = np.round(WIDTH * x_axis.share(x), 1)
-    py = np.round(HEIGHT * (1.0 - y_axis.share(y)), 1)
+    py = np.round(HEIGHT * (1.0 - y_axis.share(y)), 2)
     return " ".join(f"M{a:g},{b:g}h0" for a, b in zip(px, py, strict=True) if math.isfinite(a) and math.isfinite(b))
 
 
 def level(y: float, y_axis: Axis) -> str:
     """A line across the whole canvas."""
-    return f"M0,{HEIGHT * (1.0 - float(y_axis.share(y))):.4g}h{WIDTH:g}"
+    return f"M0,{HEIGHT * (1.0 - float(y_axis.share(y))):.6g}h{WIDTH:g}"
 
 
 def thinned(x: Array, y: Array, most: int = MAX_CURVE_POINTS) -> tuple[Array, Array]:

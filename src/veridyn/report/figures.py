@@ -14,7 +14,7 @@ from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.trace import Trace
 
 Array = NDArray[np.float64]
-NAMES = {"training": "Motion used for the fit", "validation": "Held-out motion"}
+NAMES = {"training": "Motion used for the fit", "validation": "Validation motion"}
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,11 @@ class RowFigure:
     row: str
     panels: tuple[Panel, ...]
 
+    @property
+    def tick_width(self) -> int:
+        """Characters of the longest label beside any of its y axes."""
+        return max(p.tick_width for panel in self.panels for p in (panel.forces, panel.residual))
+
 
 def row_figures(study: IdentificationStudy) -> tuple[RowFigure, ...]:
     """One figure for each row of the fit."""
@@ -42,7 +47,7 @@ def row_figures(study: IdentificationStudy) -> tuple[RowFigure, ...]:
     for k, row in enumerate(rows):
         forces = shared([t.measured[:, k] for t in traces.values()] + [t.predicted[:, k] for t in traces.values()])
         residual = shared([_used(t, k) for t in traces.values()])
-        panels = [_panel(NAMES.get(name, name), t, k, forces, residual) for name, t in traces.items()]
+        panels = [_panel(NAMES.get(name, name), t, k, forces, residual, name) for name, t in traces.items()]
         figures.append(RowFigure(row, tuple(panels)))
     return tuple(figures)
 
@@ -62,10 +67,12 @@ def _used(t: Trace, k: int) -> Array:
     return t.residual[t.used[:, k], k] if t.used[:, k].any() else t.residual[:, k]
 
 
-def _panel(title: str, t: Trace, k: int, forces: Axis, residual: Axis) -> Panel:
+def _panel(title: str, t: Trace, k: int, forces: Axis, residual: Axis, clock: str = "time") -> Panel:
+    """Two plots on one clock: each motion has its own."""
     time = axis_over(t.t, margin=0.0)
     unit, row = unit_text(t.units[k]), t.rows[k]
     whole, used = t.residual[:, k], t.used[:, k]
+    pale = np.convolve(~used, np.ones(3), "same") > 0  # with the samples beside them, so that no gap is left
     upper = Plot(
         f"{row}, {title.lower()}: measured and predicted force over time",
         (
@@ -77,12 +84,18 @@ def _panel(title: str, t: Trace, k: int, forces: Axis, residual: Axis) -> Panel:
         forces.ticks(5, upwards=True),
         "",
         unit,
+        axes=(time, forces),
+        clock=clock,
     )
     lower = Plot(
         f"{row}, {title.lower()}: measured less predicted over time",
         (
             Curve("zero", level(0.0, residual)),
-            *([] if used.all() else [Curve("unused", line(t.t, whole, time, residual), "difference, not used")]),
+            *(
+                []
+                if used.all()
+                else [Curve("unused", line(t.t, np.where(pale, whole, np.nan), time, residual), "difference, not used")]
+            ),
             Curve("residual", line(t.t, np.where(used, whole, np.nan), time, residual), "difference"),
         ),
         time.ticks(7),
@@ -90,6 +103,8 @@ def _panel(title: str, t: Trace, k: int, forces: Axis, residual: Axis) -> Panel:
         "time, s",
         unit,
         low=True,
+        axes=(time, residual),
+        clock=clock,
     )
     return Panel(title, upper, lower)
 
@@ -113,4 +128,4 @@ def singular_values(base: BaseParameters) -> Plot | None:
         for p in range(0, int(-up.low) + 1, step)
     )
     title = f"Singular values of the regressor: {base.count} kept, {len(s) - base.count} dropped"
-    return Plot(title, tuple(curves), across.ticks(6), powers, "number", "size")
+    return Plot(title, tuple(curves), across.ticks(6), powers, "number", "size", axes=(across, up), log="y")

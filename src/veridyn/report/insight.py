@@ -24,7 +24,7 @@ MAX_SHOWN_PAIRS = 8  # of correlated parameters that are named
 
 def insight(study: IdentificationStudy) -> list[Section]:
     """Sections to stand behind those of the page."""
-    return [_left_over(study), _excitation(study), _possible(study), _next(study)]
+    return [_left_over(study), *_budget(study), _excitation(study), _possible(study), _next(study)]
 
 
 def _left_over(study: IdentificationStudy) -> Section:
@@ -61,6 +61,22 @@ def _left_over(study: IdentificationStudy) -> Section:
     return Section("What is left over", blocks, lead)
 
 
+def _budget(study: IdentificationStudy) -> list[Section]:
+    """Where deviations come from, as shares of their squares; nothing where noise is all of it."""
+    parts = {name: sigma for name, sigma in study.fit.budget.items() if np.nanmax(sigma, initial=0.0) > 0.0}
+    if len(parts) < 2:
+        return []
+    whole = study.fit.sigma**2
+    rows = [
+        (name, *(f"{100.0 * float(sigma[k] ** 2 / whole[k]):.0f} %" for sigma in parts.values()))
+        for k, name in enumerate(study.fit.names)
+        if np.isfinite(whole[k]) and whole[k] > 0.0
+    ]
+    note = "A longer recording makes the share of noise smaller, and no other."
+    lead = "Deviations have several sources; their squares add up."
+    return [Section("Where the deviations come from", [Table(("parameter", *parts), rows, note)], lead)]
+
+
 def _spectrum(t: Trace, k: int) -> Plot | None:
     used = t.used[:, k]
     if used.sum() < MIN_SPECTRUM_SAMPLES:
@@ -80,7 +96,7 @@ def _spectrum(t: Trace, k: int) -> Plot | None:
     return curves(
         t.rows[k],
         [
-            Series("measured", whole.frequency[above], np.sqrt(whole.values[above]), colour=5),
+            Series("measured", whole.frequency[above], np.sqrt(whole.values[above]), colour="measured"),
             Series("left over", left.frequency[above], np.maximum(np.sqrt(left.values[above]), low), colour=1),
         ],
         "frequency, Hz",

@@ -35,7 +35,7 @@ from veridyn.report.drawing import Plot
 from veridyn.report.figures import singular_values, trace_figure
 from veridyn.report.observed import banded
 from veridyn.report.plots import bars, heat
-from veridyn.report.template import environment, own_file
+from veridyn.report.template import environment, own_file, script
 from veridyn.report.words import count, like, listed, measured, number, percent, unit_text
 from veridyn.studies.trace import trace
 
@@ -61,7 +61,8 @@ class Display:
         """Write a page of its own, whole or not at all; it opens in a browser without a network."""
         head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(self.title)}</title>'
         narrow = '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        page = f"{head}{narrow}<body style='margin:0'>{self._repr_html_()}</body></html>\n"
+        answers = f"<script>\n{script()}\n</script>"
+        page = f"{head}{narrow}<body style='margin:0'>{self._repr_html_()}{answers}</body></html>\n"
         return write_atomic(path, page.encode(), overwrite)
 
 

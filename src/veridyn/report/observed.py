@@ -114,7 +114,7 @@ def _animation(run: ObserveRun) -> Animation:
     tree, kept = o.system.model.tree, np.unique(np.linspace(0, len(o) - 1, min(MAX_FRAMES, len(o))).astype(int))
     q = o.q[kept]
     at, R = (None, None) if tree.base == "fixed" else (q[:, :3], matrix_of(q[:, 3:7]))
-    layer = tree_layer(tree, q[:, -tree.n :] if tree.n else q[:, :0], "estimate", at, R)
+    layer = tree_layer(tree, q[:, -tree.n :] if tree.n else q[:, :0], "estimate", at, R, meaning="estimate")
     return Animation(scene(o.t[kept], [layer], tree.name), "Origins of the joints, joined; drag to turn.")
 
 
@@ -126,7 +126,7 @@ def banded(title: str, unit: str, t: Array, value: Array, sigma: Array) -> Plot:
     margin = max(0.05 * (high - low), 1e-12)
     y_range = (low - margin, high + margin)
     band = tuple(thin(np.clip(value + side * 1.96 * sigma, *y_range)) for side in (-1.0, 1.0))
-    shown = Series("estimate", thin(t), thin(value), band=(band[0], band[1]), colour=0)
+    shown = Series("estimate", thin(t), thin(value), band=(band[0], band[1]), colour="estimate")
     return curves(title, [shown], "time, s", unit_text(unit), y_range=y_range)
 
 

@@ -120,9 +120,14 @@ def _estimates(study: ObservationStudy) -> list[Block]:
             curves(
                 label,
                 [
-                    Series("model alone", t, _inside(thin(study.plain.q[:, k]), _range(study.truth.q[:, k])), colour=3),
-                    Series("observer", t, thin(value), style="thick", colour=0),
-                    Series("truth", t, thin(study.truth.q[:, k]), style="dashed", colour=1),
+                    Series(
+                        "model alone",
+                        t,
+                        _inside(thin(study.plain.q[:, k]), _range(study.truth.q[:, k])),
+                        colour="plain",
+                    ),
+                    Series("observer", t, thin(value), style="thick", colour="estimate"),
+                    Series("truth", t, thin(study.truth.q[:, k]), style="dashed", colour="truth"),
                 ],
                 "time, s",
                 label,
@@ -135,7 +140,7 @@ def _estimates(study: ObservationStudy) -> list[Block]:
         errors.append(
             curves(
                 f"error of {label}",
-                [Series("observer", t, thin(off), band=band, colour=0)],
+                [Series("observer", t, thin(off), band=band, colour="estimate")],
                 "time, s",
                 label,
                 y_range=(-size, size),
@@ -300,7 +305,7 @@ def _virtual(study: ObservationStudy) -> list[Block]:
             plots.append(
                 curves(
                     component,
-                    [Series("estimate", t, thin(reading.values[study.skip :, j]), band=(low, high))],
+                    [Series("estimate", t, thin(reading.values[study.skip :, j]), band=(low, high), colour="estimate")],
                     "time, s",
                     unit_text(reading.units[j]),
                 )
@@ -308,7 +313,14 @@ def _virtual(study: ObservationStudy) -> list[Block]:
     for j, name in list(enumerate(o.states))[2 * o.system.f :]:
         value, sigma = o.reduced[study.skip :, j], o.sigma[study.skip :, j]
         band = (thin(value - 1.96 * sigma), thin(value + 1.96 * sigma))
-        plots.append(curves(name, [Series("estimate", t, thin(value), band=band)], "time, s", unit_text(o.units[j])))
+        plots.append(
+            curves(
+                name,
+                [Series("estimate", t, thin(value), band=band, colour="estimate")],
+                "time, s",
+                unit_text(o.units[j]),
+            )
+        )
     return [Figure(plots)]
 
 
@@ -372,9 +384,9 @@ def _trust(study: ObservationStudy) -> list[Block]:
 def _animation(study: ObservationStudy) -> Animation:
     o = study.best.example
     layers = [
-        mechanism_layer("truth", study.machine, study.truth.q, False),
-        mechanism_layer("observer", study.machine, o.q, True),
-        mechanism_layer("model alone", study.machine, study.plain.q, False),
+        mechanism_layer("model alone", study.machine, study.plain.q, False, "plain"),
+        mechanism_layer("truth", study.machine, study.truth.q, False, "truth"),
+        mechanism_layer("observer", study.machine, o.q, True, "estimate"),
     ]
     return _moving(study.machine, study.truth.t, layers)
 

@@ -11,11 +11,13 @@ from veridyn.report.blocks import Animation, Key, Section, Verdict
 from veridyn.report.figures import row_figures, singular_values
 from veridyn.report.insight import insight
 from veridyn.report.tables import key_figures, parameter_lines, row_lines
-from veridyn.report.template import environment, own_file
+from veridyn.report.template import environment, own_file, script
 from veridyn.report.verdict import verdict
 from veridyn.report.words import number
 from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.result import Result
+
+FILES = "result.json and parameters.csv"  # that a run folder has
 
 
 def page(
@@ -26,15 +28,22 @@ def page(
     result: Result,
     command: str,
     settings: Mapping[str, str] | None = None,
+    beside: str = FILES,
 ) -> str:
-    """A report of any study: verdict, key figures, sections, and how to make it again. `command` is what would; `settings`: how."""
-    return _set("frame.html", title, verdict, key_figures, sections, result, command, settings or {})
+    """A report of any study: verdict, key figures, sections, and how to make it again.
+
+    `command` is what would, `settings` how; `beside` names the files with the same numbers that stand beside the page.
+    """
+    return _set("frame.html", title, verdict, key_figures, sections, result, command, settings or {}, (), beside=beside)
 
 
 def identification_page(study: IdentificationStudy, result: Result, command: str, more: Sequence[Section] = ()) -> str:
     """The report of an identification; `more` are sections to stand behind its forces and parameters."""
     base = study.fit.base
     names, never = base.parameters.names, set(study.structure.dead)
+    relations = base.relations()
+    own = [("forces", "Forces, row by row"), ("parameters", "Parameters")]
+    own += [("sums", "What comes only as a sum")] if relations or base.dead else []
     samples = f"{len(study.training)} to learn from, {len(study.validation)} to validate"
     return _set(
         "identification.html",
@@ -45,10 +54,12 @@ def identification_page(study: IdentificationStudy, result: Result, command: str
         result,
         command,
         {"estimator": study.fit.estimator, **study.settings, "samples": samples},
+        (*own, ("excitation", "How well the motion excites")),
         study=study,
         parameters=parameter_lines(study),
         rows=row_lines(study),
-        relations=base.relations(),
+        relations=relations,
+        beside=FILES,
         never=[names[k] for k in base.dead if k in never],
         dead=[names[k] for k in base.dead if k not in never],
         figures=row_figures(study),
@@ -66,15 +77,24 @@ def _set(
     result: Result,
     command: str,
     settings: Mapping[str, str],
+    own: Sequence[tuple[str, str]],
     **more: object,
 ) -> str:
+    """Set a page; `own` are anchors and titles of the sections that the template itself brings."""
+    contents = [
+        *([("warnings", "Warnings")] if result.warnings else []),
+        *own,
+        *((f"section-{k}", s.title) for k, s in enumerate(sections, 1)),
+        ("again", "How to make this again"),
+    ]
     moving = any(isinstance(b, Animation) for s in sections for b in s.blocks)
     return (
         environment()
         .get_template(template)
         .render(
             style=own_file("style.css"),
-            player=own_file("player.js") if moving else "",
+            script=script(moving),
+            contents=contents,
             title=title,
             verdict=verdict,
             key_figures=keys,

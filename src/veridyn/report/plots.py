@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.report.drawing import HEIGHT, WIDTH, Axis, Curve, HeatMap, Plot, Tick, area, axis_over, dots, level, line
 from veridyn.report.words import superscript
+from veridyn.view.scene import Meaning
 
 Array = NDArray[np.float64]
 COLOURS = 6  # that style.css has
@@ -18,14 +19,17 @@ COLOURS = 6  # that style.css has
 
 @dataclass(frozen=True)
 class Series:
-    """One curve. `style`: line, thick, dashed or dots; `band`: bounds of a shaded zone; `colour`: 0 to 5, by turn where None."""
+    """One curve. `style`: line, thick, dashed or dots; `band`: bounds of a shaded zone.
+
+    `colour`: what it means (truth, estimate, plain, measured), or 0 to 5; by turn where None.
+    """
 
     label: str
     x: ArrayLike
     y: ArrayLike
     style: str = "line"
     band: tuple[ArrayLike, ArrayLike] | None = None
-    colour: int | None = None
+    colour: Meaning | int | None = None
 
 
 def curves(
@@ -40,8 +44,12 @@ def curves(
     levels: Mapping[str, float] | None = None,
     y_range: tuple[float, float] | None = None,
     low: bool = False,
+    clock: str = "time",
 ) -> Plot:
-    """Curves over one pair of axes; `levels`: label → height of a line across. Values not above zero are left out of logarithmic axes."""
+    """Curves over one pair of axes; `levels`: label → height of a line across. Values not above zero are left out of logarithmic axes.
+
+    Plots over time share their window with those of the same `clock`: motions that are not of one log have clocks of their own.
+    """
     xs = [_scaled(s.x, log_x) for s in series]
     ys = [_scaled(s.y, log_y) for s in series]
     bands = [None if s.band is None else tuple(_scaled(b, log_y) for b in s.band) for s in series]
@@ -52,10 +60,10 @@ def curves(
     else:
         y_axis = axis_over(*ys, *(b for pair in bands if pair for b in pair), list(marks.values()), zero=zero)
     drawn = [Curve("zero", level(0.0, y_axis))] if not log_y and y_axis.low < 0.0 < y_axis.high else []
-    names = [f"c{(k if s.colour is None else s.colour) % COLOURS}" for k, s in enumerate(series)]
+    names = [_colour(s, k) for k, s in enumerate(series)]
     drawn += [
-        Curve(f"band {name}", area(x, pair[0], pair[1], x_axis, y_axis))
-        for name, x, pair in zip(names, xs, bands, strict=True)
+        Curve(f"band {name}", area(x, pair[0], pair[1], x_axis, y_axis), of=s.label)
+        for s, name, x, pair in zip(series, names, xs, bands, strict=True)
         if pair
     ]
     for s, name, x, y in zip(series, names, xs, ys, strict=True):
@@ -64,7 +72,18 @@ def curves(
     drawn += [Curve("limit", level(y, y_axis), label) for label, y in marks.items()]
     x_ticks = powers(x_axis) if log_x else x_axis.ticks(6)
     y_ticks = powers(y_axis, upwards=True) if log_y else y_axis.ticks(4 if low else 5, upwards=True)
-    return Plot(title, tuple(drawn), x_ticks, y_ticks, x_label, y_label, low)
+    return Plot(
+        title,
+        tuple(drawn),
+        x_ticks,
+        y_ticks,
+        x_label,
+        y_label,
+        low,
+        axes=(x_axis, y_axis),
+        log="x" * log_x + "y" * log_y,
+        clock=clock if x_label.startswith("time") else "",
+    )
 
 
 def bars(title: str, names: Sequence[str], values: Mapping[str, ArrayLike], y_label: str, *, log: bool = False) -> Plot:
@@ -84,7 +103,15 @@ def bars(title: str, names: Sequence[str], values: Mapping[str, ArrayLike], y_la
     every = max(1, math.ceil(len(names) / 16))
     ticks = tuple(Tick(100.0 * float(across.share(k)), name) for k, name in enumerate(names) if k % every == 0)
     return Plot(
-        title, tuple(drawn), ticks, powers(axis, upwards=True) if log else axis.ticks(5, upwards=True), "", y_label
+        title,
+        tuple(drawn),
+        ticks,
+        powers(axis, upwards=True) if log else axis.ticks(5, upwards=True),
+        "",
+        y_label,
+        axes=(across, axis),
+        log="y" * log,
+        names=tuple(names),
     )
 
 
@@ -113,6 +140,13 @@ def powers(axis: Axis, upwards: bool = False) -> tuple[Tick, ...]:
     return tuple(out)
 
 
+def _colour(s: Series, turn: int) -> str:
+    """The class that style.css gives a colour to."""
+    if isinstance(s.colour, str):
+        return s.colour
+    return f"c{(turn if s.colour is None else s.colour) % COLOURS}"
+
+
 def _scaled(values: ArrayLike, log: bool) -> Array:
     v = np.asarray(values, dtype=np.float64)
     if not log:
@@ -125,4 +159,4 @@ def _scaled(values: ArrayLike, log: bool) -> Array:
 def _box(a: float, b: float, low: float, high: float, across: Axis, up: Axis) -> str:
     x0, x1 = WIDTH * float(across.share(a)), WIDTH * float(across.share(b))
     y0, y1 = HEIGHT * (1.0 - float(up.share(low))), HEIGHT * (1.0 - float(up.share(high)))
-    return f"M{x0:.1f},{y0:.1f}V{y1:.1f}H{x1:.1f}V{y0:.1f}Z"
+    return f"M{x0:.1f},{y0:.1f}V{y1:.2f}H{x1:.1f}V{y0:.1f}Z"

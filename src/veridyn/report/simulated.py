@@ -110,7 +110,9 @@ def _animation(run: SimulateRun) -> Animation:
     assert isinstance(tree, Tree)
     kept = np.unique(np.linspace(0, len(m) - 1, min(240, len(m))).astype(int))
     p, R = run.motion.base_position, run.motion.base_rotation
-    layer = tree_layer(tree, m.q[kept], "truth", None if p is None else p[kept], None if R is None else R[kept])
+    layer = tree_layer(
+        tree, m.q[kept], "truth", None if p is None else p[kept], None if R is None else R[kept], meaning="truth"
+    )
     return Animation(scene(m.t[kept], [layer], tree.name), "Origins of the joints, joined; drag to turn.")
 
 
@@ -163,12 +165,12 @@ def _sensors(run: SimulateRun) -> list[Block]:
     for name, c in list(run.log.channels.items())[:MAX_SHOWN_CHANNELS]:
         true = run.truth[name]
         series = [
-            Series("reading", c.t, c.values, colour=1),
-            Series("truth", true.t, true.values, colour=0),
+            Series("reading", c.t, c.values, colour="measured"),
+            Series("truth", true.t, true.values, colour="truth"),
         ]
         plots.append(curves(name, series, "time, s", unit_text(c.unit), low=True))
         if run.readings[name]["rms"] > 0.0:
-            error = Series("reading less truth", c.t, c.values - run.true_at(name, c.t), colour=1)
+            error = Series("reading less truth", c.t, c.values - run.true_at(name, c.t), colour="measured")
             off.append(curves(name, [error], "time, s", unit_text(c.unit), low=True))
     rows = [
         (

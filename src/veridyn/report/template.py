@@ -25,3 +25,9 @@ def environment() -> Environment:
 def own_file(name: str) -> Markup:
     """A file of the package, which needs no escaping."""
     return Markup(resources.files("veridyn.report").joinpath("templates", name).read_text(encoding="utf-8"))
+
+
+def script(moving: bool = False) -> Markup:
+    """What makes plots and tables answer, and scenes move where there are some."""
+    names = ("plots.js", "tables.js", *(["player.js"] if moving else []))
+    return Markup("\n").join(own_file(name) for name in names)

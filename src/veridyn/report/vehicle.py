@@ -150,9 +150,9 @@ def _quantities(done: VehicleObserved) -> list[Section]:
         angle = v.unit == "rad"
         scale, unit = (180.0 / np.pi, "deg") if angle else (1.0, v.unit)
         band = (thin(scale * (v.values - 2.0 * v.sigma)), thin(scale * (v.values + 2.0 * v.sigma)))
-        shown = [Series("estimate", thin(v.t), thin(scale * v.values), band=band, colour=0)]
+        shown = [Series("estimate", thin(v.t), thin(scale * v.values), band=band, colour="estimate")]
         if name in done.reference:
-            shown.append(Series("reference", thin(v.t), thin(scale * done.reference[name]), colour=1))
+            shown.append(Series("reference", thin(v.t), thin(scale * done.reference[name]), colour="truth"))
         plots.append(curves(WORDS.get(name, name), shown, "time, s", unit_text(unit)))
     blocks: list[Block] = [Figure(plots[:1], plots[0].title.capitalize())]
     if len(plots) > 1:
@@ -165,7 +165,9 @@ def _quantities(done: VehicleObserved) -> list[Section]:
 def _errors(done: VehicleObserved) -> Plot:
     v, scale = done.virtual["sideslip"], 180.0 / np.pi
     error, sigma = scale * (v.values - done.reference["sideslip"]), 2.0 * scale * v.sigma
-    shown = [Series("estimate minus reference", thin(v.t), thin(error), band=(thin(-sigma), thin(sigma)), colour=0)]
+    shown = [
+        Series("estimate minus reference", thin(v.t), thin(error), band=(thin(-sigma), thin(sigma)), colour="estimate")
+    ]
     if done.linear is not None:
         shown.append(
             Series(
@@ -183,10 +185,10 @@ def _way(done: VehicleObserved) -> list[Section]:
     p = done.path
     if p is None:
         return []
-    shown = [Series("estimate", thin(p.state("east")), thin(p.state("north")), colour=0)]
+    shown = [Series("estimate", thin(p.state("east")), thin(p.state("north")), colour="estimate")]
     c = done.drive.channels
     if "east" in c:
-        shown.append(Series("positions", thin(c["east"]), thin(c["north"]), style="dots", colour=1))
+        shown.append(Series("positions", thin(c["east"]), thin(c["north"]), style="dots", colour="measured"))
     plots = [curves("the way", shown, "east, m", "north, m")]
     for name, unit in (("speed", "m/s"), ("heading", "rad"), ("east", "m")):
         sigma = 2.0 * p.sigma[:, p.states.index(name)]

@@ -20,6 +20,7 @@ import math
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -97,8 +98,7 @@ class Butterworth:
             )
         if self.cutoff_is == "double":
             edges = self._widened(edges, rate)
-        chosen = edges if self.kind == "band" else edges[0]
-        return np.asarray(butter(self.order, chosen, _BTYPE[self.kind], fs=rate, output="sos"), dtype=np.float64)
+        return _sections(self.order, tuple(edges.tolist()), self.kind, float(rate)).copy()
 
     def gain(self, frequency: ArrayLike, rate: float) -> Array:
         """|H|² of both passes at `frequency` (Hz, any shape)."""
@@ -126,6 +126,13 @@ class Butterworth:
             upper = (width + math.sqrt(width**2 + 4.0 * centre)) / 2.0
             tangent = np.array([centre / upper, upper])
         return np.arctan(tangent) * rate / np.pi
+
+
+@cache
+def _sections(order: int, edges: tuple[float, ...], kind: str, rate: float) -> Array:
+    """The sections of a design, which a stream asks for at every block; callers get copies."""
+    chosen = edges if kind == "band" else edges[0]
+    return np.asarray(butter(order, chosen, _BTYPE[kind], fs=rate, output="sos"), dtype=np.float64)
 
 
 _BTYPE = {"low": "lowpass", "high": "highpass", "band": "bandpass"}

@@ -191,9 +191,13 @@ def _filtered(made: _Builder) -> tuple[_Builder, Mapping[str, tuple[int, NoiseFl
 def _repaired(log: Experiment, found: Findings, how: Signals) -> tuple[Experiment, tuple[str, ...]]:
     """The log with spikes and dropouts bridged, and what was found, in words; each finding that biases what follows is a DataWarning."""
     notes, channels = [], []
+    constant = {finding.channel for finding in found.of("constant")}
     for finding in found:
-        # A joint may be at rest, but a force that never changes was not measured. A clock that jitters is resampled.
+        # A joint may be at rest where its force is too; a force that never changes was not measured. A jittering clock is resampled.
         resting = finding.kind == "constant" and not finding.channel.startswith("force")
+        force = finding.channel.replace("q", "force", 1) if finding.channel.startswith(("q.", "q_motor.")) else ""
+        if resting and force in log and force not in constant:
+            resting = False
         if finding.severity != "warning" or finding.kind in ("gap", "jitter") or resting:
             continue
         if finding.kind == "spike" and finding.channel.startswith(SHOCKS):

@@ -109,7 +109,7 @@ def dropouts(x: Array) -> list[tuple[int, int]]:
     samples, has none: it rests there.
     """
     zero = x == 0.0
-    hit = [(a, b) for a, b in runs(zero, 2) if a > 0 and b < len(x) - 1 and b - a < LONGEST_DROPOUT]
+    hit = [(a, b) for a, b in runs(zero, 2) if b - a < LONGEST_DROPOUT]
     if not hit or np.count_nonzero(zero) > max(0.01 * len(x), 2 * LONGEST_DROPOUT):
         return []
     live = x[~zero]
@@ -121,7 +121,8 @@ def dropouts(x: Array) -> list[tuple[int, int]]:
     return [
         (a, b)
         for a, b in hit
-        if min(abs(x[a - 1]), abs(x[b + 1])) > least or (noisy and by_chance(x, a, b) < RARE_RUNS)
+        if (a > 0 and b < len(x) - 1 and min(abs(x[a - 1]), abs(x[b + 1])) > least)
+        or (noisy and by_chance(x, a, b) < RARE_RUNS)
     ]
 
 
@@ -147,10 +148,10 @@ def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
 
     Of a noisy signal that is any run that does not come by chance; of a smooth one, a run that it enters at speed (the last two steps
     before it are above 0.3 of the median step while moving and above two quanta) and leaves by a jump (above the median step and three
-    quanta). Runs at the ends of the record are left out, and so is a signal more than `HELD_SHARE` of whose samples repeat their
-    neighbour: its runs say nothing.
+    quanta) or not at all. A run that begins the record, while sensors start, is left out, and so is a signal more than `HELD_SHARE` of
+    whose samples repeat their neighbour: its runs say nothing.
     """
-    found = [(a, b) for a, b in runs(np.diff(x) == 0.0, least - 1) if a >= 2 and b + 2 < len(x)]
+    found = [(a, b) for a, b in runs(np.diff(x) == 0.0, least - 1) if a > 0]
     if not found or repeats(x) > HELD_SHARE:
         return []
     steps = np.diff(x)
@@ -159,4 +160,8 @@ def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
     steps = np.abs(steps)
     usual, grain = float(np.median(steps[steps > 0.0])), quantum(x)
     speed, jump = max(0.3 * usual, 2.0 * grain), max(usual, 3.0 * grain)
-    return [(a, b + 1) for a, b in found if min(steps[a - 1], steps[a - 2]) > speed and steps[b + 1] > jump]
+    return [
+        (a, b + 1)
+        for a, b in found
+        if a >= 2 and min(steps[a - 1], steps[a - 2]) > speed and (b + 1 == len(steps) or steps[b + 1] > jump)
+    ]

@@ -23,6 +23,7 @@ from veridyn.signals.outliers import dropouts, frozen, held, plateaus, runs, spi
 from veridyn.signals.resample import GAP_STEPS
 
 Array = NDArray[np.float64]
+RESTING_SHARE = 0.3  # of the samples are zero: a quantity that rests there, such as the force of a contact (chosen)
 LONG_FREEZE = 10  # samples: a shorter frozen stretch is only noted (chosen)
 
 
@@ -266,7 +267,7 @@ def _repeated(channel: Channel, x: Array, numbers: NDArray[np.intp]) -> Iterator
             "warning",
             numbers[np.concatenate([np.arange(a, b + 1) for a, b in lost])],
             f"it drops to zero {len(lost)} time(s), first from t = {t[a]:.6f} s to t = {t[b]:.6f} s.",
-            f"values near {x[a - 1]:.4g} {unit}, as before",
+            f"values near {x[a - 1] if a else x[b + 1]:.4g} {unit}, as beside it",
             f"exactly 0 in {b - a + 1} samples",
             "Bridge or leave out those samples, and look at the connection of the sensor.",
         )
@@ -276,8 +277,8 @@ def _repeated(channel: Channel, x: Array, numbers: NDArray[np.intp]) -> Iterator
         yield _finding(
             channel,
             "frozen",
-            # Many quantities rest at nothing, and a packet lost here and there biases nothing.
-            "note" if b - a + 1 < LONG_FREEZE or all(x[i] == 0.0 for i, _ in longer) else "warning",
+            # Some quantities rest at nothing for long, and a packet lost here and there biases nothing.
+            "note" if b - a + 1 < LONG_FREEZE or np.mean(x == 0.0) > RESTING_SHARE else "warning",
             numbers[np.concatenate([np.arange(a, b + 1) for a, b in longer])],
             f"it is frozen in {len(longer)} span(s), the longest from t = {t[a]:.6f} s to t = {t[b]:.6f} s.",
             "values that change as before and after",

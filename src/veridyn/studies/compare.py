@@ -1,14 +1,16 @@
-"""Two runs side by side: figures, parameters and what went in, and which parameters differ by more than their deviations."""
+"""Runs side by side: figures, parameters and what went in, and which parameters differ by more than their deviations."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from veridyn.errors import Fault, FileError
+from veridyn.errors import Fault, FileError, VeridynError
 
 OLD_FIGURES = {"parameters_asked": "parameters_estimated"}  # names that older runs have
 OLD_INPUTS = {"mechanism": "model", "believed": "controller_model"}
@@ -18,89 +20,123 @@ APART = 3.0  # deviations of the difference from which two values are not the sa
 
 @dataclass(frozen=True)
 class Difference:
-    """One number of both runs. `apart`: by how many deviations they differ; NaN where there are none."""
+    """One number of every run, NaN where a run lacks it, with its deviations.
+
+    `apart`: by how many deviations of their difference the two runs differ that differ most; NaN where there are none.
+    """
 
     name: str
     unit: str
-    first: float
-    second: float
+    values: tuple[float, ...]
+    sigmas: tuple[float, ...] = ()
     apart: float = float("nan")
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What two runs found, and in what they differ."""
+    """What two or more runs found, and in what they differ.
 
-    runs: tuple[str, str]
+    `lacking`: for each run the parameters that others have and it has not. `inputs`: what went in → its hash in each run, or "".
+    """
+
+    runs: tuple[str, ...]
     figures: tuple[Difference, ...]
     parameters: tuple[Difference, ...]
-    only: tuple[tuple[str, ...], tuple[str, ...]]
-    inputs: tuple[str, ...]
+    lacking: tuple[tuple[str, ...], ...]
+    inputs: Mapping[str, tuple[str, ...]]
+    versions: tuple[str, ...]
 
     @property
     def differing(self) -> tuple[Difference, ...]:
         """Parameters that differ by more than three deviations."""
         return tuple(d for d in self.parameters if d.apart > APART)
 
+    @property
+    def input_lines(self) -> tuple[str, ...]:
+        """A line about each input, and about versions where they differ."""
+        lines = [f"{key}: {'the same' if len(set(h)) == 1 else 'not the same'}" for key, h in self.inputs.items()]
+        if len(set(self.versions)) > 1:
+            lines.append(f"veridyn: {', '.join(self.versions)}")
+        return tuple(lines)
+
     def as_dict(self) -> dict[str, object]:
         def rows(items: tuple[Difference, ...]) -> list[dict[str, object]]:
-            return [vars(d) for d in items]
+            return [{key: list(v) if isinstance(v, tuple) else v for key, v in vars(d).items()} for d in items]
 
         return {
             "runs": list(self.runs),
             "figures": rows(self.figures),
             "parameters": rows(self.parameters),
-            "only_in_first": list(self.only[0]),
-            "only_in_second": list(self.only[1]),
-            "inputs": list(self.inputs),
+            "lacking": [list(names) for names in self.lacking],
+            "inputs": list(self.input_lines),
         }
 
     def summary(self) -> str:
         """Plain text: figures, parameters, and a line about each input."""
-        a, b = self.runs
         wide = max((len(d.name) for d in (*self.figures, *self.parameters)), default=10) + 2
-        lines = [f"{'':<{wide}}{a:>18}{b:>18}"]
-        lines += [f"{d.name:<{wide}}{_shown(d.first):>18}{_shown(d.second):>18}" for d in self.figures]
-        lines += ["", f"{'parameter':<{wide}}{a:>18}{b:>18}{'deviations apart':>18}  unit"]
+        column = max(18, 2 + max(map(len, self.runs)))
+        head = "".join(f"{run:>{column}}" for run in self.runs)
+
+        def row(d: Difference) -> str:
+            return f"{d.name:<{wide}}" + "".join(f"{_shown(v):>{column}}" for v in d.values)
+
+        lines = [f"{'':<{wide}}{head}", *(row(d) for d in self.figures)]
+        lines += ["", f"{'parameter':<{wide}}{head}{'deviations apart':>18}  unit"]
         lines += [
-            f"{d.name:<{wide}}{_shown(d.first):>18}{_shown(d.second):>18}{_shown(d.apart, 3):>18}  {d.unit}"
-            + ("  *" if d.apart > APART else "")
-            for d in self.parameters
+            f"{row(d)}{_shown(d.apart, 3):>18}  {d.unit}" + ("  *" if d.apart > APART else "") for d in self.parameters
         ]
-        for run, names in zip(self.runs, self.only, strict=True):
-            lines += [f"only in {run}: {', '.join(names)}"] if names else []
-        lines += ["", *self.inputs]
+        for run, names in zip(self.runs, self.lacking, strict=True):
+            lines += [f"not in {run}: {', '.join(names)}"] if names else []
+        lines += ["", *self.input_lines]
         count = len(self.differing)
         lines.append(f"{count} of {len(self.parameters)} parameters differ by more than {APART:g} deviations (*).")
         return "\n".join(lines)
 
 
-def compare(first: Path, second: Path) -> Comparison:
-    """Compare two run folders, or their result.json files."""
-    a, b = _result(first), _result(second)
-    names = (_label(first), _label(second))
-    shared = [n for n in a["figures"] if n in b["figures"]]
-    figures = tuple(Difference(n, "", _float(a["figures"][n]), _float(b["figures"][n])) for n in shared)
-    rows = {p["name"]: p for p in a["parameters"]}, {p["name"]: p for p in b["parameters"]}
-    parameters = tuple(_difference(rows[0][n], rows[1][n]) for n in rows[0] if n in rows[1])
-    only = (
-        tuple(n for n in rows[0] if n not in rows[1]),
-        tuple(n for n in rows[1] if n not in rows[0]),
+def compare(*runs: Path) -> Comparison:
+    """Compare run folders, or their result.json files: the figures and parameters that at least two of them have."""
+    if len(runs) < 2:
+        raise VeridynError(Fault("there is nothing to compare.", expected="two runs or more", found=str(len(runs))))
+    results = [_result(run) for run in runs]
+    figures = [r["figures"] for r in results]
+    tables = [{p["name"]: p for p in r["parameters"]} for r in results]
+    every = _names(tables)
+    return Comparison(
+        tuple(_labels(runs)),
+        tuple(Difference(n, "", tuple(_float(f.get(n)) for f in figures)) for n in _shared(figures)),
+        tuple(_difference(n, [t.get(n) for t in tables]) for n in _shared(tables)),
+        tuple(tuple(n for n in every if n not in t) for t in tables),
+        {key: tuple(str(r["inputs"].get(key, "")) for r in results) for key in _names([r["inputs"] for r in results])},
+        tuple(str(r["veridyn"]) for r in results),
     )
-    inputs = [
-        f"{key}: {'the same' if a['inputs'].get(key) == b['inputs'].get(key) else 'not the same'}"
-        for key in dict.fromkeys((*a["inputs"], *b["inputs"]))
+
+
+def _names(tables: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Every key once, in order."""
+    return list(dict.fromkeys(n for t in tables for n in t))
+
+
+def _shared(tables: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The keys of two tables or more, in order."""
+    return [n for n in _names(tables) if sum(n in t for t in tables) > 1]
+
+
+def _difference(name: str, rows: Sequence[dict[str, Any] | None]) -> Difference:
+    values = tuple(_float(None if p is None else p["value"]) for p in rows)
+    sigmas = tuple(_float(None if p is None else p["sigma"]) for p in rows)
+    apart = [
+        abs(x - y) / math.hypot(a, b)
+        for (x, a), (y, b) in combinations(zip(values, sigmas, strict=True), 2)
+        if math.hypot(a, b) > 0.0 and math.isfinite(x - y)
     ]
-    if a["veridyn"] != b["veridyn"]:
-        inputs.append(f"veridyn: {a['veridyn']} and {b['veridyn']}")
-    return Comparison(names, figures, parameters, only, tuple(inputs))
+    unit = next(str(p["unit"]) for p in rows if p is not None)
+    return Difference(name, unit, values, sigmas, max(apart, default=float("nan")))
 
 
-def _difference(p: dict[str, Any], q: dict[str, Any]) -> Difference:
-    x, y = _float(p["value"]), _float(q["value"])
-    spread = math.hypot(_float(p["sigma"]), _float(q["sigma"]))
-    apart = abs(x - y) / spread if spread > 0.0 else float("nan")
-    return Difference(p["name"], str(p["unit"]), x, y, apart)
+def _labels(runs: Sequence[Path]) -> list[str]:
+    """The names of the folders; a number behind those that come again."""
+    names = [_label(run) for run in runs]
+    return [f"{n} ({names[: k + 1].count(n)})" if names.count(n) > 1 else n for k, n in enumerate(names)]
 
 
 def _label(path: Path) -> str:

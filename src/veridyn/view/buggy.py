@@ -10,7 +10,7 @@ from veridyn.mechanics.kinematics import body_pose
 from veridyn.model.tree import Tree
 from veridyn.spatial.rotations import matrix_of
 from veridyn.view.machine import tree_layer
-from veridyn.view.scene import Layer
+from veridyn.view.scene import Layer, Meaning
 
 Array = NDArray[np.float64]
 RIM = 12  # corners of a wheel
@@ -18,7 +18,7 @@ RING = 24  # corners of a band
 CROSS = 0.25  # m, half the width of a fix
 
 
-def buggy_layer(tree: Tree, x: Array, label: str, dashed: bool = False) -> Layer:
+def buggy_layer(tree: Tree, x: Array, label: str, dashed: bool = False, meaning: Meaning | None = None) -> Layer:
     """The buggy at configurations (N, 7 + n): place, attitude and joints."""
     p, R, q = x[:, :3], matrix_of(x[:, 3:7]), x[:, 7:]
     lines = tree_layer(tree, q, label, position=p, rotation=R, dashed=dashed)
@@ -32,7 +32,7 @@ def buggy_layer(tree: Tree, x: Array, label: str, dashed: bool = False) -> Layer
         points.append(p[:, None, :] + np.einsum("nij,nkj->nki", R, own))
         edges += [(first + k, first + (k + 1) % RIM) for k in range(RIM)] + [(first, first + RIM // 2)]
         first += RIM
-    return Layer(label, np.concatenate(points, axis=1), edges, dashed=dashed)
+    return Layer(label, np.concatenate(points, axis=1), edges, dashed=dashed, meaning=meaning)
 
 
 def fixes_layer(t: Array, heard: Array, fixes: Array, label: str) -> Layer:
@@ -42,7 +42,7 @@ def fixes_layer(t: Array, heard: Array, fixes: Array, label: str) -> Layer:
     which = np.minimum(np.arange(len(heard))[None, :], last[:, None])  # (frames, k)
     points = (fixes[which][:, :, None, :] + arms).reshape(len(t), -1, 3)
     edges = [(4 * k + a, 4 * k + a + 1) for k in range(len(heard)) for a in (0, 2)]
-    return Layer(label, points, edges)
+    return Layer(label, points, edges, meaning="measured")
 
 
 def band_layer(p: Array, covariance: Array, deviations: float, label: str) -> Layer:
@@ -53,4 +53,4 @@ def band_layer(p: Array, covariance: Array, deviations: float, label: str) -> La
     axes = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     flat = deviations * np.einsum("nij,kj->nki", axes, ring)
     points = p[:, None, :] + np.concatenate([flat, np.zeros((len(p), RING, 1))], axis=2)
-    return Layer(label, points, [(k, (k + 1) % RING) for k in range(RING)])
+    return Layer(label, points, [(k, (k + 1) % RING) for k in range(RING)], meaning="estimate")

@@ -8,14 +8,20 @@ from numpy.typing import NDArray
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.model.joint import GROUND
 from veridyn.model.tree import Tree
-from veridyn.view.scene import Layer
+from veridyn.view.scene import Layer, Meaning
 
 Array = NDArray[np.float64]
 SMALL = 1e-9  # m: shorter lines are left out
 
 
 def tree_layer(
-    tree: Tree, q: Array, label: str, position: Array | None = None, rotation: Array | None = None, dashed: bool = False
+    tree: Tree,
+    q: Array,
+    label: str,
+    position: Array | None = None,
+    rotation: Array | None = None,
+    dashed: bool = False,
+    meaning: Meaning | None = None,
 ) -> Layer:
     """The machine at coordinates (N, n); `position` (N, 3) and `rotation` (N, 3, 3) place a free base in the ground's frame.
 
@@ -59,7 +65,7 @@ def tree_layer(
     ]
     placed = np.stack(points, axis=1)
     long = [(a, b) for a, b in lines if np.linalg.norm(placed[:, a] - placed[:, b], axis=1).max() > SMALL]
-    return Layer(label, placed, long, trails=tips[-1:], dashed=dashed)
+    return Layer(label, placed, long, trails=tips[-1:], dashed=dashed, meaning=meaning)
 
 
 def _centre(tree: Tree, body: str) -> Array | None:

@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.natural.system import NaturalSystem
-from veridyn.view.scene import Layer
+from veridyn.view.scene import Layer, Meaning
 
 Array = NDArray[np.float64]
 
 
-def mechanism_layer(label: str, machine: NaturalSystem, q: Array, dashed: bool = False) -> Layer:
+def mechanism_layer(
+    label: str, machine: NaturalSystem, q: Array, dashed: bool = False, meaning: Meaning | None = None
+) -> Layer:
     """Every point of the mechanism, in its own order, at coordinates (N, n), and lines between the points of each body."""
     m, g = machine.mechanism, machine.geometry
     y = np.concatenate([q, np.ones((len(q), 1))], axis=1)
@@ -25,4 +27,4 @@ def mechanism_layer(label: str, machine: NaturalSystem, q: Array, dashed: bool =
     for b in m.bodies:
         own = [names.index(p) for p in b.points]
         segments += list(itertools.pairwise(own)) + ([(own[-1], own[0])] if len(own) > 2 else [])
-    return Layer(label, points, segments, dashed=dashed)
+    return Layer(label, points, segments, dashed=dashed, meaning=meaning)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,18 +17,25 @@ from veridyn.errors import DataError, Fault
 
 Array = NDArray[np.float64]
 FRAMES = 240  # that a page carries at most
+Meaning = Literal[
+    "truth", "estimate", "plain", "measured"
+]  # each has one colour, in plots and scenes; style.css says which
 FINE = 4096  # steps over the size of the scene
 
 
 @dataclass(frozen=True)
 class Layer:
-    """Points over time, (frames, points, 3) in metres, and pairs of point numbers to join; `trails` are points that leave a line behind."""
+    """Points over time, (frames, points, 3) in metres, and pairs of point numbers to join; `trails` are points that leave a line behind.
+
+    `meaning` gives it the colour that this meaning has everywhere; without one it takes the next of the page's colours.
+    """
 
     label: str
     points: Array
     segments: Sequence[tuple[int, int]]
     trails: Sequence[int] = ()
     dashed: bool = False
+    meaning: Meaning | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,7 @@ class Scene:
             {
                 "label": layer.label,
                 "dashed": layer.dashed,
+                "meaning": layer.meaning or "",
                 "segments": [list(s) for s in layer.segments],
                 "trails": list(layer.trails),
                 "points": np.rint((layer.points - low) / step).astype(int).reshape(len(self.t), -1).tolist(),
@@ -91,8 +100,5 @@ def scene(t: ArrayLike, layers: Sequence[Layer], title: str, frames: int = FRAME
             )
     wanted = np.linspace(times[0], times[-1], min(frames, len(times)))
     kept = np.unique(np.searchsorted(times, wanted, side="left").clip(0, len(times) - 1))
-    fewer = tuple(
-        Layer(layer.label, np.asarray(layer.points, dtype=np.float64)[kept], layer.segments, layer.trails, layer.dashed)
-        for layer in layers
-    )
+    fewer = tuple(replace(layer, points=np.asarray(layer.points, dtype=np.float64)[kept]) for layer in layers)
     return Scene(times[kept], fewer, title, **settings)  # pyright: ignore[reportArgumentType]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from veridyn.identify.diagnosis.moments import Moments
+from veridyn.identify.diagnosis.moments import SecondMoments
 
 RNG = np.random.default_rng(0)
 W = RNG.normal(size=(3, 80, 10))
@@ -20,14 +20,14 @@ def test_the_error_is_that_of_lstsq(noise: float) -> None:
     y = W @ RNG.normal(size=10) + noise * RNG.normal(size=(3, 80))
     A, b = stacked(y)
     left = b - A @ np.linalg.lstsq(A, b, rcond=1e-9)[0]
-    assert Moments.of(W).error(y) == pytest.approx(np.sqrt(left @ left / 3), abs=1e-5)
+    assert SecondMoments.of(W).error(y) == pytest.approx(np.sqrt(left @ left / 3), abs=1e-5)
 
 
 def test_the_factor_of_one_row_is_found() -> None:
     y = W @ RNG.normal(size=10) + 0.001 * RNG.normal(size=(3, 80))
     y[1] /= 1.7
-    assert Moments.of(W).factor(y, 1) == pytest.approx(1.7, rel=1e-3)
+    assert SecondMoments.of(W).factor(y, 1) == pytest.approx(1.7, rel=1e-3)
 
 
 def test_rows_that_measure_nothing_count_as_explained() -> None:
-    assert Moments.of(W).error(np.zeros((3, 80))) == 0.0
+    assert SecondMoments.of(W).error(np.zeros((3, 80))) == 0.0

@@ -213,7 +213,7 @@ def _pushes(system: NaturalSystem, body: str, q: np.ndarray, qd: np.ndarray) -> 
         if isinstance(f, Force) and isinstance(f.at, Marker) and f.at.body == body
     ]
     for s in (*m.springs, *m.dampers):
-        assert not isinstance(s.on, str)
+        assert isinstance(s.on, tuple)
         ends = [g.point(e) for e in s.on]
         r, v = (ends[1] - ends[0]) @ y, (ends[1] - ends[0])[:, :-1] @ qd
         u = r / np.linalg.norm(r)

@@ -36,6 +36,14 @@ def test_runs_that_start_together_get_folders_of_their_own(tmp_path: Path) -> No
     assert len(set(made)) == 24
 
 
+def test_a_run_that_is_killed_before_its_first_file_leaves_nothing(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "runs", "arm")
+    assert list((tmp_path / "runs").iterdir()) == []
+    run.discard_if_empty()
+    run.write_text("result.json", "mine")
+    assert [p.name for p in (tmp_path / "runs").iterdir()] == ["arm-001"]
+
+
 def test_a_place_that_cannot_hold_runs_is_named(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("a file")
     with pytest.raises(FileError, match=r"(?s)runs: no run folder can be made there.*--out"):
@@ -80,6 +88,7 @@ def test_json_has_no_nan_and_no_numpy(tmp_path: Path) -> None:
 
 def test_an_empty_run_can_be_taken_back_and_a_full_one_cannot(tmp_path: Path) -> None:
     empty, full = new_run(tmp_path, "arm"), new_run(tmp_path, "arm")
+    assert empty.folder.is_dir()  # as an export makes it that writes its files itself
     full.write_text("a", "b")
     empty.discard_if_empty()
     full.discard_if_empty()

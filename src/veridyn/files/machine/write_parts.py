@@ -27,7 +27,7 @@ from veridyn.model.joint import GROUND, Body
 from veridyn.model.link import End, Joint, Link
 from veridyn.model.load import Drive, Force, Load
 from veridyn.model.loop import Attachment
-from veridyn.model.natural_parts import Damper
+from veridyn.model.natural_parts import Combination, Damper
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.place import Marker, PointRef, numbers
 from veridyn.model.sensor import Sensor
@@ -131,6 +131,8 @@ def element_text(acting: Acting) -> dict[str, str]:
     out = {"kind": "damper" if damper else "spring"}
     if isinstance(acting.on, str):
         out["on"] = name_text(acting.on)
+    elif isinstance(acting.on, Combination):
+        out["on"] = mapping_text({name_text(c): number_text(a) for c, a in acting.on.weights})
     else:
         out["between"] = f"[{', '.join(place_text(end) for end in acting.on)}]"
     out["value"] = number_text(acting.coefficient if damper else acting.stiffness)

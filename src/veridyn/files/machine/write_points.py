@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 
+from veridyn.errors import Fault, ModelError
 from veridyn.files.machine.write_parts import place_text
 from veridyn.files.yaml_write import flow, mapping_text, matrix_text, name_text, names_text, number_text, numbers_text
 from veridyn.model.differences import equal_parts
 from veridyn.model.graph import PointDescription
-from veridyn.model.natural_parts import Added, Angle, DirectionRef, MechanismJoint, RigidBody, uniform_bar
+from veridyn.model.natural_parts import Added, Angle, DirectionRef, Elevation, MechanismJoint, RigidBody, uniform_bar
 from veridyn.model.place import Marker
 
 
@@ -79,6 +80,14 @@ def _added(a: Added) -> dict[str, str]:
         out = {"of": _direction(a.of), "from": _direction(a.reference)}
         out |= {} if a.towards is None else {"towards": _direction(a.towards)}
         return out | ({} if math.isnan(a.start) else {"start": number_text(a.start)})
+    if isinstance(a, Elevation):
+        raise ModelError(
+            Fault(
+                "the pitch of a ball joint has no words in a description by points.",
+                where=f"added coordinate '{a.name}'",
+                hint="Save the machine with the joints it was described by.",
+            )
+        )
     out = {"a": place_text(a.a), "b": place_text(a.b)}
     return out | ({} if a.along is None else {"along": _direction(a.along)})
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.diagnosis.moments import Moments
+from veridyn.identify.diagnosis.moments import SecondMoments
 from veridyn.identify.reach import closed_or_none
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.inverse import external_rows
@@ -95,24 +95,24 @@ class Evidence:
                 moments, y = self.reduced(m)
             else:
                 part, k = slice(k, k + N), k + N
-                moments, y = Moments.of(W[:, part]), self._forces(m, self.tree) - known[:, part]
+                moments, y = SecondMoments.of(W[:, part]), self._forces(m, self.tree) - known[:, part]
             out.append(moments.error(y))
         return out
 
-    def reduced(self, m: Motion) -> tuple[Moments, Array]:
+    def reduced(self, m: Motion) -> tuple[SecondMoments, Array]:
         """Second moments of the columns, and the measured side (rows, N), of a motion."""
         if self._moves_alike(m):
             return self._own_moments, self._forces(m, self.tree) - self._own.known
         W, known = _columns(self.tree, m, self.rows)
-        return Moments.of(W), self._forces(m, self.tree) - known
+        return SecondMoments.of(W), self._forces(m, self.tree) - known
 
     @cached_property
     def _own(self) -> _Columns:
         return _columns(self.tree, self.motion, self.rows)
 
     @cached_property
-    def _own_moments(self) -> Moments:
-        return Moments.of(self._own.W)
+    def _own_moments(self) -> SecondMoments:
+        return SecondMoments.of(self._own.W)
 
     def _moves_alike(self, m: Motion) -> bool:
         """Whether only the forces of a motion are others than here, so that its columns are the same."""

@@ -21,14 +21,14 @@ RIDGE = 1e-10  # beside columns of norm one
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class SecondMoments:
     """`W` (rows, N, p), and `grams` (rows, p, p) of it."""
 
     W: Array
     grams: Array
 
     @classmethod
-    def of(cls, W: Array) -> Moments:
+    def of(cls, W: Array) -> SecondMoments:
         return cls(W, W.transpose(0, 2, 1) @ W)
 
     def error(self, y: Array) -> float:

@@ -114,7 +114,7 @@ def _pattern(mass: Array, f: ForceTable, wheels: WheelTable, t: Tables, m: int) 
     T, J = out[:n, :n], out[n:, :n]
     T |= mass != 0.0
     for forms in (t.quadratic, t.angles):
-        T[forms.bend_place // n, forms.bend_place % n] = True
+        T[forms.bend_left, forms.bend_right] = True
     inside = t.quadratic.column < n
     J[t.quadratic.row[inside], t.quadratic.column[inside]] = True
     inside = t.angles.column < n

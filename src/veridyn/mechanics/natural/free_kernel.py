@@ -7,143 +7,27 @@ there.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, ModelError
 from veridyn.mechanics.compiled import core
-from veridyn.mechanics.dense import factor, solve_transposed
-from veridyn.mechanics.natural.elimination import Elimination, Factors, factorised, factors_of, set_tangent
-from veridyn.mechanics.natural.free_model import EXACT_MULTIPLIERS, FreeModel
-from veridyn.mechanics.natural.sparse import back_many, back_planned
-from veridyn.mechanics.natural.tangent import add_third, bend
-from veridyn.mechanics.natural.terms import Scratch, Tables, acting, constraints_at, curvature, drift, scratch_of
-from veridyn.mechanics.natural.wheel_kernel import Wheels, add_wheels, roll, slip_rate
-from veridyn.mechanics.record import Cube, Matrix, Numbers, Vector
+from veridyn.mechanics.natural.elimination import factorised, set_tangent
+from veridyn.mechanics.natural.free_record import FreeRoom, FreeTables
+from veridyn.mechanics.natural.sparse import back_planned
+from veridyn.mechanics.natural.terms import (
+    acting,
+    constraints_at,
+    drift,
+)
+from veridyn.mechanics.natural.wheel_kernel import add_wheels, roll, slip_rate
 
 Array = NDArray[np.float64]
 CLOSED_RATIO = 1e-12  # of constraints, relative to the square of the machine's size
-BALANCED_RATIO = 1e-10  # of the equations of motion, relative to the largest force
-SETTLED_RATIO = 1e-10  # of a step's last change, relative to the machine's size
+PROJECTED_RATIO = 1e-10  # of projected rates, relative to the largest
+BALANCED_RATIO = 1e-8  # of the equations of motion, relative to the largest force
+SETTLED_RATIO = 1e-9  # of a step's last change, relative to the machine's size
 MAX_REPETITIONS = 12  # with one factorisation; then it is made anew
 MAX_NEWTON_STEPS = 40
-
-
-class FreeTables(NamedTuple):
-    """A machine over its freedoms: E is `linear` but for its rows 3 to 5, which are linear in the coordinates `turning_at`."""
-
-    t: Tables
-    e: Elimination
-    linear: Matrix  # (f, n)
-    turning_at: Numbers  # (c,)
-    turning: Cube  # (3 or 0, c + 1, c)
-    unknown: Numbers  # (k,) freedoms with an unknown force
-    weight: Vector  # (n,)
-    constant: Matrix  # (n, values)
-    alpha: float
-
-
-class FreeRoom(NamedTuple):
-    """Where the kernels work, and what they find; n coordinates, m constraints, f freedoms, x = (z, ż, u, slips) of 2f + k numbers."""
-
-    f: Factors
-    at: Scratch
-    wheels: Wheels
-    bent: Matrix  # (2, 3a)
-    none: Matrix
-    qdd: Vector
-    lam: Vector
-    q0: Vector
-    qd0: Vector
-    qdd0: Vector
-    load: Vector  # (n,) of loads and unknown forces
-    Q: Vector
-    target: Vector  # (m,)
-    begun: Vector  # (2w,)
-    E: Matrix  # (f, n)
-    X: Matrix  # (n + m, f)
-    XZ: Matrix
-    R: Matrix  # (n, f)
-    qd_z: Matrix
-    small: Matrix  # (f, f)
-    pivot: Numbers
-    line: Vector  # (f,)
-    C: Matrix  # (n, n)
-    S: Matrix  # (n + m, 2f + k): ∂(q̈, λ)/∂x
-    SZ: Matrix
-    dq: Vector
-    dqd: Vector
-    over: Vector  # (m,)
-    more: Vector
-    slopes: Matrix  # (f + 2w, 2f + k)
-
-
-def free_tables(model: FreeModel) -> FreeTables:
-    """The constants of a machine for the kernels."""
-    s, free = model.system, model.freedoms
-    if len(s.forces.active):
-        turned = [name for name, at in s.forces.loads.items() if set(s.forces.active) & set(range(at.start, at.stop))]
-        raise ModelError(
-            Fault(
-                "compiled steps over the freedoms of a base carry no torques on bodies.",
-                where=model.name,
-                found=", ".join(turned),
-                hint="Make them drives on coordinates, or use formulation: tree.",
-            )
-        )
-    at = np.flatnonzero((free.turning[:, :-1] != 0.0).any(axis=(0, 2)) | (free.turning != 0.0).any(axis=(0, 1)))
-    rows = [*at, s.n]
-    return FreeTables(
-        s.tables,
-        s.elimination,
-        np.ascontiguousarray(free.linear),
-        at.astype(np.int64),
-        np.ascontiguousarray(free.turning[:, rows][:, :, at]),
-        np.array([model.names.index(name) for name in model.unknown], dtype=np.int64),
-        np.ascontiguousarray(s.forces.weight[:-1]),
-        np.ascontiguousarray(s.forces.constant),
-        EXACT_MULTIPLIERS.alpha(s),
-    )
-
-
-def free_room(model: FreeModel, tables: FreeTables, wheels: Wheels) -> FreeRoom:
-    """Room for one caller."""
-    n, m, f, a = model.n, model.system.constraints.m, model.f, len(tables.t.places)
-    k, w, N = len(model.unknown) + len(model.inner), len(model.inner), model.n + model.system.constraints.m
-    return FreeRoom(
-        factors_of(tables.e),
-        scratch_of(tables.t, m, True),
-        wheels,
-        np.zeros((2, 3 * a)),
-        np.zeros((0, 0)),
-        np.zeros(n),
-        np.zeros(m),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros(m),
-        np.zeros(w),
-        np.zeros((f, n)),
-        np.zeros((N, f)),
-        np.zeros((N, f)),
-        np.zeros((n, f)),
-        np.zeros((n, f)),
-        np.zeros((f, f)),
-        np.zeros(f, dtype=np.int64),
-        np.zeros(f),
-        np.zeros((n, n)),
-        np.zeros((N, 2 * f + k)),
-        np.zeros((N, 2 * f + k)),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros(m),
-        np.zeros(m),
-        np.zeros((f + w, 2 * f + k)),
-    )
 
 
 @core
@@ -219,7 +103,7 @@ def project(t: FreeTables, w: FreeRoom, x: Array) -> bool:
             off = max(off, abs(w.f.b[n + i]))
         if not np.isfinite(off):
             return False
-        if off <= CLOSED_RATIO * max(largest, size_of(x)):
+        if off <= PROJECTED_RATIO * max(largest, size_of(x)):
             return True
         if k == MAX_REPETITIONS and not refactor(t, w):
             return False
@@ -331,9 +215,12 @@ def advance(t: FreeTables, w: FreeRoom, led: Array, q: Array, qd: Array, slips: 
         slips[i] += h * slip_rate(w.wheels, i)
     for i in range(n):
         w.q0[i], w.qd0[i], w.qdd0[i] = q[i], qd[i], w.qdd[i]
-        q[i] += h * qd[i] + 0.5 * h * h * w.qdd[i]  # (18)
+        q[i] += h * qd[i] + 0.5 * h * h * w.qdd[i] + k * w.grown[i]  # (18)
+    for i in range(m):
+        w.lam0[i] = w.lam[i]
+        w.lam[i] += w.grown[n + i]
     size = size_of(q)
-    settled = False
+    settled, before = False, np.inf
     for repeat in range(MAX_NEWTON_STEPS):
         constrain(t, w, led, q)
         if repeat == MAX_REPETITIONS and not refactor(t, w):
@@ -364,174 +251,20 @@ def advance(t: FreeTables, w: FreeRoom, led: Array, q: Array, qd: Array, slips: 
             w.lam[i] += w.f.x[n + i] / k
         if not np.isfinite(moved):
             return False
-        if moved <= SETTLED_RATIO * size:
+        rate = moved / before  # what is left after this change is about that much of it; nothing is known of the first
+        if moved <= SETTLED_RATIO * size or (0.0 < rate < 0.3 and rate * moved <= 0.3 * SETTLED_RATIO * size):
             settled = True
             break
+        before = moved
     if not settled:
         return False
     constrain(t, w, led, q)
     for i in range(n):
         qd[i] = 2.0 / h * (q[i] - w.q0[i]) - w.qd0[i]
         w.qdd[i] = 4.0 / (h * h) * (q[i] - w.q0[i]) - 4.0 / h * w.qd0[i] - w.qdd0[i]
+    for i in range(n):
+        w.grown[i] = w.qdd[i] - w.qdd0[i]
+    for i in range(m):
+        w.grown[n + i] = w.lam[i] - w.lam0[i]
     set_rates(t, w, led)
     return project(t, w, qd)
-
-
-@core
-def bend_freedoms(t: FreeTables, a: int, u: Array, v: Array) -> float:
-    """uᵀ G_a v of a turn."""
-    c, total = len(t.turning_at), 0.0
-    for i in range(c):
-        for j in range(c):
-            total += u[t.turning_at[i]] * t.turning[a, i, j] * v[t.turning_at[j]]
-    return total
-
-
-@core
-def differentiate(t: FreeTables, w: Any, q: Array, qd: Array, u: Array) -> bool:
-    """R, ∂q̇/∂z, ∂(q̈, λ)/∂x and the slopes of z̈ and of slip rates, after :func:`accelerate` with derivatives and factors at this pose."""
-    n, m, f = len(q), len(w.lam), len(w.R[0])
-    set_freedoms(t, w, q)
-    for i in range(n):
-        for c in range(f):
-            w.X[i, c] = w.E[c, i]
-    for i in range(m):
-        for c in range(f):
-            w.X[n + i, c] = 0.0
-    back_many(t.e.plan, w.f.v, w.X, w.XZ)
-    for a in range(f):
-        for c in range(f):
-            total = 0.0
-            for i in range(n):
-                total += w.E[a, i] * w.X[i, c]
-            w.small[a, c] = total
-    if not factor(w.small, w.pivot):
-        return False
-    for i in range(n):
-        for c in range(f):
-            w.line[c] = w.X[i, c]
-        solve_transposed(w.small, w.pivot, w.line)
-        for c in range(f):
-            w.R[i, c] = w.line[c]
-    for c in range(f):
-        for i in range(n):
-            w.dq[i] = w.R[i, c]
-            w.X[i, c] = 0.0
-        bend(t.t, w, q, w.dq, qd, w.over)
-        for i in range(m):
-            w.X[n + i, c] = -w.over[i]
-    back_many(t.e.plan, w.f.v, w.X, w.XZ)
-    for c in range(f):
-        for i in range(n):
-            w.dq[i], w.qd_z[i, c] = w.R[i, c], w.X[i, c]
-        for a in range(f):
-            total = bend_freedoms(t, a - 3, w.dq, qd) if 3 <= a < 3 + len(t.turning) else 0.0
-            for i in range(n):
-                total += w.E[a, i] * w.X[i, c]
-            w.line[a] = total
-        for i in range(n):
-            total = 0.0
-            for a in range(f):
-                total += w.R[i, a] * w.line[a]
-            w.qd_z[i, c] -= total
-    _stiffness(t, w, q, qd, u)
-    _right_sides(t, w, q, qd)
-    back_many(t.e.plan, w.f.v, w.S, w.SZ)
-    _slopes(t, w)
-    return True
-
-
-@core
-def _stiffness(t: FreeTables, w: FreeRoom, q: Array, qd: Array, u: Array) -> None:
-    """K in at.T, with that of the constraint forces, and C."""
-    n, r, K, C = len(q), w.wheels, w.at.T, w.C
-    acting(t.t, w.load, w.none, q, qd, 1.0, 0.0, w.at.Q, K, w.at.way)
-    acting(t.t, w.load, w.none, q, qd, 0.0, 1.0, w.at.Q, C, w.at.way)
-    for i in range(n):
-        for p in range(t.t.mass_start[i], t.t.mass_start[i + 1]):
-            j = t.t.mass_column[p]
-            K[i, j] -= t.t.mass[i, j]
-            C[i, j] -= t.t.mass[i, j]
-    curvature(t.t, q, w.lam, w.at.AB, w.at.slopes, 1.0, K)
-    count, k = r.Q.shape
-    for i in range(count):
-        for a in range(k):
-            for b in range(k):
-                K[r.at[i * k + a], r.at[i * k + b]] -= r.Q_q[i, a, b]
-                C[r.at[i * k + a], r.at[i * k + b]] -= r.Q_qd[i, a, b]
-    for j in range(len(t.unknown)):
-        a = t.unknown[j] - 3
-        if 0 <= a < len(t.turning):
-            for b in range(len(t.turning_at)):
-                for c in range(len(t.turning_at)):
-                    K[t.turning_at[c], t.turning_at[b]] -= u[j] * t.turning[a, b, c]
-
-
-@core
-def _right_sides(t: FreeTables, w: Any, q: Array, qd: Array) -> None:
-    """The right sides (n + m, 2f + k) of what accelerations and multipliers change by, into S."""
-    n, m, f, e, r, S = len(q), len(w.lam), len(w.R[0]), t.e, w.wheels, w.S
-    columns = S.shape[1]
-    for i in range(n + m):
-        for c in range(columns):
-            S[i, c] = 0.0
-    for p in range(len(e.tangent_row)):
-        i, j = e.tangent_row[p], e.tangent_column[p]
-        stiff, damp = w.at.T[i, j], w.C[i, j]
-        if stiff != 0.0 or damp != 0.0:
-            for c in range(f):
-                S[i, c] -= stiff * w.R[j, c] + damp * w.qd_z[j, c]
-                S[i, f + c] -= damp * w.R[j, c]
-    for j in range(len(t.unknown)):
-        for i in range(n):
-            S[i, 2 * f + j] = w.E[t.unknown[j], i]
-    count, k = r.Q.shape
-    for i in range(count):
-        for a in range(k):
-            for b in range(2):
-                S[r.at[i * k + a], columns - 2 * count + 2 * i + b] += r.Q_s[i, a, b]
-    for c in range(2 * f):
-        for i in range(n):
-            w.dq[i] = w.R[i, c] if c < f else 0.0
-            w.dqd[i] = w.qd_z[i, c] if c < f else w.R[i, c - f]
-        bend(t.t, w, q, qd, w.dqd, w.over)
-        for i in range(m):
-            w.more[i] = 0.0
-        if c < f:
-            bend(t.t, w, q, w.dq, w.qdd, w.more)
-            add_third(t.t, w, q, w.dq, qd, w.more)
-        for i in range(m):
-            S[n + i, c] = -2.0 * w.over[i] - w.more[i]
-
-
-@core
-def _slopes(t: FreeTables, w: FreeRoom) -> None:
-    """∂z̈/∂x and the derivatives of slip rates."""
-    n, f, r, S = w.R.shape[0], w.R.shape[1], w.wheels, w.S
-    columns = S.shape[1]
-    for a in range(f):
-        for c in range(columns):
-            w.slopes[a, c] = 0.0
-        for i in range(n):
-            e = w.E[a, i]
-            if e != 0.0:
-                for c in range(columns):
-                    w.slopes[a, c] += e * S[i, c]
-    for c in range(f):
-        for i in range(n):
-            w.dq[i] = w.R[i, c]
-        for a in range(len(t.turning)):
-            w.slopes[3 + a, c] += bend_freedoms(t, a, w.dq, w.qdd)
-    count, k = r.Q.shape
-    for i in range(count):
-        for b in range(2):
-            row = f + 2 * i + b
-            for c in range(columns):
-                w.slopes[row, c] = 0.0
-            for a in range(k):
-                j = r.at[i * k + a]
-                for c in range(f):
-                    w.slopes[row, c] += r.rates_q[i, b, a] * w.R[j, c] + r.rates_qd[i, b, a] * w.qd_z[j, c]
-                    w.slopes[row, f + c] += r.rates_qd[i, b, a] * w.R[j, c]
-            for d in range(2):
-                w.slopes[row, columns - 2 * count + 2 * i + d] = r.f[i, 8 + (6 + b) * 14 + 12 + d]

@@ -47,16 +47,16 @@ class FreeInstant(Instant):
 
 
 @dataclass(frozen=True, eq=False)
-class Acting:
+class FreeInputs:
     """What acts: `values` of the loads, and place, rate and acceleration (3, p) of prescribed coordinates."""
 
     values: Array
     motion: Array
 
-    def later(self, dt: float) -> Acting:
+    def later(self, dt: float) -> FreeInputs:
         """Prescribed coordinates go on with their accelerations."""
         q, qd, qdd = self.motion
-        return Acting(self.values, np.array([q + dt * qd + 0.5 * dt**2 * qdd, qd + dt * qdd, qdd]))
+        return FreeInputs(self.values, np.array([q + dt * qd + 0.5 * dt**2 * qdd, qd + dt * qdd, qdd]))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -108,7 +108,7 @@ class FreeModel:
         led = self.system.mechanism.prescribed
         return (*loads, *(f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in led))
 
-    def loads(self, given: Mapping[str, ArrayLike] | None = None) -> Acting:
+    def loads(self, given: Mapping[str, ArrayLike] | None = None) -> FreeInputs:
         """What the inputs by name do; not given, loads are as in the model and prescribed coordinates at zero."""
         values, motion = self.system.forces.values.copy(), np.zeros((3, len(self.system.mechanism.prescribed)))
         for name, value in (given or {}).items():
@@ -120,13 +120,13 @@ class FreeModel:
                 values[self.system.forces.loads[name]] = number
             else:
                 motion[("q", "qd", "qdd").index(symbol), self.system.mechanism.prescribed.index(rest)] = number
-        return Acting(values, motion)
+        return FreeInputs(values, motion)
 
     @cached_property
     def start_unknown(self) -> Array:
         return np.zeros(len(self.unknown) + len(self.inner))
 
-    def held(self, acting: Acting) -> NaturalSystem:
+    def held(self, acting: FreeInputs) -> NaturalSystem:
         """The system with prescribed coordinates as they are led."""
         names = self.system.mechanism.prescribed
         return self.system.holding({name: acting.motion[:, k] for k, name in enumerate(names)})
@@ -154,7 +154,7 @@ class FreeModel:
             )
         )
 
-    def instant(self, q: Array, qd: Array, u: Array, acting: Acting, derivative: bool = True) -> FreeInstant:
+    def instant(self, q: Array, qd: Array, u: Array, acting: FreeInputs, derivative: bool = True) -> FreeInstant:
         """Accelerations, multipliers and all derivatives at the closed state nearest to this one."""
         system, n, f, k = self.held(acting), self.n, self.f, len(u)
         q, qd = self.closed(system, q, qd)
@@ -197,7 +197,7 @@ class FreeModel:
         qdd: Array,
         lam: Array,
         u: Array,
-        acting: Acting,
+        acting: FreeInputs,
         tyres: WheelForces,
         E: Array,
         dq: Array,
@@ -224,7 +224,7 @@ class FreeModel:
         return np.vstack([top, bottom])
 
     def step(
-        self, q: Array, qd: Array, u: Array, h: float, acting: Acting, derivative: bool = True, since: float = 0.0
+        self, q: Array, qd: Array, u: Array, h: float, acting: FreeInputs, derivative: bool = True, since: float = 0.0
     ) -> FreeInstant:
         """The instant an index-3 step h later; `F` (2f + 2w, 2f + k) by the trapezoidal rule on the derivatives here and there."""
         before = self.instant(q, qd, u, acting.later(since), derivative)
@@ -267,7 +267,7 @@ class FreeModel:
         """x ⊞ d: pose and rates changed by d (2f,) along R, then closed; prescribed coordinates stay where they are."""
         names = self.system.mechanism.prescribed
         at = [self.system.mechanism.index(name) for name in names]
-        still = Acting(self.system.forces.values, np.array([q[at], qd[at], np.zeros(len(at))]))
+        still = FreeInputs(self.system.forces.values, np.array([q[at], qd[at], np.zeros(len(at))]))
         found, f = self.instant(q, qd, u, still), self.f
         return self.closed(self.held(still), q + found.R @ d[:f], qd + found.qd_z @ d[:f] + found.R @ d[f:])
 

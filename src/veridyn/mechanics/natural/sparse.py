@@ -13,7 +13,7 @@ Optimization 5.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -288,8 +288,11 @@ def back_many(plan: SparsePlan, v: Array, X: Array, Z: Array) -> None:
             for i in range(k + 1, p):
                 _subtract(Z[first + i], U[i * width + k], Z[first + k])
         for i in range(d):
+            line = Z[outer[at + i]]
             for k in range(p):
-                _subtract(Z[outer[at + i]], L[i * p + k], Z[first + k])
+                share = L[i * p + k]
+                for r in range(c):
+                    line[r] -= share * Z[first + k, r]
     for back in range(nodes):
         s = nodes - 1 - back
         first, at = plan.first[s], plan.outer_start[s]
@@ -298,20 +301,25 @@ def back_many(plan: SparsePlan, v: Array, X: Array, Z: Array) -> None:
         U = v[plan.upper[s] : plan.upper[s] + p * width]
         for up in range(p):
             k = p - 1 - up
+            line = Z[first + k]
             for j in range(k + 1, p):
-                _subtract(Z[first + k], U[k * width + j], Z[first + j])
+                share = U[k * width + j]
+                for r in range(c):
+                    line[r] -= share * Z[first + j, r]
             for j in range(d):
-                _subtract(Z[first + k], U[k * width + p + j], Z[outer[at + j]])
+                share, other = U[k * width + p + j], outer[at + j]
+                for r in range(c):
+                    line[r] -= share * Z[other, r]
             inverse = 1.0 / U[k * width + k]
             for r in range(c):
-                Z[first + k, r] *= inverse
+                line[r] *= inverse
     for k in range(len(order)):
         for r in range(c):
             X[order[k], r] = Z[k, r]
 
 
 @core
-def _subtract(row: Array, share: float, other: Array) -> None:
+def _subtract(row: Array, share: Any, other: Array) -> None:
     for r in range(len(row)):
         row[r] -= share * other[r]
 
@@ -365,13 +373,13 @@ class _Problem(NamedTuple):
 
 
 @kept
-def _solve(address: Numbers) -> int:
+def _solve(address: Numbers) -> np.int64:
     """x from b: −1, the pivot that is zero, or −2 where the backward error stays too large."""
     s = opened(address, _Problem)
     failed = factor_planned(s.plan, s.v, s.room)
     if failed >= 0 or solve_planned(s.plan, s.given, s.v, s.b, s.x, s.z, s.r, s.size):
         return failed
-    return -2
+    return np.int64(-2)
 
 
 def sparse_solve(plan: SparsePlan, B: ArrayLike, b: ArrayLike, names: Sequence[str] = ()) -> Array:

@@ -19,6 +19,7 @@ from veridyn.mechanics.compiled import core
 from veridyn.mechanics.dense import factor, solve, solve_transposed
 from veridyn.mechanics.natural.room import Found, Model, Room
 from veridyn.mechanics.natural.terms import (
+    Forms,
     Tables,
     acting,
     add_line,
@@ -38,26 +39,24 @@ COORDINATE_STRIDE = 0.1  # of the mechanism's size: a longer way of a coordinate
 
 
 @core
-def second_along(rows: int, row: Numbers, place: Numbers, value: Array, v: Array, w: Array, out: Array) -> None:
+def second_along(f: Forms, v: Array, w: Array, out: Array) -> None:
     """vᵀ ∂²Φ/∂q² w of quadratic forms."""
-    n = len(v)
-    for i in range(rows):
+    for i in range(f.rows):
         out[i] = 0.0
-    for k in range(len(row)):
-        p = place[k]
-        out[row[k]] += value[k] * v[p // n] * w[p % n]
+    for k in range(len(f.bend_row)):
+        out[f.bend_row[k]] += f.bend_value[k] * v[f.bend_left[k]] * w[f.bend_right[k]]
 
 
 @core
 def bend(t: Tables, w: Room, q: Array, u: Array, v: Array, out: Array) -> None:
     """Φ_qq[u, v] (m,), after `constraints_at` at the same q."""
     f, a = t.quadratic, len(t.places)
-    second_along(f.rows, f.bend_row, f.bend_place, f.bend_value, u, v, out)
+    second_along(f, u, v, out)
     if a == 0:
         return
     f = t.angles
     bent, first, AB, slopes = w.bent[0], len(out) - a, w.at.AB, w.at.slopes
-    second_along(f.rows, f.bend_row, f.bend_place, f.bend_value, u, v, bent)
+    second_along(f, u, v, bent)
     for i in range(a):
         p = t.places[i]
         s, c, Au, Bu, Av, Bv = np.sin(q[p]), np.cos(q[p]), 0.0, 0.0, 0.0, 0.0
@@ -80,8 +79,8 @@ def add_third(t: Tables, room: Room, q: Array, d: Array, v: Array, out: Array) -
         return
     f, AB, slopes = t.angles, room.at.AB, room.at.slopes
     vv, dv, first = room.bent[0], room.bent[1], len(out) - a
-    second_along(f.rows, f.bend_row, f.bend_place, f.bend_value, v, v, vv)
-    second_along(f.rows, f.bend_row, f.bend_place, f.bend_value, d, v, dv)
+    second_along(f, v, v, vv)
+    second_along(f, d, v, dv)
     for i in range(a):
         p = t.places[i]
         s, c, w, e = np.sin(q[p]), np.cos(q[p]), v[p], d[p]

@@ -19,7 +19,7 @@ from veridyn.mechanics.record import Cube, Matrix, Numbers, Vector
 Array = NDArray[np.float64]
 
 
-class _Forms(NamedTuple):
+class Forms(NamedTuple):
     """A :class:`CoefficientTable`: a compressed gather by rows, and the second derivatives one by one."""
 
     rows: int
@@ -29,7 +29,8 @@ class _Forms(NamedTuple):
     row: Numbers
     column: Numbers
     bend_row: Numbers
-    bend_place: Numbers
+    bend_left: Numbers
+    bend_right: Numbers
     bend_value: Vector
 
 
@@ -42,8 +43,8 @@ class Tables(NamedTuple):
     mass: Matrix
     mass_start: Numbers
     mass_column: Numbers
-    quadratic: _Forms
-    angles: _Forms
+    quadratic: Forms
+    angles: Forms
     angle_start: Numbers  # of the three forms of an angle together
     angle_column: Numbers
     places: Numbers
@@ -90,13 +91,13 @@ def _columns(t: CoefficientTable) -> NDArray[np.bool_]:
     return filled
 
 
-def _forms(t: CoefficientTable) -> _Forms:
+def _forms(t: CoefficientTable) -> Forms:
     g = t.gather
 
     def whole(x: object) -> Numbers:
         return np.array(x, dtype=np.int64)
 
-    return _Forms(
+    return Forms(
         t.rows,
         whole(g.indptr),
         whole(g.indices),
@@ -104,7 +105,8 @@ def _forms(t: CoefficientTable) -> _Forms:
         whole(t.row),
         whole(t.column),
         whole(t.bend_row),
-        whole(t.bend_place),
+        whole(t.bend_place // t.n),
+        whole(t.bend_place % t.n),
         np.array(t.bend_value, dtype=np.float64),
     )
 
@@ -150,7 +152,7 @@ def turned(turnings: Array, values: Array, out: Array) -> None:
 
 
 @core
-def gather(f: _Forms, y: Array, values: Array, slopes: Array) -> None:
+def gather(f: Forms, y: Array, values: Array, slopes: Array) -> None:
     """Values and gradients of quadratic forms at y = (q, 1)."""
     n = slopes.shape[1]
     for i in range(f.rows):
@@ -165,14 +167,12 @@ def gather(f: _Forms, y: Array, values: Array, slopes: Array) -> None:
 
 
 @core
-def second(f: _Forms, qd: Array, out: Array) -> None:
+def second(f: Forms, qd: Array, out: Array) -> None:
     """q̇ᵀ ∂²Φ/∂q² q̇ of each form."""
-    n = len(qd)
     for i in range(f.rows):
         out[i] = 0.0
     for k in range(len(f.bend_row)):
-        p = f.bend_place[k]
-        out[f.bend_row[k]] += f.bend_value[k] * qd[p // n] * qd[p % n]
+        out[f.bend_row[k]] += f.bend_value[k] * qd[f.bend_left[k]] * qd[f.bend_right[k]]
 
 
 @core
@@ -266,28 +266,31 @@ def drift(t: Tables, q: Array, qd: Array, AB: Array, slopes: Array, out: Array) 
             Ad += slopes[3 * i, j] * qd[j]
             Bd += slopes[3 * i + 1, j] * qd[j]
         out[k + i] = 2.0 * w * (c * Ad + s * Bd) + w * w * (c * B - s * A)
-    f, n = t.angles, len(qd)
+    f, last, i, weight = t.angles, -1, 0, 0.0
     for j in range(len(f.bend_row)):
-        i, p = f.bend_row[j] // 3, f.bend_place[j]
-        weight = form_weight(f.bend_row[j] % 3, q[t.places[i]])
-        out[k + i] += weight * f.bend_value[j] * qd[p // n] * qd[p % n]
+        if f.bend_row[j] != last:
+            last = f.bend_row[j]
+            i = last // 3
+            weight = form_weight(last % 3, q[t.places[i]])
+        out[k + i] += weight * f.bend_value[j] * qd[f.bend_left[j]] * qd[f.bend_right[j]]
 
 
 @core
 def curvature(t: Tables, q: Array, lam: Array, AB: Array, slopes: Array, scale: float, out: Array) -> None:
     """Add scale ∂(Φ_qᵀ λ)/∂q, after :func:`constraints_at` at the same q."""
-    n, a = len(q), len(t.places)
+    a = len(t.places)
     k = len(lam) - a
     f = t.quadratic
     for j in range(len(f.bend_row)):
-        out[f.bend_place[j] // n, f.bend_place[j] % n] += scale * f.bend_value[j] * lam[f.bend_row[j]]
+        out[f.bend_left[j], f.bend_right[j]] += scale * f.bend_value[j] * lam[f.bend_row[j]]
     if a == 0:
         return
-    f = t.angles
+    f, last, weight = t.angles, -1, 0.0
     for j in range(len(f.bend_row)):
-        i = f.bend_row[j] // 3
-        weight = form_weight(f.bend_row[j] % 3, q[t.places[i]])
-        out[f.bend_place[j] // n, f.bend_place[j] % n] += scale * f.bend_value[j] * lam[k + i] * weight
+        if f.bend_row[j] != last:
+            last = f.bend_row[j]
+            weight = scale * lam[k + last // 3] * form_weight(last % 3, q[t.places[last // 3]])
+        out[f.bend_left[j], f.bend_right[j]] += f.bend_value[j] * weight
     for i in range(a):
         p = t.places[i]
         s, c, w = np.sin(q[p]), np.cos(q[p]), scale * lam[k + i]

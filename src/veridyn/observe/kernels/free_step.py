@@ -16,20 +16,18 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.dense import factor, solve
+from veridyn.mechanics.natural.free_derivatives import bend_freedoms, differentiate
 from veridyn.mechanics.natural.free_kernel import (
-    FreeRoom,
-    FreeTables,
     accelerate,
     advance,
-    bend_freedoms,
     close,
     constrain,
-    differentiate,
     project,
     refactor,
     set_load,
     set_rates,
 )
+from veridyn.mechanics.natural.free_record import FreeRoom, FreeTables
 from veridyn.mechanics.record import Codes, Matrix, Numbers, Vector, opened
 from veridyn.observe.kernels.correction import DOF, DONE, Corrected, correct_into
 from veridyn.observe.kernels.covariance import EXACT, INTEGRATOR, all_finite, gather, noise, spread, transition
@@ -181,36 +179,47 @@ def _predict(s: FreeFilter, dt: float) -> bool:
     exact = s.settings.error_model != INTEGRATOR
     for k in range(count):
         _led(s, s.before, k * h)
-        if not _instant(
-            s, s.before.values, q, qd, u, slips, due and exact and (k == 0 or s.settings.error_model == EXACT)
-        ):
+        starts = due and s.settings.error_model == EXACT
+        if not _instant(s, s.before.values, q, qd, u, slips, starts, starts):
             return False
         if due and s.settings.error_model == EXACT:
             _linear(s, q, qd, p.before)
         _led(s, s.before, (k + 1) * h)
         if not advance(t, w, p.led, q, qd, slips, h):
             return False
+        last = k == count - 1
+        if due and (exact or not last) and not _instant(s, s.before.values, q, qd, u, slips, due, due):
+            return False
         if due and exact:
-            if not _instant(s, s.before.values, q, qd, u, slips, True):
-                return False
             _linear(s, q, qd, p.now)
             if not _step_derivative(s, h):
                 return False
+        if last and not _read_instant(s, q, qd, u, slips, due):
+            return False
         if due:
             _keep_push(s)
         transition(s.settings.error_model, p.step, w.slopes[:f], p.push, h, p.G)
         noise(s.density, p.push, h, p.added)
         gather(p.G, p.added, k == 0, p.F, p.Q, p.product)
-    _led(s, s.now, 0.0)
-    if not _instant(s, s.now.values, q, qd, u, slips, due):
+    if count == 0 and not _read_instant(s, q, qd, u, slips, due):
         return False
     spread(s.P, p.F, p.Q, dt, p.product, p.G, p.P)
     return True
 
 
 @core
-def _instant(s: FreeFilter, values: Array, q: Array, qd: Array, u: Array, slips: Array, derive: bool) -> bool:
-    """q and q̇ closed, and q̈ and λ there, under what acts; derivatives where they are asked for, with factors of this pose."""
+def _read_instant(s: FreeFilter, q: Array, qd: Array, u: Array, slips: Array, due: bool) -> bool:
+    """The instant that sensors read, under the inputs that act from now on, with factors of its pose."""
+    _led(s, s.now, 0.0)
+    fresh = len(q) > 0  # always, but a literal True would make the compiler work twice
+    return _instant(s, s.now.values, q, qd, u, slips, fresh, due)
+
+
+@core
+def _instant(
+    s: FreeFilter, values: Array, q: Array, qd: Array, u: Array, slips: Array, fresh: bool, derive: bool
+) -> bool:
+    """q and q̇ closed, and q̈ and λ there, under what acts; `fresh`: with factors of this pose, which derivatives need."""
     t, w, p = s.tables, s.room, s.found
     if s.clock[2] == 0:
         constrain(t, w, p.led, q)
@@ -219,7 +228,7 @@ def _instant(s: FreeFilter, values: Array, q: Array, qd: Array, u: Array, slips:
         s.clock[2] = 1
     if not close(t, w, p.led, q):
         return False
-    if derive and not refactor(t, w):
+    if fresh and not refactor(t, w):
         return False
     set_rates(t, w, p.led)
     if not project(t, w, qd):
@@ -364,6 +373,16 @@ def _retract(s: FreeFilter) -> bool:
         qd[i] += rate
     for i in range(len(d) - 2 * f):
         p.after[2 * n + i] += d[2 * f + i]
+    for i in range(
+        n + len(w.lam)
+    ):  # accelerations and multipliers in first order, from where the next step repeats them
+        change = 0.0
+        for c in range(w.S.shape[1]):
+            change += w.S[i, c] * d[c]
+        if i < n:
+            w.qdd[i] += change
+        else:
+            w.lam[i - n] += change
     if not close(t, w, p.led, q):
         return False
     set_rates(t, w, p.led)

@@ -12,7 +12,7 @@ from veridyn.observe.sensor_findings import SEVERAL
 from veridyn.report.blocks import Block, Figure, Key, Section, Table, Text, Verdict
 from veridyn.report.drawing import Plot
 from veridyn.report.page import page
-from veridyn.report.papers.buggy_drive import BEST, CURVE_POINTS, OTHER, PLAIN, TRUTH, error_plot, paths, replay
+from veridyn.report.papers.buggy_drive import CURVE_POINTS, OTHER, error_plot, paths, replay
 from veridyn.report.plots import Series, curves
 from veridyn.report.words import number
 from veridyn.studies.papers.buggy.faults import FaultRun
@@ -57,6 +57,7 @@ def buggy_page(study: BuggyStudy, result: Result, command: str) -> str:
             "vehicles that stay inside 3σ without GPS",
         ),
         Key(f"{f['real_time_factor_tree']:.1f}×", "real time, errorEKF on the closed tree, one core"),
+        Key(f"{f['real_time_factor_natural']:.1f}×", "the same in natural coordinates, index-3 steps"),
     ]
     sections = [
         Section(
@@ -194,7 +195,7 @@ def _outage_plot(every: Sequence[Outage], state: str, label: str) -> Plot:
             run.score.of(state)[0][thin],
             style="thick" if k == 0 else "line",
             band=(-3.0 * sigma[thin], 3.0 * sigma[thin]) if k == 0 else None,
-            colour=BEST if k == 0 else OTHER,
+            colour="estimate" if k == 0 else OTHER,
         )
         for k, run in enumerate(every)
     ]
@@ -219,8 +220,8 @@ def _ground(study: BuggyStudy) -> list[Block]:
     way = curves(
         "way over the ground",
         [
-            Series("model alone", run.plain.q[thin, 0], run.plain.q[thin, 1], colour=PLAIN),
-            Series("truth", run.truth.q[thin, 0], run.truth.q[thin, 1], colour=TRUTH),
+            Series("model alone", run.plain.q[thin, 0], run.plain.q[thin, 1], colour="plain"),
+            Series("truth", run.truth.q[thin, 0], run.truth.q[thin, 1], colour="truth"),
         ],
         "x, m",
         "y, m",

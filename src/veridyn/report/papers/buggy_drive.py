@@ -14,7 +14,7 @@ from veridyn.view.buggy import band_layer, buggy_layer, fixes_layer
 from veridyn.view.scene import scene
 
 Array = NDArray[np.float64]
-BEST, TRUTH, PLAIN, OTHER = 0, 1, 2, 3  # colours, in plots and as layers of the scene
+OTHER = 3  # the colour of another observer
 CURVE_POINTS, FRAMES, FIXES = 900, 120, 25
 MAGNIFIED = 500.0  # bands in the scene: a millimetre cannot be seen beside a vehicle
 
@@ -28,10 +28,10 @@ def paths(run: BuggyRun) -> Figure:
     way = curves(
         "way over the ground",
         [
-            Series("GPS", fixes[:, 0], fixes[:, 1], style="dots", colour=OTHER),
-            Series("model alone", run.plain.q[thin, 0], run.plain.q[thin, 1], colour=PLAIN),
-            Series("best observer", q[believed, 0], q[believed, 1], style="thick", colour=BEST),
-            Series("truth", run.truth.q[thin, 0], run.truth.q[thin, 1], style="dashed", colour=TRUTH),
+            Series("GPS", fixes[:, 0], fixes[:, 1], style="dots", colour="measured"),
+            Series("model alone", run.plain.q[thin, 0], run.plain.q[thin, 1], colour="plain"),
+            Series("best observer", q[believed, 0], q[believed, 1], style="thick", colour="estimate"),
+            Series("truth", run.truth.q[thin, 0], run.truth.q[thin, 1], style="dashed", colour="truth"),
         ],
         "x, m",
         "y, m",
@@ -43,14 +43,14 @@ def paths(run: BuggyRun) -> Figure:
     errors = curves(
         "x, m",
         [
-            Series("GPS", exact.t, run.log["gps.x"].values - exact.values, style="dots", colour=OTHER),
+            Series("GPS", exact.t, run.log["gps.x"].values - exact.values, style="dots", colour="measured"),
             Series(
                 "best observer",
                 score.t[seen],
                 error[seen],
                 style="thick",
                 band=(-1.96 * sigma[seen], 1.96 * sigma[seen]),
-                colour=BEST,
+                colour="estimate",
             ),
         ],
         "time, s",
@@ -74,9 +74,9 @@ def replay(study: BuggyStudy, run: BuggyRun) -> Animation:
     believed = np.asarray(run.example.track.x)[stamps][:, : run.truth.q.shape[1]]
     place = np.asarray(run.example.track.P)[stamps][:, :2, :2]
     layers = [
-        buggy_layer(tree, believed, "best observer", dashed=True),
-        buggy_layer(tree, run.truth.q[at], "truth"),
-        buggy_layer(tree, run.plain.q[at], "model alone"),
+        buggy_layer(tree, believed, "best observer", dashed=True, meaning="estimate"),
+        buggy_layer(tree, run.truth.q[at], "truth", meaning="truth"),
+        buggy_layer(tree, run.plain.q[at], "model alone", meaning="plain"),
         fixes_layer(run.truth.t[at], *_fixes(run, FIXES), "GPS"),
         band_layer(believed[:, :3], place, 3.0 * MAGNIFIED, f"3 σ of the observer, {MAGNIFIED:g} times"),
     ]
@@ -99,7 +99,7 @@ def error_plot(score: Scored, other: Scored, state: str, quantity: str) -> Plot:
         f"{quantity.replace('_', ' ')}, {UNITS[quantity]}",
         [
             Series("errorEKF", other.t[apart], rough[apart], colour=OTHER),
-            Series("best observer", score.t[seen], error[seen], style="thick", band=(-half, half), colour=BEST),
+            Series("best observer", score.t[seen], error[seen], style="thick", band=(-half, half), colour="estimate"),
         ],
         "time, s",
         UNITS[quantity],

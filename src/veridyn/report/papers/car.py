@@ -125,7 +125,10 @@ def _forces(s: CarStudy) -> Section:
         k = t.rows.index(row)
         used = t.used[:, k]
         x, y, e = t.t[used], t.measured[used, k], t.residual[used, k]
-        series = [Series("measured", x, y, colour=0), Series("measured less predicted", x, e, "dashed", colour=1)]
+        series = [
+            Series("measured", x, y, colour="measured"),
+            Series("measured less predicted", x, e, "dashed", colour=1),
+        ]
         plots.append(curves(title, series, "time, s", unit_text(t.units[k])))
     blocks: list[Block] = [
         Figure(plots[:6], "The six rows of the chassis"),

@@ -197,8 +197,8 @@ def _exact(study: HumanoidStudy) -> Section:
     top = curves(
         "true and identified, in typical sizes",
         [
-            Series("true", x, truth / sizes(fit), "thick"),
-            Series("identified", x, fit.values / sizes(fit), "dots"),
+            Series("true", x, truth / sizes(fit), "thick", colour="truth"),
+            Series("identified", x, fit.values / sizes(fit), "dots", colour="estimate"),
         ],
         "base parameter",
         "",
@@ -247,13 +247,14 @@ def _forces(study: HumanoidStudy, motion: str, title: str) -> Section:
             curves(
                 ROWS[row],
                 [
-                    Series("measured", t[used], fit_trace.measured[used, k], "thick", colour=3),
-                    Series("drawing (CAD)", t[used], cad_trace.predicted[used, k], "dashed", colour=0),
-                    Series("identified from walking", t[used], fit_trace.predicted[used, k], colour=5),
+                    Series("measured", t[used], fit_trace.measured[used, k], "thick", colour="measured"),
+                    Series("drawing (CAD)", t[used], cad_trace.predicted[used, k], "dashed", colour="plain"),
+                    Series("identified from walking", t[used], fit_trace.predicted[used, k], colour="estimate"),
                 ],
                 "time, s",
                 unit,
                 low=True,
+                clock=motion,
             )
         )
     checks = study.checks

@@ -42,9 +42,10 @@ for (const figure of document.querySelectorAll("figure.player")) {
       const [a, b] = turn(p.map((v, i) => v - origin[i]));
       return [width / 2 + scale * (a - (low[0] + high[0]) / 2), height / 2 - scale * (b - (low[1] + high[1]) / 2)];
     };
-    const colours = ["--blue", "--rust", "--good", "--fair", "--poor", "--soft"].map(style);
+    const turns = ["--blue", "--rust", "--good", "--fair", "--poor", "--soft"];
+    const colours = scene.layers.map((layer, number) => style(layer.meaning ? `--${layer.meaning}` : turns[number % turns.length]));
     scene.layers.forEach((layer, number) => {
-      const at = place, colour = colours[number % colours.length];
+      const at = place, colour = colours[number];
       pen.strokeStyle = colour; pen.fillStyle = colour;
       pen.lineWidth = 1; pen.globalAlpha = 0.45;
       for (const k of layer.trails) {
@@ -60,7 +61,7 @@ for (const figure of document.querySelectorAll("figure.player")) {
       pen.setLineDash([]);
     });
     pen.font = "12px system-ui, sans-serif"; pen.textBaseline = "top";
-    if (scene.layers.length > 1) scene.layers.forEach((layer, k) => { pen.fillStyle = colours[k % colours.length]; pen.fillText(layer.label, 6, 6 + 16 * k); });
+    if (scene.layers.length > 1) scene.layers.forEach((layer, k) => { pen.fillStyle = colours[k]; pen.fillText(layer.label, 6, 6 + 16 * k); });
     output.textContent = scene.t[frame].toFixed(2) + " s";
     slider.value = frame;
   };

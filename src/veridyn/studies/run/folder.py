@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,34 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 @dataclass(frozen=True)
 class Run:
-    """The folder of one run. A file that is in it is complete: it is written under another name first and then renamed."""
+    """The folder of one run, `parent`/`name`-001 or the number after the highest one there; `parent` itself without a name.
 
-    folder: Path
+    It is made when it is first needed, for its first file, by whoever comes first, and shared by nobody: a run that is killed before leaves
+    nothing behind. A file that is in it is complete: it is written under another name first and then renamed.
+    """
+
+    parent: Path
+    name: str = ""
+
+    @cached_property
+    def folder(self) -> Path:
+        """The folder; made by the first use."""
+        if not self.name:
+            return self.parent
+        numbered = re.compile(re.escape(self.name) + r"-(\d+)")
+        try:
+            taken = [int(m[1]) for entry in self.parent.iterdir() if (m := numbered.fullmatch(entry.name))]
+            number = max(taken, default=0) + 1
+            while True:
+                folder = self.parent / f"{self.name}-{number:03d}"
+                try:
+                    folder.mkdir()
+                except FileExistsError:
+                    number += 1
+                else:
+                    return folder
+        except OSError as error:
+            raise _no_folder(self.parent, error) from error
 
     def write_bytes(self, name: str, content: bytes) -> Path:
         """Write one new file; refused where it exists, and nothing is left behind where writing fails."""
@@ -42,39 +69,35 @@ class Run:
 
     def discard_if_empty(self) -> None:
         """Remove the folder of a run that came to nothing; files in it keep it."""
-        with suppress(OSError):
-            self.folder.rmdir()
+        if "folder" in vars(self):
+            with suppress(OSError):
+                self.folder.rmdir()
 
 
 def new_run(out: str | Path, name: str) -> Run:
-    """A new folder `out`/`name`-001, or the number after the highest one there; made by whoever comes first, shared by nobody."""
+    """A run that will have a folder in `out`; refused at once where none can be made there, since work may take long."""
     if not NAME.fullmatch(name):
         raise FileError(
             Fault("a run cannot be called that.", where=f"run '{name}'", expected="letters, digits, . _ and -")
         )
     parent = Path(out)
-    numbered = re.compile(re.escape(name) + r"-(\d+)")
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        taken = [int(m[1]) for entry in parent.iterdir() if (m := numbered.fullmatch(entry.name))]
-        number = max(taken, default=0) + 1
-        while True:
-            folder = parent / f"{name}-{number:03d}"
-            try:
-                folder.mkdir()
-            except FileExistsError:
-                number += 1
-            else:
-                return Run(folder)
+        Path(tempfile.mkdtemp(prefix=f".{name}-", dir=parent)).rmdir()
     except OSError as error:
-        raise FileError(
-            Fault(
-                "no run folder can be made there.",
-                where=str(parent),
-                found=error.strerror or str(error),
-                hint="Choose another folder with --out.",
-            )
-        ) from error
+        raise _no_folder(parent, error) from error
+    return Run(parent, name)
+
+
+def _no_folder(parent: Path, error: OSError) -> FileError:
+    return FileError(
+        Fault(
+            "no run folder can be made there.",
+            where=str(parent),
+            found=error.strerror or str(error),
+            hint="Choose another folder with --out.",
+        )
+    )
 
 
 def finite(content: object) -> Any:

@@ -46,7 +46,13 @@ def test_every_figure_is_there(short: BuggyStudy):
     others = ("error_ekf_printed", "error_ekf_28", "force_alone")
     names |= {f"rms_{k}_{q}_{other}" for k in TABLES for q in QUANTITIES for other in others}
     names |= {f"rms_ground_{q}{end}" for q in QUANTITIES for end in ("", "_force", "_error_ekf", "_plain")}
-    names |= {"nees", "nees_ground", "share_inside_three_sigma_outage", "real_time_factor_tree"}
+    names |= {
+        "nees",
+        "nees_ground",
+        "share_inside_three_sigma_outage",
+        "real_time_factor_tree",
+        "real_time_factor_natural",
+    }
     names |= {"share_sensor_faults_named", "share_input_faults_noticed", "sensors_named_without_fault"}
     assert names <= set(short.figures)
     assert all(math.isfinite(v) for v in short.figures.values())

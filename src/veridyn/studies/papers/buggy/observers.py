@@ -144,7 +144,7 @@ def force_observer() -> BuggyObserver:
 
 def best_observer() -> BuggyObserver:
     """Exact derivatives, and the rolling resistance of each tyre estimated with the state."""
-    noise = ProcessNoise(start=1e-4, start_rate=1e-4, acceleration=4.9e-9, start_element=1e-4)
+    noise = ProcessNoise(start=1e-4, start_rate=1e-4, acceleration=3e-9, start_element=1e-4)
     resistances = {f"tyre_{c}.QSY1": (0.015, 1e-9, 0.0, 0.1) for c in CORNERS}
     return BuggyObserver(word="ekf", method=EKF(), noise=noise, parameters=resistances, edges=True)
 

@@ -151,7 +151,9 @@ def buggy_study(seed: int, extent: Extent = FULL, progress: Progress = silent) -
         figures |= _failed(failed)
         uneven = ground_run(model, TRUE_RESISTANCE, extent.ground, seed, progress)
         figures |= _uneven(uneven)
-        figures |= real_time_factors({"tree": model}, runs["circular"].truth, seed)
+        figures |= real_time_factors(
+            {"tree": model, "natural": model.with_formulation("natural")}, runs["circular"].truth, seed
+        )
     return BuggyStudy(extent, seeds, model, runs, misaligned, lost, failed, uneven, figures)
 
 

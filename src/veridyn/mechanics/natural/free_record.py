@@ -1,0 +1,140 @@
+"""The tables and the memory of compiled steps of a machine with a free base in natural coordinates."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Fault, ModelError
+from veridyn.mechanics.natural.elimination import Elimination, Factors, factors_of
+from veridyn.mechanics.natural.free_model import EXACT_MULTIPLIERS, FreeModel
+from veridyn.mechanics.natural.terms import (
+    Scratch,
+    Tables,
+    scratch_of,
+)
+from veridyn.mechanics.natural.wheel_kernel import Wheels
+from veridyn.mechanics.record import Cube, Matrix, Numbers, Vector
+
+Array = NDArray[np.float64]
+
+
+class FreeTables(NamedTuple):
+    """A machine over its freedoms: E is `linear` but for its rows 3 to 5, which are linear in the coordinates `turning_at`."""
+
+    t: Tables
+    e: Elimination
+    linear: Matrix  # (f, n)
+    turning_at: Numbers  # (c,)
+    turning: Cube  # (3 or 0, c + 1, c)
+    unknown: Numbers  # (k,) freedoms with an unknown force
+    weight: Vector  # (n,)
+    constant: Matrix  # (n, values)
+    alpha: float
+
+
+class FreeRoom(NamedTuple):
+    """Where the kernels work, and what they find; n coordinates, m constraints, f freedoms, x = (z, ż, u, slips) of 2f + k numbers."""
+
+    f: Factors
+    at: Scratch
+    wheels: Wheels
+    spare: Vector  # (m or 3a,) values of forms that nobody needs
+    turned: Matrix  # (3a, n) gradients of the angles' forms along a vector
+    rates: Matrix  # (m, n) Φ̇_q along q̇
+    bends: Matrix  # (m, n) the same along q̈
+    none: Matrix
+    qdd: Vector
+    lam: Vector
+    q0: Vector
+    qd0: Vector
+    qdd0: Vector
+    lam0: Vector
+    grown: Vector  # (n + m,) by how much q̈ and λ changed over the last step, the guess for the next
+    load: Vector  # (n,) of loads and unknown forces
+    Q: Vector
+    target: Vector  # (m,)
+    begun: Vector  # (2w,)
+    E: Matrix  # (f, n)
+    X: Matrix  # (n + m, f)
+    XZ: Matrix
+    R: Matrix  # (n, f)
+    qd_z: Matrix
+    small: Matrix  # (f, f)
+    pivot: Numbers
+    line: Vector  # (f,)
+    C: Matrix  # (n, n)
+    S: Matrix  # (n + m, 2f + k): ∂(q̈, λ)/∂x
+    SZ: Matrix
+    dq: Vector
+    slopes: Matrix  # (f + 2w, 2f + k)
+
+
+def free_tables(model: FreeModel) -> FreeTables:
+    """The constants of a machine for the kernels."""
+    s, free = model.system, model.freedoms
+    if len(s.forces.active):
+        turned = [name for name, at in s.forces.loads.items() if set(s.forces.active) & set(range(at.start, at.stop))]
+        raise ModelError(
+            Fault(
+                "compiled steps over the freedoms of a base carry no torques on bodies.",
+                where=model.name,
+                found=", ".join(turned),
+                hint="Make them drives on coordinates, or use formulation: tree.",
+            )
+        )
+    at = np.flatnonzero((free.turning[:, :-1] != 0.0).any(axis=(0, 2)) | (free.turning != 0.0).any(axis=(0, 1)))
+    rows = [*at, s.n]
+    return FreeTables(
+        s.tables,
+        s.elimination,
+        np.ascontiguousarray(free.linear),
+        at.astype(np.int64),
+        np.ascontiguousarray(free.turning[:, rows][:, :, at]),
+        np.array([model.names.index(name) for name in model.unknown], dtype=np.int64),
+        np.ascontiguousarray(s.forces.weight[:-1]),
+        np.ascontiguousarray(s.forces.constant),
+        EXACT_MULTIPLIERS.alpha(s),
+    )
+
+
+def free_room(model: FreeModel, tables: FreeTables, wheels: Wheels) -> FreeRoom:
+    """Room for one caller."""
+    n, m, f, a = model.n, model.system.constraints.m, model.f, len(tables.t.places)
+    k, w, N = len(model.unknown) + len(model.inner), len(model.inner), model.n + model.system.constraints.m
+    return FreeRoom(
+        factors_of(tables.e),
+        scratch_of(tables.t, m, True),
+        wheels,
+        np.zeros(max(m, 3 * a)),
+        np.zeros((3 * a, n)),
+        np.zeros((m, n)),
+        np.zeros((m, n)),
+        np.zeros((0, 0)),
+        np.zeros(n),
+        np.zeros(m),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(m),
+        np.zeros(n + m),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(m),
+        np.zeros(w),
+        np.zeros((f, n)),
+        np.zeros((N, f)),
+        np.zeros((N, f)),
+        np.zeros((n, f)),
+        np.zeros((n, f)),
+        np.zeros((f, f)),
+        np.zeros(f, dtype=np.int64),
+        np.zeros(f),
+        np.zeros((n, n)),
+        np.zeros((N, 2 * f + k)),
+        np.zeros((N, 2 * f + k)),
+        np.zeros(n),
+        np.zeros((f + w, 2 * f + k)),
+    )
