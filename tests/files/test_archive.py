@@ -282,7 +282,7 @@ def test_what_an_estimator_decides_beyond_the_base_comes_back(estimator: str, tm
     motion = replace(motion, forces=forces + 0.05 * rng.normal(size=forces.shape))
     fit = identify(tree, motion, estimator)
     again = load(save(fit, tmp_path / "fit.json"))
-    for name in ("standard_values", "standard_covariance", "prior_share"):
+    for name in ("standard_values", "standard_covariance", "prior_share", "posterior_mean"):
         before, after = getattr(fit, name), getattr(again, name)
         assert (before is None) == (after is None)
         assert before is None or np.array_equal(before, after, equal_nan=True)

@@ -25,6 +25,7 @@ from fuzz.mutations import (
     some_token,
 )
 from studies.small_arm import believed, log_of, small_arm
+from veridyn.files.machine.mjcf_write import mjcf_text
 from veridyn.files.machine.write import model_text
 from veridyn.studies.compare import compare
 from veridyn.studies.config.study import load_study
@@ -268,6 +269,7 @@ def subjects() -> tuple[Subject, ...]:
     return (
         _model("arm.yaml", lambda: arm, 2.0),
         _model("arm.urdf", URDF.encode, 2.0),
+        _model("arm.xml", lambda: mjcf_text(small_arm()).encode(), 2.0),
         *(
             _model(n, lambda n=n: _shipped(n), 0.5)
             for n in ("fourbar.yaml", "hexapod.yaml", "buggy.yaml", "palletizer.yaml")

@@ -9,11 +9,10 @@ from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_rotation, random_tree
 from veridyn.errors import ModelError
 from veridyn.machines.humanoid import machine
-from veridyn.machines.mujoco_engine import PrescribedJoints, engine_motion, mjcf, quaternion
+from veridyn.machines.mujoco_engine import PrescribedJoints, engine_motion, mjcf
 from veridyn.model.elements import damper
 from veridyn.model.pose import Pose
 from veridyn.model.tree import Tree
-from veridyn.spatial.rotations import matrix_of
 
 
 @pytest.mark.parametrize(
@@ -30,17 +29,6 @@ def test_two_strangers_agree_on_the_ground_wrench(tree: Tree) -> None:
     motion = engine_motion(tree, pose, velocity, acceleration, q, qd, qdd, wrench)
     left = PinModel(tree).inverse_dynamics(motion)[:, :6]
     assert np.abs(left).max() < 1e-10 * np.abs(wrench).max()
-
-
-def test_quaternions_of_all_branches() -> None:
-    rng = np.random.default_rng(3)
-    for R in [
-        np.diag([1.0, -1, -1]),
-        np.diag([-1.0, 1, -1]),
-        np.diag([-1.0, -1, 1]),
-        *(random_rotation(rng) for _ in range(30)),
-    ]:
-        assert matrix_of(quaternion(R)) == pytest.approx(R, abs=1e-12)
 
 
 def test_what_the_engine_cannot_take_is_refused() -> None:

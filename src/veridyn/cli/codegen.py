@@ -26,7 +26,7 @@ class CodegenQuantity(StrEnum):
 
 
 def codegen(
-    file: Annotated[Path, typer.Argument(help="A model file (YAML) or a URDF.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="A model file (YAML), a URDF or an MJCF (.xml).", show_default=False)],
     lang: Annotated[Language, typer.Option(help="The language.")] = Language.c,
     what: Annotated[CodegenQuantity, typer.Option(help="Which equations.")] = CodegenQuantity.inverse,
     wrench: Annotated[list[str] | None, typer.Option(help="A body on which a wrench may act; may be repeated.")] = None,

@@ -24,7 +24,7 @@ def models() -> None:
 
 @app.command()
 def show(
-    file: Annotated[Path, typer.Argument(help="A model file (YAML) or a URDF.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="A model file (YAML), a URDF or an MJCF (.xml).", show_default=False)],
     base: BaseOption = BaseWord.auto,
     strict: Strict = False,
 ) -> None:

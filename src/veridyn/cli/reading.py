@@ -9,7 +9,7 @@ import typer
 
 
 class BaseWord(StrEnum):
-    """What the root link of a URDF does."""
+    """What the root of a URDF or MJCF does."""
 
     auto = "auto"
     fixed = "fixed"
@@ -20,13 +20,13 @@ Strict = Annotated[
     bool,
     typer.Option(
         "--strict",
-        help="Refuse a URDF with inertias that no physical body has; otherwise they are unknown, with a warning.",
+        help="Refuse a URDF or MJCF with inertias that no physical body has; otherwise they are unknown, with a warning.",
     ),
 ]
 BaseOption = Annotated[
     BaseWord,
     typer.Option(
-        help="Of a URDF: the root link stands on the ground (fixed) or moves (free: legged, flying). "
+        help="Of a URDF or MJCF: the root stands on the ground (fixed) or moves (free: legged, flying). "
         "auto: free where a floating joint says so, else fixed."
     ),
 ]

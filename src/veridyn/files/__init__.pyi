@@ -10,6 +10,9 @@ from veridyn.files.geodesy import local_position as local_position
 from veridyn.files.log.load import load_log as load_log
 from veridyn.files.log.save import save_log as save_log
 from veridyn.files.machine.load import load_model as load_model
+from veridyn.files.machine.mjcf import load_mjcf as load_mjcf
+from veridyn.files.machine.mjcf import mjcf_limits as mjcf_limits
+from veridyn.files.machine.mjcf_write import save_mjcf as save_mjcf
 from veridyn.files.machine.urdf import load_urdf as load_urdf
 from veridyn.files.machine.urdf import urdf_limits as urdf_limits
 from veridyn.files.machine.urdf_write import save_urdf as save_urdf

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.delivery import identified_machine
+from veridyn.identify.draws import parameter_draws
 from veridyn.identify.error_measures import RowReport, relative_error, row_table, std_error
 from veridyn.identify.law_constants import LawConstants
 from veridyn.identify.sampling import Sampling
@@ -93,7 +94,8 @@ class Fit:
 
     Estimators that decide every standard parameter add `standard_values`; with a prior `standard_covariance` and `prior_share`, the
     share of the prior's variance that is left (1 where the data determine nothing); with constraints `feasibility`. All are over the
-    parameters of the tree, NaN in the share where a parameter is not estimated. A deviation that is not available is NaN.
+    parameters of the tree, NaN in the share where a parameter is not estimated. `posterior_mean`: with a prior and constraints, the
+    mean of the posterior before constraints moved `standard_values` from it. A deviation that is not available is NaN.
     `constants`: those inside the laws of elements that were estimated too; `tree` has them. `described`: the machine that was identified,
     where one was given and not a tree. `known`: known parameters with an uncertainty, which is part of `covariance`.
     `position_bias`: what noise of measured positions does to the values (:mod:`veridyn.identify.position_noise`), part of it too.
@@ -119,6 +121,7 @@ class Fit:
     described: Machine | None = None
     known: KnownValues | None = None
     position_bias: Array | None = None
+    posterior_mean: Array | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -212,6 +215,37 @@ class Fit:
             Where the mass matrix is not positive definite in some pose, or a direction was not excited.
         """
         return identified_machine(self, unexcited)
+
+    def draws(self, n: int, rng: np.random.Generator) -> Array:
+        """Physically consistent parameter sets from what the fit knows, for simulations of machines like this one.
+
+        Parameters
+        ----------
+        n : int
+            How many sets.
+        rng : numpy.random.Generator
+            Where they come from: the same generator gives the same draws.
+
+        Returns
+        -------
+        (n, p) array
+            Standard parameters in the order and units of ``fit.tree.parameters``. They are drawn from the Gaussian of the estimate,
+            restricted to machines whose bodies have a possible inertia and whose friction, stiffness and rotors are not negative
+            (:mod:`veridyn.identify.draws`). With a prior the Gaussian is the posterior of all parameters. Without one only the
+            leading parameter of each group varies; other members, and what the motion did not excite, keep the tree's values.
+
+        Raises
+        ------
+        IdentificationError
+            Where a parameter has neither a deviation nor a value, or no physically consistent set is known to start from.
+
+        Examples
+        --------
+        >>> fit = vd.identify(robot, motion, vd.Prior())  # robot and motion as in the example of vd.identify
+        >>> sets = fit.draws(3, np.random.default_rng(1))
+        >>> machines = [fit.machine().with_parameters(phi) for phi in sets]
+        """
+        return parameter_draws(self, n, rng)
 
     def __repr__(self) -> str:
         return f"Fit({self.tree.name!r}, {len(self.values)} base parameters by {self.estimator}, {len(self.rows)} rows)"

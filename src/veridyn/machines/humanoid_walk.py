@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, SimulationError
 from veridyn.machines.humanoid import FEET, FOOT, SIDES, SOLE
 from veridyn.machines.humanoid_gait import STEP, GaitPlan
-from veridyn.machines.mujoco_engine import PrescribedJoints, engine_motion, mjcf, mujoco, quaternion
+from veridyn.machines.mujoco_engine import PrescribedJoints, engine_motion, mjcf, mujoco
 from veridyn.model.motion import Motion
 from veridyn.model.pose import Pose
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
+from veridyn.spatial.quaternions import quaternion
 from veridyn.spatial.rotations import matrix_of
 
 Array = NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""The machine that a model file describes: version 2, both kinds of version 1, or URDF."""
+"""The machine that a model file describes: version 2, both kinds of version 1, URDF, or MJCF."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from ruamel.yaml.nodes import MappingNode, ScalarNode
 
 from veridyn.errors import Fault, FileError, ModelError
 from veridyn.files.machine.keys import FORMAT, FORMATS
+from veridyn.files.machine.mjcf import load_mjcf
 from veridyn.files.machine.native import parse_model
 from veridyn.files.machine.natural import parse_mechanism
 from veridyn.files.machine.read import parse_root
@@ -19,6 +20,8 @@ from veridyn.model.machine import Machine
 from veridyn.model.of_mechanism import machine_of_mechanism
 from veridyn.model.of_tree import machine_of_tree
 
+MJCF_ENDINGS = (".xml", ".mjcf")
+
 
 def load_model(path: str | Path, *, base: Literal["auto", "fixed", "free"] = "auto", strict: bool = False) -> Machine:
     """The machine that a model file describes.
@@ -26,12 +29,14 @@ def load_model(path: str | Path, *, base: Literal["auto", "fixed", "free"] = "au
     Parameters
     ----------
     path : str or path
-        A model file (YAML) of any version, whatever the formulation; or .urdf; or "veridyn:NAME", a file that comes with veridyn.
+        A model file (YAML) of any version, whatever the formulation; or .urdf; or .xml and .mjcf, a model of MuJoCo
+        (:func:`~veridyn.files.machine.mjcf.load_mjcf`); or "veridyn:NAME", a file that comes with veridyn.
     base : {"auto", "fixed", "free"}
-        Of a URDF: whether its root link stands on the ground or moves freely. "auto" is free where the file says so, by a floating joint
-        alone on a root without inertia, else fixed. A model file (YAML) has a key for it, and takes "auto" only.
+        Of a URDF or MJCF: whether its root stands on the ground or moves freely. "auto" is free where the file says so, by a floating
+        joint alone on a root without inertia or by a free joint, else fixed. A model file (YAML) has a key for it, and takes "auto" only.
     strict : bool
-        Of a URDF: refuse inertias that no physical body has. Otherwise they are unknown, to be identified, and a warning gives their count.
+        Of a URDF or MJCF: refuse inertias that no physical body has. Otherwise they are unknown, to be identified, and a warning gives
+        their count.
         A model file (YAML) with such an inertia is always refused.
 
     Returns
@@ -53,6 +58,8 @@ def load_model(path: str | Path, *, base: Literal["auto", "fixed", "free"] = "au
     file = resolved(Path(path))
     if file.suffix.lower() == ".urdf":
         return machine_of_tree(load_urdf(file, base, impossible="refuse" if strict else "unknown"))
+    if file.suffix.lower() in MJCF_ENDINGS:
+        return machine_of_tree(load_mjcf(file, base, strict=strict))
     if base != "auto":
         hint = f"Write base: {base} in the file."
         raise ModelError(

@@ -1,4 +1,4 @@
-"""URDF written: identified parameters put into a copy of the file the machine came from; every other byte stays as it is."""
+"""URDF written: identified parameters put into a copy of the file the machine came from, where every other byte stays as it is; or anew."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from veridyn.errors import DataWarning, Fault, Faults, ModelError, did_you_mean, part_at, warn
 from veridyn.files.atomic import refuse_to_replace, write_atomic
 from veridyn.files.machine.urdf import UrdfFile, read_urdf
+from veridyn.files.machine.urdf_new import urdf_text
 from veridyn.files.machine.urdf_reader import SIX, UrdfJoint, UrdfLink
 from veridyn.files.machine.urdf_xml import XmlNode, bytes_of
 from veridyn.identify.result import Fit
@@ -31,6 +32,7 @@ Array = NDArray[np.float64]
 
 AGREE = 1e-9  # of each row's largest force
 SAMPLES = 12
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SYMBOLS = {"damper": "h", "coulomb": "fs"}
 WORDS = {"damper": "damping", "coulomb": "friction"}
 
@@ -41,11 +43,13 @@ _ATTRIBUTE = re.compile(rb"\s+([^\s=]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
 def save_urdf(
     machine: Machine | Tree | Fit,
     path: str | Path,
-    like: str | Path,
+    like: str | Path | None = None,
     overwrite: bool = False,
     allow_impossible: bool = False,
 ) -> None:
     """Write a copy of the URDF file `like` that has the parameters of a machine, or those that a fit identified.
+
+    Without `like` a new URDF of the machine is written, with frames, inertias, damping and friction, and without shapes.
 
     Mass, centre of mass and inertia of each link, damping and friction of each joint are replaced where they differ;
     comments, meshes, limits and all else stay byte for byte. The new text is read again, and its inverse dynamics must
@@ -63,20 +67,28 @@ def save_urdf(
     """
     tree = machine.tree.with_parameters(machine.standard) if isinstance(machine, Fit) else as_tree(machine)
     refuse_to_replace(Path(path), overwrite)
-    data = bytes_of(Path(like))
-    said = read_urdf(data, Path(like).name)
-    plain = said.tree(tree.base, tree.gravity, "keep")
-    _check_same_machine(tree, plain, said.source)
+    name = Path(path).name
+    data = _bare(tree) if like is None else bytes_of(Path(like))
+    said = read_urdf(data, name if like is None else Path(like).name)
+    if like is not None:
+        _check_same_machine(tree, said.tree(tree.base, tree.gravity, "keep"), said.source)
     placed = _placed(tree, said)
     _check_values(tree, placed, allow_impossible)
-    text = _edited(data, said, tree, placed)
-    _check_agreement(_with_elements(tree, placed.elements), text, Path(path).name)
-    mark = b"\xef\xbb\xbf" if Path(like).read_bytes().startswith(b"\xef\xbb\xbf") else b""
-    write_atomic(path, mark + text, overwrite)
+    text = urdf_text(tree, placed.values, {}).encode() if like is None else _edited(data, said, tree, placed)
+    _check_agreement(_with_elements(tree, placed.elements), text, name)
+    marked = like is not None and Path(like).read_bytes().startswith(BYTE_ORDER_MARK)
+    write_atomic(path, (BYTE_ORDER_MARK if marked else b"") + text, overwrite)
     if placed.left_out:
         names = ", ".join(e.parameter_name for e in placed.left_out)
         what = f"a URDF has no place for {names}: left out."
         warn(DataWarning, Fault(what, where=Path(path).name, hint="A model file keeps them: save_model."))
+
+
+def _bare(tree: Tree) -> bytes:
+    """The URDF of a tree without what acts on its joints: it says which joint carries which coordinate."""
+    if missing := tree.parameters.missing():
+        _refuse_missing(tree, list(missing), Faults())
+    return urdf_text(tree, {}, {}).encode()
 
 
 @dataclass
@@ -153,9 +165,7 @@ def _check_values(tree: Tree, placed: _Placed, allow_impossible: bool) -> None:
     lost = {e.parameter_name for e in placed.left_out}
     unknown = [name for name in tree.parameters.missing() if name not in lost]
     if unknown:
-        listed = ", ".join(unknown[:8]) + (", …" if len(unknown) > 8 else "")
-        faults.add(f"{len(unknown)} parameters have no value: {listed}.", where=tree.name)
-        faults.raise_if_any(ModelError)
+        _refuse_missing(tree, unknown, faults)
     hint = "Estimate under the laws of physics, or pass allow_impossible=True."
     for body in tree.bodies:
         if not body.real:
@@ -173,6 +183,12 @@ def _check_values(tree: Tree, placed: _Placed, allow_impossible: bool) -> None:
                 what = f"its {word} is below zero, so it would drive the joint."
                 faults.add(what, where=part_at("joint", joint), found=f"{value:g}", hint=hint)
     faults.raise_if_any(ModelError, tree.name)
+
+
+def _refuse_missing(tree: Tree, unknown: list[str], faults: Faults) -> None:
+    listed = ", ".join(unknown[:8]) + (", …" if len(unknown) > 8 else "")
+    faults.add(f"{len(unknown)} parameters have no value: {listed}.", where=tree.name)
+    faults.raise_if_any(ModelError)
 
 
 @dataclass

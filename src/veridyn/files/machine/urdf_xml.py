@@ -1,4 +1,4 @@
-"""The XML of a URDF file, with the line and the bytes of every element; what could run or fetch something is refused."""
+"""The XML of a URDF or MJCF file, with the line and the bytes of every element; what could run or fetch something is refused."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ class XmlNode:
         return next((child for child in self.children if child.tag == tag), None)
 
 
-def bytes_of(file: Path) -> bytes:
-    """The text of a file as UTF-8 without a byte-order mark."""
+def bytes_of(file: Path, kind: str = "urdf") -> bytes:
+    """The text of a file as UTF-8 without a byte-order mark; `kind` is how the names of such files end."""
     try:
         missing = file.parent.is_dir() and not file.exists()
     except OSError:
         missing = False  # what hinders it is said below
     if missing:
-        beside = sorted(p.name for p in file.parent.glob("*.urdf"))
+        beside = sorted(p.name for p in file.parent.glob(f"*.{kind}"))
         fault = Fault("there is no such file.", found=str(file), hint=did_you_mean(file.name, beside))
         raise FileError(fault, file.name)
     return text_of(file).encode("utf-8")
 
 
-def parse_xml(data: bytes, source: str) -> XmlNode:
-    """The root element. No document type is read, so no entity can be declared, expanded or fetched."""
+def parse_xml(data: bytes, source: str, kind: str = "URDF") -> XmlNode:
+    """The root element. No document type is read, so no entity can be declared, expanded or fetched. `kind` stands in messages."""
     if not data.strip():
-        raise FileError(Fault("the file is empty.", expected="a URDF file"), source)
+        raise FileError(Fault("the file is empty.", expected=f"{_article(kind)} {kind} file"), source)
     parser = expat.ParserCreate("utf-8")
     opened: list[XmlNode] = []
     roots: list[XmlNode] = []
@@ -69,7 +69,9 @@ def parse_xml(data: bytes, source: str) -> XmlNode:
         opened.pop().end = parser.CurrentByteIndex
 
     def refuse(*_: object) -> None:
-        fault = Fault("a document type is declared.", found="<!DOCTYPE", hint="Drop it: a URDF needs none.")
+        fault = Fault(
+            "a document type is declared.", found="<!DOCTYPE", hint=f"Drop it: {_article(kind)} {kind} file needs none."
+        )
         raise FileError(at_line(fault, parser.CurrentLineNumber), source)
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
@@ -81,6 +83,10 @@ def parse_xml(data: bytes, source: str) -> XmlNode:
         hint = f"<{opened[-1].tag}> of line {opened[-1].line} is never closed. Is the file complete?" if opened else ""
         raise FileError(Fault(what, hint=hint, line=error.lineno), source) from error
     return roots[0]
+
+
+def _article(kind: str) -> str:
+    return "an" if kind == "MJCF" else "a"
 
 
 def refuse_xacro(root: XmlNode, source: str) -> None:

@@ -112,6 +112,8 @@ class Consistent(Estimator):
         K = base.matrix[:, estimated]
         if found.posterior is not None:
             fit = fit_with_prior(tree, s, found.posterior, found.values[estimated], self.title, acceptance)
+            spread, fixed = split(p)
+            fit = replace(fit, posterior_mean=spread @ found.posterior.values + fixed)
         else:
             fit = fit_of(tree, at(s, K @ found.values[estimated]), self.title, acceptance)
             own = s.covariance if made is None else made.covariance

@@ -19,21 +19,12 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, Faults, IdentificationError
 from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.estimators.prior import Prior, prior_moments, sizes, split
+from veridyn.identify.positive import POSITIVE
 from veridyn.identify.result import Feasibility
 from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import broken_law, pseudo_inertia
 
 Array = NDArray[np.float64]
-# Kinds of elements whose parameter cannot be negative.
-POSITIVE = (
-    "spring",
-    "inertia",
-    "stribeck",
-    "tanh_friction",
-    "bump_stop",
-    "dead_zone",
-    *(f"{f}{way}" for f in ("damper", "coulomb") for way in ("", "_forward", "_backward")),
-)
 TIE_BREAK_WEIGHT = 1e-7  # of the residual: how much a unit of distance weighs where it only decides between equals
 LARGEST_WEIGHT = 1e5  # of the numbers the solver is given: exact data would give it weights without bound
 TIE_BREAK_TOLERANCES = {

@@ -83,7 +83,7 @@ class ModelSettings(StudySection):
     """The machine: a model file, or the one that a run has identified."""
 
     file: str = ""
-    """Model file (.yaml) or URDF file, beside the study file; ${NAME} stands for a variable of the environment."""
+    """Model file (.yaml), URDF file or MJCF file (.xml), beside the study file; ${NAME} stands for a variable of the environment."""
     fit: str = ""
     """In place of a file: folder of a run of veridyn identify, whose machine has the identified values and their covariance."""
     unexcited: Number | None = Field(default=None, gt=0.0)
@@ -91,7 +91,7 @@ class ModelSettings(StudySection):
     gravity: tuple[Number, Number, Number] | None = None
     """Acceleration in the frame of the ground, m/s^2, in place of the model's."""
     base: Literal["auto", "fixed", "free"] = "auto"
-    """Of a URDF: fixed, the root stands on the ground; free, it moves; auto, free where a floating joint says so, else fixed."""
+    """Of a URDF or MJCF: fixed, the root stands on the ground; free, it moves; auto, free where a floating joint says so, else fixed."""
     impossible: Annotated[Literal["auto", "unknown", "keep", "refuse"], BeforeValidator(_kept)] = "auto"
     """Of a URDF: inertias that no body can have are unknown, kept as in the file, or refused. auto: unknown where parameters are
     identified, kept where a motion is designed or simulated."""

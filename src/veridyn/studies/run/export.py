@@ -15,7 +15,7 @@ from veridyn.errors import DataError, Fault, VeridynError
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.urdf_write import save_urdf
 from veridyn.files.machine.write import model_text
-from veridyn.identify.estimators.feasible_set import POSITIVE
+from veridyn.identify.positive import POSITIVE
 from veridyn.identify.result import Fit
 from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import INERTIAL, broken_law

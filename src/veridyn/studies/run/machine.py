@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from veridyn.errors import DataError, Faults, FileError, ModelError, did_you_mean
-from veridyn.files.machine.load import load_model
+from veridyn.files.machine.load import MJCF_ENDINGS, load_model
 from veridyn.files.machine.urdf import load_urdf
 from veridyn.files.yaml_plain import Place
 from veridyn.model.element_kinds import NAN
@@ -56,7 +56,9 @@ def tree_of(loaded: Loaded, at: Place, model: ModelSettings, impossible: Literal
             impossible=impossible if model.impossible == "auto" else model.impossible,
         )
     else:
-        tree = load_model(file).tree
+        mjcf = file.suffix.lower() in MJCF_ENDINGS
+        strict = mjcf and model.impossible == "refuse"
+        tree = load_model(file, base=model.base if mjcf else "auto", strict=strict).tree
         if model.gravity is not None:
             tree = replace(tree, gravity=np.array(model.gravity))
     if model.priors == "forget":

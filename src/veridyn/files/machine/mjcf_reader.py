@@ -1,0 +1,312 @@
+"""Values out of the elements of an MJCF file: numbers, orientations, default classes and included files, every fault noted by line."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Fault, Faults, FileError, did_you_mean
+from veridyn.files.expressions import MAX_NUMBER
+from veridyn.files.machine.urdf_xml import XmlNode, bytes_of, parse_xml
+from veridyn.spatial.inertia import cross_matrix
+from veridyn.spatial.rotations import matrix_of, rot_x, rot_y, rot_z, snapped
+
+Array = NDArray[np.float64]
+Frame = tuple[Array, Array]
+
+IDENTITY: Frame = (np.eye(3), np.zeros(3))
+TURNS = {"x": rot_x, "y": rot_y, "z": rot_z}
+ORIENTATIONS = ("quat", "axisangle", "euler", "xyaxes", "zaxis")
+ACTUATORS = (
+    "general",
+    "motor",
+    "position",
+    "velocity",
+    "intvelocity",
+    "damper",
+    "cylinder",
+    "muscle",
+    "adhesion",
+    "dcmotor",
+    "plugin",
+)
+MAX_FILES = 100
+SECTIONS = (
+    *("compiler", "option", "size", "statistic", "asset", "visual", "default", "worldbody", "contact", "deformable"),
+    *("equality", "tendon", "actuator", "sensor", "keyframe", "custom", "extension"),
+)
+PARTS = (
+    *("body", "inertial", "joint", "freejoint", "geom", "site", "camera", "light", "frame"),
+    *("composite", "flexcomp", "plugin", "replicate", "attach"),
+)
+ATTRIBUTES = {
+    "body": ("name", "childclass", "pos", *ORIENTATIONS, "mocap", "gravcomp", "sleep", "user"),
+    "inertial": ("pos", *ORIENTATIONS, "mass", "diaginertia", "fullinertia"),
+    "joint": (
+        *(
+            "name",
+            "class",
+            "type",
+            "group",
+            "pos",
+            "axis",
+            "range",
+            "limited",
+            "ref",
+            "springref",
+            "springdamper",
+            "margin",
+        ),
+        *("stiffness", "damping", "armature", "frictionloss", "user", "actuatorfrcrange", "actuatorfrclimited"),
+        *("actuatorgravcomp", "solreflimit", "solimplimit", "solreffriction", "solimpfriction"),
+    ),
+    "compiler": ("angle", "eulerseq", "coordinate", "inertiafromgeom", "autolimits", "balanceinertia", "settotalmass"),
+}
+
+
+def read_root(file: Path) -> XmlNode:
+    """The root element with included files, which lie in the folder of `file` or below, in place of each <include>."""
+    root = parse_xml(bytes_of(file, "xml"), file.name, "MJCF")
+    if root.tag != "mujoco":
+        hint = {"sdf": "This is an SDF file.", "robot": "This is a URDF file."}.get(root.tag, "")
+        fault = Fault(
+            "this is not an MJCF file.", expected="<mujoco>", found=f"<{root.tag}>", hint=hint, line=root.line
+        )
+        raise FileError(fault, file.name)
+    folder, seen, waiting = file.parent.resolve(), {file.resolve()}, [root]
+    while waiting:
+        node = waiting.pop()
+        children: list[XmlNode] = []
+        for child in node.children:
+            children += [child] if child.tag != "include" else _included(child, folder, seen, file.name)
+        node.children = children
+        waiting += children
+        if any(child.tag == "include" for child in children):
+            waiting.append(node)
+    return root
+
+
+def _included(node: XmlNode, folder: Path, seen: set[Path], source: str) -> list[XmlNode]:
+    name = node.attributes.get("file", "")
+    path = (folder / name).resolve()
+    what = ""
+    if not name or Path(name).is_absolute() or not path.is_relative_to(folder):
+        what = "an included file lies in the folder of this one."
+    elif path in seen:
+        what = "a file is included twice."
+    elif len(seen) >= MAX_FILES:
+        what = f"more than {MAX_FILES} files are included."
+    elif not path.is_file():
+        what = "the included file does not exist."
+    if what:
+        raise FileError(Fault(what, where="<include>", found=f"'{name}'", line=node.line), source)
+    seen.add(path)
+    return parse_xml(bytes_of(path, "xml"), path.name, "MJCF").children
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """What an MJCF file says of its own units: angles in degrees by default, and the sequence of Euler angles."""
+
+    degree: bool = True
+    eulerseq: str = "xyz"
+    inertiafromgeom: str = "auto"
+
+    def angle(self, value: float) -> float:
+        """An angle of the file in radians."""
+        return math.radians(value) if self.degree else value
+
+
+@dataclass
+class MjcfReader:
+    """Takes values out of nodes; what is wrong goes to `faults` with its line, what is not read to `notes`."""
+
+    faults: Faults = field(default_factory=Faults)
+    notes: Faults = field(default_factory=Faults)
+    compiler: Compiler = field(default_factory=Compiler)
+    defaults: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
+
+    def fault(self, node: XmlNode, what: str, where: str = "", expected: str = "", found: str = "") -> None:
+        self.faults.add(what, where=where, expected=expected, found=found, line=node.line)
+
+    def note(self, node: XmlNode, what: str, where: str = "", found: str = "") -> None:
+        self.notes.add(what, where=where, found=found, line=node.line)
+
+    def check_words(self, root: XmlNode) -> None:
+        """A tag or attribute that is nearly one that is read is a slip of the pen, and what it says would be lost."""
+        for node in root.walk(without=("asset", "custom", "extension", "sensor", "visual", "contact")):
+            tags = {"mujoco": SECTIONS, "body": PARTS, "worldbody": PARTS}.get(node.tag, ())
+            words = [(child.tag, f"tag <{child.tag}>", tags, child) for child in node.children if tags]
+            own = ATTRIBUTES.get(node.tag, ())
+            words += [(key, f"attribute '{key}' of <{node.tag}>", own, node) for key in node.attributes if own]
+            for word, what, known, at in words:
+                if word not in known and difflib.get_close_matches(word.lower(), known, 1, 0.8):
+                    hint = did_you_mean(word, known)
+                    self.faults.add(f"there is no {what}.", where=f"<{node.tag}>", hint=hint, line=at.line)
+
+    def read_compiler(self, root: XmlNode) -> None:
+        """The settings of all <compiler> elements; those that would change masses behind the reader's back are faults."""
+        for node in (child for child in root.children if child.tag == "compiler"):
+            at = node.attributes
+            c = self.compiler
+            angle = at.get("angle", "degree" if c.degree else "radian")
+            if angle not in ("degree", "radian"):
+                self.fault(node, "this angle is unknown.", "<compiler>", "degree or radian", f"'{angle}'")
+            seq = at.get("eulerseq", c.eulerseq)
+            if len(seq) != 3 or any(letter not in "xyzXYZ" for letter in seq):
+                self.fault(
+                    node, "this sequence of Euler angles is unknown.", "<compiler>", "three of xyzXYZ", f"'{seq}'"
+                )
+                seq = "xyz"
+            if at.get("coordinate", "local") != "local":
+                self.fault(node, "only local coordinates are read.", "<compiler>", "coordinate local", at["coordinate"])
+            for key, neutral in (
+                ("balanceinertia", "false"),
+                ("boundmass", "0"),
+                ("boundinertia", "0"),
+                ("settotalmass", "-1"),
+            ):
+                if at.get(key, neutral) not in (neutral, "0", "false"):
+                    self.note(node, f"'{key}' of <compiler> is not applied: inertias are read as they stand.")
+            geoms = at.get("inertiafromgeom", c.inertiafromgeom)
+            self.compiler = Compiler(angle == "degree", seq, geoms)
+
+    def read_defaults(self, root: XmlNode) -> None:
+        """Class → tag → attributes, each class with those of the classes around it."""
+        self.defaults.setdefault("main", {})
+        waiting: list[tuple[XmlNode, str]] = [(node, "") for node in reversed(root.children) if node.tag == "default"]
+        while waiting:
+            node, outer = waiting.pop()
+            name = node.attributes.get("class", "main" if not outer else "")
+            if not name:
+                self.fault(node, "a default inside another has no class.", "<default>")
+                continue
+            before = self.defaults.get(name, {}) if not outer else self.defaults[outer]
+            made = {tag: dict(values) for tag, values in before.items()}
+            for child in node.children:
+                if child.tag != "default":
+                    tag = "actuator" if child.tag in ACTUATORS else "tendon" if child.tag == "tendon" else child.tag
+                    made[tag] = {**made.get(tag, {}), **child.attributes}
+            self.defaults[name] = made
+            waiting += [(child, name) for child in reversed(node.children) if child.tag == "default"]
+
+    def with_defaults(self, node: XmlNode, tag: str, around: str) -> XmlNode:
+        """The element with the attributes of its class, or of the class `around` it, where it does not state them."""
+        name = node.attributes.get("class", around) or "main"
+        if name not in self.defaults:
+            self.fault(node, f"there is no default class '{name}'.", f"<{node.tag}>", found=", ".join(self.defaults))
+            return node
+        values = dict(self.defaults[name].get(tag, {}))
+        if any(key in node.attributes for key in ORIENTATIONS):
+            values = {key: value for key, value in values.items() if key not in ORIENTATIONS}
+        return replace(node, attributes={**values, **node.attributes})
+
+    def numbers(self, node: XmlNode, key: str, default: Sequence[float], where: str, least: int = 0) -> Array:
+        """The numbers of an attribute, at most as many as the default has and, beyond `least`, padded with it."""
+        text = node.attributes.get(key)
+        if text is None:
+            return np.array(default, dtype=np.float64)
+        values: list[float] = []
+        for word in text.split():
+            try:
+                values.append(float(word.replace("_", "?")))
+            except ValueError:
+                self.fault(node, f"'{key}' of <{node.tag}> is not a number.", where, found=f"'{word}'")
+                return np.array(default, dtype=np.float64)
+        least = least or len(default)
+        if not least <= len(values) <= len(default):
+            count = str(least) if least == len(default) else f"{least} to {len(default)}"
+            self.fault(
+                node, f"'{key}' of <{node.tag}> has {len(values)} numbers.", where, f"{count} numbers", f"'{text}'"
+            )
+        elif not np.isfinite(values).all() or max(abs(v) for v in values) > MAX_NUMBER:
+            self.fault(
+                node, f"'{key}' of <{node.tag}> is not finite, or above {MAX_NUMBER:g}.", where, found=f"'{text}'"
+            )
+        else:
+            return np.array([*values, *default[len(values) :]], dtype=np.float64)
+        return np.array(default, dtype=np.float64)
+
+    def number(self, node: XmlNode, key: str, default: float, where: str) -> float:
+        return float(self.numbers(node, key, [default], where)[0])
+
+    def polynomial(self, node: XmlNode, key: str, where: str) -> float:
+        """The linear coefficient of a stiffness or damping; others that are not zero are noted."""
+        text = node.attributes.get(key, "")
+        values = self.numbers(node, key, [0.0] * max(1, len(text.split())), where)
+        if values[1:].any():
+            self.note(node, f"terms of higher order of '{key}' are not read.", where, found=f"'{text}'")
+        return float(values[0])
+
+    def frame(self, node: XmlNode, where: str) -> Frame:
+        """Rotation and position of an element in the one around it."""
+        return self.rotation(node, where), self.numbers(node, "pos", [0.0] * 3, where)
+
+    def rotation(self, node: XmlNode, where: str) -> Array:
+        """R of whichever of quat, axisangle, euler, xyaxes and zaxis the element has."""
+        given = [key for key in ORIENTATIONS if key in node.attributes]
+        if len(given) > 1:
+            self.fault(node, "its orientation is given more than once.", where, "one of them", ", ".join(given))
+            return np.eye(3)
+        if not given:
+            return np.eye(3)
+        before = len(self.faults.found)
+        if given == ["euler"]:
+            return self._euler(self.numbers(node, "euler", [0.0] * 3, where))
+        count = {"quat": 4, "axisangle": 4, "xyaxes": 6, "zaxis": 3}[given[0]]
+        x = self.numbers(node, given[0], [0.0] * count, where)
+        first = x[:3] if count != 4 or given[0] == "axisangle" else x
+        size = float(np.linalg.norm(first))
+        if size < 1e-12:
+            if len(self.faults.found) == before:
+                self.fault(node, f"its {given[0]} has no direction.", where, found=f"'{node.attributes[given[0]]}'")
+            return np.eye(3)
+        if given[0] == "quat":
+            return snapped(matrix_of(x / size))
+        if given[0] == "axisangle":
+            return _about(x[:3] / size, self.compiler.angle(float(x[3])))
+        if given[0] == "zaxis":
+            return _from_z(x / size)
+        return self._axes(node, x[:3] / size, x[3:], where)
+
+    def _axes(self, node: XmlNode, x: Array, y: Array, where: str) -> Array:
+        y = y - (x @ y) * x
+        size = float(np.linalg.norm(y))
+        if size < 1e-12:
+            self.fault(node, "its xyaxes are parallel.", where, found=f"'{node.attributes['xyaxes']}'")
+            return np.eye(3)
+        return snapped(np.column_stack([x, y / size, np.cross(x, y / size)]))
+
+    def _euler(self, angles: Array) -> Array:
+        """Small letters turn about axes that move with the frame, capital ones about fixed axes."""
+        R = np.eye(3)
+        for letter, angle in zip(self.compiler.eulerseq, angles, strict=True):
+            turn = TURNS[letter.lower()](self.compiler.angle(float(angle)))
+            R = R @ turn if letter.islower() else turn @ R
+        return snapped(R)
+
+
+def _about(axis: Array, angle: float) -> Array:
+    """The rotation about a unit vector."""
+    C = cross_matrix(axis)
+    return snapped(np.eye(3) + math.sin(angle) * C + (1.0 - math.cos(angle)) * C @ C)
+
+
+def _from_z(z: Array) -> Array:
+    """The smallest rotation that takes (0, 0, 1) to `z`."""
+    axis = np.array([-z[1], z[0], 0.0])
+    size = float(np.linalg.norm(axis))
+    if size < 1e-12:
+        return np.eye(3) if z[2] > 0.0 else rot_x(math.pi)
+    return _about(axis / size, math.atan2(size, float(z[2])))
+
+
+def together(outer: Frame, inner: Frame) -> Frame:
+    """A frame inside another."""
+    return snapped(outer[0] @ inner[0]), outer[1] + outer[0] @ inner[1]

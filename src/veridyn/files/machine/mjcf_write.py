@@ -1,0 +1,300 @@
+"""MJCF written: an open tree as the model file of MuJoCo, with the same frames, inertias, passive forces and motors.
+
+Bodies keep their frames, so each joint acts along z. MuJoCo's equations of motion are then those of veridyn: inertia, armature, springs and
+damping agree to rounding; dry friction (frictionloss) is a soft constraint in MuJoCo, which at rest creeps and slides with the same force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+from xml.etree import ElementTree
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataWarning, Fault, Faults, ModelError, part_at, warn
+from veridyn.files.atomic import refuse_to_replace, write_atomic
+from veridyn.files.machine.mjcf_elements import Carried, JointLaw
+from veridyn.identify.result import Fit
+from veridyn.model.accept import as_tree
+from veridyn.model.joint import Body
+from veridyn.model.machine import Machine
+from veridyn.model.tree import Tree
+from veridyn.spatial.inertia import INERTIAL, broken_law, cross_matrix, inertia_matrix
+from veridyn.spatial.quaternions import quaternion
+
+Array = NDArray[np.float64]
+LEAST = 1e-14  # kg and kg*m^2: MuJoCo takes no moving body with less than 1e-15
+WORLD = "world"  # the name of MuJoCo's ground
+
+
+class JointRange(Protocol):
+    """What a joint may do; infinite where nothing is known. :class:`~veridyn.files.machine.urdf_reader.UrdfLimits` has it."""
+
+    @property
+    def lower(self) -> float: ...
+    @property
+    def upper(self) -> float: ...
+    @property
+    def effort(self) -> float: ...
+
+
+def save_mjcf(
+    machine: Machine | Tree | Fit,
+    path: str | Path,
+    limits: Mapping[str, JointRange] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write a machine as an MJCF file, which MuJoCo and :func:`~veridyn.files.machine.load.load_model` read.
+
+    Parameters
+    ----------
+    machine : Machine, Tree or Fit
+        An open tree on a fixed or free base; of a fit, the identified machine (``fit.standard``).
+    path : str or path
+        The file, which appears whole or not at all.
+    limits : mapping of coordinates to limits, or None
+        Ranges of joints (rad or m) and of motors (N*m or N), as :func:`~veridyn.files.machine.urdf.urdf_limits` gives them.
+    overwrite : bool
+        Replace a file that exists; it is left alone by default.
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    ModelError
+        Where the model would move otherwise: closed loops, shared coordinates, tyres, values that are missing or that no body has.
+
+    Warns
+    -----
+    DataWarning
+        One for each kind of element without a counterpart, for sensors, loads and prescribed coordinates: they are left out.
+
+    Examples
+    --------
+    >>> from veridyn.files import load_model, save_mjcf
+    >>> save_mjcf(load_model("veridyn:arm.yaml"), "arm.xml")
+    >>> load_model("arm.xml").coordinates == load_model("veridyn:arm.yaml").coordinates
+    True
+    """
+    refuse_to_replace(Path(path), overwrite)
+    tree = machine.tree.with_parameters(machine.standard) if isinstance(machine, Fit) else as_tree(machine)
+    text = mjcf_text(tree, limits)
+    write_atomic(path, text.encode("utf-8"), overwrite)
+    for fault in _left_out(tree):
+        warn(DataWarning, Fault(f"{Path(path).name}: {fault}"))
+
+
+def mjcf_text(tree: Tree, limits: Mapping[str, JointRange] | None = None) -> str:
+    """The text of an MJCF file of an open tree; see :func:`save_mjcf`."""
+    carried = Carried.of(tree)
+    _check(tree, carried)
+    root = ElementTree.Element("mujoco", model=tree.name)
+    ElementTree.SubElement(root, "compiler", angle="radian", inertiafromgeom="false", autolimits="true")
+    ElementTree.SubElement(root, "option", gravity=_text(tree.gravity))
+    nodes: list[ElementTree.Element] = []
+    world = ElementTree.SubElement(root, "worldbody")
+    names = _names(tree)
+    for j, b in enumerate(tree.bodies):
+        i = tree.antecedent[j]
+        here = ElementTree.SubElement(world if i < 0 else nodes[i], "body", name=names[b.name])
+        nodes.append(here)
+        R, p = b.placement.rotation, b.placement.position
+        if np.any(p != 0.0):
+            here.set("pos", _text(p))
+        if not np.array_equal(R, np.eye(3)):
+            here.set("quat", _text(quaternion(R)))
+        if tree.base == "free" and j == 0:
+            ElementTree.SubElement(here, "freejoint", name=_free(f"{names[b.name]}_free", tree.coordinates))
+        elif b.joint != "fixed":
+            _joint(here, b, carried.joints[b.coordinate_name], limits or {})
+        _inertial(here, b, _ten(tree, b) if b.real else None, moving=tree.base == "free" or b.joint != "fixed")
+    _tendons(root, carried)
+    _actuators(root, tree, carried, limits or {})
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _joint(here: ElementTree.Element, b: Body, law: JointLaw, limits: Mapping[str, JointRange]) -> None:
+    kind = "hinge" if b.joint == "turning" else "slide"
+    made = {"name": b.coordinate_name, "type": kind, "axis": "0 0 1"}
+    if (limit := limits.get(b.coordinate_name)) is not None and np.isfinite([limit.lower, limit.upper]).all():
+        made["range"] = _text([limit.lower, limit.upper])
+    ElementTree.SubElement(here, "joint", {**made, **law.attributes("springref")})
+
+
+def _inertial(here: ElementTree.Element, b: Body, ten: Array | None, moving: bool) -> None:
+    """Mass, centre, and principal moments with their axes; a moving body has at least what MuJoCo asks for."""
+    if ten is None or ten[9] == 0.0:
+        if moving:
+            least = repr(LEAST)
+            ElementTree.SubElement(here, "inertial", pos="0 0 0", mass=least, diaginertia=f"{least} {least} {least}")
+        return
+    mass = float(ten[9])
+    centre = ten[6:9] / mass
+    C = cross_matrix(centre)
+    J = np.array(inertia_matrix(ten)) - mass * C.T @ C
+    if np.array_equal(J, np.diag(np.diag(J))):
+        moments, axes = np.diag(J).copy(), np.eye(3)
+    else:
+        moments, axes = np.linalg.eigh(J)
+        axes = axes * np.sign(np.linalg.det(axes))
+    moments = np.maximum(moments, LEAST) if moving else np.maximum(moments, 0.0)
+    largest = int(np.argmax(moments))  # of a rod or a plate, rounding may leave it above the sum of the others
+    moments[largest] = min(moments[largest], np.nextafter(moments.sum() - moments[largest], 0.0))
+    made = {"pos": _text(centre), "mass": repr(mass), "diaginertia": _text(moments)}
+    if not np.array_equal(axes, np.eye(3)):
+        made["quat"] = _text(quaternion(axes))
+    ElementTree.SubElement(here, "inertial", made)
+
+
+def _tendons(root: ElementTree.Element, carried: Carried) -> None:
+    """A fixed tendon for each combination of coordinates on which elements act."""
+    if not carried.tendons:
+        return
+    section = ElementTree.SubElement(root, "tendon")
+    for k, (line, law) in enumerate(carried.tendons.items()):
+        tendon = ElementTree.SubElement(
+            section, "fixed", {"name": f"combined{k + 1}", **law.attributes("springlength")}
+        )
+        for coordinate, a in line:
+            ElementTree.SubElement(tendon, "joint", joint=coordinate, coef=repr(-a if law.flipped else a))
+
+
+def _actuators(root: ElementTree.Element, tree: Tree, carried: Carried, limits: Mapping[str, JointRange]) -> None:
+    """A motor for each actuated coordinate, of gear 1 or as the transmission has it, and constant forces as biases.
+
+    A transmission q = T q_m makes the length of motor m Σ (T⁻¹)ₘᵢ qᵢ: a gear where that is one coordinate, else a fixed tendon.
+    """
+    section = ElementTree.SubElement(root, "actuator")
+    driven: list[tuple[str, dict[str, float]]] = []
+    through = tree.transmission
+    geared = () if through is None else through.joints
+    if through is not None:
+        back = np.linalg.inv(through.matrix)
+        for m, motor in enumerate(through.motors):
+            driven.append((motor, {c: float(x) for c, x in zip(geared, back[m], strict=True) if x != 0.0}))
+    driven += [(c, {c: 1.0}) for c in tree.actuated_coordinates if c not in geared]
+    bias = {c: law.bias for c, law in carried.joints.items() if law.bias != 0.0}
+    for motor, acts in driven:
+        made = {"name": motor}
+        if len(acts) == 1:
+            coordinate, gear = next(iter(acts.items()))
+            made["joint"] = coordinate
+            made |= {} if gear == 1.0 else {"gear": repr(gear)}
+            limit = limits.get(coordinate)
+            if limit is not None and 0.0 < limit.effort < np.inf:
+                reach = limit.effort / abs(gear)
+                made["ctrlrange"] = _text([-reach, reach])
+            off = bias.pop(coordinate, 0.0)
+            if off != 0.0:
+                made |= {"biastype": "affine", "biasprm": _text([-off / gear, 0.0, 0.0])}
+                ElementTree.SubElement(section, "general", made)
+                continue
+        else:
+            made["tendon"] = _line(root, f"{motor} transmission", acts)
+        ElementTree.SubElement(section, "motor", made)
+    still = {"gainprm": "0", "biastype": "affine"}
+    for coordinate, off in bias.items():
+        value = _text([-off, 0.0, 0.0])
+        ElementTree.SubElement(
+            section, "general", {"name": f"off_{coordinate}", "joint": coordinate, **still, "biasprm": value}
+        )
+    for k, law in enumerate(carried.tendons.values()):
+        if law.bias != 0.0:
+            acts = {"name": f"off_combined{k + 1}", "tendon": f"combined{k + 1}"}
+            value = _text([law.bias if law.flipped else -law.bias, 0.0, 0.0])
+            ElementTree.SubElement(section, "general", {**acts, **still, "biasprm": value})
+
+
+def _line(root: ElementTree.Element, name: str, acts: Mapping[str, float]) -> str:
+    """A fixed tendon without forces of its own, for a motor that moves several joints."""
+    section = root.find("tendon")
+    if section is None:
+        section = ElementTree.Element("tendon")
+        root.insert(list(root).index(next(n for n in root if n.tag == "actuator")), section)
+    tendon = ElementTree.SubElement(section, "fixed", name=name)
+    for coordinate, a in acts.items():
+        ElementTree.SubElement(tendon, "joint", joint=coordinate, coef=repr(a))
+    return name
+
+
+def _check(tree: Tree, carried: Carried) -> None:
+    """Refuse what would move otherwise in MuJoCo."""
+    faults = Faults()
+    where = tree.name
+    if tree.loops:
+        hint = "MuJoCo holds loops by soft constraints; cut the machine open first."
+        faults.add(
+            f"an MJCF file of an open tree cannot hold its {len(tree.loops)} closed loops.", where=where, hint=hint
+        )
+    if tree.shares_coordinates:
+        counts = {c: sum(b.coordinate_name == c for b in tree.bodies) for c in tree.coordinates}
+        shared = ", ".join(c for c, n in counts.items() if n > 1)
+        faults.add("joints that share a coordinate have no counterpart in MJCF.", where=where, found=shared)
+    for b in tree.bodies:
+        if b.joint != "fixed" and b.ratio != 1.0 and not tree.shares_coordinates:
+            what = "a joint that moves by a ratio of its coordinate has no counterpart in MJCF."
+            faults.add(what, where=part_at("body", b.name), found=f"ratio {b.ratio:g}")
+    if tree.wheels:
+        names = ", ".join(e.parameter_name for e in tree.wheels)
+        faults.add("tyres have no counterpart in MJCF.", where=where, found=names)
+    gone = {name for names in carried.left_out.values() for name in names}
+    unknown = [name for name in tree.parameters.missing() if name not in gone]
+    if unknown:
+        listed = ", ".join(unknown[:8]) + (", …" if len(unknown) > 8 else "")
+        hint = "Identify them, or give values."
+        faults.add(f"{len(unknown)} parameters have no value: {listed}.", where=where, hint=hint)
+        faults.raise_if_any(ModelError, tree.name)
+    for b in tree.bodies:
+        if b.real and (law := broken_law(_ten(tree, b))):
+            faults.add(
+                f"no distribution of mass has this inertia: {law}.",
+                where=part_at("body", b.name),
+                hint="MuJoCo takes physical bodies only; estimate with 'consistent'.",
+            )
+    for name, law in [
+        *carried.joints.items(),
+        *((" and ".join(c for c, _ in k), v) for k, v in carried.tendons.items()),
+    ]:
+        for word in law.negative():
+            found = f"{getattr(law, word):g}"
+            faults.add(f"its {word} is below zero.", where=part_at("coordinate", name), found=found)
+    faults.raise_if_any(ModelError, tree.name)
+
+
+def _left_out(tree: Tree) -> list[str]:
+    """One sentence for each kind of thing that an MJCF file of this tree does not have."""
+    said = [
+        f"MJCF has no counterpart of elements of the kind '{kind}', left out: {', '.join(names)}."
+        for kind, names in Carried.of(tree).left_out.items()
+    ]
+    parts = (("sensors", tree.sensors), ("loads", tree.loads))
+    said += [f"its {len(part)} {word} are left out." for word, part in parts if part]
+    if tree.prescribed:
+        said.append(f"prescribed coordinates are driven by motors in MJCF: {', '.join(tree.prescribed)}.")
+    return said
+
+
+def _names(tree: Tree) -> dict[str, str]:
+    """Bodies by the names they get: that of MuJoCo's ground is taken."""
+    taken = [b.name for b in tree.bodies]
+    return {name: _free(f"{name}_link", taken) if name == WORLD else name for name in taken}
+
+
+def _free(name: str, taken: list[str] | tuple[str, ...]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _ten(tree: Tree, body: Body) -> Array:
+    return np.array([tree.parameters[body.parameter(symbol)] for symbol in INERTIAL])
+
+
+def _text(values: ArrayLike) -> str:
+    return " ".join(repr(float(v) + 0.0) for v in np.asarray(values, dtype=np.float64))
