@@ -77,7 +77,7 @@ def test_the_first_argument_may_be_named() -> None:
     assert np.array_equal(vd.dynamics.closed_home(machine=machine.tree), closed)
     bare = loaded("arm.yaml")
     assert vd.model.welded(machine=bare, locked={}).n == vd.model.welded(tree=bare.tree, locked={}).n == bare.n
-    pushed = vd.Motion(0.01 * np.arange(40), *(np.random.default_rng(k).normal(size=(40, 6)) for k in range(3)))
+    pushed = vd.Motion(0.01 * np.arange(300), *(np.random.default_rng(k).normal(size=(300, 6)) for k in range(3)))
     pushed = vd.Motion(pushed.t, pushed.q, pushed.qd, pushed.qdd, forces=vd.inverse_dynamics(bare, pushed))
     assert vd.identify(tree=bare, motion=pushed, method="ols").described is bare
     with pytest.raises(TypeError, match=r"closed_home\(\) got multiple values for argument 'tree'"):
