@@ -83,6 +83,7 @@ def test_without_priors_there_is_no_before() -> None:
     assert study.check.relative_error < 0.05
 
 
+@pytest.mark.filterwarnings("ignore:.*never changes:veridyn.errors.DataWarning")
 def test_a_motion_that_excites_less_is_warned_of_by_name() -> None:
     truth = small_arm()
     rng = np.random.default_rng(3)

@@ -49,6 +49,7 @@ def test_residual_that_is_not_white_is_noticed() -> None:
     assert study.whiteness["q1"].worst_frequency == pytest.approx(30.0, abs=1.0)
 
 
+@pytest.mark.filterwarnings("ignore:.*never changes:veridyn.errors.DataWarning")
 def test_exact_data_have_no_whiteness_to_test() -> None:
     # A machine that stands still under its own weight: the model's forces are the measured ones to rounding.
     arm = small_arm()

@@ -118,7 +118,6 @@ def test_estimators(tmp_path: Path, estimator: str) -> None:
 @pytest.mark.parametrize(
     ("estimator", "said"),
     [
-        ("{name: oe}", r"estimator, OutputError \(line \d+\): .* closed loops"),
         ("{name: iv}", r"estimator, Instrumental \(line \d+\): instruments need a motion without noise"),
         ("{name: likelihood}", r"estimator.settings \(line \d+\): Likelihood needs the setting 'frequency'"),
     ],

@@ -1,7 +1,8 @@
 """Some hundred samples of a training log, to ask quickly: how well would the data fit if something about them were otherwise?
 
-error = √(mean over rows of ‖r_j‖²/‖y_j‖²) after least squares over the estimated parameters, rows scaled by their own size. It is asked
-of the data as they are and of the data with two columns swapped, one turned round, and so on.
+error = √(mean over rows of ‖r_j‖²/s_j²) after least squares over the estimated parameters, rows scaled by their own size: s_j = ‖y_j‖, or
+what known parameters ask of the row where that is more, so that a small load on a known machine is not all there is. It is asked of the
+data as they are and of the data with two columns swapped, one turned round, and so on.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ SMALLEST_SINGULAR_VALUE = 1e-9  # of the largest singular value: smaller ones ar
 
 @dataclass(frozen=True, eq=False)
 class Equations:
-    """W φ = y of some samples, row by row: `W` (rows, N, estimated), `y` (rows, N), both divided by ‖y_j‖."""
+    """W φ = y of some samples, row by row: `W` (rows, N, estimated), `y` (rows, N), both divided by `sizes` (rows,)."""
 
     W: Array
     y: Array
@@ -77,7 +78,7 @@ class Evidence:
         machine, m = tree or self.tree, motion or self.motion
         columns = self._own if machine is self.tree and self._moves_alike(m) else _columns(machine, m, self.rows)
         y = self._forces(m, machine) - columns.known
-        sizes = np.linalg.norm(y, axis=1)
+        sizes = np.maximum(np.linalg.norm(y, axis=1), np.linalg.norm(columns.parts, axis=1))
         sizes = np.where(sizes > 0.0, sizes, 1.0)
         return Equations(columns.W / sizes[:, None, None], y / sizes[:, None], sizes)
 
@@ -88,22 +89,22 @@ class Evidence:
     def errors(self, motions: Sequence[Motion]) -> list[float]:
         """The same of several motions as long as this one, by their second moments: their columns are computed together."""
         others = [m for m in motions if not self._moves_alike(m)]
-        W, known = _columns(self.tree, joined(others), self.rows) if others else self._own
+        W, known, parts = _columns(self.tree, joined(others), self.rows) if others else self._own
         N, out, k = len(self.motion), [], 0
         for m in motions:
             if self._moves_alike(m):
-                moments, y = self.reduced(m)
+                moments, asked, sizes = self._own_moments, self._own.known, self._own.parts
             else:
                 part, k = slice(k, k + N), k + N
-                moments, y = SecondMoments.of(W[:, part]), self._forces(m, self.tree) - known[:, part]
-            out.append(moments.error(y))
+                moments, asked, sizes = SecondMoments.of(W[:, part]), known[:, part], parts[:, part]
+            out.append(moments.error(self._forces(m, self.tree) - asked, np.linalg.norm(sizes, axis=1)))
         return out
 
     def reduced(self, m: Motion) -> tuple[SecondMoments, Array]:
         """Second moments of the columns, and the measured side (rows, N), of a motion."""
         if self._moves_alike(m):
             return self._own_moments, self._forces(m, self.tree) - self._own.known
-        W, known = _columns(self.tree, m, self.rows)
+        W, known, _ = _columns(self.tree, m, self.rows)
         return SecondMoments.of(W), self._forces(m, self.tree) - known
 
     @cached_property
@@ -164,20 +165,25 @@ class Evidence:
 
 
 class _Columns(NamedTuple):
-    """`W` (rows, N, estimated) of some samples; `known` (rows, N): what wrenches and known parameters ask of the rows."""
+    """`W` (rows, N, estimated) of some samples; `known` (rows, N): what wrenches and known parameters ask of the rows.
+
+    `parts` (rows, N): √Σ of the squares of what each known parameter asks, which does not cancel where a drive lifts a known machine.
+    """
 
     W: Array
     known: Array
+    parts: Array
 
 
 def _columns(machine: Tree, m: Motion, rows: Sequence[str]) -> _Columns:
     p = machine.parameters
     D = regressor(machine, replace(m, wrenches={}), list(rows), engine="numpy").transpose(1, 0, 2)
-    known = D @ (p.tie_matrix() @ np.where(np.array(p.states) == "known", p.values, 0.0))
+    values = p.tie_matrix() @ np.where(np.array(p.states) == "known", p.values, 0.0)
+    known, parts = D @ values, np.sqrt(D**2 @ values**2)
     if m.wrenches:
         known = known + external_rows(machine, m)[:, list(machine.select_rows(list(rows)))].T
     T = p.estimated_matrix()
-    return _Columns(D @ T[:, T.any(axis=0)], known)
+    return _Columns(D @ T[:, T.any(axis=0)], known, parts)
 
 
 def share(residual: Array) -> float:

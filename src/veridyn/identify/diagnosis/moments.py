@@ -31,9 +31,9 @@ class SecondMoments:
     def of(cls, W: Array) -> SecondMoments:
         return cls(W, W.transpose(0, 2, 1) @ W)
 
-    def error(self, y: Array) -> float:
-        """√(mean over rows of ‖r_j‖²/‖y_j‖²) that least squares leaves of y (rows, N)."""
-        weights, own = _weights(y)
+    def error(self, y: Array, least: Array | float = 0.0) -> float:
+        """√(mean over rows of ‖r_j‖²/s_j²) that least squares leaves of y (rows, N); s_j = ‖y_j‖, or `least` (rows,) if larger."""
+        weights, own = _weights(y, least)
         b = weights @ self._products(y)
         x = _solved(np.tensordot(weights, self.grams, 1), b)
         return float(np.sqrt(max(own - b @ x, 0.0) / len(y)))
@@ -54,10 +54,12 @@ class SecondMoments:
         return (y[:, None, :] @ self.W)[:, 0]
 
 
-def _weights(y: Array) -> tuple[Array, float]:
-    """1/‖y_j‖², one where nothing is measured, and how many rows measure something."""
+def _weights(y: Array, least: Array | float = 0.0) -> tuple[Array, float]:
+    """1/s_j², s_j = max(‖y_j‖, least_j), one where nothing is measured; and Σ ‖y_j‖²/s_j²."""
     squares = np.einsum("jn,jn->j", y, y)
-    return 1.0 / np.where(squares > 0.0, squares, 1.0), float(np.count_nonzero(squares))
+    sizes = np.maximum(squares, np.square(least))
+    weights = 1.0 / np.where(sizes > 0.0, sizes, 1.0)
+    return weights, float(weights @ squares)
 
 
 def _solved(gram: Array, right: Array) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from veridyn.errors import Fault, IdentificationError
+from veridyn.errors import Fault, IdentificationError, SimulationError
 from veridyn.identify.error_measures import Moments, moments_of_runs
 from veridyn.identify.estimators.coloured import Hac, lags_for
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL
@@ -83,7 +83,16 @@ def search(
         if not held:
             held = bool(np.abs(fresh / s - 1.0).max() < SIGMA_CHANGE)
             s = fresh
-        factors = problem.factors(x, initial, s)
+        try:
+            factors = problem.factors(x, initial, s)
+        except SimulationError as error:
+            raise IdentificationError(
+                Fault(
+                    f"the machine cannot be simulated with derivatives where the search is: {error.faults[0].what}",
+                    where="OutputError",
+                    hint="Take more substeps, or shorten the horizon.",
+                )
+            ) from error
         T, _ = problem.reduced(factors)
         cost = _cost(residuals, s)
         own = T[: len(x), : len(x)]
