@@ -1,0 +1,71 @@
+"""Is this checkout slower than another one? The same calls in both, in turn, on one core.
+
+    python -m benchmarks.interleaved OTHER_CHECKOUT [ROUNDS]
+
+Each round starts a process of either checkout; what is printed is the median over rounds of the time here over the time there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent.parent
+WORK = """
+import json, sys, time
+import numpy as np
+sys.path.insert(0, sys.argv[1] + "/tests"); sys.path.insert(0, sys.argv[1])
+from benchmarks.subjects import arm, car, motion
+from veridyn.mechanics.engine import Buffer
+from veridyn.mechanics.forward import forward_dynamics
+from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.regressor import regressor
+from veridyn.identify.observation import observation
+
+def best(f, repeat):
+    f()
+    spent = []
+    for _ in range(repeat):
+        start = time.process_time(); f(); spent.append(time.process_time() - start)
+    return min(spent)
+
+out = {}
+for name, tree in (("7-joint arm", arm()), ("20-dof car", car(20))):
+    m, kept = motion(tree, 20000), Buffer()
+    out[name + ", inverse dynamics"] = best(lambda: inverse_dynamics(tree, m, engine="compiled", out=kept), 9)
+    out[name + ", forward dynamics"] = best(lambda: forward_dynamics(tree, m, engine="compiled"), 5)
+    part, other = motion(tree, 2000), Buffer()
+    out[name + ", regressor"] = best(lambda: regressor(tree, part, engine="compiled", out=other), 9)
+    out[name + ", streamed factors"] = best(lambda: observation(tree, m, engine="compiled"), 3)
+print(json.dumps(out))
+"""
+
+
+def measured(checkout: Path) -> dict[str, float]:
+    """Seconds of each call in a process of its own."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    environment = {**os.environ, "PYTHONPATH": str(checkout / "src"), **dict.fromkeys(names, "1")}
+    command = [sys.executable, "-W", "ignore", "-c", WORK, str(checkout)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{checkout}: {done.stderr.strip().splitlines()[-1]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    if len(sys.argv) not in (2, 3) or not (Path(sys.argv[1]) / "src" / "veridyn").is_dir():
+        raise SystemExit("usage: python -m benchmarks.interleaved OTHER_CHECKOUT [ROUNDS]")
+    other, rounds = Path(sys.argv[1]).resolve(), int(sys.argv[2]) if len(sys.argv) == 3 else 5
+    pairs = [(measured(HERE), measured(other)) for _ in range(rounds)]
+    for name in pairs[0][0]:
+        ratios = [here[name] / there[name] for here, there in pairs]
+        spread = f"{min(ratios):.3f} to {max(ratios):.3f}"
+        print(f"{name:32s} {1e3 * pairs[0][0][name]:9.2f} ms here, ratio {statistics.median(ratios):.3f} ({spread})")
+
+
+if __name__ == "__main__":
+    main()
