@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import veridyn as vd
+from veridyn.files.shipped import shipped
 from veridyn.identify.sampling import Sampling
 from veridyn.machines.arm import exciting, other, sampling, tracking
-from veridyn.files.shipped import shipped
 from veridyn.mechanics.integrate import BaseState, Inputs, Method
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
