@@ -189,8 +189,8 @@ def known_values(rng: np.random.Generator) -> Outcome:
     truth = drawn_from(tree, rng)
     at = [tree.parameters.index(n) for n in names]
     sigma = prior_moments(tree, Prior(relative=SPREAD))[1][at]
-    believed = truth.parameters.values[at] + sigma * rng.normal(size=3)
-    stated = tree.with_parameters(tree.parameters.known(dict(zip(names, believed.tolist(), strict=True))))
+    assumed = truth.parameters.values[at] + sigma * rng.normal(size=3)
+    stated = tree.with_parameters(tree.parameters.known(dict(zip(names, assumed.tolist(), strict=True))))
     stated = replace(stated, uncertainty=Uncertainty(names, np.diag(sigma**2)))
     log = noisy(rng, moved(truth, path(rng), 800), NOISE)
     return outcome(identify(stated, log, engine="compiled"), truth.parameters.values)
@@ -198,7 +198,7 @@ def known_values(rng: np.random.Generator) -> Outcome:
 
 def payload(rng: np.random.Generator) -> Outcome:
     """A load weighed with gains known to 2 % and an empty machine identified with them: currents of two runs, no force measured."""
-    truth, believed = drawn_from(drawing(), rng), GAINS * (1.0 + GAIN_SPREAD * rng.normal(size=3))
+    truth, assumed = drawn_from(drawing(), rng), GAINS * (1.0 + GAIN_SPREAD * rng.normal(size=3))
     load = from_centre(float(rng.uniform(0.5, 2.0)), rng.normal(size=3) * 0.05, np.diag(rng.uniform(0.003, 0.006, 3)))
     p = truth.parameters
     inertia = {b.name: [p[b.parameter(s)] for s in INERTIAL] for b in truth.bodies}
@@ -211,11 +211,11 @@ def payload(rng: np.random.Generator) -> Outcome:
         return replace(log, forces=None, signals={f"i{k}": log.forces[:, k] / GAINS[k] for k in range(3)})
 
     names = tuple(f"K{k}" for k in range(3))
-    gains = [drive_gain(f"q{k + 1}", f"i{k}", float(believed[k]), names[k]) for k in range(3)]
+    gains = [drive_gain(f"q{k + 1}", f"i{k}", float(assumed[k]), names[k]) for k in range(3)]
     free = [replace(e, value=float("nan")) for e in drawing().elements]
     tree = Tree.build(drawing().bodies, name="arm", elements=[*free, *gains])
     tree = tree.with_parameters(tree.parameters.known(names))
-    tree = replace(tree, uncertainty=Uncertainty(names, np.diag((GAIN_SPREAD * believed) ** 2)))
+    tree = replace(tree, uncertainty=Uncertainty(names, np.diag((GAIN_SPREAD * assumed) ** 2)))
     empty = identify(tree, currents(truth), engine="compiled")
     fit = identify(with_payload(empty, "3"), currents(loaded), engine="compiled")
     whole = fit.tree.parameters.replacing(dict(zip([f"{s}_payload" for s in INERTIAL], load.tolist(), strict=True)))

@@ -218,7 +218,7 @@ def test_a_full_circle_is_survived() -> None:
     assert turned[-1] - turned[0] > 2.0 * np.pi + 0.5
     R = system.model.freedoms.attitude(b.x[: system.nq])
     assert pytest.approx(np.eye(3), abs=1e-9) == R.T @ R
-    open_by = np.abs(system.model.held(system.given(_steered(40.0))).constraints.values(b.x[: system.nq])).max()
+    open_by = np.abs(system.model.held(system.acting(_steered(40.0))).constraints.values(b.x[: system.nq])).max()
     assert open_by <= 2e-12 * np.abs(b.x[: system.nq]).max() ** 2
 
 

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, ModelError
 from veridyn.mechanics.measurement import Readout, readout
 from veridyn.mechanics.natural.dynamics import natural_energy
-from veridyn.mechanics.natural.free_model import FreeInputs, FreeInstant, FreeModel, free_model
+from veridyn.mechanics.natural.free_model import FreeInstant, FreeModel, free_model
 from veridyn.mechanics.natural.minimal import Instant
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
-from veridyn.observe.machine import ErrorModel, MachineSystem, SystemStep
+from veridyn.observe.machine import ErrorModel, SystemStep
+from veridyn.observe.one_set import OneSetSystem
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.setup import common_fields, refuse_unobservable
 from veridyn.observe.stepping import LONGEST_STEP_S
@@ -33,7 +34,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FreeSystem(MachineSystem):
+class FreeSystem(OneSetSystem):
     """A machine over the freedoms of its base with the sensors of `table`; made by :func:`free_system`."""
 
     free_model: FreeModel
@@ -58,10 +59,6 @@ class FreeSystem(MachineSystem):
     def coordinate_sizes(self) -> Array:
         return np.ones(self.nv)
 
-    @property
-    def reports_changes(self) -> bool:
-        return not self.model.free
-
     def unit_of(self, coordinate: str) -> str:
         if coordinate.startswith("base."):
             return "m" if coordinate in self.model.names[:3] else "rad"
@@ -75,37 +72,6 @@ class FreeSystem(MachineSystem):
     def parameter_unit(self, name: str) -> str:
         return "1"  # slips are all there is
 
-    def reduced(self, x: Array, number: int = 0) -> Array:
-        q, qd, u, b = self.split(x)
-        return np.concatenate([self.model.local(q, qd), u, b], axis=-1)
-
-    def reported(self, x: Array, P: Array) -> Array:
-        change = self.model.reporting(self.split(x)[0])
-        if change is None:
-            return P
-        T = self.whole(change)
-        return T @ P @ T.T
-
-    def named(self, x: Array) -> Array:
-        return x
-
-    def between(self, a: Array, b: Array) -> Array:
-        return np.eye(len(self.states))
-
-    def instant(self, x: Array, inputs: Array) -> Instant:
-        key = x.tobytes() + inputs.tobytes()
-        known = self.remembered(key)
-        if known is not None:
-            return known
-        q, qd, u, _ = self.split(x)
-        found = self.model.instant(q, qd, u, self.given(inputs))
-        self.remember(key, found)
-        return found
-
-    def given(self, inputs: Array) -> FreeInputs:
-        """What acts with these inputs; not given, as the model has them."""
-        return self.model.loads(dict(zip(self.inputs, inputs.tolist())))
-
     def accelerations(self, x: Array, inputs: Array) -> Array:
         return self.posed(x, inputs)[2]
 
@@ -116,7 +82,7 @@ class FreeSystem(MachineSystem):
             parts = [np.array(part).reshape(*x.shape[:-1], -1) for part in zip(*found, strict=True)]
             return parts[0], parts[1], parts[2]
         q, qd, u, _ = self.split(x)
-        at = self.model.instant(q, qd, u, self.given(inputs), derivative=False)
+        at = self.model.instant(q, qd, u, self.acting(inputs), derivative=False)
         return at.q, at.qd, at.qdd
 
     def posed_at(self, x: Array, at: Instant) -> tuple[Array, Array]:
@@ -126,7 +92,7 @@ class FreeSystem(MachineSystem):
         """The inputs of a moment dt seconds later, where none are given then: prescribed coordinates go on with q̈; None without any."""
         if not self.model.system.mechanism.prescribed or not len(inputs):
             return None
-        moved, out = self.given(inputs).later(dt).motion, inputs.copy()
+        moved, out = self.acting(inputs).later(dt).motion, inputs.copy()
         for k, name in enumerate(self.model.system.mechanism.prescribed):
             for order, symbol in enumerate(("q", "qd", "qdd")):
                 if f"{symbol}.{name}" in self.inputs:
@@ -148,7 +114,7 @@ class FreeSystem(MachineSystem):
 
     def one_step(self, x: Array, inputs: Array, dt: float, derivative: bool = True, since: float = 0.0) -> SystemStep:
         q, qd, u, b = self.split(x)
-        found = self.model.step(q, qd, u, dt, self.given(inputs), derivative, since)
+        found = self.model.step(q, qd, u, dt, self.acting(inputs), derivative, since)
         return SystemStep(self.join(found.q, found.qd, found.u, b), found, 0, None, None)
 
     def readout(self, sensors: Sequence[Sensor]) -> Readout:
@@ -170,9 +136,6 @@ class FreeSystem(MachineSystem):
     def accelerated(self, found: Instant, number: int) -> Array:
         assert isinstance(found, FreeInstant)
         return found.slopes[: self.f]
-
-    def densities(self, number: int) -> tuple[Array, Array]:
-        return self.density[: self.f], self.density[self.f : 2 * self.f]
 
     def compiled_step(self, gate: float | None) -> CompiledStep:
         """Filter steps by machine code, for one caller."""

@@ -13,7 +13,6 @@ from veridyn.mechanics.natural.free_record import free_room, free_tables
 from veridyn.mechanics.natural.wheel_kernel import WheelRoom
 from veridyn.mechanics.record import Bound
 from veridyn.observe.kernels.correction import DONE, corrected_of
-from veridyn.observe.kernels.covariance import EXACT, FORWARD, INTEGRATOR
 from veridyn.observe.kernels.free_step import (
     BilinearRows,
     FreeActing,
@@ -25,12 +24,11 @@ from veridyn.observe.kernels.free_step import (
 )
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Codes
-from veridyn.observe.passage import CompiledPassage, Passage, PassageLayout
+from veridyn.observe.passage import ERROR_MODELS, CompiledPassage, Passage, PassageLayout
 from veridyn.observe.result import Belief
 from veridyn.observe.update import noise_of_readings, threshold
 
 Array = NDArray[np.float64]
-ERROR_MODELS = {"exact": EXACT, "forward": FORWARD, "integrator": INTEGRATOR}
 
 
 class FreeStep:

@@ -78,7 +78,7 @@ class MachineSystem(ABC):
     uncertainty: Uncertainty | None = None  # of the last of `varying`, which are considered and not estimated
     attitude_rows: NDArray[np.bool_] | None = None  # (m,) outputs whose H is ∂h/∂q at constant q̇ and q̈ (equation 116)
     _known: list[tuple[bytes, Instant]] = field(default_factory=list, init=False, repr=False)
-    _loads: list[tuple[bytes, tuple[Array, Array]]] = field(default_factory=list, init=False, repr=False)
+    _loads: list[tuple[bytes, Any]] = field(default_factory=list, init=False, repr=False)
     _same: dict[tuple[float, int], Array] = field(default_factory=dict, init=False, repr=False)
     _carry: list[tuple[tuple[bytes, bytes, float], tuple[Array, Array, Array]]] = field(
         default_factory=list, init=False, repr=False
@@ -399,7 +399,8 @@ class MachineSystem(ABC):
         """The loads as the machine has them."""
         return self.acting(np.zeros(0))
 
-    def acting(self, inputs: Array) -> tuple[Array, Array]:
+    def acting(self, inputs: Array) -> Any:
+        """What the model takes for these inputs; those that are not given are as it has them."""
         key = inputs.tobytes()
         for known, loads in self._loads:
             if known == key:

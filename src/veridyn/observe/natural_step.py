@@ -16,7 +16,6 @@ from veridyn.mechanics.natural.charts import Charts
 from veridyn.mechanics.natural.room import found_of, room_of
 from veridyn.mechanics.record import Bound
 from veridyn.observe.kernels.correction import DONE, corrected_of
-from veridyn.observe.kernels.covariance import EXACT, FORWARD, INTEGRATOR
 from veridyn.observe.kernels.natural_step import (
     STRAINED,
     Given,
@@ -30,12 +29,11 @@ from veridyn.observe.kernels.natural_step import (
 )
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Codes
-from veridyn.observe.passage import CompiledPassage, Passage, PassageLayout
+from veridyn.observe.passage import ERROR_MODELS, CompiledPassage, Passage, PassageLayout
 from veridyn.observe.result import Belief
 from veridyn.observe.update import noise_of_readings, threshold
 
 Array = NDArray[np.float64]
-ERROR_MODELS = {"exact": EXACT, "forward": FORWARD, "integrator": INTEGRATOR}
 
 
 class NaturalStep:

@@ -12,11 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.observe.kernels.covariance import EXACT, FORWARD, INTEGRATOR
 from veridyn.observe.measurements import Codes
 from veridyn.observe.result import Belief
 from veridyn.observe.update import Correction
 
 Array = NDArray[np.float64]
+ERROR_MODELS = {"exact": EXACT, "forward": FORWARD, "integrator": INTEGRATOR}  # as compiled steps number them
 
 
 @dataclass(frozen=True, eq=False)

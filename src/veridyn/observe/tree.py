@@ -20,7 +20,8 @@ from veridyn.mechanics.tree.model import TreeModel
 from veridyn.mechanics.tree_readout import TreeReadout, tree_readout
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.sensor import Sensor
-from veridyn.observe.machine import MachineSystem, SystemStep
+from veridyn.observe.machine import SystemStep
+from veridyn.observe.one_set import OneSetSystem
 from veridyn.spatial.rotations import matrix_of
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TreeSystem(MachineSystem):
+class TreeSystem(OneSetSystem):
     """A tree with the sensors of `table`; made by :func:`~veridyn.observe.setup.machine_system`."""
 
     tree_model: TreeModel
@@ -59,10 +60,6 @@ class TreeSystem(MachineSystem):
     def start_unknown(self) -> Array:
         return self.model.start_unknown
 
-    @property
-    def reports_changes(self) -> bool:
-        return not self.model.free
-
     def parameter_unit(self, name: str) -> str:
         return self.model.varying_unit(name)
 
@@ -72,33 +69,6 @@ class TreeSystem(MachineSystem):
 
     def force_unit(self, name: str) -> str:
         return self.model.force_unit(name)
-
-    def reduced(self, x: Array, number: int = 0) -> Array:
-        q, qd, u, b = self.split(x)
-        return np.concatenate([self.model.local(q, qd), u, b], axis=-1)
-
-    def reported(self, x: Array, P: Array) -> Array:
-        change = self.model.reporting(self.split(x)[0])
-        if change is None:
-            return P
-        T = self.whole(change)
-        return T @ P @ T.T
-
-    def named(self, x: Array) -> Array:
-        return x
-
-    def between(self, a: Array, b: Array) -> Array:
-        return np.eye(len(self.states))
-
-    def instant(self, x: Array, inputs: Array) -> Instant:
-        key = x.tobytes() + inputs.tobytes()
-        known = self.remembered(key)
-        if known is not None:
-            return known
-        q, qd, u, _ = self.split(x)
-        found = self.model.instant(q, qd, u, self.acting(inputs))
-        self.remember(key, found)
-        return found
 
     def accelerations(self, x: Array, inputs: Array) -> Array:
         q, qd, u, _ = self.split(x)
@@ -184,6 +154,3 @@ class TreeSystem(MachineSystem):
 
     def accelerated(self, found: Instant, number: int) -> Array:
         return found.qdd_x[self.model.own]
-
-    def densities(self, number: int) -> tuple[Array, Array]:
-        return self.density[: self.f], self.density[self.f : 2 * self.f]

@@ -11,7 +11,6 @@ from veridyn.mechanics.tree import layout as tree
 from veridyn.mechanics.tree.model import TreeModel
 from veridyn.mechanics.tree.record import call_addresses
 from veridyn.observe.kernels.correction import DONE, corrected_of
-from veridyn.observe.kernels.covariance import EXACT, FORWARD, INTEGRATOR
 from veridyn.observe.kernels.tree_step import (
     ActingLoads,
     Held,
@@ -23,12 +22,11 @@ from veridyn.observe.kernels.tree_step import (
 )
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Codes
-from veridyn.observe.passage import CompiledPassage, Passage, PassageLayout
+from veridyn.observe.passage import ERROR_MODELS, CompiledPassage, Passage, PassageLayout
 from veridyn.observe.result import Belief
 from veridyn.observe.update import noise_of_readings, threshold
 
 Array = NDArray[np.float64]
-ERROR_MODELS = {"exact": EXACT, "forward": FORWARD, "integrator": INTEGRATOR}
 
 
 class TreeStep:

@@ -23,14 +23,14 @@ def paths(run: BuggyRun) -> Figure:
     """The ways over the ground with the fixes of the receiver, and what the observer makes of these."""
     thin = slice(None, None, max(1, len(run.truth.t) // CURVE_POINTS))
     q = np.asarray(run.example.track.x)
-    believed = slice(None, None, max(1, len(q) // CURVE_POINTS))
+    shown = slice(None, None, max(1, len(q) // CURVE_POINTS))
     _, fixes = _fixes(run, 2 * FIXES)
     way = curves(
         "way over the ground",
         [
             Series("GPS", fixes[:, 0], fixes[:, 1], style="dots", colour="measured"),
             Series("model alone", run.plain.q[thin, 0], run.plain.q[thin, 1], colour="plain"),
-            Series("best observer", q[believed, 0], q[believed, 1], style="thick", colour="estimate"),
+            Series("best observer", q[shown, 0], q[shown, 1], style="thick", colour="estimate"),
             Series("truth", run.truth.q[thin, 0], run.truth.q[thin, 1], style="dashed", colour="truth"),
         ],
         "x, m",
@@ -71,14 +71,14 @@ def replay(study: BuggyStudy, run: BuggyRun) -> Animation:
     tree = study.model.tree
     at = np.linspace(0, len(run.truth.t) - 1, FRAMES).astype(int)
     stamps = np.searchsorted(run.example.estimates.t, run.truth.t[at]).clip(0, len(run.example.estimates.t) - 1)
-    believed = np.asarray(run.example.track.x)[stamps][:, : run.truth.q.shape[1]]
+    estimated = np.asarray(run.example.track.x)[stamps][:, : run.truth.q.shape[1]]
     place = np.asarray(run.example.track.P)[stamps][:, :2, :2]
     layers = [
-        buggy_layer(tree, believed, "best observer", dashed=True, meaning="estimate"),
+        buggy_layer(tree, estimated, "best observer", dashed=True, meaning="estimate"),
         buggy_layer(tree, run.truth.q[at], "truth", meaning="truth"),
         buggy_layer(tree, run.plain.q[at], "model alone", meaning="plain"),
         fixes_layer(run.truth.t[at], *_fixes(run, FIXES), "GPS"),
-        band_layer(believed[:, :3], place, 3.0 * MAGNIFIED, f"3 σ of the observer, {MAGNIFIED:g} times"),
+        band_layer(estimated[:, :3], place, 3.0 * MAGNIFIED, f"3 σ of the observer, {MAGNIFIED:g} times"),
     ]
     return Animation(
         scene(run.truth.t[at], layers, "the circle", view=(-60.0, 30.0)),
