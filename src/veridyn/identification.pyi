@@ -18,8 +18,11 @@ from veridyn.identify.excitation.plan import ExcitationPlan as ExcitationPlan
 from veridyn.identify.excitation.plan import Noise as Noise
 from veridyn.identify.explain import Explanation as Explanation
 from veridyn.identify.explain import explain as explain
+from veridyn.identify.fleet import Fleet as Fleet
+from veridyn.identify.fleet import identify_fleet as identify_fleet
 from veridyn.identify.laboratory import Trial as Trial
 from veridyn.identify.laboratory import diagnose as diagnose
+from veridyn.identify.made_motions import MadeMotions as MadeMotions
 from veridyn.identify.observation import Sampling as Sampling
 from veridyn.identify.observation import observation as observation
 from veridyn.identify.payload import carrying as carrying

@@ -19,6 +19,7 @@ from veridyn.identify.equation_check import driven
 from veridyn.identify.equation_plan import EquationPlan, Job
 from veridyn.identify.factor import RowFactor
 from veridyn.identify.handing import handed
+from veridyn.identify.made_motions import MadeMotions
 from veridyn.identify.row_factors import RowFactors
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.tables import equations
@@ -67,16 +68,20 @@ def stream(
     """What :func:`observation` streams, checked and ready, for estimators that pass over the samples more than once.
 
     A sequence of motions may make each of them when it is needed, so that a log need not fit the memory: it is walked through from the
-    first to the last, and none is kept. Its attribute `samples`, if it has one, saves counting them. On the `device` "cuda" factors are
-    made on a GPU (:mod:`veridyn.identify.gpu`).
+    first to the last, and none is kept. Its attribute `samples`, if it has one, saves counting them. :class:`MadeMotions` are made by the
+    workers of the executor, and checked there but for the first. On the `device` "cuda" factors are made on a GPU
+    (:mod:`veridyn.identify.gpu`).
     """
     check_device(device)
     how = sampling or Sampling()
     several: Sequence[Motion] = (motion,) if isinstance(motion, Motion) else motion
-    plan = EquationPlan(tree, tree.select_rows(measured_rows(tree, several, rows)[0]), how)
-    plan.check(several)
-    work = samples_of(several)
-    request = equations(tree, plan.computed, plan.wanted, several[0])
+    if isinstance(several, MadeMotions) and how.drop:
+        raise DataError(Fault("samples cannot be dropped by number from motions that are made one by one.", "drop"))
+    seen = [several[0]] if isinstance(several, MadeMotions) else several
+    plan = EquationPlan(tree, tree.select_rows(measured_rows(tree, seen, rows)[0]), how)
+    plan.check(seen)
+    work = samples_of(seen) * (len(several) if seen is not several else 1)
+    request = equations(tree, plan.computed, plan.wanted, seen[0])
     plan = replace(plan, compile=wants_compiled(engine, tree, request, work))
     return EquationStream(plan, several, executor, progress, device)
 
@@ -124,6 +129,8 @@ class EquationStream:
 
     def observe(self) -> RowFactors:
         """The factors of all rows, made on this processor; :func:`veridyn.identify.gpu.observed` looks at the device."""
+        if isinstance(self.motions, MadeMotions):
+            return self.merged(self._each_log(partial(_factors_of_log, self.plan, self.motions), "streaming logs"))
         return self.merged(self.each(EquationPlan.factors))
 
     def merged(self, parts: Iterable[tuple[RowFactor, ...]]) -> RowFactors:
@@ -142,6 +149,32 @@ class EquationStream:
 
         `lead`: how many equations before its own a job is to see as well (``plan.blocks`` starts with them).
         """
+        self._check_processor()
+        plan = self.plan
+        if isinstance(self.motions, MadeMotions):
+            for parts in self._each_log(partial(_each_of_log, work, plan, self.motions, lead), task):
+                yield from parts
+            return
+        total, done = float(samples_of(self.motions)), 0.0
+        self.progress(task, done, total)
+        bound = partial(_counted, work, plan)
+        jobs = self._jobs(lead)
+        for part, count in map(bound, jobs) if self.executor is None else handed(self.executor, bound, jobs):
+            yield part
+            done += count
+            self.progress(task, done, total)
+
+    def _each_log(self, work: Callable[[object], T], task: str) -> Iterator[T]:
+        """What `work` makes of each source of made motions, in order."""
+        assert isinstance(self.motions, MadeMotions)
+        sources, total = self.motions.sources, float(len(self.motions))
+        self.progress(task, 0.0, total)
+        found = map(work, sources) if self.executor is None else handed(self.executor, work, sources)
+        for done, part in enumerate(found, start=1):
+            yield part
+            self.progress(task, float(done), total)
+
+    def _check_processor(self) -> None:
         if self.device != "cpu":
             raise DeviceError(
                 Fault(
@@ -151,15 +184,6 @@ class EquationStream:
                     hint="Use device='cpu'.",
                 )
             )
-        plan = self.plan
-        total, done = float(samples_of(self.motions)), 0.0
-        self.progress(task, done, total)
-        bound = partial(_counted, work, plan)
-        jobs = self._jobs(lead)
-        for part, count in map(bound, jobs) if self.executor is None else handed(self.executor, bound, jobs):
-            yield part
-            done += count
-            self.progress(task, done, total)
 
     def _jobs(self, lead: int) -> Iterator[Job]:
         """Jobs of one motion after the other."""
@@ -172,3 +196,24 @@ class EquationStream:
 def _counted(work: Callable[[EquationPlan, Job], T], plan: EquationPlan, job: Job) -> tuple[T, int]:
     """What `work` makes of a job, and how many samples that was."""
     return work(plan, job), job.stop - job.start
+
+
+def _each_of_log(
+    work: Callable[[EquationPlan, Job], T], plan: EquationPlan, motions: MadeMotions, lead: int, source: object
+) -> list[T]:
+    """What `work` makes of the jobs of one log, which is made and checked here."""
+    motion = motions.made(source)
+    try:
+        plan.check([motion])
+    except DataError as error:
+        raise DataError(error.faults, f"{source}") from None
+    return [work(plan, job) for job in plan.jobs(motion, lead)]
+
+
+def _factors_of_log(plan: EquationPlan, motions: MadeMotions, source: object) -> tuple[RowFactor, ...]:
+    """The factors of one log."""
+    factors = plan.empty_factors()
+    with one_blas_thread():
+        for part in _each_of_log(EquationPlan.factors, plan, motions, 0, source):
+            factors = tuple(a.merge(b) for a, b in zip(factors, part, strict=True))
+    return factors

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -219,11 +220,12 @@ def identification(
 
 @dataclass(frozen=True)
 class Estimation:
-    """How a study estimates: `method`, `covariance` and `device` of :func:`veridyn.identify.estimate.identify`."""
+    """How a study estimates: arguments of :func:`veridyn.identify.estimate.identify`; `device` and `executor` change no number."""
 
     method: Estimator = field(default_factory=WLS)
     covariance: Literal["white", "hac"] = "white"
-    device: Device = "cpu"
+    device: Device = field(default="cpu", compare=False)
+    executor: Executor | None = field(default=None, compare=False)
 
 
 def judged(
@@ -247,8 +249,9 @@ def judged(
     chosen = estimation or Estimation()
     structure = base_parameters(model, rows=rows)
     told = _told(progress, "identifying")
-    solution = solve(observed(stream(model, training, rows, how, progress=told, device=chosen.device)))
-    if chosen == Estimation(device=chosen.device) and uncertain(model.parameters, model.uncertainty) is None:
+    where: dict[str, Any] = {"device": chosen.device, "executor": chosen.executor}
+    solution = solve(observed(stream(model, training, rows, how, progress=told, **where)))
+    if chosen == Estimation() and uncertain(model.parameters, model.uncertainty) is None:
         fit = fit_of(model, solution, WLS.title, acceptance)
     else:
         fit = identify(
@@ -260,14 +263,14 @@ def judged(
             sampling=how,
             acceptance=acceptance,
             progress=told,
-            device=chosen.device,
+            **where,
             diagnose="off",  # a run asks more, and of evidence that it has at hand
         )
     _warn_if_not_excited(structure, fit.base)
     lean = essential(model, solution, acceptance=acceptance)
 
     told = _told(progress, "validating")
-    unseen = observed(stream(model, validation, [r.row for r in fit.rows], later, progress=told, device=chosen.device))
+    unseen = observed(stream(model, validation, [r.row for r in fit.rows], later, progress=told, **where))
     own = validation_of(solution.observation, fit.standard)
     check, lean_check = validation_of(unseen, fit.standard), validation_of(unseen, lean.fit.standard)
     prior = replace(fit, values=fit.priors, standard_values=None)

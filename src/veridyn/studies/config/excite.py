@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from veridyn.studies.config.executor import Executing
 from veridyn.studies.config.identify import ModelSettings
 from veridyn.studies.config.study import Number, StudyFile, StudySection
 
@@ -116,6 +117,8 @@ class ExciteFile(StudyFile):
     motion: MotionSettings = MotionSettings()
     noise: NoiseSettings = NoiseSettings()
     search: SearchSettings = SearchSettings()
+    executor: Executing = "none"
+    """Who shares in the starts of the search: none, local for the threads of this machine, {local: 4}, or {dask: ADDRESS}."""
     rate: Number = Field(default=100.0, gt=0.0)
     """Of the controller and the log, Hz."""
     periods: int = Field(default=10, ge=1)

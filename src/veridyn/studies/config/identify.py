@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from veridyn.errors import did_you_mean
 from veridyn.model.element_kinds import CONSTANT_KEYS, KINDS
+from veridyn.studies.config.executor import Executing
 from veridyn.studies.config.study import Number, StudyFile, StudySection
 
 Ends = tuple[Number, Number]
@@ -353,6 +354,8 @@ class IdentifyFile(StudyFile):
     estimator: EstimatorSettings = EstimatorSettings()
     device: Literal["cpu", "cuda"] = "cpu"
     """Where samples become equations: cpu, or cuda for an NVIDIA GPU (extra gpu), which takes no filter of columns."""
+    executor: Executing = "none"
+    """Who shares in the work: none, local for the threads of this machine, {local: 4}, or {dask: ADDRESS} for a cluster (extra cluster)."""
     checks: bool = True
     """Look for swapped and turned columns, wrong units, wrong gravity and the like."""
     accept: IdentifyAccept = IdentifyAccept()

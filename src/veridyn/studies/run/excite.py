@@ -27,6 +27,7 @@ from veridyn.signals.trajectory import JointLimits
 from veridyn.studies.config.excite import ExciteFile, RangeSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, fingerprint
+from veridyn.studies.run.executors import executor_of
 from veridyn.studies.run.machine import model_path, tree_of
 
 Array = NDArray[np.float64]
@@ -106,20 +107,22 @@ def excitation(loaded: Loaded[ExciteFile], progress: Progress = silent) -> Excit
     limits = _limits(loaded, plant)
     size = "harmonics" if s.motion.kind == "fourier" else "points"
     settings = {size: getattr(s.motion, size), "frequency": s.motion.frequency}
-    plan = design_excitation(
-        plant,
-        limits,
-        loaded.build(("motion",), SHAPES[s.motion.kind], settings),
-        criterion=s.search.criterion,
-        noise=_noise(loaded, plant),
-        rate=s.rate,
-        periods=s.periods,
-        starts=s.search.starts,
-        barrier=Barrier(iterations=s.search.iterations),
-        centre=_centre(loaded, plant),
-        rng=np.random.default_rng(s.seed),
-        progress=progress,
-    )
+    with executor_of(loaded) as executor:
+        plan = design_excitation(
+            plant,
+            limits,
+            loaded.build(("motion",), SHAPES[s.motion.kind], settings),
+            criterion=s.search.criterion,
+            noise=_noise(loaded, plant),
+            rate=s.rate,
+            periods=s.periods,
+            starts=s.search.starts,
+            barrier=Barrier(iterations=s.search.iterations),
+            centre=_centre(loaded, plant),
+            rng=np.random.default_rng(s.seed),
+            executor=executor,
+            progress=progress,
+        )
     t, *x = plan.samples(1)
     missed = []
     for name, most in s.accept.items():

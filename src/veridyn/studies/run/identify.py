@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from veridyn.studies.identification import Estimation, IdentificationStudy, judg
 from veridyn.studies.result import Result, fingerprint
 from veridyn.studies.run.closing import Closing, closing
 from veridyn.studies.run.estimation import check_estimation, estimation_of
+from veridyn.studies.run.executors import executor_of
 from veridyn.studies.run.limits import missed
 from veridyn.studies.run.machine import tree_of
 from veridyn.studies.run.masks import RecordedMotion, plain, warn_of_rest, wrong_speed
@@ -78,10 +80,19 @@ class IdentifyRun:
 
 def run_identify(loaded: Loaded[IdentifyFile], progress: Progress = silent) -> IdentifyRun:
     """Read, mend, filter, estimate, judge and suspect, as the study file says."""
+    with executor_of(loaded) as executor:
+        return _identified(loaded, executor, progress)
+
+
+def _identified(loaded: Loaded[IdentifyFile], executor: Executor | None, progress: Progress) -> IdentifyRun:
     study = loaded.study
     tree = tree_of(loaded, ("model",), study.model, "unknown")
-    estimation = estimation_of(loaded, ("estimator",), study.estimator)
+    estimation = replace(estimation_of(loaded, ("estimator",), study.estimator), executor=executor)
     check_estimation(loaded, ("estimator",), tree, estimation)
+    if executor is not None and estimation.device != "cpu":
+        raise loaded.error(
+            loaded.fault(("executor",), "a GPU takes all samples itself.", hint="Drop executor, or device.")
+        )
     progress("reading the logs", 0.0, None)
     recorded = Recordings(loaded)
     _warn_of_repeats(recorded)

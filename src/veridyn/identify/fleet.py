@@ -1,0 +1,217 @@
+"""Many machines of one model: each identified from its own logs, the distribution of each parameter, and the machines that stand apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Fault, IdentificationError, IdentificationWarning, VeridynError, warn
+from veridyn.identify.estimate import identify
+from veridyn.identify.estimator import Estimator
+from veridyn.identify.handing import handed
+from veridyn.identify.random_effects import FEWEST, Spread, apart, spread_of
+from veridyn.identify.result import Fit
+from veridyn.identify.sampling import Sampling
+from veridyn.model.machine import Machine
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Rows, Tree
+from veridyn.progress import Progress, silent
+
+Array = NDArray[np.float64]
+SIGNIFICANCE = 0.01  # chance that any machine of a sound fleet is called an outlier, over all parameters together
+
+
+class Outlier(NamedTuple):
+    """A machine whose parameter does not belong to the others': its value and by how many deviations it is off."""
+
+    machine: str
+    parameter: str
+    value: float
+    deviations: float
+
+    def __str__(self) -> str:
+        return f"{self.machine}: {self.parameter} = {self.value:.4g}, {self.deviations:+.1f} deviations from the others"
+
+
+@dataclass(frozen=True, eq=False)
+class Fleet:
+    """`fits` by machine; `failed`: machine → why it has none, or why its parameters are not those of the others.
+
+    `names` are the parameters that all fits share. `significance`: the chance of any false outlier in a sound fleet.
+    """
+
+    fits: Mapping[str, Fit]
+    failed: Mapping[str, str]
+    names: tuple[str, ...]
+    significance: float = SIGNIFICANCE
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """Those with a fit."""
+        return tuple(self.fits)
+
+    @cached_property
+    def values(self) -> Array:
+        """(machines, parameters)."""
+        return np.array([fit.values for fit in self.fits.values()])
+
+    @cached_property
+    def sigma(self) -> Array:
+        """Their standard deviations (machines, parameters)."""
+        return np.array([fit.sigma for fit in self.fits.values()])
+
+    @cached_property
+    def _apart(self) -> list[dict[int, float]]:
+        share = self.significance / max(len(self.names), 1)
+        return [apart(self.values[:, j], self.sigma[:, j], share) for j in range(len(self.names))]
+
+    @cached_property
+    def distribution(self) -> dict[str, Spread]:
+        """Mean and spread of each parameter over the fleet, outliers left out."""
+        found = {}
+        for j, name in enumerate(self.names):
+            kept = [i for i in range(len(self.fits)) if i not in self._apart[j]]
+            found[name] = spread_of(self.values[kept, j], self.sigma[kept, j])
+        return found
+
+    @cached_property
+    def outliers(self) -> tuple[Outlier, ...]:
+        """Machines that stand apart, the farthest first."""
+        found = [
+            Outlier(self.machines[i], name, float(self.values[i, j]), off)
+            for j, name in enumerate(self.names)
+            for i, off in self._apart[j].items()
+        ]
+        return tuple(sorted(found, key=lambda o: -abs(o.deviations)))
+
+    def summary(self) -> str:
+        """A table of the parameters and a line for each outlier and each machine without a fit."""
+        width = max((len(name) for name in self.names), default=9)
+        lines = [
+            f"{len(self.fits)} machines",
+            f"{'parameter':<{width}}  {'mean':>11}  {'σ of mean':>11}  {'between':>11}",
+        ]
+        lines += [
+            f"{name:<{width}}  {s.mean:>11.5g}  {s.sigma:>11.3g}  {s.between:>11.3g}"
+            for name, s in self.distribution.items()
+        ]
+        if len(self.fits) < FEWEST:
+            lines.append(f"outliers: not looked for, which takes {FEWEST} machines")
+        lines += [f"outlier: {found}" for found in self.outliers]
+        lines += [f"no fit: {name}: {why}" for name, why in self.failed.items()]
+        return "\n".join(lines)
+
+    def to_frame(self) -> Any:
+        """A pandas table with one line for each machine and parameter: value, sigma, outlier."""
+        import pandas as pd
+
+        far = {(o.machine, o.parameter) for o in self.outliers}
+        rows = [
+            {"machine": m, "parameter": n, "value": v, "sigma": s, "outlier": (m, n) in far}
+            for m, values, sigmas in zip(self.machines, self.values, self.sigma, strict=True)
+            for n, v, s in zip(self.names, values.tolist(), sigmas.tolist(), strict=True)
+        ]
+        return pd.DataFrame(rows, columns=["machine", "parameter", "value", "sigma", "outlier"])
+
+
+def identify_fleet(
+    machine: Machine | Tree,
+    motions: Mapping[str, Motion | Sequence[Motion]],
+    method: Estimator | str = "wls",
+    *,
+    rows: Rows = "all",
+    covariance: Literal["white", "hac"] = "hac",
+    sampling: Sampling | None = None,
+    significance: float = SIGNIFICANCE,
+    executor: Executor | None = None,
+    progress: Progress = silent,
+) -> Fleet:
+    """Identify many machines of one model, each from its own motions.
+
+    Parameters
+    ----------
+    machine : Machine or Tree
+        The model that all of them share.
+    motions : mapping
+        Name of a machine → its motion, several, or a :class:`~veridyn.identify.made_motions.MadeMotions`, which are made by the workers.
+    method, rows, covariance, sampling
+        As those of :func:`veridyn.identify`; the covariance is “hac” by default, because machines are compared by their deviations.
+    significance : float
+        The chance that any machine of a sound fleet is called an outlier.
+    executor : concurrent.futures.Executor, optional
+        Shares out the machines; one after the other by default.
+    progress : callable (task, done, total), optional
+        Called after each machine.
+
+    Returns
+    -------
+    Fleet
+        A fit for each machine, the distribution of each parameter, and outliers by name. A machine whose data cannot be used does not
+        stop the others: it stands in `failed`, and a warning says so.
+
+    Raises
+    ------
+    IdentificationError
+        No machine could be identified, or `significance` is no probability.
+    """
+    if not 0.0 < significance < 1.0:
+        raise IdentificationError(
+            Fault("it is no probability.", "significance", "a number between 0 and 1", f"{significance}")
+        )
+    if not motions:
+        raise IdentificationError(Fault("there are no machines.", "motions", "name → motions", "an empty mapping"))
+    work = partial(_one, machine, method, rows, covariance, sampling)
+    jobs, total = list(motions.items()), float(len(motions))
+    fits: dict[str, Fit] = {}
+    failed: dict[str, str] = {}
+    progress("identifying machines", 0.0, total)
+    found = map(work, jobs) if executor is None else handed(executor, work, jobs)
+    for done, ((name, _), one) in enumerate(zip(jobs, found, strict=True), start=1):
+        if isinstance(one, str):
+            failed[name] = one
+        else:
+            fits[name] = one
+        progress("identifying machines", float(done), total)
+    if not fits:
+        faults = [Fault(why, name) for name, why in failed.items()]
+        raise IdentificationError(faults)
+    names = _shared(fits, failed)
+    for name, why in failed.items():
+        warn(IdentificationWarning, Fault(f"the machine is left out: {why}", name))
+    return Fleet(fits, failed, names, significance)
+
+
+def _one(
+    machine: Machine | Tree,
+    method: Estimator | str,
+    rows: Rows,
+    covariance: Literal["white", "hac"],
+    sampling: Sampling | None,
+    job: tuple[str, Motion | Sequence[Motion]],
+) -> Fit | str:
+    """The fit of one machine, or what is wrong with its data."""
+    try:
+        return identify(machine, job[1], method, rows=rows, covariance=covariance, sampling=sampling, diagnose="off")
+    except VeridynError as error:
+        return str(error)
+
+
+def _shared(fits: dict[str, Fit], failed: dict[str, str]) -> tuple[str, ...]:
+    """The parameters that most fits have; fits with other groups, whose motion did not excite the same, move to `failed`."""
+    kinds: dict[tuple[str, ...], int] = {}
+    for fit in fits.values():
+        kinds[fit.names] = kinds.get(fit.names, 0) + 1
+    names = max(kinds, key=lambda kind: (kinds[kind], len(kind)))
+    for name in [name for name, fit in fits.items() if fit.names != names]:
+        fit = fits.pop(name)
+        missing = [n for n in names if n not in fit.names]
+        failed[name] = f"its motion does not separate the same parameters ({len(fit.names)} of {len(names)})" + (
+            f": {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''} not found" if missing else ""
+        )
+    return names

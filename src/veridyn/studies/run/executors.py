@@ -1,0 +1,104 @@
+"""Who shares in the work of a study: nobody, threads of this machine, or a cluster that is asked whether it fits before any log is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from veridyn.errors import DeviceError, Fault
+from veridyn.studies.config.executor import ExecutorSettings
+from veridyn.studies.config.study import Loaded
+from veridyn.version import __version__
+
+ANSWER_S = 10.0  # s that a scheduler may take to answer
+RETRIES = 3  # times that a job is given out again whose worker died
+
+
+@contextmanager
+def executor_of(loaded: Loaded) -> Iterator[Executor | None]:
+    """The executor that the study file names, closed afterwards; what is wrong with it is reported with its line."""
+    named = loaded.study.executor
+    if named == "none":
+        yield None
+        return
+    if not isinstance(named, ExecutorSettings) or named.local is not None:
+        threads = named.local if isinstance(named, ExecutorSettings) else os.cpu_count()
+        with ThreadPoolExecutor(threads) as pool:
+            yield pool
+        return
+    try:
+        with dask_executor(named.dask or "") as cluster:
+            yield cluster
+    except DeviceError as error:
+        line = loaded.yaml.line(("executor",))
+        raise loaded.error(
+            [Fault(f.what, f"executor, {f.where}", f.expected, f.found, f.hint, line) for f in error.faults]
+        ) from error
+
+
+@contextmanager
+def dask_executor(address: str) -> Iterator[Executor]:
+    """The executor of a Dask cluster: it answers, has workers, and all of them have this version of veridyn."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise DeviceError(
+            Fault(
+                "a cluster needs Dask, which is not installed.",
+                f"dask {address}",
+                hint='pip install "veridyn[cluster]", here and where the workers run.',
+            )
+        ) from None
+    try:
+        client = Client(address, timeout=ANSWER_S, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise DeviceError(
+            Fault(
+                "the cluster does not answer.",
+                f"dask {address}",
+                f"a scheduler that answers within {ANSWER_S:g} s",
+                f"{type(error).__name__}",
+                "Start one with 'dask scheduler' and workers with 'dask worker ADDRESS --nthreads 1', and look at the address.",
+            )
+        ) from None
+    with client:
+        _check_workers(client, address)
+        yield client.get_executor(pure=False, retries=RETRIES)
+
+
+def _check_workers(client: Any, address: str) -> None:
+    """Refuse a cluster without workers or with workers whose veridyn is another or missing."""
+
+    def version() -> str:  # inside, so that it travels by value: a worker without veridyn could not import it
+        try:
+            from veridyn.version import __version__ as found
+        except ImportError:
+            return ""
+        return found
+
+    workers = client.run(version)
+    if not workers:
+        raise DeviceError(
+            Fault(
+                "the cluster has no workers.",
+                f"dask {address}",
+                "at least one worker",
+                "none",
+                "dask worker ADDRESS --nthreads 1",
+            )
+        )
+    other = {worker: version for worker, version in workers.items() if version != __version__}
+    if other:
+        listed = ", ".join(f"{worker}: {version or 'none'}" for worker, version in sorted(other.items())[:3])
+        raise DeviceError(
+            Fault(
+                "workers have another veridyn than this process.",
+                f"dask {address}",
+                f"veridyn {__version__} on all {len(workers)} workers",
+                listed,
+                "Install the same version in the workers' environment and start them again.",
+            )
+        )

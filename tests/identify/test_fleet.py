@@ -1,0 +1,92 @@
+"""Many machines of one model: what is drawn comes back, a heavy one is named, and bad data do not stop the others."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from studies.small_arm import log_of, small_arm
+from veridyn.errors import IdentificationError, IdentificationWarning
+from veridyn.identify.fleet import Fleet, identify_fleet
+from veridyn.model.motion import Motion
+from veridyn.signals.motion import Signals, motion
+
+COUNT, BETWEEN, HEAVY = 14, 0.06, "arm 9"
+
+
+def drawn() -> tuple[dict[str, Motion], np.ndarray]:
+    """Arms whose parameters differ by 6 %, one with 60 % more damping at its second joint, and their true values."""
+    rng, tree = np.random.default_rng(21), small_arm()
+    motions, truths = {}, []
+    for k in range(COUNT):
+        values = tree.parameters.values * (1.0 + BETWEEN * rng.normal(size=len(tree.parameters.values)))
+        name = f"arm {k}"
+        if name == HEAVY:
+            values[tree.parameters.index("h_q2")] *= 1.6
+        one = tree.with_parameters(values)
+        motions[name] = motion(tree, log_of(one, rng, name, 4.0), Signals(lowpass=20.0))
+        truths.append(values)
+    return motions, np.array(truths)
+
+
+@pytest.fixture(scope="module")
+def found() -> tuple[Fleet, np.ndarray]:
+    motions, truths = drawn()
+    return identify_fleet(small_arm(), motions), truths
+
+
+def test_values_belong_to_their_machines(found: tuple[Fleet, np.ndarray]) -> None:
+    fleet, truths = found
+    fit = fleet.fits["arm 3"]
+    true = np.array([fit.base.reduce(values) for values in truths])
+    z = (fleet.values - true) / fleet.sigma
+    assert fleet.machines == tuple(f"arm {k}" for k in range(COUNT))
+    assert np.mean(np.abs(z) < 3.0) > 0.9
+
+
+def test_the_spread_is_that_of_the_draw(found: tuple[Fleet, np.ndarray]) -> None:
+    """Friction and damping alone, each a parameter of its own: 6 % of the mean, within 3 standard errors of 13 draws."""
+    fleet, _ = found
+    own = [n for n in fleet.names if n.startswith(("h_", "fs_"))]
+    shares = [fleet.distribution[n].between / fleet.distribution[n].mean for n in own]
+    assert len(own) == 4
+    assert np.sqrt(np.mean(np.square(shares))) == pytest.approx(BETWEEN, rel=3.0 / np.sqrt(2 * 4 * (COUNT - 1)))
+
+
+def test_the_odd_machine_is_named(found: tuple[Fleet, np.ndarray]) -> None:
+    fleet, _ = found
+    assert [(o.machine, o.parameter) for o in fleet.outliers] == [(HEAVY, "h_q2")]
+    assert f"outlier: {HEAVY}: h_q2 = " in fleet.summary()
+    frame = fleet.to_frame()
+    assert list(frame[frame.outlier].machine) == [HEAVY] and len(frame) == COUNT * len(fleet.names)
+
+
+def test_threads_change_nothing(found: tuple[Fleet, np.ndarray]) -> None:
+    motions = dict(list(drawn()[0].items())[:3])
+    with ThreadPoolExecutor(2) as pool:
+        shared = identify_fleet(small_arm(), motions, executor=pool)
+    assert shared.values == pytest.approx(found[0].values[:3], rel=1e-12)
+    assert "not looked for, which takes 4 machines" in shared.summary()
+
+
+def test_bad_data_of_one_machine_are_said_and_do_not_stop_the_others() -> None:
+    motions = dict(list(drawn()[0].items())[:5])
+    motions["arm 1"] = replace(motions["arm 1"], forces=None)
+    still = motions["arm 2"]
+    motions["arm 2"] = replace(still, q=0 * still.q, qd=0 * still.qd, qdd=0 * still.qdd)
+    with pytest.warns(IdentificationWarning, match="the machine is left out"):
+        fleet = identify_fleet(small_arm(), motions)
+    assert fleet.machines == ("arm 0", "arm 3", "arm 4")
+    assert set(fleet.failed) == {"arm 1", "arm 2"}
+    assert "no fit: arm 1: " in fleet.summary()
+
+
+def test_what_cannot_be_a_fleet_is_refused() -> None:
+    motions = dict(list(drawn()[0].items())[:1])
+    with pytest.raises(IdentificationError, match="there are no machines"):
+        identify_fleet(small_arm(), {})
+    with pytest.raises(IdentificationError, match="no probability"):
+        identify_fleet(small_arm(), motions, significance=5.0)
+    with pytest.raises(IdentificationError, match="arm 0"):
+        identify_fleet(small_arm(), {"arm 0": replace(motions["arm 0"], forces=None)})

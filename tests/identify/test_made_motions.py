@@ -1,0 +1,121 @@
+"""Motions that workers make: the same fit wherever they are made, also where a worker dies, and bad sources by name."""
+
+import os
+import signal
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from studies.small_arm import log_of, small_arm
+from veridyn.errors import DataError, FileError
+from veridyn.files.log.load import load_log
+from veridyn.files.log.save import save_log
+from veridyn.identify.estimate import identify
+from veridyn.identify.made_motions import MadeMotions
+from veridyn.identify.sampling import Sampling
+from veridyn.model.motion import Motion
+from veridyn.signals.motion import Signals, motion
+
+LOGS = 6
+
+
+def read(file: Path) -> Motion:
+    return motion(small_arm(), load_log(file), Signals(lowpass=20.0))
+
+
+def read_and_die_once(marker: Path, file: Path) -> Motion:
+    """The worker that is given the third log kills itself the first time."""
+    if file.name == "run2.parquet" and not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
+    return read(file)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder, tree, rng = tmp_path_factory.mktemp("logs"), small_arm(), np.random.default_rng(4)
+    found = [folder / f"run{k}.parquet" for k in range(LOGS)]
+    for k, file in enumerate(found):
+        save_log(log_of(tree, rng, f"run {k}", 3.0), file)
+    return found
+
+
+@pytest.mark.parametrize("method", ["wls", "robust"])
+def test_made_here_or_on_threads_the_fit_is_the_same(files: list[Path], method: str) -> None:
+    tree, made = small_arm(), MadeMotions(files, read)
+    alone = identify(tree, [read(file) for file in files], method, diagnose="off")
+    here = identify(tree, made, method, diagnose="off")
+    with ThreadPoolExecutor(3) as pool:
+        shared = identify(tree, made, method, executor=pool, diagnose="off")
+    for fit in (here, shared):
+        assert fit.values == pytest.approx(alone.values, rel=1e-12)
+        assert fit.sigma == pytest.approx(alone.sigma, rel=1e-9)
+        assert [r.samples for r in fit.rows] == [r.samples for r in alone.rows]
+
+
+def test_dask_workers_read_the_logs_themselves_and_one_that_dies_changes_nothing(
+    files: list[Path], tmp_path: Path
+) -> None:
+    from distributed import Client, LocalCluster
+
+    tree, alone = small_arm(), identify(small_arm(), MadeMotions(files, read), diagnose="off")
+    marker, told = tmp_path / "died", []
+    made = MadeMotions(files, partial(read_and_die_once, marker))
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        executor = client.get_executor(pure=False, retries=3)
+        marker.touch()  # the first log is looked at here, and this process is to live
+        identify(tree, made[:1], diagnose="off")
+        marker.unlink()
+        there = identify(
+            tree,
+            made,
+            executor=executor,
+            diagnose="off",
+            progress=lambda task, done, total: told.append((task, done, total)),
+        )
+    assert marker.exists()
+    assert there.values == pytest.approx(alone.values, rel=1e-12)
+    assert [r.samples for r in there.rows] == [r.samples for r in alone.rows]
+    assert [x for x in told if x[0] == "streaming logs"][-1] == ("streaming logs", LOGS, LOGS)
+
+
+def test_a_slice_makes_its_own(files: list[Path]) -> None:
+    made = MadeMotions(files, read)
+    assert len(made[1:3]) == 2 and made[1:3].sources == tuple(files[1:3])
+    assert made[-1].t == pytest.approx(read(files[-1]).t)
+
+
+def test_a_corrupt_log_is_named(files: list[Path], tmp_path: Path) -> None:
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(files[0].read_bytes()[:200])
+    with ThreadPoolExecutor(2) as pool, pytest.raises((FileError, DataError), match=r"broken\.parquet"):
+        identify(small_arm(), MadeMotions([*files, broken], read), executor=pool, diagnose="off")
+
+
+def without_forces(file: Path) -> Motion:
+    found = read(file)
+    return replace(found, forces=None) if file.name == "run1.parquet" else found
+
+
+def test_a_log_that_does_not_belong_to_the_machine_is_named(files: list[Path]) -> None:
+    with pytest.raises(DataError, match=r"run1\.parquet"):
+        identify(small_arm(), MadeMotions(files, without_forces), diagnose="off")
+
+
+def test_what_cannot_be_made_is_refused(files: list[Path]) -> None:
+    with pytest.raises(DataError, match="at least one source"):
+        MadeMotions([], read)
+    with pytest.raises(DataError, match="what was made is no motion"):
+        MadeMotions(files, load_log)[0]  # pyright: ignore[reportArgumentType]
+    with pytest.raises(DataError, match=r"nothing\.csv"):
+        MadeMotions(["nothing.csv"], lambda file: Path(file).read_text())[0]  # pyright: ignore[reportArgumentType]
+    with pytest.raises(DataError, match="cannot be dropped by number"):
+        identify(small_arm(), MadeMotions(files, read), sampling=Sampling(drop={"q1": np.zeros(10, dtype=bool)}))
