@@ -84,7 +84,8 @@ def run_identify(loaded: Loaded[IdentifyFile], progress: Progress = silent) -> I
     check_estimation(loaded, ("estimator",), tree, estimation)
     progress("reading the logs", 0.0, None)
     recorded = Recordings(loaded)
-    _warn_of_repeats(recorded)
+    if study.validation != "none":
+        _warn_of_repeats(recorded)
     work = Preparing(loaded, tree, recorded, progress)
     found: list[Mistake] = list(odd_clocks(recorded.logs)) if study.checks else []
     for suspicion in found:  # said at once: what follows may be refused because of it
