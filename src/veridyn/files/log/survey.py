@@ -32,7 +32,7 @@ class Survey:
     """`columns`: name → numbers; `units`: name → unit, where the file names one; `has_header`: whether the names are the file's own.
 
     `clocks`: name → times in s, in formats whose channels have clocks of their own; there no column is the time. `decimal`: the mark in
-    the numbers of a text.
+    the numbers of a text. `texts`: column → the word in its first row, where that is no number.
     """
 
     file: Path
@@ -41,6 +41,7 @@ class Survey:
     has_header: bool = True
     clocks: Mapping[str, Array] = field(default_factory=dict)
     decimal: str = "."
+    texts: Mapping[str, str] = field(default_factory=dict)
 
 
 def survey(path: str | os.PathLike[str]) -> Survey:
@@ -76,14 +77,20 @@ def _of_clocked(file: Path, kind: str) -> Survey:
 
 def _of_text(file: Path) -> Survey:
     layout = _layout(file)
-    faults = Faults()
-    found = read_columns(file, layout, [h for h in dict.fromkeys(layout.headers) if h], faults)
-    if faults:
-        numeric = {f.at[1] for f in faults.found if f.at[:1] == ("column",)}
-        if any(f.at[:1] != ("column",) for f in faults.found):
+    left = [h for h in dict.fromkeys(layout.headers) if h]
+    while True:  # columns of words are left out as they are found
+        faults = Faults()
+        found = read_columns(file, layout, left, faults)
+        textual = {f.at[1] for f in faults.found if f.at[:1] == ("column",)}
+        if not faults:
+            break
+        if not textual:
             faults.raise_if_any(FileError, str(file))
-        found = {h: x for h, x in found.items() if h not in numeric}
-    return replace(_named(file, found, layout.has_header), decimal=layout.decimal)
+        left = [h for h in left if h not in textual]
+    rows = _first_rows(file, layout)
+    words = dict(zip(layout.headers, rows[0], strict=False)) if rows else {}
+    texts = {split_header(h)[0]: word for h, word in words.items() if h and h not in found and word}
+    return replace(_named(file, found, layout.has_header), decimal=layout.decimal, texts=texts)
 
 
 def _layout(file: Path) -> CsvLayout:
