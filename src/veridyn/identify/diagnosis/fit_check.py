@@ -14,6 +14,7 @@ import numpy as np
 
 from veridyn.errors import Fault, IdentificationError
 from veridyn.identify.diagnosis.alternatives import Mistake, find_mistakes
+from veridyn.identify.diagnosis.attempt import attempt
 from veridyn.identify.diagnosis.delays import delays
 from veridyn.identify.diagnosis.evidence import SAMPLES, Evidence, evidence
 from veridyn.identify.diagnosis.noise_bias import noisy_accelerations
@@ -56,13 +57,17 @@ def suspicions(
     progress: Progress = silent,
     *,
     fast: bool = False,
+    failed: list[str],
 ) -> list[Mistake]:
-    """What some samples and the values of a fit say against the data or the model; `apart` as for :func:`find_mistakes`."""
+    """What some samples and the values of a fit say against the data or the model; `apart` as for :func:`find_mistakes`.
+
+    Checks that cannot be carried out are noted in `failed`.
+    """
     return [
-        *odd_motion(e, limits),
-        *find_mistakes(e, apart, progress, fast=fast),
-        *absurd_signs(fit, e),
-        *prior_scales(e),
+        *attempt("Speeds and ranges", lambda: odd_motion(e, limits), failed),
+        *attempt("Simple mistakes", lambda: find_mistakes(e, apart, progress, fast=fast), failed),
+        *attempt("Signs of inertia and friction", lambda: absurd_signs(fit, e), failed),
+        *attempt("Forces beside those of the model's own values", lambda: prior_scales(e), failed),
     ]
 
 
@@ -75,10 +80,12 @@ def diagnose_fit(
     progress: Progress = silent,
     *,
     white: bool = True,
+    failed: list[str],
 ) -> list[Mistake]:
     """What speaks against the data of a fit, or against the model they were fitted with.
 
-    `white`: the covariance of the fit is that for uncorrelated residuals, from which the bias of noisy accelerations follows.
+    `white`: the covariance of the fit is that for uncorrelated residuals, from which the bias of noisy accelerations follows. Checks that
+    cannot be carried out are noted in `failed`.
     """
     states = [state.name for state in fit.tree.states]
     if level == "off" or any(name not in m.signals for name in states for m in motions):
@@ -88,11 +95,11 @@ def diagnose_fit(
     found = [m for motion in motions for m in _clock(motion)]
     found += few_samples(fit, seen)
     found += [m for motion in motions if motion.notes is None for m in inspect_forces(fit.tree, motion)]
-    found += suspicions(fit, seen, apart, None, progress, fast=level == "fast")
+    found += suspicions(fit, seen, apart, None, progress, fast=level == "fast", failed=failed)
     if white and not sampling.filtering:  # behind a filter of the equations the noise is smaller, and not known
-        found += noisy_accelerations(fit, seen)
+        found += attempt("Bias by noise of positions", lambda: noisy_accelerations(fit, seen), failed)
     if level == "full":
-        found += delays(fit.tree, motions, rows, sampling).suspicions()
+        found += attempt("Delays", lambda: delays(fit.tree, motions, rows, sampling).suspicions(), failed)
     return found
 
 
