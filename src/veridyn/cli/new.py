@@ -27,7 +27,7 @@ def new(
     force: Annotated[bool, typer.Option("--force", help="Write over a study file that exists.")] = False,
     rate: Annotated[
         float | None,
-        typer.Option(help="Samples a second of a log without a clock, Hz.", min=0.0, show_default=False),
+        typer.Option(help="Samples a second of a log without a clock, Hz.", show_default=False),
     ] = None,
     base: BaseOption = BaseWord.auto,
     strict: Strict = False,
@@ -77,11 +77,14 @@ def _written(
 ) -> str:
     """The study file that fits the kind of model."""
     from veridyn.errors import Fault, FileError
+    from veridyn.files.log.columns import clock_of_rate
     from veridyn.files.machine.load import load_model
     from veridyn.files.shipped import resolved
     from veridyn.studies.config.observe_template import observe_template
     from veridyn.studies.config.template import template
 
+    if rate is not None:
+        clock_of_rate(rate, 1, "--rate")
     file, logs = resolved(model), [resolved(part) for part in log]
     machine = load_model(file, base=base, strict=strict)
     if machine.formulation == "tree":

@@ -44,6 +44,8 @@ def test_files_without_samples_or_with_other_columns(tmp_path, text, names, word
         ("# a log\n# t a b\n0.0 1 2\n0.1 1 2\n0.2 1 2\n", " ", 1),
         ("name\nendheader\ntime\ta\tb\n0\t1\t2\n1\t1\t2\n2\t1\t2\n", "\t", 2),
         ("\n\nt,a,b\n0,1,2\n", ",", 2),
+        ("three words here\nevery 5 ms\nt  a  b\n0  1  2\n1  1  2\n", " ", 2),
+        ("t,a,b\nnan,,NA\n0,1,2\n", ",", 0),
     ],
 )
 def test_a_header_below_a_preamble(tmp_path, text, mark, skip):

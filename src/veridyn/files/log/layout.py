@@ -139,26 +139,29 @@ def _width(table: Sequence[Sequence[str]]) -> int:
     return _usual(counts[len(counts) // 2 :])
 
 
-def _numeric(row: Sequence[str], decimal: str) -> bool:
-    return any(is_number(cell, decimal) for cell in row)
+def _first_numbers(table: Sequence[Sequence[str]], width: int, decimal: str) -> int | None:
+    """The first line of that width of which half the cells hold numbers, or words for missing ones; failing that, one that holds any."""
+    rows = {k: row for k, row in enumerate(table) if len(row) == width}
+    counts = {k: sum(is_number(c, decimal) or bool(c and c in MISSING) for c in row) for k, row in rows.items()}
+    half = next((k for k, n in counts.items() if 2 * n >= width), None)
+    return next((k for k, n in counts.items() if n), None) if half is None else half
 
 
 def _first_row(table: Sequence[Sequence[str]], width: int, decimal: str, named: int) -> int:
     """The first line of numbers of a file without a header row: the first of all, unless that is of another width."""
     if len(table[0]) in (width, named):
         return 0
-    return next((k for k, row in enumerate(table) if len(row) == width and _numeric(row, decimal)), 0)
+    return _first_numbers(table, width, decimal) or 0
 
 
 def _with_header(table: list[list[str]], mark: str, decimal: str, width: int, skip: int | None) -> CsvLayout:
+    """The last line of as many cells as the numbers below it, or the one above a row of units; the first where there are no numbers."""
     at = 0 if skip is None else skip
-    if skip is None and (len(table[0]) != width or not all(table[0])):
-        first = next((k for k, row in enumerate(table) if len(row) == width and _numeric(row, decimal)), len(table))
-        above = [k for k in range(first) if len(table[k]) == width and any(table[k])]
-        if above:
-            at = above[-1]
-            if len(above) > 1 and above[-2] == at - 1 and _are_units(table[at]):
-                at -= 1
+    above = [k for k in range(_first_numbers(table, width, decimal) or 0) if len(table[k]) == width and any(table[k])]
+    if skip is None and above:
+        at = above[-1]
+        if len(above) > 1 and above[-2] == at - 1 and _are_units(table[at]):
+            at -= 1
     headers = [table[at][0].lstrip("#% "), *table[at][1:]] if table[at] else []  # some writers mark it as a comment
     below = table[at + 1] if at + 1 < len(table) else []
     if len(below) == len(headers) and _are_units(below) and not any("[" in h for h in headers):

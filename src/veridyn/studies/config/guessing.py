@@ -208,6 +208,8 @@ def pick(kind: str, number: int, c: str, alone: bool, names: Sequence[str]) -> t
         if name.lower() in (f"{kind}.{own}", f"{kind}_{own}"):
             return name, ""
     by_name = [n for n in names if whole.search(n.lower()) and kind_of(whole.sub(" ", n.lower())) == kind]
+    if kind == "q" and not by_name:  # the coordinate's name alone is its position
+        by_name = [n for n in names if n.lower() == own]
     by_number = [n for n in names if (m := NUMBERED.fullmatch(n)) and kind_of(m[1]) == kind and int(m[2]) == number]
     single = [n for n in names if kind_of(n) == kind] if alone else []
     for found, why in ((by_name, "the name in it"), (by_number, "its number"), (single, "its name")):
