@@ -17,7 +17,7 @@ from veridyn.identify.diagnosis.alternatives import Mistake, find_mistakes
 from veridyn.identify.diagnosis.attempt import attempt
 from veridyn.identify.diagnosis.delays import delays
 from veridyn.identify.diagnosis.evidence import SAMPLES, Evidence, evidence
-from veridyn.identify.diagnosis.noise_bias import noisy_accelerations
+from veridyn.identify.diagnosis.noise_bias import noisy_accelerations, with_noise_as_cause
 from veridyn.identify.diagnosis.plausible import SLOWEST_CLOCK, absurd_signs, odd_motion, prior_scales, slow_clock
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
@@ -65,10 +65,14 @@ def suspicions(
     """
     return [
         *attempt("Speeds and ranges", lambda: odd_motion(e, limits), failed),
-        *attempt("Simple mistakes", lambda: find_mistakes(e, apart, progress, fast=fast), failed),
+        *attempt("Simple mistakes", lambda: _mistakes(fit, e, apart, progress, fast), failed),
         *attempt("Signs of inertia and friction", lambda: absurd_signs(fit, e), failed),
         *attempt("Forces beside those of the model's own values", lambda: prior_scales(e), failed),
     ]
+
+
+def _mistakes(fit: Fit, e: Evidence, apart: float, progress: Progress, fast: bool) -> list[Mistake]:
+    return with_noise_as_cause(list(find_mistakes(e, apart, progress, fast=fast)), fit, e)
 
 
 def diagnose_fit(
