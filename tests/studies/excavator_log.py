@@ -50,7 +50,9 @@ def true_motion(seconds: float = SECONDS) -> Motion:
     """All joints, and the exact forces of the drives, from the start of the log on."""
     tree = truth()
     t = np.arange(round(seconds * RATE)) / RATE
-    drives = sines(t, CENTRE, REACH, 0.1, 6, np.random.default_rng(SEED))
+    drives = sines(
+        t, CENTRE, REACH, 1.0 / SECONDS, 18, np.random.default_rng(SEED)
+    )  # what is held out is no repetition
     return Stranger(tree, {**tree.assembly.guess, **tree.assembly.hold}).motion(t, *drives)
 
 

@@ -44,7 +44,10 @@ def truth() -> Tree:
 def motors(seconds: float = SECONDS) -> tuple[Array, Array]:
     """Exact angles and torques of the motors (N, 3): q_m = T⁻¹ q and, since Γ_mᵀ q̇_m = Γᵀ q̇, Γ_m = Tᵀ Γ."""
     t = np.arange(round(seconds * RATE)) / RATE
-    q, qd, qdd = sines(t, np.zeros(3), np.array([1.4, 1.2, 1.8]), 0.25, 6, np.random.default_rng(SEED))
+    rng = np.random.default_rng(SEED)
+    q, qd, qdd = sines(
+        t, np.zeros(3), np.array([1.4, 1.2, 1.8]), 1.0 / SECONDS, 12, rng
+    )  # what is held out is no repetition
     f = FRICTION
     gamma = PinModel(truth()).inverse_dynamics(Motion(t, q, qd, qdd))
     gamma = gamma + qd * [f["h4"], f["h5"], f["h6"]] + np.sign(qd) * [f["fs4"], f["fs5"], f["fs6"]]
@@ -62,7 +65,8 @@ def table() -> str:
     torques = torques + TORQUE * rng.normal(size=torques.shape)
     head = [f"motor_{what}_{k}" for what in ("angle", "torque") for k in (1, 2, 3)]
     rows = [
-        "".join(f"{x:11.3f}" for x in a) + "".join(f"{x:10.4f}" for x in b) for a, b in zip(angles, torques, strict=True)
+        "".join(f"{x:11.3f}" for x in a) + "".join(f"{x:10.4f}" for x in b)
+        for a, b in zip(angles, torques, strict=True)
     ]
     return "\n".join([*PREAMBLE, "  ".join(head), *rows]) + "\n"
 
