@@ -8,7 +8,7 @@ from veridyn.files.log.survey import survey
 from veridyn.model.joint import Body
 from veridyn.model.transmission import Transmission
 from veridyn.model.tree import Tree
-from veridyn.studies.config.guessing import Guess, Table, guesses, wrench_columns
+from veridyn.studies.config.guessing import Guess, LogTable, guesses, wrench_columns
 
 
 def arm(names: list[str], transmission: Transmission | None = None) -> Tree:
@@ -17,7 +17,7 @@ def arm(names: list[str], transmission: Transmission | None = None) -> Tree:
 
 
 def guessed(tree: Tree, columns: list[str], texts: dict[str, str] | None = None) -> dict[str, Guess]:
-    table = Table({c: np.sin(np.arange(20.0)) for c in columns}, {}, texts or {})
+    table = LogTable({c: np.sin(np.arange(20.0)) for c in columns}, {}, texts or {})
     return {g.channel: g for g in guesses(tree, table)}
 
 
@@ -79,9 +79,9 @@ def test_force_plates_by_their_six_columns() -> None:
 def test_measured_and_commanded_torques_of_real_logs() -> None:
     pendulum = survey(folder("double_pendulum") / "trajectory_00.csv")
     columns = {n: x for n, x in pendulum.columns.items() if n != "time"}
-    found = {g.channel: g for g in guesses(arm(["q1", "q2"]), Table(columns))}
+    found = {g.channel: g for g in guesses(arm(["q1", "q2"]), LogTable(columns))}
     assert found["force.q1"].column == "tau_meas1" and "before tau_con1" in found["force.q1"].why
     kuka = survey(folder("kuka_lwr4") / "measurements_1.npz")
-    found = {g.channel: g for g in guesses(arm([f"lwr_{k}_joint" for k in range(7)]), Table(kuka.columns))}
+    found = {g.channel: g for g in guesses(arm([f"lwr_{k}_joint" for k in range(7)]), LogTable(kuka.columns))}
     assert found["qdd.lwr_0_joint"].column == "accelerations.0"
     assert found["q.lwr_3_joint"].column == "positions.3" and "target_positions.3" in found["q.lwr_3_joint"].why

@@ -67,7 +67,7 @@ class Guess:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class LogTable:
     """Columns of a log without its clock: numbers, units where the file names them, and texts that a column repeats."""
 
     columns: Mapping[str, Array]
@@ -89,7 +89,7 @@ def kind_of(name: str) -> str | None:
     return None
 
 
-def guesses(tree: Tree, table: Table) -> list[Guess]:
+def guesses(tree: Tree, table: LogTable) -> list[Guess]:
     """The columns that channels of a machine are made of, as far as they can be guessed."""
     found: list[Guess] = []
     columns = table.columns
@@ -121,7 +121,7 @@ def position_guesses(tree: Tree, seen: Survey) -> list[Guess]:
     """Which columns of a log hold positions of the tree's coordinates."""
     time = "" if seen.clocks else time_column(seen.columns)
     columns = {n: x for n, x in seen.columns.items() if n != time}
-    return [g for g in guesses(tree, Table(columns, seen.units, seen.texts)) if g.channel.startswith("q.")]
+    return [g for g in guesses(tree, LogTable(columns, seen.units, seen.texts)) if g.channel.startswith("q.")]
 
 
 def wrench_columns(names: Sequence[str]) -> list[dict[str, str]]:
@@ -134,7 +134,7 @@ def wrench_columns(names: Sequence[str]) -> list[dict[str, str]]:
     return [g for g in groups.values() if len(g) == 6]
 
 
-def _passive(tree: Tree, table: Table) -> list[Guess]:
+def _passive(tree: Tree, table: LogTable) -> list[Guess]:
     """Joints that follow through closed loops are taken by their full name alone."""
     out = []
     for k in (k for k in range(tree.n) if k not in tree.independent):
@@ -144,7 +144,7 @@ def _passive(tree: Tree, table: Table) -> list[Guess]:
     return out
 
 
-def _base(tree: Tree, table: Table) -> list[Guess]:
+def _base(tree: Tree, table: LogTable) -> list[Guess]:
     if tree.base != "free":
         return []
     channels = {f"base.{name}.{axis}": unit for name, unit in BASE_UNITS.items() for axis in AXES}
@@ -159,7 +159,7 @@ def _is_motor(name: str) -> bool:
     return any(w in MOTORS for w in words_of(name))
 
 
-def _of_motors(tree: Tree, kind: str, names: Sequence[str], table: Table) -> list[Guess]:
+def _of_motors(tree: Tree, kind: str, names: Sequence[str], table: LogTable) -> list[Guess]:
     """Columns of the motors of a transmission, where every one of them has one: by its name, or by its number among them."""
     t = tree.transmission
     if t is None or kind not in ("q", "force"):

@@ -21,7 +21,7 @@ from veridyn.files.shipped import shipped_name
 from veridyn.model.tree import Tree
 from veridyn.signals.naming import AXES, motor_channels
 from veridyn.studies.config.clock_guess import time_column, time_lines, time_unit
-from veridyn.studies.config.guessing import Guess, Table, guesses, kind_of, wrench_columns
+from veridyn.studies.config.guessing import Guess, LogTable, guesses, kind_of, wrench_columns
 from veridyn.studies.config.text import flow
 
 Array = NDArray[np.float64]
@@ -45,7 +45,7 @@ def template(
     if rate is not None or seen[0].clocks:
         clocks = set()
     time = next(iter(clocks), "") if spread is None else ""
-    found = guesses(tree, Table({n: x for n, x in columns.items() if n not in clocks}, units, texts))
+    found = guesses(tree, LogTable({n: x for n, x in columns.items() if n not in clocks}, units, texts))
     taken = {g.column for g in found}
     left = [n for n in columns if n not in taken and n not in clocks]
     lines = [
