@@ -54,3 +54,13 @@ def test_blanks_semicolons_decimal_commas_and_units_in_round_brackets(tmp_path: 
     assert seen.units == {"v(m/s)": "m/s"}
     (tmp_path / "c.txt").write_text("Recorder\ntimestamp actual_q_0\n0.002 1\n0.004 2\n0.006 2\n")
     assert list(survey(tmp_path / "c.txt").columns) == ["timestamp", "actual_q_0"]
+
+
+def test_bytes_that_are_no_text_and_cells_without_end_are_told(tmp_path: Path) -> None:
+    for damaged, words in (
+        (b"\xff\xfe\x00t,a\n", "not text in UTF-8"),
+        (b"t,a\n" + b"9" * 200_000 + b",1\n", "cannot be read"),
+    ):
+        (tmp_path / "a.csv").write_bytes(damaged)
+        with pytest.raises(FileError, match=words):
+            survey(tmp_path / "a.csv")

@@ -9,6 +9,7 @@ sample stand below each other in one column.
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,7 +128,7 @@ def _table(part: LogPart, wanted: set[str], faults: Faults) -> dict[str, Array]:
         used = [h for b, h in bare.items() if b in wanted or h in wanted]
         found = read_columns(file, layout, used, faults)
         return {split_header(h)[0]: x for h, x in found.items()}
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise FileError(unreadable(error), str(file)) from error
 
 

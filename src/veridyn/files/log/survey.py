@@ -6,6 +6,7 @@ header row are called c1, c2, …; those of a matrix "positions" are positions.0
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 from collections.abc import Mapping
@@ -58,7 +59,7 @@ def survey(path: str | os.PathLike[str]) -> Survey:
             found = read_parquet(file, None, faults)
             return _named(file, found, True)
         return _of_text(file)
-    except (OSError, UnicodeDecodeError, ValueError) as error:
+    except (OSError, UnicodeDecodeError, ValueError, csv.Error) as error:
         raise FileError(unreadable(error), str(file)) from error
 
 
