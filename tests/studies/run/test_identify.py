@@ -210,3 +210,19 @@ def test_a_whole_log_is_fitted_without_validation_and_the_verdict_says_so(tmp_pa
     assert found.study.held_out == 0.0 and len(found.study.training) == len(plain.study.training)
     assert "whether it predicts others is not known" in verdict(found.study).headline
     assert any("none was kept for validation" in line for line in verdict(found.study).findings)
+
+
+def test_a_clock_repaired_as_its_message_suggests_costs_the_wrong_stamps_alone(
+    tmp_path: Path, plain: IdentifyRun
+) -> None:
+    """Two wrong stamps in a row used to end in "very short, found 1"."""
+    bench = Bench(tmp_path)
+    bench.training["t"][[1000, 1001]] = bench.training["t"][[990, 980]]
+    with pytest.raises(DataError, match="Or go on with 'backwards: cut'"):
+        run(tmp_path, bench=bench)
+    (tmp_path / "model.yaml").unlink()
+    with pytest.warns(DataWarning) as told:
+        found = run(tmp_path, ("accept:", "clock: {backwards: cut, duplicates: drop}\naccept:"), bench=bench)
+    assert any("2 sample(s) left out whose stamps are out of order" in str(w.message) for w in told)
+    fit, wanted = found.study.fit, plain.study.fit
+    assert found.suspicions == () and np.abs((fit.values - wanted.values) / wanted.sigma).max() < 1.0
