@@ -50,8 +50,28 @@ def test_loops_are_shown() -> None:
     done = CliRunner().invoke(app, ["model", "show", ARM.replace("arm.yaml", "linkage.yaml")])
     assert done.exit_code == 0, done.output
     lines = [line.split() for line in done.stdout.splitlines()]
-    assert ["pin", "turning", "coupler", "rocker"] in lines
+    assert ["pin", "turning", "coupler", "rocker"] in [line[:4] for line in lines]
+    assert any(line[:1] == ["pin"] and line[-1] == "closed" for line in lines)
     assert "1 degree of freedom: q1" in done.stdout
+
+
+EXCAVATOR = Path(__file__).parents[2] / "examples" / "studies" / "excavator_model.yaml"
+
+
+def test_a_pin_on_the_wrong_side_is_seen_in_the_assembled_pose(tmp_path: Path) -> None:
+    right = CliRunner().invoke(app, ["model", "show", str(EXCAVATOR)])
+    assert right.exit_code == 0 and "Far from their guesses" not in right.stdout
+    assert ["s1", "held", "1.28", "m"] in [line.split() for line in right.stdout.splitlines()]
+    text = EXCAVATOR.read_text()
+    file = tmp_path / "wrong.yaml"
+    file.write_text(text.replace("position: [-0.35, 0.10, 0]", "position: [0.35, 0.10, 0]"))
+    wrong = CliRunner().invoke(app, ["model", "show", str(file)])
+    assert wrong.exit_code == 0 and "Far from their guesses: reach, a2." in wrong.stdout
+    file.write_text(text.replace("s2: 1.31", "s2: 2.31"))
+    open_ = CliRunner().invoke(app, ["model", "show", str(file)])
+    assert open_.exit_code == 2 and "its loops cannot be closed" in open_.stderr
+    pin = next(line.split() for line in open_.stdout.splitlines() if line.startswith("stick pin"))
+    assert float(pin[-1]) > 0.1  # how far it stays open is printed before
 
 
 ODD = """<robot name="odd"><link name="base"><inertial><mass value="1e-6"/>

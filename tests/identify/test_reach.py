@@ -1,10 +1,13 @@
 import numpy as np
 import pytest
 
+from studies.excavator_log import MODEL
+from veridyn.files.machine.load import load_model
 from veridyn.identify.reach import closed_or_none, readings_in_reach
 from veridyn.machines.hexapod import hexapod
 from veridyn.machines.parallel import delta, palletizer
 from veridyn.mechanics.loops.closure import closed_home
+from veridyn.mechanics.regressor import regressor
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 
@@ -58,3 +61,28 @@ def test_rates_follow_too() -> None:
         closed_or_none(delta(), ("x", "y", "z"), Motion(np.zeros(1), np.array([[0.0, 0.0, -2.0]]), still, still))
         is None
     )
+
+
+def test_a_trial_next_to_a_stretched_cylinder_keeps_its_loops_closed() -> None:
+    """A nanometre from the dead centre: rates were those of a place a micrometre away, and the trial opened its loops."""
+    tree = load_model(MODEL).tree
+    t = np.arange(400) / 50.0
+    w = 2.0 * np.pi * 0.3
+    s, c, d = np.sin(w * t), w * np.cos(w * t), -w * w * np.sin(w * t)
+    still = np.zeros_like(t)
+    a, b = np.hypot(1.2, 0.3), np.hypot(0.05, 0.22)  # from the pivot of the bucket to both pins of its cylinder
+    length = a + b - 1e-9 - 0.05 * (1.0 + s)
+    q = np.column_stack([0.3 * s, 1.28 + still, 1.31 + still, length])
+    qd, qdd = (np.column_stack([0.3 * x, still, still, -0.05 * x]) for x in (c, d))
+    made = closed_or_none(tree, ("swing", "s1", "s2", "s3"), Motion(t, q, qd, qdd))
+    assert made is not None
+    assert np.isfinite(regressor(tree, made, engine="numpy")).all()
+    # Law of cosines: length² = a² + b² − 2 a b cos φ; φ̈ from its second derivative.
+    cos = (a * a + b * b - length**2) / (2.0 * a * b)
+    sin = np.sqrt(1.0 - cos**2)
+    rate = length * qd[:, 3] / (a * b * sin)
+    bend = (qd[:, 3] ** 2 + length * qdd[:, 3] - a * b * cos * rate**2) / (a * b * sin)
+    k = tree.coordinates.index("dig")
+    worst = int(np.argmax(np.abs(bend)))
+    assert abs(bend[worst]) > 5e3
+    np.testing.assert_allclose(np.abs(made.qdd[worst, k]), np.abs(bend[worst]), rtol=1e-5)

@@ -111,3 +111,32 @@ def test_all_that_is_refused_comes_at_once() -> None:
     assert {"repeat the one before", "not finite", "never changes"} <= {
         part for part in ("repeat the one before", "not finite", "never changes") if part in str(caught.value)
     }
+
+
+def test_stamps_out_of_order_in_a_clock_that_goes_on_cost_these_samples_alone() -> None:
+    """Two wrong stamps in a row used to leave a piece of one sample, which no filter takes."""
+    for wrong in ({500: 490}, {500: 490, 501: 480}, {500: 700}, {500: 490, 700: 950}):
+        t = T.copy()
+        for at, other in wrong.items():
+            t[at] = T[other]
+        made = mended(log(t, np.sin(T)), Mending(backwards="cut", duplicates="drop"))
+        (piece,) = made.pieces
+        kept = np.delete(np.arange(1000), list(wrong))
+        np.testing.assert_array_equal(piece["a"].t, T[kept])
+        np.testing.assert_array_equal(piece["a"].values, np.sin(T)[kept])
+        assert any(f"{len(wrong)} sample(s) left out whose stamps are out of order" in str(f) for f in made.told)
+
+
+def test_a_clock_that_is_set_back_by_little_cuts_the_log() -> None:
+    """What follows is late by five samples, so joining it would move the motion."""
+    t = np.where(T >= 5.0, T - 0.05, T)
+    made = mended(log(t), Mending(backwards="cut"))
+    assert [len(p["a"]) for p in made.pieces] == [500, 500]
+
+
+def test_pieces_between_resets_that_are_too_short_are_left_out_and_counted() -> None:
+    t = np.where(T >= 5.0, T - 5.0, T)
+    t[480:500] = T[:20]
+    made = mended(log(t), Mending(backwards="cut"))
+    assert [len(p["a"]) for p in made.pieces] == [480, 500]
+    assert any("cut into 2 pieces where its clock was reset, and 20 samples left out" in str(f) for f in made.told)

@@ -30,19 +30,21 @@ def show(
 ) -> None:
     """Bodies and elements of a model, its base parameters and how they group, and what has no effect.
 
+    Of a machine with loops also the pose that 'assembly' leads to, where its pins meet, and by how much a loop stays open.
+
     \b
     Example:
       veridyn model show robot.yaml
       veridyn model show quadruped.urdf --base free
     """
     from veridyn.cli.output import mode, print_json
-    from veridyn.cli.shown_model import model_content, print_model
+    from veridyn.cli.shown_model import model_content, print_machine, print_parameters
     from veridyn.files.machine.load import load_model
     from veridyn.identify.base import base_parameters
 
     tree = load_model(file, base=base.value, strict=strict).tree
-    found = base_parameters(tree)
     if mode() == "json":
-        print_json({**model_content(tree, found), "exit_code": 0})
-    else:
-        print_model(tree, found)
+        print_json({**model_content(tree, base_parameters(tree)), "exit_code": 0})
+        return
+    print_machine(tree)  # before what needs closed loops: where they stay open is seen here
+    print_parameters(tree, base_parameters(tree))

@@ -25,6 +25,10 @@ def new(
         Path, typer.Option(help="The study file to write; one that exists is left alone without --force.")
     ] = Path("study.yaml"),
     force: Annotated[bool, typer.Option("--force", help="Write over a study file that exists.")] = False,
+    rate: Annotated[
+        float | None,
+        typer.Option(help="Samples a second of a log without a clock, Hz.", show_default=False),
+    ] = None,
     base: BaseOption = BaseWord.auto,
     strict: Strict = False,
 ) -> None:
@@ -38,6 +42,7 @@ def new(
       veridyn new robot.urdf run.csv --out robot-study.yaml
       veridyn identify robot-study.yaml
       veridyn new quadruped.urdf walk.csv --base free
+      veridyn new robot.yaml motors.txt --rate 500
       veridyn new veridyn:crane.yaml veridyn:crane.csv --out crane-study.yaml
       veridyn observe crane-study.yaml
     """
@@ -51,7 +56,7 @@ def new(
     warned: list[str] = []
     with collected_warnings(warned), shown_progress() as progress:
         progress("looking at the log", 0.0, None)
-        text = _written(model, log, out, base.value, strict)
+        text = _written(model, log, out, base.value, strict, rate)
     if mode() != "json":
         print_warnings(warned)
     guessed = sum("guessed" in line for line in text.splitlines()[1:])
@@ -62,19 +67,29 @@ def new(
         typer.echo(str(file) if mode() == "quiet" else f"{file} ({guessed} guesses to look at)")
 
 
-def _written(model: Path, log: list[Path], out: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> str:
+def _written(
+    model: Path,
+    log: list[Path],
+    out: Path,
+    base: Literal["auto", "fixed", "free"],
+    strict: bool,
+    rate: float | None,
+) -> str:
     """The study file that fits the kind of model."""
     from veridyn.errors import Fault, FileError
+    from veridyn.files.log.columns import clock_of_rate
     from veridyn.files.machine.load import load_model
     from veridyn.files.shipped import resolved
     from veridyn.studies.config.observe_template import observe_template
     from veridyn.studies.config.template import template
 
+    if rate is not None:
+        clock_of_rate(rate, 1, "--rate")
     file, logs = resolved(model), [resolved(part) for part in log]
     machine = load_model(file, base=base, strict=strict)
     if machine.formulation == "tree":
-        return template(file, machine.tree, logs, out, strict)
+        return template(file, machine.tree, logs, out, strict, rate)
     if len(logs) > 1:
         fault = Fault("an observer reads one log.", "logs", "one file", ", ".join(f.name for f in logs))
         raise FileError(fault, model.name)
-    return observe_template(file, machine.mechanism, logs[0], out)
+    return observe_template(file, machine.mechanism, logs[0], out, rate)

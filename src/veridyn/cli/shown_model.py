@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import typer
 
 from veridyn.cli.plain_table import console, plain_table
 from veridyn.identify.base import BaseParameters
+from veridyn.mechanics.loops.assembly import CLOSED_TOLERANCE_M
+from veridyn.mechanics.loops.pose import AssembledPose, assembled_pose
 from veridyn.model.elements import Element
 from veridyn.model.joint import Body
 from veridyn.model.transmission import Transmission
 from veridyn.model.tree import Tree
 from veridyn.report.words import count, number, unit_text
+
+FAR_FROM_GUESS = 0.5  # rad: a larger way from a guess to the assembled pose is printed (chosen)
 
 
 def model_content(tree: Tree, base: BaseParameters) -> dict[str, Any]:
@@ -25,6 +30,7 @@ def model_content(tree: Tree, base: BaseParameters) -> dict[str, Any]:
         "bodies": [b.name for b in tree.bodies],
         "coordinates": dict(zip(tree.coordinates, tree.coordinate_kinds, strict=True)),
         "loops": [c.name for c in tree.loops],
+        **_assembly_content(tree),
         "parameters": dict(zip(p.names, p.states, strict=True)),
         "parameters_missing": list(p.missing()),
         "base_parameters": list(base.names),
@@ -33,8 +39,15 @@ def model_content(tree: Tree, base: BaseParameters) -> dict[str, Any]:
     }
 
 
-def print_model(tree: Tree, base: BaseParameters) -> None:
-    """Bodies, elements, base parameters with their relations, and what has no effect."""
+def _assembly_content(tree: Tree) -> dict[str, Any]:
+    if not tree.loops:
+        return {}
+    pose = assembled_pose(tree)
+    return {"pose": dict(pose.coordinates), "openings": dict(pose.openings)}
+
+
+def print_machine(tree: Tree) -> None:
+    """Bodies, elements, transmission, and the pose in which loops close."""
     out = console()
     masses = {b.name: tree.parameters[b.parameter("M")] if b.real else float("nan") for b in tree.bodies}
     bodies = [
@@ -63,15 +76,45 @@ def print_model(tree: Tree, base: BaseParameters) -> None:
         out.print()
         out.print(f"transmission: {_transmission(tree.transmission)}", highlight=False)
     if tree.loops:
-        loops = [(c.name, c.joint, c.first.body, c.second.body) for c in tree.loops]
-        out.print()
-        out.print(plain_table(("loop", "cut joint", "between", "and"), loops, left=4))
-        moved = [tree.coordinates[k] for k in tree.independent]
-        out.print(f"{count(len(moved), 'degree')} of freedom: {', '.join(moved)}", highlight=False, soft_wrap=True)
-    _print_parameters(tree, base)
+        _print_loops(tree)
 
 
-def _print_parameters(tree: Tree, base: BaseParameters) -> None:
+def _print_loops(tree: Tree) -> None:
+    """Cut joints with the place where both ends meet, and the pose in which they do, beside what 'assembly' says."""
+    out, pose = console(), assembled_pose(tree)
+    loops = [
+        (c.name, c.joint, c.first.body, c.second.body, _place(pose.pins[c.name][1]), _opening(pose, c.name))
+        for c in tree.loops
+    ]
+    out.print()
+    out.print(plain_table(("loop", "cut joint", "between", "and", "meets at x, y, z, m", "open by"), loops, left=4))
+    moved = [tree.coordinates[k] for k in tree.independent]
+    out.print(f"{count(len(moved), 'degree')} of freedom: {', '.join(moved)}", highlight=False, soft_wrap=True)
+    rows, far = [], []
+    for c, kind in zip(tree.coordinates, tree.coordinate_kinds, strict=True):
+        value, said = pose.coordinates[c], tree.assembly.hold.get(c, tree.assembly.guess.get(c))
+        how = "held" if c in tree.assembly.hold else "not given" if said is None else f"guess {number(said)}"
+        unit = f"{number(value)} rad, {number(np.degrees(value))}°" if kind == "turning" else f"{number(value)} m"
+        rows.append((c, how, unit))
+        if c in tree.assembly.guess and kind == "turning" and abs(value - tree.assembly.guess[c]) > FAR_FROM_GUESS:
+            far.append(c)
+    out.print()
+    out.print(plain_table(("assembled pose", "under assembly", "value"), rows, left=2))
+    if far:
+        why = "A pin on the other side of its body, or another way to put it together, does this."
+        out.print(f"Far from their guesses: {', '.join(far)}. {why}", highlight=False, soft_wrap=True)
+
+
+def _place(p: Any) -> str:
+    return ", ".join(f"{x:.4g}" for x in np.where(np.abs(p) < 1e-12, 0.0, p))
+
+
+def _opening(pose: AssembledPose, loop: str) -> str:
+    return "closed" if pose.openings[loop] <= CLOSED_TOLERANCE_M else f"{pose.openings[loop]:.3g}"
+
+
+def print_parameters(tree: Tree, base: BaseParameters) -> None:
+    """States of the parameters, base parameters with their relations, and what has no effect."""
     p = tree.parameters
     states = [f"{len(p.select(s))} {s}" for s in ("estimated", "known", "tied") if p.select(s)]
     typer.echo(f"\n{count(len(p), 'parameter')}: {', '.join(states)}")

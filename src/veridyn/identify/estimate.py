@@ -184,8 +184,11 @@ def identify(
         if not isinstance(several, list | tuple):
             several = [next(iter(several))]
         apart = fit.residual_sigma if isinstance(chosen, WLS) and not sigma else 1.0
-        found = diagnose_fit(fit, several, sampling or Sampling(), diagnose, apart, progress, white=hac is None)
+        failed: list[str] = []
+        how = sampling or Sampling()
+        found = diagnose_fit(fit, several, how, diagnose, apart, progress, white=hac is None, failed=failed)
     notes += [n for m in several for n in m.notes or ()]
+    notes += [f"not checked: {text}" for text in failed]
     for mistake in found:
         if mistake.kind in expected_of(chosen):
             notes.append(f"found, and left to the method: {mistake}")

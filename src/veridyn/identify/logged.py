@@ -111,7 +111,12 @@ def logged(tree: Tree, log: Experiment, signals: Signals | None = None, *, pose:
     spare = {
         c: part.q[:, k] - whole.q[:, k] for k, c in enumerate(tree.coordinates) if c in measured and c not in given
     }
-    whole = replace(whole, forces=part.forces, wrenches=part.wrenches, signals=part.signals, notes=part.notes)
+    noise = part.qdd_noise
+    if noise is not None:  # that of positions the motion was not made from is not in it
+        noise = np.where([c in given for c in tree.coordinates], noise, 0.0)
+    whole = replace(
+        whole, forces=part.forces, wrenches=part.wrenches, signals=part.signals, notes=part.notes, qdd_noise=noise
+    )
     return Logged(whole, given, spare)
 
 

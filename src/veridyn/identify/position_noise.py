@@ -1,11 +1,14 @@
-"""Noise of measured positions in the regressor: what it does to estimates, to first order, by adding as much of it again.
+"""Noise of measured positions in the regressor, and by how much it biases estimates, to first order.
 
-Positions are rounded by an encoder or carry noise, the filter lets some of it through, differences raise it, and noise E in the columns W
-biases least squares by −(WᵀPW)⁻¹ E[EᵀPE] χ, whatever the length of the log. The noise is drawn again with its stated size, sent through the
-same filter and differences as the log, added and subtracted, and the estimate made anew: the mean of both less the estimate is that
-bias, since the terms of first order in the noise cancel (J. Cook and L. Stefanski, 1994, JASA 89(428), without the extrapolation). It is
-a term of the budget of the fit, and where it is more than noise explains, instrumental variables are the method to use: they are not
-biased by it. One log states a bias of three deviations to about a fifth of it; biases below half a deviation are lost in its own scatter.
+Positions are rounded by an encoder or carry noise, the filter lets some of it through, and differences raise it. With
+D̃ = D + Σ_k n_k ∂D/∂q̈_k, n_k white of deviation s_k, least squares with weights 1/σ_r² and covariance C gives, however long the log,
+
+    E[φ̂] − φ = −C Σ_i Σ_r Σ_k (s_k²/σ_r²) (∂D_r/∂q̈_k)ᵀ (∂D_r/∂q̈_k) φ
+
+s_k comes from the spectrum of the positions (:mod:`veridyn.signals.noise_floor`), or from a stated noise of them. Noise of positions and
+speeds themselves is left out, since it is smaller by the square of the band. The bias is a term of the budget of a fit; where it is more
+than a deviation, instrumental variables are the method to use, which are not biased by it. One log states a bias of three deviations to
+about a fifth of it.
 """
 
 from __future__ import annotations
@@ -17,30 +20,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults, IdentificationWarning, did_you_mean, warn
-from veridyn.identify.estimate import identify
-from veridyn.identify.estimator import Estimator
 from veridyn.identify.logged import motion
 from veridyn.identify.result import Fit
-from veridyn.identify.sampling import Sampling
+from veridyn.mechanics.loops.projection import loop_jacobian
+from veridyn.mechanics.regressor import regressor
 from veridyn.model.accept import accepts_machine
-from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.signals.motion import Signals
+from veridyn.signals.noise_floor import NoiseFloor
 
 Array = NDArray[np.float64]
 MATTERS_SIGMAS = 0.5  # a bias beyond it makes rms z 1.12, and another method is proposed
+SMALL_NOISE = 1e-3  # of the rms acceleration: less biases nothing that a log of a day could show
+BIAS_SAMPLES = 2000  # of a motion, which show its bias well enough
 LEAST_REPEATED = 0.02  # of neighbouring readings that are equal where an encoder rounds them
 WHOLE_STEPS = 0.05  # of a step: how far differences of rounded readings are from whole numbers of it
 
 
 @dataclass(frozen=True, eq=False)
 class PositionNoise:
-    """`bias` (p,) of the base parameters `names` by noise of positions of `sigma`; `error`: its standard error over the draws."""
+    """`bias` (p,) of the base parameters `names` by noise of positions of `sigma` (coordinate → rad or m)."""
 
     names: tuple[str, ...]
     bias: Array
-    error: Array
     sigma: Mapping[str, float]
 
 
@@ -66,22 +70,44 @@ def encoder_steps(log: Experiment, coordinates: Sequence[str]) -> dict[str, floa
     return found
 
 
+def noise_bias(fit: Fit, m: Motion, noise: Array | None = None) -> Array | None:
+    """(parameters,) by how much noise of q̈ biases each value of a fit, from samples `m`; None where it is not known or too small.
+
+    `noise` (n,): its standard deviation, rad/s² or m/s²; by default ``m.qdd_noise``. Of a machine with loops, that of the coordinates
+    with an equation of their own, which takes the others along; None where others were measured in their place.
+    """
+    tree, s = fit.tree, m.qdd_noise if noise is None else noise
+    if s is None or not np.isfinite(fit.covariance).all():
+        return None
+    sizes = np.sqrt(np.mean(m.qdd**2, axis=0))
+    noisy = np.flatnonzero(s > SMALL_NOISE * sizes)
+    rows = [r for r in fit.rows if np.isfinite(r.sigma) and r.sigma > 0.0]
+    if not len(noisy) or not rows or not set(noisy.tolist()) <= set(tree.independent):
+        return None
+    m = m[:: max(1, len(m) // BIAS_SAMPLES)]
+    names, columns = [r.row for r in rows], list(fit.base.columns)
+    base = None if m.base is None else replace(m.base, omega=0.0 * m.base.omega, omega_dot=0.0 * m.base.omega_dot)
+    still = replace(m, qd=np.zeros_like(m.qd), qdd=np.zeros_like(m.qdd), base=base, wrenches={}, forces=None)
+    rest = regressor(tree, still, names, columns, engine="numpy")
+    G = loop_jacobian(tree, m.q, engine="numpy") if tree.loops else None
+    weights = np.array([r.samples / (len(m) * r.sigma**2) for r in rows])
+    gram = np.zeros((len(columns), len(columns)))
+    for k in noisy:
+        unit = np.zeros_like(m.qdd)
+        unit[:, k] = 1.0
+        moved = unit if G is None else G[:, :, tree.independent.index(int(k))]
+        slope = regressor(tree, replace(still, qdd=moved), names, columns, engine="numpy") - rest
+        gram += s[k] ** 2 * np.einsum("nrp,r,nrq->pq", slope, weights, slope, optimize=True)
+    return -fit.covariance @ gram @ fit.values
+
+
 @accepts_machine
 def position_noise(
-    tree: Tree,
-    log: Experiment,
-    signals: Signals,
-    fit: Fit,
-    method: Estimator | str = "wls",
-    *,
-    sigma: Mapping[str, float],
-    rng: np.random.Generator,
-    draws: int = 4,
-    sampling: Sampling | None = None,
+    tree: Tree, log: Experiment, signals: Signals, fit: Fit, *, sigma: Mapping[str, float]
 ) -> PositionNoise:
-    """What noise of standard deviation `sigma` (coordinate → rad or m; a step over √12 for an encoder) in the positions of a log does.
+    """What white noise of standard deviation `sigma` (coordinate → rad or m; a step over √12 for an encoder) in positions of a log does.
 
-    `fit` is that of `method` on ``motion(tree, log, signals)``; each of the `draws` costs two more fits.
+    `fit` is a least-squares fit of ``motion(tree, log, signals)`` with equations that are not filtered.
     """
     faults = Faults()
     for c, s in sigma.items():
@@ -89,25 +115,15 @@ def position_noise(
             faults.add(f"there is no channel 'q.{c}'.", where="sigma", hint=did_you_mean(f"q.{c}", list(log)))
         elif not (np.isfinite(s) and s >= 0.0):
             faults.add("a standard deviation is not negative.", where=f"sigma['{c}']", found=f"{s}")
-    if draws < 2:
-        faults.add("a standard error needs at least two draws.", where="draws", found=f"{draws}")
     faults.raise_if_any(DataError, log.name)
-    rows = [r.row for r in fit.rows]
-    found = []
-    for _ in range(draws):
-        noise = {c: s * rng.normal(size=len(log[f"q.{c}"])) for c, s in sigma.items()}
-        ends = []
-        for sign in (1.0, -1.0):
-            moved = log.replacing(*(_shifted(log[f"q.{c}"], sign * n) for c, n in noise.items()))
-            again: Motion = motion(tree, moved, signals)
-            other = identify(tree, again, method, rows=rows, sampling=sampling, diagnose="off")
-            if other.base.columns != fit.base.columns:
-                what = "noise of this size changes which parameters can be separated, so its bias cannot be stated."
-                raise DataError(Fault(what, where=log.name, hint="Low-pass the positions, or excite more."))
-            ends.append(other.values)
-        found.append(0.5 * (ends[0] + ends[1]) - fit.values)
-    mean = np.mean(found, axis=0)
-    return PositionNoise(fit.names, mean, np.std(found, axis=0, ddof=1) / np.sqrt(draws), dict(sigma))
+    m: Motion = motion(tree, log, signals)
+    noise = np.zeros(tree.n)
+    for c, s in sigma.items():
+        rate = log[f"q.{c}"].rate
+        white = NoiseFloor(2.0 * s**2 / rate, 0.0, rate)  # one-sided: σ² is spread from 0 to half the rate
+        noise[tree.coordinates.index(c)] = white.derivative_noise(2, signals.derivative, signals.filter)
+    bias = noise_bias(fit, m, noise)
+    return PositionNoise(fit.names, np.zeros(len(fit.names)) if bias is None else bias, dict(sigma))
 
 
 def with_position_noise(fit: Fit, found: PositionNoise) -> Fit:
@@ -128,7 +144,3 @@ def with_position_noise(fit: Fit, found: PositionNoise) -> Fit:
         )
     wider = fit.covariance + np.outer(found.bias, found.bias)
     return replace(fit, covariance=wider, position_bias=found.bias, notes=(*fit.notes, note))
-
-
-def _shifted(channel: Channel, noise: Array) -> Channel:
-    return replace(channel, values=channel.values + noise)

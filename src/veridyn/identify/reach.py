@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError
 from veridyn.mechanics.loops.closure import closed_motion
+from veridyn.mechanics.loops.projection import projection
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 
@@ -59,16 +60,19 @@ def _reached(tree: Tree, given: Sequence[str], q: Array) -> bool:
 
 
 def closed_or_none(tree: Tree, given: Sequence[str], part: Motion, near: Array | None = None) -> Motion | None:
-    """The motion of all coordinates from one of those `given` alone, each sample for itself; None where some cannot be reached.
+    """The motion of all coordinates from one of those `given` alone, each sample for itself; None where some cannot be reached, or where
+    they come so near to a singular position that their accelerations do not keep the loops closed.
 
     Newton's method starts at home, and failing that `near`, (N, n): there are many samples, so none is reached in small steps.
     """
     t, q, qd, qdd, base = part.t, part.q, part.qd, part.qdd, part.base
     for start in (None,) if near is None else (None, near):
         try:
-            return closed_motion(
+            made = closed_motion(
                 tree, t, q, qd, qdd, at=given, base=base, start=start, path=False, patient=False, engine="numpy"
             )
+            projection(tree, made, "numpy")
+            return made
         except DataError:
             continue
     return None

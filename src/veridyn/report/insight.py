@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from veridyn.identify.diagnosis.attempt import attempt
 from veridyn.identify.recording import what_next
 from veridyn.model.tree import Tree
 from veridyn.report.blocks import Block, Figure, Heat, Listing, Section, Table, Text
@@ -196,7 +197,10 @@ def _bodies(tree: Tree) -> list[tuple[str, np.ndarray]]:
 
 
 def _next(study: IdentificationStudy) -> Section:
-    advice = what_next(study.fit, study.training)
+    failed: list[str] = []
+    advice = attempt("Further motions were not tried", lambda: what_next(study.fit, study.training), failed)
+    if failed:
+        return Section("What to record next", [], failed[0])
     if not advice:
         return Section(
             "What to record next",

@@ -65,7 +65,11 @@ def _findings(study: IdentificationStudy) -> list[str]:
     worst = max(carrying(study), key=lambda r: r.std_error, default=None)
     if worst is not None:
         out.append(_errors(study, worst))
-    if study.held_out < 1.0:
+    if study.held_out == 0.0:
+        out.append(
+            "Every sample was used for the fit and none was kept for validation: these errors say nothing of other motion."
+        )
+    elif study.held_out < 1.0:
         out.append(
             f"Only {100 * study.held_out:.0f} % of the validation samples were not used for the fit, so the errors say little of "
             "other motion."

@@ -23,6 +23,10 @@ from veridyn.signals.repair import repaired
 Array = NDArray[np.float64]
 BRIDGED_GAP_S = 0.02  # s: a span that motion of some hertz crosses as a straight line; never called a hole (chosen)
 SHORTEST_PIECE = 100  # samples; a shorter piece says less than the ends of its filters cost (chosen)
+MOST_MISPLACED = 20  # stamps in a row that may be wrong in a clock that otherwise goes on (chosen)
+STEP_SPREAD = (
+    0.5  # of a step: by how much the time over misplaced stamps may differ from that of as many usual steps (chosen)
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +64,7 @@ def mended(log: Experiment, how: Mending | None = None) -> Mended:
     if refused:
         raise DataError(refused, log.name)
     told = [f.fault for f in found if f.severity != "note"]
-    parts = _split_at_resets(log, told) if found.of("backwards") else [log]
+    parts = _split_at_resets(_without_misplaced(log, told), told) if found.of("backwards") else [log]
     done: list[Experiment] = []
     for part in parts:
         whole = Experiment({c.name: _mended(c, rule) for c in part.channels.values()}, part.name, part.notes)
@@ -113,8 +117,42 @@ def _mended(channel: Channel, rule: Mending) -> Channel:
     return repaired(replace(channel, t=channel.t[keep], values=channel.values[keep]), rule.limits.spike, kinds)
 
 
+def misplaced(t: Array) -> NDArray[np.bool_]:
+    """Stamps (N,) that are wrong in a clock that goes on as if they were right: without them it increases, by as many steps as samples.
+
+    A clock that is set back stays back, so that what follows is late by all that was repeated: such stamps are not misplaced.
+    """
+    wrong = np.zeros(len(t), dtype=bool)
+    steps = np.diff(t)
+    back = np.flatnonzero(steps < 0.0)
+    usual = float(np.median(steps[steps > 0.0])) if (steps > 0.0).any() else 0.0
+    for k in back:
+        ends = [(k, j) for j in range(k + 2, min(k + 2 + MOST_MISPLACED, len(t)))]  # stamps after the step are wrong
+        ends += [(i, k + 1) for i in range(k - 1, max(k - 1 - MOST_MISPLACED, -1), -1)]  # or those before it
+        for i, j in sorted(ends, key=lambda e: e[1] - e[0]):
+            whole = (j - i) * usual
+            if not wrong[i] and abs(float(t[j] - t[i]) - whole) <= STEP_SPREAD * usual:
+                wrong[i + 1 : j] = True
+                break
+    return wrong
+
+
+def _without_misplaced(log: Experiment, told: list[Fault]) -> Experiment:
+    """The log without samples whose stamps are misplaced, each channel by its own clock."""
+    masks = {c.name: misplaced(c.t) for c in log.channels.values()}
+    most = max(int(mask.sum()) for mask in masks.values())
+    if most == 0:
+        return log
+    told.append(Fault(f"{most} sample(s) left out whose stamps are out of order in a clock that goes on.", log.name))
+    kept = [replace(c, t=c.t[~masks[n]], values=c.values[~masks[n]]) for n, c in log.channels.items()]
+    return Experiment({c.name: c for c in kept}, log.name, log.notes)
+
+
 def _split_at_resets(log: Experiment, told: list[Fault]) -> list[Experiment]:
+    """The log cut where its clock was set back; pieces too short to be filtered are left out."""
     channels = list(log.channels.values())
+    if all((np.diff(c.t) >= 0.0).all() for c in channels):
+        return [log]
     first = channels[0].t
     if any(c.t is not first and not np.array_equal(c.t, first) for c in channels):
         raise DataError(
@@ -125,11 +163,18 @@ def _split_at_resets(log: Experiment, told: list[Fault]) -> list[Experiment]:
             )
         )
     bounds = [0, *(np.flatnonzero(np.diff(first) < 0.0) + 1), len(first)]
-    told.append(Fault(f"cut into {len(bounds) - 1} pieces where its clock was reset.", log.name))
+    spans = [(int(a), int(b)) for a, b in pairwise(bounds)]
+    long = [(a, b) for a, b in spans if b - a >= SHORTEST_PIECE]
+    told.append(Fault(f"cut into {len(long)} pieces where its clock was reset{_left_out(spans, long)}.", log.name))
     return [
         Experiment({c.name: replace(c, t=c.t[a:b], values=c.values[a:b]) for c in channels}, log.name, log.notes)
-        for a, b in pairwise(bounds)
+        for a, b in long
     ]
+
+
+def _left_out(spans: Sequence[tuple[int, int]], kept: Sequence[tuple[int, int]]) -> str:
+    short = sum(b - a for a, b in spans) - sum(b - a for a, b in kept)
+    return f", and {short} samples left out in pieces shorter than {SHORTEST_PIECE}" if short else ""
 
 
 def _holes(log: Experiment, rule: Mending) -> list[tuple[float, float]]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+FALL = 6.0  # quanta below an extreme, from where its top is seen whole (chosen)
 LONGEST_DROPOUT = 20  # samples: a longer run of zeros may be a quantity at rest (chosen)
 DROPOUT_SCATTERS = 8.0  # robust deviations of the steps by which a signal must jump to zero and back (chosen)
 RARE_RUNS = 1e-4  # runs that a record would hold by chance: fewer are no chance (chosen)
@@ -38,10 +39,12 @@ def quantum(x: Array) -> float:
 
 
 def plateaus(x: Array, value: float, least: int = 3) -> list[tuple[int, int]]:
-    """Runs of at least `least` samples that equal `value` and that the signal enters or leaves at speed.
+    """Runs of at least `least` samples that equal `value`, an extreme, and that the signal enters or leaves at speed.
 
-    At speed: by a step above 0.3 of its median step while moving and above two quanta. Runs that begin or end the
-    record are left out, since nothing is known of how they were met.
+    At speed: by a step above 0.3 of its median step while moving and above two quanta. A run as long as the signal takes to fall by `FALL`
+    quanta q on both sides together, or shorter, is the rounded top of a smooth signal: on a parabola of second difference d a run lasts at
+    most 2√(2q/d) samples, and both falls take at least 1.24 times as long. Runs that begin or end the record are left out, since nothing is
+    known of how they were met.
     """
     steps = np.abs(np.diff(x))
     if not np.any(steps > 0.0):
@@ -49,9 +52,21 @@ def plateaus(x: Array, value: float, least: int = 3) -> list[tuple[int, int]]:
     met = [(a, b) for a, b in runs(x == value, least) if a >= 2 and b <= len(x) - 3]
     if not met:
         return []
-    least_speed = max(0.3 * float(np.median(steps[steps > 0.0])), 2.0 * quantum(x))
+    grain = quantum(x)
+    least_speed = max(0.3 * float(np.median(steps[steps > 0.0])), 2.0 * grain)
     # The step before the one that meets the limit is the last that the limit did not shorten.
-    return [(a, b) for a, b in met if max(steps[a - 2], steps[b + 1]) > least_speed]
+    return [
+        (a, b)
+        for a, b in met
+        if max(steps[a - 2], steps[b + 1]) > least_speed and b - a + 1 > _fall(x, a, b, value, FALL * grain)
+    ]
+
+
+def _fall(x: Array, a: int, b: int, value: float, depth: float) -> float:
+    """Samples before a and after b until x is `depth` away from `value`, together; infinite where it never is on one side."""
+    away = np.abs(x - value) >= depth * (1.0 - 1e-9)
+    before, after = np.flatnonzero(away[:a]), np.flatnonzero(away[b + 1 :])
+    return float(a - before[-1] + after[0] + 1) if len(before) and len(after) else np.inf
 
 
 def spikes(x: Array, factor: float = 10.0) -> NDArray[np.intp]:

@@ -16,7 +16,8 @@ from veridyn.files.log.survey import Survey, survey
 from veridyn.files.units import convert
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.tree import Tree
-from veridyn.studies.config.template import Guess, position_guesses, time_column, time_unit
+from veridyn.studies.config.clock_guess import time_column, time_unit
+from veridyn.studies.config.guessing import Guess, position_guesses
 from veridyn.view.live import LiveRecording, Posable
 
 Array = NDArray[np.float64]

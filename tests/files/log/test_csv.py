@@ -1,27 +1,17 @@
 """The two readers agree, and the slow one says where a file is wrong."""
 
 import numpy as np
-import pytest
 
-from veridyn.errors import Faults, FileError
+from veridyn.errors import Faults
 from veridyn.files.log import csv as csv_table
-from veridyn.files.log.csv import CsvLayout, find_layout, read_columns
+from veridyn.files.log.csv import read_columns
+from veridyn.files.log.layout import CsvLayout, find_layout
 
 
 def write(tmp_path, text):
     path = tmp_path / "log.csv"
     path.write_text(text, encoding="utf-8")
     return path
-
-
-@pytest.mark.parametrize(
-    ("text", "mark"), [("a,b\n1,2\n", ","), ("a;b\n1;2\n", ";"), ("a\tb\n1\t2\n", "\t"), ("# a\n1\n", ",")]
-)
-def test_delimiter_is_found(tmp_path, text, mark):
-    layout = find_layout(write(tmp_path, text), None, None)
-    assert layout.delimiter == mark
-    assert layout.has_header
-    assert layout.headers[0] == "a"
 
 
 def test_both_readers_agree_on_what_numbers_look_like(tmp_path):
@@ -62,16 +52,19 @@ def test_a_file_of_another_kind_does_not_list_every_line(tmp_path):
     assert "200 cells that are no numbers in all" in str(faults.found[-1])
 
 
-@pytest.mark.parametrize(
-    ("text", "names", "words"),
-    [
-        ("", None, "rows of numbers under a header, found an empty file"),
-        ("t,x\n", None, "found a header alone"),
-        ("", ["t"], "Expected rows of numbers, found an empty file"),
-        ("1,2,3\n", ["t", "x"], r"\(line 1\): `columns` does not fit the file.\nExpected 3 names, found 2"),
-        ("1 2\n", ["t", "x"], "separated by spaces; pass delimiter=' '"),
-    ],
-)
-def test_files_without_samples_or_with_other_columns(tmp_path, text, names, words):
-    with pytest.raises(FileError, match=words.replace(r"\(line 1\)", "line 1")):
-        find_layout(write(tmp_path, text), names, None)
+def test_columns_separated_by_blanks_are_read_by_both_readers(tmp_path):
+    path = write(tmp_path, "\ufeffby the recorder\n  t     x\n  0.00  1.5\n  0.01 -2.5e1\n\n  0.02  nan \n")
+    layout, faults = find_layout(path, None, None), Faults()
+    assert (layout.delimiter, layout.skip, layout.headers) == (" ", 1, ("t", "x"))
+    fast = csv_table._fast(path, layout, ["x"])
+    slow = csv_table._cell_by_cell(path, layout, ["x"], faults)
+    assert not faults
+    np.testing.assert_array_equal(fast["x"], [1.5, -25.0, np.nan])
+    np.testing.assert_array_equal(slow["x"], fast["x"])
+
+
+def test_lines_are_counted_from_the_beginning_of_the_file(tmp_path):
+    for text in ("a\nb\nt,x\n0,1\n1,one\n2,3\n", "a\nb\nt x\n0 1\n1 one\n2 3\n"):
+        path, faults = write(tmp_path, text), Faults()
+        read_columns(path, find_layout(path, None, None), ["t", "x"], faults)
+        assert [(f.line, f.found) for f in faults.found] == [(5, "'one'")]

@@ -136,7 +136,10 @@ def test_a_missing_column_is_answered_with_the_nearest(tmp_path):
     path = write(tmp_path, "t [s],wheel_fl [mm]\n0,1\n")
     with pytest.raises(FileError, match=r"there is no column 'wheel_fr'.\n.*Did you mean 'wheel_fl"):
         load_log(path, {"z1": "wheel_fr"}, {"z1": "mm"})
-    with pytest.raises(FileError, match=r"there is no column 'time' for the time.\nName it with time=. Known: t "):
+    with pytest.raises(
+        FileError,
+        match=r"for the time.\nName it with time=, or give the rate of a log without a clock with rate=. Known: t ",
+    ):
         load_log(path, time="time")
 
 
@@ -178,3 +181,24 @@ def test_everything_wrong_is_said_at_once(tmp_path):
 def test_columns_as_one_word_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"`columns` is one word"):
         load_log(write(tmp_path, "0\n"), columns="t")
+
+
+def test_a_table_without_a_clock_has_a_rate(tmp_path):
+    path = write(tmp_path, "q1 [deg],tau1 [Nm]\n0,1\n90,2\n180,3\n")
+    log = load_log(path, {"q.q1": "q1", "force.q1": "tau1"}, rate=200.0)
+    np.testing.assert_array_equal(log["q.q1"].t, [0.0, 0.005, 0.01])
+    np.testing.assert_allclose(log["q.q1"].values, [0.0, np.pi / 2, np.pi])
+    np.savez(tmp_path / "a.npz", q=np.zeros((4, 2)), note=np.zeros(7))
+    assert load_log(tmp_path / "a.npz", {"q": "q"}, {"q": "rad"}, rate=100.0)["q.1"].t[-1] == 0.03
+
+
+def test_a_rate_that_is_none_or_stands_beside_a_clock_is_refused(tmp_path):
+    path = write(tmp_path, "q1 [deg]\n0\n1\n")
+    for rate in (0.0, -1.0, float("nan")):
+        with pytest.raises(DataError, match="this is no rate"):
+            load_log(path, {"q": "q1"}, rate=rate)
+    with pytest.raises(DataError, match="a column of times or a rate, not both"):
+        load_log(path, {"q": "q1"}, time="stamp", rate=10.0)
+    np.savez(tmp_path / "a.npz", q=np.zeros(4), p=np.zeros(7))
+    with pytest.raises(DataError, match=r"(?s)without a clock all arrays are as long.*found q 4, p 7"):
+        load_log(tmp_path / "a.npz", {"q": "q", "p": "p"}, {"q": "rad", "p": "rad"}, rate=100.0)

@@ -63,3 +63,25 @@ def test_missing_columns_clocks_and_names_are_told(parts: dict[str, LogPart]) ->
         load_spread(parts | {"q": LogPart(parts["q"].file, interleaved=True)}, COLUMNS)
     with pytest.raises(DataError, match="unknown symbol 'Kg'"):
         load_spread(parts, {**COLUMNS, "force.q1": ("b", "Kg")})
+
+
+def test_columns_of_one_name_in_several_parts_are_named_with_their_part(tmp_path: Path) -> None:
+    for k, name in enumerate(("pos", "tau")):
+        (tmp_path / f"{name}.csv").write_text("t,Joint_1\n" + "\n".join(f"{x},{k + x}" for x in T) + "\n")
+    two = {name: LogPart(tmp_path / f"{name}.csv", time="t [s]") for name in ("pos", "tau")}
+    with pytest.raises(FileError) as caught:
+        load_spread(two, {"q.q1": ("Joint_1", "rad")})
+    assert "several parts have a column 'Joint_1': pos, tau." in str(caught.value)
+    assert "pos/Joint_1 or tau/Joint_1" in str(caught.value) and "Did you mean" not in str(caught.value)
+    log = load_spread(two, {"q.q1": ("pos/Joint_1", "rad"), "force.q1": ("tau/Joint_1", "N*m")})
+    np.testing.assert_allclose(log["force.q1"].values - log["q.q1"].values, 1.0)
+
+
+def test_parts_without_a_clock_have_one_rate_or_one_each(parts: dict[str, LogPart]) -> None:
+    without = {p: parts[p] for p in ("q", "tau")}
+    log = load_spread(without, COLUMNS, "run", rate=100.0)
+    np.testing.assert_allclose(log["q.q1"].t, T)
+    own = load_spread({"q": without["q"], "tau": LogPart(without["tau"].file, rate=50.0)}, {"force.q1": ("b", "N*m")})
+    np.testing.assert_allclose(own["force.q1"].t, 2.0 * T)
+    with pytest.raises(DataError, match="this is no rate"):
+        load_spread(without, COLUMNS, "run", rate=0.0)

@@ -43,3 +43,24 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     (tmp_path / "b.npz").write_bytes(b"no archive")
     with pytest.raises(FileError, match="cannot be read"):
         survey(tmp_path / "b.npz")
+
+
+def test_blanks_semicolons_decimal_commas_and_units_in_round_brackets(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("0.0 1.5 2\n0.1 2.5 3\n")
+    assert list(survey(tmp_path / "a.txt").columns) == ["c1", "c2", "c3"]
+    (tmp_path / "b.txt").write_text("t;v(m/s);n (many)\n0,0;1,5;2\n0,1;2,5;3\n")
+    seen = survey(tmp_path / "b.txt")
+    assert seen.decimal == "," and seen.columns["v(m/s)"].tolist() == [1.5, 2.5]
+    assert seen.units == {"v(m/s)": "m/s"}
+    (tmp_path / "c.txt").write_text("Recorder\ntimestamp actual_q_0\n0.002 1\n0.004 2\n0.006 2\n")
+    assert list(survey(tmp_path / "c.txt").columns) == ["timestamp", "actual_q_0"]
+
+
+def test_bytes_that_are_no_text_and_cells_without_end_are_told(tmp_path: Path) -> None:
+    for damaged, words in (
+        (b"\xff\xfe\x00t,a\n", "not text in UTF-8"),
+        (b"t,a\n" + b"9" * 200_000 + b",1\n", "cannot be read"),
+    ):
+        (tmp_path / "a.csv").write_bytes(damaged)
+        with pytest.raises(FileError, match=words):
+            survey(tmp_path / "a.csv")

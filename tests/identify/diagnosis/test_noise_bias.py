@@ -10,7 +10,7 @@ import pytest
 import veridyn as vd
 from identify.smooth_arm import NOISE, drawn, path, truth
 from veridyn.errors import IdentificationWarning
-from veridyn.identify.diagnosis.noise_bias import noise_bias
+from veridyn.identify.position_noise import noise_bias
 from veridyn.identify.sampling import Sampling
 
 QUANTUM = 2.0 * np.pi / 2**16

@@ -10,8 +10,9 @@ from veridyn.files.yaml_plain import plain_yaml
 from veridyn.machines.parallel import palletizer
 from veridyn.model.joint import Body
 from veridyn.model.tree import Tree
+from veridyn.studies.config.guessing import pick
 from veridyn.studies.config.study import load_study, parse_study
-from veridyn.studies.config.template import _pick, template
+from veridyn.studies.config.template import template
 from veridyn.studies.run.identify import run_identify
 
 
@@ -139,10 +140,46 @@ def test_encoders_of_passive_joints_and_friction_of_motors(tmp_path: Path) -> No
 
 
 def test_q1_is_no_part_of_q10() -> None:
-    tree = palletizer()
-    assert _pick("q", 1, "q1", tree, ["angle_q10", "angle_q11", "angle_q1"]) == (
+    assert pick("q", 1, "q1", False, ["angle_q10", "angle_q11", "angle_q1"]) == (
         "angle_q1",
-        "guessed by the joint's name",
+        "guessed by the name in it",
     )
-    assert _pick("q", 1, "q1", tree, ["angle_q10"]) is None
-    assert _pick("q", 1, "q1", tree, ["angle_q1", "q.q1"]) == ("q.q1", "")
+    assert pick("q", 1, "q1", False, ["angle_q10"]) is None
+    assert pick("q", 1, "q1", False, ["angle_q1", "q.q1"]) == ("q.q1", "")
+
+
+def test_two_parts_with_columns_of_one_name_and_a_clock_each(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.write()
+    raw = bench.training
+    for part, kind in (("positions", "q"), ("torques", "tau")):
+        rows = np.column_stack([1e3 * raw["t"], *(raw[f"{kind}{k}"] for k in (1, 2, 3))])
+        head = "time;" + ";".join(f"{part}_joint_{k}" if part == "x" else f"{kind}_{k}" for k in (1, 2, 3))
+        np.savetxt(tmp_path / f"{part}.txt", rows, delimiter=";", header=head, comments="")
+    files = [tmp_path / f"{part}.txt" for part in ("positions", "torques")]
+    text = template(tmp_path / "model.yaml", robot(), files, tmp_path / "new.yaml")
+    study = parse_study(plain_yaml(text, "new.yaml"))
+    assert study.log.parts["torques"].time == "time [ms]"
+    assert study.log.columns["force.q2"].column == "tau_2"
+    (tmp_path / "new.yaml").write_text(text.replace("lowpass: auto", "lowpass: 8"))
+    assert run_identify(load_study(tmp_path / "new.yaml")).suspicions == ()
+    for part in ("positions", "torques"):
+        (tmp_path / f"{part}.txt").write_text((tmp_path / f"{part}.txt").read_text().replace("tau_", "q_"))
+    columns = parse_study(
+        plain_yaml(template(tmp_path / "model.yaml", robot(), files, tmp_path / "new.yaml"))
+    ).log.columns
+    assert columns["q.q2"].column == "positions/q_2"  # the other part has a column of the same name
+
+
+def test_a_log_without_a_clock_is_written_with_its_rate_or_asks_for_it(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.write()
+    log = tmp_path / "training.csv"
+    log.write_text("\n".join(" ".join(row.split(",")[1:]) for row in log.read_text().splitlines()) + "\n")
+    text = template(tmp_path / "model.yaml", robot(), [log], tmp_path / "new.yaml", rate=200.0)
+    study = parse_study(plain_yaml(text, "new.yaml"))
+    assert study.log.rate == 200.0 and len(study.log.columns) == 9
+    asking = template(tmp_path / "model.yaml", robot(), [log], tmp_path / "new.yaml")
+    (tmp_path / "new.yaml").write_text(asking)
+    with pytest.raises(FileError, match="give the rate of a log without a clock"):
+        run_identify(load_study(tmp_path / "new.yaml"))

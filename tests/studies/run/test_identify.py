@@ -5,6 +5,7 @@ import pytest
 
 from studies.bench_robot import Bench, robot
 from veridyn.errors import DataError, DataWarning, FileError
+from veridyn.report.verdict import verdict
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.identify import IdentifyRun, run_identify
 
@@ -201,3 +202,27 @@ def test_a_log_as_parquet_is_the_same_log(tmp_path: Path, plain: IdentifyRun) ->
         tmp_path, ("[training.csv]", "[training.parquet]"), ("[validation.csv]", "[validation.parquet]"), bench=bench
     )
     np.testing.assert_array_equal(found.study.fit.values, plain.study.fit.values)
+
+
+def test_a_whole_log_is_fitted_without_validation_and_the_verdict_says_so(tmp_path: Path, plain: IdentifyRun) -> None:
+    change = (("validation: [validation.csv]", "validation: none"), ("accept: {validation_percent: 5}", "accept: {}"))
+    found = run(tmp_path, *change)
+    assert found.study.held_out == 0.0 and len(found.study.training) == len(plain.study.training)
+    assert "whether it predicts others is not known" in verdict(found.study).headline
+    assert any("none was kept for validation" in line for line in verdict(found.study).findings)
+
+
+def test_a_clock_repaired_as_its_message_suggests_costs_the_wrong_stamps_alone(
+    tmp_path: Path, plain: IdentifyRun
+) -> None:
+    """Two wrong stamps in a row used to end in "very short, found 1"."""
+    bench = Bench(tmp_path)
+    bench.training["t"][[1000, 1001]] = bench.training["t"][[990, 980]]
+    with pytest.raises(DataError, match="Or go on with 'backwards: cut'"):
+        run(tmp_path, bench=bench)
+    (tmp_path / "model.yaml").unlink()
+    with pytest.warns(DataWarning) as told:
+        found = run(tmp_path, ("accept:", "clock: {backwards: cut, duplicates: drop}\naccept:"), bench=bench)
+    assert any("2 sample(s) left out whose stamps are out of order" in str(w.message) for w in told)
+    fit, wanted = found.study.fit, plain.study.fit
+    assert found.suspicions == () and np.abs((fit.values - wanted.values) / wanted.sigma).max() < 1.0

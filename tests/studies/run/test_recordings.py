@@ -113,3 +113,42 @@ def test_shares_are_of_the_time_recorded_over_all_pieces() -> None:
     late = taken(pieces, RecordingSettings(file="x", start=52.0, end=53.0))
     assert [len(m) for m in late] == [101]
     assert taken(pieces, RecordingSettings(file="x", start=900.0)) == []
+
+
+def test_a_log_without_a_clock_below_a_preamble(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.study = STUDY.replace("  time: t [s]\n", "  rate: 200\n")
+    path = bench.write()
+    for name in ("training", "validation"):
+        rows = (tmp_path / f"{name}.csv").read_text().splitlines()
+        rest = [" ".join(row.split(",")[1:]) for row in rows]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["recorder 7", "no clock", *rest]) + "\n")
+    read = Recordings(load_study(path))
+    np.testing.assert_array_equal(read.logs[0]["q.q1"].t, np.arange(len(bench.training["t"])) / 200.0)
+    np.testing.assert_allclose(read.logs[0]["q.q1"].values, bench.training["q1"], rtol=1e-7)
+    (tmp_path / "study.yaml").write_text(path.read_text().replace("rate: 200", "rate: 200\n  block: 1000"))
+    with pytest.raises(FileError, match="separated by blanks cannot be read in blocks"):
+        Recordings(load_study(tmp_path / "study.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("  time: t [s]\n", "  time: stamp [s]\n  rate: 200\n"), "either time or rate"),
+        (("  time: t [s]\n", "  rate: -3\n"), "greater than 0"),
+        (("  time: t [s]\n", "  skip: -3\n"), "greater than or equal to 0"),
+        (("validation: [validation.csv]", "validation: nothing"), "'none'"),
+        (("validation: [validation.csv]", "validation: none"), r"accept has a limit for them \(validation_percent\)"),
+    ],
+)
+def test_clocks_and_validations_that_cannot_be_are_named(tmp_path: Path, change: tuple[str, str], words: str) -> None:
+    with pytest.raises(FileError, match=words):
+        recordings(tmp_path, STUDY.replace(*change))
+
+
+def test_validation_none_takes_every_sample_to_learn_from(tmp_path: Path) -> None:
+    study = STUDY.replace("validation: [validation.csv]", "validation: none").replace(
+        "accept: {validation_percent: 5}\n", ""
+    )
+    read = recordings(tmp_path, study)
+    assert read.training == read.validation and read.training[0].settings.share == (0.0, 1.0)

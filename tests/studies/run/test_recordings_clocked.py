@@ -65,8 +65,8 @@ def test_a_study_written_for_an_mdf_file_runs_as_it_is(tmp_path: Path) -> None:
     bench.write()
     text, found = from_template(tmp_path, mdf(tmp_path / "run.mf4", bench.training, shift=0.0013))
     assert "  time:" not in text
-    assert "q.q1: pos_q1 [°] # guessed by the joint's name" in text
-    assert "force.q3: torque_q3 [Nm] # guessed by the joint's name" in text
+    assert "q.q1: pos_q1 [°] # guessed by the name in it" in text
+    assert "force.q3: torque_q3 [Nm] # guessed by the name in it" in text
     assert found.suspicions == () and found.missed == ()
     whole = run_identify(load_study(bench.write_study()))
     # Chosen: the fits see other shares of the motion, and the torques of one were interpolated.
@@ -78,7 +78,7 @@ def test_a_study_written_for_a_bag_runs_as_it_is(tmp_path: Path) -> None:
     bench.write()
     log = bag(tmp_path / "run", bench.training)
     text, found = from_template(tmp_path, log)
-    assert 'q.q2: "/joint_states.position.q2 [rad]" # guessed by the joint\'s name; unit guessed' in text
+    assert 'q.q2: "/joint_states.position.q2 [rad]" # guessed by the name in it; unit guessed' in text
     assert found.suspicions == () and found.missed == ()
 
 

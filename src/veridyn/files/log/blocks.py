@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +18,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults, FileError
-from veridyn.files.log.columns import Column, choose
-from veridyn.files.log.csv import MISSING, CsvLayout, find_layout
+from veridyn.files.log.columns import Column, choose, clock_of_rate
+from veridyn.files.log.layout import BLANKS, MISSING, CsvLayout, find_layout
 from veridyn.files.log.opening import PARQUET, clocked_format, existing_log
 from veridyn.files.units import to_si
 from veridyn.model.experiment import Channel, Experiment
@@ -42,13 +43,17 @@ class Window:
 
 @dataclass(frozen=True, eq=False)
 class LogFile:
-    """A table on disk: which of its columns are which channels. `rows` it has; nothing of it is held."""
+    """A table on disk: which of its columns are which channels. `rows` it has; nothing of it is held.
+
+    Without a `clock` its times count from 0 at `rate` Hz.
+    """
 
     file: Path
-    clock: Column
+    clock: Column | None
     wanted: tuple[Column, ...]
     layout: CsvLayout | None
     rows: int
+    rate: float | None = None
 
     def windows(self, size: int, margin: int, first: int = 0, last: int | None = None) -> Iterator[Window]:
         """Rows `first` to `last`, `size` at a time with `margin` more on either side."""
@@ -66,7 +71,7 @@ class LogFile:
                     break
                 held = {h: np.concatenate([held[h], x]) if held else x for h, x in block.items()}
             lo, hi = max(begin - margin, offset) - offset, min(end + margin, stop) - offset
-            t, _ = to_si(held[self.clock.header], self.clock.unit)
+            t = self._times(held, offset)
             part = {c.name: Channel(c.name, t[lo:hi], *_si(held[c.header][lo:hi], c.unit)) for c in self.wanted}
             after = float(t[end - offset]) if end - offset < len(t) else np.inf
             yield Window(Experiment(part, self.file.name), float(t[begin - offset]), after)
@@ -74,6 +79,13 @@ class LogFile:
             drop = max(0, begin - margin - offset)
             held = {h: x[drop:] for h, x in held.items()}
             offset += drop
+
+    def _times(self, held: Mapping[str, Array], offset: int) -> Array:
+        """Times of the rows held, the first of which is row `offset` of the file."""
+        if self.clock is not None:
+            return to_si(held[self.clock.header], self.clock.unit)[0]
+        rate = self.rate or 0.0
+        return clock_of_rate(rate, offset + _length(held), str(self.file))[offset:]
 
     def _blocks(self, first: int, stop: int) -> Iterator[dict[str, Array]]:
         """Consecutive rows from `first` up to `stop`."""
@@ -88,7 +100,7 @@ class LogFile:
                 return
 
     def _raw(self) -> Iterator[dict[str, Array]]:
-        used = [self.clock.header, *(c.header for c in self.wanted)]
+        used = [c.header for c in (self.clock, *self.wanted) if c is not None]
         try:
             if self.layout is None:
                 for batch in pq.ParquetFile(self.file).iter_batches(batch_size=ROWS, columns=used):
@@ -108,6 +120,8 @@ def open_log(
     time: str = "t",
     delimiter: str | None = None,
     decimal: str = ".",
+    rate: float | None = None,
+    skip: int | None = None,
 ) -> LogFile:
     """A CSV or Parquet file ready to be read in windows; arguments as of :func:`~veridyn.files.log.load.load_log`."""
     file = existing_log(path)
@@ -121,15 +135,20 @@ def open_log(
         raise FileError(fault, str(file))
     else:
         names = None if columns is None or isinstance(columns, Mapping) else columns
-        layout = find_layout(file, names, delimiter, decimal)
+        layout = find_layout(file, names, delimiter, decimal, skip)
+        if layout.delimiter == BLANKS:
+            fault = Fault(
+                "columns separated by blanks cannot be read in blocks.", expected="commas, semicolons or tabs"
+            )
+            raise FileError(fault, str(file))
         headers = layout.headers
-        rows = _lines(file) - (1 if layout.has_header else 0)
+        rows = _lines(file, layout.before)
     structure, meaning = Faults(), Faults()
-    wanted, clock = choose(headers, columns, units, time, structure, meaning)
-    if structure or clock is None:
+    wanted, clock = choose(headers, columns, units, time if rate is None else None, structure, meaning)
+    if structure or (clock is None and rate is None):
         raise FileError([*structure.found, *meaning.found], str(file))
     meaning.raise_if_any(DataError, str(file))
-    return LogFile(file, clock, tuple(wanted), layout, rows)
+    return LogFile(file, clock, tuple(wanted), layout, rows, rate)
 
 
 def _csv(file: Path, layout: CsvLayout, used: Sequence[str]) -> Iterator[dict[str, Array]]:
@@ -138,7 +157,7 @@ def _csv(file: Path, layout: CsvLayout, used: Sequence[str]) -> Iterator[dict[st
     reader = pacsv.open_csv(
         file,
         read_options=pacsv.ReadOptions(
-            column_names=numbers, skip_rows=1 if layout.has_header else 0, block_size=BYTES, use_threads=False
+            column_names=numbers, skip_rows=layout.before, block_size=BYTES, use_threads=False
         ),
         parse_options=pacsv.ParseOptions(delimiter=layout.delimiter),
         convert_options=pacsv.ConvertOptions(
@@ -164,7 +183,7 @@ def _length(block: Mapping[str, Array]) -> int:
     return len(next(iter(block.values()))) if block else 0
 
 
-def _lines(file: Path) -> int:
-    """Lines that hold something, as the reader counts them."""
+def _lines(file: Path, before: int) -> int:
+    """Lines that hold something behind the first `before`, as the reader counts them."""
     with file.open("rb") as stream:
-        return sum(1 for line in stream if line.strip())
+        return sum(1 for line in islice(stream, before, None) if line.strip())

@@ -10,8 +10,13 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from veridyn.errors import DataError, Faults, did_you_mean, part_at
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, Fault, Faults, did_you_mean, part_at
 from veridyn.files.units import dimension
+
+Array = NDArray[np.float64]
 
 DEFAULT_CLOCK = "t"
 USUAL_CLOCKS = ("t", "time", "timestamp", "seconds", "clock")
@@ -38,32 +43,35 @@ def choose(
     headers: Sequence[str],
     columns: Sequence[str] | Mapping[str, str] | None,
     units: Mapping[str, str],
-    time: str,
+    time: str | None,
     structure: Faults,
     meaning: Faults,
 ) -> tuple[list[Column], Column | None]:
-    """Which columns become channels, and which is the clock; what is missing goes into the collections."""
+    """Which columns become channels, and which is the clock; what is missing goes into the collections. `time` None: there is no clock."""
     bare = {}
     for header in headers:
         if header and (header in bare.values() or split_header(header)[0] in bare):
             structure.add("two columns have one name.", where=part_at("column", header), hint="Rename one of them.")
         bare.setdefault(split_header(header)[0], header)
     picked = dict(columns) if isinstance(columns, Mapping) else {n: h for n, h in bare.items() if n}
-    if time not in picked and split_header(time)[0] in picked:
-        time = split_header(time)[0]
-    time = usual_clock(time, picked)
+    if time is not None:
+        if time not in picked and split_header(time)[0] in picked:
+            time = split_header(time)[0]
+        time = usual_clock(time, picked)
     allowed = {*picked, *picked.values(), *headers, *bare}
     for key in units:
         if key not in allowed:
             meaning.add(f"`units` names '{key}', which is no column.", hint=did_you_mean(key, list(picked)))
     wanted, clock = [], None
-    if time not in picked:
+    if time is not None and time not in picked:
         picked[time] = time
     for channel, asked in picked.items():
         header = asked if asked in headers else bare.get(asked)
         if header is None:
             what = " for the time" if channel == time else ""
-            hint = "Name it with time=. " if channel == time else ""
+            hint = (
+                "Name it with time=, or give the rate of a log without a clock with rate=. " if channel == time else ""
+            )
             structure.add(
                 f"there is no column '{asked}'{what}.", hint=hint + did_you_mean(asked, [h for h in headers if h])
             )
@@ -84,6 +92,13 @@ def usual_clock(time: str, names: Collection[str]) -> str:
         return time
     usual = [name for name in names if name.lower() in USUAL_CLOCKS]
     return usual[0] if len(usual) == 1 else time
+
+
+def clock_of_rate(rate: float, samples: int, where: str = "rate") -> Array:
+    """Times (N,) from 0 on of a log without a clock that was recorded at `rate` Hz; a rate that is none is refused."""
+    if not (np.isfinite(rate) and rate > 0.0):
+        raise DataError(Fault("this is no rate.", where, "samples a second, above 0", f"{rate:g}"))
+    return np.arange(samples) / rate
 
 
 def known_unit(channel: str, unit: str, is_time: bool, meaning: Faults) -> str:

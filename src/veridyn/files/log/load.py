@@ -21,8 +21,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from veridyn.errors import DataError, Fault, Faults, FileError
-from veridyn.files.log.columns import choose
-from veridyn.files.log.csv import find_layout, read_columns
+from veridyn.files.log.columns import DEFAULT_CLOCK, choose, clock_of_rate
+from veridyn.files.log.csv import read_columns
+from veridyn.files.log.layout import find_layout
 from veridyn.files.log.opening import PARQUET, clocked_format, existing_log, unreadable
 from veridyn.files.log.parquet import read_parquet
 from veridyn.files.shipped import resolved
@@ -38,6 +39,9 @@ def load_log(
     name: str | None = None,
     delimiter: str | None = None,
     decimal: str = ".",
+    *,
+    rate: float | None = None,
+    skip: int | None = None,
 ) -> Experiment:
     """Read a log as an Experiment, all channels in SI units.
 
@@ -56,9 +60,13 @@ def load_log(
     name : str, optional
         The name of the log in messages; that of the file by default.
     delimiter : str, optional
-        Between the columns of a CSV file; found from its first line by default.
+        Between the columns of a CSV file, " " for any number of blanks; found from its first lines by default.
     decimal : str
         The decimal mark of a CSV file, "." by default.
+    rate : float, optional
+        Samples a second of a table without a clock, Hz; its times then count from 0, and no column is the clock.
+    skip : int, optional
+        Lines of a CSV file before its header row; by default all that stand above the last row of as many cells as the numbers have.
 
     Returns
     -------
@@ -82,17 +90,31 @@ def load_log(
     ('rad', array([0.   , 1.571, 3.142]))
     """
     file = existing_log(resolved(Path(path)))
+    _check_rate(file, rate, time)
     reader = _reader_by_format(file)
     if reader is not None:
-        return reader(file, columns, units, time, name)
+        more = {} if rate is None else {"rate": rate}
+        return reader(file, columns, units, time, name, **more)
     if isinstance(columns, str):
         raise DataError(Fault("`columns` is one word.", expected="a list of names or a mapping", found=f"'{columns}'"))
     try:
-        return _load(file, columns, units or {}, time, name or file.name, delimiter, decimal)
+        return _load(file, columns, units or {}, time, name or file.name, delimiter, decimal, rate, skip)
     except UnicodeDecodeError as error:
         raise FileError(replace(unreadable(error), line=_line_that_is_no_text(file)), str(file)) from error
     except (OSError, csv.Error, pa.ArrowInvalid) as error:
         raise FileError(unreadable(error), str(file)) from error
+
+
+def _check_rate(file: Path, rate: float | None, time: str) -> None:
+    """Refuse a rate beside a clock."""
+    if rate is None:
+        return
+    if time != DEFAULT_CLOCK:
+        fault = Fault("a log has a column of times or a rate, not both.", "rate", found=f"time='{time}', rate={rate:g}")
+        raise DataError(fault, str(file))
+    if clocked_format(file):
+        fault = Fault("its channels have clocks of their own, so it has no rate.", "rate", hint="Leave the rate out.")
+        raise DataError(fault, str(file))
 
 
 def _reader_by_format(file: Path) -> Callable[..., Experiment] | None:
@@ -126,25 +148,30 @@ def _load(
     name: str,
     delimiter: str | None,
     decimal: str,
+    rate: float | None,
+    skip: int | None,
 ) -> Experiment:
     layout = None
     if file.suffix.lower() in PARQUET:
         headers = tuple(pq.read_schema(file).names)
     else:
         names = None if columns is None or isinstance(columns, Mapping) else columns
-        layout = find_layout(file, names, delimiter, decimal)
+        layout = find_layout(file, names, delimiter, decimal, skip)
         headers = layout.headers
     structure, meaning = Faults(), Faults()
-    wanted, clock = choose(headers, columns, units, time, structure, meaning)
+    wanted, clock = choose(headers, columns, units, time if rate is None else None, structure, meaning)
     used = [c.header for c in (clock, *wanted) if c is not None]
     if layout is None:
         table = read_parquet(file, used, structure)
     else:
         table = read_columns(file, layout, used, structure)
-    if structure or clock is None:
+    if structure or (clock is None and rate is None):
         raise FileError([*structure.found, *meaning.found], str(file))
     meaning.raise_if_any(DataError, str(file))
-    t, _ = to_si(table[clock.header], clock.unit)
+    if clock is not None:
+        t, _ = to_si(table[clock.header], clock.unit)
+    else:
+        t = clock_of_rate(rate or 0.0, max((len(x) for x in table.values()), default=0), str(file))
     made = [Channel(c.name, t, *to_si(table[c.header], c.unit)) for c in wanted]
     return Experiment({c.name: c for c in made}, name)
 

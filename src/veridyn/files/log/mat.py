@@ -57,14 +57,15 @@ def load_mat(
     units: Mapping[str, str] | None = None,
     time: str = "t",
     name: str | None = None,
+    rate: float | None = None,
 ) -> Experiment:
     """Read the variables of a MAT file as an Experiment whose channels share the clock of the variable `time`, all in SI.
 
     `columns`: None takes every variable; a mapping {channel: variable} or {channel: "variable.i"} picks and renames.
-    `units`: {channel, variable or "variable.i": unit}; every variable used needs one.
+    `units`: {channel, variable or "variable.i": unit}; every variable used needs one. `rate` (Hz) is that of variables without a clock.
     """
     file = existing_file(path)
-    return experiment_of(named_arrays(file), file, columns, units or {}, time, name or file.name)
+    return experiment_of(named_arrays(file), file, columns, units or {}, time, name or file.name, rate)
 
 
 def named_arrays(file: Path) -> dict[str, object]:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults, FileError
-from veridyn.files.log.columns import choose, split_header
+from veridyn.files.log.columns import choose, clock_of_rate, split_header
 from veridyn.files.log.opening import existing_file, unreadable
 from veridyn.files.npz_arrays import read_arrays
 from veridyn.files.units import to_si
@@ -36,11 +36,13 @@ def load_npz(
     units: Mapping[str, str] | None = None,
     time: str = "t",
     name: str | None = None,
+    rate: float | None = None,
 ) -> Experiment:
     """Read the arrays of an NPZ file as an Experiment whose channels share the clock of the array `time`, all in SI.
 
     `columns`: None takes every array; a mapping {channel: array} or {channel: "array.i"} picks and renames (a whole matrix
-    picked as "q" becomes q.0, q.1 …). `units`: {channel, array or "array.i": unit}; every array used needs one.
+    picked as "q" becomes q.0, q.1 …). `units`: {channel, array or "array.i": unit}; every array used needs one. `rate` (Hz) is that of
+    arrays without a clock.
     """
     file = existing_file(path)
     if not zipfile.is_zipfile(file):
@@ -48,7 +50,7 @@ def load_npz(
             Fault("it is not an archive of arrays.", expected="what np.savez writes", hint="It may be cut off."),
             str(file),
         )
-    return experiment_of(npz_arrays(file), file, columns, units or {}, time, name or file.name)
+    return experiment_of(npz_arrays(file), file, columns, units or {}, time, name or file.name, rate)
 
 
 def npz_arrays(file: Path) -> Mapping[str, object]:
@@ -61,7 +63,13 @@ def npz_arrays(file: Path) -> Mapping[str, object]:
 
 
 def experiment_of(
-    values: Mapping[str, object], file: Path, columns: Columns, units: Mapping[str, str], time: str, name: str
+    values: Mapping[str, object],
+    file: Path,
+    columns: Columns,
+    units: Mapping[str, str],
+    time: str,
+    name: str,
+    rate: float | None = None,
 ) -> Experiment:
     """The Experiment that the arrays of a file make; a value that is a Fault says why that one cannot be read.
 
@@ -77,20 +85,29 @@ def experiment_of(
             str(file),
         )
     structure, meaning = Faults(), Faults()
-    found = _sort(values, (columns or {}).get(time, time))
+    clock_name = None if rate is not None else (columns or {}).get(time, time)
+    found = _sort(values, clock_name)
     picked = None if columns is None else found.spread(columns)
     for array, fault in found.refused.items():
         askers = [] if picked is None else [c for c, asked in picked.items() if _belongs(asked, array)]
-        if picked is None or askers or _belongs(time, array):  # what nobody asks for may be anything
+        if picked is None or askers or (rate is None and _belongs(time, array)):  # what nobody asks for may be anything
             structure.extend([replace(fault, where=f"array '{array}'")])
         for channel in askers:
             if picked is not None and channel != time:
                 del picked[channel]
-    wanted, clock = choose(list(found.columns), picked, found.units(units, columns or {}), time, structure, meaning)
-    if structure or clock is None:
+    given = found.units(units, columns or {})
+    wanted, clock = choose(list(found.columns), picked, given, None if rate is not None else time, structure, meaning)
+    if structure or (clock is None and rate is None):
         raise FileError([*structure.found, *meaning.found], str(file))
+    lengths = {c.name: len(found.columns[c.header]) for c in wanted}
+    if rate is not None and len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{n} {N}" for n, N in lengths.items())
+        meaning.add("without a clock all arrays are as long.", expected="one number of samples", found=listed)
     meaning.raise_if_any(DataError, str(file))
-    t, _ = to_si(found.columns[clock.header], clock.unit)
+    if clock is not None:
+        t, _ = to_si(found.columns[clock.header], clock.unit)
+    else:
+        t = clock_of_rate(rate or 0.0, max(lengths.values(), default=0), str(file))
     made = [Channel(c.name, t, *to_si(found.columns[c.header], c.unit)) for c in wanted]
     return Experiment({c.name: c for c in made}, name, found.notes)
 
@@ -130,7 +147,7 @@ def _belongs(asked: str, array: str) -> bool:
     return {asked, asked.rpartition(".")[0]} & {array, split_header(array)[0]} != set()
 
 
-def _sort(values: Mapping[str, object], time: str) -> _Sorted:
+def _sort(values: Mapping[str, object], time: str | None) -> _Sorted:
     """Tell channels from numbers alone, words and what cannot be used, by the length of the clock."""
     out = _Sorted({}, {}, {}, {})
     numbers: dict[str, Array] = {}

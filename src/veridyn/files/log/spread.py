@@ -2,12 +2,14 @@
 
     load_spread({"time": Part("t.txt", ("t",), time="t [s]"), "pos": Part("q.txt", ("q1", "q2"), interleaved=True)}, …)
 
-Parts with a clock of their own are read as logs. The others are tables whose rows belong to the rows of the one part that has the
-clock, so they must be as long. In an interleaved file the values of a sample stand below each other in one column.
+Parts with a clock of their own, or a rate in place of one, are read as logs. The others are tables whose rows belong to the rows of the
+first part that has a clock, so they must be as long. Without any clock one rate holds for all. In an interleaved file the values of a
+sample stand below each other in one column.
 """
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, FileError, did_you_mean, part_at
-from veridyn.files.log.columns import split_header
-from veridyn.files.log.csv import CsvLayout, find_layout, read_columns
+from veridyn.files.log.columns import clock_of_rate, split_header
+from veridyn.files.log.csv import read_columns
+from veridyn.files.log.layout import find_layout
 from veridyn.files.log.opening import PARQUET, existing_file, unreadable
 from veridyn.files.log.parquet import read_parquet
 from veridyn.files.units import to_si
@@ -28,7 +31,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LogPart:
-    """One file: names of its columns where it has no header row, and its clock "name [unit]" where it has one."""
+    """One file: names of its columns where it has no header row, and its clock "name [unit]", or its rate in Hz, where it has one.
+
+    `skip`: lines before its header row; found by themselves if left out.
+    """
 
     file: Path
     header: Sequence[str] = ()
@@ -36,14 +42,25 @@ class LogPart:
     time: str = ""
     delimiter: str | None = None
     decimal: str = "."
+    rate: float | None = None
+    skip: int | None = None
 
 
-def load_spread(parts: Mapping[str, LogPart], columns: Mapping[str, tuple[str, str]], name: str = "log") -> Experiment:
-    """`columns`: channel → (column, unit). A column is one of one part, or is written part/column; its clock is that part's."""
+def load_spread(
+    parts: Mapping[str, LogPart],
+    columns: Mapping[str, tuple[str, str]],
+    name: str = "log",
+    rate: float | None = None,
+) -> Experiment:
+    """`columns`: channel → (column, unit). A column is one of one part, or is written part/column; its clock is that part's.
+
+    `rate` (Hz): that of parts none of which has a clock.
+    """
     faults = Faults()
-    clocks = [p for p, part in parts.items() if part.time]
-    if not clocks:
-        raise FileError(Fault("no part has a clock.", name, "time: 't [s]' in one of them"))
+    clocks = [p for p, part in parts.items() if part.time or part.rate is not None]
+    if not clocks and rate is None:
+        expected = "time: 't [s]' or rate: 100 in one of them, or one rate for all"
+        raise FileError(Fault("no part has a clock.", name, expected))
     tables: dict[str, dict[str, Array]] = {}
     for p, part in parts.items():
         wanted = {c.removeprefix(f"{p}/") for c, _ in columns.values()} | (
@@ -52,9 +69,15 @@ def load_spread(parts: Mapping[str, LogPart], columns: Mapping[str, tuple[str, s
         tables[p] = _table(part, wanted, faults)
     faults.raise_if_any(FileError, name)
     times = {}
-    for p in clocks:
+    if not clocks:
+        clocks = [max(tables, key=lambda p: _length(tables[p]))]
+        times[clocks[0]] = clock_of_rate(rate or 0.0, _length(tables[clocks[0]]), name)
+    for p in (p for p in clocks if p not in times):
         header, unit = split_header(parts[p].time)
-        if header not in tables[p]:
+        own = parts[p].rate
+        if own is not None:
+            times[p] = clock_of_rate(own, _length(tables[p]), p)
+        elif header not in tables[p]:
             faults.add(f"there is no column '{header}' for the time.", where=p, hint=did_you_mean(header, [*tables[p]]))
         else:
             times[p], _ = to_si(tables[p][header], unit or "s", where=p)
@@ -68,12 +91,13 @@ def load_spread(parts: Mapping[str, LogPart], columns: Mapping[str, tuple[str, s
             homes = [p for p, table in tables.items() if column in table]
         if len(homes) != 1:
             every = [c for table in tables.values() for c in table]
-            what = (
-                f"there is no column '{column}'."
-                if not homes
-                else f"'{column}' stands in {' and '.join(homes)}: write {homes[0]}/{column}."
-            )
-            faults.add(what, where=part_at("channel", channel), hint=did_you_mean(column, every))
+            where = part_at("channel", channel)
+            if homes:
+                ways = " or ".join(f"{p}/{column}" for p in homes)
+                what = f"several parts have a column '{column}': {', '.join(homes)}."
+                faults.add(what, where=where, expected=f"the part before the name, {ways}")
+            else:
+                faults.add(f"there is no column '{column}'.", where=where, hint=did_you_mean(column, every))
             continue
         home = homes[0]
         clock = home if home in times else clocks[0]
@@ -99,13 +123,17 @@ def _table(part: LogPart, wanted: set[str], faults: Faults) -> dict[str, Array]:
             return read_parquet(file, None, faults)
         if part.interleaved:
             return _interleaved(file, part, faults)
-        layout = find_layout(file, tuple(part.header) or None, part.delimiter, part.decimal)
+        layout = find_layout(file, tuple(part.header) or None, part.delimiter, part.decimal, part.skip)
         bare = {split_header(h)[0]: h for h in layout.headers if h}
         used = [h for b, h in bare.items() if b in wanted or h in wanted]
         found = read_columns(file, layout, used, faults)
         return {split_header(h)[0]: x for h, x in found.items()}
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise FileError(unreadable(error), str(file)) from error
+
+
+def _length(table: Mapping[str, Array]) -> int:
+    return max((len(x) for x in table.values()), default=0)
 
 
 def _interleaved(file: Path, part: LogPart, faults: Faults) -> dict[str, Array]:
@@ -115,8 +143,8 @@ def _interleaved(file: Path, part: LogPart, faults: Faults) -> dict[str, Array]:
             "an interleaved file needs the names of its values.", where=file.name, expected="header: [q1, q2, …]"
         )
         return {}
-    single = find_layout(file, ("value",), part.delimiter or ",", part.decimal)
-    x = read_columns(file, CsvLayout(single.delimiter, single.decimal, ("value",), False), ("value",), faults)["value"]
+    single = find_layout(file, ("value",), part.delimiter or ",", part.decimal, part.skip)
+    x = read_columns(file, single, ("value",), faults)["value"]
     if len(x) % k:
         faults.add(
             f"its {len(x)} values are no whole number of samples of {k}.",

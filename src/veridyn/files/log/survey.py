@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, Faults, FileError
+from veridyn.errors import DataError, Fault, Faults, FileError
 from veridyn.files.log.columns import split_header
-from veridyn.files.log.csv import MISSING, find_layout, read_columns
+from veridyn.files.log.csv import read_columns
+from veridyn.files.log.layout import CsvLayout, find_layout, is_number
 from veridyn.files.log.opening import PARQUET, clocked_format, existing_log, unreadable
 from veridyn.files.log.parquet import read_parquet
+from veridyn.files.units import dimension
 
 Array = NDArray[np.float64]
 
@@ -28,7 +32,8 @@ Array = NDArray[np.float64]
 class Survey:
     """`columns`: name → numbers; `units`: name → unit, where the file names one; `has_header`: whether the names are the file's own.
 
-    `clocks`: name → times in s, in formats whose channels have clocks of their own; there no column is the time.
+    `clocks`: name → times in s, in formats whose channels have clocks of their own; there no column is the time. `decimal`: the mark in
+    the numbers of a text. `texts`: column → the word in its first row, where that is no number.
     """
 
     file: Path
@@ -36,6 +41,8 @@ class Survey:
     units: Mapping[str, str]
     has_header: bool = True
     clocks: Mapping[str, Array] = field(default_factory=dict)
+    decimal: str = "."
+    texts: Mapping[str, str] = field(default_factory=dict)
 
 
 def survey(path: str | os.PathLike[str]) -> Survey:
@@ -52,7 +59,7 @@ def survey(path: str | os.PathLike[str]) -> Survey:
             found = read_parquet(file, None, faults)
             return _named(file, found, True)
         return _of_text(file)
-    except (OSError, UnicodeDecodeError, ValueError) as error:
+    except (OSError, UnicodeDecodeError, ValueError, csv.Error) as error:
         raise FileError(unreadable(error), str(file)) from error
 
 
@@ -70,36 +77,60 @@ def _of_clocked(file: Path, kind: str) -> Survey:
 
 
 def _of_text(file: Path) -> Survey:
-    with file.open(encoding="utf-8-sig", newline="") as stream:
-        first = stream.readline()
-    cells = next(csv.reader([first.replace(";", ",").replace("\t", ",")]), [])
-    plain = bool(cells) and all(_is_number(c.strip()) for c in cells)
-    layout = find_layout(file, tuple(f"c{k}" for k in range(1, len(cells) + 1)) if plain else None, None)
-    faults = Faults()
-    found = read_columns(file, layout, [h for h in dict.fromkeys(layout.headers) if h], faults)
-    if faults:
-        numeric = {f.at[1] for f in faults.found if f.at[:1] == ("column",)}
-        if any(f.at[:1] != ("column",) for f in faults.found):
+    layout = _layout(file)
+    left = [h for h in dict.fromkeys(layout.headers) if h]
+    while True:  # columns of words are left out as they are found
+        faults = Faults()
+        found = read_columns(file, layout, left, faults)
+        textual = {f.at[1] for f in faults.found if f.at[:1] == ("column",)}
+        if not faults:
+            break
+        if not textual:
             faults.raise_if_any(FileError, str(file))
-        found = {h: x for h, x in found.items() if h not in numeric}
-    return _named(file, found, not plain)
+        left = [h for h in left if h not in textual]
+    rows = _first_rows(file, layout)
+    words = dict(zip(layout.headers, rows[0], strict=False)) if rows else {}
+    texts = {split_header(h)[0]: word for h, word in words.items() if h and h not in found and word}
+    return replace(_named(file, found, layout.has_header), decimal=layout.decimal, texts=texts)
 
 
-def _is_number(cell: str) -> bool:
-    if cell in MISSING:
-        return False
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+def _layout(file: Path) -> CsvLayout:
+    """How a text is laid out, with or without a header row, with the decimal mark that makes more of its cells numbers."""
+    counts = {}
+    for decimal in (".", ","):
+        layout = find_layout(file, None, None, decimal)
+        counts[decimal] = sum(is_number(cell, decimal) for row in _first_rows(file, layout) for cell in row)
+    decimal = max(counts, key=lambda mark: counts[mark])
+    layout = find_layout(file, None, None, decimal)
+    if all(is_number(cell, decimal) for cell in layout.headers):  # the header row holds numbers: it is none
+        names = [f"c{k}" for k in range(1, len(layout.headers) + 1)]
+        return replace(layout, headers=tuple(names), has_header=False)
+    return layout
+
+
+def _first_rows(file: Path, layout: CsvLayout) -> list[list[str]]:
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        lines = list(islice(stream, layout.skip, layout.before + 3))
+    return [layout.cells(line) for line in lines[layout.has_header + layout.below :]]
 
 
 def _named(file: Path, found: Mapping[str, Array], has_header: bool) -> Survey:
-    named = {split_header(h)[0]: (split_header(h)[1], x) for h, x in found.items()}
+    named = {split_header(h)[0]: (split_header(h)[1] or _unit_in_brackets(h), x) for h, x in found.items()}
     return Survey(
         file, {n: x for n, (_, x) in named.items()}, {n: unit for n, (unit, _) in named.items() if unit}, has_header
     )
+
+
+def _unit_in_brackets(header: str) -> str:
+    """ "m/s" of "vx(m/s)"; nothing where round brackets hold something else."""
+    match = re.fullmatch(r".*\(([^()]*)\)", header)
+    words = {"seconds": "s", "milliseconds": "ms"}
+    unit = words.get(match[1].lower(), match[1]).strip() if match else ""
+    try:
+        dimension(unit)
+    except DataError:
+        return ""
+    return unit
 
 
 def _of_arrays(file: Path, suffix: str) -> Survey:

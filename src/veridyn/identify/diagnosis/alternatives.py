@@ -29,6 +29,7 @@ MIN_ERROR = 0.02  # error below which nothing is checked, unless the rows contra
 CONTRADICTION_RATIO = (
     1.3  # times what each row leaves by itself: more is a contradiction (chosen; real arms in order have 1.1 to 1.2)
 )
+CONTRADICTION = "rows contradict"  # the kind of that mistake
 ASKED_TOGETHER = 32  # questions whose columns are computed in one pass
 CLEAR_ERROR = 0.1  # error below which a fast diagnosis asks about forces only: wrong positions leave more (chosen)
 UNEXPLAINED = 0.6  # of a row's force is left over: the model does not explain it (chosen)
@@ -138,7 +139,7 @@ def _geometry(e: Evidence, as_given: float, progress: Progress) -> list[Mistake]
 
 def _contradiction(apart: float) -> Mistake:
     return Mistake(
-        "rows contradict",
+        CONTRADICTION,
         Fault(
             "the rows contradict each other: together they leave more unexplained than each by itself.",
             "rows",

@@ -14,9 +14,10 @@ import numpy as np
 
 from veridyn.errors import Fault, IdentificationError
 from veridyn.identify.diagnosis.alternatives import Mistake, find_mistakes
+from veridyn.identify.diagnosis.attempt import attempt
 from veridyn.identify.diagnosis.delays import delays
 from veridyn.identify.diagnosis.evidence import SAMPLES, Evidence, evidence
-from veridyn.identify.diagnosis.noise_bias import noisy_accelerations
+from veridyn.identify.diagnosis.noise_bias import noisy_accelerations, with_noise_as_cause
 from veridyn.identify.diagnosis.plausible import SLOWEST_CLOCK, absurd_signs, odd_motion, prior_scales, slow_clock
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
@@ -56,14 +57,22 @@ def suspicions(
     progress: Progress = silent,
     *,
     fast: bool = False,
+    failed: list[str],
 ) -> list[Mistake]:
-    """What some samples and the values of a fit say against the data or the model; `apart` as for :func:`find_mistakes`."""
+    """What some samples and the values of a fit say against the data or the model; `apart` as for :func:`find_mistakes`.
+
+    Checks that cannot be carried out are noted in `failed`.
+    """
     return [
-        *odd_motion(e, limits),
-        *find_mistakes(e, apart, progress, fast=fast),
-        *absurd_signs(fit, e),
-        *prior_scales(e),
+        *attempt("Speeds and ranges", lambda: odd_motion(e, limits), failed),
+        *attempt("Simple mistakes", lambda: _mistakes(fit, e, apart, progress, fast), failed),
+        *attempt("Signs of inertia and friction", lambda: absurd_signs(fit, e), failed),
+        *attempt("Forces beside those of the model's own values", lambda: prior_scales(e), failed),
     ]
+
+
+def _mistakes(fit: Fit, e: Evidence, apart: float, progress: Progress, fast: bool) -> list[Mistake]:
+    return with_noise_as_cause(list(find_mistakes(e, apart, progress, fast=fast)), fit, e)
 
 
 def diagnose_fit(
@@ -75,10 +84,12 @@ def diagnose_fit(
     progress: Progress = silent,
     *,
     white: bool = True,
+    failed: list[str],
 ) -> list[Mistake]:
     """What speaks against the data of a fit, or against the model they were fitted with.
 
-    `white`: the covariance of the fit is that for uncorrelated residuals, from which the bias of noisy accelerations follows.
+    `white`: the covariance of the fit is that for uncorrelated residuals, from which the bias of noisy accelerations follows. Checks that
+    cannot be carried out are noted in `failed`.
     """
     states = [state.name for state in fit.tree.states]
     if level == "off" or any(name not in m.signals for name in states for m in motions):
@@ -88,11 +99,11 @@ def diagnose_fit(
     found = [m for motion in motions for m in _clock(motion)]
     found += few_samples(fit, seen)
     found += [m for motion in motions if motion.notes is None for m in inspect_forces(fit.tree, motion)]
-    found += suspicions(fit, seen, apart, None, progress, fast=level == "fast")
+    found += suspicions(fit, seen, apart, None, progress, fast=level == "fast", failed=failed)
     if white and not sampling.filtering:  # behind a filter of the equations the noise is smaller, and not known
-        found += noisy_accelerations(fit, seen)
+        found += attempt("Bias by noise of positions", lambda: noisy_accelerations(fit, seen), failed)
     if level == "full":
-        found += delays(fit.tree, motions, rows, sampling).suspicions()
+        found += attempt("Delays", lambda: delays(fit.tree, motions, rows, sampling).suspicions(), failed)
     return found
 
 

@@ -110,12 +110,8 @@ def assembled(tree: Tree) -> Assembled:
 @lru_cache(maxsize=64)
 def _assembled(shape: _Shape) -> Assembled:
     tree = shape.tree
-    if not tree.loops:
-        raise ModelError(Fault("this machine has no loops to close.", where=tree.name))
     unit = units(tree)
-    q = np.array([tree.assembly.hold.get(c, tree.assembly.guess.get(c, 0.0)) for c in tree.coordinates])
-    free = np.array([c not in tree.assembly.hold for c in tree.coordinates])
-    home, opening = _least(tree, q, free, unit)
+    home, opening = nearest_pose(tree)
     if not opening.max(initial=0.0) <= CLOSED_TOLERANCE_M:
         raise ModelError(
             Fault(
@@ -146,6 +142,15 @@ def _assembled(shape: _Shape) -> Assembled:
         )
     order = qr(K.T, mode="r", pivoting=True)[-1]
     return Assembled(home, tuple(sorted(int(i) for i in order[:rank])), unit, tree.n - rank)
+
+
+def nearest_pose(tree: Tree) -> tuple[Array, Array]:
+    """All coordinates (n,) where 'assembly' leads, closed or not, and what each equation of the loops leaves open."""
+    if not tree.loops:
+        raise ModelError(Fault("this machine has no loops to close.", where=tree.name))
+    q = np.array([tree.assembly.hold.get(c, tree.assembly.guess.get(c, 0.0)) for c in tree.coordinates])
+    free = np.array([c not in tree.assembly.hold for c in tree.coordinates])
+    return _least(tree, q, free, units(tree))
 
 
 def splitting(tree: Tree, at: str | Sequence[str] = "actuated") -> Split:

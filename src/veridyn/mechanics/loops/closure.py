@@ -34,6 +34,8 @@ Array = NDArray[np.float64]
 Given = Mapping[str, ArrayLike] | ArrayLike
 REGULAR_CONDITION_RATIO = 5.0  # times the condition at home: far from singular
 SHARP_TOLERANCE_M = 1e-13  # m: closed to rounding, where relations are read from numbers
+SAME_PLACE = 1e-9  # rad, and of the machine's reach: a step that changes slopes by no more than rounding
+MORE_STEPS = 4  # of Newton's, from a tolerance in m to rounding in the coordinates
 ROUGHEST_TOLERANCE_M = 1e-6  # m: looser tolerances leave errors of the pose beyond those of sensors
 
 
@@ -119,9 +121,15 @@ def _closing(
         k = int(np.argmin(residual <= tolerance))
         refuse_unreachable(split, q[k], k)
     check_regular(split, q, condition, sign, side)
-    q[:, split.solved] -= times(
-        B, T[:, split.rows, tree.n]
-    )  # one step more, which costs nothing here: closed to rounding
+    for _ in range(MORE_STEPS):
+        step = times(B, T[:, split.rows, tree.n])
+        q[:, split.solved] -= step  # one step more, which costs nothing here: closed to rounding
+        if not (np.abs(step) > SAME_PLACE * split.unit[list(split.solved)]).any():
+            break
+        T = loop_values(tree, q, engine=engine)  # near a singular position the step is no small one
+        B, condition, sign = inverse(split, T)
+        check_regular(split, q, condition, sign, side)
+        slope = slopes(split, T, B)
     return _Closing(Closed(q, count, residual, condition), B, slope)
 
 

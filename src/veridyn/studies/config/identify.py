@@ -12,6 +12,7 @@ from veridyn.studies.config.executor import Executing
 from veridyn.studies.config.study import Number, StudyFile, StudySection
 
 Ends = tuple[Number, Number]
+DEFAULT_TIME = "t [s]"
 
 
 def _element_kind(kind: str) -> str:
@@ -149,25 +150,45 @@ class PartSettings(StudySection):
     """The file has one column, and the values of a sample stand below each other in the order of header."""
     time: str = ""
     """Its own clock, "t [s]"; without one its rows belong to those of the part that has one."""
+    rate: Number | None = Field(default=None, gt=0.0)
+    """In place of a clock of its own: samples a second, Hz."""
     delimiter: str | None = None
-    """What separates columns; found by itself if left out."""
+    """What separates columns, " " for any number of blanks; found by itself if left out."""
     decimal: str = "."
     """The decimal mark."""
+    skip: int | None = Field(default=None, ge=0)
+    """Lines before its header row; found by themselves if left out."""
+
+    @model_validator(mode="after")
+    def _one_clock(self) -> PartSettings:
+        if self.time and self.rate is not None:
+            raise ValueError("either time or rate")
+        return self
 
 
 class TableSettings(StudySection):
     """How the columns of a file become channels."""
 
-    time: str = "t [s]"
+    time: str = DEFAULT_TIME
     """The column of times and its unit. MDF files and bags need none: there each channel has its own clock."""
+    rate: Number | None = Field(default=None, gt=0.0)
+    """Of a file without a column of times, in place of time: samples a second, Hz."""
     columns: dict[str, Column]
     """Channel → column."""
     header: tuple[str, ...] = ()
     """Names of the columns of a text file that has no header row; "" skips one."""
     delimiter: str | None = None
-    """What separates columns; found by itself if left out."""
+    """What separates columns, " " for any number of blanks; found by itself if left out."""
     decimal: str = "."
     """The decimal mark."""
+    skip: int | None = Field(default=None, ge=0)
+    """Lines of a text file before its header row, or before its numbers; found by themselves if left out."""
+
+    @model_validator(mode="after")
+    def _time_or_rate(self) -> TableSettings:
+        if self.rate is not None and self.time != DEFAULT_TIME:
+            raise ValueError("either time or rate")
+        return self
 
 
 class LogSettings(TableSettings):
@@ -343,8 +364,9 @@ class IdentifyFile(StudyFile):
     log: LogSettings
     training: tuple[Recording, ...] = Field(min_length=1)
     """Logs to learn from."""
-    validation: tuple[Recording, ...] = ()
-    """Logs to be judged by; without any, the last 30 % of each training log are kept for it."""
+    validation: tuple[Recording, ...] | Literal["none"] = ()
+    """Logs to be judged by; without any, the last 30 % of each training log are kept for it. none: all samples are fitted, and whether the
+    model predicts others stays unknown."""
     clock: ClockSettings = ClockSettings()
     values: ValueSettings = ValueSettings()
     signals: SignalSettings = SignalSettings()
@@ -360,3 +382,10 @@ class IdentifyFile(StudyFile):
     """Look for swapped and turned columns, wrong units, wrong gravity and the like."""
     accept: IdentifyAccept = IdentifyAccept()
     output: OutputSettings = OutputSettings()
+
+    @model_validator(mode="after")
+    def _judged_by_something(self) -> IdentifyFile:
+        limits = {"validation_percent", "validation_std_percent", "row_percent"} & self.accept.model_fields_set
+        if self.validation == "none" and limits:
+            raise ValueError(f"validation logs, because accept has a limit for them ({', '.join(sorted(limits))})")
+        return self

@@ -23,7 +23,9 @@ from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.load import Drive
 from veridyn.model.natural import Mechanism
 from veridyn.model.sensor import Sensor
-from veridyn.studies.config.template import Guess, beside, column_text, time_column, time_lines, time_unit, wrapped
+from veridyn.studies.config.clock_guess import time_column, time_lines, time_unit
+from veridyn.studies.config.guessing import Guess
+from veridyn.studies.config.template import beside, column_text, wrapped
 from veridyn.studies.config.text import flow
 
 Array = NDArray[np.float64]
@@ -57,10 +59,10 @@ class _Output:
     axis: str
 
 
-def observe_template(file: Path, mechanism: Mechanism, log: Path, study: Path) -> str:
+def observe_template(file: Path, mechanism: Mechanism, log: Path, study: Path, rate: float | None = None) -> str:
     """The text of a study file beside which mechanism and log are found; comments say what was guessed and what may be changed."""
     seen = survey(log)
-    time = "" if seen.clocks else time_column(seen.columns)
+    time = "" if seen.clocks or rate is not None else time_column(seen.columns)
     left = {n: x for n, x in seen.columns.items() if n != time}
     system = system_of(mechanism)
     table = readout(system)
@@ -84,7 +86,7 @@ def observe_template(file: Path, mechanism: Mechanism, log: Path, study: Path) -
         "",
         "log:",
         f"  file: {flow(beside(log, study))}",
-        *time_lines(time, seen.columns, seen.units, seen.has_header),
+        *([] if seen.clocks else time_lines(time, seen.columns, seen.units, seen.has_header, seen.decimal, rate)),
     ]
     shown = [*whole, *loads]
     lines.append(
@@ -104,6 +106,8 @@ def observe_template(file: Path, mechanism: Mechanism, log: Path, study: Path) -
     clock = next(iter(seen.clocks.values()), seen.columns.get(time, np.zeros(0)))
     span = float(np.nanmax(clock) - np.nanmin(clock)) if len(clock) else 0.0
     settle = SETTLE * to_si(span, time_unit(time, seen.columns, seen.units)[0])[0]
+    if rate is not None:
+        settle = SETTLE * max(len(x) for x in seen.columns.values()) / rate
     lines += [
         "",
         f"settle: {settle:.3g} # s at the beginning that the figures leave out: guessed, {SETTLE:.0%} of the log",

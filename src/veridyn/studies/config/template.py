@@ -1,7 +1,8 @@
 """A first study file from a model and a log: what can be guessed is guessed, and every guess is marked as one.
 
-Columns are matched to joints by name (the joint's own name in it, or a letter and its number: q1, qd_2, tau3, positions.0), the unit by the
-header or, failing that, by kind and size. Nothing is guessed that the checks of a study could not find out to be wrong.
+Columns are matched to joints and motors in :mod:`veridyn.studies.config.guessing`, the clock in
+:mod:`veridyn.studies.config.clock_guess`; a unit is that of the header or, failing that, guessed by kind and size. Nothing is guessed that
+the checks of a study could not find out to be wrong.
 """
 
 from __future__ import annotations
@@ -18,52 +19,35 @@ from veridyn.errors import Fault, FileError
 from veridyn.files.log.survey import Survey, survey
 from veridyn.files.shipped import shipped_name
 from veridyn.model.tree import Tree
-from veridyn.signals.naming import AXES, BASE_UNITS
+from veridyn.signals.naming import AXES, motor_channels
+from veridyn.studies.config.clock_guess import time_column, time_lines, time_unit
+from veridyn.studies.config.guessing import Guess, LogTable, guesses, kind_of, wrench_columns
 from veridyn.studies.config.text import flow
 
 Array = NDArray[np.float64]
-TIMES = ("t", "time", "times", "timestamp", "timestamps", "stamp", "sec", "seconds", "time_s", "t_s", "clock")
-# Words that say what a column measures; longer ones first, so that "qdd" is not taken for "q".
-WORDS: Mapping[str, tuple[str, ...]] = {
-    "qdd": ("acceleration", "accelerations", "accel", "acc", "qdd", "ddq"),
-    "qd": ("velocity", "velocities", "speed", "speeds", "vel", "dq", "qd", "v"),
-    "force": ("torque", "torques", "effort", "efforts", "force", "forces", "tau", "gamma", "trq"),
-    "signal": ("current", "currents", "cur", "i"),
-    "q": ("position", "positions", "angle", "angles", "pos", "q", "theta"),
-}
-NUMBERED = re.compile(r"(.*?[a-zA-Z])[ _.\[(]*(\d+)[\])]?")
 SECOND_MOMENTS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ")
-DEGREES_FROM = 7.0  # a turning joint that goes further than this is more likely in degrees
-UNITS = {
-    "q": ("rad", "m"),
-    "qd": ("rad/s", "m/s"),
-    "qdd": ("rad/s^2", "m/s^2"),
-    "force": ("N*m", "N"),
-    "signal": ("A", "A"),
-}
 
 
-@dataclass(frozen=True)
-class Guess:
-    """Channel, column and unit, and why."""
+def template(
+    model: Path, tree: Tree, files: Sequence[Path], study: Path, strict: bool = False, rate: float | None = None
+) -> str:
+    """The text of a study file beside which model and logs are found; comments say what was guessed and what may be changed.
 
-    channel: str
-    column: str
-    unit: str
-    why: str
-
-
-def template(model: Path, tree: Tree, files: Sequence[Path], study: Path, strict: bool = False) -> str:
-    """The text of a study file beside which model and logs are found; comments say what was guessed and what may be changed."""
+    `rate` (Hz): that of a log without a clock.
+    """
     seen = [survey(file) for file in files]
     parts = {s.file.stem: s for s in seen} if len(seen) > 1 else {}
-    spread = _spread(tree, parts) if parts else None
+    spread = _spread(parts, rate) if parts else None
     columns = seen[0].columns if spread is None else spread.columns
-    units = seen[0].units if spread is None else {}
-    time = "" if seen[0].clocks else time_column(columns)
-    guesses = _guesses(tree, {n: x for n, x in columns.items() if n != time}, units)
-    taken = {g.column for g in guesses}
-    left = [n for n in columns if n not in taken and n != time]
+    units = seen[0].units if spread is None else spread.units
+    texts = seen[0].texts if spread is None else {}
+    clocks = {time_column(columns)} if spread is None else set(spread.clocks)
+    if rate is not None or seen[0].clocks:
+        clocks = set()
+    time = next(iter(clocks), "") if spread is None else ""
+    found = guesses(tree, LogTable({n: x for n, x in columns.items() if n not in clocks}, units, texts))
+    taken = {g.column for g in found}
+    left = [n for n in columns if n not in taken and n not in clocks]
     lines = [
         f"# A study of '{tree.name}'. Written by veridyn new; look at every line marked 'guessed'.",
         f"# Run it with: veridyn identify {study.name}. Every setting with its default: veridyn identify {study.name} --show",
@@ -77,19 +61,18 @@ def template(model: Path, tree: Tree, files: Sequence[Path], study: Path, strict
         *_elements(tree),
         "",
         "log:",
-        *_log_lines(time, columns, units, spread, seen[0]),
-        "  columns: # channel: column [unit]" if guesses else "  columns: {} # channel: column [unit]",
-        *(f"    {flow(g.channel)}: {column_text(g)}" + (f" # {g.why}" if g.why else "") for g in guesses),
+        *_log_lines(time, columns, units, spread, seen[0], rate),
+        "  columns: # channel: column [unit]" if found else "  columns: {} # channel: column [unit]",
+        *(f"    {flow(g.channel)}: {column_text(g)}" + (f" # {g.why}" if g.why else "") for g in found),
     ]
-    own, found = [tree.coordinates[k] for k in tree.independent], {g.channel for g in guesses}
-    driven = tree.actuated_coordinates if tree.loops else tree.coordinates
-    missing = [f"{kind}.{c}" for kind, names in (("q", own), ("force", driven)) for c in names]
-    missing += (
-        [f"base.{name}.{axis}" for name in ("omega", "acceleration") for axis in AXES] if tree.base == "free" else []
-    )
-    missing = [channel for channel in missing if channel not in found]
+    own = [tree.coordinates[k] for k in tree.independent]
+    missing = _missing(tree, own, {g.channel for g in found})
     if missing:
         lines += wrapped("    # not found, and needed: ", missing)
+    for six in wrench_columns(left):
+        lines += wrapped(
+            "    # a force plate or sensor; write the body it acts on: wrench.BODY.fx … mz: ", list(six.values())
+        )
     if tree.loops:
         rest = [c for c in tree.coordinates if c not in own]
         lines += wrapped(
@@ -119,6 +102,21 @@ def template(model: Path, tree: Tree, files: Sequence[Path], study: Path, strict
     return "\n".join(lines) + "\n"
 
 
+def _missing(tree: Tree, own: Sequence[str], found: set[str]) -> list[str]:
+    """Channels that are needed and were not found."""
+    driven = tree.actuated_coordinates if tree.loops else tree.coordinates
+    missing = []
+    for kind, names in (("q", own), ("force", driven)):
+        for c in names:
+            motors = motor_channels(tree, c, kind)
+            if f"{kind}.{c}" not in found and not (motors and set(motors) <= found):
+                missing.append(f"{kind}.{c}")
+    if tree.base == "free":
+        base = [f"base.{name}.{axis}" for name in ("omega", "acceleration") for axis in AXES]
+        missing += [channel for channel in base if channel not in found]
+    return missing
+
+
 def column_text(g: Guess) -> str:
     """Column and unit as a study file has them."""
     plain = re.fullmatch(r"[A-Za-z_][\w.]*", g.column)
@@ -127,167 +125,79 @@ def column_text(g: Guess) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _Spread:
-    """A log in several files: `columns` of all, and how each part is read."""
+    """A log in several files: `columns` and `units` of all, with their part before names that several have; `parts`: how each is read.
+
+    `clocks` are the columns of times. `rate`: that of all of them, where none is a clock.
+    """
 
     columns: dict[str, Array]
+    units: dict[str, str]
     parts: dict[str, str]
+    clocks: tuple[str, ...]
+    rate: float | None = None
 
 
-def _spread(tree: Tree, parts: Mapping[str, Survey]) -> _Spread:
-    """Several files of one log: one holds the clock, and files of one column the values of all joints one below the other."""
+def _spread(parts: Mapping[str, Survey], rate: float | None) -> _Spread:
+    """Several files of one log: one holds the clock or each has its own, and files of one column may hold all joints below each other."""
     single = {p: next(iter(s.columns.values())) for p, s in parts.items() if len(s.columns) == 1}
     clock = next((p for p, x in single.items() if len(x) > 2 and (np.diff(x) >= 0.0).all()), None)
-    if clock is None:
+    own = {p: time_column(s.columns) for p, s in parts.items() if len(s.columns) > 1} if clock is None else {}
+    if rate is None and clock is None and not any(own.values()):
         raise FileError(
             Fault(
                 "none of these files is a clock.",
                 "logs",
-                "one file with a single column of times, beside those of positions and forces",
+                "one file with a single column of times, or a column of times in each, beside positions and forces",
                 ", ".join(parts),
-                "Give one file if the log is a table; name further logs in the study file.",
+                "Give --rate where the log has no clock, or one file if it is a table; name further logs in the study file.",
             )
         )
-    N, columns, read = (
-        len(single[clock]),
-        {"t": single[clock]},
-        {clock: '{header: [t], time: "t [s]"} # the clock: guessed, seconds'},
-    )
+    out = _Spread({}, {}, {}, (), rate if clock is None and not any(own.values()) else None)
+    clocks = []
+    lengths = [len(x) for p, s in parts.items() for x in s.columns.values() if len(s.columns) > 1 or p == clock]
+    samples = min(lengths, default=0)
+    names = [n for s in parts.values() for n in s.columns]
     for p, s in parts.items():
         if p == clock:
-            continue
-        if p in single and len(single[p]) % N == 0 and len(single[p]) // N > 1:
-            k = len(single[p]) // N
-            kind = _kind(p) or p
-            names = [f"{kind}{j + 1}" for j in range(k)]
-            columns |= dict(zip(names, single[p].reshape(-1, k).T, strict=True))
-            read[p] = f"{{header: [{', '.join(names)}], interleaved: true}} # guessed: {k} values per sample"
+            out.columns["t"] = single[p]
+            clocks.append("t")
+            out.parts[p] = '{header: [t], time: "t [s]"} # the clock: guessed, seconds'
+        elif p in single and samples and len(single[p]) % samples == 0 and len(single[p]) // samples > 1:
+            k = len(single[p]) // samples
+            kind = kind_of(p) or p
+            joints = [f"{kind}{j + 1}" for j in range(k)]
+            out.columns.update(zip(joints, single[p].reshape(-1, k).T, strict=True))
+            out.parts[p] = f"{{header: [{', '.join(joints)}], interleaved: true}} # guessed: {k} values per sample"
         else:
-            columns |= s.columns
-            read[p] = "{}" if s.has_header else f"{{header: [{', '.join(s.columns)}]}}"
-    return _Spread(columns, read)
-
-
-def _kind(name: str) -> str | None:
-    """What a name measures, by the words in it."""
-    words = [w for w in re.split(r"[^a-z]+", name.lower()) if w]
-    for kind, known in WORDS.items():
-        if any(w in known for w in words):
-            return kind
-    return None
-
-
-def time_column(columns: Mapping[str, Array]) -> str:
-    """The column of times: by its name, or the first that only increases."""
-    for name in columns:
-        if name.lower() in TIMES:
-            return name
-    for name, x in columns.items():
-        if len(x) > 2 and np.isfinite(x).all() and (np.diff(x) > 0.0).all():
-            return name
-    return "t"
-
-
-def _guesses(tree: Tree, columns: Mapping[str, Array], units: Mapping[str, str]) -> list[Guess]:
-    found: list[Guess] = []
-    for kind in ("q", "qd", "qdd", "force"):
-        numbers = _numbers(tree, {int(m[2]) for n in columns if (m := NUMBERED.fullmatch(n)) and _kind(m[1]) == kind})
-        for number, k in zip(numbers, tree.independent, strict=True):
-            c, turns = tree.coordinates[k], tree.coordinate_kinds[k]
-            picked = _pick(kind, number, c, tree, [n for n in columns if n not in {g.column for g in found}])
-            if picked is None:
-                continue
-            column, why = picked
-            unit, because = _unit(kind, turns == "turning", columns[column], units.get(column, ""))
-            found.append(Guess(f"{kind}.{c}", column, unit, "; ".join(w for w in (why, because) if w)))
-    for k in (
-        k for k in range(tree.n) if k not in tree.independent
-    ):  # joints that follow are taken by their full name alone
-        for name in (n for n in columns if n.lower() == f"q.{tree.coordinates[k].lower()}"):
-            turning = tree.coordinate_kinds[k] == "turning"
-            found.append(
-                Guess(f"q.{tree.coordinates[k]}", name, *_unit("q", turning, columns[name], units.get(name, "")))
-            )
-    if tree.base == "free":
-        channels = {f"base.{name}.{axis}": unit for name, unit in BASE_UNITS.items() for axis in AXES}
-        found += [
-            Guess(n.lower(), n, units.get(n) or channels[n.lower()], "" if units.get(n) else "unit guessed")
-            for n in columns
-            if n.lower() in channels
-        ]
-    return found
-
-
-def position_guesses(tree: Tree, seen: Survey) -> list[Guess]:
-    """Which columns of a log hold positions of the tree's coordinates."""
-    time = "" if seen.clocks else time_column(seen.columns)
-    columns = {n: x for n, x in seen.columns.items() if n != time}
-    return [g for g in _guesses(tree, columns, seen.units) if g.channel.startswith("q.")]
-
-
-def _numbers(tree: Tree, seen: set[int]) -> list[int]:
-    """The number by which each coordinate with an equation of its own is called: that of the model, or, of a machine with loops whose
-    log counts its drives alone, that among the drives."""
-    first = min(seen, default=1)
-    by_model = [k + first for k in tree.independent]
-    return by_model if seen.issuperset(by_model) else [i + first for i in range(len(by_model))]
-
-
-def _pick(kind: str, number: int, c: str, tree: Tree, names: Sequence[str]) -> tuple[str, str] | None:
-    """The column of one quantity of one coordinate, and what speaks for it."""
-    own = c.lower()
-    whole = re.compile(rf"(?<!\d){re.escape(own)}(?!\d)")  # q1 is no part of q10
-    for name in names:
-        if name.lower() in (f"{kind}.{own}", f"{kind}_{own}"):
-            return name, ""
-    for name in names:
-        rest, found = whole.subn(" ", name.lower())
-        if found and _kind(rest) == kind:
-            return name, "guessed by the joint's name"
-    for name in names:
-        m = NUMBERED.fullmatch(name)
-        if m and _kind(m[1]) == kind and int(m[2]) == number:
-            return name, "guessed by its number"
-    alone = [n for n in names if _kind(n) == kind]
-    return (alone[0], "guessed by its name") if len(tree.independent) == 1 and len(alone) == 1 else None
-
-
-def _unit(kind: str, turning: bool, x: Array, given: str) -> tuple[str, str]:
-    if given:
-        return given, ""
-    unit = UNITS[kind][0 if turning else 1]
-    if kind == "q" and turning and np.nanmax(np.abs(x), initial=0.0) > DEGREES_FROM:
-        return "deg", f"unit guessed: it goes to {np.nanmax(np.abs(x)):.4g}"
-    return unit, "unit guessed"
+            called = {n: f"{p}/{n}" if names.count(n) > 1 else n for n in s.columns}
+            out.columns.update({called[n]: x for n, x in s.columns.items()})
+            out.units.update({called[n]: unit for n, unit in s.units.items()})
+            keys, why = ([] if s.has_header else [f"header: [{', '.join(s.columns)}]"]), ""
+            if own.get(p):
+                unit, why = time_unit(own[p], s.columns, s.units)
+                keys.append(f'time: "{own[p]} [{unit}]"')
+                clocks.append(called[own[p]])
+            out.parts[p] = f"{{{', '.join(keys)}}}{why}"
+    return _Spread(out.columns, out.units, out.parts, tuple(clocks), out.rate)
 
 
 def _log_lines(
-    time: str, columns: Mapping[str, Array], units: Mapping[str, str], spread: _Spread | None, first: Survey
+    time: str,
+    columns: Mapping[str, Array],
+    units: Mapping[str, str],
+    spread: _Spread | None,
+    first: Survey,
+    rate: float | None,
 ) -> list[str]:
     if spread is not None:
         return [
+            *([f"  rate: {spread.rate:g} # samples a second: the log has no clock"] if spread.rate else []),
             "  parts: # files of one log: how each is read",
             *(f"    {flow(p)}: {how}" for p, how in spread.parts.items()),
         ]
-    return time_lines(time, columns, units, first.has_header)
-
-
-def time_lines(time: str, columns: Mapping[str, Array], units: Mapping[str, str], has_header: bool) -> list[str]:
-    """How the clock is read, and the names of columns where the file has none; nothing where channels have clocks of their own."""
-    if not time:
+    if first.clocks:
         return []
-    unit, why = time_unit(time, columns, units)
-    lines = [f"  time: {flow(f'{time} [{unit}]')}{why}"]
-    if not has_header:
-        lines.append(f"  header: [{', '.join(columns)}] # the file has none; call the columns what they are")
-    return lines
-
-
-def time_unit(time: str, columns: Mapping[str, Array], units: Mapping[str, str]) -> tuple[str, str]:
-    """The clock's unit, by the header or by its step, and a comment that says so."""
-    x = columns.get(time)
-    step = float(np.median(np.diff(x))) if x is not None and len(x) > 2 else 0.0
-    unit = units.get(time) or ("s" if step < 0.5 else "ms" if step < 500.0 else "us")
-    return unit, "" if units.get(time) else f" # unit guessed: a step of {step:.4g}"
+    return time_lines(time, columns, units, first.has_header, first.decimal, rate)
 
 
 def urdf_lines(model: Path, tree: Tree, strict: bool) -> list[str]:

@@ -14,6 +14,7 @@ from veridyn.errors import DataWarning, Fault, IdentificationWarning, warn
 from veridyn.files.machine.urdf import urdf_limits
 from veridyn.identify.cutoff import Cutoff
 from veridyn.identify.diagnosis.alternatives import Mistake
+from veridyn.identify.diagnosis.attempt import attempt
 from veridyn.identify.diagnosis.delays import Delays, delays
 from veridyn.identify.diagnosis.evidence import Evidence, evidence
 from veridyn.identify.diagnosis.fit_check import suspicions
@@ -95,7 +96,8 @@ def _identified(loaded: Loaded[IdentifyFile], executor: Executor | None, progres
         )
     progress("reading the logs", 0.0, None)
     recorded = Recordings(loaded)
-    _warn_of_repeats(recorded)
+    if study.validation != "none":
+        _warn_of_repeats(recorded)
     work = Preparing(loaded, tree, recorded, progress)
     found: list[Mistake] = list(odd_clocks(recorded.logs)) if study.checks else []
     for suspicion in found:  # said at once: what follows may be refused because of it
@@ -136,17 +138,21 @@ def _identified(loaded: Loaded[IdentifyFile], executor: Executor | None, progres
         signals=work.signals(lowpass),
         progress=progress,
     )
-    loops = closing(tree, work.closed)
+    failed: list[str] = []
+    loops = next(iter(attempt("How loops were closed", lambda: [closing(tree, work.closed)], failed)), None)
     if study.checks:
         found += [] if loops is None else loops.suspicions()
-        found += _suspected(work, seen, result, lowpass, progress)
+        found += _suspected(work, seen, result, lowpass, progress, failed)
         speeds = any(name.startswith("qd.") for log in recorded.logs for name in log)
         asked_delays = study.clock.delays != "ignore"
-        left_out = omitted(seen, result.contradiction, asked_delays, speeds, bool(recorded.files))
+        asked = (seen, result.contradiction, asked_delays, speeds, bool(recorded.files))
+        left_out = (*attempt("What was not looked for", lambda: omitted(*asked), failed), *failed)
     else:
         left_out = ("Everything: the study says checks: false.",)
     for suspicion in found[early:]:
         warn(IdentificationWarning, suspicion.fault)
+    for text in failed:
+        warn(IdentificationWarning, Fault(text, "not checked"))
     inputs = {"study": fingerprint(loaded.text), "model": fingerprint(work.model_file), **recorded.hashes}
     misses = missed(result, study.accept, len(found))
     suspected, missing = tuple(found), tuple(misses)
@@ -176,12 +182,21 @@ def _trust(
 
 
 def _suspected(
-    work: Preparing, seen: Evidence, result: IdentificationStudy, lowpass: float | None, progress: Progress
+    work: Preparing,
+    seen: Evidence,
+    result: IdentificationStudy,
+    lowpass: float | None,
+    progress: Progress,
+    failed: list[str],
 ) -> list[Mistake]:
+    """What speaks against the data or the model; checks that cannot be carried out are noted in `failed`."""
     limits = {}
     if work.model_file.suffix.lower() == ".urdf":
         limits = {name: (x.lower, x.upper) for name, x in urdf_limits(work.model_file).items()}
-    return [*work.odd_rates(lowpass), *suspicions(result.fit, seen, result.contradiction, limits, progress)]
+    return [
+        *attempt("Measured speeds beside positions", lambda: work.odd_rates(lowpass), failed),
+        *suspicions(result.fit, seen, result.contradiction, limits, progress, failed=failed),
+    ]
 
 
 def _warn_of_repeats(recorded: Recordings) -> None:

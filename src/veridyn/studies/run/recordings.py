@@ -55,14 +55,14 @@ class Recordings:
     _numbers: dict[tuple[Path, ...], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Read them. Without validation logs, the last 30 % of each training log are kept for that."""
+        """Read them. Without validation logs, the last 30 % of each training log are kept for that, unless the study says none."""
         study = self.loaded.study
-        training, validation = study.training, study.validation
+        training, validation = study.training, study.training if study.validation == "none" else study.validation
         if not validation:
             middle = [a + (1.0 - HELD_OUT) * (b - a) for a, b in (r.share for r in training)]
             validation = tuple(r.model_copy(update={"share": (m, r.share[1])}) for r, m in zip(training, middle))
             training = tuple(r.model_copy(update={"share": (r.share[0], m)}) for r, m in zip(training, middle))
-        named = "validation" if study.validation else "training"
+        named = "validation" if study.validation and study.validation != "none" else "training"
         self.training = [self._taken(r, ("training", k)) for k, r in enumerate(training)]
         self.validation = [self._taken(r, (named, k)) for k, r in enumerate(validation)]
 
@@ -140,7 +140,9 @@ def _opened(loaded: Loaded[IdentifyFile], file: Path) -> LogFile:
         raise loaded.error(fault)
     wanted = {channel: c.column for channel, c in log.columns.items()}
     given = {channel: c.unit for channel, c in log.columns.items() if c.unit}
-    return open_log(file, {time: time} | wanted, units | given, time, log.delimiter, log.decimal)
+    if log.rate is not None:
+        return open_log(file, wanted, given, delimiter=log.delimiter, decimal=log.decimal, rate=log.rate, skip=log.skip)
+    return open_log(file, {time: time} | wanted, units | given, time, log.delimiter, log.decimal, skip=log.skip)
 
 
 def single_log(
@@ -150,31 +152,24 @@ def single_log(
 
     Channels that do not share a clock are refused unless `own_clocks`.
     """
-    time, unit = split_header(log.time)
+    time, unit = split_header(log.time) if log.rate is None else ("", "")
     units = {time: unit} if unit else {}
     wanted = {channel: c.column for channel, c in log.columns.items()}
     given = {channel: c.unit for channel, c in log.columns.items() if c.unit}
+    how: dict[str, Any] = {"delimiter": log.delimiter, "decimal": log.decimal, "name": file.name}
+    how |= {"rate": log.rate, "skip": log.skip} | ({"time": time} if time else {})
+    clock_column = [time] if time else []
     if log.header and file.suffix.lower() not in ARRAYS:
         by_header = {c.column: c.unit for c in log.columns.values() if c.unit}
-        missing = [c for c in (time, *wanted.values()) if c not in log.header]
+        missing = [c for c in (*clock_column, *wanted.values()) if c not in log.header]
         if missing:
             at: Place = (*place, "time") if missing[0] == time else (*place, "columns")
             raise loaded.error(loaded.fault(at, f"'{missing[0]}' is not in the header.", ", ".join(log.header)))
         names = [h if h == time or h in wanted.values() else "" for h in log.header]
-        read = load_log(
-            file, names, units | by_header, time, delimiter=log.delimiter, decimal=log.decimal, name=file.name
-        )
+        read = load_log(file, names, units | by_header, **how)
         channels = {channel: replace(read[column], name=channel) for channel, column in wanted.items()}
     else:
-        read = load_log(
-            file,
-            {time: time} | wanted,
-            units | given,
-            time,
-            delimiter=log.delimiter,
-            decimal=log.decimal,
-            name=file.name,
-        )
+        read = load_log(file, {c: c for c in clock_column} | wanted, units | given, **how)
         channels = dict(read.channels)
     clock = next(iter(channels.values())).t if channels else np.zeros(0)
     other = [n for n, c in channels.items() if not np.array_equal(c.t, clock, equal_nan=True)]
@@ -194,13 +189,13 @@ def spread_log(loaded: Loaded[Any], files: Mapping[str, Path], at: Place) -> Exp
         fault = loaded.fault((*at, "files", odd[0]), f"log.parts does not say how '{odd[0]}' is read.", found=known)
         raise loaded.error(fault)
     parts = {
-        p: LogPart(file, s.header, s.interleaved, s.time, s.delimiter, s.decimal)
+        p: LogPart(file, s.header, s.interleaved, s.time, s.delimiter, s.decimal, s.rate, s.skip)
         for p, file in files.items()
         for s in (log.parts[p],)
     }
     columns = {channel: (c.column, c.unit or "1") for channel, c in log.columns.items()}
     name = " + ".join(file.name for file in files.values())
-    read = load_spread(parts, columns, name)
+    read = load_spread(parts, columns, name, log.rate)
     return Experiment(_scaled(loaded, dict(read.channels), log.columns), name)
 
 

@@ -23,6 +23,7 @@ from veridyn.studies.run.folder import Run
 
 SAME = 1e-9  # s: stamps nearer than this are one
 SLOWER = 20.0  # times the speed below which a simulator rounds friction off: from there on it is full to 0.1 %
+SLOW_SHARE = 0.3  # of the samples of a coordinate that a dead zone may leave out (chosen)
 
 
 def same_start(log: Experiment) -> Experiment:
@@ -80,15 +81,20 @@ def keep_simulation(
 ) -> None:
     """Write all that a simulation leaves behind."""
     names = write_logs(run, machine, log, truth, loaded.study.format)
-    run.write_text(*next_study(loaded, machine, log, names, run.folder))
+    run.write_text(*next_study(loaded, machine, log, truth, names, run.folder))
 
 
 def next_study(
-    loaded: Loaded[SimulateFile], machine: Tree | Mechanism, log: Experiment, names: Sequence[str], folder: Path
+    loaded: Loaded[SimulateFile],
+    machine: Tree | Mechanism,
+    log: Experiment,
+    truth: Experiment,
+    names: Sequence[str],
+    folder: Path,
 ) -> tuple[str, str]:
     """The name and the text of a study file beside the log that reads it: identify for a tree, observe for natural coordinates."""
     if isinstance(machine, Tree):
-        return "identify.yaml", _identify(loaded, machine, log, names, folder)
+        return "identify.yaml", _identify(loaded, machine, log, truth, names, folder)
     return "observe.yaml", _observe(loaded, machine, log, names[0], folder)
 
 
@@ -103,13 +109,46 @@ def _columns(log: Experiment, names: Mapping[str, str]) -> list[str]:
     return [f"    {flow(channel)}: {flow(f'{column} [{log[column].unit}]')}" for channel, column in names.items()]
 
 
-def _identify(loaded: Loaded[SimulateFile], tree: Tree, log: Experiment, names: Sequence[str], folder: Path) -> str:
+def dead_zones(tree: Tree, truth: Experiment, below: float) -> tuple[dict[str, float], list[str]]:
+    """Coordinate, or element on several, by its parameter → speed below which dry friction that is rounded off `below` a speed is not full.
+
+    Where a motion is so slow that this would leave out more than `SLOW_SHARE` of it, the speed that leaves out this share; those are listed
+    as well.
+    """
+    zones, slow = {}, []
+    for e in tree.elements:
+        if not e.kind.startswith(("coulomb", "stribeck")) or any(f"qd.{c}" not in truth for c in e.on):
+            continue
+        name = next(iter(e.on)) if list(e.on.values()) == [1.0] else e.parameter_name
+        speed = np.abs(np.sum([a * truth[f"qd.{c}"].values for c, a in e.on.items()], axis=0))
+        most = _rounded_down(float(np.quantile(speed, SLOW_SHARE)))
+        zones[name] = min(SLOWER * below, most)
+        if most < SLOWER * below and name not in slow:
+            slow.append(name)
+    return {name: zone for name, zone in zones.items() if zone > 0.0}, slow
+
+
+def _rounded_down(x: float) -> float:
+    """To two digits."""
+    if x <= 0.0:
+        return 0.0
+    unit = 10.0 ** (np.floor(np.log10(x)) - 1.0)
+    return float(np.floor(x / unit) * unit)
+
+
+def _identify(
+    loaded: Loaded[SimulateFile],
+    tree: Tree,
+    log: Experiment,
+    truth: Experiment,
+    names: Sequence[str],
+    folder: Path,
+) -> str:
     s = loaded.study
     source = "fit" if s.model.fit else "file"
     beside = _beside(loaded, getattr(s.model, source), ("model", source), folder)
     own = s.model.model_copy(update={source: beside, "formulation": None})
     used = {n: n for n in log.channels if not n.startswith(("qd.", "qdd."))}
-    dry = [e for e in tree.elements if e.kind.startswith(("coulomb", "stribeck"))]
     rounded = s.motion is None or s.controller is not None
     lines = [
         f"# The log of a simulated '{tree.name}', to be identified: veridyn identify identify.yaml",
@@ -132,10 +171,17 @@ def _identify(loaded: Loaded[SimulateFile], tree: Tree, log: Experiment, names: 
     else:
         lines += [f"training: [{{file: {names[0]}, share: [0, 0.7]}}]"]
         lines += [f"validation: [{{file: {names[0]}, share: [0.7, 1]}}]"]
-    if dry and rounded:
-        below = s.integrator.friction_speed
-        why = f"# the simulator rounds dry friction off below {below:g}"
-        lines += [f"sampling: {{dead_zone: {SLOWER * below:g}, filter: none}} {why}"]
+    below = s.integrator.friction_speed
+    zones, slow = dead_zones(tree, truth, below) if rounded else ({}, [])
+    if zones:
+        lines += [f"sampling: # the simulator rounds dry friction off below {below:g}", "  filter: none"]
+        lines += ["  dead_zone:", *(f"    {flow(name)}: {zone:g}" for name, zone in zones.items())]
+    if slow:
+        fair = min(zones.get(name, below) for name in slow) / SLOWER
+        lines += [
+            f"# Slow beside {below:g}: {', '.join(slow)}. Their dry friction is never full in this log, and comes out too small;",
+            f"# simulate with integrator: {{friction_speed: {fair:.1g}}} to have it as the model says.",
+        ]
     return "\n".join(lines) + "\n"
 
 

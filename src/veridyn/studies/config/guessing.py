@@ -1,0 +1,242 @@
+"""Which columns of a log are positions, speeds and forces of which joint, guessed by their names; what else it could be is named.
+
+The joint's own name stands in that of the column, or a word and its number do: q1, qd_2, tau3, positions.0, actual_q_0, field.effort2. Of
+several columns that fit, the measured one is taken before the commanded one (actual before target, tau_meas before tau_con), and the
+others are listed as rivals. Where a machine has a transmission, columns with a word such as motor are those of its motors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.files.log.survey import Survey
+from veridyn.model.tree import Tree
+from veridyn.signals.naming import AXES, BASE_UNITS, motor_channels
+from veridyn.studies.config.clock_guess import time_column
+
+Array = NDArray[np.float64]
+# Words that say what a column measures; longer ones first, so that "qdd" is not taken for "q".
+WORDS: Mapping[str, tuple[str, ...]] = {
+    "qdd": ("acceleration", "accelerations", "accel", "acc", "qdd", "ddq"),
+    "qd": ("velocity", "velocities", "speed", "speeds", "vel", "dq", "qd", "v"),
+    "force": (
+        "torque",
+        "torques",
+        "effort",
+        "efforts",
+        "force",
+        "forces",
+        "moment",
+        "moments",
+        "tau",
+        "gamma",
+        "trq",
+    ),
+    "signal": ("current", "currents", "cur", "i"),
+    "q": ("position", "positions", "angle", "angles", "pos", "q", "theta"),
+}
+MEASURED = ("actual", "act", "measured", "meas")
+COMMANDED = ("target", "desired", "des", "d", "cmd", "command", "ref", "reference", "con", "control", "goal", "set")
+ELSEWHERE = ("tcp", "ext", "hat", "filtered", "cartesian", "tool")  # not of a joint, or not as measured
+MOTORS = ("motor", "motors", "mot", "rotor", "drive", "m")
+NUMBERED = re.compile(r"(.*?[a-zA-Z])[ _.\[(]*(\d+)[\])]?")
+DEGREES_FROM = 7.0  # a turning joint that goes further than this is more likely in degrees
+UNITS = {
+    "q": ("rad", "m"),
+    "qd": ("rad/s", "m/s"),
+    "qdd": ("rad/s^2", "m/s^2"),
+    "force": ("N*m", "N"),
+    "signal": ("A", "A"),
+}
+WRENCH = re.compile(r"(.*?)([FM])([xyz])(\d*)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """Channel, column and unit, and why."""
+
+    channel: str
+    column: str
+    unit: str
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class LogTable:
+    """Columns of a log without its clock: numbers, units where the file names them, and texts that a column repeats."""
+
+    columns: Mapping[str, Array]
+    units: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+def words_of(name: str) -> list[str]:
+    """The words of the last part of a name: ["actual", "q"] of "log/actual_q_0"."""
+    return [w for w in re.split(r"[^a-z]+", name.rpartition("/")[2].lower()) if w]
+
+
+def kind_of(name: str) -> str | None:
+    """What a name measures, by the words in it."""
+    words = words_of(name)
+    for kind, known in WORDS.items():
+        if any(w in known for w in words):
+            return kind
+    return None
+
+
+def guesses(tree: Tree, table: LogTable) -> list[Guess]:
+    """The columns that channels of a machine are made of, as far as they can be guessed."""
+    found: list[Guess] = []
+    columns = table.columns
+    for kind in ("q", "qd", "qdd", "force"):
+        free = [n for n in columns if n not in {g.column for g in found}]
+        motors = _of_motors(tree, kind, free, table)
+        found += motors
+        numbers = _numbers(tree, kind, [n for n in free if not _is_motor(n)], table.texts)
+        driven = tree.transmission.joints if tree.transmission is not None else ()
+        for number, k in zip(numbers, tree.independent, strict=True):
+            c, turns = tree.coordinates[k], tree.coordinate_kinds[k]
+            if motors and c in driven:
+                continue
+            names = [n for n in free if n not in {g.column for g in found}]
+            picked = pick(kind, number, c, len(tree.independent) == 1, names)
+            if picked is None:
+                continue
+            column, why = picked
+            if c in driven and kind in ("q", "force") and why:
+                why += f"; of the joint and not of {' and '.join(motor_channels(tree, c, kind))}"
+            elif kind in ("q", "force") and _is_motor(column):
+                why += "; of a motor, it seems: name its gear under model: transmission"
+            unit, because = _unit(kind, turns == "turning", columns[column], table.units.get(column, ""))
+            found.append(Guess(f"{kind}.{c}", column, unit, "; ".join(w for w in (why, because) if w)))
+    return [*found, *_passive(tree, table), *_base(tree, table)]
+
+
+def position_guesses(tree: Tree, seen: Survey) -> list[Guess]:
+    """Which columns of a log hold positions of the tree's coordinates."""
+    time = "" if seen.clocks else time_column(seen.columns)
+    columns = {n: x for n, x in seen.columns.items() if n != time}
+    return [g for g in guesses(tree, LogTable(columns, seen.units, seen.texts)) if g.channel.startswith("q.")]
+
+
+def wrench_columns(names: Sequence[str]) -> list[dict[str, str]]:
+    """Forces and moments of plates and sensors, fx to mz of each, where a log has all six of them."""
+    groups: dict[tuple[str, str], dict[str, str]] = {}
+    for name in names:
+        m = WRENCH.fullmatch(name)
+        if m:
+            groups.setdefault((m[1], m[4]), {})[(m[2] + m[3]).lower()] = name
+    return [g for g in groups.values() if len(g) == 6]
+
+
+def _passive(tree: Tree, table: LogTable) -> list[Guess]:
+    """Joints that follow through closed loops are taken by their full name alone."""
+    out = []
+    for k in (k for k in range(tree.n) if k not in tree.independent):
+        for name in (n for n in table.columns if n.lower() == f"q.{tree.coordinates[k].lower()}"):
+            unit = _unit("q", tree.coordinate_kinds[k] == "turning", table.columns[name], table.units.get(name, ""))
+            out.append(Guess(f"q.{tree.coordinates[k]}", name, *unit))
+    return out
+
+
+def _base(tree: Tree, table: LogTable) -> list[Guess]:
+    if tree.base != "free":
+        return []
+    channels = {f"base.{name}.{axis}": unit for name, unit in BASE_UNITS.items() for axis in AXES}
+    return [
+        Guess(n.lower(), n, table.units.get(n) or channels[n.lower()], "" if table.units.get(n) else "unit guessed")
+        for n in table.columns
+        if n.lower() in channels
+    ]
+
+
+def _is_motor(name: str) -> bool:
+    return any(w in MOTORS for w in words_of(name))
+
+
+def _of_motors(tree: Tree, kind: str, names: Sequence[str], table: LogTable) -> list[Guess]:
+    """Columns of the motors of a transmission, where every one of them has one: by its name, or by its number among them."""
+    t = tree.transmission
+    if t is None or kind not in ("q", "force"):
+        return []
+    marked = [n for n in names if _is_motor(n)]
+    numbered = [int(m[2]) for n in marked if (m := NUMBERED.fullmatch(n)) and kind_of(m[1]) == kind]
+    first = min(numbered, default=1)
+    own = [int(m[1]) if (m := re.search(r"(\d+)$", motor)) else None for motor in t.motors]
+    counted = [n for n in own if n is not None and n in numbered]
+    numbers = own if len(counted) == len(own) else [first + i for i in range(len(own))]
+    out = []
+    for number, motor in zip(numbers, t.motors, strict=True):
+        # A motor's own name says enough; a number needs a word that speaks of motors.
+        named = [n for n in names if re.search(rf"(?<![a-z\d]){re.escape(motor.lower())}(?!\d)", n.lower())]
+        named = [n for n in named if not motor.isdigit() and motor not in tree.coordinates and kind_of(n) == kind]
+        taken = {g.column for g in out}
+        picked = pick(kind, number or 0, motor, False, [n for n in dict.fromkeys([*named, *marked]) if n not in taken])
+        if picked is None:
+            return []
+        column, why = picked
+        given = table.units.get(column, "")
+        unit = given or UNITS[kind][0]
+        why = "; ".join(w for w in (why and f"of a motor, {why}", "" if given else "unit guessed") if w)
+        out.append(Guess(f"{kind}_motor.{motor}", column, unit, why))
+    return out
+
+
+def _numbers(tree: Tree, kind: str, names: Sequence[str], texts: Mapping[str, str]) -> list[int]:
+    """The number by which each coordinate with an equation of its own is called: that of a column with its name as text, as in the
+    messages of ROS; that of the model; or, of a machine with loops whose log counts its drives alone, that among the drives."""
+    own = [tree.coordinates[k] for k in tree.independent]
+    named = {text: int(m[2]) for n, text in texts.items() if (m := NUMBERED.fullmatch(n))}
+    if set(own) <= set(named):
+        return [named[c] for c in own]
+    seen = {int(m[2]) for n in names if (m := NUMBERED.fullmatch(n)) and kind_of(m[1]) == kind}
+    first = min(seen, default=1)
+    by_model = [k + first for k in tree.independent]
+    return by_model if seen.issuperset(by_model) else [i + first for i in range(len(by_model))]
+
+
+def pick(kind: str, number: int, c: str, alone: bool, names: Sequence[str]) -> tuple[str, str] | None:
+    """The column of one quantity of one coordinate, and what speaks for it and who rivals it. `alone`: there is no other coordinate."""
+    own = c.lower()
+    whole = re.compile(rf"(?<![a-z\d]){re.escape(own)}(?!\d)")  # q1 is no part of q10
+    for name in names:
+        if name.lower() in (f"{kind}.{own}", f"{kind}_{own}"):
+            return name, ""
+    by_name = [n for n in names if whole.search(n.lower()) and kind_of(whole.sub(" ", n.lower())) == kind]
+    if kind == "q" and not by_name:  # the coordinate's name alone is its position
+        by_name = [n for n in names if n.lower() == own]
+    by_number = [n for n in names if (m := NUMBERED.fullmatch(n)) and kind_of(m[1]) == kind and int(m[2]) == number]
+    single = [n for n in names if kind_of(n) == kind] if alone else []
+    for found, why in ((by_name, "the name in it"), (by_number, "its number"), (single, "its name")):
+        worst = (
+            1.0 if kind in ("q", "force") else 0.5
+        )  # speeds and accelerations are of use only where they are measured
+        ranked = sorted((n for n in found if _rank(n) <= worst), key=_rank)
+        if ranked and not (found is single and len(ranked) > 1 and _rank(ranked[0]) == _rank(ranked[1])):
+            rivals = f", before {', '.join(ranked[1:4])}" if len(ranked) > 1 else ""
+            commanded = "; commanded, it seems, and not measured" if _rank(ranked[0]) == 1.0 else ""
+            return ranked[0], f"guessed by {why}{rivals}{commanded}"
+    return None
+
+
+def _rank(name: str) -> float:
+    """0 for what is measured, 0.5 for what does not say, 1 for what was commanded; 2 for what is not of a joint."""
+    words = words_of(name)
+    if any(w in ELSEWHERE for w in words):
+        return 2.0
+    measured = 0.0 if any(w in MEASURED for w in words) else 0.5
+    return 1.0 if any(w in COMMANDED for w in words) else measured
+
+
+def _unit(kind: str, turning: bool, x: Array, given: str) -> tuple[str, str]:
+    if given:
+        return given, ""
+    unit = UNITS[kind][0 if turning else 1]
+    if kind == "q" and turning and np.nanmax(np.abs(x), initial=0.0) > DEGREES_FROM:
+        return "deg", f"unit guessed: it goes to {np.nanmax(np.abs(x)):.4g}"
+    return unit, "unit guessed"

@@ -1,0 +1,87 @@
+"""Logs as controllers write them: which columns are taken, and which rivals are named."""
+
+import numpy as np
+import pytest
+
+from real_logs import folder
+from veridyn.files.log.survey import survey
+from veridyn.model.joint import Body
+from veridyn.model.transmission import Transmission
+from veridyn.model.tree import Tree
+from veridyn.studies.config.guessing import Guess, LogTable, guesses, wrench_columns
+
+
+def arm(names: list[str], transmission: Transmission | None = None) -> Tree:
+    bodies = [Body(str(k), str(k - 1) if k else None, coordinate=c) for k, c in enumerate(names)]
+    return Tree.build(bodies, transmission=transmission)
+
+
+def guessed(tree: Tree, columns: list[str], texts: dict[str, str] | None = None) -> dict[str, Guess]:
+    table = LogTable({c: np.sin(np.arange(20.0)) for c in columns}, {}, texts or {})
+    return {g.channel: g for g in guesses(tree, table)}
+
+
+def test_ur_real_time_data_exchange() -> None:
+    kinds = ["target_q", "target_qd", "target_qdd", "target_moment", "actual_q", "actual_qd", "actual_current"]
+    columns = [f"{kind}_{k}" for kind in [*kinds, "actual_TCP_force", "actual_TCP_speed"] for k in range(6)]
+    found = guessed(arm([f"q{k}" for k in range(1, 7)]), columns)
+    assert found["q.q3"].column == "actual_q_2" and "before target_q_2" in found["q.q3"].why
+    assert found["qd.q6"].column == "actual_qd_5"
+    assert found["force.q1"].column == "target_moment_0" and "commanded, it seems" in found["force.q1"].why
+    assert not any(channel.startswith("qdd.") for channel in found)  # commanded accelerations are of no use
+
+
+def test_franka_states() -> None:
+    kinds = ["q", "q_d", "dq", "dq_d", "ddq_d", "tau_J", "tau_J_d", "tau_ext_hat_filtered", "theta"]
+    found = guessed(arm([f"q{k}" for k in range(1, 8)]), [f"{kind}[{k}]" for kind in kinds for k in range(7)])
+    assert [found[f"{kind}.q7"].column for kind in ("q", "qd", "force")] == ["q[6]", "dq[6]", "tau_J[6]"]
+    assert "before tau_J_d[6]" in found["force.q7"].why and "theta[6]" in found["q.q7"].why
+
+
+def test_ros_joint_states_are_matched_by_the_names_in_their_rows() -> None:
+    columns = [f"field.{kind}{k}" for kind in ("position", "velocity", "effort") for k in range(2)]
+    found = guessed(arm(["shoulder", "elbow"]), columns, {"field.name0": "elbow", "field.name1": "shoulder"})
+    assert found["q.shoulder"].column == "field.position1" and found["force.elbow"].column == "field.effort0"
+
+
+MATRIX = np.array([[0.01, 0.0], [0.02, 0.0125]])
+
+
+@pytest.mark.parametrize(
+    ("columns", "motors", "taken"),
+    [
+        (["motor_pos_1", "motor_pos_2", "motor_torque_1", "motor_torque_2"], ("m1", "m2"), "motor_pos_2"),
+        (["m5_pos", "m6_pos", "m5_tau", "m6_tau"], ("m5", "m6"), "m6_pos"),
+        (["q_motor_5", "q_motor_6", "tau_motor_5", "tau_motor_6"], ("m5", "m6"), "q_motor_6"),
+        (["rotor.q.0", "rotor.q.1", "rotor.tau.0", "rotor.tau.1"], ("a", "b"), "rotor.q.1"),
+    ],
+)
+def test_columns_of_motors_where_the_machine_has_a_transmission(
+    columns: list[str], motors: tuple[str, str], taken: str
+) -> None:
+    found = guessed(arm(["q1", "q2"], Transmission(motors, ("q1", "q2"), MATRIX)), columns)
+    assert set(found) == {f"{kind}_motor.{m}" for kind in ("q", "force") for m in motors}
+    assert found[f"q_motor.{motors[1]}"].column == taken and "of a motor" in found[f"q_motor.{motors[1]}"].why
+
+
+def test_which_side_of_the_gear_is_said_where_names_leave_it_open() -> None:
+    found = guessed(arm(["q1", "q2"], Transmission(("m1", "m2"), ("q1", "q2"), MATRIX)), ["q1", "q2", "tau1", "tau2"])
+    assert "of the joint and not of q_motor.m1 and q_motor.m2" in found["q.q2"].why
+    without = guessed(arm(["q1", "q2"]), ["motor_pos_1", "motor_pos_2"])
+    assert "name its gear under model: transmission" in without["q.q1"].why
+
+
+def test_force_plates_by_their_six_columns() -> None:
+    names = [f"{axis}{k}" for k in (1, 2) for axis in ("Fx", "Fy", "Fz", "Mx", "My", "Mz")] + ["FP_Fx", "tau1"]
+    assert [six["mz"] for six in wrench_columns(names)] == ["Mz1", "Mz2"]
+
+
+def test_measured_and_commanded_torques_of_real_logs() -> None:
+    pendulum = survey(folder("double_pendulum") / "trajectory_00.csv")
+    columns = {n: x for n, x in pendulum.columns.items() if n != "time"}
+    found = {g.channel: g for g in guesses(arm(["q1", "q2"]), LogTable(columns))}
+    assert found["force.q1"].column == "tau_meas1" and "before tau_con1" in found["force.q1"].why
+    kuka = survey(folder("kuka_lwr4") / "measurements_1.npz")
+    found = {g.channel: g for g in guesses(arm([f"lwr_{k}_joint" for k in range(7)]), LogTable(kuka.columns))}
+    assert found["qdd.lwr_0_joint"].column == "accelerations.0"
+    assert found["q.lwr_3_joint"].column == "positions.3" and "target_positions.3" in found["q.lwr_3_joint"].why
