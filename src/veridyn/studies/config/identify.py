@@ -19,6 +19,21 @@ def _element_kind(kind: str) -> str:
     return kind
 
 
+class TableLawSettings(StudySection):
+    """A law by points."""
+
+    at: tuple[Number, ...]
+    """Places, which grow."""
+    values: tuple[Number, ...]
+    """Values there, as many."""
+    of: str = "c"
+    """What the places are places of: c, what the element acts on, or another formula."""
+    shape: Literal["smooth", "linear"] = "smooth"
+    """Between points: smooth, with a continuous derivative that never swings beyond them, or linear."""
+    outside: Literal["hold", "extend"] = "hold"
+    """Beyond the ends: hold their values, or extend along their slopes."""
+
+
 class ElementSettings(StudySection):
     """One element to add to the model, or one for each coordinate, or for each with a motor."""
 
@@ -34,6 +49,10 @@ class ElementSettings(StudySection):
     """The signal a drive gain multiplies: the column signal.NAME; with on: each or actuated, * stands for the coordinate."""
     unit: str = ""
     """If it is not the usual one."""
+    formula: str = ""
+    """Of a law: what its value multiplies, of c, v, coordinates, rate(NAME) and signal(NAME)."""
+    table: TableLawSettings | None = None
+    """Of a table: its points."""
     speed: Number | None = None
     """Of a Stribeck curve: the speed at which half of it is left."""
     rest: Number | None = None

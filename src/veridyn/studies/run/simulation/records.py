@@ -109,7 +109,7 @@ def _identify(loaded: Loaded[SimulateFile], tree: Tree, log: Experiment, names: 
     beside = _beside(loaded, getattr(s.model, source), ("model", source), folder)
     own = s.model.model_copy(update={source: beside, "formulation": None})
     used = {n: n for n in log.channels if not n.startswith(("qd.", "qdd."))}
-    dry = [e for e in tree.elements if e.kind.startswith(("coulomb", "stribeck"))]
+    dry = [e for e in tree.elements if e.jumps]
     rounded = s.motion is None or s.controller is not None
     lines = [
         f"# The log of a simulated '{tree.name}', to be identified: veridyn identify identify.yaml",
