@@ -18,6 +18,8 @@ from veridyn.identify.excitation.plan import ExcitationPlan as ExcitationPlan
 from veridyn.identify.excitation.plan import Noise as Noise
 from veridyn.identify.explain import Explanation as Explanation
 from veridyn.identify.explain import explain as explain
+from veridyn.identify.friction_evidence import FrictionLadder as FrictionLadder
+from veridyn.identify.friction_ladder import friction_ladder as friction_ladder
 from veridyn.identify.laboratory import Trial as Trial
 from veridyn.identify.laboratory import diagnose as diagnose
 from veridyn.identify.observation import Sampling as Sampling

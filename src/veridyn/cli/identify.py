@@ -43,6 +43,7 @@ def identify(
     from veridyn.errors import IdentificationWarning, warn
     from veridyn.files.archive import save
     from veridyn.report.page import identification_page
+    from veridyn.report.reduced import reduced_line, reduced_table
     from veridyn.report.study import study_sections
     from veridyn.studies.run.export import export
     from veridyn.studies.run.identify import run_identify
@@ -66,11 +67,19 @@ def identify(
             save(done.study.fit, run.folder / "fit.json")
             if done.cutoff is not None:
                 run.write_text("cutoffs.csv", done.cutoff.table())
+            if done.study.essential.steps:
+                run.write_text("reduced.csv", reduced_table(done.study))
+            if done.ladder is not None:
+                run.write_text("friction.csv", done.ladder.table())
 
         def show_result(result: Result) -> None:
             print_study(done.study, result)
             if done.cutoff is not None:
                 typer.echo(done.cutoff.summary() + "\n")
+            if done.ladder is not None:
+                typer.echo(done.ladder.summary() + "\n")
+            if done.study.essential.steps:
+                typer.echo(reduced_line(done.study) + "\n")
 
         return Recorded(
             done.result(settings.name, settings.seed, ()),

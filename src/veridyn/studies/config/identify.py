@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from veridyn.errors import did_you_mean
 from veridyn.model.element_kinds import CONSTANT_KEYS, KINDS
+from veridyn.studies.config.reduction import EssentialSettings, FrictionSettings
 from veridyn.studies.config.study import Number, StudyFile, StudySection
 
 Ends = tuple[Number, Number]
@@ -348,8 +349,6 @@ class OutputSettings(StudySection):
     """Write the identified model back: as a model file, and as URDF where the model was one."""
     infeasible: Literal["refuse", "write"] = "refuse"
     """Whether parameters that no body of matter can have may be exported."""
-    essential: bool = True
-    """Look for parameters that zero would serve as well."""
 
 
 class IdentifyFile(StudyFile):
@@ -372,6 +371,9 @@ class IdentifyFile(StudyFile):
     estimator: EstimatorSettings = EstimatorSettings()
     device: Literal["cpu", "cuda"] = "cpu"
     """Where samples become equations: cpu, or cuda for an NVIDIA GPU (extra gpu), which takes no filter of columns."""
+    friction: FrictionSettings | None = None
+    """Friction of one's choice, term by term; none is tried if left out."""
+    essential: EssentialSettings = EssentialSettings()
     checks: bool = True
     """Look for swapped and turned columns, wrong units, wrong gravity and the like."""
     accept: IdentifyAccept = IdentifyAccept()
