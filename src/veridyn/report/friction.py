@@ -26,8 +26,8 @@ def friction_section(ladder: FrictionLadder) -> Section:
     lead = (
         f"{count(len(ladder.entered), 'term')} of {tried} entered. A term enters if the error on blocks of the training data that the fit "
         f"did not use falls by more than {times}, which allows for residuals that are correlated within blocks and from one to the next. "
-        "Viscous and Coulomb friction come first, then on each coordinate always the term under which the error falls most; in the end each "
-        "that entered is tried once more beside all others."
+        "Viscous and Coulomb friction come first, then on each coordinate always the term under which the error falls most; in the end "
+        "each that entered is tried once more beside all others."
     )
     if ladder.needs_loads:
         lead += f" Load-dependent friction reads {', '.join(ladder.needs_loads)}, joint forces of the machine without friction."
