@@ -60,7 +60,7 @@ def test_the_standard_error_is_the_scatter_over_many_logs(memory: float) -> None
     for _ in range(300):
         noise = lfilter([np.sqrt(1.0 - memory**2)], [1.0, -memory], rng.normal(size=2000))
         rows = np.column_stack([A, A @ [1.0, 0.3] + noise]).reshape(40, 50, 3)
-        held = HeldOutBlocks((0, 1), np.array([np.linalg.qr(block, mode="r") for block in rows]), fold)
+        held = HeldOutBlocks((0, 1), np.linalg.qr(rows, mode="r"), fold)
         before, after = held.squares([0]), held.squares([0, 1])
         assert before is not None and after is not None
         falls.append(fall(before, after))

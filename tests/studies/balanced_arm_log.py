@@ -1,4 +1,4 @@
-"""The log of the example examples/studies/balanced_arm.yaml: a parallelogram in closed form, its balancer by SciPy, friction by hand, and noise.
+"""The log of the example examples/studies/balanced_arm.yaml: a parallelogram in closed form, its balancer by SciPy, and noise.
 
 With a and b the angles of upper arm and crank, the forearm stands at b + π and the rod at a, so that
 
@@ -24,8 +24,20 @@ RATE, SECONDS, SEED = 100.0, 15.0, 3
 ENCODER, TORQUE = 1e-3, 0.5  # deg, N*m: noise of one sample
 A, B, K, G1, G2 = 11.0, 3.4, -2.3, 22.0, -6.0  # kg m², kg m², kg m², kg m, kg m
 ARM, CRANK = (4.0, 5.0), (2.0, 3.0)  # viscous (N m s/rad) and dry (N m) friction
-GAIN, K3, ZERO = 1.08, 120.0, 2.6  # of the balancer's table, N m/rad³ of the hoses, and the angle at which these are straight
-AT = (0.4, 0.7, 1.0, 1.3, 1.6, 1.9, 2.2)  # rad: the angle of the upper arm, and the balancer's torque there by its data sheet, N m
+GAIN, K3, ZERO = (
+    1.08,
+    120.0,
+    2.6,
+)  # of the balancer's table, N m/rad³ of the hoses, and the angle at which these are straight
+AT = (
+    0.4,
+    0.7,
+    1.0,
+    1.3,
+    1.6,
+    1.9,
+    2.2,
+)  # rad: the angle of the upper arm, and the balancer's torque there by its data sheet, N m
 VALUES = (-190.0, -165.0, -110.0, -40.0, 0.0, 0.0, 0.0)
 
 

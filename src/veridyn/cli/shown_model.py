@@ -99,7 +99,7 @@ def law_line(e: Element) -> str:
     law = e.own_law
     assert law is not None  # the caller looked
     if e.table is None:
-        return f"{e.parameter_name}: value × {law.text}"
+        return f"{e.parameter_name}: value × ({law.text})"
     t = e.table
     span = f"{len(t.at)} points of {law.text} from {t.at[0]:g} to {t.at[-1]:g}"
     beyond = "holds its end values" if t.outside == "hold" else "goes on along its end slopes"

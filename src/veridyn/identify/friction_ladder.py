@@ -2,8 +2,8 @@
 
 The terms are those of :mod:`veridyn.identify.friction_terms`. A term enters where the error on samples that the fit did not use falls by
 more than its standard error (:mod:`veridyn.identify.held_out_blocks`), beside everything that entered before. Viscous and Coulomb friction
-are tried first, on one coordinate after the other; then, on each coordinate, always the higher term under which the error falls most. At the
-end every term that entered is tried once more beside all the others, and goes where it is no longer needed. Only the training data are
+are tried first, on one coordinate after the other; then, on each coordinate, always the higher term under which the error falls most. In
+the end every term that entered is tried once more beside all the others, and goes where it is no longer needed. Only the training data are
 used, so that those which judge the final model remain unseen. The speed of a Stribeck curve is the one of a bank that fits the training
 data best, and is refined once the curve has entered.
 """

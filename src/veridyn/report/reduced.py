@@ -36,7 +36,10 @@ def reduced_section(study: IdentificationStudy) -> Section | None:
         strong=(3,),
     )
     values = Table(
-        COLUMNS, reduced_rows(study), "Parameters of both models; the reduced one has none of those at 0.", left=(1,)
+        COLUMNS,
+        reduced_rows(study),
+        "Parameters of both models; deviations of the reduced one assume uncorrelated residuals.",
+        left=(1,),
     )
     return Section("Reduced model", [errors, values], lead)
 
