@@ -187,30 +187,44 @@ def test_conservative_laws_of_ones_own_are_slopes_of_their_energy(element: Eleme
 
 
 def test_a_pendulum_with_a_cubic_spring_by_scipy_is_simulated_identified_and_observed() -> None:
-    """J q̈ = τ − k sin q − k₃ q³ − b q̇|q̇| integrated by SciPy; gains within 3 σ, and the observer follows with the identified machine."""
+    """J q̈ = τ − k sin q − k₃ q³ − b q̇|q̇| s integrated by SciPy; gains within 3 σ, and the observer follows with the identified machine.
+
+    s is a measured signal, an input of the simulation and of the observer.
+    """
     J, weight, k3, b, sigma = 0.5, 4.0, 6.0, 0.3, 0.02
     rng = np.random.default_rng(11)
 
     def torque(t: float) -> float:
         return 4.0 * np.sin(1.7 * t) + 2.5 * np.sin(4.1 * t + 1.0)
 
+    def oil(t: float) -> float:
+        return 1.0 + 0.5 * np.sin(0.8 * t)
+
     def rate(t: float, x: np.ndarray) -> list[float]:
         q, qd = x
-        return [qd, (torque(t) - weight * np.sin(q) - k3 * q**3 - b * qd * abs(qd)) / J]
+        return [qd, (torque(t) - weight * np.sin(q) - k3 * q**3 - b * qd * abs(qd) * oil(t)) / J]
 
     t = np.arange(0.0, 12.0, 0.01)
     truth = solve_ivp(rate, (0.0, 12.0), [0.2, 0.0], "DOP853", t, rtol=1e-11, atol=1e-11).y.T
     ten = [0.0, 0.0, 0.0, J, 0.0, J, weight / 9.81, 0.0, 0.0, 1.0]
-    elements = [vd.elements.law("1", "c**3", k3, "k3"), vd.elements.law("1", "v*abs(v)", b, "b")]
+    elements = [vd.elements.law("1", "c**3", k3, "k3"), vd.elements.law("1", "v*abs(v)*signal(oil)", b, "b")]
     encoder = Sensor("encoder", "coordinate", "1", 1e-3)
     tree = Tree.build(
         [Body("1", coordinate="1")], inertia={"1": ten}, gravity=(9.81, 0, 0), elements=elements, sensors=[encoder]
     )
     exact = np.array([[torque(s)] for s in t])
     accelerations = np.array([[rate(s, x)[1]] for s, x in zip(t, truth, strict=True)])
-    motion = Motion(t, truth[:, :1], truth[:, 1:], accelerations, forces=exact + sigma * rng.normal(size=exact.shape))
+    motion = Motion(
+        t,
+        truth[:, :1],
+        truth[:, 1:],
+        accelerations,
+        forces=exact + sigma * rng.normal(size=exact.shape),
+        signals={"oil": oil(t)},
+    )
     assert inverse_dynamics(tree, motion) == pytest.approx(exact, abs=1e-8)
-    run = integrate(tree, t, [0.2], [0.0], Inputs(lambda time, q, qd: np.array([torque(time)])))
+    inputs = Inputs(lambda time, q, qd: np.array([torque(time)]), signals=lambda time, q, qd: {"oil": oil(time)})
+    run = integrate(tree, t, [0.2], [0.0], inputs)
     assert run.motion.q == pytest.approx(truth[:, :1], abs=1e-6)
     fit = vd.identify(tree.with_parameters(tree.parameters.known(["M1"])), motion, "wls")
     found = dict(zip(fit.names, zip(fit.values, fit.sigma, strict=True), strict=True))
@@ -219,6 +233,7 @@ def test_a_pendulum_with_a_cubic_spring_by_scipy_is_simulated_identified_and_obs
     log = Experiment(
         {
             "encoder": Channel("encoder", t, truth[:, 0] + 1e-3 * rng.normal(size=len(t)), "rad"),
+            "signal.oil": Channel("signal.oil", t, oil(t), "1"),
             "force.1": Channel("force.1", t, exact[:, 0], "N*m"),
         }
     )

@@ -103,6 +103,14 @@ def run_identify(loaded: Loaded[IdentifyFile], progress: Progress = silent) -> I
     cutoff, lowpass = work.lowpass()
     training, validation = work.motions(lowpass)
     how, later = work.samplings(training, validation, lowpass)
+    ladder = None
+    if study.friction is not None:
+        ladder = _ladder(loaded, tree, training, how, bool(recorded.files), progress)
+        tree = ladder.tree
+        training, validation = (
+            [replace(part, motion=ladder.with_loads(part.motion)) for part in some] for some in (training, validation)
+        )
+        check_estimation(loaded, ("estimator",), tree, estimation)
     if study.values.standstill == "keep" and not how.dead_zone:
         warn_of_rest(tree, training)
     rows = [tree.rows[r] for r in tree.select_rows(study.rows)]
@@ -112,14 +120,6 @@ def run_identify(loaded: Loaded[IdentifyFile], progress: Progress = silent) -> I
         how, later = work.samplings(training, validation, lowpass)
     elif study.checks:
         found += late.suspicions()
-    ladder = None
-    if study.friction is not None:
-        ladder = _ladder(loaded, tree, training, how, bool(recorded.files), progress)
-        tree = ladder.tree
-        training, validation = (
-            [replace(part, motion=ladder.with_loads(part.motion)) for part in some] for some in (training, validation)
-        )
-        check_estimation(loaded, ("estimator",), tree, estimation)
     seen = evidence(tree, plain(training), rows, how, work.given)
     trust = None
     if study.estimator.trust:

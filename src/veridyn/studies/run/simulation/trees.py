@@ -131,7 +131,9 @@ def _inputs(loaded: Loaded[SimulateFile], tree: Tree, duration: float) -> Inputs
     missing = [name for name in read_by_laws if f"signal.{name}" not in given]
     if missing:
         what = f"the law of an element reads the signal '{missing[0]}', and nothing says what it is."
-        raise loaded.error(loaded.fault(("inputs",), what, hint=f"Add inputs: {{formulas: {{signal.{missing[0]}: NUMBER}}}}."))
+        raise loaded.error(
+            loaded.fault(("inputs",), what, hint=f"Add inputs: {{formulas: {{signal.{missing[0]}: NUMBER}}}}.")
+        )
     if not given and not driven:
         return None
     forces = [(tree.coordinates.index(name[6:]), f) for name, f in given.items() if name.startswith("force.")]
