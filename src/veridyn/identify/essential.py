@@ -77,7 +77,7 @@ class Essential:
 
 
 @dataclass(frozen=True)
-class Reduction:
+class EssentialRule:
     """How a study reduces its model: a rule of :func:`essential`, or "none", with its threshold and significance."""
 
     rule: Rule | Literal["none"] = "ratio_and_f_test"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, IdentificationWarning, ModelError, warn
 from veridyn.identify.base import BaseParameters, base_parameters
-from veridyn.identify.essential import Essential, Reduction
+from veridyn.identify.essential import Essential, EssentialRule
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimator import Estimator
 from veridyn.identify.estimators.least_squares import solve
@@ -249,7 +249,7 @@ def judged(
     truth: Tree | None = None,
     acceptance: Acceptance = SIGMA_BELOW_TEN,
     signals: Signals | None = None,
-    reduction: Reduction | None = None,
+    reduction: EssentialRule | None = None,
     progress: Progress = silent,
 ) -> IdentificationStudy:
     """Identify from some motions and judge on others; `how` and `later` make equations of the first and of the second.
@@ -276,7 +276,7 @@ def judged(
             diagnose="off",  # a run asks more, and of evidence that it has at hand
         )
     _warn_if_not_excited(structure, fit.base)
-    lean = (reduction or Reduction()).of(model, solution, acceptance)
+    lean = (reduction or EssentialRule()).of(model, solution, acceptance)
 
     told = _told(progress, "validating")
     unseen = observed(stream(model, validation, [r.row for r in fit.rows], later, progress=told, device=chosen.device))

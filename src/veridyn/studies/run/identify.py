@@ -18,7 +18,7 @@ from veridyn.identify.diagnosis.evidence import Evidence, evidence
 from veridyn.identify.diagnosis.fit_check import suspicions
 from veridyn.identify.diagnosis.omitted import omitted
 from veridyn.identify.diagnosis.plausible import odd_clocks
-from veridyn.identify.essential import Reduction
+from veridyn.identify.essential import EssentialRule
 from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
@@ -137,7 +137,7 @@ def run_identify(loaded: Loaded[IdentifyFile], progress: Progress = silent) -> I
         study.rows,
         estimation=estimation,
         signals=work.signals(lowpass),
-        reduction=Reduction(study.essential.rule, study.essential.ratio, study.essential.significance),
+        reduction=EssentialRule(study.essential.rule, study.essential.ratio, study.essential.significance),
         progress=progress,
     )
     loops = closing(tree, work.closed)
