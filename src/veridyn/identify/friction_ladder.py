@@ -307,6 +307,9 @@ def _check(
             faults.add(f"a motion has no signal '{signal}'.", where=f"{where}, temperature", hint=hint)
         elif not signal.isidentifier():
             faults.add(f"a formula cannot name the signal '{signal}'.", where=where, expected="letters, digits and _")
+    if "load" in terms and len({load_signal(c) for c in tree.coordinates}) < tree.n:
+        hint = "Rename them, or leave the term load out."
+        faults.add("coordinates differ only in characters that a formula cannot name.", where=where, hint=hint)
     if blocks < 10:
         faults.add("there are too few blocks.", where=where, expected="10 or more", found=f"{blocks}")
     if not (np.isfinite(standard_errors) and standard_errors >= 0.0):
