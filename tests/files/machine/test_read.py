@@ -314,6 +314,7 @@ def test_laws_of_ones_own_are_read_written_and_read_again() -> None:
         ("at: [-1, 0, pi/2]", "at: [1, 0, pi/2]", 15, "places of its table do not grow.*1 and then 0"),
         ("values: [2*stretch, 0, 1], ", "", 15, "the key 'values' is missing"),
         ("shape: linear", "shape: steps", 15, "no shape 'steps'.*smooth or linear"),
+        ("(c - stretch)**3*cos(q2)", "c/(stretch - 0.2)", 9, "element 'k3'.*divides by zero"),
         ("of: c + q1", "of: c + q3", 11, "names 'q3', which is no coordinate.*q"),
     ],
 )
@@ -322,6 +323,13 @@ def test_faults_of_laws_of_ones_own_have_their_line(old: str, new: str, line: in
     with pytest.raises(ModelError, match=f"(?s){words}") as caught:
         parse_machine(OWN_LAWS.replace(old, new), "wrist.yaml")
     assert [fault.line for fault in caught.value.faults] == [line]
+
+
+def test_files_of_version_1_say_where_laws_of_ones_own_belong() -> None:
+    text = OWN_LAWS.replace("veridyn: 2", "veridyn: 1")
+    with pytest.raises(ModelError, match=r"(?s)element 'k3' \(line 9\).*version 2.*veridyn: 2") as caught:
+        parse_machine(text, "wrist.yaml")
+    assert len(caught.value.faults) == 3
 
 
 def test_natural_coordinates_refuse_a_law_of_ones_own_by_name() -> None:

@@ -129,14 +129,14 @@ class Parts:
             return None
         found = Faults()
         own_law_faults(kind, formula, table, where, found)
+        if not found.found:
+            formula = with_numbers(formula, constants) if formula else ""
+            table = None if table is None else replace(table, of=with_numbers(table.of, constants))
+            own_law_faults(kind, formula, table, where, found)  # numbers may divide by zero where names did not
         for fault in found.found:
             node = at.get("table" if table is not None else "formula", at["kind"])
             read.fault(node, fault.what, where, fault.expected, fault.found, fault.hint)
-        if found.found:
-            return None
-        if table is not None:
-            return "", replace(table, of=with_numbers(table.of, constants))
-        return (with_numbers(formula, constants) if formula else ""), None
+        return None if found.found else (formula, table)
 
     def _markers(self, between: tuple[PointRef, PointRef]) -> tuple[Marker, Marker]:
         a, b = (end if isinstance(end, Marker) else Marker(end, [0.0] * self.places.dimension) for end in between)
