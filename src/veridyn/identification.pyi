@@ -20,6 +20,8 @@ from veridyn.identify.explain import Explanation as Explanation
 from veridyn.identify.explain import explain as explain
 from veridyn.identify.fleet import Fleet as Fleet
 from veridyn.identify.fleet import identify_fleet as identify_fleet
+from veridyn.identify.friction_evidence import FrictionLadder as FrictionLadder
+from veridyn.identify.friction_ladder import friction_ladder as friction_ladder
 from veridyn.identify.laboratory import Trial as Trial
 from veridyn.identify.laboratory import diagnose as diagnose
 from veridyn.identify.made_motions import MadeMotions as MadeMotions

@@ -31,6 +31,7 @@ def test_a_run_folder_holds_all_that_was_found(done: Result, folder: Path) -> No
     assert {p.name for p in run.iterdir()} == {
         "result.json",
         "parameters.csv",
+        "reduced.csv",
         "report.html",
         "study.yaml",
         "versions.json",

@@ -112,3 +112,12 @@ def test_strict_refuses_them_and_names_no_keyword_of_python(tmp_path: Path, comm
 def test_a_model_file_has_its_own_base() -> None:
     done = CliRunner().invoke(app, ["model", "show", ARM, "--base", "free"])
     assert done.exit_code == 2 and "Write base: free in the file." in done.stderr
+
+
+def test_laws_of_ones_own_are_shown() -> None:
+    model = Path(__file__).parents[2] / "examples" / "studies" / "balanced_arm_model.yaml"
+    done = CliRunner().invoke(app, ["model", "show", str(model)])
+    assert done.exit_code == 0 and "hoses: value × ((c - 2.6) ** 3)" in done.output
+    assert (
+        "balancer: value × table, 7 points of c from 0.4 to 2.2, smooth; outside it holds its end values" in done.output
+    )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 from typer.testing import CliRunner, Result
 
 from studies.arm_simulation import FREE, LED, PUSHED, STUDIES, written
@@ -180,3 +181,42 @@ def test_the_delta_robot_of_the_examples_goes_round_trip(tmp_path: Path) -> None
     result = json.loads(made.read_text(encoding="utf-8"))
     off = np.array([(p["value"] - p["prior"]) / p["sigma"] for p in result["parameters"]])
     assert len(off) == 40 and np.abs(off).max() < 3.0 and 0.5 < (off**2).mean() < 2.0
+
+
+SWING = """
+veridyn: 2
+name: swing
+gravity: [9.81, 0, 0]
+bodies:
+  - {name: arm, joint: turning, coordinate: q1, inertia: {mass: 2, centre: [0.3, 0, 0], about_centre: [0.02, 0, 0, 0.02, 0, 0.02]}}
+elements:
+  - {kind: law, on: q1, formula: c**3 + 0.1*v*signal(oil), name: k3, value: 4}
+"""
+FALLING = """
+veridyn: 1
+kind: simulate
+name: swing
+model: {file: model.yaml}
+duration: 2
+rate: 100
+start: {coordinates: {q1: 0.8}}
+inputs: {formulas: {signal.oil: 2 + t}}
+"""
+
+
+def test_a_law_of_ones_own_reads_its_signal(tmp_path: Path) -> None:
+    """J q̈ = −m g l sin q − 4 (q³ + 0.1 q̇ (2 + t)), integrated by SciPy; without the signal the study is refused."""
+    (tmp_path / "model.yaml").write_text(SWING, encoding="utf-8")
+    (tmp_path / "study.yaml").write_text(FALLING, encoding="utf-8")
+    done = invoke("simulate", str(tmp_path / "study.yaml"), "--out", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    log = np.loadtxt(tmp_path / "swing-001" / "log.csv", delimiter=",", skiprows=1)
+
+    def rate(t: float, x: np.ndarray) -> list[float]:
+        return [x[1], (-2 * 9.81 * 0.3 * np.sin(x[0]) - 4.0 * (x[0] ** 3 + 0.1 * x[1] * (2 + t))) / (0.02 + 2 * 0.09)]
+
+    truth = solve_ivp(rate, (0.0, 2.0), [0.8, 0.0], t_eval=log[:, 0], rtol=1e-10, atol=1e-10).y[0]
+    assert log[:, 1] == pytest.approx(truth, abs=1e-5)
+    (tmp_path / "study.yaml").write_text(FALLING.replace("inputs:", "# inputs:"), encoding="utf-8")
+    done = invoke("simulate", str(tmp_path / "study.yaml"), "--out", str(tmp_path))
+    assert done.exit_code == 2 and "reads the signal 'oil'" in done.output and "formulas: {signal.oil" in done.output

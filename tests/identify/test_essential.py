@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from strangers.random_trees import random_inertia, random_motion
 from veridyn.errors import IdentificationError
@@ -95,6 +96,43 @@ def test_the_smaller_model_predicts_as_well() -> None:
     assert all(phi[s.name] == 0.0 for s in found().steps)
 
 
+def test_a_removed_group_is_zero_whatever_the_priors_of_its_members() -> None:
+    """XZ2R = XZ2 − 0.3 MZ3 is removed: the forces are those of the remaining columns, not of a wrong prior of MZ3."""
+    rng = np.random.default_rng(3)
+    bodies = [Body("1"), Body("2", "1", placement=MDH(alpha=np.pi / 2, d=0.2)), Body("3", "2", placement=MDH(d=0.3))]
+    inertia = {b.name: random_inertia(rng) for b in bodies}
+    tree = Tree.build(bodies, inertia=inertia, elements=[coulomb("q1", 0.3)])
+    motion = random_motion(rng, tree, 1500, wrenches=False)
+    noisy = replace(motion, forces=inverse_dynamics(tree, motion) + 3.0 * rng.normal(size=(1500, 3)))
+    heavy = tree.with_parameters({"MZ3": 40.0, "M3": 90.0})
+    lean = essential(heavy, solve(observation(heavy, noisy)))
+    assert "XZ2" in lean.fit.removed  # of XZ2R = XZ2 − 0.3 MZ3
+    assert validate(lean.fit, noisy).relative_error == pytest.approx(lean.fit.relative_error, rel=1e-9)
+
+
+def test_rules() -> None:
+    """Gautier's ratio alone ends at the ratio; the F test at what all removals do together, which is the textbook's F of two fits."""
+    full = solution()
+    by_ratio = essential(arm(), full, rule="ratio", ratio=5.0)
+    relative = by_ratio.fit.relative_sigma
+    assert relative.max() <= 5.0 * relative.min() and by_ratio.steps[-1].relative_sigma > 0.0
+    tested = essential(arm(), full, rule="f_test", significance=0.01)
+    assert {s.name for s in found().steps} <= {s.name for s in tested.steps} and "fs_q1" not in tested.fit.removed
+    squares = []
+    for gone in ((), tested.fit.removed):
+        tree = arm().with_parameters(arm().parameters.known(dict.fromkeys(gone, 0.0)))
+        sigma = dict(zip(("q1", "q2"), full.row_sigma, strict=True))
+        again = solve(observation(tree, log()), sigma=sigma)
+        squares.append((again.sigma**2 * again.freedom, again.freedom))
+    (own, freedom), (less, _) = squares
+    statistic = (less - own) / len(tested.steps) / (own / freedom)
+    assert tested.steps[-1].joint_p_value == pytest.approx(
+        scipy.stats.f.sf(statistic, len(tested.steps), freedom), rel=1e-6
+    )
+    assert tested.steps[-1].joint_p_value >= 0.01
+    assert "F test of all removed together at a significance of 1 %" in tested.stated_rule
+
+
 def test_a_parameter_that_matters_is_never_removed() -> None:
     """With any ratio, what the F test calls significant stays."""
     strict = essential(arm(), solution(), ratio=1.0)
@@ -114,6 +152,11 @@ def test_summary_and_acceptance() -> None:
     lines = e.summary().splitlines()
     assert lines[0] == f"{len(e.fit.values)} essential parameters, {len(e.steps)} removed"
     assert len(lines) == 1 + len(e.steps) and "sigma%" in lines[1]
+
+
+def test_an_unknown_rule_is_refused() -> None:
+    with pytest.raises(IdentificationError, match=r"(?s)no rule 'aic'.*ratio_and_f_test, ratio, f_test"):
+        essential(arm(), solution(), rule="aic")  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize("wrong", [{"ratio": 0.5}, {"significance": 0.0}, {"significance": 1.5}])

@@ -20,6 +20,7 @@ from veridyn.model.elements import (
     stribeck,
 )
 from veridyn.model.joint import Body
+from veridyn.model.table_law import LawTable
 from veridyn.model.tree import Tree
 
 
@@ -87,6 +88,8 @@ def test_units_follow_the_kind_of_coordinate() -> None:
             on={c: 1.0},
             signal="i" if KINDS[kind].signal else "",
             constants={constant.key: 1.0 for constant in KINDS[kind].constants if constant.required},
+            formula="c" if kind == "law" else "",
+            table=LawTable((0.0, 1.0), (0.0, 1.0)) if kind == "table" else None,
         )
         for kind in KINDS
         if kind != "drag" and not KINDS[kind].wheel
@@ -103,7 +106,7 @@ def test_units_follow_the_kind_of_coordinate() -> None:
     ).parameters
     unit = dict(zip(p.names, p.units, strict=True))
     assert (unit["k_q1"], unit["k_q2"]) == ("N*m/rad", "N/m")
-    assert (unit["off_q1"], unit["off_q2"]) == ("N*m", "N")
+    assert (unit["off_q1"], unit["off_q2"]) == (unit["g_q1"], unit["gt_q2"]) == ("N*m", "N")
     assert (unit["h_q1"], unit["h_q2"]) == ("N*m*s/rad", "N*s/m")
     assert (unit["fs_q1"], unit["fs_q2"]) == ("N*m", "N")
     assert (unit["Ia_q1"], unit["Ia_q2"]) == ("kg*m^2", "kg")

@@ -14,6 +14,7 @@ from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_motion, random_tree
 from veridyn.errors import ModelError
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.model.element_laws import law, table
 from veridyn.model.elements import (
     Element,
     Marker,
@@ -53,6 +54,8 @@ def acting(rng: np.random.Generator, tree: Tree) -> list[Element]:
         stribeck(q[2], 0.5, 0.3, "stick"),
         Element(kind="cubic", on=mixed, value=2.0, name="third"),
         Element(kind="bump_stop", on=mixed, value=50.0, name="stop", constants={"gap": -0.2}),
+        law(mixed, f"(c + 0.3)**2*{q[1]} - v*rate({q[3]}) + {q[2]}", 1.5, "own"),
+        table(mixed, [-2.0, 0.0, 0.7, 2.0], [1.0, -1.0, 0.5, 3.0], 2.0, "points", of=f"c + {q[3]}"),
         strut("spring", *ends, 30.0, "strut", rest=0.4),
         strut("damper", *ends, 4.0, "shock"),
         drag(f"{tree.bodies[0].name}.fx", 0.8, "wind"),
@@ -76,7 +79,7 @@ def test_forces_are_those_of_the_original_with_the_locked_joints_at_rest(seed: i
     expected = PinModel(plain).inverse_dynamics(motion)[:, rows] + of_elements
     assert inverse_dynamics(less, fewer) == pytest.approx(expected, rel=1e-10, abs=1e-8)
     named = {e.parameter_name for e in less.elements}
-    assert f"h_{tree.coordinates[1]}" not in named and {"bar", "rub", "third", "stop", "wind"} <= named
+    assert f"h_{tree.coordinates[1]}" not in named and {"bar", "rub", "third", "stop", "wind", "own", "points"} <= named
 
 
 def test_a_tyre_goes_with_its_wheel() -> None:

@@ -31,7 +31,8 @@ def identify(
     """Identify the parameters of a machine from logs, as a study file says, and validate them on data not used for the fit.
 
     Writes result.json, parameters.csv, report.html, the study with its defaults, the versions used and the identified model into a new
-    folder and prints where. Exit codes: 0 done, 1 a limit of the study file is missed, 2 bad input.
+    folder and prints where; reduced.csv and friction.csv where the study reduces the model or tries friction. Exit
+    codes: 0 done, 1 a limit of the study file is missed, 2 bad input.
 
     \b
     Example:
@@ -43,6 +44,7 @@ def identify(
     from veridyn.errors import IdentificationWarning, warn
     from veridyn.files.archive import save
     from veridyn.report.page import identification_page
+    from veridyn.report.reduced import reduced_line, reduced_table
     from veridyn.report.study import study_sections
     from veridyn.studies.run.export import export
     from veridyn.studies.run.identify import run_identify
@@ -66,11 +68,19 @@ def identify(
             save(done.study.fit, run.folder / "fit.json")
             if done.cutoff is not None:
                 run.write_text("cutoffs.csv", done.cutoff.table())
+            if done.study.essential.steps:
+                run.write_text("reduced.csv", reduced_table(done.study))
+            if done.ladder is not None:
+                run.write_text("friction.csv", done.ladder.table())
 
         def show_result(result: Result) -> None:
             print_study(done.study, result)
             if done.cutoff is not None:
                 typer.echo(done.cutoff.summary() + "\n")
+            if done.ladder is not None:
+                typer.echo(done.ladder.summary() + "\n")
+            if done.study.essential.steps:
+                typer.echo(reduced_line(done.study) + "\n")
 
         return Recorded(
             done.result(settings.name, settings.seed, ()),

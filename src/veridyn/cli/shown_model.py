@@ -31,6 +31,7 @@ def model_content(tree: Tree, base: BaseParameters) -> dict[str, Any]:
         "coordinates": dict(zip(tree.coordinates, tree.coordinate_kinds, strict=True)),
         "loops": [c.name for c in tree.loops],
         **_assembly_content(tree),
+        "laws": {e.parameter_name: law_line(e) for e in tree.elements if e.own_law is not None},
         "parameters": dict(zip(p.names, p.states, strict=True)),
         "parameters_missing": list(p.missing()),
         "base_parameters": list(base.names),
@@ -72,6 +73,8 @@ def print_machine(tree: Tree) -> None:
         ]
         out.print()
         out.print(plain_table(("element", "kind", "acts on", "unit", "value"), elements, left=4))
+        for line in (law_line(e) for e in tree.elements if e.own_law is not None):
+            out.print(line, highlight=False, soft_wrap=True)
     if tree.transmission is not None:
         out.print()
         out.print(f"transmission: {_transmission(tree.transmission)}", highlight=False)
@@ -132,6 +135,18 @@ def _joint(tree: Tree, body: Body) -> str:
     if tree.base == "free" and body.antecedent is None:
         return "free"
     return body.joint if body.joint == "fixed" or body.actuated else f"{body.joint}, passive"
+
+
+def law_line(e: Element) -> str:
+    """A law of one's own in one line: its formula, or how its table goes."""
+    law = e.own_law
+    assert law is not None  # the caller looked
+    if e.table is None:
+        return f"{e.parameter_name}: value × ({law.text})"
+    t = e.table
+    span = f"{len(t.at)} points of {law.text} from {t.at[0]:g} to {t.at[-1]:g}"
+    beyond = "holds its end values" if t.outside == "hold" else "goes on along its end slopes"
+    return f"{e.parameter_name}: value × table, {span}, {t.shape}; outside it {beyond}"
 
 
 def _acts_on(e: Element) -> str:

@@ -1,7 +1,7 @@
 """Formulas in a model file: numbers, constants, arithmetic and a few functions; never code.
 
-Two fences stand in a row. The text is parsed and every node of it must be of a short list, so that nothing but
-arithmetic is left; then simpleeval computes it with operators that know floats only, so that no power fills the memory.
+Two fences stand in a row. The text is parsed and every node of it must be of a short list, so that nothing but arithmetic is left
+(:mod:`veridyn.model.formula_text`); then simpleeval computes it with operators that know floats only, so that no power fills the memory.
 """
 
 from __future__ import annotations
@@ -10,15 +10,12 @@ import ast
 import keyword
 import math
 import operator
-import re
-import warnings
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NoReturn
 
 from simpleeval import InvalidExpression, SimpleEval
 
-from veridyn.errors import Fault, ModelError, did_you_mean
+from veridyn.model.formula_text import OPERATORS, FormulaWords, parsed, refuse
 
 MAX_NUMBER = 1e50  # no quantity in SI units is larger, and the square of a larger one may overflow
 MAX_LENGTH = 200  # characters; a longer formula belongs in several constants
@@ -43,19 +40,11 @@ OF_TIME: Mapping[str, Callable[..., float]] = MappingProxyType(
 )
 ALLOWED = f"numbers, earlier constants, pi, + - * / ** ( ) and {' '.join(FUNCTIONS)}"
 
-_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_WITH_UNIT = re.compile(rf"({_NUMBER})\s*([A-Za-z°µμ%][\w°µμ%/*^²³.-]*)")
-_DEGREES = ("deg", "degs", "degree", "degrees", "°", "grad")
-_OPERATORS: Mapping[type[ast.operator | ast.unaryop], Callable[..., object]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.Pow: lambda a, b: float(a) ** float(b),
-    ast.USub: operator.neg,
-    ast.UAdd: operator.pos,
-}
-_PLAIN = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Load, *_OPERATORS)
+_COMPUTED: tuple[Callable[..., object], ...] = (
+    *(operator.add, operator.sub, operator.mul, operator.truediv),
+    lambda a, b: float(a) ** float(b),
+    *(operator.neg, operator.pos),
+)
 
 
 def evaluate(expression: str, constants: Mapping[str, float] = PI) -> float:
@@ -82,117 +71,32 @@ def _prepared(
     text: str, names: dict[str, float], functions: Mapping[str, Callable[..., float]]
 ) -> tuple[SimpleEval, ast.Expression, str]:
     """What computes a formula that has passed both fences."""
-    tree = _parsed(text)
-    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    for node in ast.walk(tree):
-        _check_node(node, text, names, called, functions)
-    return SimpleEval(operators=dict(_OPERATORS), functions=dict(functions), names=names), tree, text
+    words = FormulaWords(functions, names, ALLOWED, "no constant defined above it", MAX_LENGTH)
+    tree = parsed(text, words)
+    operators = dict(zip(OPERATORS, _COMPUTED, strict=True))
+    return SimpleEval(operators=operators, functions=dict(functions), names=names), tree, text
 
 
 def _computed(machine: SimpleEval, tree: ast.Expression, text: str) -> float:
     try:
         value = machine.eval(text, previously_parsed=tree.body)
     except ZeroDivisionError:
-        _refuse(f"'{text}' divides by zero.")
+        refuse(f"'{text}' divides by zero.")
     except OverflowError:
-        _refuse(f"'{text}' is too large a number.")
+        refuse(f"'{text}' is too large a number.")
     except (ValueError, TypeError) as error:
-        _refuse(f"'{text}' cannot be computed: {error}.")
+        refuse(f"'{text}' cannot be computed: {error}.")
     except (InvalidExpression, RecursionError):
-        _refuse(f"'{text}' is not a formula.", f"Allowed: {ALLOWED}.")
+        refuse(f"'{text}' is not a formula.", f"Allowed: {ALLOWED}.")
     if isinstance(value, complex):
-        _refuse(f"'{text}' is not a real number.")
+        refuse(f"'{text}' is not a real number.")
     if not math.isfinite(value):
-        _refuse(f"'{text}' is not a finite number.")
+        refuse(f"'{text}' is not a finite number.")
     if abs(value) > MAX_NUMBER:
-        _refuse(f"'{text}' is too large a number.")
+        refuse(f"'{text}' is too large a number.")
     return float(value)
 
 
 def is_constant_name(name: str) -> bool:
     """Whether a constant may have this name: an identifier that is not a word of the formulas themselves."""
     return name.isidentifier() and not keyword.iskeyword(name) and name not in PI and name not in FUNCTIONS
-
-
-def _parsed(text: str) -> ast.Expression:
-    if len(text) > MAX_LENGTH:
-        _refuse(f"'{text[:30]}…' has {len(text)} characters.", f"At most {MAX_LENGTH}; cut it into constants.")
-    if not text:
-        _refuse("the formula is empty.")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python's remarks on the style of its own code
-            tree = ast.parse(text, mode="eval")
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        _refuse_unparsed(text)
-    # Whole numbers become floats here, so that no operator ever meets an integer of a million digits.
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and type(node.value) is int:
-            try:
-                node.value = float(node.value)
-            except OverflowError:
-                _refuse(f"'{text}' is too large a number.")
-    return tree
-
-
-def _refuse_unparsed(text: str) -> NoReturn:
-    if match := _WITH_UNIT.fullmatch(text):
-        number, unit = match.groups()
-        if unit.lower() in _DEGREES:
-            quarter = " or pi/2" if float(number) == 90.0 else ""
-            _refuse(f"'{text}' has a unit.", f"Angles are in radians: write radians({number}){quarter}.")
-        _refuse(
-            f"'{text}' has a unit.",
-            "Values are in SI units: convert it and write the number alone. A product needs its *.",
-        )
-    if text.count("(") != text.count(")"):
-        _refuse(
-            f"'{text}' has an open bracket.",
-            'Inside [ ] and { } put a formula with a comma in quotes, as "atan2(1, 2)".',
-        )
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        _refuse(f"'{text}' is not a formula.", f"Allowed: {ALLOWED}.")
-    _refuse(f"'{text}' tries to run code.", f"Allowed: {ALLOWED}.")  # it parses as statements: an import, an assignment
-
-
-def _check_node(
-    node: ast.AST, text: str, names: Mapping[str, float], called: set[int], functions: Mapping[str, object]
-) -> None:
-    if isinstance(node, _PLAIN):
-        return
-    match node:
-        case ast.Constant(value=float()):
-            return
-        case ast.Name(id=name):
-            if name in functions and id(node) not in called:
-                _refuse(f"'{text}' names the function {name} without its ( ).")
-            if name not in names and name not in functions:
-                _refuse(
-                    f"'{text}' uses '{name}', which is no constant defined above it.", did_you_mean(name, list(names))
-                )
-        case ast.Call(func=ast.Name(id=name), keywords=[]) if name in functions:
-            return
-        case ast.Call(func=ast.Name(id=name)) if name not in functions:
-            _refuse(f"'{text}' tries to run code: it calls '{name}'.", did_you_mean(name, list(functions)))
-        case ast.Attribute(attr=name):
-            _refuse(f"'{text}' tries to run code: it reaches for '.{name}'.", f"Allowed: {ALLOWED}.")
-        case ast.Tuple():
-            _refuse(f"'{text}' has a comma.", "Write decimals with a point, and lists in [ ].")
-        case ast.BitXor():
-            _refuse(f"'{text}' has a ^.", "Write powers as 2**3.")
-        case (
-            ast.Constant() | ast.Compare() | ast.BoolOp() | ast.IfExp() | ast.operator() | ast.unaryop() | ast.keyword()
-        ):
-            _refuse(f"'{text}' is not a formula.", f"Allowed: {ALLOWED}.")
-        case ast.Call(func=ast.Name()):
-            _refuse(f"'{text}' is not a formula.", f"Allowed: {ALLOWED}.")
-        case _:
-            _refuse(f"'{text}' tries to run code.", f"Allowed: {ALLOWED}.")
-
-
-def _refuse(what: str, hint: str = "") -> NoReturn:
-    raise ModelError(Fault(what, hint=hint))

@@ -193,7 +193,8 @@ class Fit:
         start = p.values if self.standard_values is None else self.standard_values
         phi = np.where(np.isfinite(start), start, 0.0)
         leads = list(self.base.columns)
-        phi[[p.index(n) for n in self.removed]] = 0.0
+        if self.standard_values is None:
+            phi[[p.index(n) for n in self.removed]] = 0.0
         phi[leads] = 0.0
         phi[leads] = self.values - self.base.matrix @ phi
         for name, tie in p.ties.items():

@@ -24,9 +24,8 @@ from veridyn.identify.observation import observation
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.engine import Engine
 from veridyn.model.accept import accepts_machine
-from veridyn.model.elements import Element, stribeck
+from veridyn.model.elements import stribeck
 from veridyn.model.motion import Motion
-from veridyn.model.parameters import ParameterSet
 from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 
@@ -83,7 +82,7 @@ def stribeck_speeds(
     best = _searched(tree, motion, fine, how)
     curves = {c: _vertex(best[c]) for c in names}
     elements = [stribeck(c, curves[c].speed) for c in names]
-    return _with(tree, elements), curves
+    return tree.with_elements(elements), curves
 
 
 def _searched(
@@ -91,7 +90,7 @@ def _searched(
 ) -> dict[str, StribeckCurve]:
     """The best speed of each bank."""
     bank = [stribeck(c, v, name=f"stribeck {c} {v!r}") for c, speeds in banks.items() for v in speeds]
-    whole = _with(tree, bank)
+    whole = tree.with_elements(bank)
     observed = observation(whole, motion, **how)  # pyright: ignore[reportArgumentType]
     plain = len(tree.parameters)
     own = replace(
@@ -155,34 +154,6 @@ def _vertex(curve: StribeckCurve) -> StribeckCurve:
 
 def _without(R: Array, kept: list[bool]) -> Array:
     return triangle_of(R[:, [*np.flatnonzero(kept), R.shape[1] - 1]])
-
-
-def _with(tree: Tree, elements: Sequence[Element]) -> Tree:
-    """The tree with elements more; known, tied and prior values stay."""
-    p = tree.parameters
-    new = Tree.build(
-        tree.bodies,
-        name=tree.name,
-        base=tree.base,
-        gravity=tree.gravity,
-        elements=[*tree.elements, *elements],
-        transmission=tree.transmission,
-        loops=tree.loops,
-        assembly=tree.assembly,
-        sensors=tree.sensors,
-        loads=tree.loads,
-    )
-    more = new.parameters
-    tail = slice(len(p), None)
-    joined = ParameterSet(
-        names=more.names,
-        units=more.units,
-        values=np.concatenate([p.values, more.values[tail]]),
-        typical=np.concatenate([p.typical, more.typical[tail]]),
-        states=(*p.states, *more.states[tail]),
-        ties=p.ties,
-    )
-    return new.with_parameters(joined).with_prescribed(tree.prescribed)
 
 
 def _about(bank: Sequence[float], speed: float) -> Array:

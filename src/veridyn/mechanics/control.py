@@ -108,7 +108,7 @@ def _softer(model: Tree, motion: Motion, speed: float) -> Array:
     state, first = state_of(model, motion), len(model.rows) - model.n
     o = outward(model, state, ARRAYS)
     for e in model.elements:
-        if e.kind.startswith(("coulomb", "damper_", "stribeck")):
+        if e.has_sign:
             gain = values[model.parameters.index(e.parameter_name)]
             soft, sharp = (element_rows(model, e, state, o, motion.signals, a) for a in (_Rounded(speed), ARRAYS))
             for r in sharp:

@@ -15,6 +15,7 @@ from veridyn.errors import DataError, Fault
 from veridyn.mechanics.formula import formula
 from veridyn.mechanics.symbols import Label, Request
 from veridyn.model.element_kinds import KINDS
+from veridyn.model.elements import Element
 from veridyn.model.joint import GROUND
 from veridyn.model.load import Drive, Force
 from veridyn.model.motion import Motion
@@ -220,11 +221,20 @@ def signature(tree: Tree) -> str:
             acts = tuple((number[c], a) for c, a in e.on.items())
         folded = [(c.key, None if c.key in e.constants else c.default) for c in KINDS[e.kind].constants]
         named = e.parameter_name if KINDS[e.kind].states else ""  # which names its inputs
-        elements.append((e.kind, acts, e.signal, named, *folded))
+        elements.append((e.kind, acts, e.signal, named, *folded, *_own_law(tree, e)))
     held = repr(tree.held) if tree.held else ""
     return (
         repr((tree.base, tuple(float(x) for x in tree.gravity), bodies, elements)) + _cuts(tree) + _pushes(tree) + held
     )
+
+
+def _own_law(tree: Tree, e: Element) -> tuple[object, ...]:
+    """What kernels depend on of a law of one's own: its formula, the numbers of its coordinates, its table."""
+    if e.own_law is None:
+        return ()
+    used = (*e.own_law.coordinates, *e.own_law.speeds)
+    table = None if e.table is None else (e.table.at, e.table.values, e.table.shape, e.table.outside)
+    return (e.own_law.text, [tree.coordinates.index(name) for name in used], table)
 
 
 def _cuts(tree: Tree) -> str:

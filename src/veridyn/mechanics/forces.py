@@ -56,6 +56,8 @@ def acting(
         acceleration=lambda: combination(tree, e, state.qdd),
         constant=lambda key: constant_of(tree, e, key, algebra),
         state=lambda key: signals[f"{e.parameter_name}.{key}"],
+        coordinate=lambda name: state.q[tree.coordinates.index(name)],
+        speed=lambda name: state.qd[tree.coordinates.index(name)],
         signals=signals,
         algebra=algebra,
     )

@@ -6,28 +6,48 @@ A law is the column of an element before its coefficients: its force is its para
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from numpy.polynomial.legendre import leggauss
 
 from veridyn.model.elements import Element
+from veridyn.model.own_law import LOG_OFFSET, LawInputs
 from veridyn.model.tree import Tree
-from veridyn.spatial.algebra import Algebra, Scalar, add, mul, sub
+from veridyn.spatial.algebra import Algebra, Scalar, add, hyperbolic_tangent, mul, sub
 
-LOG_OFFSET = 1e-100  # added to what a logarithm is taken of; it changes no number above 1e-84
-SATURATED_RATIO = 20.0  # times the speed of a tanh, where it is 1 to the last digit
+GAUSS_POINTS = 20  # of the rule that integrates laws of one's own
+BENT_PANELS = 16  # of that rule where a law bends or jumps: 320 places between 0 and c
 Lazy = Callable[[], Scalar]
 
 
 @dataclass(frozen=True, eq=False)
 class Acting:
-    """What a law is a function of: c and its rates, computed where they are needed, the constants of the law, and signals."""
+    """What a law is a function of: c and its rates, computed where they are needed, the constants of the law, and signals.
+
+    Laws of one's own also read coordinates and their speeds by name.
+    """
 
     position: Lazy
     rate: Lazy
     acceleration: Lazy
     constant: Callable[[str], Scalar]
     state: Callable[[str], Scalar]
+    coordinate: Callable[[str], Scalar]
+    speed: Callable[[str], Scalar]
     signals: Mapping[str, Scalar]
     algebra: Algebra
+
+    @property
+    def inputs(self) -> LawInputs:
+        """What formulas read."""
+        return LawInputs(
+            position=self.position,
+            rate=self.rate,
+            coordinate=self.coordinate,
+            speed=self.speed,
+            signal=self.signals.__getitem__,
+            algebra=self.algebra,
+        )
 
 
 def constant_of(tree: Tree, e: Element, key: str, algebra: Algebra) -> Scalar:
@@ -49,9 +69,34 @@ def rates(e: Element, x: Acting) -> dict[str, Scalar]:
 
 
 def potential(e: Element, x: Acting) -> Scalar | None:
-    """∫ law dc: the energy that an element of unit parameter stores; None where it stores none."""
-    made = _POTENTIALS.get(e.kind)
-    return None if made is None else made(x)
+    """∫ law dc: the energy that an element of unit parameter stores; None where it stores none, or depends on more than c."""
+    if e.own_law is not None and not e.own_law.of_position:
+        return None
+    made = _POTENTIALS.get(e.kind) if e.own_law is None else _own_energy
+    return None if made is None else made(e, x)
+
+
+def _own(e: Element, x: Acting) -> Scalar:
+    """A formula, or a table of a formula."""
+    assert e.own_law is not None  # the tree was checked when it was built
+    value = e.own_law.value(x.inputs)
+    return value if e.table is None else e.table.value(value, x.algebra)
+
+
+def _own_energy(e: Element, x: Acting) -> Scalar:
+    """∫ law dc: of a table of c in closed form, else from 0 by Gauss's rule, to rounding where the law is smooth."""
+    assert e.own_law is not None  # the caller looked
+    c = x.position()
+    if e.table is not None and e.own_law.text == "c":
+        return e.table.integral(c, x.algebra)
+    panels = 1 if e.own_law.smooth and e.table is None else BENT_PANELS
+    total: Scalar = 0.0
+    for k in range(panels):
+        for node, weight in zip(*leggauss(GAUSS_POINTS), strict=True):
+            at = mul((k + 0.5 * (1.0 + float(node))) / panels, c)
+            value = _own(e, replace(x, position=lambda at=at: at))
+            total = add(total, mul(0.5 * float(weight) / panels, value))
+    return mul(c, total)
 
 
 def _one_way(e: Element, x: Acting) -> Scalar:
@@ -76,13 +121,6 @@ def _abs_power(x: Acting, base: Scalar, exponent: Scalar) -> Scalar:
 
 def _tanh(e: Element, x: Acting) -> Scalar:
     return hyperbolic_tangent(x.algebra, x.rate() / x.constant("speed"))
-
-
-def hyperbolic_tangent(algebra: Algebra, x: Scalar) -> Scalar:
-    """tanh(x) = 1 − 2/(e^2x + 1); the exponential stays finite, and so do its derivatives."""
-    far = SATURATED_RATIO
-    within = sub(mul(0.5, algebra.abs(add(x, far))), mul(0.5, algebra.abs(sub(x, far))))
-    return sub(1.0, 2.0 / add(algebra.exp(mul(2.0, within)), 1.0))
 
 
 def _above(x: Acting, c: Scalar) -> Scalar:
@@ -143,6 +181,8 @@ _LAWS: dict[str, Callable[[Element, Acting], Scalar]] = {
     "relaxation": lambda e, x: x.state("s"),
     "inertia": lambda e, x: x.acceleration(),
     "drive_gain": lambda e, x: mul(-1.0, x.signals[e.signal]),
+    "law": _own,
+    "table": _own,
 }
 _RATES: dict[str, Callable[[Element, Acting], dict[str, Scalar]]] = {
     "lugre": lambda e, x: {"z": _bristles(x)},
@@ -151,10 +191,10 @@ _RATES: dict[str, Callable[[Element, Acting], dict[str, Scalar]]] = {
         "s": mul(x.algebra.abs(x.signals[e.signal]), sub(x.position(), x.state("s"))) / x.constant("length")
     },
 }
-_POTENTIALS: dict[str, Callable[[Acting], Scalar]] = {
-    "spring": lambda x: _half_square(_stretch(x)),
-    "offset": lambda x: x.position(),
-    "cubic": lambda x: mul(0.25, mul(_stretch(x), _cube(x))),
-    "bump_stop": lambda x: _half_square(_bump_stop(x)),
-    "dead_zone": lambda x: _half_square(_dead_zone(x)),
+_POTENTIALS: dict[str, Callable[[Element, Acting], Scalar]] = {
+    "spring": lambda e, x: _half_square(_stretch(x)),
+    "offset": lambda e, x: x.position(),
+    "cubic": lambda e, x: mul(0.25, mul(_stretch(x), _cube(x))),
+    "bump_stop": lambda e, x: _half_square(_bump_stop(x)),
+    "dead_zone": lambda e, x: _half_square(_dead_zone(x)),
 }

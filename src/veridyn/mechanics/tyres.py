@@ -19,11 +19,11 @@ from typing import Protocol
 
 import numpy as np
 
-from veridyn.mechanics.laws import constant_of, hyperbolic_tangent
+from veridyn.mechanics.laws import constant_of
 from veridyn.mechanics.newton_euler import Outward, State, Wrench
 from veridyn.model.elements import Element
 from veridyn.model.tree import Tree
-from veridyn.spatial.algebra import Algebra, Scalar, add, mul, sub
+from veridyn.spatial.algebra import Algebra, Scalar, add, hyperbolic_tangent, mul, sub
 from veridyn.spatial.linalg import (
     IDENTITY,
     ZERO,

@@ -10,6 +10,7 @@ from veridyn.errors import Faults, did_you_mean, part_at
 from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import WRENCH_ROWS, Element, Marker
 from veridyn.model.joint import GROUND, Body
+from veridyn.model.own_law import OWN
 
 
 def check_elements(bodies: Sequence[Body], elements: Sequence[Element], base: str, faults: Faults) -> None:
@@ -29,6 +30,7 @@ def check_elements(bodies: Sequence[Body], elements: Sequence[Element], base: st
                 hint="Add signal: NAME.",
             )
         _constants(e, where, faults)
+        _own_law(bodies, e, where, faults)
         if KINDS[e.kind].wheel or e.wheel is not None:
             _on_wheel(bodies, e, where, faults)
             continue
@@ -88,6 +90,27 @@ def _constants(e: Element, where: str, faults: Faults) -> None:
                 expected=f"{c.key}, in {c.turning} or {c.sliding}",
                 hint=f"Add {c.key}: NUMBER; fit_constants estimates it from a log.",
             )
+
+
+def _own_law(bodies: Sequence[Body], e: Element, where: str, faults: Faults) -> None:
+    """Names in the formula of a law of one's own: coordinates of this machine; c and v mean what the element acts on."""
+    if e.own_law is None:
+        return
+    names = list(dict.fromkeys(b.coordinate_name for b in bodies if b.coordinate_name))
+    for name in e.named_coordinates:
+        if name not in names:
+            faults.add(
+                f"its formula '{e.own_law.text}' names '{name}', which is no coordinate.",
+                where=where,
+                hint=f"{did_you_mean(name, [*names, 'c', 'v'])} A measured signal is written signal({name}).".strip(),
+            )
+    taken = [name for name in OWN if name in e.own_law.own and name in names and {*e.on} != {name}]
+    if taken:
+        faults.add(
+            f"its formula names '{taken[0]}', which is a coordinate, and what the element acts on.",
+            where=where,
+            hint=f"Give the coordinate another name than {' or '.join(OWN)}.",
+        )
 
 
 def _between(bodies: Sequence[Body], e: Element, base: str, where: str, faults: Faults) -> None:

@@ -24,9 +24,14 @@ relaxation        s                   stiffness whose force follows with a lag  
 inertia           d²c/dt²             inertia of the motor, seen from c            kg*m^2 | kg
 drive_gain        −signal             force per unit of a measured signal          N*m/A | N/A
 drag              V²                  force per squared speed of a body            N/(m/s)^2, N*m/(m/s)^2
+law               a formula           what a formula of one's own is multiplied by N*m | N
+table             points              what a table is multiplied by                 N*m | N
 tyre              Magic Formula       share of a tyre's force and moment           1
 linear_tyre       C_κ κ', −C_α tan α' share of a tyre's force and moment           1
 ================= =================== ============================================ ==========================
+
+Laws of one's own are those of :mod:`veridyn.model.own_law` and :mod:`veridyn.model.table_law`; `unit` states that of their
+parameter.
 
 A law is linear in its parameter and not in its constants (`speed`, `exponent`, `rest`, `gap`), which belong to the element and are listed
 by :attr:`veridyn.model.tree.Tree.constants`. Friction that differs forwards and backwards is linear in its parameters, one column for
@@ -140,6 +145,8 @@ KINDS: Mapping[str, ElementKind] = MappingProxyType(
         "drive_gain": _kind(
             "K", "N*m/A", "N/A", "force per unit of a signal", between=False, signal="what it multiplies"
         ),
+        "law": _kind("g", "N*m", "N", "a law of one's own: a formula"),
+        "table": _kind("gt", "N*m", "N", "a law of one's own: a table"),
         "drag": _kind("C", "N*m/(m/s)^2", "N/(m/s)^2", "force per squared speed", between=False),
         **TYRE_KINDS,
     }

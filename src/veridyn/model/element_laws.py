@@ -1,11 +1,13 @@
-"""Elements whose law has constants or a state of its own, by name; the laws are those of :mod:`veridyn.model.element_kinds`."""
+"""Elements whose law has constants, a state of its own, a formula or a table, by name; see :mod:`veridyn.model.element_kinds`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from veridyn.model.element_kinds import NAN
 from veridyn.model.elements import Element
+from veridyn.model.table_law import LawTable
 
 On = str | Mapping[str, float]
 
@@ -57,6 +59,41 @@ def relaxation(on: On, length: float, signal: str, value: float = NAN, name: str
     """A stiffness (N*m/rad or N/m) whose force follows over a travelled `length` (m); `signal` names the speed of travel (m/s)."""
     acts = {on: 1.0} if isinstance(on, str) else on
     return Element(kind="relaxation", on=acts, value=value, name=name, signal=signal, constants={"length": length})
+
+
+def law(on: On, formula: str, value: float = NAN, name: str = "", *, unit: str = "", typical: float = NAN) -> Element:
+    """A law of one's own: value · formula, the formula in c, v, coordinates, rate(NAME) and signal(NAME).
+
+    See :mod:`veridyn.model.own_law` for what a formula may hold. `unit` is that of the value, N*m or N where left out; `typical` its size.
+
+    >>> from veridyn.model.element_laws import law
+    >>> law("q2", "c**3", unit="N*m/rad^3").parameter_name
+    'g_q2'
+    """
+    acts = {on: 1.0} if isinstance(on, str) else on
+    return Element(kind="law", on=acts, value=value, name=name, unit=unit, typical=typical, formula=formula)
+
+
+def table(
+    on: On,
+    at: Sequence[float],
+    values: Sequence[float],
+    value: float = NAN,
+    name: str = "",
+    *,
+    of: str = "c",
+    shape: Literal["smooth", "linear"] = "smooth",
+    outside: Literal["hold", "extend"] = "hold",
+    unit: str = "",
+    typical: float = NAN,
+) -> Element:
+    """A law by points: value · f(of), where f has `values` at the places `at` of a formula, c if left out.
+
+    Between points f is smooth (monotone cubics) or linear; outside it holds the values of the ends, or extends along their slopes.
+    """
+    acts = {on: 1.0} if isinstance(on, str) else on
+    points = LawTable(tuple(at), tuple(values), of, shape, outside)
+    return Element(kind="table", on=acts, value=value, name=name, unit=unit, typical=typical, table=points)
 
 
 def _made(kind: str, on: On, value: float, name: str, **constants: float) -> Element:

@@ -20,9 +20,13 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
+from veridyn.errors import Faults, ModelError, part_at
 from veridyn.model.element_kinds import KINDS, NAN
+from veridyn.model.own_law import LawFormula, read_formula, unusable
 from veridyn.model.place import Marker
+from veridyn.model.table_law import LawTable
 
+OWN_KINDS = ("law", "table")  # laws of one's own
 WRENCH_ROWS = ("fx", "fy", "fz", "mx", "my", "mz")
 
 
@@ -34,6 +38,7 @@ class Element:
     `value` is the prior, NaN where it is unknown. `signal` names the measured signal of a drive gain. `between`, in place of `on`: the two
     places whose distance it acts on. `constants`: those inside its law by name, such as the speed of a Stribeck curve (rad/s or m/s).
     `wheel`, in place of `on`: of a tyre, the body that rolls, its centre and its axis, which points to the left of the way it rolls.
+    `formula`: of a law of one's own (:mod:`veridyn.model.own_law`); `table`: of a law by points.
     """
 
     kind: str
@@ -46,6 +51,8 @@ class Element:
     between: tuple[Marker, Marker] | None = None
     constants: Mapping[str, float] = field(default_factory=dict)
     wheel: Marker | None = None
+    formula: str = ""
+    table: LawTable | None = None
 
     def __post_init__(self) -> None:
         for part in ("on", "constants"):
@@ -57,6 +64,10 @@ class Element:
             object.__setattr__(self, "constants", MappingProxyType(dict(ranked)))
         if self.between is not None:
             object.__setattr__(self, "between", tuple(self.between))
+        if self.kind in OWN_KINDS or self.formula or self.table is not None:
+            faults = Faults()
+            own_law_faults(self.kind, self.formula, self.table, part_at("element", self.name or self.kind), faults)
+            faults.raise_if_any(ModelError)
 
     def __reduce__(self) -> tuple[object, ...]:
         mappings = {"on": dict(self.on), "constants": dict(self.constants)}  # a read-only view cannot be pickled
@@ -64,7 +75,7 @@ class Element:
 
     def __hash__(self) -> int:
         acts = (tuple(self.on.items()), self.between, tuple(self.constants.items()), self.wheel)
-        return hash((self.kind, self.name, acts, self.signal))
+        return hash((self.kind, self.name, acts, self.signal, self.formula, self.table))
 
     @property
     def parameter_name(self) -> str:
@@ -83,10 +94,62 @@ class Element:
         body, dot, component = next(iter(self.on)).rpartition(".")
         return (body, WRENCH_ROWS.index(component)) if dot and component in WRENCH_ROWS else None
 
+    @property
+    def own_law(self) -> LawFormula | None:
+        """The formula of a law of one's own, or the one that its table is of; None for the laws of this package."""
+        if self.kind == "law":
+            return read_formula(self.formula)
+        return read_formula(self.table.of) if self.kind == "table" and self.table is not None else None
+
+    @property
+    def named_coordinates(self) -> tuple[str, ...]:
+        """The coordinates that the formula of a law of one's own reads by name."""
+        law = self.own_law
+        return () if law is None else tuple(dict.fromkeys([*law.coordinates, *law.speeds]))
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """The measured signals that its law needs."""
+        if self.own_law is not None:
+            return self.own_law.signals
+        return (self.signal,) if self.kind in KINDS and KINDS[self.kind].signal else ()
+
+    @property
+    def has_sign(self) -> bool:
+        """Whether its law has the sign of a speed, which integrators round off: dry friction, and friction of one direction."""
+        own = self.own_law is not None and self.own_law.jumps
+        return own or self.kind.startswith(("coulomb", "stribeck", "damper_"))
+
+    @property
+    def jumps(self) -> bool:
+        """Whether its force jumps at standstill."""
+        return self.has_sign and not self.kind.startswith("damper_")
+
     def constant(self, key: str) -> float:
         """A constant of its law: as given, or the kind's default; NaN where there is neither."""
         kind = KINDS[self.kind].constant(key) if self.kind in KINDS else None
         return self.constants.get(key, NAN if kind is None else kind.default)
+
+
+def own_law_faults(kind: str, formula: str, table: LawTable | None, where: str, faults: Faults) -> None:
+    """Everything that is wrong with a formula or table by itself: a text that is no formula, points that do not grow, a missing one."""
+    given = {"law": bool(formula), "table": table is not None}
+    for own, there in given.items():
+        key = "formula" if own == "law" else "table"
+        if there and kind != own:
+            faults.add(f"an element of kind {kind} has no {key}.", where=where, hint=f"Write kind: {own}.")
+        elif not there and kind == own:
+            hint = "Add formula: c**3, or the like." if own == "law" else "Add table: {at: [...], values: [...]}."
+            faults.add(f"its law is a {key}, and none is given.", where=where, hint=hint)
+    found = table.faults(where, faults) if table is not None else None
+    if formula:
+        try:
+            found = read_formula(formula)
+        except ModelError as error:
+            faults.add(f"formula: {error.faults[0].what}", where=where, hint=error.faults[0].hint)
+    if found is not None and (reason := unusable(found)):
+        key = "formula" if formula else "of"
+        faults.add(f"{key}: '{found.text}' {reason}.", where=where)
 
 
 def _element(own: dict[str, Any]) -> Element:

@@ -110,7 +110,7 @@ class MachineGraph:
         names: set[str] = set(self.prescribed)
         for e in self.elements:
             if isinstance(e, Element):
-                names |= set(e.on)
+                names |= {*e.on, *e.named_coordinates}
             elif isinstance(e.on, str | Combination):
                 names |= {e.on} if isinstance(e.on, str) else {name for name, _ in e.on.weights}
         names |= {load.coordinate for load in self.loads if isinstance(load, Drive)}

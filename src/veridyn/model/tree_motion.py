@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from veridyn.errors import DataError, Faults, did_you_mean
-from veridyn.model.element_kinds import KINDS
 from veridyn.model.motion import Motion
+from veridyn.model.own_law import LawInputs
 from veridyn.model.tree_structure import TreeStructure
+from veridyn.spatial.algebra import ARRAYS
 
 
 def check_motion(tree: TreeStructure, motion: Motion) -> None:
@@ -33,7 +36,7 @@ def check_motion(tree: TreeStructure, motion: Motion) -> None:
                 where=tree.name,
                 hint=did_you_mean(body, [b.name for b in tree.bodies]),
             )
-    needed = {e.signal: e.parameter_name for e in tree.elements if KINDS[e.kind].signal}
+    needed = {name: e.parameter_name for e in tree.elements for name in e.signals}
     for signal, element in needed.items():
         if signal not in motion.signals:
             faults.add(f"element '{element}' needs the signal '{signal}', which the motion has not.", where=tree.name)
@@ -63,3 +66,33 @@ def check_motion(tree: TreeStructure, motion: Motion) -> None:
                 expected="motion.base.velocity",
             )
     faults.raise_if_any(DataError)
+    _check_own_laws(tree, motion, faults)
+    faults.raise_if_any(DataError)
+
+
+def _check_own_laws(tree: TreeStructure, motion: Motion, faults: Faults) -> None:
+    """Laws of one's own that have no value somewhere on the motion: a logarithm of what is negative, a division by zero."""
+    number = {name: k for k, name in enumerate(tree.coordinates)}
+    for e in tree.elements:
+        law = e.own_law
+        if law is None or e.between is not None or law.everywhere:
+            continue
+        on = np.array([e.on.get(c, 0.0) for c in tree.coordinates])
+        x = LawInputs(
+            position=lambda on=on: motion.q @ on,
+            rate=lambda on=on: motion.qd @ on,
+            coordinate=lambda name: motion.q[:, number[name]],
+            speed=lambda name: motion.qd[:, number[name]],
+            signal=lambda name: motion.signals[name],
+            algebra=ARRAYS,
+        )
+        with np.errstate(all="ignore"):
+            bad = ~np.isfinite(np.broadcast_to(law.value(x), (len(motion),)))
+        if bad.any():
+            k = int(np.argmax(bad))
+            faults.add(
+                f"'{law.text}' is not a number on this motion.",
+                where=f"{tree.name}, element '{e.parameter_name}'",
+                found=f"{int(bad.sum())} of {len(motion)} samples, the first at {motion.t[k]:.6g} s",
+                hint="Keep roots, logarithms and divisions away from where they have no value: sqrt(abs(x)), 1/max(x, 0.01).",
+            )

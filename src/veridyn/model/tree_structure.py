@@ -72,7 +72,7 @@ class TreeStructure:
     @cached_property
     def signals(self) -> tuple[str, ...]:
         """The signals that its elements need: measured ones, what tyres read of the road, then the states of elements' own."""
-        measured = (e.signal for e in self.elements if KINDS[e.kind].signal)
+        measured = (name for e in self.elements for name in e.signals)
         return tuple(dict.fromkeys([*measured, *self.road_signals, *(s.name for s in self.states)]))
 
     @cached_property

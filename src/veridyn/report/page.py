@@ -10,6 +10,7 @@ import numpy as np
 from veridyn.report.blocks import Animation, Key, Section, Verdict
 from veridyn.report.figures import row_figures, singular_values
 from veridyn.report.insight import insight
+from veridyn.report.reduced import reduced_section
 from veridyn.report.tables import key_figures, parameter_lines, row_lines
 from veridyn.report.template import environment, own_file, script
 from veridyn.report.verdict import verdict
@@ -42,6 +43,7 @@ def identification_page(study: IdentificationStudy, result: Result, command: str
     base = study.fit.base
     names, never = base.parameters.names, set(study.structure.dead)
     relations = base.relations()
+    reduced = reduced_section(study)
     own = [("forces", "Forces, row by row"), ("parameters", "Parameters")]
     own += [("sums", "What comes only as a sum")] if relations or base.dead else []
     samples = f"{len(study.training)} to learn from, {len(study.validation)} to validate"
@@ -50,7 +52,7 @@ def identification_page(study: IdentificationStudy, result: Result, command: str
         f"Identification of “{study.model.name}”",
         verdict(study),
         key_figures(study),
-        [*more, *insight(study)],
+        [*more, *([] if reduced is None else [reduced]), *insight(study)],
         result,
         command,
         {"estimator": study.fit.estimator, **study.settings, "samples": samples},

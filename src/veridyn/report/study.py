@@ -6,6 +6,7 @@ import numpy as np
 
 from veridyn.identify.cutoff import EQUAL_ERROR_RATIO, Cutoff
 from veridyn.report.blocks import Block, Figure, Listing, Section, Table, Text
+from veridyn.report.friction import friction_section
 from veridyn.report.plots import Series, curves
 from veridyn.report.words import count, listed, number
 from veridyn.studies.run.closing import Closing
@@ -37,6 +38,8 @@ def study_sections(run: IdentifyRun) -> list[Section]:
         out.append(Section("Delays", [Table(("coordinate", "delay, ms"), rows)], lead))
     if run.closing is not None:
         out.append(_loops(run.closing, run))
+    if run.ladder is not None:
+        out.append(friction_section(run.ladder))
     if run.omitted:
         out.append(
             Section(

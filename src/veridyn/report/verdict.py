@@ -152,7 +152,7 @@ def _may(study: IdentificationStudy, grade: str) -> list[str]:
             ", with their deviations." if not _too_small(study) else "; their true deviations are larger than stated."
         )
         out.append(f"Quoting the {count(len(well), 'parameter')} with σ below 10 %{trust}")
-    if study.inessential:
+    if study.inessential and not study.reduced_is_worse:
         out.append(
             f"Leaving out {listed(study.inessential)}, if a smaller model is wanted: zero explains the data as well, and the worst "
             f"row is then off by {percent(study.figures['worst_cross_validation_essential_percent'])} %."
@@ -178,6 +178,11 @@ def _may_not(study: IdentificationStudy) -> list[str]:
     if poor:
         out.append(
             f"The values of {listed(poor)}: their deviations are large beside them, because they are small or the motion hardly shows them."
+        )
+    if study.reduced_is_worse:
+        full, less = (percent(100.0 * v.relative_error) for v in (study.check, study.essential_check))
+        out.append(
+            f"The reduced model without {listed(study.inessential)}: on held-out data it is off by {less} %, the full one by {full} %."
         )
     out.append("Faster motions, another tool or load, or friction at another temperature, without recording again.")
     if np.isfinite(study.truth).any():

@@ -57,7 +57,7 @@ class Naming:
         self.bodies = self._wrenches()
         for name in self._starting("signal."):
             self.used[name] = ()
-        driving = {f"signal.{e.signal}" for e in self.tree.elements if e.kind == "drive_gain"}
+        driving = {f"signal.{name}" for e in self.tree.elements for name in e.signals}
         self.missing += sorted(driving.difference(self.log))
 
     @property

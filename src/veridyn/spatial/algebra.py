@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 Scalar = Any
+SATURATED_RATIO = 20.0  # where tanh is 1 to the last digit
 
 
 class Algebra(Protocol):
@@ -143,3 +144,10 @@ def sub(a: Scalar, b: Scalar) -> Scalar:
     if type(a) is float and a == 0.0:
         return -b
     return a - b
+
+
+def hyperbolic_tangent(algebra: Algebra, x: Scalar) -> Scalar:
+    """tanh(x) = 1 − 2/(e^2x + 1); the exponential stays finite, and so do its derivatives."""
+    far = SATURATED_RATIO
+    within = sub(mul(0.5, algebra.abs(add(x, far))), mul(0.5, algebra.abs(sub(x, far))))
+    return sub(1.0, 2.0 / add(algebra.exp(mul(2.0, within)), 1.0))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, IdentificationWarning, ModelError, warn
 from veridyn.identify.base import BaseParameters, base_parameters
-from veridyn.identify.essential import Essential, essential
+from veridyn.identify.essential import Essential, EssentialRule
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimator import Estimator
 from veridyn.identify.estimators.least_squares import solve
@@ -40,6 +40,7 @@ Array = NDArray[np.float64]
 SHOWN = 1_000_000  # samples that are kept for pictures; estimates and errors are of all
 UNIT_WORDS = {"N": "force", "N*m": "moment"}
 POSITION_UNITS = ("rad", "m")
+WORSE_RATIO = 1.1  # of held-out errors, from which a reduced model is reported as worse than the full one
 WELL = Acceptance(10.0, 1.0)  # what the figure `well_identified` counts: σ % < 10
 
 
@@ -52,7 +53,7 @@ class IdentificationStudy:
     row → test of its residual on the training motion, as the fit saw it. `truth` holds the true base parameters, NaN where there is
     no truth. `contradiction`: σ of the weighted residual of all rows together (26), 1 where the rows agree. `own`: errors of the forces on
     the training motion, whatever the estimator compares (``fit.rows`` of output error are coordinates). `held_out`: the share of the
-    validation samples that were not used for the fit.
+    validation samples that were not used for the fit. `essential_own` and `essential_check`: errors of the reduced model on both.
     """
 
     model: Tree
@@ -71,6 +72,7 @@ class IdentificationStudy:
     settings: Mapping[str, str] = field(default_factory=dict)
     contradiction: float = 1.0
     held_out: float = 1.0
+    essential_own: Validation | None = None
 
     @property
     def parameters(self) -> tuple[ParameterRow, ...]:
@@ -87,6 +89,12 @@ class IdentificationStudy:
         """Names, as in the fit, of the parameters that zero would serve as well."""
         gone = {self.model.parameters.index(name) for name in self.essential.fit.removed}
         return tuple(name for name, c in zip(self.fit.names, self.fit.base.columns, strict=True) if c in gone)
+
+    @property
+    def reduced_is_worse(self) -> bool:
+        """Whether the reduced model, of essential parameters alone, predicts held-out forces noticeably worse than the full one."""
+        full, less = self.check.relative_error, self.essential_check.relative_error
+        return bool(self.essential.steps) and not less <= WORSE_RATIO * full
 
     @property
     def figures(self) -> dict[str, float]:
@@ -114,6 +122,9 @@ class IdentificationStudy:
             "worst_cross_validation_essential_percent": 100.0 * self.essential_check.worst.relative_error,
         }
         out |= std_figures("training", self.own) | std_figures("cross_validation", self.check)
+        out["cross_validation_essential_percent"] = 100.0 * self.essential_check.relative_error
+        if self.essential_own is not None:
+            out["training_essential_percent"] = 100.0 * self.essential_own.relative_error
         if (
             f.rows and f.rows[0].unit in POSITION_UNITS
         ):  # output error compares coordinates, so the forces are not its own measure
@@ -240,6 +251,7 @@ def judged(
     truth: Tree | None = None,
     acceptance: Acceptance = SIGMA_BELOW_TEN,
     signals: Signals | None = None,
+    reduction: EssentialRule | None = None,
     progress: Progress = silent,
 ) -> IdentificationStudy:
     """Identify from some motions and judge on others; `how` and `later` make equations of the first and of the second.
@@ -267,7 +279,7 @@ def judged(
             diagnose="off",  # a run asks more, and of evidence that it has at hand
         )
     _warn_if_not_excited(structure, fit.base)
-    lean = essential(model, solution, acceptance=acceptance)
+    lean = (reduction or EssentialRule()).of(model, solution, acceptance)
 
     told = _told(progress, "validating")
     unseen = observed(stream(model, validation, [r.row for r in fit.rows], later, progress=told, **where))
@@ -283,7 +295,7 @@ def judged(
         "training": joined_traces([trace(fit, m, how, predicting, b) for m, b in _after(learned)]),
         "validation": joined_traces([trace(fit, m, later, predicting, b) for m, b in _after(judges)]),
     }
-    return IdentificationStudy(
+    found = IdentificationStudy(
         model,
         joined(learned),
         joined(judges),
@@ -300,6 +312,23 @@ def judged(
         _settings(signals or Signals(), how),
         solution.sigma,
         held_out_share(learned, judges),
+        validation_of(solution.observation, lean.fit.standard),
+    )
+    if found.reduced_is_worse:
+        _warn_of_reduced(found)
+    return found
+
+
+def _warn_of_reduced(study: IdentificationStudy) -> None:
+    warn(
+        IdentificationWarning,
+        Fault(
+            "the reduced model predicts worse than the full one, so the parameters it leaves out matter.",
+            where="essential parameters",
+            expected=f"a held-out error near that of the full model, {100.0 * study.check.relative_error:.3g} %",
+            found=f"{100.0 * study.essential_check.relative_error:.3g} % without {', '.join(study.inessential)}",
+            hint="Use the full model, or a stricter rule: essential: {rule: ratio_and_f_test} with a larger ratio or significance.",
+        ),
     )
 
 

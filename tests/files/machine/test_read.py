@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import jsonschema
 import numpy as np
 import pytest
+from ruamel.yaml import YAML
 
 from veridyn.errors import ModelError
 from veridyn.files.machine.load import parse_machine
+from veridyn.files.machine.schema import model_schema
+from veridyn.files.machine.write import model_text
+from veridyn.model.differences import differences
 from veridyn.model.elements import Element
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.loop import Attachment
@@ -265,3 +270,69 @@ def test_a_tyre_has_a_wheel() -> None:
         parse_machine(TYRE.replace("WHEEL", "{body: wheel}"))
     with pytest.raises(ModelError, match=r"there is no body 'weel'[\s\S]*Did you mean 'wheel'"):
         parse_machine(TYRE.replace("WHEEL", "{body: weel, axis: [0, 1, 0]}"))
+
+
+OWN_LAWS = """
+veridyn: 2
+name: wrist
+constants: {stretch: 0.2, c: 7}
+bodies:
+  - {name: arm, antecedent: ground, joint: turning, coordinate: q1}
+  - {name: hand, antecedent: arm, joint: turning, coordinate: q2, mdh: {d: 0.3}}
+elements:
+  - {kind: law, on: q1, formula: (c - stretch)**3*cos(q2) + 0.1*rate(q2), name: k3, unit: N*m/rad^3, value: 2}
+  - {kind: law, on: {q1: 1, q2: -1}, formula: "v*signal(heat)", name: warm}
+  - kind: table
+    on: q2
+    name: cable
+    typical: 3
+    table: {at: [-1, 0, pi/2], values: [2*stretch, 0, 1], of: c + q1, shape: linear, outside: extend}
+"""
+
+
+def test_laws_of_ones_own_are_read_written_and_read_again() -> None:
+    """Constants of the file become numbers, but c is what the element acts on."""
+    machine = parse_machine(OWN_LAWS, "wrist.yaml")
+    k3, warm, cable = machine.tree.elements
+    assert k3.formula == "(c - 0.2) ** 3 * cos(q2) + 0.1 * rate(q2)" and warm.formula == "v*signal(heat)"
+    assert cable.table is not None and cable.table.values == (0.4, 0.0, 1.0) and cable.table.of == "c + q1"
+    assert machine.tree.parameters.units[-3:] == ("N*m/rad^3", "N*m", "N*m") and machine.tree.signals == ("heat",)
+    text = model_text(machine)
+    assert differences(machine, parse_machine(text, "again.yaml")) == ()
+    schema = jsonschema.Draft202012Validator(model_schema())
+    for one in (OWN_LAWS, text):
+        assert [e.message for e in schema.iter_errors(YAML(typ="safe").load(one))] == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ('"v*signal(heat)"', "v*__import__('os')", 10, "element 'warm'.*tries to run code"),
+        ('"v*signal(heat)"', "v*heat", 10, r"names 'heat', which is no coordinate.*signal\(heat\)"),
+        ('formula: "v*signal(heat)", ', "", 10, "its law is a formula, and none is given"),
+        ("kind: law, on: q1", "kind: spring, on: q1", 9, "an element of kind spring has no formula.*kind: law"),
+        ("at: [-1, 0, pi/2]", "at: [1, 0, pi/2]", 15, "places of its table do not grow.*1 and then 0"),
+        ("values: [2*stretch, 0, 1], ", "", 15, "the key 'values' is missing"),
+        ("shape: linear", "shape: steps", 15, "no shape 'steps'.*smooth or linear"),
+        ("(c - stretch)**3*cos(q2)", "c/(stretch - 0.2)", 9, "element 'k3'.*divides by zero"),
+        ("of: c + q1", "of: c + q3", 11, "names 'q3', which is no coordinate.*q"),
+    ],
+)
+def test_faults_of_laws_of_ones_own_have_their_line(old: str, new: str, line: int, words: str) -> None:
+    assert old in OWN_LAWS
+    with pytest.raises(ModelError, match=f"(?s){words}") as caught:
+        parse_machine(OWN_LAWS.replace(old, new), "wrist.yaml")
+    assert [fault.line for fault in caught.value.faults] == [line]
+
+
+def test_files_of_version_1_say_where_laws_of_ones_own_belong() -> None:
+    text = OWN_LAWS.replace("veridyn: 2", "veridyn: 1")
+    with pytest.raises(ModelError, match=r"(?s)element 'k3' \(line 9\).*version 2.*veridyn: 2") as caught:
+        parse_machine(text, "wrist.yaml")
+    assert len(caught.value.faults) == 3
+
+
+def test_natural_coordinates_refuse_a_law_of_ones_own_by_name() -> None:
+    text = OWN_LAWS.replace("name: wrist", "name: wrist\nformulation: natural")
+    with pytest.raises(ModelError, match=r"element 'k3'.*natural coordinates have no element of kind law"):
+        parse_machine(text, "wrist.yaml").mechanism  # noqa: B018

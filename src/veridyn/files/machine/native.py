@@ -23,7 +23,7 @@ from veridyn.files.yaml_nodes import compose, line_of, name_in
 from veridyn.files.yaml_reader import Reader
 from veridyn.model.check import check_tree
 from veridyn.model.element_kinds import CONSTANT_KEYS, NAN
-from veridyn.model.elements import Element, Marker
+from veridyn.model.elements import OWN_KINDS, Element, Marker
 from veridyn.model.joint import Body
 from veridyn.model.loop import Assembly, Loop, check_loops
 from veridyn.model.transmission import Transmission
@@ -203,8 +203,18 @@ class _Draft:
     def _read_element(self, node: Node, k: int) -> None:
         read, given = self.read, name_in(node)
         where = f"element number {k}" if given is None else part_at("element", given)
-        at = read.mapping(node, where, ELEMENT, required=("kind",))
+        at = read.mapping(node, where, (*ELEMENT, "formula", "table"), required=("kind",))
         kind = read.optional_text(at, where, "kind")
+        if kind in OWN_KINDS or {"formula", "table"} & {*at}:
+            what = "laws of one's own, with a formula or a table, are part of model files of version 2."
+            read.fault(
+                node,
+                what,
+                where,
+                hint="Write veridyn: 2; what stands in the file is read alike, loops as joints with cut: yes.",
+            )
+            self.odd_names += [given] if given else []
+            return
         between = self._between(at["between"], where) if "between" in at else None
         on = self._acts_on(at["on"], where) if "on" in at else {} if between is not None else None
         if at and "on" not in at and "between" not in at:

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
 from ruamel.yaml.nodes import MappingNode, Node
 
-from veridyn.errors import At, DataError, at_line, part_at
-from veridyn.files.machine.keys import ELEMENT, LOAD, LOADS, NUMBERS, SENSOR, SENSOR_NUMBERS, TRANSMISSION
+from veridyn.errors import At, DataError, Faults, at_line, part_at
+from veridyn.files.machine.keys import ELEMENT, LOAD, LOADS, NUMBERS, SENSOR, SENSOR_NUMBERS, TABLE, TRANSMISSION
 from veridyn.files.machine.places import Places
 from veridyn.files.yaml_nodes import line_of, name_in
 from veridyn.model.element_kinds import CONSTANT_KEYS, NAN
-from veridyn.model.elements import Element
+from veridyn.model.elements import Element, own_law_faults
 from veridyn.model.graph import Acting
 from veridyn.model.joint import GROUND
 from veridyn.model.load import Drive, Force, Load, Torque
 from veridyn.model.natural_parts import Damper, Spring
+from veridyn.model.own_law import OWN, with_numbers
 from veridyn.model.place import Marker, PointRef
 from veridyn.model.sensor import KINDS as SENSORS
 from veridyn.model.sensor import Sensor, SensorKind
+from veridyn.model.table_law import LawTable
 from veridyn.model.transmission import Transmission
 
 
@@ -73,6 +76,10 @@ class Parts:
         if not kind or (not on and between is None and wheel is None):
             self.odd_names += [given] if given else []
             return None
+        own = self._own_law(at, kind, where)
+        if own is None:
+            self.odd_names += [given] if given else []
+            return None
         value, typical = numbers.get("value", NAN), numbers.get("typical", NAN)
         constants = {key: numbers[key] for key in CONSTANT_KEYS if key in numbers}
         plain = not signal and not unit and "typical" not in numbers and math.isfinite(value)
@@ -87,9 +94,11 @@ class Parts:
             between=None if between is None else self._markers(between),
             constants=constants,
             wheel=wheel,
+            formula=own[0],
+            table=own[1],
         )
-        own = element.parameter_name
-        self._note(node, ("element", own), ("force", own))
+        name = element.parameter_name
+        self._note(node, ("element", name), ("force", name))
         if places.points and plain and kind in ("spring", "damper"):
             made = _of_points(element, between)
             if made is not None:
@@ -97,9 +106,37 @@ class Parts:
         if between is not None and any(not isinstance(end, Marker) and end in places.points for end in between):
             what = f"an element of kind {kind} does not act between points."
             read.fault(node, what, where, "a spring or damper with a value, or places {body: NAME, at: [x, y, z]}")
-            self.odd_names.append(own)
+            self.odd_names.append(name)
             return None
         return element
+
+    def _own_law(self, at: Mapping[str, Node], kind: str, where: str) -> tuple[str, LawTable | None] | None:
+        """The formula and table of a law of one's own, with the numbers of the file's constants; None where they are faulty."""
+        read, before = self.places.read, len(self.places.read.faults.found)
+        constants = {k: x for k, x in read.constants.items() if k not in OWN}
+        table = None
+        if "table" in at:
+            rows = read.mapping(at["table"], where, TABLE, required=("at", "values"))
+            lists = {key: read.sequence(rows[key], where, key) for key in ("at", "values") if key in rows}
+            numbers = {
+                key: tuple(read.number(item, where, f"entry {k} of {key}") for k, item in enumerate(items, 1))
+                for key, items in lists.items()
+            }
+            words = {key: read.optional_text(rows, where, key) for key in ("of", "shape", "outside") if key in rows}
+            table = LawTable(numbers.get("at", ()), numbers.get("values", ()), **words)
+        formula = read.optional_text(at, where, "formula")
+        if len(read.faults.found) > before:
+            return None
+        found = Faults()
+        own_law_faults(kind, formula, table, where, found)
+        if not found.found:
+            formula = with_numbers(formula, constants) if formula else ""
+            table = None if table is None else replace(table, of=with_numbers(table.of, constants))
+            own_law_faults(kind, formula, table, where, found)  # numbers may divide by zero where names did not
+        for fault in found.found:
+            node = at.get("table" if table is not None else "formula", at["kind"])
+            read.fault(node, fault.what, where, fault.expected, fault.found, fault.hint)
+        return None if found.found else (formula, table)
 
     def _markers(self, between: tuple[PointRef, PointRef]) -> tuple[Marker, Marker]:
         a, b = (end if isinstance(end, Marker) else Marker(end, [0.0] * self.places.dimension) for end in between)

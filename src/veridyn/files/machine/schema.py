@@ -38,6 +38,7 @@ from veridyn.model.joint import SIGMA
 from veridyn.model.link import CUT_CHOICES
 from veridyn.model.link import KINDS as JOINTS
 from veridyn.model.sensor import KINDS as SENSORS
+from veridyn.model.table_law import MOST_POINTS, OUTSIDE, SHAPES
 from veridyn.spatial.inertia import INERTIAL
 
 Schema = dict[str, Any]
@@ -103,6 +104,8 @@ DESCRIPTIONS = {
     "on": "A coordinate, a combination {z1: 1, z2: -1}, a place, a body, or body.fx for a force on a body.",
     "signal": "The measured signal that a drive gain multiplies.",
     "unit": "Where it is not the usual one.",
+    "formula": "Of a law: what its value multiplies, of c, v, coordinates, rate(NAME) and signal(NAME).",
+    "table": "Of a table: values at places of a formula (of, c by default); smooth or linear between; outside hold or extend.",
     "value": "Its value; of a parameter, the prior.",
     "typical": "Its typical size, where the machine's own is not right.",
     "between": "In place of on: the two places, on bodies or the ground, whose distance it acts on.",
@@ -227,6 +230,10 @@ def _element() -> Schema:
     keys["between"] = {"type": "array", "items": _place(), "minItems": 2, "maxItems": 2}
     keys["wheel"] = _marker()
     keys |= dict.fromkeys(("name", "signal", "unit"), TEXT)
+    keys["formula"] = TEXT
+    points = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": MOST_POINTS}
+    words = {"of": TEXT, "shape": {"enum": list(SHAPES)}, "outside": {"enum": list(OUTSIDE)}}
+    keys["table"] = _object({"at": points, "values": points, **words}, ("at", "values"))
     keys |= {key: UNKNOWN if key == "value" else NUMBER for key in NUMBERS}
     return {
         **_described(keys, ELEMENT, ("kind",)),

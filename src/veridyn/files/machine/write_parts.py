@@ -31,6 +31,7 @@ from veridyn.model.natural_parts import Combination, Damper
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.place import Marker, PointRef, numbers
 from veridyn.model.sensor import Sensor
+from veridyn.model.table_law import LawTable
 from veridyn.model.transmission import Transmission
 from veridyn.model.uncertainty import Uncertainty
 from veridyn.spatial.inertia import INERTIAL
@@ -125,7 +126,8 @@ def element_text(acting: Acting) -> dict[str, str]:
         out = {"kind": name_text(acting.kind), **_acts(acting)}
         given = {"value": acting.value, "typical": acting.typical, **acting.constants}
         out |= {key: number_text(x) for key, x in given.items() if not math.isnan(x)}
-        texts = (("name", acting.name), ("signal", acting.signal), ("unit", acting.unit))
+        out |= {} if acting.table is None else {"table": _table_text(acting.table)}
+        texts = (("name", acting.name), ("signal", acting.signal), ("unit", acting.unit), ("formula", acting.formula))
         return out | {key: name_text(x) for key, x in texts if x}
     damper = isinstance(acting, Damper)
     out = {"kind": "damper" if damper else "spring"}
@@ -139,6 +141,11 @@ def element_text(acting: Acting) -> dict[str, str]:
     if not damper and not is_zero(acting.rest):
         out["rest"] = number_text(acting.rest)
     return out | {"name": name_text(acting.name)}
+
+
+def _table_text(table: LawTable) -> str:
+    words = {key: name_text(getattr(table, key)) for key in ("of", "shape", "outside")}
+    return mapping_text({"at": numbers_text(table.at), "values": numbers_text(table.values), **words})
 
 
 def _acts(e: Element) -> dict[str, str]:

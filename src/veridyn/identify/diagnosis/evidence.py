@@ -270,7 +270,7 @@ def _reversing(tree: Tree, m: Motion, low: Butterworth | None) -> NDArray[np.boo
         return near
     reach = max(1, round(0.5 / (float(np.min(low.cutoff)) * float(np.median(np.diff(m.t))))))
     for e in tree.elements:
-        if e.kind.startswith(("coulomb", "stribeck")):
+        if e.jumps:
             speed = m.qd @ np.array([e.on.get(c, 0.0) for c in tree.coordinates])
             for k in np.flatnonzero(np.diff(np.sign(speed)) != 0.0):
                 near[max(0, k - reach) : k + reach + 2] = True

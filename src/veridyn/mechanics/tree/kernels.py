@@ -135,7 +135,7 @@ def kernels_of(
 
 def _is_dry(tree: Tree) -> bool:
     """Whether some element jumps at standstill."""
-    return any(e.kind.startswith(("coulomb", "damper_", "stribeck")) for e in tree.elements)
+    return any(e.has_sign for e in tree.elements)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from veridyn.errors import did_you_mean
 from veridyn.model.element_kinds import CONSTANT_KEYS, KINDS
 from veridyn.studies.config.executor import Executing
+from veridyn.studies.config.reduction import EssentialSettings, FrictionSettings
 from veridyn.studies.config.study import Number, StudyFile, StudySection
 
 Ends = tuple[Number, Number]
@@ -19,6 +20,21 @@ def _element_kind(kind: str) -> str:
     if kind not in KINDS:
         raise ValueError(f"'{kind}' is no kind of element. {did_you_mean(kind, list(KINDS))}.")
     return kind
+
+
+class TableLawSettings(StudySection):
+    """A law by points."""
+
+    at: tuple[Number, ...]
+    """Places, which grow."""
+    values: tuple[Number, ...]
+    """Values there, as many."""
+    of: str = "c"
+    """What the places are places of: c, what the element acts on, or another formula."""
+    shape: Literal["smooth", "linear"] = "smooth"
+    """Between points: smooth, with a continuous derivative that never swings beyond them, or linear."""
+    outside: Literal["hold", "extend"] = "hold"
+    """Beyond the ends: hold their values, or extend along their slopes."""
 
 
 class ElementSettings(StudySection):
@@ -36,6 +52,10 @@ class ElementSettings(StudySection):
     """The signal a drive gain multiplies: the column signal.NAME; with on: each or actuated, * stands for the coordinate."""
     unit: str = ""
     """If it is not the usual one."""
+    formula: str = ""
+    """Of a law: what its value multiplies, of c, v, coordinates, rate(NAME) and signal(NAME)."""
+    table: TableLawSettings | None = None
+    """Of a table: its points."""
     speed: Number | None = None
     """Of a Stribeck curve: the speed at which half of it is left."""
     rest: Number | None = None
@@ -351,8 +371,6 @@ class OutputSettings(StudySection):
     """Write the identified model back: as a model file, and as URDF where the model was one."""
     infeasible: Literal["refuse", "write"] = "refuse"
     """Whether parameters that no body of matter can have may be exported."""
-    essential: bool = True
-    """Look for parameters that zero would serve as well."""
 
 
 class IdentifyFile(StudyFile):
@@ -378,6 +396,9 @@ class IdentifyFile(StudyFile):
     """Where samples become equations: cpu, or cuda for an NVIDIA GPU (extra gpu), which takes no filter of columns."""
     executor: Executing = "none"
     """Who shares in the work: none, local for the threads of this machine, {local: 4}, or {dask: ADDRESS} for a cluster (extra cluster)."""
+    friction: FrictionSettings | None = None
+    """Friction of one's choice, term by term; none is tried if left out."""
+    essential: EssentialSettings = EssentialSettings()
     checks: bool = True
     """Look for swapped and turned columns, wrong units, wrong gravity and the like."""
     accept: IdentifyAccept = IdentifyAccept()

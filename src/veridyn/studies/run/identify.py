@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from veridyn.errors import DataWarning, Fault, IdentificationWarning, warn
+from veridyn.errors import DataWarning, Fault, IdentificationError, IdentificationWarning, warn
 from veridyn.files.machine.urdf import urdf_limits
 from veridyn.identify.cutoff import Cutoff
 from veridyn.identify.diagnosis.alternatives import Mistake
@@ -20,10 +20,13 @@ from veridyn.identify.diagnosis.evidence import Evidence, evidence
 from veridyn.identify.diagnosis.fit_check import suspicions
 from veridyn.identify.diagnosis.omitted import omitted
 from veridyn.identify.diagnosis.plausible import odd_clocks
+from veridyn.identify.essential import EssentialRule
 from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.trust import Trust, trust_prior
+from veridyn.identify.friction_evidence import FrictionLadder
+from veridyn.identify.friction_ladder import friction_ladder
 from veridyn.identify.sampling import Sampling
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
@@ -45,7 +48,8 @@ from veridyn.studies.run.recordings import Recordings
 class IdentifyRun:
     """What a study found. `missed`: sentences about limits of the study file that are not kept; `cutoff`: what was tried, if anything.
 
-    `closing`: how loops were closed, where there are any; `omitted`: what was not looked for, and why.
+    `closing`: how loops were closed, where there are any; `omitted`: what was not looked for, and why. `ladder`: the friction that was
+    tried, where the study asks for it; `tree` has what entered.
     """
 
     study: IdentificationStudy
@@ -60,6 +64,7 @@ class IdentifyRun:
     trust: Trust[Any] | None = None
     closing: Closing | None = None
     omitted: tuple[str, ...] = ()
+    ladder: FrictionLadder | None = None
 
     def result(self, name: str, seed: int, warnings: tuple[str, ...]) -> Result:
         """The record that the run folder keeps."""
@@ -75,6 +80,7 @@ class IdentifyRun:
         if self.trust is not None:
             out["prior_relative"] = self.trust.scale
             out |= {f"prior_relative_{group}": scale for group, scale in self.trust.groups.items()}
+        out |= {} if self.ladder is None else self.ladder.figures
         out |= {f"delay_{c}": d for c, d in self.delays.seconds.items()}
         return out
 
@@ -110,6 +116,14 @@ def _identified(loaded: Loaded[IdentifyFile], executor: Executor | None, progres
     cutoff, lowpass = work.lowpass()
     training, validation = work.motions(lowpass)
     how, later = work.samplings(training, validation, lowpass)
+    ladder = None
+    if study.friction is not None:
+        ladder = _ladder(loaded, tree, training, how, bool(recorded.files), progress)
+        tree = ladder.tree
+        training, validation = (
+            [replace(part, motion=ladder.with_loads(part.motion)) for part in some] for some in (training, validation)
+        )
+        check_estimation(loaded, ("estimator",), tree, estimation)
     if study.values.standstill == "keep" and not how.dead_zone:
         warn_of_rest(tree, training)
     rows = [tree.rows[r] for r in tree.select_rows(study.rows)]
@@ -136,6 +150,7 @@ def _identified(loaded: Loaded[IdentifyFile], executor: Executor | None, progres
         study.rows,
         estimation=estimation,
         signals=work.signals(lowpass),
+        reduction=EssentialRule(study.essential.rule, study.essential.ratio, study.essential.significance),
         progress=progress,
     )
     failed: list[str] = []
@@ -157,8 +172,40 @@ def _identified(loaded: Loaded[IdentifyFile], executor: Executor | None, progres
     misses = missed(result, study.accept, len(found))
     suspected, missing = tuple(found), tuple(misses)
     return IdentifyRun(
-        result, tree, work.model_file, lowpass, cutoff, late, suspected, missing, inputs, trust, loops, left_out
+        result, tree, work.model_file, lowpass, cutoff, late, suspected, missing, inputs, trust, loops, left_out, ladder
     )
+
+
+def _ladder(
+    loaded: Loaded[IdentifyFile],
+    tree: Tree,
+    training: Sequence[RecordedMotion],
+    how: Sampling,
+    streamed: bool,
+    progress: Progress,
+) -> FrictionLadder:
+    """The friction that held-out parts of the training logs speak for."""
+    s = loaded.study.friction
+    assert s is not None  # the caller looked
+    if streamed:
+        hint = "Leave log.block out, or record less."
+        raise loaded.error(loaded.fault(("friction",), "a friction ladder needs logs that fit the memory.", hint=hint))
+    try:
+        return friction_ladder(
+            tree,
+            plain(training),
+            terms=s.terms,
+            on=s.on or None,
+            temperature=s.temperature,
+            rows=loaded.study.rows,
+            sampling=how,
+            blocks=s.blocks,
+            standard_errors=s.standard_errors,
+            progress=progress,
+        )
+    except IdentificationError as error:
+        faults = [loaded.fault(("friction",), f.what, f.expected, f.found, f.hint) for f in error.faults]
+        raise loaded.error(faults) from None
 
 
 def _trust(

@@ -14,6 +14,7 @@ from veridyn.files.machine.urdf import load_urdf
 from veridyn.files.yaml_plain import Place
 from veridyn.model.element_kinds import NAN
 from veridyn.model.elements import Element
+from veridyn.model.table_law import LawTable
 from veridyn.model.transmission import Transmission
 from veridyn.model.tree import GRAVITY, Tree
 from veridyn.studies.config.identify import ElementSettings, ModelSettings, TransmissionSettings
@@ -84,6 +85,7 @@ def tree_of(loaded: Loaded, at: Place, model: ModelSettings, impossible: Literal
 
 def _elements(tree: Tree, s: ElementSettings) -> list[Element]:
     value, constants = NAN if s.value is None else s.value, s.constants()
+    table = None if s.table is None else LawTable(**s.table.model_dump())
     if s.on in ("each", "actuated"):
         return [
             Element(
@@ -94,11 +96,14 @@ def _elements(tree: Tree, s: ElementSettings) -> list[Element]:
                 signal=s.signal.replace("*", c),
                 unit=s.unit,
                 constants=constants,
+                formula=s.formula,
+                table=table,
             )
             for c in (tree.coordinates if s.on == "each" else tree.actuated_coordinates)
         ]
     on = {s.on: 1.0} if isinstance(s.on, str) else s.on
-    return [Element(kind=s.kind, on=on, value=value, name=s.name, signal=s.signal, unit=s.unit, constants=constants)]
+    own = {"formula": s.formula, "table": table, "constants": constants}
+    return [Element(kind=s.kind, on=on, value=value, name=s.name, signal=s.signal, unit=s.unit, **own)]
 
 
 def _transmission(s: TransmissionSettings) -> Transmission:

@@ -117,7 +117,7 @@ def dead_zones(tree: Tree, truth: Experiment, below: float) -> tuple[dict[str, f
     """
     zones, slow = {}, []
     for e in tree.elements:
-        if not e.kind.startswith(("coulomb", "stribeck")) or any(f"qd.{c}" not in truth for c in e.on):
+        if not e.jumps or any(f"qd.{c}" not in truth for c in e.on):
             continue
         name = next(iter(e.on)) if list(e.on.values()) == [1.0] else e.parameter_name
         speed = np.abs(np.sum([a * truth[f"qd.{c}"].values for c, a in e.on.items()], axis=0))

@@ -28,7 +28,6 @@ from veridyn.studies.run.machine import tree_of
 from veridyn.studies.run.simulation.inputs import Led, OfTime, duration_of, existing, followed, given_inputs
 
 Array = NDArray[np.float64]
-DRY = ("coulomb", "stribeck", "damper_")  # how kinds begin whose force jumps, or bends, at standstill
 FIXED_STEP = 1e-3  # s, of RK4 where the study gives none
 
 
@@ -122,12 +121,19 @@ def _led(loaded: Loaded[SimulateFile], tree: Tree) -> Led:
 def _inputs(loaded: Loaded[SimulateFile], tree: Tree, duration: float) -> Inputs | None:
     led = loaded.study.motion is not None
     driven = list(dict.fromkeys(e.signal for e in tree.elements if e.kind == "drive_gain"))
+    read_by_laws = [name for e in tree.elements if e.own_law is not None for name in e.signals if name not in driven]
     units = {} if led else {f"force.{c}": _force_unit(tree, c) for c in tree.actuated_coordinates}
-    units |= {} if led else {f"signal.{name}": signal_unit(tree, name) for name in driven}
+    units |= {f"signal.{name}": signal_unit(tree, name) for name in ([] if led else driven) + read_by_laws}
     units |= {
         f"wrench.{b.name}.{row}": "N" if row.startswith("f") else "N*m" for b in tree.bodies for row in WRENCH_ROWS
     }
     given = given_inputs(loaded, units, duration)
+    missing = [name for name in read_by_laws if f"signal.{name}" not in given]
+    if missing:
+        what = f"the law of an element reads the signal '{missing[0]}', and nothing says what it is."
+        raise loaded.error(
+            loaded.fault(("inputs",), what, hint=f"Add inputs: {{formulas: {{signal.{missing[0]}: NUMBER}}}}.")
+        )
     if not given and not driven:
         return None
     forces = [(tree.coordinates.index(name[6:]), f) for name, f in given.items() if name.startswith("force.")]
@@ -136,7 +142,7 @@ def _inputs(loaded: Loaded[SimulateFile], tree: Tree, duration: float) -> Inputs
         if name.startswith("wrench."):
             body, _, row = name[7:].rpartition(".")
             on.setdefault(body, []).append((WRENCH_ROWS.index(row), f))
-    read: dict[str, OfTime] = {name: given.get(f"signal.{name}", lambda _: 0.0) for name in driven}
+    read: dict[str, OfTime] = {name: given.get(f"signal.{name}", lambda _: 0.0) for name in [*driven, *read_by_laws]}
 
     def pushed(t: float, q: Array, qd: Array) -> Array:
         return _filled(tree.n, forces, t)
@@ -147,7 +153,7 @@ def _inputs(loaded: Loaded[SimulateFile], tree: Tree, duration: float) -> Inputs
     def signals(t: float, q: Array, qd: Array) -> Mapping[str, float]:
         return {name: f(t) for name, f in read.items()}
 
-    return Inputs(pushed if forces else None, acting if on else None, signals if driven else None)
+    return Inputs(pushed if forces else None, acting if on else None, signals if read else None)
 
 
 def _filled(n: int, parts: list[tuple[int, OfTime]], t: float) -> Array:
@@ -199,7 +205,7 @@ def _method(loaded: Loaded[SimulateFile], tree: Tree) -> Method:
             ("integrator", "name"), f"'{s.name}' integrates mechanisms.", "RK4 or one of SciPy's methods"
         )
         raise loaded.error(fault)
-    dry = any(e.kind.startswith(DRY) for e in tree.elements)
+    dry = any(e.has_sign for e in tree.elements)
     name = ("LSODA" if dry else "DOP853") if s.name == "auto" else s.name
     step = s.step if s.step is not None else FIXED_STEP if name == "RK4" else np.inf
     return Method(name, step, s.rtol, s.atol, s.friction_speed if dry else 0.0)
