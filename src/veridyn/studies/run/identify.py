@@ -76,11 +76,16 @@ class IdentifyRun:
         return out
 
 
-def run_identify(loaded: Loaded[IdentifyFile], progress: Progress = silent) -> IdentifyRun:
-    """Read, mend, filter, estimate, judge and suspect, as the study file says."""
+def run_identify(
+    loaded: Loaded[IdentifyFile],
+    progress: Progress = silent,
+    tree: Tree | None = None,
+    estimation: Estimation | None = None,
+) -> IdentifyRun:
+    """Read, mend, filter, estimate, judge and suspect, as the study file says; `tree` and `estimation` in place of its own."""
     study = loaded.study
-    tree = tree_of(loaded, ("model",), study.model, "unknown")
-    estimation = estimation_of(loaded, ("estimator",), study.estimator)
+    tree = tree or tree_of(loaded, ("model",), study.model, "unknown")
+    estimation = estimation or estimation_of(loaded, ("estimator",), study.estimator)
     check_estimation(loaded, ("estimator",), tree, estimation)
     progress("reading the logs", 0.0, None)
     recorded = Recordings(loaded)
