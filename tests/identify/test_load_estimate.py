@@ -14,6 +14,18 @@ TYPICAL = np.array([0.01] * 6 + [0.1] * 3 + [1.0])
 LOAD = from_centre(1.2, (0.03, -0.02, 0.08), np.diag([0.004, 0.005, 0.003]))
 
 
+def estimate(x: np.ndarray, covariance: np.ndarray, determined: np.ndarray | None = None) -> LoadEstimate:
+    return LoadEstimate(
+        body="hand",
+        free=x,
+        values=x,
+        covariance=covariance,
+        determined=np.ones(10, dtype=bool) if determined is None else determined,
+        shift=0.0,
+        mass_budget={},
+    )
+
+
 def by_clarabel(K: np.ndarray, values: np.ndarray, covariance: np.ndarray) -> float:
     """The smallest distance by cvxpy and Clarabel."""
     x = cp.Variable(10)
@@ -45,9 +57,9 @@ def test_the_nearest_possible_load_is_that_of_a_semidefinite_solver(seed: int) -
 def test_deviations_of_centre_and_inertia_are_those_of_random_draws() -> None:
     rng = np.random.default_rng(1)
     B = rng.normal(size=(10, 10)) * TYPICAL[:, None] * 0.003
-    load = LoadEstimate("hand", LOAD, LOAD, B @ B.T, np.ones(10, dtype=bool), 0.0, {})
+    load = estimate(LOAD, B @ B.T)
     drawn = LOAD + rng.standard_normal((4_000, 10)) @ B.T
-    each = [LoadEstimate("hand", x, x, B @ B.T, np.ones(10, dtype=bool), 0.0, {}) for x in drawn]
+    each = [estimate(x, B @ B.T) for x in drawn]
     assert load.centre == pytest.approx([0.03, -0.02, 0.08]) and np.diag(load.inertia) == pytest.approx(
         [0.004, 0.005, 0.003]
     )
@@ -58,7 +70,7 @@ def test_deviations_of_centre_and_inertia_are_those_of_random_draws() -> None:
 
 def test_what_is_not_determined_has_no_deviation() -> None:
     determined = np.array([False] * 6 + [True] * 4)
-    load = LoadEstimate("hand", LOAD, LOAD, np.eye(10), determined, 0.0, {})
+    load = estimate(LOAD, np.eye(10), determined)
     assert not load.has_inertia and np.isnan(load.inertia_sigma).all()
 
 

@@ -32,7 +32,7 @@ DETERMINED_RESIDUAL = 1e-6  # share of a parameter outside the rows of K, in typ
 NOISE = "noise of the loaded runs"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class LoadEstimate:
     """A load on `body`, in the frame `placed` on it. `free` and `values` (10,): parameters about the frame's origin without and with the
     condition of physical consistency, NaN in `free` where the motion does not determine them. `covariance` (10, 10) is that of `free`.
@@ -154,7 +154,16 @@ def load_estimate(fit: Fit, body: str, name: str = "payload", empty: Fit | None 
         free, covariance = back @ fit.values, back @ C @ back.T
         free = np.where(determined, free, np.nan)
         covariance = np.where(determined[:, None] & determined, covariance, np.nan)
-    return LoadEstimate(body, free, values, covariance, determined, shift, _mass_budget(fit, back[9], empty), mass_only)
+    return LoadEstimate(
+        body=body,
+        free=free,
+        values=values,
+        covariance=covariance,
+        determined=determined,
+        shift=shift,
+        mass_budget=_mass_budget(fit, back[9], empty),
+        mass_only=mass_only,
+    )
 
 
 def consistent_load(K: Array, values: Array, covariance: Array, typical: Array) -> tuple[Array, float]:
