@@ -86,10 +86,11 @@ def verdict_of(study: ExcitationStudy) -> Verdict:
         findings.append("Not checked: " + "; ".join(p.unchecked) + ".")
     findings += [f"Missed: {sentence}" for sentence in study.missed]
     grade = "poor" if study.missed else "fair" if weak or p.unchecked or p.noise.assumed else "good"
-    kept = "every limit" if not p.unchecked else f"the {len(p.used)} limits that were checked, not all there may be,"
+    kept = "every limit" if not p.unchecked else f"the {len(p.used)} limits that were checked"
+    rest = "" if not p.unchecked else "; others were not checked"
     return Verdict(
         grade,
-        f"The motion keeps {kept} and excites every base parameter."
+        f"The motion keeps {kept} and excites every base parameter{rest}."
         if not study.missed
         else "The motion misses a deviation that the study sets.",
         tuple(findings),
