@@ -31,6 +31,7 @@ BY_POSITION = {
     "BaseMotion": 4,
     "Body": 4,
     "Consistent": 5,
+    "Limits": 2,
     "Motion": 6,
     "RigidBody": 6,
     "RowFactor": 5,

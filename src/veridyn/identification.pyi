@@ -12,6 +12,8 @@ from veridyn.identify.estimators.coloured import Hac as Hac
 from veridyn.identify.estimators.noise_model import NoiseModel as NoiseModel
 from veridyn.identify.estimators.trust import slow_and_fast as slow_and_fast
 from veridyn.identify.estimators.trust import trust_prior as trust_prior
+from veridyn.identify.excitation.capsules import Capsule as Capsule
+from veridyn.identify.excitation.capsules import Collision as Collision
 from veridyn.identify.excitation.limits import Clearance as Clearance
 from veridyn.identify.excitation.limits import Limits as Limits
 from veridyn.identify.excitation.plan import ExcitationPlan as ExcitationPlan

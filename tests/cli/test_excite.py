@@ -48,7 +48,15 @@ def test_a_run_folder_holds_what_a_controller_runs(done: Result, folder: Path) -
     assert done.exit_code == 0, done.output
     run = folder / "runs" / "wrist-001"
     assert done.stdout.splitlines()[-1] == str(run / "report.html")
-    names = {"trajectory.csv", "result.json", "parameters.csv", "report.html", "study.yaml", "versions.json"}
+    names = {
+        "trajectory.csv",
+        "joint_trajectory.yaml",
+        "result.json",
+        "parameters.csv",
+        "report.html",
+        "study.yaml",
+        "versions.json",
+    }
     assert {p.name for p in run.iterdir()} == names
     rows = list(csv.reader((run / "trajectory.csv").read_text(encoding="utf-8").splitlines()))
     assert rows[0][:3] == ["time [s]", "q.q1 [rad]", "q.q2 [rad]"] and rows[0][-1] == "qdd.q4 [rad/s^2]"
@@ -86,9 +94,9 @@ def test_a_deviation_that_is_too_large_is_told(folder: Path) -> None:
         ("frequency: 0.1", "frequency: 0.3", "does not fit the sampling"),
         ("sigma: {q1", "sigma: {q7", "'q7' is no row"),
         ("search: {", "search: {criterium: d, ", "no key 'criterium'"),
-        ("limits:", "limits:\n  force: {q1: 5}", "no force is given for q2, q3, q4"),
+        ("limits:", "limits:\n  force: {q9: 5}", "'q9' is no row"),
         ("limits:", "limits:\n  workspace: {'4': {low: [5, 5, 5], high: [6, 6, 6]}}", "no place to stand at"),
-        ("motion: {", "motion: {centre: {q1: 0}, ", "no place is given for q2"),
+        ("motion: {", "motion: {start: {q1: 0}, ", "no place is given for q2"),
         ("frequency: 0.1", "frequency: [0.3, 0.1]", "the lower one first"),
     ],
 )

@@ -27,9 +27,9 @@ def excite(
 ) -> None:
     """Design the motion that identifies a machine's parameters best, within all its limits.
 
-    Writes trajectory.csv (what a controller runs), result.json, parameters.csv (what deviation each parameter is promised), report.html
-    and the study with its defaults into a new folder and prints where. Exit codes: 0 done, 1 a deviation is larger than the study file
-    accepts, 2 bad input.
+    Writes trajectory.csv (what a controller runs), joint_trajectory.yaml (the same as a ROS message), result.json, parameters.csv (what
+    deviation each parameter is promised), report.html and the study with its defaults into a new folder and prints where. Exit codes:
+    0 done, 1 a deviation is larger than the study file accepts, 2 bad input.
 
     \b
     Example:
@@ -48,10 +48,12 @@ def excite(
             print_verdict(verdict_of(done), result)
             typer.echo(done.plan.summary() + "\n")
 
+        def keep(run: Run) -> None:
+            run.write_text("trajectory.csv", done.table())
+            run.write_text("joint_trajectory.yaml", done.ros())
+
         result = done.result(loaded.study.name, loaded.study.seed)
         page = partial(excitation_page, done)
-        return Recorded(
-            result, page, show_result, lambda run: run.write_text("trajectory.csv", done.table()), tuple(done.missed)
-        )
+        return Recorded(result, page, show_result, keep, tuple(done.missed))
 
     recorded_study(study, out, loaded, work, show)

@@ -39,6 +39,7 @@ def identify(
       veridyn new robot.urdf run.csv --out robot-study.yaml
       veridyn identify robot-study.yaml --out runs
     """
+    from veridyn.cli.payload import is_payload, payload_work
     from veridyn.cli.shown import print_study
     from veridyn.cli.vehicle import identify_work, is_vehicle
     from veridyn.errors import IdentificationWarning, warn
@@ -55,6 +56,9 @@ def identify(
     settings = loaded.study
     if is_vehicle(loaded):
         recorded_study(study, out, loaded, partial(identify_work, loaded), show)
+        return
+    if is_payload(loaded):
+        recorded_study(study, out, loaded, partial(payload_work, loaded), show)
         return
 
     def work(run: Run, progress: Progress) -> Recorded:

@@ -29,11 +29,15 @@ LOAD = (
 )
 
 
+def gain_names(tree: Tree) -> list[str]:
+    """The drive gains of a tree."""
+    return [e.parameter_name for e in tree.elements if e.kind == "drive_gain"]
+
+
 def estimated_gains(tree: Tree) -> list[str]:
     """The drive gains of a tree that are estimated."""
     p = tree.parameters
-    names = [e.parameter_name for e in tree.elements if e.kind == "drive_gain"]
-    return [name for name in names if p.states[p.index(name)] == "estimated"]
+    return [name for name in gain_names(tree) if p.states[p.index(name)] == "estimated"]
 
 
 def check_load(tree: Tree, observed: RowFactors) -> None:

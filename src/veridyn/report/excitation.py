@@ -11,7 +11,7 @@ from veridyn.identify.correlation import Growth
 from veridyn.identify.estimators.harmonics import Scan
 from veridyn.identify.excitation.plan import ExcitationPlan
 from veridyn.identify.excitation.shape import Trajectory
-from veridyn.report.blocks import Block, Figure, Key, Section, Table, Text, Verdict
+from veridyn.report.blocks import Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.drawing import Plot
 from veridyn.report.page import page
 from veridyn.report.plots import Series, bars, curves
@@ -53,14 +53,14 @@ def excitation_page(study: ExcitationStudy, result: Result, command: str) -> str
             "The motion", motion_blocks(study), f"{CRITERIA[plan.criterion]}. One period, once it is at full pace."
         ),
         Section("What it promises", promise_blocks(plan)),
-        Section("Limits", limit_blocks(plan), "Enforced on a grid four times as fine as that of the search."),
+        Section(
+            "Limits", limit_blocks(plan), "Those that were checked, on a grid four times as fine as that of the search."
+        ),
         Section("The search", search_blocks(plan)),
     ]
     settings = {
         "criterion": CRITERIA[plan.criterion],
-        "noise": "as the study says"
-        if plan.noise.memory or np.any(plan.noise.covariance != np.eye(len(plan.rows)))
-        else "1 on every row",
+        "noise": "none given: 1 N or N*m assumed on every row" if plan.noise.assumed else "as the study says",
         "recording": f"{plan.periods} periods at {plan.rate:g} Hz",
     }
     return page(f"Excitation of “{plan.name}”", verdict_of(study), keys, sections, result, command, settings)
@@ -78,15 +78,26 @@ def verdict_of(study: ExcitationStudy) -> Verdict:
         findings.append("Promised worse than that: " + ", ".join(weak[:12]) + (" …" if len(weak) > 12 else "") + ".")
     if not known.all():
         findings.append(f"{int((~known).sum())} have no prior value to compare their deviation with.")
+    if p.noise.assumed:
+        findings = [
+            "No noise was given: deviations are those for 1 N or N·m on every row, and only their ratios count."
+        ]
+    if p.unchecked:
+        findings.append("Not checked: " + "; ".join(p.unchecked) + ".")
     findings += [f"Missed: {sentence}" for sentence in study.missed]
-    grade = "poor" if study.missed else "fair" if weak else "good"
+    grade = "poor" if study.missed else "fair" if weak or p.unchecked or p.noise.assumed else "good"
+    kept = "every limit" if not p.unchecked else f"the {len(p.used)} limits that were checked"
+    rest = "" if not p.unchecked else "; others were not checked"
     return Verdict(
         grade,
-        "The motion keeps every limit and excites every base parameter."
+        f"The motion keeps {kept} and excites every base parameter{rest}."
         if not study.missed
-        else "The motion misses a limit that the study sets.",
+        else "The motion misses a deviation that the study sets.",
         tuple(findings),
-        ("Run trajectory.csv: it starts from rest, and repeats with a period of a whole number of samples.",),
+        (
+            "Run trajectory.csv, or joint_trajectory.yaml under ROS: it starts from rest, and repeats with a period of a whole number of "
+            "samples.",
+        ),
         (
             "Promises about noise of positions, elastic modes and what the model leaves out: its deviations count none of them.",
         ),
@@ -153,7 +164,10 @@ def limit_blocks(plan: ExcitationPlan) -> list[Block]:
     """How much of each limit is used."""
     ordered = sorted(plan.used.items(), key=lambda item: -item[1])
     rows = [[name, f"{100.0 * share:.1f}"] for name, share in ordered]
-    return [Table(["limit", "% used"], rows, left=(0,))]
+    table = Table(["limit", "% used"], rows, left=(0,))
+    if not plan.unchecked:
+        return [table]
+    return [Text("Not checked, because no limit is given or for the reason named:"), Listing(plan.unchecked), table]
 
 
 def search_blocks(plan: ExcitationPlan) -> list[Block]:

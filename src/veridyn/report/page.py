@@ -38,20 +38,33 @@ def page(
     return _set("frame.html", title, verdict, key_figures, sections, result, command, settings or {}, (), beside=beside)
 
 
-def identification_page(study: IdentificationStudy, result: Result, command: str, more: Sequence[Section] = ()) -> str:
-    """The report of an identification; `more` are sections to stand behind its forces and parameters."""
+def identification_page(
+    study: IdentificationStudy,
+    result: Result,
+    command: str,
+    more: Sequence[Section] = (),
+    title: str = "",
+    found: Verdict | None = None,
+    keys: Sequence[Key] = (),
+    first: Sequence[Section] = (),
+) -> str:
+    """The report of an identification; `more` are sections to stand behind its forces and parameters, `first` before them.
+
+    `title`, the verdict `found` and key figures `keys` in place of those of an identification.
+    """
     base = study.fit.base
     names, never = base.parameters.names, set(study.structure.dead)
     relations = base.relations()
     reduced = reduced_section(study)
-    own = [("forces", "Forces, row by row"), ("parameters", "Parameters")]
+    own = [(f"first-{k}", s.title) for k, s in enumerate(first, 1)]
+    own += [("forces", "Forces, row by row"), ("parameters", "Parameters")]
     own += [("sums", "What comes only as a sum")] if relations or base.dead else []
     samples = f"{len(study.training)} to learn from, {len(study.validation)} to validate"
     return _set(
         "identification.html",
-        f"Identification of “{study.model.name}”",
-        verdict(study),
-        key_figures(study),
+        title or f"Identification of “{study.model.name}”",
+        found or verdict(study),
+        keys or key_figures(study),
         [*more, *([] if reduced is None else [reduced]), *insight(study)],
         result,
         command,
@@ -62,6 +75,7 @@ def identification_page(study: IdentificationStudy, result: Result, command: str
         rows=row_lines(study),
         relations=relations,
         beside=FILES,
+        first=first,
         never=[names[k] for k in base.dead if k in never],
         dead=[names[k] for k in base.dead if k not in never],
         figures=row_figures(study),

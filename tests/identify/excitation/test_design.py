@@ -17,8 +17,10 @@ from veridyn.identify.excitation.shape import Fourier, Shape, Spline
 from veridyn.identify.excitation.start import drawn
 from veridyn.identify.interior import Barrier
 from veridyn.machines.hexapod import POSE, hexapod, limits
+from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.model.joint import Body
+from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.signals.trajectory import JointLimits
 
@@ -164,13 +166,49 @@ def test_the_hexapod_stays_within_its_legs() -> None:
     assert max(plan.used.values()) <= 1.0
 
 
+def test_a_start_and_half_a_centre() -> None:
+    """The reference begins at the pose that is given, at rest, and keeps every limit on its way; NaN in the centre is a default.
+
+    What no limit speaks of is listed; a force without a limit is one of it.
+    """
+    tree, start = truth(), np.array([1.5, -1.0, 0.5, 0.0])
+    allowed = Limits(ARM, force=[80.0, 80.0, np.inf, np.inf])
+    plan = design_excitation(
+        tree,
+        allowed,
+        Fourier(harmonics=1),
+        starts=1,
+        barrier=Barrier(iterations=10),
+        centre=[np.nan, 0.4, np.nan, np.nan],
+        start=start,
+    )
+    t, q, qd, qdd = plan.samples(1)
+    assert q[0] == pytest.approx(start) and not qd[0].any() and not qdd[0].any()
+    assert (
+        (q > ARM.low).all()
+        and (q < ARM.high).all()
+        and (np.abs(qd) < ARM.speed).all()
+        and (np.abs(qdd) < ARM.acceleration).all()
+    )
+    assert np.abs(inverse_dynamics(tree, Motion(t, q, qd, qdd))[:, :2]).max() < 80.0
+    assert np.abs(np.diff(q, axis=0) * plan.rate - qd[1:]).max() < 0.5 * np.abs(qdd).max() / plan.rate * 1.2
+    assert plan.unchecked == ("force of q3, q4", "collisions within the machine", "collisions with the floor")
+    assert plan.noise.assumed and "not checked: force of q3, q4" in plan.summary()
+    with pytest.raises(DataError, match="the start is not a place of this machine"):
+        design_excitation(tree, allowed, start=[0.0, np.nan, 0.0, 0.0])
+    with pytest.raises(IdentificationError, match=r"start, range of q1: the machine does not stand within its limits"):
+        design_excitation(tree, allowed, start=[9.0, 0.0, 0.0, 0.0])
+
+
 def test_faults_by_name() -> None:
     tree = truth()
     with pytest.raises(IdentificationError, match=r"workspace of 4.*no place to stand at"):
         design_excitation(tree, Limits(ARM, workspace={"4": ((3.0, 3.0, 3.0), (4.0, 4.0, 4.0))}))
     narrow = JointLimits([-0.1] * 4, [0.1] * 4, [1.0] * 4, [1.0] * 4)  # stretched out: gravity needs some 20 N*m
     with pytest.raises(IdentificationError, match=r"force of q\d.*no place to stand at"):
-        design_excitation(tree, Limits(narrow, force=[0.1] * 4))
+        design_excitation(tree, Limits(narrow, force=[2.0] * 4))
+    with pytest.raises(IdentificationError, match=r"force of q1: the dry friction of the model alone"):
+        design_excitation(tree, Limits(narrow, force=[0.5] * 4))
     with pytest.raises(DataError, match=r"period does not fit the sampling(.|\n)*nearest frequencies that fit are"):
         design_excitation(tree, ARM, Fourier(frequency=0.3), rate=100.0)
     with pytest.raises(DataError, match="sampling is too slow"):

@@ -7,7 +7,7 @@ import pytest
 from veridyn.errors import FileError
 from veridyn.files.yaml_plain import plain_yaml
 from veridyn.studies.config.reference import reference
-from veridyn.studies.config.study import VEHICLE_KINDS, json_schema, parse_study, settings_class
+from veridyn.studies.config.study import SECTIONS, json_schema, parse_study, settings_class
 from veridyn.studies.config.text import study_text
 from veridyn.studies.config.vehicle import VehicleIdentifyFile, VehicleObserveFile
 
@@ -28,8 +28,8 @@ def test_the_examples_are_read_and_written_back(name: str) -> None:
 
 
 def test_words_about_every_key() -> None:
-    for kind in VEHICLE_KINDS:
-        schema = settings_class(kind, vehicle=True).model_json_schema()
+    for kind in SECTIONS["vehicle"]:
+        schema = settings_class(kind, "vehicle").model_json_schema()
         for part in (schema, *schema["$defs"].values()):
             missing = [
                 key for key, value in part["properties"].items() if not (value.get("description") or "$ref" in value)
@@ -37,7 +37,7 @@ def test_words_about_every_key() -> None:
             assert missing == []
     assert "## `kind: observe` of a vehicle" in reference()
     (either,) = [part for part in json_schema()["oneOf"] if part["properties"]["kind"]["const"] == "identify"]
-    assert len(either["oneOf"]) == 2
+    assert len(either["oneOf"]) == 3  # of a machine, of a vehicle, of a payload
 
 
 def test_a_log_is_one_file_or_several() -> None:

@@ -154,6 +154,25 @@ class UrdfReader:
             self.note(node, "its limits look like degrees.", where, "radians", found)
         return UrdfLimits(low, high, speed, force)
 
+    def placed(self, node: XmlNode, where: str) -> tuple[Array, Array]:
+        """R and p of the <origin> of an element; the identity where it has none."""
+        return self._origin(self.one(node, "origin", where), where)
+
+    def positive(self, node: XmlNode, key: str, where: str) -> float:
+        """A length above zero; 1 where it is none, which is a fault."""
+        before, value = len(self.faults.found), self._number(node, key, where)
+        if value <= 0.0 and len(self.faults.found) == before:
+            self.fault(node, f"'{key}' of <{node.tag}> must be above zero.", where, found=f"{value:g}")
+        return value if value > 0.0 else 1.0
+
+    def three(self, node: XmlNode, key: str, where: str) -> Array:
+        """Three numbers that are not zero; ones where they are not, which is a fault."""
+        before, value = len(self.faults.found), self._vector(node, key, where)
+        if not np.all(value) and len(self.faults.found) == before:
+            found = "nothing" if key not in node.attributes else f"'{node.attributes[key]}'"
+            self.fault(node, f"'{key}' of <{node.tag}> takes three numbers that are not zero.", where, found=found)
+        return value if np.all(value) else np.ones(3)
+
     def check_tags(self, node: XmlNode, known: Sequence[str], where: str) -> None:
         """A tag that is nearly one that is known is a slip of the pen, and what it says would be lost."""
         for child in node.children:

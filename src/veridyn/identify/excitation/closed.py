@@ -245,6 +245,10 @@ class ClosedPlant:
         at, by_q = point_of(self.tree, s.motion.q, body, point)
         return at, by_q @ s.S
 
+    def posture(self, X: Array) -> tuple[Array, Array | None]:
+        s = self._closed(X)
+        return s.motion.q, s.S
+
 
 def closed_samples(plant: Plant, t: Array, X: Array) -> Motion:
     """All coordinates of a plant along a motion of the designed ones."""

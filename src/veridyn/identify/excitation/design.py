@@ -7,7 +7,7 @@ gradients, from many starts, never leaving the limits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
@@ -23,7 +23,7 @@ from veridyn.identify.excitation.plant import Plant
 from veridyn.identify.excitation.problem import ExcitationProblem
 from veridyn.identify.excitation.setup import problem_of
 from veridyn.identify.excitation.shape import SHAPES, Shape
-from veridyn.identify.excitation.start import drawn, inside
+from veridyn.identify.excitation.start import drawn, excess, inside, shares
 from veridyn.identify.interior import Barrier, InteriorSolution, minimise
 from veridyn.identify.threads import one_blas_thread
 from veridyn.method import method_of, verb_with_method
@@ -57,6 +57,7 @@ def design_excitation(
     starts: int = 8,
     barrier: Barrier | None = None,
     centre: ArrayLike | None = None,
+    start: ArrayLike | None = None,
     rng: np.random.Generator | None = None,
     executor: Executor | None = None,
     progress: Progress = silent,
@@ -79,7 +80,8 @@ def design_excitation(
     criterion : {"d", "a", "e", "condition"}
         What is minimised: D- (the default), A- or E-optimality, or the condition number of the regressor.
     noise : Noise, mapping of row names to numbers, or array, optional
-        Standard deviation of each row in N or N*m, (rows,), or their covariance (rows, rows); 1 for every row by default.
+        Standard deviation of each row in N or N*m, (rows,), or their covariance (rows, rows). Without any it is 1 for every row, the
+        plan's noise is marked as assumed, and only ratios of predicted deviations count.
     rate : float
         Sampling rate in Hz, 100 by default. The period of the plan is a whole number of samples.
     periods : int
@@ -89,7 +91,10 @@ def design_excitation(
     barrier : Barrier, optional
         Settings of the interior-point search.
     centre : array (n,), optional
-        The place about which starts are made; by default the middle of the ranges, or the machine's home.
+        The place about which starts are made; NaN, or without any, the middle of a coordinate's range, or its home where it has none.
+    start : array (n,), optional
+        Where the machine stands: it is led from there to the motion within all limits, from rest to rest. By default it is at the
+        motion's first place.
     rng : numpy.random.Generator, optional
         The same generator gives the same plan; seed 0 by default.
     executor : concurrent.futures.Executor, optional
@@ -129,6 +134,7 @@ def design_excitation(
             rate=rate,
             centre=centre,
         )
+        begin = _start(problem, start)
         how = barrier or Barrier()
         found: list[InteriorSolution] = []
         work = partial(_searched, problem, place, how)
@@ -140,22 +146,74 @@ def design_excitation(
             progress("designing the excitation", float(k), float(starts))
         best = int(np.argmin([one.goal for one in found]))
         u = _fitted(problem, found[best].u, rate)
-        for margin in LIMIT_MARGINS:
-            if u is None:  # what lies between the phases is too much: search again further inside
-                closer = replace(problem, margin=margin)
-                u = _fitted(closer, _searched(closer, place, how, random.spawn(1)[0]).u, rate)
+        for closer in _closer(problem):
+            if (
+                u is None
+            ):  # what lies between the phases, or friction that jumps, is too much: search again further inside
+                u = _fitted(problem, _searched(closer, place, how, random.spawn(1)[0]).u, rate)
         if u is None:
             raise IdentificationError(
                 Fault(
-                    "no motion was found that keeps the limits between samples too.", where="limits", hint="Widen them."
+                    "no motion was found that keeps the limits between samples too.",
+                    where=f"limits, {_worst(problem, found[best].u)}",
+                    hint="Widen this limit.",
                 ),
                 problem.plant.name,
             )
-        return ExcitationPlan.of(problem, u, noisy, rate, periods, tuple(one.goal for one in found))
+        return ExcitationPlan.of(problem, u, noisy, rate, periods, tuple(one.goal for one in found), begin)
+
+
+def _start(problem: ExcitationProblem, start: ArrayLike | None) -> Array | None:
+    """Where the machine stands, refused where it violates a limit."""
+    if start is None:
+        return None
+    names, x = problem.plant.coordinates, np.array(start, dtype=np.float64)
+    if x.shape != (len(names),) or not np.isfinite(x).all():
+        raise DataError(
+            Fault(
+                "the start is not a place of this machine.",
+                where="design_excitation, start",
+                expected=f"{len(names)} numbers ({', '.join(names)})",
+                found=f"{x.tolist()}",
+            )
+        )
+    used, name = excess(problem.bounds, x)
+    if used >= 1.0:
+        raise IdentificationError(
+            Fault(
+                "the machine does not stand within its limits.",
+                where=f"start, {name}",
+                found=f"{100.0 * used:.0f} % of this limit used",
+                hint="Correct the start or the limit; a pair of bodies that touch only as capsules may be ignored by name.",
+            ),
+            problem.plant.name,
+        )
+    return x
+
+
+def _closer(problem: ExcitationProblem) -> Iterator[ExcitationProblem]:
+    """The same problem with more and more room left to its limits; in the end with all that friction may add to a force."""
+    for margin in LIMIT_MARGINS:
+        yield replace(problem, margin=margin)
+    below = problem.bounds.below_friction()
+    if below is not None:
+        yield replace(problem, bounds=below, margin=LIMIT_MARGINS[0])
 
 
 def _searched(problem: ExcitationProblem, place: Array, how: Barrier, rng: np.random.Generator) -> InteriorSolution:
     return minimise(problem.limited(), drawn(problem, place, rng), how)
+
+
+def _worst(problem: ExcitationProblem, u: Array) -> str:
+    """The limit that a motion violates most on a fine grid."""
+    C, f = problem.motion_of(u)
+    fine = replace(problem.with_dry_friction(), phases=_fine(problem), frequency=(f, f), margin=0.0)
+    used = shares(fine.bounds, fine.bounds(fine.samples(fine.unknowns(C, f)), slopes=False)[0])
+    return f"{fine.bounds.names[int(np.argmax(used))]} ({100.0 * used.max():.1f} % used)"
+
+
+def _fine(problem: ExcitationProblem) -> Array:
+    return np.arange(FINAL_GRID_FACTOR * len(problem.phases)) / (FINAL_GRID_FACTOR * len(problem.phases))
 
 
 def _fitted(problem: ExcitationProblem, u: Array, rate: float) -> Array | None:
@@ -163,8 +221,7 @@ def _fitted(problem: ExcitationProblem, u: Array, rate: float) -> Array | None:
     C, f = problem.motion_of(u)
     count = np.ceil(rate / f - 1e-6)  # slower, if anything, so that speeds stay inside
     f = rate / (count if rate / count >= problem.frequency[0] * (1.0 - 1e-9) else count - 1.0)
-    phases = np.arange(FINAL_GRID_FACTOR * len(problem.phases)) / (FINAL_GRID_FACTOR * len(problem.phases))
-    fine = replace(problem, phases=phases, frequency=(f, f), margin=0.0)
+    fine = replace(problem.with_dry_friction(), phases=_fine(problem), frequency=(f, f), margin=0.0)
     still = problem.shape.still(problem.shape.trajectory(C, f).centre)
     for size in np.arange(1.0, LEAST, -STEP):
         final = fine.unknowns(still + size * (C - still), f)

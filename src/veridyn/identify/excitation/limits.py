@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Faults, did_you_mean
+from veridyn.identify.excitation.capsules import Collision, Posture, clearances
 from veridyn.identify.excitation.plant import Plant
+from veridyn.model.joint import GROUND
 from veridyn.signals.trajectory import JointLimits
 
 Array = NDArray[np.float64]
+
+JUST_MOVING = 1e-9  # rad/s or m/s: a joint that begins to move
 
 
 @dataclass(frozen=True)
@@ -38,15 +42,26 @@ class Limits:
 
     `actuators`: range, speed and acceleration of each actuator, in the order of the tree's joints (of its actuated coordinates where it
     has loops: lengths of legs); infinite where there is none. `coordinates`: the same of the designed coordinates, where these are not the
-    actuators (a platform's pose). `force` (rows,): the most each actuator may give, with the model's own parameters, N or N*m.
-    `workspace`: body → the least and the largest x, y, z of its origin in the ground's frame. `clearances`: distances within the machine.
+    actuators (a platform's pose). `force` (rows,): the most each actuator may give, with the model's own parameters, N or N*m; infinite
+    where there is no limit. `workspace`: body → the least and the largest x, y, z of its origin in the ground's frame. `clearances`:
+    distances within the machine. `collision`: capsules that may not touch. `endless`: coordinates that turn without end by design, so
+    that a missing range is none; `unchecked`: what else is known not to be checked, in words.
     """
 
     actuators: JointLimits | None = None
     coordinates: JointLimits | None = None
+    _: KW_ONLY
     force: ArrayLike | None = None
     workspace: Mapping[str, tuple[Sequence[float], Sequence[float]]] = field(default_factory=dict)
     clearances: Sequence[Clearance] = ()
+    collision: Collision | None = None
+    endless: Sequence[str] = ()
+    unchecked: Sequence[str] = ()
+
+    @property
+    def linear(self) -> bool:
+        """Whether all of them are linear in positions, speeds and accelerations of the actuators."""
+        return self.force is None and not self.workspace and not self.clearances and self.collision is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,10 +87,34 @@ class Bounds:
             ):
                 out += [f"{what} of {n}" for n, s in zip(names, size, strict=True) if np.isfinite(s)]
         if self.limits.force is not None:
-            out += [f"force of {row}" for row in self.plant.rows]
+            out += [f"force of {self.plant.rows[r]}" for r in self._limited_rows]
         for body in self.limits.workspace:
             out += [f"workspace of {body}, {axis}" for axis in "xyz"]
-        return (*out, *(str(c) for c in self.limits.clearances))
+        out += [str(c) for c in self.limits.clearances]
+        return (*out, *(() if self.limits.collision is None else self.limits.collision.names))
+
+    @property
+    def _limited_rows(self) -> list[int]:
+        return [int(r) for r in np.flatnonzero(np.isfinite(np.asarray(self.limits.force, dtype=np.float64)))]
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """What a motion within these limits may still violate, in words: limits that were not given."""
+        limits, out = self.limits, []
+        own = limits.actuators
+        for what in ("range", "speed", "acceleration"):
+            size = None if own is None else own.high - own.low if what == "range" else getattr(own, what)
+            free = [n for k, n in enumerate(self.plant.bounded) if size is None or not np.isfinite(size[k])]
+            free = [n for n in free if what != "range" or n not in limits.endless]
+            out += [f"{what} of {_few(free, self.plant.bounded)}"] if free else []
+        force = np.full(len(self.plant.rows), np.inf) if limits.force is None else np.asarray(limits.force)
+        free = [row for row, f in zip(self.plant.rows, force, strict=True) if not np.isfinite(f)]
+        out += [f"force of {_few(free, self.plant.rows)}"] if free else []
+        if not limits.clearances and (limits.collision is None or not limits.collision.pairs):
+            out.append("collisions within the machine")
+        if not limits.workspace and (limits.collision is None or not limits.collision.above):
+            out.append("collisions with the floor")
+        return (*out, *limits.unchecked)
 
     def _joint_limits(self) -> list[tuple[tuple[str, ...], JointLimits]]:
         both = ((self.plant.bounded, self.limits.actuators), (self.plant.coordinates, self.limits.coordinates))
@@ -118,18 +157,44 @@ class Bounds:
             whole = np.zeros((N, 1, 3, n))
             whole[:, 0, 0] = 2.0 * np.einsum("ni,nik->nk", between, da - db) / square
             take((between**2).sum(axis=1, keepdims=True) / square - 1.0, whole)
+        if self.limits.collision is not None:
+            take(*self._collisions(self.limits.collision, X, slopes))
         return np.concatenate(values, axis=1), np.concatenate(parts, axis=1) if slopes else None
 
+    def _collisions(self, collision: Collision, X: Array, slopes: bool) -> tuple[Array, Array | None]:
+        q, S = self.plant.posture(X)
+        g, by_q = clearances(collision, Posture(self.plant.tree, q), slopes)
+        if by_q is None:
+            return g, None
+        out = np.zeros((*g.shape, 3, X.shape[2]))
+        out[:, :, 0] = by_q if S is None else by_q @ S
+        return g, out
+
+    @property
+    def friction(self) -> Array:
+        """The jump (rows,) of each row's force where its joint begins to move, N or N*m."""
+        X = np.zeros((3, 2, len(self.plant.coordinates)))
+        X[0], X[1, 1] = self.plant.home, JUST_MOVING
+        still, begun = self.plant.regressor(X) @ self.values
+        return np.abs(begun - still)
+
+    def below_friction(self) -> Bounds | None:
+        """The same with forces smaller by the friction that a search rounds off, so that it keeps the real ones; None where none are."""
+        if self.limits.force is None:
+            return None
+        left = np.asarray(self.limits.force, dtype=np.float64) - self.friction
+        return replace(self, limits=replace(self.limits, force=left)) if (left > 0.0).all() else None
+
     def _forces(self, X: Array, slopes: bool) -> tuple[Array, Array | None]:
-        allowed = np.asarray(self.limits.force, dtype=np.float64)
-        gamma = self.plant.regressor(X, self.friction_speed) @ self.values / allowed
+        allowed, rows = np.asarray(self.limits.force, dtype=np.float64), self._limited_rows
+        gamma = (self.plant.regressor(X, self.friction_speed) @ self.values)[:, rows] / allowed[rows]
         if not slopes:
             return gamma, None
-        out = np.zeros((X.shape[1], len(allowed), 3, X.shape[2]))
-        for r in range(len(allowed)):
+        out = np.zeros((X.shape[1], len(rows), 3, X.shape[2]))
+        for k, r in enumerate(rows):
             G = np.zeros((X.shape[1], len(allowed), len(self.values)))
             G[:, r] = self.values / allowed[r]
-            out[:, r] = np.moveaxis(self.plant.adjoint(X, G, self.friction_speed), 0, 1)
+            out[:, k] = np.moveaxis(self.plant.adjoint(X, G, self.friction_speed), 0, 1)
         return gamma, out
 
 
@@ -149,6 +214,10 @@ def _scaled(Q: Array, dQ: Array | None, limits: JointLimits, slopes: bool) -> tu
             dQ[0, order, np.arange(k), order, np.arange(k)] = 1.0
         return g, np.broadcast_to((dQ / size[:, :, None, None])[:, bounded], (len(Q), int(bounded.sum()), 3, k))
     return g, (dQ / size[:, :, None, None])[:, bounded]
+
+
+def _few(names: Sequence[str], whole: Sequence[str]) -> str:
+    return "every joint" if len(names) == len(whole) and len(whole) > 1 else ", ".join(names)
 
 
 def check_limits(plant: Plant, limits: Limits) -> None:
@@ -180,7 +249,7 @@ def check_limits(plant: Plant, limits: Limits) -> None:
         )
     if limits.force is not None:
         force = np.asarray(limits.force, dtype=np.float64)
-        if force.shape != (len(plant.rows),) or not (force > 0.0).all():
+        if force.shape != (len(plant.rows),) or not (force > 0.0).all():  # infinite: no limit
             faults.add(
                 "they are not forces of this machine.",
                 where="limits.force",
@@ -203,9 +272,25 @@ def check_limits(plant: Plant, limits: Limits) -> None:
                 faults.add(f"there is no body '{body}'.", where="limits.clearances", hint=did_you_mean(body, bodies))
         if not c.distance > 0.0:
             faults.add("a distance must be above zero.", where=f"limits.clearances, {c}", found=f"{c.distance}")
+    if limits.collision is not None:
+        _check_capsules(limits.collision, bodies, faults)
     faults.raise_if_any(DataError, plant.name)
 
 
+def _check_capsules(collision: Collision, bodies: tuple[str, ...], faults: Faults) -> None:
+    for c in collision.capsules:
+        if c.body not in (*bodies, GROUND):
+            hint = did_you_mean(c.body, (*bodies, GROUND))
+            faults.add(f"there is no body '{c.body}'.", where="limits.collision", hint=hint)
+        ends = np.array([c.start, c.end], dtype=np.float64)
+        if not c.radius > 0.0 or ends.shape != (2, 3) or not np.isfinite(ends).all():
+            expected, found = "two ends of three numbers, and a radius above zero", f"{c.start}, {c.end}, {c.radius}"
+            faults.add("this is no capsule.", where=f"limits.collision, '{c.body}'", expected=expected, found=found)
+    if collision.margin < 0.0:
+        faults.add("a margin is zero or more.", where="limits.collision", found=f"{collision.margin:g} m")
+    if collision.above and collision.floor is None:
+        faults.add("a floor needs its height.", where="limits.collision")
+
+
 def _bodies(plant: Plant) -> tuple[str, ...]:
-    tree = getattr(plant, "tree", None)
-    return () if tree is None else tuple(b.name for b in tree.bodies)
+    return tuple(b.name for b in plant.tree.bodies)

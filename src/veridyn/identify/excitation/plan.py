@@ -15,21 +15,29 @@ from veridyn.identify.excitation.plant import Plant
 from veridyn.identify.excitation.problem import ExcitationProblem
 from veridyn.identify.excitation.shape import Trajectory
 from veridyn.identify.excitation.start import shares
+from veridyn.signals.approach import Approach
 from veridyn.signals.run_up import RunUp
 from veridyn.signals.trajectory import FourierTrajectory
 
 Array = NDArray[np.float64]
 
 FINE_GRID_FACTOR = 4  # times as many phases as in the search, on which the use of limits is stated
+NOISE_ASSUMED = "no noise was given: deviations are those for 1 N or N*m on every row, and only their ratios count"
+LONGEST_APPROACH = 60.0  # s, from the machine's pose to the motion
+APPROACH_STEPS = 200  # samples of the approach on which limits are checked
 ENTRY_PERIODS = (0.5, 1.0, 2.0, 4.0)  # periods in which a motion is entered from rest
 
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """`covariance` (rows, rows) of one sample's forces, in N² or (N m)²; `memory` ρ of noise that remembers: e_t = ρ e_{t−1} + news."""
+    """`covariance` (rows, rows) of one sample's forces, in N² or (N m)²; `memory` ρ of noise that remembers: e_t = ρ e_{t−1} + news.
+
+    `assumed`: nobody gave it, so that predicted deviations say only how parameters compare.
+    """
 
     covariance: Array
     memory: float = 0.0
+    assumed: bool = False
 
 
 def noise_of(plant: Plant, noise: Noise | Mapping[str, float] | ArrayLike | None) -> Noise:
@@ -38,7 +46,7 @@ def noise_of(plant: Plant, noise: Noise | Mapping[str, float] | ArrayLike | None
     if isinstance(noise, Noise):
         made = noise
     elif noise is None:
-        made = Noise(np.eye(len(rows)))
+        made = Noise(np.eye(len(rows)), assumed=True)
     elif isinstance(noise, Mapping):
         unknown = [name for name in noise if name not in rows]
         missing = [name for name in rows if name not in noise]
@@ -75,8 +83,9 @@ class ExcitationPlan:
     """The motion and what it promises.
 
     `trajectory` of the designed `coordinates`, periodic; `reference` is what a controller follows, which enters it from rest in `lead`
-    seconds. `sigma`: predicted deviation of each base parameter from `periods` periods at `rate` Hz under `noise` by the best linear
-    estimator; noise of positions is not counted. `used`: limit → the largest share of it that the periodic motion uses, on a fine grid.
+    seconds, from the machine's own pose where that is given. `sigma`: predicted deviation of each base parameter from `periods` periods
+    at `rate` Hz under `noise` by the best linear estimator; noise of positions is not counted. `used`: limit → the largest share of it
+    that the periodic motion uses, on a fine grid. `unchecked`: limits that nobody gave, in words, so that the motion may violate them.
     `goals`: what each start reached; `value` what the plan has (natural logarithms, see
     :mod:`~veridyn.identify.excitation.criteria`). `condition` is that of the regressor as it is (21).
     """
@@ -86,7 +95,7 @@ class ExcitationPlan:
     rows: tuple[str, ...]
     base: BaseParameters
     trajectory: Trajectory
-    reference: RunUp
+    reference: RunUp | Approach
     criterion: str
     value: float
     goals: tuple[float, ...]
@@ -96,13 +105,22 @@ class ExcitationPlan:
     rate: float
     periods: int
     used: Mapping[str, float]
+    unchecked: tuple[str, ...] = ()
 
     @classmethod
     def of(
-        cls, problem: ExcitationProblem, u: Array, noise: Noise, rate: float, periods: int, goals: tuple[float, ...]
+        cls,
+        problem: ExcitationProblem,
+        u: Array,
+        noise: Noise,
+        rate: float,
+        periods: int,
+        goals: tuple[float, ...],
+        start: Array | None = None,
     ) -> ExcitationPlan:
         """The plan of some unknowns, evaluated sample by sample as it will be run, with dry friction as it is."""
         C, f = problem.motion_of(u)
+        problem = problem.with_dry_friction()
         count = round(rate / f)
         X = problem.samples(u, problem.shape.basis(np.arange(count) / count))
         A = problem.plant.regressor(X)
@@ -125,7 +143,7 @@ class ExcitationPlan:
             rows=problem.plant.rows,
             base=problem.plant.base,
             trajectory=trajectory,
-            reference=_entered(problem, trajectory),
+            reference=_entered(problem, trajectory, start, rate),
             criterion=problem.goal,
             value=criterion(problem.goal, goal_information, problem.typical)[0],
             goals=goals,
@@ -135,6 +153,7 @@ class ExcitationPlan:
             rate=rate,
             periods=periods,
             used=dict(zip(problem.bounds.names, used.tolist(), strict=True)),
+            unchecked=problem.bounds.unchecked,
         )
 
     @property
@@ -214,6 +233,8 @@ class ExcitationPlan:
             lines.append(f"{name:<14}{shown}{s:12.4g}{min(r, 9999.9) if np.isfinite(r) else np.nan:9.1f}  {unit}")
         tight = sorted(self.used.items(), key=lambda item: -item[1])
         lines.append("limits used most: " + ", ".join(f"{name} {100 * share:.1f} %" for name, share in tight[:6]))
+        lines += ["not checked: " + "; ".join(self.unchecked)] if self.unchecked else []
+        lines += [NOISE_ASSUMED] if self.noise.assumed else []
         return "\n".join(lines)
 
 
@@ -227,18 +248,35 @@ def information_of(A: Array, noise: Noise, memory: float) -> Array:
     return flat.T @ flat
 
 
-def _entered(problem: ExcitationProblem, trajectory: Trajectory) -> RunUp:
-    """The first way of entering the motion from rest that keeps every limit: soon rather than late, at one of eight points of it."""
-    best, name = np.inf, ""
+def _entered(problem: ExcitationProblem, trajectory: Trajectory, start: Array | None, rate: float) -> RunUp | Approach:
+    """The first way of entering the motion from rest that keeps every limit: soon rather than late, at one of eight points of it.
+
+    With a `start`, also the first that a straight line from there reaches within all limits.
+    """
+    best, name, blocked = np.inf, "", ""
     for lead in ENTRY_PERIODS:
         for offset in np.arange(8) / 8.0:
             entry = RunUp(trajectory, lead * trajectory.period, offset * trajectory.period)
             X = np.stack(entry.at(np.linspace(0.0, entry.lead, max(64, int(lead * len(problem.phases))))))
             used = shares(problem.bounds, problem.bounds(X, slopes=False)[0])
-            if (used < 1.0).all():
+            if not (used < 1.0).all():
+                if used.max() < best:
+                    best, name = float(used.max()), problem.bounds.names[int(np.argmax(used))]
+            elif start is None:
                 return entry
-            if used.max() < best:
-                best, name = float(used.max()), problem.bounds.names[int(np.argmax(used))]
+            else:
+                approach, why = _approached(problem, entry, start, rate)
+                if approach is not None:
+                    return approach
+                blocked = why
+    if blocked:
+        raise IdentificationError(
+            Fault(
+                "no straight way leads from the start to the motion within the limits.",
+                where=f"{problem.plant.name}, {blocked}",
+                hint="Move the machine to a freer pose and give that as the start, or leave the start out.",
+            )
+        )
     raise IdentificationError(
         Fault(
             "the motion cannot be entered from rest within the limits.",
@@ -247,3 +285,23 @@ def _entered(problem: ExcitationProblem, trajectory: Trajectory) -> RunUp:
             hint="Widen this limit, or lower the frequency.",
         )
     )
+
+
+def _approached(problem: ExcitationProblem, entry: RunUp, start: Array, rate: float) -> tuple[Approach | None, str]:
+    """The fastest approach, to a factor of 1.2, that keeps the limits; or the limit that the slowest one violates."""
+
+    def worst(seconds: float) -> tuple[float, str]:
+        made = Approach(entry, start, seconds)
+        X = np.stack(made.at(np.linspace(0.0, seconds, APPROACH_STEPS)))
+        used = shares(problem.bounds, problem.bounds(X, slopes=False)[0])
+        return float(used.max()), problem.bounds.names[int(np.argmax(used))]
+
+    whole = np.unique(np.ceil(rate * LONGEST_APPROACH / 1.2 ** np.arange(24))) / rate
+    share, name = worst(float(whole[-1]))
+    if share >= 1.0:
+        return None, name
+    low, high = 0, len(whole) - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if worst(float(whole[middle]))[0] < 1.0 else (middle + 1, high)
+    return Approach(entry, start, float(whole[high])), ""

@@ -34,6 +34,8 @@ class Plant(Protocol):
     """
 
     @property
+    def tree(self) -> Tree: ...
+    @property
     def name(self) -> str: ...
     @property
     def coordinates(self) -> tuple[str, ...]: ...
@@ -64,6 +66,10 @@ class Plant(Protocol):
 
     def place(self, X: Array, body: str, point: Array) -> tuple[Array, Array]:
         """Where a point of a body is (N, 3), and its slopes by x (N, 3, n)."""
+        ...
+
+    def posture(self, X: Array) -> tuple[Array, Array | None]:
+        """All coordinates of the tree (N, m), and their slopes by x (N, m, n); None: the coordinates themselves."""
         ...
 
 
@@ -158,6 +164,9 @@ class TreePlant:
 
     def place(self, X: Array, body: str, point: Array) -> tuple[Array, Array]:
         return point_of(self.tree, X[0], body, point)
+
+    def posture(self, X: Array) -> tuple[Array, Array | None]:
+        return X[0], None
 
 
 def point_of(tree: Tree, q: Array, body: str, point: Array) -> tuple[Array, Array]:

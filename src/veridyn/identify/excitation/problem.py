@@ -8,7 +8,7 @@ The unknowns u are C over the reach of each coordinate and, where f is free, ln 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -46,6 +46,10 @@ class ExcitationProblem:
     @cached_property
     def basis(self) -> Array:
         return self.shape.basis(self.phases)
+
+    def with_dry_friction(self) -> ExcitationProblem:
+        """The same with limits on forces that see friction jump, as the machine does, and not rounded off as in the search."""
+        return replace(self, bounds=replace(self.bounds, friction_speed=0.0))
 
     @property
     def free_frequency(self) -> bool:
@@ -145,10 +149,7 @@ class ExcitationProblem:
 
     def limited(self, goal: Callable[[Array], tuple[float, Array]] | None = None) -> Limited:
         """For :func:`~veridyn.identify.interior.minimise`; `goal`: another than the exact one."""
-        linear = (
-            self.bounds.limits.force is None and not self.bounds.limits.workspace and not self.bounds.limits.clearances
-        )
-        fixed = linear and not self.free_frequency and self.plant.bounded == self.plant.coordinates
+        fixed = self.bounds.limits.linear and not self.free_frequency and self.plant.bounded == self.plant.coordinates
         constant = self.slopes(np.zeros(self.shape.count * len(self.reach))) if fixed else None
         return Limited(
             goal or self.value,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, IdentificationError
+from veridyn.errors import DataError, Fault, Faults, IdentificationError
 from veridyn.identify.excitation.closed import plant_of
 from veridyn.identify.excitation.criteria import Criterion, check_criterion
 from veridyn.identify.excitation.limits import Bounds, Limits, check_limits
@@ -52,10 +52,9 @@ def problem_of(
     slow = FRICTION_SPEED_SHARE * float(min((s.min(initial=np.inf) for s in speeds), default=np.inf))
     values = _values(plant) if whole.force is not None else np.zeros(plant.base.count)
     bounds = Bounds(plant, whole, values, slow if np.isfinite(slow) else 1e-3)
-    box = None if own is None or not np.isfinite(own.high - own.low).all() else own
-    middle = _centre(plant, centre, box)
-    reach = reach_of(bounds, middle) if box is None else (box.high - box.low) / 2.0
-    place = standing(bounds, middle, reach, rng)
+    _check_friction(bounds)
+    middle = _centre(plant, centre, own)
+    place, reach = _room(bounds, middle, own, rng)
     phases = np.arange(count := int(np.ceil(PHASES_PER_WAVE * shape.fastest))) / count
     whitener = np.asarray(np.linalg.inv(np.linalg.cholesky(noisy.covariance)), dtype=np.float64)
     problem = ExcitationProblem(
@@ -72,21 +71,57 @@ def problem_of(
     return problem, place, noisy
 
 
-def _centre(plant: Plant, centre: ArrayLike | None, box: JointLimits | None) -> Array:
-    """What is given, the middle of the ranges, or home."""
+def _check_friction(bounds: Bounds) -> None:
+    """Refuse limits on forces that the friction of a joint uses up by itself."""
+    if bounds.limits.force is None:
+        return
+    allowed, faults = np.asarray(bounds.limits.force, dtype=np.float64), Faults()
+    for row, most, friction in zip(bounds.plant.rows, allowed, bounds.friction, strict=True):
+        if friction >= most:
+            faults.add(
+                "the dry friction of the model alone uses up what this joint may give.",
+                where=f"limits, force of {row}",
+                expected=f"more than {friction:g}",
+                found=f"{most:g}",
+                hint="Correct the limit or the friction; a joint that does not take part may be fixed in the model.",
+            )
+    faults.raise_if_any(IdentificationError, bounds.plant.name)
+
+
+def _centre(plant: Plant, centre: ArrayLike | None, own: JointLimits | None) -> Array:
+    """What is given, by coordinate: else the middle of its range, or home where it has none."""
+    middle = plant.home.copy()
+    if own is not None:
+        ranged = np.isfinite(own.high - own.low)
+        middle[ranged] = (own.low[ranged] + own.high[ranged]) / 2.0
     if centre is None:
-        return plant.home if box is None else (box.low + box.high) / 2.0
-    middle = np.array(centre, dtype=np.float64)
-    if middle.shape != (len(plant.coordinates),):
+        return middle
+    given = np.array(centre, dtype=np.float64)
+    if given.shape != middle.shape:
         raise DataError(
             Fault(
                 "the centre is not a place of this machine.",
                 where="design_excitation, centre",
-                expected=f"{len(plant.coordinates)} numbers ({', '.join(plant.coordinates)})",
-                found=f"shape {middle.shape}",
+                expected=f"{len(plant.coordinates)} numbers ({', '.join(plant.coordinates)}), NaN where the default will do",
+                found=f"shape {given.shape}",
             )
         )
-    return middle
+    return np.where(np.isnan(given), middle, given)
+
+
+def _room(bounds: Bounds, middle: Array, own: JointLimits | None, rng: np.random.Generator) -> tuple[Array, Array]:
+    """A place to stand at, and how far each coordinate can go: half its range, or until the first limit where it has none."""
+    half = (
+        np.full(len(middle), np.nan) if own is None else np.where(own.high < np.inf, (own.high - own.low) / 2.0, np.nan)
+    )
+    open_ended = ~np.isfinite(half)
+    if not open_ended.any():
+        return standing(bounds, middle, half, rng), half
+    if open_ended.all():
+        reach = reach_of(bounds, middle)
+        return standing(bounds, middle, reach, rng), reach
+    place = standing(bounds, middle, np.where(open_ended, np.pi, half), rng)
+    return place, np.where(open_ended, reach_of(bounds, place), half)
 
 
 def _frequencies(rate: float, shape: Shape) -> tuple[float, float]:

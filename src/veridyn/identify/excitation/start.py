@@ -21,16 +21,16 @@ SMALLEST_MOTION = 1e-6  # of the reach: motions below it are none
 def standing(bounds: Bounds, centre: Array, reach: Array, rng: np.random.Generator) -> Array:
     """A place (n,) with room on all sides: `centre` where that has it, else the best of places about it; refused where there is none."""
     places = centre + reach * np.vstack([np.zeros(len(centre)), rng.uniform(-1.0, 1.0, (MAX_PLACES, len(centre)))])
-    if _excess(bounds, centre)[0] < STANDING_LIMIT_SHARE:
+    if excess(bounds, centre)[0] < STANDING_LIMIT_SHARE:
         return centre
-    worst = np.array([_excess(bounds, x)[0] for x in places])
+    worst = np.array([excess(bounds, x)[0] for x in places])
     best = places[int(np.argmin(worst))]
-    used, name = _excess(bounds, best)
+    used, name = excess(bounds, best)
     if used >= STANDING_LIMIT_SHARE:
         nearer = _nearer(bounds, best, centre, reach)
-        if _excess(bounds, nearer)[0] < used:
+        if excess(bounds, nearer)[0] < used:
             best = nearer
-            used, name = _excess(bounds, best)
+            used, name = excess(bounds, best)
     if used >= 1.0:
         raise IdentificationError(
             Fault(
@@ -63,7 +63,7 @@ def _nearer(bounds: Bounds, x: Array, centre: Array, reach: Array) -> Array:
     return np.asarray(found.x) * reach
 
 
-def _excess(bounds: Bounds, x: Array) -> tuple[float, str]:
+def excess(bounds: Bounds, x: Array) -> tuple[float, str]:
     """The largest share of a limit that standing at x uses, and which; infinite where the machine cannot be there at all."""
     try:
         g = bounds(_still(x), slopes=False)[0][0]
@@ -139,6 +139,6 @@ def _until(bounds: Bounds, centre: Array, k: int, sign: float) -> float:
     least, most = 0.0, np.pi
     while most - least > 0.01 * most and most > SMALLEST_MOTION:
         middle = 0.5 * (least + most)
-        good = _excess(bounds, centre + middle * step)[0] < 1.0
+        good = excess(bounds, centre + middle * step)[0] < 1.0
         least, most = (middle, most) if good else (least, middle)
     return max(least, SMALLEST_MOTION)

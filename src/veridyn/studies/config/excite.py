@@ -49,19 +49,54 @@ class ClearanceSettings(StudySection):
     """Point of the other body, in its frame, m."""
 
 
+class CapsuleSettings(StudySection):
+    """All that is within a radius of a segment that is fixed to a body."""
+
+    body: str
+    """The body, or ground for what stands in the cell."""
+    start: Three
+    """One end of the segment in the body's frame, m."""
+    end: Three | None = None
+    """The other end; the same, which makes a sphere, if left out."""
+    radius: Number = Field(gt=0.0)
+    """m."""
+
+
+class CollisionSettings(StudySection):
+    """What may not touch, as capsules: bodies of the machine, things in the cell, the floor."""
+
+    shapes: Literal["model", "given"] = "model"
+    """Where capsules come from: the collision shapes of a URDF, for bodies without one here, or this list alone."""
+    capsules: tuple[CapsuleSettings, ...] = ()
+    """Capsules of bodies, and of things on the ground."""
+    margin: Number = Field(default=0.01, ge=0.0)
+    """Distance that is kept besides, m."""
+    floor: Number | None = None
+    """Height of the floor above the origin of the ground, against gravity, m; no floor if left out."""
+    ignore: tuple[tuple[str, str], ...] = ()
+    """Pairs of bodies that are not checked; [body, floor] for the floor."""
+
+
 class LimitSettings(StudySection):
-    """What the machine may do."""
+    """What the machine may do. What is left out is taken from a URDF, if the model is one; what that leaves out too is not checked, and
+    the report says so."""
 
     actuators: dict[str, RangeSettings] = Field(default_factory=dict)
-    """Actuated coordinate → its limits; from the limits of a URDF where it is left out."""
+    """Actuated coordinate → its limits; ranges and speeds that are left out are those of a URDF."""
+    acceleration: Number | dict[str, Number] | None = None
+    """Largest acceleration, rad/s^2 or m/s^2, of every actuator or by its name, where actuators does not say one."""
+    urdf: tuple[Literal["range", "speed", "force"], ...] = ("range", "speed", "force")
+    """What is taken from the limits of a URDF where it is left out here."""
     coordinates: dict[str, RangeSettings] = Field(default_factory=dict)
     """Designed coordinate → its limits, where these are not the actuators (a platform's pose)."""
     force: dict[str, Number] = Field(default_factory=dict)
-    """Actuated coordinate → largest force, N or N*m, by the model's own parameters; none, or one for each."""
+    """Actuated coordinate → largest force, N or N*m, by the model's own parameters; the effort of a URDF where it is left out."""
     workspace: dict[str, BoxSettings] = Field(default_factory=dict)
     """Body → box that its origin stays in."""
     clearances: tuple[ClearanceSettings, ...] = ()
     """Distances within the machine."""
+    collision: CollisionSettings | None = None
+    """Collisions of capsules; not checked if left out."""
 
 
 class MotionSettings(StudySection):
@@ -78,14 +113,16 @@ class MotionSettings(StudySection):
     at: tuple[str, ...] = ()
     """Coordinates that are designed, for a machine with loops; the actuated ones if left out."""
     centre: dict[str, Number] = Field(default_factory=dict)
-    """Designed coordinate → where starts are made about; the middle of the ranges if left out."""
+    """Designed coordinate → where searches begin about; the middle of its range, or home, if left out."""
+    start: dict[str, Number] = Field(default_factory=dict)
+    """Designed coordinate → where the machine stands now, all of them: the trajectory begins there. At the motion if left out."""
 
 
 class NoiseSettings(StudySection):
     """Noise of the measured forces, for the predicted deviations."""
 
     sigma: dict[str, Number] = Field(default_factory=dict)
-    """Row → standard deviation, N or N*m; 1 where left out."""
+    """Row → standard deviation, N or N*m, for every row. Without any, 1 is assumed with a warning, and only ratios of deviations count."""
     correlation: Number = Field(default=0.0, gt=-1.0, lt=1.0)
     """Between any two rows."""
     memory: Number = Field(default=0.0, gt=-1.0, lt=1.0)

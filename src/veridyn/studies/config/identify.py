@@ -225,6 +225,21 @@ class LogSettings(TableSettings):
     block of each log, and gaps, resets and missing values are refused."""
 
 
+class LoadSettings(StudySection):
+    """A known load that a run carries: with it on the measured side, drive gains have a scale."""
+
+    body: str
+    """Body that carries it."""
+    mass: Number = Field(gt=0.0)
+    """Its mass, kg."""
+    sigma: Number = Field(default=0.0, ge=0.0)
+    """Standard deviation of the mass, kg; of a payload study it goes into the deviations of gains and of what is weighed."""
+    centre: tuple[Number, Number, Number]
+    """Its centre of mass in the body's frame, m."""
+    inertia: tuple[Number, Number, Number, Number, Number, Number] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    """XX XY XZ YY YZ ZZ about its centre of mass, in the axes of the body, kg*m^2; a point mass if left out."""
+
+
 def _recording(value: Any) -> Any:
     return {"file": value} if isinstance(value, str) else value
 
@@ -246,6 +261,8 @@ class RecordingSettings(StudySection):
     """What is used of it by speed ‖q̇‖, as shares of its samples from the slowest to the fastest: [0, 0.5] is the slow half."""
     drop: dict[str, tuple[Ends, ...]] = Field(default_factory=dict)
     """Row → spans [from, to] in s, on the log's clock, that this row leaves out."""
+    load: LoadSettings | None = None
+    """A known load that this run carries, where there is one: what drive gains are calibrated from."""
 
     @model_validator(mode="after")
     def _one_of(self) -> RecordingSettings:

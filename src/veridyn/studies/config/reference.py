@@ -9,17 +9,17 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from veridyn.studies.config.study import KINDS, VEHICLE_KINDS, settings_class
+from veridyn.studies.config.study import KINDS, SECTIONS, settings_class
 from veridyn.studies.config.text import flow
 
 
 def reference(kind: str | None = None) -> str:
     """Markdown: for each kind of study one table of keys for each section, with meanings, kinds of values and defaults."""
     parts = []
-    vehicles = [(name, True) for name in VEHICLE_KINDS]
-    for name, vehicle in [(kind, False)] if kind else [*((name, False) for name in KINDS), *vehicles]:
-        settings = settings_class(name, vehicle)
-        parts.append(f"## `kind: {name}`{' of a vehicle' if vehicle else ''}\n\n{_text(settings.__doc__)}\n")
+    changed = [(name, section) for section, kinds in SECTIONS.items() for name in kinds]
+    for name, section in [(kind, "")] if kind else [*((name, "") for name in KINDS), *changed]:
+        settings = settings_class(name, section)
+        parts.append(f"## `kind: {name}`{f' of a {section}' if section else ''}\n\n{_text(settings.__doc__)}\n")
         parts += [f"{head}{_table(part)}" for head, part in _sections(settings, "")]
     return "\n".join(parts)
 

@@ -11,7 +11,7 @@ import importlib
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
@@ -32,11 +32,13 @@ KINDS: dict[str, tuple[str, str]] = {  # kind → module and class of its settin
     "observe": ("veridyn.studies.config.observe", "ObserveFile"),
     "simulate": ("veridyn.studies.config.simulate", "SimulateFile"),
 }
-# With a section of this name a kind has other settings.
-VEHICLE = "vehicle"
-VEHICLE_KINDS: dict[str, tuple[str, str]] = {
-    "identify": ("veridyn.studies.config.vehicle", "VehicleIdentifyFile"),
-    "observe": ("veridyn.studies.config.vehicle", "VehicleObserveFile"),
+# With a section of this name a kind has other settings: section → kind → module and class.
+SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
+    "vehicle": {
+        "identify": ("veridyn.studies.config.vehicle", "VehicleIdentifyFile"),
+        "observe": ("veridyn.studies.config.vehicle", "VehicleObserveFile"),
+    },
+    "payload": {"identify": ("veridyn.studies.config.payload", "PayloadFile")},
 }
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
@@ -89,9 +91,12 @@ class Loaded(Generic[S]):
     yaml: PlainYaml
     text: str
     variables: Mapping[str, str]
+    places: Mapping[str, Place] = field(default_factory=dict)
+    """Where a key of `study` stands in the file, if not at its top: a part of a study that is run as a study of its own."""
 
     def fault(self, at: Place, what: str, expected: str = "", found: str = "", hint: str = "") -> Fault:
         """A fault of one place of the file, with its line."""
+        at = (*self.places[str(at[0])], *at[1:]) if at and str(at[0]) in self.places else at
         return Fault(what, dotted(at), expected, found, hint, self.yaml.line(at), at)
 
     def error(self, faults: Fault | Iterable[Fault]) -> FileError:
@@ -152,16 +157,17 @@ def parse_study(yaml: PlainYaml, kind: str | None = None) -> StudyFile:
             Fault(what, "kind", " or ".join(f"kind: {k}" for k in known), hint=hint, line=yaml.line(("kind",))),
             yaml.source,
         )
-    settings = settings_class(str(found), VEHICLE in yaml.values and found in VEHICLE_KINDS)
+    section = next((name for name, kinds in SECTIONS.items() if name in yaml.values and found in kinds), "")
+    settings = settings_class(str(found), section)
     try:
         return settings.model_validate(yaml.values)
     except ValidationError as error:
         raise FileError(_faults(error, settings, yaml), yaml.source) from None
 
 
-def settings_class(kind: str, vehicle: bool = False) -> type[StudyFile]:
-    """The class of settings of a kind of study, or of one of a vehicle."""
-    module, name = (VEHICLE_KINDS if vehicle else KINDS)[kind]
+def settings_class(kind: str, section: str = "") -> type[StudyFile]:
+    """The class of settings of a kind of study, or of one with a section that changes it: vehicle or payload."""
+    module, name = (SECTIONS[section] if section else KINDS)[kind]
     return getattr(importlib.import_module(module), name)
 
 
@@ -175,11 +181,12 @@ def json_schema() -> dict[str, Any]:
 
 
 def _kind_schema(kind: str) -> dict[str, Any]:
-    """The schema of a kind of study: of a machine, or of either where the kind knows vehicles too."""
+    """The schema of a kind of study: of a machine, or of any where sections such as vehicle change it."""
     machine = settings_class(kind).model_json_schema()
-    if kind not in VEHICLE_KINDS:
+    sections = [name for name, kinds in SECTIONS.items() if kind in kinds]
+    if not sections:
         return machine
-    either = [machine, settings_class(kind, vehicle=True).model_json_schema()]
+    either = [machine, *(settings_class(kind, name).model_json_schema() for name in sections)]
     return {"properties": {"kind": machine["properties"]["kind"]}, "required": ["kind"], "oneOf": either}
 
 

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, did_you_mean
-from veridyn.files.machine.urdf import UrdfLimits, urdf_limits
-from veridyn.files.yaml_plain import Place
+from veridyn.errors import IdentificationWarning, warn
+from veridyn.files.ros_trajectory import joint_trajectory
 from veridyn.identify.excitation.closed import closed_samples, plant_of
 from veridyn.identify.excitation.design import design_excitation
-from veridyn.identify.excitation.limits import Clearance, Limits
 from veridyn.identify.excitation.plan import ExcitationPlan, Noise
 from veridyn.identify.excitation.plant import Plant
 from veridyn.identify.excitation.shape import SHAPES
@@ -23,10 +21,10 @@ from veridyn.identify.interior import Barrier
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
-from veridyn.signals.trajectory import JointLimits
-from veridyn.studies.config.excite import ExciteFile, RangeSettings
+from veridyn.studies.config.excite import ExciteFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, fingerprint
+from veridyn.studies.run.excite_limits import check_name, limits_of
 from veridyn.studies.run.executors import executor_of
 from veridyn.studies.run.machine import model_path, tree_of
 
@@ -61,6 +59,9 @@ class ExcitationStudy:
             "starts": float(len(p.goals)),
             "well_identified": float((relative < 10.0).sum()),
             "share_of_tightest_limit": max(p.used.values()),
+            "limits_checked": float(len(p.used)),
+            "limits_not_checked": float(len(p.unchecked)),
+            "noise_assumed": float(p.noise.assumed),
         }
 
     @property
@@ -98,13 +99,25 @@ class ExcitationStudy:
         out.writerows([f"{value:.10g}" for value in row] for row in np.column_stack(columns))
         return text.getvalue()
 
+    def ros(self) -> str:
+        """The motion of the actuators as the text of a trajectory_msgs/JointTrajectory, with efforts where the model has values."""
+        t, *x = self.plan.samples()
+        X = np.stack(x)
+        whole = closed_samples(self.plant, t, X)
+        own = [self.tree.coordinates.index(name) for name in self.plant.bounded]
+        effort = None
+        values = self.plan.priors
+        if np.isfinite(values).all() and self.plant.rows == self.plant.bounded:
+            effort = self.plant.regressor(X) @ values
+        return joint_trajectory(self.plant.bounded, t, whole.q[:, own], whole.qd[:, own], whole.qdd[:, own], effort)
+
 
 def excitation(loaded: Loaded[ExciteFile], progress: Progress = silent) -> ExcitationStudy:
     """Design what a study file of kind excite asks for."""
     s = loaded.study
     tree = tree_of(loaded, ("model",), s.model)
     plant = plant_of(tree, s.rows if isinstance(s.rows, str) else list(s.rows), s.motion.at or None)
-    limits = _limits(loaded, plant)
+    limits = limits_of(loaded, plant)
     size = "harmonics" if s.motion.kind == "fourier" else "points"
     settings = {size: getattr(s.motion, size), "frequency": s.motion.frequency}
     with executor_of(loaded) as executor:
@@ -118,7 +131,8 @@ def excitation(loaded: Loaded[ExciteFile], progress: Progress = silent) -> Excit
             periods=s.periods,
             starts=s.search.starts,
             barrier=Barrier(iterations=s.search.iterations),
-            centre=_centre(loaded, plant),
+            centre=_places(loaded, plant, "centre", loaded.study.motion.centre),
+            start=_start(loaded, plant),
             rng=np.random.default_rng(s.seed),
             executor=executor,
             progress=progress,
@@ -126,7 +140,7 @@ def excitation(loaded: Loaded[ExciteFile], progress: Progress = silent) -> Excit
     t, *x = plan.samples(1)
     missed = []
     for name, most in s.accept.items():
-        _known(loaded, ("accept", name), name, plan.names, "base parameter")
+        check_name(loaded, ("accept", name), name, plan.names, "base parameter")
         sigma = float(plan.sigma[plan.names.index(name)])
         if sigma > most:
             missed.append(f"{name} is promised a deviation of {sigma:.4g}, and at most {most:.4g} was to be.")
@@ -134,81 +148,41 @@ def excitation(loaded: Loaded[ExciteFile], progress: Progress = silent) -> Excit
     return ExcitationStudy(tree, plant, plan, closed_samples(plant, t, np.stack(x)), tuple(missed), inputs)
 
 
-def _limits(loaded: Loaded[ExciteFile], plant: Plant) -> Limits:
-    own = loaded.study.limits
-    actuators = _ranges(loaded, ("limits", "actuators"), own.actuators, plant.bounded)
-    model = model_path(loaded, ("model",), loaded.study.model)
-    if actuators is None and model.suffix.lower() == ".urdf":
-        actuators = _of_urdf(plant, urdf_limits(model))
-    force = None
-    if own.force:
-        missing = [row for row in plant.rows if row not in own.force]
-        for name in own.force:
-            _known(loaded, ("limits", "force", name), name, plant.rows, "row")
-        if missing:
-            raise loaded.error(
-                loaded.fault(
-                    ("limits", "force"), f"no force is given for {', '.join(missing)}.", hint="Give all or none."
-                )
-            )
-        force = [own.force[row] for row in plant.rows]
-    return Limits(
-        actuators,
-        _ranges(loaded, ("limits", "coordinates"), own.coordinates, plant.coordinates),
-        force,
-        {body: (box.low, box.high) for body, box in own.workspace.items()},
-        tuple(Clearance(c.body, c.other, c.distance, c.point, c.other_point) for c in own.clearances),
-    )
-
-
-def _ranges(
-    loaded: Loaded[ExciteFile], at: Place, given: Mapping[str, RangeSettings], names: tuple[str, ...]
-) -> JointLimits | None:
-    if not given:
-        return None
-    for name in given:
-        _known(loaded, (*at, name), name, names, "coordinate")
-    free = RangeSettings()
-    each = [given.get(name, free) for name in names]
-    ends = [e.range or (-np.inf, np.inf) for e in each]
-    return JointLimits(
-        low=np.array([low for low, _ in ends]),
-        high=np.array([high for _, high in ends]),
-        speed=np.array([np.inf if e.speed is None else e.speed for e in each]),
-        acceleration=np.array([np.inf if e.acceleration is None else e.acceleration for e in each]),
-    )
-
-
-def _of_urdf(plant: Plant, found: Mapping[str, UrdfLimits]) -> JointLimits | None:
-    """Ranges and speeds as the URDF has them; accelerations are none of its business."""
-    rows = [found[name] for name in plant.bounded if name in found]
-    if len(rows) < len(plant.bounded):
-        return None
-    low, high, speed = (np.array([getattr(row, key) for row in rows]) for key in ("lower", "upper", "velocity"))
-    return JointLimits(low, high, np.where(speed > 0.0, speed, np.inf), np.full(len(rows), np.inf))
-
-
 def _noise(loaded: Loaded[ExciteFile], plant: Plant) -> Noise:
     n = loaded.study.noise
     for name in n.sigma:
-        _known(loaded, ("noise", "sigma", name), name, plant.rows, "row")
-    s = np.array([n.sigma.get(row, 1.0) for row in plant.rows])
-    return Noise(((1.0 - n.correlation) * np.eye(len(s)) + n.correlation) * np.outer(s, s), n.memory)
-
-
-def _centre(loaded: Loaded[ExciteFile], plant: Plant) -> Array | None:
-    given = loaded.study.motion.centre
-    if not given:
-        return None
-    for name in given:
-        _known(loaded, ("motion", "centre", name), name, plant.coordinates, "coordinate")
-    missing = [name for name in plant.coordinates if name not in given]
-    if missing:
-        raise loaded.error(loaded.fault(("motion", "centre"), f"no place is given for {', '.join(missing)}."))
-    return np.array([given[name] for name in plant.coordinates])
-
-
-def _known(loaded: Loaded[ExciteFile], at: Place, name: str, names: tuple[str, ...], what: str) -> None:
-    if name not in names:
-        fault: Fault = loaded.fault(at, f"'{name}' is no {what} of this machine.", hint=did_you_mean(name, names))
+        check_name(loaded, ("noise", "sigma", name), name, plant.rows, "row")
+    missing = [row for row in plant.rows if row not in n.sigma]
+    if missing and n.sigma:
+        fault = loaded.fault(
+            ("noise", "sigma"), f"no deviation is given for {', '.join(missing)}.", hint="Give all or none."
+        )
         raise loaded.error(fault)
+    if missing:
+        warn(
+            IdentificationWarning,
+            loaded.fault(
+                ("noise",),
+                "no noise is given, so 1 N or N*m is assumed on every row: only ratios of the promised deviations count.",
+                hint="Give noise: {sigma: {row: …}}: the residual of a first identification, or what a torque shows at rest.",
+            ),
+        )
+    s = np.array([n.sigma.get(row, 1.0) for row in plant.rows])
+    covariance = ((1.0 - n.correlation) * np.eye(len(s)) + n.correlation) * np.outer(s, s)
+    return Noise(covariance, n.memory, assumed=bool(missing))
+
+
+def _places(loaded: Loaded[ExciteFile], plant: Plant, key: str, given: Mapping[str, float]) -> Array | None:
+    """Designed coordinates (n,) from names; NaN where one is left out, None where all are."""
+    for name in given:
+        check_name(loaded, ("motion", key, name), name, plant.coordinates, "coordinate")
+    return np.array([given.get(name, np.nan) for name in plant.coordinates]) if given else None
+
+
+def _start(loaded: Loaded[ExciteFile], plant: Plant) -> Array | None:
+    x = _places(loaded, plant, "start", loaded.study.motion.start)
+    if x is not None and np.isnan(x).any():
+        missing = [name for name, v in zip(plant.coordinates, x, strict=True) if np.isnan(v)]
+        what = f"no place is given for {', '.join(missing)}, and the machine stands somewhere."
+        raise loaded.error(loaded.fault(("motion", "start"), what))
+    return x

@@ -8,6 +8,7 @@ from typing import Any
 from veridyn.errors import FileError, IdentificationError
 from veridyn.files.archive import load
 from veridyn.files.yaml_plain import Place
+from veridyn.identify.result import Fit
 from veridyn.model.machine import Machine
 from veridyn.studies.config.study import Loaded
 
@@ -34,19 +35,28 @@ def fit_file(loaded: Loaded[Any], at: Place, text: str) -> Path:
     return file
 
 
-def fitted_machine(loaded: Loaded[Any], at: Place, text: str, unexcited: float | None) -> Machine:
-    """The machine with the identified values and their covariance, refused by name where the fit is not fit to be used.
-
-    `unexcited`: see :meth:`veridyn.identify.result.Fit.machine`.
-    """
+def loaded_fit(loaded: Loaded[Any], at: Place, text: str) -> Fit:
+    """The fit that a run folder holds, or the file itself."""
     file = fit_file(loaded, at, text)
     try:
-        return load(file).machine(unexcited=unexcited)
+        found = load(file)
     except FileError as error:
         faults = [
             loaded.fault(at, f"the fit cannot be read: {f.what}", f.expected, f.found, f.hint) for f in error.faults
         ]
         raise loaded.error(faults) from error
+    if not isinstance(found, Fit):
+        raise loaded.error(loaded.fault(at, "this file holds no fit.", "a fit", type(found).__name__))
+    return found
+
+
+def fitted_machine(loaded: Loaded[Any], at: Place, text: str, unexcited: float | None) -> Machine:
+    """The machine with the identified values and their covariance, refused by name where the fit is not fit to be used.
+
+    `unexcited`: see :meth:`veridyn.identify.result.Fit.machine`.
+    """
+    try:
+        return loaded_fit(loaded, at, text).machine(unexcited=unexcited)
     except IdentificationError as error:
         faults = []
         for f in error.faults:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -85,18 +84,23 @@ class IdentifyRun:
         return out
 
 
-def run_identify(loaded: Loaded[IdentifyFile], progress: Progress = silent) -> IdentifyRun:
-    """Read, mend, filter, estimate, judge and suspect, as the study file says."""
+def run_identify(
+    loaded: Loaded[IdentifyFile],
+    progress: Progress = silent,
+    tree: Tree | None = None,
+    estimation: Estimation | None = None,
+) -> IdentifyRun:
+    """Read, mend, filter, estimate, judge and suspect, as the study file says; `tree` and `estimation` in place of its own."""
+    tree = tree or tree_of(loaded, ("model",), loaded.study.model, "unknown")
+    estimation = estimation or estimation_of(loaded, ("estimator",), loaded.study.estimator)
     with executor_of(loaded) as executor:
-        return _identified(loaded, executor, progress)
+        return _identified(loaded, tree, replace(estimation, executor=executor), progress)
 
 
-def _identified(loaded: Loaded[IdentifyFile], executor: Executor | None, progress: Progress) -> IdentifyRun:
+def _identified(loaded: Loaded[IdentifyFile], tree: Tree, estimation: Estimation, progress: Progress) -> IdentifyRun:
     study = loaded.study
-    tree = tree_of(loaded, ("model",), study.model, "unknown")
-    estimation = replace(estimation_of(loaded, ("estimator",), study.estimator), executor=executor)
     check_estimation(loaded, ("estimator",), tree, estimation)
-    if executor is not None and estimation.device != "cpu":
+    if estimation.executor is not None and estimation.device != "cpu":
         raise loaded.error(
             loaded.fault(("executor",), "a GPU takes all samples itself.", hint="Drop executor, or device.")
         )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from veridyn.errors import DataError, Fault, IdentificationWarning, warn
+from veridyn.errors import DataError, Fault, IdentificationWarning, ModelError, warn
 from veridyn.identify.cutoff import Cutoff, candidates, propose_cutoff
 from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.diagnosis.delays import Delays, without_delays
 from veridyn.identify.diagnosis.plausible import measured_rates
 from veridyn.identify.logged import Logged, logged, motion
+from veridyn.identify.payload import carrying
 from veridyn.identify.sampling import Sampling
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
@@ -20,7 +21,8 @@ from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.mend import Mended, Mending, mended
 from veridyn.signals.motion import ENDS, Signals, ends_in_motion
 from veridyn.signals.resample import uniform_rate
-from veridyn.studies.config.identify import IdentifyFile
+from veridyn.spatial.inertia import from_centre
+from veridyn.studies.config.identify import IdentifyFile, LoadSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.run.machine import model_path
 from veridyn.studies.run.masks import RecordedMotion, dropped, plain, resting
@@ -145,7 +147,16 @@ class Preparing:
             raise self.loaded.error(
                 self.loaded.fault(at, "nothing of this log lies in the span taken.", found=f"a log of {spans}")
             )
-        return found
+        return found if item.settings.load is None else self._loaded(found, item.settings.load, at)
+
+    def _loaded(self, motions: list[Motion], load: LoadSettings, at: tuple[str, int]) -> list[Motion]:
+        """Motions with the wrench that a known load puts on its body."""
+        ten = from_centre(load.mass, load.centre, load.inertia)
+        try:
+            return [carrying(self.tree, m, load.body, ten) for m in motions]
+        except ModelError as error:
+            faults = [self.loaded.fault((*at, "load"), f.what, f.expected, f.found, f.hint) for f in error.faults]
+            raise self.loaded.error(faults) from error
 
     def _trimmed(self, m: Motion, lowpass: float | None) -> Motion:
         trim = self.loaded.study.signals.trim

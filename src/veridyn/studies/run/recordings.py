@@ -74,7 +74,7 @@ class Recordings:
         number = self._number(item, at)
         if number not in self.files:
             return Taken(number, item)
-        if item.start is not None or item.end is not None or item.drop:
+        if item.start is not None or item.end is not None or item.drop or item.load is not None:
             fault = self.loaded.fault(
                 at, "of a log that is read in blocks only a share can be taken.", hint="Use share."
             )

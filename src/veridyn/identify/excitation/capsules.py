@@ -1,0 +1,246 @@
+"""Collisions by capsules: the distance of segments within a machine and above a floor, with its slopes.
+
+A capsule is all that is within `radius` of a segment. Two of them are apart where the least distance d of their segments is above
+D = r_a + r_b + margin. Of two bodies with several capsules the closest pair counts, so that each pair of bodies is one limit
+
+    g = (d/D)² − 1 > 0,     ∂g = 2/D² (x_a − x_b)ᵀ(∂x_a − ∂x_b)
+
+with the closest points x held in their bodies: at a minimum of the distance its own place adds nothing to the slope. A floor is the plane
+up·x = height, up against gravity, with g = h|h|/D² − 1 for the height h of an end of a segment above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.mechanics.kinematics import posed
+from veridyn.model.joint import GROUND
+from veridyn.model.tree import Tree
+
+Array = NDArray[np.float64]
+Three = tuple[float, float, float]
+FLOOR = "the floor"
+PARALLEL = 1e-12  # of the squared lengths: segments with a smaller determinant have their closest points at an end
+
+
+@dataclass(frozen=True)
+class Capsule:
+    """All that is within `radius` [m] of the segment from `start` to `end`, in the frame of `body` (or of the ground) [m].
+
+    A sphere where both ends are one.
+    """
+
+    body: str
+    start: Three
+    end: Three
+    radius: float
+
+
+@dataclass(frozen=True)
+class Collision:
+    """What may not touch: `pairs` of bodies, and bodies `above` the floor at height `floor` [m]; `margin` [m] is kept besides."""
+
+    capsules: tuple[Capsule, ...]
+    pairs: tuple[tuple[str, str], ...]
+    floor: float | None = None
+    above: tuple[str, ...] = ()
+    margin: float = 0.0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each limit is."""
+        return (*(f"distance {a} to {b}" for a, b in self.pairs), *(f"distance {a} to {FLOOR}" for a in self.above))
+
+
+def closest(a: Array, b: Array, c: Array, d: Array) -> tuple[Array, Array]:
+    """Shares s and t (N,) with which a + s (b − a) and c + t (d − c) are the closest points of two segments, ends (N, 3)."""
+    u, v, w = b - a, d - c, a - c
+    uu, uv, vv = (u * u).sum(-1), (u * v).sum(-1), (v * v).sum(-1)
+    uw, vw = (u * w).sum(-1), (v * w).sum(-1)
+    det = uu * vv - uv * uv
+    inner = det > PARALLEL * np.maximum(uu * vv, 1e-300)
+    safe = np.where(inner, det, 1.0)
+    s0, t0 = (uv * vw - vv * uw) / safe, (uu * vw - uv * uw) / safe
+    inner &= (s0 >= 0.0) & (s0 <= 1.0) & (t0 >= 0.0) & (t0 <= 1.0)
+    zero, one = np.zeros_like(uu), np.ones_like(uu)
+
+    def along(x: Array, size: Array) -> Array:
+        return np.clip(np.where(size > 0.0, x / np.where(size > 0.0, size, 1.0), 0.0), 0.0, 1.0)
+
+    candidates = [
+        (np.where(inner, s0, zero), np.where(inner, t0, along(vw, vv))),
+        (zero, along(vw, vv)),
+        (one, along(vw + uv, vv)),
+        (along(-uw, uu), zero),
+        (along(uv - uw, uu), one),
+    ]
+    s, t = (np.stack(x) for x in zip(*candidates, strict=True))
+    gap = w + s[..., None] * u - t[..., None] * v
+    best = (gap * gap).sum(-1).argmin(0)
+    pick = np.arange(len(best))
+    return s[best, pick], t[best, pick]
+
+
+class Posture:
+    """Frames of the bodies of a tree at coordinates q (N, n), and slopes of points that are fixed to them."""
+
+    def __init__(self, tree: Tree, q: Array) -> None:
+        self.tree, self.N = tree, len(q)
+        self._outward = posed(tree, q)
+        self._frames: dict[int, tuple[Array, Array]] = {}
+        up = -np.asarray(tree.gravity, dtype=np.float64)
+        size = float(np.linalg.norm(up))
+        self.up = up / size if size > 0.0 else np.array([0.0, 0.0, 1.0])
+
+    def frame(self, j: int) -> tuple[Array, Array]:
+        """R (N, 3, 3) and p (N, 3) of body j in the ground's frame."""
+        if j < 0:
+            return np.broadcast_to(np.eye(3), (self.N, 3, 3)), np.zeros((self.N, 3))
+        if j not in self._frames:
+            R, p = self.frame(self.tree.antecedent[j])
+            A = np.empty((self.N, 3, 3))
+            P = np.empty((self.N, 3))
+            for i in range(3):
+                P[:, i] = self._outward.P[j][i]
+                for k in range(3):
+                    A[:, i, k] = self._outward.A[j][i][k]
+            self._frames[j] = R @ A, p + np.einsum("nij,nj->ni", R, P)
+        return self._frames[j]
+
+    def index(self, body: str) -> int:
+        return -1 if body == GROUND else self.tree.index(body)
+
+    def point(self, body: str, point: Three) -> Array:
+        """Where a point of a body is (N, 3)."""
+        R, p = self.frame(self.index(body))
+        return p + R @ np.asarray(point, dtype=np.float64)
+
+    def slopes(self, body: str, x: Array) -> Array:
+        """∂x/∂q (N, 3, n) of points x (N, 3) fixed to a body."""
+        out = np.zeros((self.N, 3, self.tree.n))
+        j = self.index(body)
+        while j >= 0:
+            b = self.tree.bodies[j]
+            if b.joint != "fixed":
+                R, p = self.frame(j)
+                axis = R[:, :, 2]
+                moved = np.cross(axis, x - p) if b.joint == "turning" else axis
+                out[:, :, self.tree.coordinates.index(b.coordinate_name)] += b.ratio * moved
+            j = self.tree.antecedent[j]
+        return out
+
+
+def clearances(collision: Collision, at: Posture, slopes: bool = True) -> tuple[Array, Array | None]:
+    """g (N, k) of all limits of a collision and, on request, ∂g/∂q (N, k, n)."""
+    capsules = collision.capsules
+    starts, ends = (np.stack([at.point(c.body, x) for c, x in each]) for each in _both_ends(capsules))  # (C, N, 3)
+    g = np.empty((at.N, len(collision.names)))
+    dg = np.zeros((*g.shape, at.tree.n)) if slopes else None
+    rows = np.arange(at.N)
+    first, second, groups = _combinations(collision)
+    if len(first):
+        D = np.array([c.radius for c in capsules])
+        D = D[first] + D[second] + collision.margin
+        lines = [x.reshape(-1, 3) for x in (starts[first], ends[first], starts[second], ends[second])]
+        s, t = closest(*lines)
+        xa, xb = (
+            (lines[k] + x[:, None] * (lines[k + 1] - lines[k])).reshape(len(first), -1, 3) for k, x in ((0, s), (2, t))
+        )
+        ratio = ((xa - xb) ** 2).sum(-1) / D[:, None] ** 2
+        for k, (low, high) in enumerate(groups):
+            best = low + ratio[low:high].argmin(0)
+            g[:, k] = ratio[best, rows] - 1.0
+            if dg is not None:
+                (a, b), pa, pb = collision.pairs[k], xa[best, rows], xb[best, rows]
+                moved = at.slopes(a, pa) - at.slopes(b, pb)
+                dg[:, k] = 2.0 * np.einsum("ni,nik->nk", pa - pb, moved) / D[best][:, None] ** 2
+    for k, a in enumerate(collision.above, len(collision.pairs)):
+        assert collision.floor is not None
+        own = [i for i, c in enumerate(capsules) if c.body == a]
+        x = np.concatenate([starts[own], ends[own]])
+        D = np.tile([capsules[i].radius + collision.margin for i in own], 2)
+        share = (x @ at.up - collision.floor) / D[:, None]
+        best = share.argmin(0)
+        h = share[best, rows]
+        g[:, k] = h * np.abs(h) - 1.0
+        if dg is not None:
+            lowest = at.slopes(a, x[best, rows])
+            dg[:, k] = 2.0 * (np.abs(h) / D[best])[:, None] * np.einsum("i,nik->nk", at.up, lowest)
+    return g, dg
+
+
+def _both_ends(capsules: Sequence[Capsule]) -> tuple[list[tuple[Capsule, Three]], list[tuple[Capsule, Three]]]:
+    return [(c, c.start) for c in capsules], [(c, c.end) for c in capsules]
+
+
+def _combinations(collision: Collision) -> tuple[list[int], list[int], list[tuple[int, int]]]:
+    """Numbers of the capsules of every pair of bodies, and which of these combinations belong to each pair."""
+    by_body: dict[str, list[int]] = {}
+    for k, c in enumerate(collision.capsules):
+        by_body.setdefault(c.body, []).append(k)
+    first: list[int] = []
+    second: list[int] = []
+    groups: list[tuple[int, int]] = []
+    for a, b in collision.pairs:
+        low = len(first)
+        first += [i for i in by_body[a] for _ in by_body[b]]
+        second += [j for _ in by_body[a] for j in by_body[b]]
+        groups.append((low, len(first)))
+    return first, second, groups
+
+
+def separable(
+    tree: Tree, capsules: Sequence[Capsule], ignore: Iterable[frozenset[str]] = ()
+) -> tuple[tuple[str, str], ...]:
+    """Pairs of bodies with capsules that can touch: neither rigidly connected nor joined by one joint, nor ignored."""
+    names = sorted({c.body for c in capsules}, key=lambda n: -1 if n == GROUND else tree.index(n))
+    group = {GROUND: -1}
+    for j, body in enumerate(tree.bodies):
+        i = tree.antecedent[j]
+        group[body.name] = (group[tree.bodies[i].name] if i >= 0 else -1) if body.joint == "fixed" else j
+    joined: set[frozenset[int]] = set()
+    for j, body in enumerate(tree.bodies):
+        i = tree.antecedent[j]
+        if body.joint != "fixed":
+            joined.add(frozenset((j, group[tree.bodies[i].name] if i >= 0 else -1)))
+    for loop in tree.loops:
+        joined.add(frozenset(group[x.body] for x in (loop.first, loop.second)))
+    left = set(ignore)
+    return tuple(
+        (a, b)
+        for n, a in enumerate(names)
+        for b in names[n + 1 :]
+        if group[a] != group[b] and frozenset((group[a], group[b])) not in joined and frozenset((a, b)) not in left
+    )
+
+
+def moving(tree: Tree, capsules: Sequence[Capsule]) -> tuple[str, ...]:
+    """Bodies with capsules that some joint moves against the ground, in the order of the tree."""
+    own = {c.body for c in capsules} - {GROUND}
+    return tuple(b.name for j, b in enumerate(tree.bodies) if b.name in own and _moves(tree, j))
+
+
+def _moves(tree: Tree, j: int) -> bool:
+    return any(tree.bodies[i].joint != "fixed" for i in tree.path(j))
+
+
+def always_touching(tree: Tree, collision: Collision, q: Array) -> tuple[str, ...]:
+    """Names of the limits that no posture of q (N, n) keeps: connected bodies, or capsules that are too wide to say anything."""
+    g = clearances(collision, Posture(tree, q), slopes=False)[0]
+    return tuple(name for name, most in zip(collision.names, g.max(axis=0).tolist(), strict=True) if most <= 0.0)
+
+
+def without(collision: Collision, names: Iterable[str]) -> Collision:
+    """The same without some of its limits."""
+    gone = set(names)
+    return Collision(
+        collision.capsules,
+        tuple(p for p in collision.pairs if f"distance {p[0]} to {p[1]}" not in gone),
+        collision.floor,
+        tuple(a for a in collision.above if f"distance {a} to {FLOOR}" not in gone),
+        collision.margin,
+    )

@@ -1,0 +1,219 @@
+"""A payload study, run: the machine identified without its load, the load weighed with it, and the settings that controllers take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from veridyn.errors import DataError, IdentificationError, ModelError, did_you_mean
+from veridyn.files.yaml_plain import Place
+from veridyn.identify.delivery import unexcited_directions
+from veridyn.identify.estimators.instrumental import Instrumental
+from veridyn.identify.estimators.weighted import WLS
+from veridyn.identify.gains import estimated_gains, gain_names
+from veridyn.identify.load_estimate import LoadEstimate, load_estimate
+from veridyn.identify.payload import with_payload
+from veridyn.identify.result import Fit
+from veridyn.model.parameters import Tie
+from veridyn.model.tree import Tree
+from veridyn.model.uncertainty import Uncertainty
+from veridyn.progress import Progress, silent
+from veridyn.spatial.inertia import INERTIAL, cross_matrix, six
+from veridyn.spatial.rotations import rpy
+from veridyn.spatial.transforms import Placement
+from veridyn.studies.config.identify import ElementSettings, IdentifyFile
+from veridyn.studies.config.payload import PayloadFile
+from veridyn.studies.config.study import Loaded
+from veridyn.studies.identification import Estimation
+from veridyn.studies.result import Result
+from veridyn.studies.run.estimation import check_estimation, estimation_of
+from veridyn.studies.run.fitted import loaded_fit
+from veridyn.studies.run.identify import IdentifyRun, run_identify
+from veridyn.studies.run.machine import tree_of
+
+NAME = "payload"
+SCALE = "scale_"  # of the name of a torque's scale, which stands for a drive gain where torques are measured
+
+
+@dataclass(frozen=True, eq=False)
+class PayloadRun:
+    """A load, the run that weighed it and the run that identified the machine; None where the machine came from a fit of another run.
+
+    `gains`: how the drive gains are known, a sentence; `unexcited`: parameters of the machine that its own runs did not show.
+    """
+
+    load: LoadEstimate
+    weighed: IdentifyRun
+    empty: IdentifyRun | None
+    gains: str
+    unexcited: tuple[str, ...]
+    missed: tuple[str, ...]
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Numbers of the load, as in result.json."""
+        x = self.load
+        out = {"payload_mass": x.mass, "payload_mass_sigma": x.mass_sigma, "payload_consistency_shift": x.shift}
+        out |= {f"payload_centre_{a}": float(v) for a, v in zip("xyz", x.centre, strict=True)}
+        out |= {f"payload_centre_{a}_sigma": float(v) for a, v in zip("xyz", x.centre_sigma, strict=True)}
+        if x.has_inertia:
+            pairs = zip(INERTIAL, six(x.inertia), x.inertia_sigma, strict=False)
+            for name, value, sigma in pairs:
+                out |= {f"payload_inertia_{name}": float(value), f"payload_inertia_{name}_sigma": float(sigma)}
+        for source, sigma in x.mass_budget.items():
+            out[f"payload_mass_sigma_{source.replace(' ', '_')}"] = sigma
+        return out
+
+    def result(self, name: str, seed: int, warnings: tuple[str, ...]) -> Result:
+        made = self.weighed.result(name, seed, warnings)
+        inputs = {**(self.empty.inputs if self.empty is not None else {}), **made.inputs}
+        return replace(made, figures={**self.figures, **made.figures}, inputs=inputs)
+
+
+def run_payload(loaded: Loaded[PayloadFile], progress: Progress = silent) -> PayloadRun:
+    """Identify the machine from its empty runs, or take it from a fit, and weigh what it carries in the training runs."""
+    own = loaded.study.payload
+    if own.empty:
+        loaded = _with_scales(loaded)
+        tree = tree_of(loaded, ("model",), loaded.study.model, "unknown")
+        _check_body(loaded, tree)
+        tree, gains = _with_gain_sigma(loaded, tree)
+        empty = _empty_run(loaded, tree, progress)
+        fit = _with_load_sigma(loaded, empty.study.fit)
+    else:
+        empty, fit = None, loaded_fit(loaded, ("model", "fit"), loaded.study.model.fit)
+        _check_body(loaded, fit.tree)
+        gains = "as the fit has them, with what it knows of their uncertainty"
+    carrying = _loaded_tree(loaded, fit)
+    device = estimation_of(loaded, ("estimator",), loaded.study.estimator).device
+    estimation = Estimation(WLS(), loaded.study.estimator.covariance, device)
+    inner: Loaded[Any] = loaded
+    weighed = run_identify(inner, progress, carrying, estimation)
+    try:
+        load = load_estimate(weighed.study.fit, own.body, NAME, fit)
+    except IdentificationError as error:
+        faults = [loaded.fault(("payload",), f.what, f.expected, f.found, f.hint) for f in error.faults]
+        raise loaded.error(faults) from error
+    missed = list(weighed.missed)
+    if own.largest_sigma is not None and not load.mass_sigma <= own.largest_sigma:
+        missed.append(
+            f"standard deviation of the mass, kg: {load.mass_sigma:.4g}, and at most {own.largest_sigma:g} is accepted "
+            "(payload.largest_sigma)."
+        )
+    return PayloadRun(load, weighed, empty, gains, unexcited_directions(fit), tuple(missed))
+
+
+def _check_body(loaded: Loaded[PayloadFile], tree: Tree) -> None:
+    names = [b.name for b in tree.bodies]
+    places: list[tuple[Place, str]] = [(("payload", "body"), loaded.study.payload.body)]
+    for k, r in enumerate(loaded.study.payload.empty):
+        places += [(("payload", "empty", k, "load", "body"), r.load.body)] if r.load is not None else []
+    for at, body in places:
+        if body not in names:
+            hint = did_you_mean(body, names)
+            raise loaded.error(loaded.fault(at, f"there is no body '{body}' in this model.", hint=hint))
+
+
+def _with_scales(loaded: Loaded[PayloadFile]) -> Loaded[PayloadFile]:
+    """Where torques are measured and their scale is uncertain: each as a signal times a drive gain of 1, so that gains are one thing."""
+    study = loaded.study
+    forces = [name for name in study.log.columns if name.startswith(("force.", "force_motor."))]
+    if study.payload.gain_sigma is None or not forces:
+        return loaded
+    motors = [name for name in forces if name.startswith("force_motor.")]
+    if motors:
+        at: Place = ("log", "columns", motors[0])
+        what = "torques of motors have no scale that could be uncertain here."
+        hint = "Leave payload.gain_sigma out, or log torques of joints, or currents as signal.NAME with drive gains."
+        raise loaded.error(loaded.fault(at, what, hint=hint))
+    coordinates = [name.removeprefix("force.") for name in forces]
+    columns = {(f"signal.{SCALE}{n[6:]}" if n in forces else n): c for n, c in study.log.columns.items()}
+    scales = tuple(
+        ElementSettings(kind="drive_gain", on=c, signal=f"{SCALE}{c}", value=1.0, name=f"{SCALE}{c}", unit="1")
+        for c in coordinates
+    )
+    model = study.model.model_copy(
+        update={
+            "elements": (*study.model.elements, *scales),
+            "known": {**study.model.known, **{f"{SCALE}{c}": None for c in coordinates}},
+        }
+    )
+    log = study.log.model_copy(update={"columns": columns})
+    return replace(loaded, study=study.model_copy(update={"model": model, "log": log}))
+
+
+def _with_gain_sigma(loaded: Loaded[PayloadFile], tree: Tree) -> tuple[Tree, str]:
+    """The tree with the uncertainty of its known gains, and how gains are known in words."""
+    share, free = loaded.study.payload.gain_sigma, estimated_gains(tree)
+    known = [name for name in gain_names(tree) if name not in free]
+    runs = [r.load for r in loaded.study.payload.empty if r.load is not None]
+    if free and not runs:
+        fault = loaded.fault(
+            ("payload", "empty"),
+            f"the drive gains {', '.join(free)} are estimated, and no run carries a known load that would fix their size.",
+            hint="Give one run a known load, {file: run.csv, load: {body: …, mass: …, centre: […]}}, or gains under model.known.",
+        )
+        raise loaded.error(fault)
+    if free:
+        return tree, f"calibrated from known loads of {', '.join(f'{x.mass:g} kg' for x in runs)}"
+    if share is None:
+        return tree, "taken as exact" if known else "measured torques are taken as exact in scale"
+    values = np.array([tree.parameters[name] for name in known])
+    sigma = Uncertainty(tuple(known), np.diag((share * values) ** 2))
+    words = "the scale of each measured torque" if known[0].startswith(SCALE) else "given values"
+    return replace(tree, uncertainty=sigma), f"{words}, each ± {100 * share:g} %"
+
+
+def _empty_run(loaded: Loaded[PayloadFile], tree: Tree, progress: Progress) -> IdentifyRun:
+    """The runs that identify the machine, as a study of their own; gains that are estimated call for instrumental variables."""
+    study = loaded.study
+    keys = {name: getattr(study, name) for name in IdentifyFile.model_fields if name not in ("training", "validation")}
+    part = IdentifyFile.model_construct(**{**keys, "training": study.payload.empty, "validation": ()})
+    part = part.model_copy(update={"accept": IdentifyFile.model_fields["accept"].get_default()})
+    inner: Loaded[Any] = replace(loaded, study=part, places={"training": ("payload", "empty")})
+    estimation = estimation_of(loaded, ("estimator",), study.estimator)
+    if estimated_gains(tree) and isinstance(estimation.method, WLS):
+        estimation = replace(estimation, method=Instrumental(reference="measured"))
+    check_estimation(inner, ("estimator",), tree, estimation)
+    return run_identify(inner, progress, tree, estimation)
+
+
+def _with_load_sigma(loaded: Loaded[PayloadFile], fit: Fit) -> Fit:
+    """The fit with the deviations of known loads: where all forces come through estimated gains, every estimate is proportional to them."""
+    uncertain = [(k, r.load) for k, r in enumerate(loaded.study.payload.empty) if r.load is not None and r.load.sigma]
+    if not uncertain:
+        return fit
+    at: Place = ("payload", "empty", uncertain[0][0], "load", "sigma")
+    p = fit.tree.parameters
+    driven = {c for e in fit.tree.elements if e.kind == "drive_gain" for c in e.on}
+    proportional = set(gain_names(fit.tree)) == set(estimated_gains(fit.tree)) and {r.row for r in fit.rows} <= driven
+    if not proportional or any(p.values[k] != 0.0 for k in p.select("known")):
+        what = "the deviation of a known load counts where every force comes through an estimated drive gain."
+        raise loaded.error(loaded.fault(at, what, hint="Leave sigma out, or estimate all drive gains."))
+    if len(uncertain) > 1:
+        at = ("payload", "empty", uncertain[1][0], "load", "sigma")
+        raise loaded.error(loaded.fault(at, "one known load with a deviation is taken, and not two."))
+    load: Mapping[str, Any] = uncertain[0][1].model_dump()
+    share = load["sigma"] / load["mass"]
+    return replace(fit, covariance=fit.covariance + share**2 * np.outer(fit.values, fit.values))
+
+
+def _loaded_tree(loaded: Loaded[PayloadFile], fit: Fit) -> Tree:
+    """The known machine with a body of unknown parameters at the flange; of a mass alone, with all of them tied to the mass."""
+    own = loaded.study.payload
+    placement = Placement(rpy(*own.flange.rpy), own.flange.position)
+    try:
+        made = with_payload(replace(fit, described=None), own.body, placement, NAME)
+    except (ModelError, DataError) as error:
+        faults = [loaded.fault(("payload",), f.what, f.expected, f.found, f.hint) for f in error.faults]
+        raise loaded.error(faults) from error
+    assert isinstance(made, Tree)
+    if own.centre is None:
+        return made
+    S = cross_matrix(own.centre)
+    factors = [*six(S.T @ S), *own.centre]
+    ties = {f"{s}_{NAME}": Tie(f"M_{NAME}", float(f)) for s, f in zip(INERTIAL, factors)}
+    return made.with_parameters(made.parameters.tied(ties))
