@@ -9,7 +9,7 @@ from threading import Event
 
 import numpy as np
 
-from veridyn.live.sample import Sample, Trouble
+from veridyn.live.sample import Again, Item, Sample
 from veridyn.model.experiment import Experiment
 from veridyn.observe.availability import muted
 from veridyn.observe.machine import MachineSystem
@@ -28,11 +28,12 @@ class Pace:
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """Samples of a log by their stamps. `wait(seconds)` waits, True when everything is to stop."""
+    """Samples of a log by their stamps, once or, with `repeat`, again and again until everything is to stop."""
 
     name: str
     log: Sequence[Sample]
     pace: Pace = field(default_factory=Pace)
+    repeat: bool = False
     clock: Callable[[], float] = time.monotonic
     today: Callable[[], float] = time.time
 
@@ -40,8 +41,14 @@ class Replay:
     def words(self) -> str:
         return f"replay of {self.name}"
 
-    def samples(self, stop: Event) -> Iterator[Sample | Trouble]:
+    def samples(self, stop: Event) -> Iterator[Item]:
         """Each sample when its time has come; `arrived` is that time, also where the observer is late for it."""
+        yield from self._once(stop)
+        while self.repeat and self.log and not stop.is_set():
+            yield Again()
+            yield from self._once(stop)
+
+    def _once(self, stop: Event) -> Iterator[Item]:
         if not self.log:
             return
         at, since, rate = self.log[0].t, self.clock(), self.pace.rate

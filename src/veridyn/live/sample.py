@@ -35,6 +35,14 @@ class Trouble:
     text: str
 
 
+@dataclass(frozen=True)
+class Again:
+    """The log is replayed from its beginning."""
+
+
+Item = Sample | Trouble | Again
+
+
 class Source(Protocol):
     """Where samples come from, until `stop` is set or there are no more."""
 
@@ -43,4 +51,4 @@ class Source(Protocol):
         """What it is, for the page."""
         ...
 
-    def samples(self, stop: Event) -> Iterator[Sample | Trouble]: ...
+    def samples(self, stop: Event) -> Iterator[Item]: ...
