@@ -65,7 +65,7 @@ def test_a_header_gives_the_units_that_the_study_leaves_out(columns):
 )
 def test_a_packet_that_is_no_sample_is_named(columns, packet, key):
     trouble = only(columns.read(packet, 0.0))
-    assert isinstance(trouble, Trouble) and trouble.key == key and trouble.text.endswith((".", "'", '"', "."))
+    assert isinstance(trouble, Trouble) and trouble.key == key and len(trouble.text) < 200
 
 
 def test_what_is_no_number_is_a_reading_that_failed_and_an_unknown_name_is_told_once(columns):
