@@ -5,7 +5,7 @@ const one = (what, within = document) => within.querySelector(what);
 const make = (tag, words = {}, ...inside) => { const e = Object.assign(document.createElement(tag), words); e.append(...inside); return e; };
 const query = new URLSearchParams(location.search), token = query.get("token") || "";
 const address = (path, more = {}) => `${path}?${new URLSearchParams({ ...(token && { token }), ...more })}`;
-const live = { layout: null, run: "", rows: [], last: 0, received: 0, lost: 0, missed: 0, repeated: 0, connections: 0, frames: 0, delays: [], pose: null, poses: 0, state: {}, alarms: new Map(), trail: [] };
+const live = { layout: null, run: "", rows: [], last: 0, received: 0, lost: 0, missed: 0, repeated: 0, connections: 0, frames: 0, delays: [], drawn: [], pose: null, poses: 0, state: {}, alarms: new Map(), trail: [] };
 window.live = live;  // what is shown, for whoever wants to read it
 
 // ---------- the stream
@@ -265,6 +265,7 @@ const frame = () => {
     one("#rows").textContent = live.received; one("#lost").textContent = live.lost + live.missed;
   }
   drawMachine();
+  if (newest && newest[0] !== live.seen) { live.seen = newest[0]; live.drawn.push(Date.now() - newest[2]); if (live.drawn.length > 500) live.drawn.shift(); }
 };
 addEventListener("resize", () => { dirty = true; });
 dye();
