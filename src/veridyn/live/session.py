@@ -15,6 +15,7 @@ from veridyn.live.sample import Again, Source, Trouble
 from veridyn.live.tracker import Tracker
 
 PICTURE_S = 1.0 / 30.0  # between pictures of the machine, which cost more than rows
+COSTLY = 5.0  # times what a picture took, before the next one: the observer has four fifths of the time at least
 FASTEST = 1000.0  # pace that counts as “as fast as it can”
 
 
@@ -45,7 +46,7 @@ class Session:
 
     def run(self) -> None:
         """Take samples until there are no more, or until :meth:`stop`."""
-        drawn = -inf
+        drawn, cost = -inf, 0.0
         try:
             for item in self.source.samples(self.stopped):
                 if isinstance(item, Trouble):
@@ -58,8 +59,10 @@ class Session:
                 with self._lock:
                     done = self.tracker.take(item)
                     points = None
-                    if done.row is not None and done.pose is not None and self._clock() - drawn >= PICTURE_S:
-                        drawn, points = self._clock(), self._drawn(done.pose)
+                    now = self._clock()
+                    if done.row is not None and done.pose is not None and now - drawn >= max(PICTURE_S, COSTLY * cost):
+                        points = self._drawn(done.pose)
+                        drawn, cost = self._clock(), self._clock() - now
                 for trouble in done.alarms:
                     self.feed.alarm(trouble.text, trouble.key)
                 if done.row is not None:

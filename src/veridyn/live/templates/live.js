@@ -125,7 +125,7 @@ one("#span").addEventListener("change", () => { dirty = true; });
 let dirty = true, colours = {};
 const dye = () => {
   const style = getComputedStyle(document.documentElement);
-  for (const name of ["ink", "soft", "rule", "estimate", "poor", "fair", "measured", "panel", "grey"]) colours[name] = style.getPropertyValue(`--${name}`).trim();
+  for (const name of ["paper", "ink", "soft", "rule", "estimate", "poor", "fair", "measured", "panel", "grey"]) colours[name] = style.getPropertyValue(`--${name}`).trim();
   dirty = true;
 };
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", dye);
@@ -177,7 +177,8 @@ const drawStrip = (s, rows) => {
   p.fill(); p.globalAlpha = 1; p.strokeStyle = colours.estimate; p.lineWidth = 1.4; p.beginPath();
   for (const row of told) p.lineTo(x(row[1]), y(row[3][s.k]));
   p.stroke(); p.fillStyle = colours.soft;
-  p.fillText(short(high), 2, 1); p.textBaseline = "bottom"; p.fillText(short(low), 2, height - 1);
+  p.strokeStyle = colours.paper; p.lineWidth = 3; p.lineJoin = "round";
+  for (const [v, at, base] of [[high, 1, "top"], [low, height - 1, "bottom"]]) { p.textBaseline = base; p.strokeText(short(v), 2, at); p.fillText(short(v), 2, at); }
 };
 const writeStrip = (s) => {
   const row = live.rows[live.rows.length - 1];
