@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from veridyn.report.blocks import Animation, Key, Section, Verdict
+from veridyn.report.blocks import Key, Section, Verdict
 from veridyn.report.figures import row_figures, singular_values
 from veridyn.report.insight import insight
+from veridyn.report.running import running_section
 from veridyn.report.tables import key_figures, parameter_lines, row_lines
 from veridyn.report.template import environment, own_file, script
 from veridyn.report.verdict import verdict
@@ -50,7 +51,7 @@ def identification_page(study: IdentificationStudy, result: Result, command: str
         f"Identification of “{study.model.name}”",
         verdict(study),
         key_figures(study),
-        [*more, *insight(study)],
+        [*more, running_section(study.fit, study.training), *insight(study)],
         result,
         command,
         {"estimator": study.fit.estimator, **study.settings, "samples": samples},
@@ -87,13 +88,14 @@ def _set(
         *((f"section-{k}", s.title) for k, s in enumerate(sections, 1)),
         ("again", "How to make this again"),
     ]
-    moving = any(isinstance(b, Animation) for s in sections for b in s.blocks)
+    moving = any(b.kind == "animation" for s in sections for b in s.blocks)
+    running = any(b.kind == "running" for s in sections for b in s.blocks)
     return (
         environment()
         .get_template(template)
         .render(
             style=own_file("style.css"),
-            script=script(moving),
+            script=script(moving, running),
             contents=contents,
             title=title,
             verdict=verdict,

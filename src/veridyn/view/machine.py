@@ -70,6 +70,17 @@ def tree_layer(
     return Layer(label, placed, long, trails=tips[-1:], dashed=dashed, meaning=meaning)
 
 
+def drawn_places(tree: Tree) -> list[tuple[int, tuple[float, float, float]]]:
+    """The points of :func:`tree_layer` of an open tree, in its order: the number of a body, −1 for the ground, and a place on it."""
+    nowhere = (0.0, 0.0, 0.0)
+    carried = {b.antecedent for b in tree.bodies}
+    found = [(-1, nowhere), *((j, nowhere) for j in range(len(tree.bodies)))]
+    for j, b in enumerate(tree.bodies):
+        if b.name not in carried and (centre := _centre(tree, b.name)) is not None:
+            found.append((j, (float(centre[0]), float(centre[1]), float(centre[2]))))
+    return found
+
+
 def body_poses(tree: Tree, q: Array) -> dict[str, tuple[Array, Array]]:
     """R (N, 3, 3) and p (N, 3) of every body's frame, by name, as :func:`~veridyn.mechanics.kinematics.body_pose` gives them one by one.
 
