@@ -10,6 +10,7 @@ import numpy as np
 from veridyn.report.blocks import Key, Section, Verdict
 from veridyn.report.figures import row_figures, singular_values
 from veridyn.report.insight import insight
+from veridyn.report.replay import replay_section
 from veridyn.report.running import running_section
 from veridyn.report.tables import key_figures, parameter_lines, row_lines
 from veridyn.report.template import environment, own_file, script
@@ -51,7 +52,7 @@ def identification_page(study: IdentificationStudy, result: Result, command: str
         f"Identification of “{study.model.name}”",
         verdict(study),
         key_figures(study),
-        [*more, running_section(study.fit, study.training), *insight(study)],
+        [*more, replay_section(study), running_section(study.fit, study.training), *insight(study)],
         result,
         command,
         {"estimator": study.fit.estimator, **study.settings, "samples": samples},

@@ -135,9 +135,14 @@ def running_machine(fit: Fit, motion: Motion) -> RunningMachine | None:
 
 
 def _kernel(made: WasmModule, f: Formula, tree: Tree, phi: Array) -> dict[str, object]:
-    samples = [[kind, int(k)] for kind, _, k in (name.partition(".") for name in f.samples)]
+    samples = [_input(*name.partition(".")[::2]) for name in f.samples]
     values = uniform_values(tree, phi, f.parameters).tolist()
     return {"code": base64.b64encode(made.code).decode(), "samples": samples, "values": values}
+
+
+def _input(kind: str, rest: str) -> list[object]:
+    """Where the page finds an input: q, q̇ or τ by number; signals of drives and all else are zero there."""
+    return [kind, int(rest)] if kind in ("q", "qd", "t") else ["zero", 0]
 
 
 def _coordinates(tree: Tree, motion: Motion) -> list[dict[str, object]]:

@@ -16,7 +16,7 @@ for (const figure of document.querySelectorAll("figure.running")) {
     const given = new Float64Array(e.memory.buffer, inputs, made.samples.length), found = new Float64Array(e.memory.buffer, outputs, made.outputs.length);
     const parameters = new Float64Array(e.memory.buffer, e.parameters.value, made.values.length);
     return (values, phi, size) => {
-      made.samples.forEach(([kind, k], i) => { given[i] = values[kind][k]; });
+      made.samples.forEach(([kind, k], i) => { given[i] = kind === "zero" ? 0 : values[kind][k]; });
       parameters.set(phi);
       e.run(inputs, outputs, 1);
       const out = new Float64Array(size);
@@ -64,7 +64,7 @@ for (const figure of document.querySelectorAll("figure.running")) {
       }
       const layers = share ? [[1, "--fair", [7, 5]], [0, "--estimate", []]] : [[0, "--estimate", []]];
       for (const [which, colour, dashes] of layers) {
-        const p = points({ q: machines[which].q, qd: machines[which].q.map(() => 0), qdd: machines[which].q.map(() => 0) }, about.points.values, about.points.size);
+        const p = points({ q: machines[which].q, qd: machines[which].qd }, about.points.values, about.points.size);
         pen.strokeStyle = pen.fillStyle = style(colour); pen.lineWidth = 4; pen.setLineDash(dashes);
         for (const [i, j] of about.segments) { pen.beginPath(); pen.moveTo(...at(p[3 * i], p[3 * i + 1], p[3 * i + 2])); pen.lineTo(...at(p[3 * j], p[3 * j + 1], p[3 * j + 2])); pen.stroke(); }
         pen.setLineDash([]);
@@ -73,7 +73,7 @@ for (const figure of document.querySelectorAll("figure.running")) {
       pen.font = "12px system-ui, sans-serif"; pen.textBaseline = "top"; pen.fillStyle = style("--estimate"); pen.fillText("as identified", 6, 6);
       if (share) { pen.fillStyle = style("--fair"); pen.fillText(`${about.parameters[changed].name} changed by ${share} σ`, 6, 22); }
     };
-    const write = (element, value) => { element.textContent = Number(value.toPrecision(4)); element.dataset.value = value; };
+    const write = (element, value) => { element.textContent = value !== 0 && Math.abs(value) < 1e-3 ? value.toExponential(2) : Number(value.toPrecision(4)); element.dataset.value = value; };
     const show = () => {
       const found = machines.map((m, which) => accelerations(m, which));
       about.coordinates.forEach((c, k) => {
@@ -108,7 +108,7 @@ for (const figure of document.querySelectorAll("figure.running")) {
     });
     addEventListener("resize", draw);
     place();
-    return { about, machines, advance, accelerations: (state, other) => Array.from(accelerations(state, other)), points: (pose) => Array.from(points({ q: pose, qd: pose.map(() => 0), qdd: pose.map(() => 0) }, about.points.values, about.points.size)) };
+    return { about, machines, advance, accelerations: (state, other) => Array.from(accelerations(state, other)), points: (pose) => Array.from(points({ q: pose, qd: pose.map(() => 0) }, about.points.values, about.points.size)) };
   }).catch((e) => { find("[data-time]").textContent = `this browser cannot run the machine: ${e.message}`; throw e; });
   window.running.push(ready);
 }
