@@ -217,11 +217,11 @@ def _guesses(tree: Tree, columns: Mapping[str, Array], units: Mapping[str, str])
     return found
 
 
-def position_guesses(tree: Tree, seen: Survey) -> list[Guess]:
-    """Which columns of a log hold positions of the tree's coordinates."""
+def position_guesses(tree: Tree, seen: Survey, kind: str = "q") -> list[Guess]:
+    """Which columns of a log hold positions of the tree's coordinates, or their forces with `kind` "force"."""
     time = "" if seen.clocks else time_column(seen.columns)
     columns = {n: x for n, x in seen.columns.items() if n != time}
-    return [g for g in _guesses(tree, columns, seen.units) if g.channel.startswith("q.")]
+    return [g for g in _guesses(tree, columns, seen.units) if g.channel.startswith(f"{kind}.")]
 
 
 def _numbers(tree: Tree, seen: set[int]) -> list[int]:
