@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veridyn.files.log.load import load_log
 from veridyn.files.shipped import shipped
@@ -39,12 +40,13 @@ from veridyn.studies.papers.buggy.outage import CRUISE, EASED, FULL, RACK
 from veridyn.studies.run.observer import PreparedObserver
 from veridyn.view.buggy import buggy_layer
 
+Array = NDArray[np.float64]
 Show = Callable[[Progress], tuple[Tracker, Sequence[Sample], str]]
 ARM_S, BUGGY_S = 20.0, 60.0
 CRANE_UNITS = {"time": "s", "travel": "mm", "tilt": "deg"}  # of the shipped log's columns
 ARM_RATE = 50.0  # Hz, of the samples that are used
 PUSHED_S = (6.0, 9.0)  # when somebody pushes the arm
-PUSH_N = 20.0  # downwards at its hand
+PUSH_N = 20.0  # along −z of its hand
 DRAW_ON = 5  # seed of what is simulated
 
 
@@ -65,7 +67,7 @@ def crane_show(progress: Progress) -> tuple[Tracker, Sequence[Sample], str]:
 
 
 def arm_show(progress: Progress) -> tuple[Tracker, Sequence[Sample], str]:
-    """A six-joint arm under its controller, whose model is up to 20 % wrong; from 6 to 9 s somebody pushes its hand down.
+    """A six-joint arm under its controller, whose model is up to 20 % wrong; from 6 to 9 s somebody pushes its hand.
 
     The observer has encoders and motor torques; torques that its model does not explain are estimated at every joint.
     """
@@ -74,7 +76,7 @@ def arm_show(progress: Progress) -> tuple[Tracker, Sequence[Sample], str]:
     truth = replace(truth, sensors=tuple(encoders))
     hand = truth.bodies[-1].name
 
-    def pushed(t: float) -> Mapping[str, np.ndarray]:
+    def pushed(t: float, q: Array, qd: Array) -> dict[str, Array]:
         on = PUSHED_S[0] <= t < PUSHED_S[1]
         return {hand: np.array([0.0, 0.0, -PUSH_N if on else 0.0, 0.0, 0.0, 0.0])}
 

@@ -209,7 +209,7 @@ class LiveView:
         wide = {"plane": "xz" if flat else "xy", "cell_size": size / 4.0, "section_size": size}
         scene.add_grid("/ground", 4.0 * size, 4.0 * size, position=floor, **wide)
         self.server.initial_camera.look_at = middle
-        self.server.initial_camera.position = middle + size * np.array([0.0, 0.0, 1.8] if flat else [1.2, -1.2, 0.8])
+        self.server.initial_camera.position = middle + size * np.array([0.0, 0.0, 1.4] if flat else [0.85, -0.85, 0.55])
         self._lines = scene.add_line_segments("/machine/lines", self._pairs(points), LINE, thickness=0.014 * size)
         self._places, self._labels = {}, []
         for name, k in self.machine.places.items():
