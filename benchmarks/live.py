@@ -79,8 +79,8 @@ def main(seconds: float = SECONDS) -> None:
             took = time.perf_counter() - began
             browser.until(f"live.last === {len(samples)}")
             new, seen = browser.evaluate("[live.delays.splice(0), live.drawn.splice(0)]")
-            frames, lost, missed, heap = browser.evaluate(
-                "[live.frames, live.lost, live.missed, performance.memory.usedJSHeapSize]"
+            frames, missed, heap = browser.evaluate(
+                "[live.frames, live.missed, performance.memory.usedJSHeapSize]"
             )
             stuck.close()
         finally:
@@ -89,7 +89,7 @@ def main(seconds: float = SECONDS) -> None:
     print(f"{len(samples)} samples at {RATE:g} Hz in {took:.1f} s ({seconds:g} s of the machine)")
     print(f"sample to page: {spread(received + new)}, largest {max(received + new):.0f} ms")
     print(f"sample to picture: {spread(drawn + seen)}")
-    print(f"pictures a second: {frames / took:.0f}; rows lost: {lost + missed}")
+    print(f"pictures a second: {frames / took:.0f}; rows lost: {missed}")
     print(f"memory: {before:.0f} MB before, {resident():.0f} MB after; of the page {heap / 2**20:.1f} MB")
     print("one reader never read: the observer was not held up" if took < seconds + 2.0 else "the observer was held up")
 

@@ -52,7 +52,8 @@ def test_as_fast_as_it_can_nothing_waits():
 def test_a_pause_and_another_pace():
     clock, pace = Clock(), Pace(1.0)
     items = Replay("log", LOG, pace, clock=lambda: clock.now, today=lambda: clock.now).samples(clock)
-    next(items), next(items)
+    next(items)
+    next(items)
     pace.paused = True
     real_wait = clock.wait
 

@@ -138,7 +138,7 @@ def combinations(wanted: BaseParameters, found: BaseParameters) -> Array:
     """A (wanted, found) with χ_wanted = A χ_found; NaN rows where the directions that were found do not contain a wanted one."""
     scale = wanted.parameters.typical
     K, F = wanted.matrix * scale, found.matrix * scale
-    A = np.linalg.lstsq(F.T, K.T, rcond=None)[0].T
+    A: Array = np.array(np.linalg.lstsq(F.T, K.T, rcond=None)[0].T, dtype=np.float64)
     missing = np.linalg.norm(K - A @ F, axis=1) > SEPARATED * np.linalg.norm(K, axis=1)
     A[missing] = nan
     return A

@@ -99,7 +99,7 @@ class MachineTracker:
             return Tracked(alarms=(Trouble("inputs", what),))
         try:
             step = self._observer.step(sample.t, known, inputs, sample.sigma or None)
-        except VeridynError as error:
+        except (VeridynError, np.linalg.LinAlgError) as error:
             return Tracked(alarms=(Trouble("refused", f"{sample.t:.6g} s: {str(error).splitlines()[0]}"),))
         x = step.belief.x
         if not np.isfinite(x).all():

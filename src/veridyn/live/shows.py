@@ -16,7 +16,7 @@ from veridyn.live.picture import picture_of
 from veridyn.live.replay import log_samples
 from veridyn.live.sample import Sample
 from veridyn.live.tracker import Tracker
-from veridyn.machines.arm import arm, exciting, perturb_inertias, tracking
+from veridyn.machines.arm import FRICTION_SPEED, arm, exciting, perturb_inertias, tracking
 from veridyn.machines.buggy import buggy
 from veridyn.machines.buggy_drive import BuggyDrive
 from veridyn.machines.buggy_log import driven
@@ -42,11 +42,11 @@ from veridyn.view.buggy import buggy_layer
 
 Array = NDArray[np.float64]
 Show = Callable[[Progress], tuple[Tracker, Sequence[Sample], str]]
-ARM_S, BUGGY_S = 20.0, 60.0
+ARM_S, BUGGY_S = 15.0, 60.0
 CRANE_UNITS = {"time": "s", "travel": "mm", "tilt": "deg"}  # of the shipped log's columns
-ARM_RATE = 50.0  # Hz, of the samples that are used
+ARM_RATE = 100.0  # Hz, of the samples that are used
 PUSHED_S = (6.0, 9.0)  # when somebody pushes the arm
-PUSH_N = 20.0  # along −z of its hand
+PUSH_N = 30.0  # along x of its hand
 DRAW_ON = 5  # seed of what is simulated
 
 
@@ -78,7 +78,7 @@ def arm_show(progress: Progress) -> tuple[Tracker, Sequence[Sample], str]:
 
     def pushed(t: float, q: Array, qd: Array) -> dict[str, Array]:
         on = PUSHED_S[0] <= t < PUSHED_S[1]
-        return {hand: np.array([0.0, 0.0, -PUSH_N if on else 0.0, 0.0, 0.0, 0.0])}
+        return {hand: np.array([PUSH_N if on else 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])}
 
     how = tracking(exciting(rng, 4), perturb_inertias(truth, rng), ARM_S)
     log = simulate(
@@ -89,9 +89,14 @@ def arm_show(progress: Progress) -> tuple[Tracker, Sequence[Sample], str]:
         progress=progress,
     )
     motors = tuple(f"force.{c}" for c in truth.coordinates)
-    noise = ProcessNoise(force=400.0, start=1e-3, start_rate=1e-3, start_force=5.0)
+    noise = ProcessNoise(force=100.0, start=1e-3, start_rate=1e-3, start_force=2.0)
     setup = ObserverSetup(
-        method=EKF(gate=0.99999), process_noise=noise, start=first_pose(truth, log), inputs=motors, step=1.0 / ARM_RATE
+        method=EKF(),
+        process_noise=noise,
+        start=first_pose(truth, log),
+        inputs=motors,
+        step=1.0 / ARM_RATE,
+        friction_speed=FRICTION_SPEED,
     )
     wanted = (Virtual("hand", "position", Marker(hand, (0.0, 0.0, 0.0))),)
     prepared = prepared_observer(truth, setup, wanted)

@@ -171,9 +171,9 @@ def vehicle_session(
     drive = whole.between(study.log.start, np.inf if study.log.end is None else study.log.end)
     log = lateral_measurements(drive, noise_of(study.noise) if fitted is None else fitted.noise)
     system, start = lateral_filter(study, car, fitted, log)
-    notes = (
-        () if fitted is None else (f"tyres learned from {study.training[0]:g} to {study.training[1]:g} s of the log",)
-    )  # pyright: ignore[reportOptionalSubscript]
+    notes: tuple[str, ...] = ()
+    if study.training is not None:
+        notes = (f"tyres learned from {study.training[0]:g} to {study.training[1]:g} s of the log",)
     tracker = VehicleTracker(car if fitted is None else fitted.car, system, start, study.virtual, notes)
     if source is not None:
         return Session(tracker, source(columns_of(loaded, study.log, ACTING, token)))

@@ -95,7 +95,7 @@ const tell = (change, level, text, count) => {
   item.className = `level-${level}`;
   item.replaceChildren(text, ...(count > 1 ? [make("b", { textContent: `${count} times` })] : []));
   list.prepend(item);
-  while (list.children.length > 60) list.lastChild.remove();
+  while (list.children.length > 60) { const old = list.lastChild; old.remove(); for (const [k, e] of live.alarms) if (e === old) live.alarms.delete(k); }
   one("#quiet").hidden = true;
 };
 const controls = () => {
@@ -263,7 +263,7 @@ const frame = () => {
     one("#nis").textContent = nis.length ? (nis.reduce((a, b) => a + b, 0) / nis.length).toFixed(2) : "–";
     const delays = live.delays.slice(-50).sort((a, b) => a - b);
     one("#latency").textContent = delays.length ? Math.max(0, delays[delays.length >> 1]).toFixed(0) : "–";
-    one("#rows").textContent = live.received; one("#lost").textContent = live.lost + live.missed;
+    one("#rows").textContent = live.received; one("#lost").textContent = live.missed;
   }
   drawMachine();
   if (newest && newest[0] !== live.seen) { live.seen = newest[0]; live.drawn.push(Date.now() - newest[2]); if (live.drawn.length > 500) live.drawn.shift(); }
