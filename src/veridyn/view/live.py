@@ -32,7 +32,7 @@ from veridyn.view.meshes import Shape, inertia_shapes
 from veridyn.view.scene import Layer
 
 Array = NDArray[np.float64]
-LINE, POINT = (11, 92, 140), (20, 30, 45)  # colours
+LINE, POINT, GHOST = (11, 92, 140), (20, 30, 45), (180, 80, 30)  # colours
 FEW = 8  # bodies whose names do not hide the machine
 FRAME = 1.0 / 30.0  # s between pictures
 PLOT_S = 0.2  # between changes of the plot
@@ -58,11 +58,15 @@ class Posable:
 
 @dataclass(frozen=True, eq=False)
 class LiveRecording:
-    """Poses (N, k) of a machine over time (N,), in s, and the forces (N, n) on its coordinates, where any are known."""
+    """Poses (N, k) of a machine over time (N,), in s, and the forces (N, n) on its coordinates, where any are known.
+
+    `ghost` (N, k): poses that a model predicts, drawn beside them.
+    """
 
     t: Array
     poses: Array
     forces: Array | None = None
+    ghost: Array | None = None
 
 
 def posable_tree(
@@ -136,6 +140,7 @@ class LiveView:
         self.machine, self.recording = machine, recording
         self.pose = machine.home.copy()
         self._forces: Array | None = None
+        self._ghost: Any = None
         frames = _lines(machine, machine.home if recording is None else recording.poses[0])
         with redirect_stdout(StringIO()):  # it prints its address by itself
             self.server: Any = viser.ViserServer(host=host, port=port, label=machine.name, verbose=False)
@@ -177,6 +182,8 @@ class LiveView:
         if self.recording is not None:
             k = max(int(np.searchsorted(self.recording.t, time, side="right")) - 1, 0)
             self._forces = None if self.recording.forces is None else self.recording.forces[k]
+            if self._ghost is not None and self.recording.ghost is not None:
+                self._ghost.points = self._pairs(self.machine.layer(self.recording.ghost[k][None]).points[0])
             self.show(self.recording.poses[k])
             self._plot_until(time)
 
@@ -211,6 +218,9 @@ class LiveView:
         self.server.initial_camera.look_at = middle
         self.server.initial_camera.position = middle + size * np.array([0.0, 0.0, 1.4] if flat else [0.85, -0.85, 0.55])
         self._lines = scene.add_line_segments("/machine/lines", self._pairs(points), LINE, thickness=0.014 * size)
+        if self.recording is not None and self.recording.ghost is not None:
+            first = self._pairs(self.machine.layer(self.recording.ghost[0][None]).points[0])
+            self._ghost = scene.add_line_segments("/ghost", first, GHOST, thickness=0.01 * size)
         self._places, self._labels = {}, []
         for name, k in self.machine.places.items():
             node = f"/machine/{name.replace('/', '_')}"
@@ -260,6 +270,9 @@ class LiveView:
     def _controls(self) -> None:
         gui = self.server.gui
         self._said = gui.add_markdown("")
+        if self._ghost is not None:
+            ghost = gui.add_checkbox("prediction from forces", True)
+            ghost.on_update(lambda _: setattr(self._ghost, "visible", ghost.value))
         named = gui.add_checkbox("names", len(self.machine.places) <= FEW)
 
         @named.on_update

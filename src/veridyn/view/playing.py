@@ -19,6 +19,7 @@ from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.tree import Tree
 from veridyn.studies.config.template import Guess, position_guesses, time_column, time_unit
 from veridyn.view.live import LiveRecording, Posable
+from veridyn.view.prediction import predicted_poses
 
 Array = NDArray[np.float64]
 RATE = 60.0  # poses a second
@@ -46,7 +47,9 @@ def recorded(machine: Posable, model: Tree | NaturalSystem, file: Path) -> tuple
         forces = [
             g for g in position_guesses(model, seen, "force") if g.channel.removeprefix("force.") in model.coordinates
         ]
-        return replace(poses, forces=_forces(model, seen, forces, poses.t)), (*used, *forces)
+        acting = _forces(model, seen, forces, poses.t)
+        ghost = None if acting is None or model.loops else predicted_poses(model, poses.t, poses.poses, acting)
+        return replace(poses, forces=acting, ghost=ghost), (*used, *forces)
     return poses, tuple(used)
 
 
