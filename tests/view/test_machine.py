@@ -7,11 +7,13 @@ import pytest
 from strangers.pinocchio_oracle import PinModel
 from studies.arm_simulation import ARM
 from veridyn.files.machine.load import load_model
+from veridyn.files.shipped import shipped
 from veridyn.machines.parallel import linkage
+from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.loops.closure import closed_positions
 from veridyn.model.joint import Body
 from veridyn.model.tree import Tree
-from veridyn.view.machine import tree_layer
+from veridyn.view.machine import body_poses, tree_layer
 
 
 def test_the_points_are_those_of_pinocchio() -> None:
@@ -43,3 +45,11 @@ def test_a_free_base_goes_where_it_is_put() -> None:
     p, R = np.array([[1.0, 2.0, 3.0]]), np.eye(3)[None]
     layer = tree_layer(tree, np.zeros((1, 1)), "ship", p, R)
     assert layer.points[0] == pytest.approx(np.tile(p, (3, 1))) and not layer.segments
+
+
+def test_poses_of_all_bodies_are_those_of_each():
+    tree = load_model(shipped("veridyn:car_38.yaml")).tree
+    q = np.random.default_rng(3).uniform(-0.5, 0.5, (4, tree.n))
+    for name, (R, p) in body_poses(tree, q).items():
+        own = body_pose(tree, q, name)
+        assert pytest.approx(own[0], abs=1e-12) == R and p == pytest.approx(own[1], abs=1e-12)

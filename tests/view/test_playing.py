@@ -22,7 +22,9 @@ def test_positions_are_found_converted_and_brought_to_one_clock(tmp_path):
     tree = small_arm()
     path = write(tmp_path, "t [ms],q1 [deg],q2 [deg],tau1 [Nm]\n0,0,90,1\n500,45,nan,1\n1000,90,0,1\n")
     found, used = recorded(posable_tree(tree), tree, path)
-    assert [g.column for g in used] == ["q1", "q2"]
+    assert [g.column for g in used] == ["q1", "q2", "tau1"]
+    assert found.forces is not None
+    assert (found.forces[:, 0] == 1.0).all() and np.isnan(found.forces[:, 1]).all()
     assert (found.t[0], found.t[-1], len(found.t)) == (0.0, 1.0, 61)
     assert found.poses[30] == pytest.approx(np.radians([45.0, 45.0]))  # a missing value is bridged
 

@@ -10,7 +10,21 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from veridyn.cli import codegen, compare, demo, excite, export, identify, model, new, observe, schema, simulate, view
+from veridyn.cli import (
+    codegen,
+    compare,
+    demo,
+    excite,
+    export,
+    identify,
+    live,
+    model,
+    new,
+    observe,
+    schema,
+    simulate,
+    view,
+)
 from veridyn.cli.output import flags_first, print_error, set_mode
 from veridyn.errors import VeridynError, VeridynWarning
 from veridyn.version import __version__
@@ -73,6 +87,7 @@ app.command()(simulate.simulate)
 app.command()(new.new)
 app.command()(export.export)
 app.command()(compare.compare)
+app.command()(live.live)
 app.command()(view.view)
 app.command()(schema.schema)
 

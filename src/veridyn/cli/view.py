@@ -28,6 +28,7 @@ def view(
     seconds: Annotated[
         float | None, typer.Option(help="Stop by itself after so long; Ctrl-C does so at any time.", show_default=False)
     ] = None,
+    meshes: Annotated[bool, typer.Option(help="Show the meshes that a URDF names.")] = True,
     strict: Strict = False,
 ) -> None:
     """Show a machine in a browser, posed by sliders, or moving as a log says. Needs the extra 'view'.
@@ -41,9 +42,11 @@ def view(
 
     from veridyn.files.machine.load import load_model
     from veridyn.files.machine.urdf import urdf_limits
+    from veridyn.files.machine.urdf_visuals import urdf_visuals
     from veridyn.files.shipped import is_shipped, shipped
     from veridyn.mechanics.natural.system import system_of
     from veridyn.view.live import LiveView, posable_mechanism, posable_tree
+    from veridyn.view.meshes import shapes_of
     from veridyn.view.playing import recorded
 
     file = shipped(str(model)) if is_shipped(str(model)) else model
@@ -53,8 +56,14 @@ def view(
         machine = posable_mechanism(machine_model)
     else:
         machine_model = described.tree
-        limits = urdf_limits(file) if file.suffix.lower() == ".urdf" else {}
-        machine = posable_tree(machine_model, {name: (limit.lower, limit.upper) for name, limit in limits.items()})
+        is_urdf = file.suffix.lower() == ".urdf"
+        limits = urdf_limits(file) if is_urdf else {}
+        visuals, faults = urdf_visuals(file) if is_urdf and meshes else ([], [])
+        shapes, unread = shapes_of(visuals)
+        for fault in (*faults, *unread):
+            typer.echo(f"not shown: {fault}", err=True)
+        ranges = {name: (limit.lower, limit.upper) for name, limit in limits.items()}
+        machine = posable_tree(machine_model, ranges, shapes)
     recording = None
     if log is not None:
         recording, used = recorded(machine, machine_model, shipped(str(log)) if is_shipped(str(log)) else log)

@@ -64,12 +64,7 @@ class Observation:
     @cached_property
     def units(self) -> tuple[str, ...]:
         """Of the states."""
-        system = self.system
-        sizes = tuple(system.unit_of(name) for name in system.model.names)
-        forces = tuple(system.force_unit(name) for name in system.model.unknown)
-        parameters = tuple(system.parameter_unit(name) for name in (*system.varying, *system.inner))
-        biases = tuple(system.table.units[j] for j in system.drifting)
-        return (*sizes, *(f"{u}/s" for u in sizes), *forces, *parameters, *biases)
+        return state_units(self.system)
 
     @cached_property
     def reduced(self) -> Array:
@@ -200,3 +195,12 @@ class Observation:
         if self.tuning is not None:
             lines.append(f"  noise chosen on this log: {self.tuning.summary()}")
         return "\n".join(lines)
+
+
+def state_units(system: MachineSystem) -> tuple[str, ...]:
+    """The units of a system's states, in their order."""
+    sizes = tuple(system.unit_of(name) for name in system.model.names)
+    forces = tuple(system.force_unit(name) for name in system.model.unknown)
+    parameters = tuple(system.parameter_unit(name) for name in (*system.varying, *system.inner))
+    biases = tuple(system.table.units[j] for j in system.drifting)
+    return (*sizes, *(f"{u}/s" for u in sizes), *forces, *parameters, *biases)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from math import isfinite
+from math import isfinite, sqrt
 from types import MappingProxyType
 
 import numpy as np
@@ -26,9 +26,10 @@ from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Status
 from veridyn.observe.methods import Smoother, filter_of
 from veridyn.observe.observer_setup import Observable, ObserverSetup
+from veridyn.observe.passage import Passage
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
-from veridyn.observe.stream import Stream, statuses
+from veridyn.observe.stream import Stream, StreamStep, statuses
 from veridyn.observe.tree import TreeSystem
 from veridyn.observe.virtual import Virtual, quantity_of
 
@@ -42,7 +43,8 @@ class ObserverStep:
     `values` and `sigma`: the states and their deviations by name; `status`: what became of the reading of each output, by name; all three
     are made when they are first read. `messages` is empty while all is well; a sensor that fails is named then and when it is back, and so
     is an estimated parameter that reaches one of its bounds. `bounded`: the parameters that stand at a bound now, with the bound: their
-    estimate is the bound's, and not the data's.
+    estimate is the bound's, and not the data's. `innovations`: reading minus what was expected, with its standard deviation, of every
+    output that was read; `nis` and `dof`: the normalised innovations squared, summed over the `dof` readings that were used.
     """
 
     def __init__(
@@ -53,8 +55,9 @@ class ObserverStep:
         codes: Codes,
         messages: tuple[str, ...],
         bounded: Mapping[str, float],
+        passages: tuple[Passage, ...] = (),
     ) -> None:
-        self._system, self._codes = system, codes
+        self._system, self._codes, self._passages = system, codes, passages
         self.t, self.belief, self.messages, self.bounded = t, belief, messages, bounded
 
     @cached_property
@@ -69,6 +72,23 @@ class ObserverStep:
     @cached_property
     def status(self) -> Mapping[str, Status]:
         return statuses(self._system.outputs, self._codes)
+
+    @cached_property
+    def innovations(self) -> Mapping[str, tuple[float, float]]:
+        found: dict[str, tuple[float, float]] = {}
+        for passage in self._passages:
+            c = passage.correction
+            rows = zip(self._system.outputs, c.innovations.tolist(), c.variances.tolist())
+            found |= {name: (nu, sqrt(s)) for name, nu, s in rows if isfinite(nu) and s >= 0.0}
+        return found
+
+    @property
+    def nis(self) -> float:
+        return float(sum(passage.correction.nis for passage in self._passages))
+
+    @property
+    def dof(self) -> int:
+        return sum(passage.used for passage in self._passages)
 
 
 class Observer:
@@ -162,18 +182,21 @@ class Observer:
         own = None if sigma is None else self._own(sigma)
         silent = self._silence.since(t, codes)
         codes = self._repeats.flags(values, codes)
+        steps: list[StreamStep] = []
         if self._waits:
-            codes = self._delayed(t, values, codes, inputs, own)
+            codes = self._delayed(t, values, codes, inputs, own, steps)
         elif not isfinite(t):
             codes = self._stream.step(t, values, inputs, codes).codes  # refuses it
         else:
             if not isfinite(np.add.reduce(values)):  # which the sum is where all readings are
                 codes[(codes == USED) & ~np.isfinite(values)] = NOT_FINITE
-            codes = self._stream.take(t, values, codes, inputs, own).codes
+            steps.append(self._stream.take(t, values, codes, inputs, own))
+            codes = steps[0].codes
         messages = self._messages(t, codes.tolist(), silent)
         if self.system.bounds is not None:
             messages = (*messages, *self._bound_messages(t, self.system.bounds))
-        return ObserverStep(self.system, t, self._stream.belief, codes, messages, self._bounded)
+        passages = tuple(step.passage for step in steps if step.passage is not None)
+        return ObserverStep(self.system, t, self._stream.belief, codes, messages, self._bounded, passages)
 
     def _bound_messages(self, t: float, bounds: ParameterBounds) -> list[str]:
         """What has changed about the parameters that stand at a bound."""
@@ -212,14 +235,23 @@ class Observer:
         faults.raise_if_any(DataError)
         return found
 
-    def _delayed(self, t: float, values: Array, codes: Codes, inputs: ArrayLike | None, sigma: Array | None) -> Codes:
-        """Each reading at the time it speaks of; the status of all."""
+    def _delayed(
+        self,
+        t: float,
+        values: Array,
+        codes: Codes,
+        inputs: ArrayLike | None,
+        sigma: Array | None,
+        steps: list[StreamStep],
+    ) -> Codes:
+        """Each reading at the time it speaks of; the status of all. The steps that were made are appended to `steps`."""
         status = np.full(len(codes), MISSING, dtype=np.int8)
         for delay, concerned in self._waits:
             here = np.where(concerned, codes, np.int8(MISSING))
             if delay > 0.0 and (here == MISSING).all():
                 continue
             step = self._stream.step(t - delay, values, inputs if delay == 0.0 else None, here, sigma)
+            steps.append(step)
             status[concerned] = step.codes[concerned]
         return status
 

@@ -119,30 +119,54 @@ class VehicleTrack:
     unit: str
 
 
+class VehicleQuantities:
+    """What sensors of `READINGS` would read of an observed car, by name: :meth:`at` one state."""
+
+    def __init__(self, system: Continuous, names: Sequence[str]) -> None:
+        odd = [name for name in names if name not in READINGS]
+        if odd:
+            raise ModelError(
+                Fault(f"there is no quantity '{odd[0]}'.", "virtual sensor", hint=did_you_mean(odd[0], READINGS))
+            )
+        _, _, self._h, self._H = lateral_functions()
+        p = np.asarray(system.parameters)
+        k = int(p[len(PARAMETERS) + 1])
+        codes = [float(READINGS.index(name)) for name in names]
+        self._own = np.concatenate([p[: len(PARAMETERS) + 2 + k], [float(len(codes))], codes])
+        self.names, self.units = tuple(names), tuple(READING_UNITS[READINGS.index(name)] for name in names)
+
+    def at(self, x: Array, P: Array, u: Array) -> tuple[Array, Array]:
+        """Values (k,) at a state with covariance P and inputs u, and the deviations (k,) that P implies."""
+        rows = self._H(x, u, 0.0, self._own)
+        return self._h(x, u, 0.0, self._own), np.sqrt(np.maximum(((rows @ P) * rows).sum(axis=1), 0.0))
+
+
 def virtual_sensors(
     found: Estimates, system: Continuous, inputs: Array, names: Sequence[str]
 ) -> dict[str, VehicleTrack]:
     """What sensors of `READINGS` would have read, by name, with deviations: those of the estimates, times :func:`inflation`."""
-    odd = [name for name in names if name not in READINGS]
-    if odd:
-        raise ModelError(
-            Fault(f"there is no quantity '{odd[0]}'.", "virtual sensor", hint=did_you_mean(odd[0], READINGS))
-        )
-    _, _, h, H = lateral_functions()
-    p = np.asarray(system.parameters)
-    k = int(p[len(PARAMETERS) + 1])
-    codes = [float(READINGS.index(name)) for name in names]
-    own = np.concatenate([p[: len(PARAMETERS) + 2 + k], [float(len(codes))], codes])
-    values, sigma = np.empty((len(found), len(codes))), np.empty((len(found), len(codes)))
+    quantities = VehicleQuantities(system, names)
+    values, sigma = np.empty((len(found), len(names))), np.empty((len(found), len(names)))
     for i, (x, P, u) in enumerate(zip(found.x, found.P, inputs, strict=True)):
-        values[i], rows = h(x, u, 0.0, own), H(x, u, 0.0, own)
-        sigma[i] = np.sqrt(np.maximum(((rows @ P) * rows).sum(axis=1), 0.0))
+        values[i], sigma[i] = quantities.at(x, P, u)
     sigma *= inflation(found)[:, None]
-    units = [READING_UNITS[READINGS.index(name)] for name in names]
     return {
         name: VehicleTrack(found.t, values[:, j], sigma[:, j], unit)
-        for j, (name, unit) in enumerate(zip(names, units, strict=True))
+        for j, (name, unit) in enumerate(zip(names, quantities.units, strict=True))
     }
+
+
+class Inflation:
+    """The factor of :func:`inflation`, reading by reading."""
+
+    def __init__(self) -> None:
+        self._mean = self._weight = 0.0
+
+    def __call__(self, nis: float, dof: int, dt: float) -> float:
+        """The factor after readings with this `nis` over `dof` of them, `dt` seconds after those before."""
+        kept = float(np.exp(-dt / INFLATION_S))
+        self._mean, self._weight = kept * self._mean + min(nis, MOST_NIS * dof), kept * self._weight + dof
+        return float(np.sqrt(max(1.0, self._mean / self._weight))) if self._weight >= LEAST_READINGS else 1.0
 
 
 def inflation(found: Estimates) -> Array:
@@ -151,14 +175,9 @@ def inflation(found: Estimates) -> Array:
     A drive may be harder than the one that the noise was found on, and a model that follows its sensors less well follows what nobody
     measures less well too. It looks backwards only.
     """
-    factors, mean, weight = np.ones(len(found)), 0.0, 0.0
-    steps = np.diff(found.t, prepend=found.t[0])
-    for k, (nis, dof, dt) in enumerate(zip(found.nis.tolist(), found.dof.tolist(), steps.tolist(), strict=True)):
-        kept = np.exp(-dt / INFLATION_S)
-        mean, weight = kept * mean + min(nis, MOST_NIS * dof), kept * weight + dof
-        if weight >= LEAST_READINGS:
-            factors[k] = np.sqrt(max(1.0, mean / weight))
-    return factors
+    steps, factor = np.diff(found.t, prepend=found.t[0]), Inflation()
+    rows = zip(found.nis.tolist(), found.dof.tolist(), steps.tolist(), strict=True)
+    return np.array([factor(nis, dof, dt) for nis, dof, dt in rows])
 
 
 def frozen_parameters(found: Estimates, estimate: Sequence[str], start: Belief) -> dict[str, float]:

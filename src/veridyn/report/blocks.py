@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from veridyn.errors import Fault, VeridynError
 from veridyn.report.drawing import Curve, HeatMap, Plot
@@ -120,7 +121,14 @@ class Animation:
     kind: str = field(default="animation", init=False)
 
 
-Block = Text | Listing | Code | Table | Figure | Heat | Animation
+class Own(Protocol):
+    """A block of a file of its own, by the word that the template knows it by."""
+
+    @property
+    def kind(self) -> str: ...
+
+
+Block = Own | Text | Listing | Code | Table | Figure | Heat | Animation
 
 
 @dataclass(frozen=True)

@@ -99,12 +99,16 @@ class Plot:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """A matrix as coloured cells: column, row, strength from 0 to 1, and whether it is below zero."""
+    """A matrix as coloured cells: column, row, strength from 0 to 1, and whether it is below zero.
+
+    `groups`: (first, size) of square blocks on the diagonal that get a frame.
+    """
 
     title: str
     cells: tuple[tuple[int, int, float, bool], ...]
     rows: tuple[str, ...]
     columns: tuple[str, ...]
+    groups: tuple[tuple[int, int], ...] = ()
 
     @property
     def left(self) -> float:

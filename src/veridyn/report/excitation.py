@@ -11,16 +11,19 @@ from veridyn.identify.correlation import Growth
 from veridyn.identify.estimators.harmonics import Scan
 from veridyn.identify.excitation.plan import ExcitationPlan
 from veridyn.identify.excitation.shape import Trajectory
-from veridyn.report.blocks import Block, Figure, Key, Listing, Section, Table, Text, Verdict
+from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.drawing import Plot
 from veridyn.report.page import page
 from veridyn.report.plots import Series, bars, curves
+from veridyn.report.replay import frames_of
 from veridyn.report.words import measured, number, percent, unit_text
 from veridyn.studies.filters import FilterComparison
 from veridyn.studies.papers.hexapod.trials import DesignTrials
 from veridyn.studies.result import Result
 from veridyn.studies.run.excite import ExcitationStudy
 from veridyn.studies.trials import Trials
+from veridyn.view.machine import tree_layer
+from veridyn.view.scene import scene
 
 Array = NDArray[np.float64]
 
@@ -108,7 +111,19 @@ def motion_blocks(study: ExcitationStudy) -> list[Block]:
     """Positions, speeds and accelerations of the designed coordinates over one period, in the form of Fig. 1 of paper 002."""
     plan = study.plan
     t = np.linspace(0.0, plan.trajectory.period, 240)
-    return [trajectory_figure(plan.trajectory, plan.coordinates, _kinds(study), t), *_run_up(study)]
+    return [
+        moving_machine(study),
+        trajectory_figure(plan.trajectory, plan.coordinates, _kinds(study), t),
+        *_run_up(study),
+    ]
+
+
+def moving_machine(study: ExcitationStudy) -> Animation:
+    """The machine on the designed motion, from rest through one period."""
+    kept = frames_of(study.motion)
+    layer = tree_layer(study.tree, study.motion.q[kept], study.tree.name)
+    seen = scene(study.motion.t[kept], [layer], study.tree.name, len(kept))
+    return Animation(seen, "The designed motion from rest, and one period of it; drag to turn.")
 
 
 def trajectory_figure(trajectory: Trajectory, names: tuple[str, ...], kinds: Mapping[str, str], t: Array) -> Figure:

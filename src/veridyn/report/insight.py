@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from veridyn.identify.diagnosis.attempt import attempt
 from veridyn.identify.recording import what_next
+from veridyn.identify.result import Fit
 from veridyn.model.tree import Tree
 from veridyn.report.blocks import Block, Figure, Heat, Listing, Section, Table, Text
 from veridyn.report.drawing import Plot
@@ -119,29 +122,10 @@ def _excitation(study: IdentificationStudy) -> Section:
         if np.ptp(m.q[:, c]) > 0.0 and c in study.model.independent
     ]
     share = np.clip(fit.relative_sigma, 1e-3, 1e3)
-    r = fit.correlation
-    strong = [
-        (abs(r[i, j]), f"{fit.names[i]} and {fit.names[j]}: {r[i, j]:+.3f}".replace("-", "−"))
-        for i in range(len(r))
-        for j in range(i)
-        if abs(r[i, j]) > STRONG_CORRELATION
-    ]
     blocks: list[Block] = [
         Figure([bars("σ % of each parameter", fit.names, {"σ %": share}, "σ, %", log=True)], "How well each is known"),
-        Heat(
-            heat("Correlation of the estimates", np.nan_to_num(r), fit.names, fit.names),
-            "Blue: both may be too large together; red: one too large, the other too small.",
-        ),
+        *_correlations(fit),
     ]
-    if strong:
-        best = [text for _, text in sorted(strong, reverse=True)[:MAX_SHOWN_PAIRS]]
-        blocks.append(
-            Text(
-                f"{count(len(strong), 'pair')} with a correlation beyond {STRONG_CORRELATION}: the data determine their combination "
-                "better than either."
-            )
-        )
-        blocks.append(Listing(best, code=True))
     blocks.append(
         Figure(
             phase,
@@ -150,6 +134,50 @@ def _excitation(study: IdentificationStudy) -> Section:
         )
     )
     return Section("What the motion shows of each parameter", blocks)
+
+
+def _correlations(fit: Fit) -> list[Block]:
+    """The correlation of the estimates, those next to each other that depend on each other, and the pairs and groups by name."""
+    r, names = np.nan_to_num(fit.correlation), fit.names
+    groups = strong_groups(r)
+    order = [k for group in groups for k in group]
+    order += [k for k in range(len(names)) if k not in order]
+    ordered = [names[k] for k in order]
+    map_ = heat("Correlation of the estimates", r[np.ix_(order, order)], ordered, ordered)
+    ends = np.cumsum([0, *map(len, groups)])
+    framed = replace(map_, groups=tuple((int(a), len(group)) for a, group in zip(ends, groups)))
+    caption = "Blue: both may be too large together; red: one too large, the other too small."
+    if not groups:
+        return [Heat(framed, caption)]
+    caption += " Framed: groups that these data can hardly separate."
+    strong = [
+        (abs(r[i, j]), f"{names[i]} and {names[j]}: {r[i, j]:+.3f}".replace("-", "−"))
+        for i in range(len(r))
+        for j in range(i)
+        if abs(r[i, j]) > STRONG_CORRELATION
+    ]
+    pairs = f"{count(len(strong), 'pair')} with a correlation beyond {STRONG_CORRELATION}"
+    said = f"{pairs}: the data determine their combination better than either."
+    best = [text for _, text in sorted(strong, reverse=True)[:MAX_SHOWN_PAIRS]]
+    larger = [", ".join(names[k] for k in group) for group in groups if len(group) > 2]
+    found: list[Block] = [Heat(framed, caption), Text(said), Listing(best, code=True)]
+    if larger:
+        found += [Text("Groups of more than two that hang together so:"), Listing(larger, code=True)]
+    return found
+
+
+def strong_groups(r: np.ndarray) -> list[list[int]]:
+    """Parameters that hang together by correlations beyond `STRONG_CORRELATION`, directly or through others; the largest group first."""
+    left, found = set(range(len(r))), []
+    while left:
+        group, new = set[int](), {left.pop()}
+        while new:
+            group |= new
+            new = {j for i in new for j in np.flatnonzero(np.abs(r[i]) > STRONG_CORRELATION).tolist()} - group
+        left -= group
+        if len(group) > 1:
+            found.append(sorted(group))
+    return sorted(found, key=len, reverse=True)
 
 
 def _possible(study: IdentificationStudy) -> Section:

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from veridyn.report.blocks import Animation, Key, Section, Verdict
+from veridyn.report.blocks import Key, Section, Verdict
 from veridyn.report.figures import row_figures, singular_values
 from veridyn.report.insight import insight
 from veridyn.report.reduced import reduced_section
+from veridyn.report.replay import replay_section
+from veridyn.report.running import running_section
 from veridyn.report.tables import key_figures, parameter_lines, row_lines
 from veridyn.report.template import environment, own_file, script
 from veridyn.report.verdict import verdict
@@ -65,7 +67,13 @@ def identification_page(
         title or f"Identification of “{study.model.name}”",
         found or verdict(study),
         keys or key_figures(study),
-        [*more, *([] if reduced is None else [reduced]), *insight(study)],
+        [
+            *more,
+            replay_section(study),
+            running_section(study.fit, study.training),
+            *([] if reduced is None else [reduced]),
+            *insight(study),
+        ],
         result,
         command,
         {"estimator": study.fit.estimator, **study.settings, "samples": samples},
@@ -103,13 +111,14 @@ def _set(
         *((f"section-{k}", s.title) for k, s in enumerate(sections, 1)),
         ("again", "How to make this again"),
     ]
-    moving = any(isinstance(b, Animation) for s in sections for b in s.blocks)
+    moving = any(b.kind == "animation" for s in sections for b in s.blocks)
+    running = any(b.kind == "running" for s in sections for b in s.blocks)
     return (
         environment()
         .get_template(template)
         .render(
             style=own_file("style.css"),
-            script=script(moving),
+            script=script(moving, running),
             contents=contents,
             title=title,
             verdict=verdict,

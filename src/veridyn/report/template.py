@@ -27,7 +27,7 @@ def own_file(name: str) -> Markup:
     return Markup(resources.files("veridyn.report").joinpath("templates", name).read_text(encoding="utf-8"))
 
 
-def script(moving: bool = False) -> Markup:
-    """What makes plots and tables answer, and scenes move where there are some."""
-    names = ("plots.js", "tables.js", *(["player.js"] if moving else []))
+def script(moving: bool = False, running: bool = False) -> Markup:
+    """What makes plots and tables answer, scenes move and machines run, where there are some."""
+    names = ("plots.js", "tables.js", *(["player.js"] if moving else []), *(["running.js"] if running else []))
     return Markup("\n").join(own_file(name) for name in names)

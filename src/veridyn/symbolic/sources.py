@@ -15,6 +15,7 @@ from pathlib import Path
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("dynamics", "elements", "filters", "gpu", "identification", "observers", "simulation"),
     ("cli",),
+    ("live",),
     ("report",),
     ("view",),
     ("studies",),

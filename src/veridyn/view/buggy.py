@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.machines.buggy import CONTACT, CORNERS
-from veridyn.mechanics.kinematics import body_pose
 from veridyn.model.tree import Tree
 from veridyn.spatial.rotations import matrix_of
-from veridyn.view.machine import tree_layer
+from veridyn.view.machine import body_poses, tree_layer
 from veridyn.view.scene import Layer, Meaning
 
 Array = NDArray[np.float64]
@@ -26,8 +25,9 @@ def buggy_layer(tree: Tree, x: Array, label: str, dashed: bool = False, meaning:
     first = points[0].shape[1]
     radius, turn = CONTACT["UNLOADED_RADIUS"], 2.0 * np.pi * np.arange(RIM) / RIM
     rim = radius * np.column_stack([np.cos(turn), np.zeros(RIM), np.sin(turn)])  # a wheel turns about its y axis
+    poses = body_poses(tree, q)
     for corner in CORNERS:
-        A, centre = body_pose(tree, q, f"wheel_{corner}")
+        A, centre = poses[f"wheel_{corner}"]
         own = centre[:, None, :] + np.einsum("nij,kj->nki", A, rim)
         points.append(p[:, None, :] + np.einsum("nij,nkj->nki", R, own))
         edges += [(first + k, first + (k + 1) % RIM) for k in range(RIM)] + [(first, first + RIM // 2)]

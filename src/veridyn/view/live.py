@@ -10,8 +10,8 @@ and the last one stays.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import redirect_stdout
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from io import StringIO
 from math import inf, pi
@@ -25,14 +25,19 @@ from veridyn.mechanics.loops.closure import close, closed_home
 from veridyn.mechanics.natural.position import independent, position
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.tree import Tree
-from veridyn.view.machine import tree_layer
+from veridyn.view.dress import Dress
+from veridyn.view.machine import body_poses, tree_layer
 from veridyn.view.mechanism import mechanism_layer
+from veridyn.view.meshes import Shape, inertia_shapes
 from veridyn.view.scene import Layer
 
 Array = NDArray[np.float64]
-LINE, POINT = (70, 110, 160), (40, 60, 90)  # colours
+LINE, POINT, GHOST = (11, 92, 140), (20, 30, 45), (180, 80, 30)  # colours
 FEW = 8  # bodies whose names do not hide the machine
 FRAME = 1.0 / 30.0  # s between pictures
+PLOT_S = 0.2  # between changes of the plot
+PLOTTED, POINTS = 6, 400  # coordinates in the plot, and points of each
+STROKES = ("#0b5c8c", "#b4501e", "#1d6b4f", "#8a5a00", "#a3321f", "#5b646e")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,29 +51,46 @@ class Posable:
     places: Mapping[str, int]
     layer: Callable[[Array], Layer]
     up: str = "+z"
+    tree: Tree | None = None  # with which meshes, ellipsoids, frames and forces are placed
+    full: Callable[[Array], Array] | None = None  # from a pose to all coordinates of the tree
+    meshes: tuple[Shape, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class LiveRecording:
-    """Poses (N, k) of a machine over time (N,), in s."""
+    """Poses (N, k) of a machine over time (N,), in s, and the forces (N, n) on its coordinates, where any are known.
+
+    `ghost` (N, k): poses that a model predicts, drawn beside them.
+    """
 
     t: Array
     poses: Array
+    forces: Array | None = None
+    ghost: Array | None = None
 
 
-def posable_tree(tree: Tree, ranges: Mapping[str, tuple[float, float]] | None = None) -> Posable:
-    """A tree, open or with loops; of a free base, as seen from it. Ranges that are not finite become a turn, or a metre, to each side."""
+def posable_tree(
+    tree: Tree, ranges: Mapping[str, tuple[float, float]] | None = None, meshes: Sequence[Shape] = ()
+) -> Posable:
+    """A tree, open or with loops; of a free base, as seen from it. Ranges that are not finite become a turn, or a metre, to each side.
+
+    `meshes`: what its bodies look like, in their frames.
+    """
     names = tuple(tree.coordinates[k] for k in tree.independent)
     turning = {c: kind == "turning" for c, kind in zip(tree.coordinates, tree.coordinate_kinds, strict=True)}
     full = closed_home(tree) if tree.loops else np.zeros(tree.n)
     home = full[list(tree.independent)]
+
+    def all_of(pose: Array) -> Array:
+        return close(tree, pose[None], at=names, start=full).q[0] if tree.loops else pose
 
     def layer(poses: Array) -> Layer:
         q = close(tree, poses, at=names, start=full).q if tree.loops else poses
         return tree_layer(tree, q, tree.name)
 
     reach = {c: _range((ranges or {}).get(c, (-inf, inf)), h, pi if turning[c] else 1.0) for c, h in zip(names, home)}
-    return Posable(tree.name, names, home, reach, {b.name: k + 1 for k, b in enumerate(tree.bodies)}, layer)
+    places = {b.name: k + 1 for k, b in enumerate(tree.bodies)}
+    return Posable(tree.name, names, home, reach, places, layer, tree=tree, full=all_of, meshes=tuple(meshes))
 
 
 def posable_mechanism(system: NaturalSystem) -> Posable:
@@ -117,11 +139,15 @@ class LiveView:
             raise DataError(fault) from error
         self.machine, self.recording = machine, recording
         self.pose = machine.home.copy()
+        self._forces: Array | None = None
+        self._ghost: Any = None
         frames = _lines(machine, machine.home if recording is None else recording.poses[0])
         with redirect_stdout(StringIO()):  # it prints its address by itself
             self.server: Any = viser.ViserServer(host=host, port=port, label=machine.name, verbose=False)
         self.address = f"http://{host}:{self.server.get_port()}"
         self._lock = threading.Lock()
+        self._dress: Dress | None = None
+        self._plotted = -inf
         self._draw(frames)
         self._controls()
         if recording is not None:
@@ -147,13 +173,19 @@ class LiveView:
                 self._lines.points = self._pairs(points)
                 for name, k in self.machine.places.items():
                     self._places[name].position = points[k]
+                if self._dress is not None:
+                    self._dress.show(wanted, self._forces)
             return True
 
     def at(self, time: float) -> None:
         """Show the recording at a time, by the sample before it."""
         if self.recording is not None:
-            k = int(np.searchsorted(self.recording.t, time, side="right")) - 1
-            self.show(self.recording.poses[max(k, 0)])
+            k = max(int(np.searchsorted(self.recording.t, time, side="right")) - 1, 0)
+            self._forces = None if self.recording.forces is None else self.recording.forces[k]
+            if self._ghost is not None and self.recording.ghost is not None:
+                self._ghost.points = self._pairs(self.machine.layer(self.recording.ghost[k][None]).points[0])
+            self.show(self.recording.poses[k])
+            self._plot_until(time)
 
     def run(self, stop: threading.Event, seconds: float | None = None) -> None:
         """Play until stopped, or for some seconds; the sliders answer meanwhile."""
@@ -175,25 +207,72 @@ class LiveView:
     def _draw(self, frames: Layer) -> None:
         scene, points = self.server.scene, frames.points[0]
         self._segments = list(frames.segments)
-        size = float(np.ptp(points, axis=0).max()) or 1.0
+        reached = self._reached(points)
+        size = float(np.ptp(reached, axis=0).max()) or 1.0
         scene.set_up_direction(self.machine.up)
         flat = self.machine.up == "+y"  # a mechanism in a plane is looked at from the front
-        low, middle = points.min(axis=0), (points.min(axis=0) + points.max(axis=0)) / 2.0
+        low, middle = reached.min(axis=0), (reached.min(axis=0) + reached.max(axis=0)) / 2.0
         floor = (0.0, low[1], 0.0) if flat else (0.0, 0.0, low[2])
         wide = {"plane": "xz" if flat else "xy", "cell_size": size / 4.0, "section_size": size}
         scene.add_grid("/ground", 4.0 * size, 4.0 * size, position=floor, **wide)
         self.server.initial_camera.look_at = middle
-        self.server.initial_camera.position = middle + size * np.array([0.0, 0.0, 1.8] if flat else [1.2, -1.2, 0.8])
-        self._lines = scene.add_line_segments("/machine/lines", self._pairs(points), LINE, thickness=0.012 * size)
+        self.server.initial_camera.position = middle + size * np.array([0.0, 0.0, 1.4] if flat else [0.85, -0.85, 0.55])
+        self._lines = scene.add_line_segments("/machine/lines", self._pairs(points), LINE, thickness=0.014 * size)
+        if self.recording is not None and self.recording.ghost is not None:
+            first = self._pairs(self.machine.layer(self.recording.ghost[0][None]).points[0])
+            self._ghost = scene.add_line_segments("/ghost", first, GHOST, thickness=0.01 * size)
         self._places, self._labels = {}, []
         for name, k in self.machine.places.items():
             node = f"/machine/{name.replace('/', '_')}"
             self._places[name] = scene.add_icosphere(node, 0.02 * size, POINT, subdivisions=2, position=points[k])
             self._labels.append(scene.add_label(f"{node}/label", name, visible=len(self.machine.places) <= FEW))
 
+        if self.machine.tree is not None and self.machine.full is not None:
+            forces = None if self.recording is None else self.recording.forces
+            largest = 0.0 if forces is None else float(np.nanmax(np.abs(forces), initial=0.0))
+            ellipsoids = inertia_shapes(self.machine.tree)
+            self._dress = Dress(
+                self.server, self.machine.tree, self.machine.full, size, self.machine.meshes, ellipsoids, largest
+            )
+            self._forces = None if forces is None else forces[0]
+            self._dress.show(self.pose if self.recording is None else self.recording.poses[0], self._forces)
+
+    def _reached(self, points: Array) -> Array:
+        """Points (k, 3) that the camera must see: those of the recording, or the machine at home with what its bodies look like."""
+        seen = [points]
+        if self.recording is not None:
+            some = np.unique(np.linspace(0, len(self.recording.t) - 1, 12).astype(int))
+            with suppress(VeridynError):
+                seen.append(self.machine.layer(self.recording.poses[some]).points.reshape(-1, 3))
+        if self.machine.tree is not None and self.machine.full is not None:
+            poses = body_poses(self.machine.tree, self.machine.full(self.pose)[None])
+            for s in self.machine.meshes:
+                R, p = poses.get(s.body, (np.eye(3)[None], np.zeros((1, 3))))
+                seen.append(s.vertices[:: max(1, len(s.vertices) // 50)] @ R[0].T + p[0])
+        return np.concatenate(seen)
+
+    def _plot_until(self, time: float) -> None:
+        """Draw the coordinates of the recording up to a time, now and then."""
+        if self.recording is None or not hasattr(self, "_plot"):
+            return
+        if 0.0 <= time - self._plotted < PLOT_S:
+            return
+        self._plotted = time
+        self._plot.data = self._curves(time)
+
+    def _curves(self, time: float) -> tuple[Array, ...]:
+        assert self.recording is not None
+        step = max(1, len(self.recording.t) // POINTS)
+        t, poses = self.recording.t[::step], self.recording.poses[::step, :PLOTTED]
+        n = max(2, int(np.searchsorted(t, time, side="right")))
+        return (t[:n], *np.ascontiguousarray(poses[:n].T))
+
     def _controls(self) -> None:
         gui = self.server.gui
         self._said = gui.add_markdown("")
+        if self._ghost is not None:
+            ghost = gui.add_checkbox("prediction from forces", True)
+            ghost.on_update(lambda _: setattr(self._ghost, "visible", ghost.value))
         named = gui.add_checkbox("names", len(self.machine.places) <= FEW)
 
         @named.on_update
@@ -206,6 +285,7 @@ class LiveView:
             self._play = gui.add_checkbox("play", True)
             self._time = gui.add_slider("time, s", float(t[0]), float(max(t[-1], t[0] + FRAME)), FRAME, float(t[0]))
             self._time.on_update(lambda _: self.at(self._time.value))
+            self._add_plot()
             return
         self.sliders: dict[str, Any] = {}
         for name, value in zip(self.machine.coordinates, self.machine.home, strict=True):
@@ -213,3 +293,17 @@ class LiveView:
             slider = gui.add_slider(name, low, high, (high - low) / 1000.0, float(np.clip(value, low, high)))
             slider.on_update(lambda _, name=name, slider=slider: self.show({name: slider.value}))
             self.sliders[name] = slider
+
+    def _add_plot(self) -> None:
+        """A plot of the first coordinates beside the machine, which runs with time."""
+        from viser import uplot  # pyright: ignore[reportMissingImports]
+
+        assert self.recording is not None
+        t = self.recording.t
+        names = self.machine.coordinates[:PLOTTED]
+        series = (
+            uplot.Series(label="time, s"),
+            *(uplot.Series(label=n, stroke=c, width=2) for n, c in zip(names, STROKES)),
+        )
+        scales = {"x": uplot.Scale(time=False, range=(float(t[0]), float(t[-1])))}
+        self._plot = self.server.gui.add_uplot(self._curves(float(t[0])), series, scales=scales, aspect=1.4)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.kinematics import posed
 from veridyn.model.joint import GROUND
 from veridyn.model.tree import Tree
+from veridyn.spatial.algebra import Scalar
+from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, plus, product, rotate
 from veridyn.view.scene import Layer, Meaning
 
 Array = NDArray[np.float64]
@@ -34,7 +36,7 @@ def tree_layer(
     def world(x: Array) -> Array:
         return p0 + np.einsum("nij,nj->ni", R0, x)
 
-    poses = {b.name: body_pose(tree, q, b.name) for b in tree.bodies}
+    poses = body_poses(tree, q)
     points, lines = [world(np.zeros((N, 3)))], []
     at = {GROUND: 0}
     for b in tree.bodies:
@@ -66,6 +68,48 @@ def tree_layer(
     placed = np.stack(points, axis=1)
     long = [(a, b) for a, b in lines if np.linalg.norm(placed[:, a] - placed[:, b], axis=1).max() > SMALL]
     return Layer(label, placed, long, trails=tips[-1:], dashed=dashed, meaning=meaning)
+
+
+def drawn_places(tree: Tree) -> list[tuple[int, tuple[float, float, float]]]:
+    """The points of :func:`tree_layer` of an open tree, in its order: the number of a body, −1 for the ground, and a place on it."""
+    nowhere = (0.0, 0.0, 0.0)
+    carried = {b.antecedent for b in tree.bodies}
+    found = [(-1, nowhere), *((j, nowhere) for j in range(len(tree.bodies)))]
+    for j, b in enumerate(tree.bodies):
+        if b.name not in carried and (centre := _centre(tree, b.name)) is not None:
+            found.append((j, (float(centre[0]), float(centre[1]), float(centre[2]))))
+    return found
+
+
+def body_poses(tree: Tree, q: Array) -> dict[str, tuple[Array, Array]]:
+    """R (N, 3, 3) and p (N, 3) of every body's frame, by name, as :func:`~veridyn.mechanics.kinematics.body_pose` gives them one by one.
+
+    One pass from the ground outwards: R_j = R_i A_j, p_j = p_i + R_i P_j with i the antecedent of j.
+    """
+    o, N = posed(tree, q), len(q)
+    R: list[Mat] = []
+    p: list[Vec] = []
+    for j, i in enumerate(tree.antecedent):
+        if i < 0 and tree.base == "free":
+            R.append(IDENTITY)
+            p.append(ZERO)
+        elif i < 0:
+            R.append(o.A[j])
+            p.append(o.P[j])
+        else:
+            R.append(product(R[i], o.A[j]))
+            p.append(plus(p[i], rotate(R[i], o.P[j])))
+
+    def whole(x: Scalar) -> Array:
+        return np.broadcast_to(np.asarray(x, dtype=np.float64), (N,))
+
+    return {
+        b.name: (
+            np.stack([np.stack([whole(x) for x in row], axis=-1) for row in R[j]], axis=-2),
+            np.stack([whole(x) for x in p[j]], axis=-1),
+        )
+        for j, b in enumerate(tree.bodies)
+    }
 
 
 def _centre(tree: Tree, body: str) -> Array | None:

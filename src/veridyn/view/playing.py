@@ -6,6 +6,7 @@ For the eye only: values are interpolated linearly, also across gaps, and nothin
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from veridyn.model.tree import Tree
 from veridyn.studies.config.clock_guess import time_column, time_unit
 from veridyn.studies.config.guessing import Guess, position_guesses
 from veridyn.view.live import LiveRecording, Posable
+from veridyn.view.prediction import predicted_poses
 
 Array = NDArray[np.float64]
 RATE = 60.0  # poses a second
@@ -41,7 +43,29 @@ def recorded(machine: Posable, model: Tree | NaturalSystem, file: Path) -> tuple
     used = [found[c] for c in machine.coordinates]
     clocks = [_clock(seen, g.column) for g in used]
     values = [convert(seen.columns[g.column], g.unit, _unit(model, c)) for c, g in zip(machine.coordinates, used)]
-    return _together(file, machine.coordinates, clocks, values), tuple(used)
+    poses = _together(file, machine.coordinates, clocks, values)
+    if isinstance(model, Tree):
+        forces = [
+            g for g in position_guesses(model, seen, "force") if g.channel.removeprefix("force.") in model.coordinates
+        ]
+        acting = _forces(model, seen, forces, poses.t)
+        ghost = None if acting is None or model.loops else predicted_poses(model, poses.t, poses.poses, acting)
+        return replace(poses, forces=acting, ghost=ghost), (*used, *forces)
+    return poses, tuple(used)
+
+
+def _forces(tree: Tree, seen: Survey, used: Sequence[Guess], clock: Array) -> Array | None:
+    """Forces (N, n) on the clock of the poses, NaN for coordinates that have none; None where no coordinate has."""
+    found = np.full((len(clock), tree.n), np.nan)
+    for g in used:
+        k = tree.coordinates.index(g.channel.removeprefix("force."))
+        unit = "N*m" if tree.coordinate_kinds[k] == "turning" else "N"
+        t, x = _clock(seen, g.column), np.asarray(convert(seen.columns[g.column], g.unit, unit), dtype=np.float64)
+        there = np.isfinite(t) & np.isfinite(x)
+        if there.sum() > 1:
+            order = np.argsort(t[there], kind="stable")
+            found[:, k] = np.interp(clock, t[there][order], x[there][order])
+    return found if np.isfinite(found).any() else None
 
 
 def _by_name(machine: Posable, system: NaturalSystem, seen: Survey) -> list[Guess]:

@@ -39,6 +39,37 @@ class Layer:
 
 
 @dataclass(frozen=True)
+class Gauge:
+    """What a joint carries, beside its point of the first layer: `measured` and `predicted` (frames,) in `unit`.
+
+    `noise`: the deviation of the measured value; the point is coloured by how many of these measured and predicted are apart.
+    """
+
+    point: int
+    label: str
+    unit: str
+    measured: Array
+    predicted: Array
+    noise: float
+
+    def payload(self) -> dict[str, object]:
+        size = float(np.nanmax(np.abs([self.measured, self.predicted]), initial=0.0)) or 1.0
+
+        def shares(values: Array) -> list[float | None]:
+            return [round(float(v) / size, 4) if np.isfinite(v) else None for v in values]
+
+        return {
+            "point": self.point,
+            "label": self.label,
+            "unit": self.unit,
+            "size": size,
+            "measured": shares(self.measured),
+            "predicted": shares(self.predicted),
+            "noise": self.noise / size,
+        }
+
+
+@dataclass(frozen=True)
 class Scene:
     """Layers on one clock. `up` is the axis that points upwards; `view` are azimuth and elevation of the eye, degrees."""
 
@@ -48,6 +79,7 @@ class Scene:
     up: str = "z"
     view: tuple[float, float] = (-60.0, 20.0)
     follow: bool = False  # the eye travels with the middle of the first layer
+    gauges: tuple[Gauge, ...] = ()
 
     def payload(self) -> str:
         """Everything the player needs, as JSON; coordinates are whole steps of a grid that is fine beside the scene."""
@@ -65,8 +97,10 @@ class Scene:
         ]
         about = {"title": self.title, "up": self.up, "view": list(self.view), "follow": self.follow}
         times = [round(float(t), 4) for t in self.t]
+        gauges = [gauge.payload() for gauge in self.gauges]
         text = json.dumps(
-            {**about, "t": times, "step": step, "low": low.tolist(), "layers": layers}, separators=(",", ":")
+            {**about, "gauges": gauges, "t": times, "step": step, "low": low.tolist(), "layers": layers},
+            separators=(",", ":"),
         )
         return text.replace("<", "\\u003c")  # a label cannot end the script element
 
@@ -77,8 +111,15 @@ class Scene:
         return low, float((every.max(axis=0) - low).max() or 1.0) / FINE
 
 
-def scene(t: ArrayLike, layers: Sequence[Layer], title: str, frames: int = FRAMES, **settings: object) -> Scene:
-    """A scene of at most `frames` frames, evenly spaced in time, from layers that share the clock `t`."""
+def scene(
+    t: ArrayLike,
+    layers: Sequence[Layer],
+    title: str,
+    frames: int = FRAMES,
+    gauges: Sequence[Gauge] = (),
+    **settings: object,
+) -> Scene:
+    """A scene of at most `frames` frames, evenly spaced in time, from layers and gauges that share the clock `t`."""
     times = np.asarray(t, dtype=np.float64)
     for layer in layers:
         shape = np.shape(layer.points)
@@ -101,4 +142,5 @@ def scene(t: ArrayLike, layers: Sequence[Layer], title: str, frames: int = FRAME
     wanted = np.linspace(times[0], times[-1], min(frames, len(times)))
     kept = np.unique(np.searchsorted(times, wanted, side="left").clip(0, len(times) - 1))
     fewer = tuple(replace(layer, points=np.asarray(layer.points, dtype=np.float64)[kept]) for layer in layers)
-    return Scene(times[kept], fewer, title, **settings)  # pyright: ignore[reportArgumentType]
+    few = tuple(replace(g, measured=g.measured[kept], predicted=g.predicted[kept]) for g in gauges)
+    return Scene(times[kept], fewer, title, gauges=few, **settings)  # pyright: ignore[reportArgumentType]

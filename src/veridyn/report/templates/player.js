@@ -60,9 +60,25 @@ for (const figure of document.querySelectorAll("figure.player")) {
       }
       pen.setLineDash([]);
     });
+    const beside = [];  // gauges of joints that lie at one place stand next to each other
+    for (const g of scene.gauges || []) {  // measured and predicted force beside the joint; its colour says how far they are apart
+      const [x, y] = place(point(scene.layers[0], frame, g.point)), m = g.measured[frame], p = g.predicted[frame], tall = 26;
+      const right = x + 10 + 17 * beside.filter(([a, b]) => Math.hypot(a - x, b - y) < 8).length;
+      beside.push([x, y]);
+      const apart = m === null || !g.noise ? 0 : Math.min(1, Math.abs(m - p) / (4 * g.noise));
+      pen.fillStyle = m === null ? style("--grey") : `color-mix(in srgb, ${style("--poor")} ${100 * apart}%, ${style("--good")})`;
+      pen.beginPath(); pen.arc(x, y, 6, 0, 7); pen.fill();
+      pen.fillStyle = style("--soft"); pen.fillRect(right, y - 0.5, 13, 1);
+      if (m !== null) { pen.fillStyle = style("--measured"); pen.fillRect(right + 1, y, 5, -tall * m); }
+      pen.fillStyle = style("--estimate"); pen.fillRect(right + 7, y, 5, -tall * p);
+    }
     pen.font = "12px system-ui, sans-serif"; pen.textBaseline = "top";
     if (scene.layers.length > 1) scene.layers.forEach((layer, k) => { pen.fillStyle = colours[k]; pen.fillText(layer.label, 6, 6 + 16 * k); });
     output.textContent = scene.t[frame].toFixed(2) + " s";
+    for (const [k, g] of (scene.gauges || []).entries()) {
+      const cells = figure.querySelectorAll(`[data-gauge="${k}"]`), show = (v) => (v === null ? "–" : String(+(v * g.size).toPrecision(3)));
+      [g.measured[frame], g.predicted[frame], g.measured[frame] === null ? null : g.measured[frame] - g.predicted[frame]].forEach((v, i) => { cells[i].textContent = show(v); });
+    }
     slider.value = frame;
   };
   const tick = (now) => {
@@ -86,6 +102,12 @@ for (const figure of document.querySelectorAll("figure.player")) {
     azimuth -= event.movementX / 150;
     elevation = Math.max(-1.57, Math.min(1.57, elevation + event.movementY / 150));
     draw();
+  });
+  canvas.addEventListener("keydown", (event) => {
+    const turned = { ArrowLeft: [0.1, 0], ArrowRight: [-0.1, 0], ArrowUp: [0, 0.1], ArrowDown: [0, -0.1] }[event.key];
+    if (!turned) return;
+    azimuth += turned[0]; elevation = Math.max(-1.57, Math.min(1.57, elevation + turned[1]));
+    event.preventDefault(); draw();
   });
   window.addEventListener("resize", draw);
   window.addEventListener("beforeprint", draw);

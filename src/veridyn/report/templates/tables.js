@@ -13,7 +13,7 @@
     const rank = (v) => (typeof v === "string" ? 1 : Number.isNaN(v) ? 2 : 0);
     return rank(a) - rank(b) || (typeof a === "string" ? a.localeCompare(b, undefined, { numeric: true }) : a - b || 0);
   };
-  for (const table of document.querySelectorAll(".wide table")) {
+  for (const table of document.querySelectorAll(".wide table:not(.unsorted)")) {
     const body = table.tBodies[0], given = [...body.rows];
     if (given.length < SORTED) continue;
     const heads = [...table.tHead.rows[0].cells];

@@ -117,11 +117,11 @@ def guesses(tree: Tree, table: LogTable) -> list[Guess]:
     return [*found, *_passive(tree, table), *_base(tree, table)]
 
 
-def position_guesses(tree: Tree, seen: Survey) -> list[Guess]:
-    """Which columns of a log hold positions of the tree's coordinates."""
+def position_guesses(tree: Tree, seen: Survey, kind: str = "q") -> list[Guess]:
+    """Which columns of a log hold positions of the tree's coordinates, or their forces with `kind` "force"."""
     time = "" if seen.clocks else time_column(seen.columns)
     columns = {n: x for n, x in seen.columns.items() if n != time}
-    return [g for g in guesses(tree, LogTable(columns, seen.units, seen.texts)) if g.channel.startswith("q.")]
+    return [g for g in guesses(tree, LogTable(columns, seen.units, seen.texts)) if g.channel.startswith(f"{kind}.")]
 
 
 def wrench_columns(names: Sequence[str]) -> list[dict[str, str]]:

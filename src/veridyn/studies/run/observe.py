@@ -12,33 +12,24 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, ModelError, VeridynError, did_you_mean
-from veridyn.mechanics.natural.minimal import start_of
 from veridyn.mechanics.natural.redundant import Reduced
-from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.experiment import Experiment
-from veridyn.model.place import Marker
-from veridyn.model.tree import Tree
 from veridyn.observe.consistency import Consistency
-from veridyn.observe.machine import MachineSystem
-from veridyn.observe.measurements import Status, frozen
+from veridyn.observe.measurements import Status
 from veridyn.observe.mechanism import MechanismSystem
-from veridyn.observe.methods import FILTERS
 from veridyn.observe.observation import Observation
-from veridyn.observe.observe import observe_with, tuned
-from veridyn.observe.observer_setup import ObserverSetup, ready
-from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.observe import observe_with
 from veridyn.observe.readings import measurements_of
 from veridyn.observe.sensor_findings import finding_lines, sensor_findings
-from veridyn.observe.virtual import Reading, Virtual, quantity_of
+from veridyn.observe.virtual import Reading
 from veridyn.progress import Progress, silent
 from veridyn.signals.whiteness import Whiteness
-from veridyn.studies.config.observe import ObserveAccept, ObserveFile, PlaceSettings
+from veridyn.studies.config.observe import ObserveAccept, ObserveFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, fingerprint
-from veridyn.studies.run.observe_channels import beside, derived_faults
 from veridyn.studies.run.observe_log import gaps, observed_log
-from veridyn.studies.run.observe_machine import Described, existing_file, model_file, observed_machine
+from veridyn.studies.run.observe_machine import existing_file, model_file
+from veridyn.studies.run.observer import observer_of
 
 Array = NDArray[np.float64]
 OPEN = 1e-6  # of a constraint that should be closed
@@ -225,20 +216,12 @@ def observe_study(
     `step_microseconds` is processor time by `clock` over the samples; choosing the noise and compiling are left out.
     """
     s = loaded.study
-    machine, described = observed_machine(loaded)
+    prepared = observer_of(loaded)
     log_file = existing_file(loaded, s.log.file, ("log", "file"))
-    wanted = [Virtual(name, v.kind, _on(v.on)) for name, v in s.virtual.items()]
-    settings = _settings(loaded, described)
-    system = _checked(loaded, settings, machine, wanted)
-    machine = ready(system)  # without redundant constraints, which it has told of
-    log, findings = observed_log(loaded, system, log_file)
-    readings = measurements_of(system, log)
-    if settings.frozen_after is not None:  # before the log chooses the noise: a sensor that hangs says nothing about it
-        readings = readings.flagged(frozen(readings.values, settings.frozen_after), Status.FROZEN)
-    tuning = None
-    if s.process_noise.tuned:
-        process_noise, tuning = tuned(settings, machine, [readings], progress)
-        settings = replace(settings, process_noise=process_noise)
+    log, findings = observed_log(loaded, prepared.system, log_file)
+    readings = measurements_of(prepared.system, log)
+    prepared, readings, tuning = prepared.tuned(s, readings, progress)
+    settings, machine, wanted = prepared.settings, prepared.machine, prepared.virtual
     observe_with(settings, machine, readings.first(WARM))
     begin = clock()
     found = replace(observe_with(settings, machine, readings, progress), tuning=tuning)
@@ -259,120 +242,6 @@ def observe_study(
     }
     told = (*findings, *finding_lines(sensor_findings(found, log, skip)))
     return ObserveRun(found, log, found.virtual(*wanted) if wanted else {}, skip, spent, inputs, s.accept, told)
-
-
-def _settings(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetup:
-    s, f, u = loaded.study, loaded.study.filter, loaded.study.process_noise
-    loads, outputs = mechanism.loads, mechanism.outputs
-    moving = (*mechanism.base, *mechanism.coordinates)
-    faults = [
-        loaded.fault(at, f"'{n}' is no coordinate of '{mechanism.name}'.", hint=did_you_mean(n, known))
-        for at, n, known in (
-            *((("start", "coordinates", n), n, moving) for n in s.start.coordinates),
-            *((("start", "rates", n), n, moving) for n in s.start.rates),
-            *((("filter", "independents", k), n, mechanism.coordinates) for k, n in enumerate(f.independents)),
-        )
-        if n not in known
-    ]
-    faults += [
-        loaded.fault(
-            ("filter", "unknown", k),
-            f"'{n}' is neither a coordinate nor a load of '{mechanism.name}'.",
-            hint=did_you_mean(n, [*moving, *loads]),
-        )
-        for k, n in enumerate(f.unknown or ())
-        if n not in (*moving, *loads)
-    ]
-    if f.unknown and f.name == "error_ekf":
-        what = "the error_ekf takes forces as known."
-        faults.append(loaded.fault(("filter", "unknown"), what, "error_ekf_force, ekf, ukf or smoother"))
-    faults += [
-        loaded.fault(
-            ("log", "columns", name),
-            f"'{name}' is neither a sensor's output nor a load of '{mechanism.name}'.",
-            hint=did_you_mean(name, [*outputs, *mechanism.inputs]),
-        )
-        for name in s.log.columns
-        if name not in outputs and name not in mechanism.inputs and not beside(name, outputs)
-    ]
-    faults += derived_faults(loaded, outputs)
-    faults += [
-        loaded.fault(
-            ("log", "columns"),
-            f"no column is given for the sensor's output '{name}'.",
-            hint="Name its column, or list the sensor under without.",
-        )
-        for name in outputs
-        if name not in s.log.columns and name.rpartition(".")[0] not in s.log.geodetic
-    ]
-    if faults:
-        raise loaded.error(faults)
-    process_noise = ProcessNoise(
-        u.position or 0.0, u.acceleration or 0.0, u.force or 0.0, u.start, u.start_rate, u.start_force
-    )
-    return ObserverSetup(
-        method=FILTERS[f.name](gate=f.gate, late=f.late, horizon=np.inf if f.horizon is None else f.horizon),
-        process_noise=process_noise,
-        start=s.start.coordinates or None,
-        rates=s.start.rates or None,
-        independents=f.independents,
-        unknown=f.unknown,
-        inputs=tuple(name for name in s.log.columns if name in mechanism.inputs),
-        frozen_after=f.frozen_after,
-        step=f.step,
-    )
-
-
-def _checked(
-    loaded: Loaded[ObserveFile], settings: ObserverSetup, machine: NaturalSystem | Tree, wanted: list[Virtual]
-) -> MachineSystem:
-    """The system, once everything that the study says of it is known to be possible: before the log is read."""
-    try:
-        if not isinstance(machine, Tree):
-            start_of(machine, loaded.study.start.coordinates or None, settings.rates)
-    except DataError as error:
-        at = ("start", "rates" if error.faults[0].at[:1] == ("rates",) else "coordinates")
-        raise loaded.error([loaded.fault(at, f.what, f.expected, f.found, f.hint) for f in error.faults]) from error
-    except ModelError as error:
-        raise ModelError(error.faults, model_file(loaded).name) from error
-    try:
-        system, q, qd = settings.system(machine, settings.process_noise or ProcessNoise())
-        system.belief(q, qd)
-    except VeridynError as error:
-        raise loaded.error([_placed(loaded, fault) for fault in error.faults]) from error
-    faults, taken = [], {"t", *system.states}
-    for v in wanted:
-        try:
-            components = quantity_of(system, v).components
-        except VeridynError as error:
-            faults += [loaded.fault(("virtual", v.name), f.what, f.expected, f.found, f.hint) for f in error.faults]
-            continue
-        faults += [
-            loaded.fault(
-                ("virtual", v.name), f"'{c}' is the name of another column.", hint="Give it a name of its own."
-            )
-            for c in components
-            if c in taken
-        ]
-        taken |= set(components)
-    if faults:
-        raise loaded.error(faults)
-    return system
-
-
-def _placed(loaded: Loaded[ObserveFile], fault: Fault) -> Fault:
-    """A fault of the section process_noise, or of the independent coordinates that are asked for, with its line; others as they are."""
-    if fault.at[:1] == ("process_noise",):
-        at = fault.at
-    elif loaded.study.filter.independents and fault.at == ("independents",):
-        at = ("filter", "independents")
-    else:
-        return fault
-    return loaded.fault(at, fault.what, fault.expected, fault.found, fault.hint)
-
-
-def _on(on: str | tuple[str, str] | PlaceSettings) -> str | tuple[str, str] | Marker:
-    return Marker(on.body, on.at, on.axis, on.side) if isinstance(on, PlaceSettings) else on
 
 
 def _rms(x: Array) -> float:

@@ -16,8 +16,9 @@ from veridyn.identify.vehicle_regressions import wheel_scales
 from veridyn.model.vehicle import TABLE, RoadVehicle
 from veridyn.observe.ekf import EKF
 from veridyn.observe.measurements import Measurements, Status
-from veridyn.observe.result import Estimates
+from veridyn.observe.result import Belief, Estimates
 from veridyn.observe.run import run
+from veridyn.observe.system import Continuous
 from veridyn.observe.vehicle import (
     VehicleTrack,
     frozen_parameters,
@@ -220,22 +221,29 @@ def _lateral(
     progress: Progress,
 ) -> _Seen:
     """The lateral motion from `first` on; the filter starts with the drive, before it where the log does."""
-    noise = noise_of(study.noise) if fitted is None else fitted.noise
-    own = car if fitted is None else fitted.car
-    log = lateral_measurements(drive, noise)
+    log = lateral_measurements(drive, noise_of(study.noise) if fitted is None else fitted.noise)
+    system, start = lateral_filter(study, car, fitted, log)
     estimate = tuple(study.estimate)
-    consider = tuple(n for n in own.uncertain if n not in estimate and n not in NOT_CONSIDERED)
-    system = vehicle_system(own, noise, log.names, estimate, consider)
-    covariance = None
-    if fitted is not None and {*estimate, *consider} <= set(fitted.names):
-        covariance = fitted.covariance((*estimate, *consider))
-    start = vehicle_start(own, noise, first_yaw_rate(log), estimate, consider, covariance)
     found = run(EKF(), system, log, start, progress)
     virtual = virtual_sensors(found, system, log.inputs, study.virtual)
     kept = found.t >= first
     virtual = {n: replace(v, t=v.t[kept], values=v.values[kept], sigma=v.sigma[kept]) for n, v in virtual.items()}
     frozen = frozen_parameters(found, estimate, start)
     return _Seen(_cut(found, kept), state_units(system), virtual, frozen, first - float(found.t[0]))
+
+
+def lateral_filter(
+    study: VehicleObserveFile, car: RoadVehicle, fitted: VehicleFit | None, log: Measurements
+) -> tuple[Continuous, Belief]:
+    """The lateral motion as a system, and where it starts, for the outputs of a log and its first yaw rate."""
+    noise = noise_of(study.noise) if fitted is None else fitted.noise
+    own, estimate = car if fitted is None else fitted.car, tuple(study.estimate)
+    consider = tuple(n for n in own.uncertain if n not in estimate and n not in NOT_CONSIDERED)
+    system = vehicle_system(own, noise, log.names, estimate, consider)
+    covariance = None
+    if fitted is not None and {*estimate, *consider} <= set(fitted.names):
+        covariance = fitted.covariance((*estimate, *consider))
+    return system, vehicle_start(own, noise, first_yaw_rate(log), estimate, consider, covariance)
 
 
 def _swapped_axles(study: VehicleObserveFile, car: RoadVehicle, drive: DriveLog, progress: Progress) -> Fault | None:

@@ -1,0 +1,92 @@
+"""``veridyn live``: a study that runs on a page while samples come in."""
+
+from __future__ import annotations
+
+from math import inf
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def live(
+    study: Annotated[
+        str,
+        typer.Argument(
+            help="A study file of kind observe or identify; or crane, arm or buggy, which come with veridyn.",
+            show_default=False,
+        ),
+    ],
+    pace: Annotated[float, typer.Option(help="Seconds of the log in one second; 0 is as fast as it can.")] = 1.0,
+    udp: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Take samples from UDP packets to this port.", show_default=False),
+    ] = None,
+    websocket: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Take samples from a WebSocket on this port.", show_default=False),
+    ] = None,
+    follow: Annotated[
+        Path | None, typer.Option(help="Take samples from a CSV file that grows.", show_default=False)
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Where the page is served; 0 is any free one.")] = 8090,
+    host: Annotated[
+        str, typer.Option(help="Address that page and samples are for; 0.0.0.0 is everybody, with a token.")
+    ] = "127.0.0.1",
+    token: Annotated[
+        str | None, typer.Option(help="Word that page and samples must carry; drawn at random for other hosts.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder that gets what is saved, in place of the study's.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="What ${VERIDYN_DATA} stands for in the paths of the study.")
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="Stop by itself after so long; Ctrl-C does so at any time.", show_default=False)
+    ] = None,
+) -> None:
+    """Run an observer, or an identification, on a page: a log replayed, or samples that arrive.
+
+    The page shows estimates with bands, virtual sensors, innovations, alarms and the machine in 3-D; sensors can be switched off and on.
+    Samples that arrive are JSON objects with the names of the study's columns: {"time": 0.01, "trolley": 120.3, "angle": 0.2}.
+
+    \b
+    Example:
+      veridyn live crane
+      veridyn live crane.yaml --udp 9000
+    """
+    import threading
+
+    from veridyn.cli.bar import shown_progress
+    from veridyn.live.opening import Arriving, open_session
+    from veridyn.live.server import LiveServer, is_loopback
+
+    if sum(x is not None for x in (udp, websocket, follow)) > 1:
+        raise typer.BadParameter("choose one of --udp, --websocket and --follow.")
+    if pace < 0.0:
+        raise typer.BadParameter("a pace is 0 or more.")
+    secret = token or ""
+    if not secret and not is_loopback(host):
+        import secrets
+
+        secret = secrets.token_urlsafe(16)
+    arriving = Arriving(udp=udp, websocket=websocket, follow=follow, host=host, token=secret)
+    variables = {} if data is None else {"VERIDYN_DATA": str(data.resolve())}
+    with shown_progress() as progress:
+        session = open_session(
+            study, pace=pace or inf, arriving=arriving, out=out, variables=variables, progress=progress
+        )
+    server = LiveServer(session, port, host, secret or None)
+    worker = threading.Thread(target=session.run, daemon=True)
+    typer.echo(f"{session.feed.layout.title}: {server.address} (Ctrl-C stops)")
+    typer.echo(f"samples: {session.source.words}" + (f", token {secret}" if secret else ""))
+    worker.start()
+    try:
+        session.stopped.wait(seconds)
+        if seconds is None:
+            threading.Event().wait()
+    except KeyboardInterrupt:
+        typer.echo("")
+    finally:
+        session.stop()
+        worker.join(5.0)
+        server.stop()

@@ -1,0 +1,202 @@
+"""Samples that arrive: datagrams, messages of a WebSocket, lines of a file that grows.
+
+Whatever receives puts records into an inbox of limited size and never waits; where the observer is slower, the oldest records are left out
+and counted.
+"""
+
+from __future__ import annotations
+
+import csv
+import hmac
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from threading import Event
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from veridyn.errors import DataError, Fault
+from veridyn.files.log.columns import split_header
+from veridyn.live.columns import LONGEST_RECORD, TOKEN, SampleColumns
+from veridyn.live.sample import Item, Trouble
+
+INBOX = 4096  # records
+AWAKE_S = 0.1  # between looks at whether to stop
+FILE_S = 0.02  # between looks at a file that grows
+
+Record = tuple[str | bytes, float]
+
+
+class Inbox:
+    """Records between a receiver and the observer; the newest `size` of them. `dropped` counts those that were left out."""
+
+    def __init__(self, size: int = INBOX) -> None:
+        self._records: deque[Record] = deque(maxlen=size)
+        self._there = threading.Condition()
+        self.dropped = 0
+
+    def put(self, text: str | bytes, arrived: float) -> None:
+        with self._there:
+            self.dropped += len(self._records) == self._records.maxlen
+            self._records.append((text, arrived))
+            self._there.notify()
+
+    def take(self, stop: Event) -> tuple[list[Record], int]:
+        """All records that are there, as soon as there is one, and how many were left out so far; none once `stop` is set."""
+        with self._there:
+            while not self._records and not stop.is_set():
+                self._there.wait(AWAKE_S)
+            found = list(self._records)
+            self._records.clear()
+            return found, self.dropped
+
+
+def decoded(inbox: Inbox, columns: SampleColumns, stop: Event) -> Iterator[Item]:
+    """The samples of an inbox, and a word whenever records were left out."""
+    told = 0
+    while not stop.is_set():
+        records, dropped = inbox.take(stop)
+        if dropped > told:
+            told = dropped
+            yield Trouble("flood", f"records come faster than they are used: {dropped} were left out so far.")
+        for text, arrived in records:
+            yield from columns.read(text, arrived)
+
+
+class Datagrams:
+    """One JSON object in each UDP packet to a port of this computer."""
+
+    def __init__(self, columns: SampleColumns, port: int, host: str = "127.0.0.1", inbox: int = INBOX) -> None:
+        self._columns, self.inbox = columns, Inbox(inbox)
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            self._socket.bind((host, port))
+        except OSError as error:
+            self._socket.close()
+            raise taken_port("UDP", host, port, error) from error
+        self._socket.settimeout(AWAKE_S)
+        self.port: int = self._socket.getsockname()[1]
+        self.words = f"UDP packets to {host}:{self.port}"
+
+    def samples(self, stop: Event) -> Iterator[Item]:
+        receiver = threading.Thread(target=self._receive, args=(stop,), daemon=True)
+        receiver.start()
+        yield from decoded(self.inbox, self._columns, stop)
+
+    def _receive(self, stop: Event) -> None:
+        with self._socket:
+            while not stop.is_set():
+                try:
+                    packet = self._socket.recv(LONGEST_RECORD + 1)
+                except TimeoutError:
+                    continue
+                except OSError:
+                    return
+                self.inbox.put(packet, time.time())
+
+
+class Messages:
+    """One JSON object in each message of a WebSocket; any number of senders may connect. Needs the extra ``live``."""
+
+    def __init__(self, columns: SampleColumns, port: int, host: str = "127.0.0.1", inbox: int = INBOX) -> None:
+        try:
+            from websockets.sync.server import serve
+        except ImportError as error:
+            fault = Fault("a WebSocket needs websockets, which is not installed.", hint="pip install 'veridyn[live]'")
+            raise DataError(fault) from error
+        self._columns, self.inbox = columns, Inbox(inbox)
+        try:
+            self._server: Any = serve(
+                self._receive, host, port, process_request=self._admit, max_size=LONGEST_RECORD, origins=[None]
+            )
+        except OSError as error:
+            raise taken_port("WebSocket", host, port, error) from error
+        self.port: int = self._server.socket.getsockname()[1]
+        self.words = f"WebSocket ws://{host}:{self.port}"
+
+    def samples(self, stop: Event) -> Iterator[Item]:
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        try:
+            yield from decoded(self.inbox, self._columns, stop)
+        finally:
+            self._server.shutdown()
+
+    def _admit(self, connection: Any, request: Any) -> Any:
+        """Refuse a sender without the token, where there is one."""
+        wanted = self._columns.token
+        given = parse_qs(urlsplit(request.path).query).get(TOKEN, [""])[0]
+        if wanted and not hmac.compare_digest(given, wanted):
+            return connection.respond(403, "the token is missing or wrong\n")
+        return None
+
+    def _receive(self, connection: Any) -> None:
+        from websockets.exceptions import ConnectionClosed
+
+        with suppress(ConnectionClosed):
+            for message in connection:
+                self.inbox.put(self._marked(message), time.time())
+
+    def _marked(self, message: str | bytes) -> str | bytes:
+        """A message of an admitted sender, with the token that every record carries, where there is one."""
+        text = message.decode("utf-8", "replace") if isinstance(message, bytes) else message
+        if not self._columns.token or not text.lstrip().startswith("{"):
+            return text
+        head, _, rest = text.partition("{")
+        comma = "" if rest.lstrip().startswith("}") else ","
+        return f'{head}{{"{TOKEN}":"{self._columns.token}"{comma}{rest}'
+
+
+class GrowingFile:
+    """The lines of a CSV file with a header, those there are and those that another program adds; a line counts once it is complete."""
+
+    def __init__(
+        self, columns: SampleColumns, file: Path, delimiter: str = ",", wait: Callable[[float], object] | None = None
+    ) -> None:
+        if not file.is_file():
+            hint = "Begin the recording first: its first line has the names of the columns."
+            raise DataError(Fault("there is no such file to follow.", str(file), hint=hint))
+        self._columns, self._file, self._delimiter, self._wait = columns, file, delimiter, wait
+        self.words = f"lines added to {file.name}"
+
+    def samples(self, stop: Event) -> Iterator[Item]:
+        header: list[str] | None = None
+        columns, left = self._columns, ""
+        with self._file.open(encoding="utf-8", errors="replace") as file:
+            while not stop.is_set():
+                text = file.read(1 << 16)
+                if not text:
+                    if self._file.stat().st_size < file.tell():
+                        file.seek(0)
+                        header, left = None, ""
+                        yield Trouble("file", f"{self._file.name} became shorter: it is read again from its beginning.")
+                        continue
+                    (self._wait or stop.wait)(FILE_S)
+                    continue
+                *lines, left = (left + text).split("\n")
+                for line in lines:
+                    cells = next(csv.reader([line.rstrip("\r")], delimiter=self._delimiter), [])
+                    if not cells:
+                        continue
+                    if header is None:
+                        header = [split_header(c.strip())[0] for c in cells]
+                        columns = self._columns.with_header([c.strip() for c in cells])
+                        continue
+                    if len(cells) != len(header):
+                        what = f"a line has {len(cells)} cells and the header {len(header)}: it is not used."
+                        yield Trouble("cells", what)
+                        continue
+                    yield from columns.sample(dict(zip(header, cells, strict=True)), time.time())
+
+
+def taken_port(what: str, host: str, port: int, error: OSError) -> DataError:
+    """The fault of a port that cannot be listened on."""
+    hint = "Another program may use it: choose another port, or 0 for any that is free."
+    return DataError(
+        Fault(
+            "this port cannot be listened on.", f"{what}, {host}:{port}", found=error.strerror or str(error), hint=hint
+        )
+    )

@@ -1,0 +1,220 @@
+"""An identification followed as it converges: parameters with deviations that shrink as samples come in.
+
+Equations of each block go into R factors that merge (:mod:`veridyn.identify.row_factors`), so the estimate after any number of samples is
+that of weighted least squares on all of them, and no sample is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import ceil, nan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from veridyn.errors import DataError, Fault, IdentificationError, VeridynError
+from veridyn.files.archive import save
+from veridyn.identify.base import BaseParameters, base_parameters
+from veridyn.identify.estimators.least_squares import solve
+from veridyn.identify.fitting import fit_of
+from veridyn.identify.observation import observation
+from veridyn.identify.result import Fit
+from veridyn.identify.row_factors import RowFactors
+from veridyn.identify.sampling import Sampling
+from veridyn.live.blocks import BlockBuilder
+from veridyn.live.columns import SampleColumns, channel_units, columns_of
+from veridyn.live.picture import tree_picture
+from veridyn.live.replay import Pace, Replay
+from veridyn.live.row import Array, Layout, Row, Shown
+from veridyn.live.sample import Sample, Source, Trouble
+from veridyn.live.session import Session
+from veridyn.live.tracker import StampCheck, Tracked
+from veridyn.mechanics.loops.closure import closed_home
+from veridyn.model.experiment import Experiment
+from veridyn.model.tree import Rows, Tree
+from veridyn.progress import Progress
+from veridyn.signals.motion import Signals
+from veridyn.studies.config.identify import IdentifyFile
+from veridyn.studies.config.study import Loaded
+from veridyn.studies.result import ParameterRow, Result, fingerprint
+from veridyn.studies.run.folder import new_run
+from veridyn.studies.run.machine import model_path, tree_of
+from veridyn.studies.run.preparing import Preparing
+from veridyn.studies.run.recordings import Recordings
+from veridyn.studies.run.streamed import margin_of, with_margin
+
+UPDATE_S = 0.25  # s of samples between estimates
+SEPARATED = 1e-6  # of a parameter's group, in typical sizes, that may lie outside what the samples so far excite
+TITLE = "weighted least squares"
+
+
+class FitTracker:
+    """Follows the base parameters of a machine; a parameter has no value until the samples can separate it."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        rows: Rows,
+        sampling: Sampling,
+        signals: Signals,
+        units: dict[str, str],
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        rate = float(signals.rate or 100.0)
+        margin = margin_of(signals, sampling, rate)
+        size = sampling.decimate * ceil(max(UPDATE_S * rate, 8) / sampling.decimate)
+        self._tree, self._rows, self._sampling = tree, rows, with_margin(sampling, margin)
+        self._builder = BlockBuilder(tree, signals, size, margin, units)
+        self.structure = base_parameters(tree, rows=rows)
+        self._picture = None
+        if tree.base != "free":
+            self._picture = tree_picture(tree, closed_home(tree) if tree.loops else np.zeros(tree.n))
+        self.factors: RowFactors | None = None
+        self.fit: Fit | None = None
+        self._check = StampCheck()
+        picture = self._picture
+        shown = zip(self.structure.names, self.structure.units, strict=True)
+        self.layout = Layout(
+            tree.name,
+            "identification",
+            tuple(Shown(name, unit, "parameters") for name, unit in shown),
+            segments=() if picture is None else picture.segments,
+            trail=None if picture is None else picture.trail,
+            notes=(f"{TITLE} on all samples so far, an estimate every {size / rate:.3g} s", *notes),
+        )
+
+    def restart(self) -> None:
+        self._builder.clear()
+        self._check.reset()
+
+    def switch(self, sensor: str, on: bool) -> None:
+        """There is nothing to switch: every channel of the study is needed."""
+
+    def take(self, sample: Sample) -> Tracked:
+        """The estimate after a sample that completes a block; nothing after others."""
+        trouble = self._check(sample.t)
+        if trouble is not None and self._check.restarts:
+            self.restart()
+            text = f"the clock of the samples began again at {sample.t:.6g} s; the equations so far are kept."
+            return Tracked(alarms=(trouble, Trouble("restart", text)))
+        if trouble is not None:
+            return Tracked(alarms=(trouble,))
+        alarms = tuple(
+            Trouble(f"not finite {n}", f"'{n}' is no number at {sample.t:.6g} s and is bridged.")
+            for n, v in sample.values.items()
+            if not np.isfinite(v)
+        )
+        try:
+            block = self._builder.add(sample)
+            if block is None:
+                return Tracked(alarms=alarms)
+            new = observation(self._tree, block, self._rows, self._sampling, engine="numpy")
+            self.factors = new if self.factors is None else self.factors.merge(new)
+        except VeridynError as error:
+            text = f"a block before {sample.t:.6g} s is not used: {str(error).splitlines()[0]}"
+            return Tracked(alarms=(*alarms, Trouble("block", text)))
+        values, sigma = self._estimate()
+        row = Row(float(block.t[-1 - self._builder.margin]), values, sigma, sample.arrived)
+        return Tracked(row, block.q[-1 - self._builder.margin], alarms)
+
+    def points(self, pose: Array) -> Array | None:
+        return None if self._picture is None else self._picture.points(pose)
+
+    def _estimate(self) -> tuple[Array, Array]:
+        """The structure's base parameters and their deviations, NaN for those that cannot be separated yet."""
+        assert self.factors is not None
+        try:
+            self.fit = fit_of(self._tree, solve(self.factors), TITLE)
+        except IdentificationError:
+            return np.full(self.structure.count, nan), np.full(self.structure.count, nan)
+        A = combinations(self.structure, self.fit.base)
+        variances = np.einsum("ij,jk,ik->i", A, self.fit.covariance, A)
+        return A @ self.fit.values, np.sqrt(np.maximum(variances, 0.0))
+
+
+def combinations(wanted: BaseParameters, found: BaseParameters) -> Array:
+    """A (wanted, found) with χ_wanted = A χ_found; NaN rows where the directions that were found do not contain a wanted one."""
+    scale = wanted.parameters.typical
+    K, F = wanted.matrix * scale, found.matrix * scale
+    A: Array = np.array(np.linalg.lstsq(F.T, K.T, rcond=None)[0].T, dtype=np.float64)
+    missing = np.linalg.norm(K - A @ F, axis=1) > SEPARATED * np.linalg.norm(K, axis=1)
+    A[missing] = nan
+    return A
+
+
+def identification_session(
+    loaded: Loaded[Any],
+    pace: float,
+    source: Callable[[SampleColumns], Source] | None,
+    token: str,
+    out: Path,
+    progress: Progress,
+) -> Session:
+    """The session of a study of kind identify: its training logs replayed, or samples that arrive."""
+    study: IdentifyFile = loaded.study
+    tree = tree_of(loaded, ("model",), study.model, "unknown")
+    notes = (
+        ()
+        if study.estimator.name == "wls"
+        else (f"the study asks for {study.estimator.name}: veridyn identify runs that",)
+    )
+    numbers = study.signals.rate != "auto" and study.signals.lowpass != "auto" and study.sampling.decimate != "auto"
+    if source is not None and not numbers:
+        at = ("signals", "rate" if study.signals.rate == "auto" else "lowpass")
+        what = "samples that arrive cannot be waited for to choose this."
+        hint = "Set signals.rate, signals.lowpass and sampling.decimate; a replay of the log tells which."
+        raise loaded.error(loaded.fault(at, what, "numbers", "auto", hint))
+    progress("reading the logs", 0.0, None)
+    work = Preparing(loaded, tree, Recordings(loaded), progress)
+    _, lowpass = work.lowpass()
+    sampling = replace(work.samplings(work.motions(lowpass)[0], [], lowpass)[0], drop={}, trim=0)
+    logs = [piece for log in {t.log for t in work.recorded.training} for piece in work.mended[log].pieces]
+    units = {n: c.unit for n, c in logs[0].channels.items()}
+    if source is not None:
+        units = channel_units(loaded, study.log)
+    tracker = FitTracker(tree, study.rows, sampling, work.signals(lowpass), units, notes)
+
+    def keep() -> str:
+        return str(_saved(loaded, tracker, out))
+
+    if source is not None:
+        return Session(tracker, source(columns_of(loaded, study.log, (), token)), save=keep)
+    own = Pace(pace)
+    name = ", ".join(log.name for log in logs)
+    return Session(tracker, Replay(name, recorded_samples(logs), own), pace=own, save=keep)
+
+
+def recorded_samples(logs: list[Experiment]) -> list[Sample]:
+    """The samples of some logs one after the other, on one clock that goes on; channels are in SI already."""
+    found: list[Sample] = []
+    for log in logs:
+        stamps = np.unique(np.concatenate([c.t for c in log.channels.values()]))
+        shift = 0.0 if not found else found[-1].t + 1.0 - float(stamps[0])
+        rows: list[dict[str, float]] = [{} for _ in stamps]
+        for name, c in log.channels.items():
+            for k, value in zip(np.searchsorted(stamps, c.t).tolist(), c.values.tolist(), strict=True):
+                rows[k][name] = value
+        found += [Sample(t + shift, row, 0.0) for t, row in zip(stamps.tolist(), rows, strict=True)]
+    return found
+
+
+def _saved(loaded: Loaded[Any], tracker: FitTracker, out: Path) -> Path:
+    """A run folder with the fit of all samples so far."""
+    fit = tracker.fit
+    if fit is None:
+        raise DataError(Fault("there is no estimate to save yet.", "live page", hint="Wait for more samples."))
+    columns = (fit.values, fit.sigma, fit.relative_sigma, fit.priors)
+    rows = tuple(
+        ParameterRow(name, unit, *(float(x) for x in numbers))
+        for name, unit, *numbers in zip(fit.names, fit.units, *columns, strict=True)
+    )
+    study = loaded.study
+    inputs = {"study": fingerprint(loaded.text), "model": fingerprint(model_path(loaded, ("model",), study.model))}
+    assert tracker.factors is not None
+    figures = {"equations": float(tracker.factors.samples), "base_parameters": float(len(fit.names))}
+    run = new_run(out, f"{study.name}-live")
+    save(fit, run.folder / "fit.json")
+    run.write_result(Result(study.name, study.seed, False, inputs, figures, rows, {}, fit.notes))
+    return run.folder

@@ -1,0 +1,37 @@
+"""The live page: one HTML file with its style and script inside, in the colours of the reports."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from veridyn.live.row import Layout
+from veridyn.report.template import own_file
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(loader=PackageLoader("veridyn.live", "templates"), autoescape=True, undefined=StrictUndefined)
+
+
+@cache
+def _own(name: str) -> Markup:
+    return Markup(resources.files("veridyn.live").joinpath("templates", name).read_text(encoding="utf-8"))
+
+
+def live_page(layout: Layout) -> str:
+    """The page of a run; everything else comes with its stream of events."""
+    return (
+        _environment()
+        .get_template("live.html")
+        .render(
+            title=layout.title,
+            kind=layout.kind,
+            style=own_file("style.css"),
+            own=_own("live.css"),
+            script=_own("live.js"),
+        )
+    )

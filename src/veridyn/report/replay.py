@@ -1,0 +1,57 @@
+"""The machine in 3-D replaying a log: measured and predicted forces at its joints, and how far they are apart as colour."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import VeridynError
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+from veridyn.report.blocks import Animation, Section, Text
+from veridyn.studies.identification import IdentificationStudy
+from veridyn.studies.trace import Trace
+from veridyn.view.machine import tree_layer
+from veridyn.view.scene import Gauge, scene
+
+Array = NDArray[np.float64]
+FRAMES = 150
+MOST_POINTS = 120  # of a machine that fits into a page frame by frame
+
+
+def replay_section(study: IdentificationStudy) -> Section:
+    """The motion that the fit is judged on, with the forces of every joint that was measured."""
+    title, tree, motion = "The machine on the validation log", study.fit.tree, study.validation
+    if len(tree.bodies) > MOST_POINTS:
+        return Section(title, [Text(f"“{tree.name}” has {len(tree.bodies)} bodies, too many to be drawn in a page.")])
+    kept = frames_of(motion)
+    try:
+        layer = tree_layer(tree, motion.q[kept], tree.name, meaning="estimate")
+    except VeridynError as error:
+        return Section(title, [Text(f"It cannot be drawn. {error}")])
+    gauges = joint_gauges(tree, study.traces["validation"], kept, {r.row: r.rms for r in study.fit.rows})
+    seen = scene(motion.t[kept], [layer], tree.name, FRAMES, gauges)
+    caption = (
+        "Bars beside a joint: measured force, grey, and predicted, blue, each joint on its own scale. The joint itself turns from green "
+        "to red as both differ by up to four times the rms of the residual of the fit."
+    )
+    from_base = " It is drawn as seen from its base." if tree.base == "free" else ""
+    return Section(title, [Animation(seen, caption + from_base)])
+
+
+def frames_of(motion: Motion) -> NDArray[np.intp]:
+    """Numbers of at most `FRAMES` samples, evenly spread."""
+    return np.unique(np.linspace(0, len(motion) - 1, FRAMES).astype(np.intp))
+
+
+def joint_gauges(tree: Tree, trace: Trace, kept: NDArray[np.intp], noise: dict[str, float]) -> list[Gauge]:
+    """A gauge for each row of a coordinate, at the first body that it moves."""
+    point = {}
+    for j, body in enumerate(tree.bodies):
+        point.setdefault(body.coordinate_name, 1 + j)
+    found = []
+    for k, (row, unit) in enumerate(zip(trace.rows, trace.units, strict=True)):
+        if row in point:
+            measured, predicted = trace.measured[kept, k], trace.predicted[kept, k]
+            found.append(Gauge(point[row], row, unit, measured, np.nan_to_num(predicted), noise.get(row, 0.0)))
+    return found

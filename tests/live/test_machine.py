@@ -1,0 +1,119 @@
+"""An observer of a study, live: the numbers of `veridyn observe` sample by sample, sensors switched off, and bad samples."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from veridyn.errors import ModelError
+from veridyn.live.machine import MachineTracker
+from veridyn.live.opening import Arriving, open_session
+from veridyn.live.sample import Sample
+from veridyn.observe.measurements import Status
+from veridyn.observe.methods import Smoother
+from veridyn.studies.config.study import load_study
+from veridyn.studies.run.observe import observe_study
+
+STUDY = Path(__file__).parents[2] / "examples" / "studies" / "crane.yaml"
+
+
+@pytest.fixture(scope="module")
+def session():
+    return open_session(str(STUDY), pace=np.inf)
+
+
+@pytest.fixture(scope="module")
+def batch():
+    return observe_study(load_study(STUDY))
+
+
+@pytest.fixture
+def tracker(session):
+    session.tracker.restart()
+    return session.tracker
+
+
+def rows_of(tracker: MachineTracker, samples) -> list:
+    return [tracker.take(s) for s in samples]
+
+
+def test_rows_are_the_numbers_of_the_whole_log(tracker, session, batch):
+    found = [r.row for r in rows_of(tracker, session.source.log)]
+    o, e = batch.observation, batch.observation.estimates
+    n = len(o.states)
+    assert [r.t for r in found] == o.t.tolist()
+    assert np.array([r.values for r in found])[:, :n] == pytest.approx(o.reduced, abs=1e-10)
+    assert np.array([r.sigma for r in found])[:, :n] == pytest.approx(o.sigma, rel=1e-8)
+    virtual = np.hstack([v.values for v in batch.virtual.values()])
+    assert np.array([r.values for r in found])[:, n:] == pytest.approx(virtual, rel=1e-8, abs=1e-8)
+    assert np.array([r.innovations for r in found]) == pytest.approx(e.innovations, abs=1e-10)
+    assert np.array([r.status for r in found]).tolist() == e.status.tolist()
+    dof = np.array(e.dof)
+    assert np.array([r.nis for r in found])[dof > 0] == pytest.approx((e.nis / np.maximum(dof, 1))[dof > 0], rel=1e-6)
+    names = [q.name for q in session.feed.layout.quantities]
+    assert names[:n] == list(o.states) and names[n] == "load.x"
+
+
+def test_a_sensor_that_is_switched_off_is_not_used_and_its_band_grows(tracker, session):
+    samples = session.source.log
+    first = rows_of(tracker, samples[:150])[-1].row
+    tracker.switch("travel", False)
+    off = rows_of(tracker, samples[150:200])[-1].row
+    tracker.switch("travel", True)
+    again = rows_of(tracker, samples[200:250])[-1].row
+    assert off.status[0] == Status.MISSING and np.isnan(off.innovations[0])
+    assert off.sigma[0] > 3.0 * first.sigma[0] and again.sigma[0] < 1.5 * first.sigma[0]
+
+
+def test_bad_samples_are_named_and_the_observer_goes_on(tracker, session):
+    samples = session.source.log
+    rows_of(tracker, samples[:50])
+    late = tracker.take(replace(samples[10], t=samples[10].t))
+    assert late.row is None and "out of order" in late.alarms[0].text
+    broken = tracker.take(Sample(samples[50].t, {"travel": np.nan, "tilt": np.inf}, 0.0))
+    assert broken.row.status == [Status.NOT_FINITE] * 2
+    assert any("'travel' is not used (not finite)" in a.text for a in broken.alarms)
+    jump = tracker.take(replace(samples[51], t=1e9))
+    assert jump.row is None and jump.alarms[0].key == "clock jumps"
+    well = tracker.take(samples[52])
+    assert well.row is not None and np.isfinite(well.row.values).all()
+
+
+def test_a_sender_that_begins_again_is_observed_again(tracker, session):
+    samples = session.source.log
+    rows_of(tracker, samples[:200])
+    found = rows_of(tracker, samples[:120])
+    assert any(a.key == "restart" for f in found for a in f.alarms)
+    assert found[-1].row is not None and found[-1].row.t == samples[119].t
+
+
+def test_the_machine_is_drawn_where_the_estimate_has_it(tracker, session):
+    done = rows_of(tracker, session.source.log[:80])[-1]
+    points = tracker.points(done.pose)
+    values = dict(zip((q.name for q in session.feed.layout.quantities), done.row.values, strict=True))
+    assert points.shape[1] == 3
+    assert any(np.allclose(p[:2], [values["load.x"], values["load.y"]], atol=1e-9) for p in points)
+
+
+def test_a_session_shows_all_of_it(session):
+    session.tracker.restart()
+    session.run()
+    feed = session.feed
+    assert feed.last == len(session.source.log) and not feed._state["running"]
+    assert any("'tilt' is not used (outlier)" in a.text for a in feed.alarms)
+
+
+def test_a_smoother_is_refused(session):
+    prepared = session.tracker._prepared
+    smoothing = replace(prepared, settings=replace(prepared.settings, method=Smoother()))
+    with pytest.raises(ModelError, match="a smoother needs the whole log"):
+        MachineTracker(smoothing)
+
+
+def test_samples_that_arrive_need_no_log(tmp_path: Path):
+    text = STUDY.read_text().replace("veridyn:crane.csv", "none.csv")
+    (tmp_path / "crane.yaml").write_text(text)
+    made = open_session(str(tmp_path / "crane.yaml"), arriving=Arriving(udp=0))
+    assert made.source.words.startswith("UDP packets to 127.0.0.1:") and made.pace is None
+    made.source._socket.close()
