@@ -7,13 +7,25 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.identify.estimators.prior import Prior, prior_moments
+from veridyn.machines.arm import arm, perturb_inertias
+from veridyn.machines.fourbar import fourbar
+from veridyn.machines.hexapod import FRICTION, TRUTH
+from veridyn.machines.humanoid import cad
+from veridyn.model.natural import Mechanism
+from veridyn.model.natural_parts import uniform_bar
+from veridyn.model.tree import Tree
 from veridyn.simulate.vehicle.description import Vehicle
 from veridyn.simulate.vehicle.suspension import Suspension
+from veridyn.spatial.inertia import broken_law
 
 Array = NDArray[np.float64]
 MASS, INERTIA = 0.05, 0.05  # of the value
 CENTRE = np.array([0.03, 0.01, 0.02])  # m, of the chassis
 RATES, CURVES = 0.1, 0.3  # of stiffness, damping and bars; of their bends and of dry friction
+LINKS = 0.12  # of the sizes of a humanoid's inertial parameters: how far it is from its drawing
+LEGS, DRIVES = 0.05, 0.2  # of the inertia and of the friction of a hexapod
+BAR = 0.1  # of the mass of a four-bar linkage's coupler
 
 
 def drawn_car(rng: np.random.Generator) -> Vehicle:
@@ -52,3 +64,39 @@ def _suspension(old: Suspension, load: float, rng: np.random.Generator) -> Suspe
         rebound_share=some((old.rebound_share,), CURVES)[0],
         damper_knee=some((old.damper_knee,), RATES)[0],
     )  # pyright: ignore[reportArgumentType]
+
+
+def drawn_arm(rng: np.random.Generator) -> Tree:
+    """The arm with bodies and friction that are each heavier or lighter by a tenth."""
+    return perturb_inertias(
+        arm(), rng, 0.1 * np.sqrt(3.0)
+    )  # an even distribution of that half-width has a deviation of a tenth
+
+
+def drawn_humanoid(rng: np.random.Generator) -> Tree:
+    """A humanoid whose links differ from the drawing by LINKS of the sizes of a prior; each link drawn again until some body is like it."""
+    model = cad()
+    mean, sigma = (x.reshape(-1, 10) for x in prior_moments(model, Prior(relative=LINKS)))
+    links = []
+    for m, s in zip(mean, sigma, strict=True):
+        while broken_law(x := m + s * rng.standard_normal(10)) is not None:
+            pass
+        links.append(x)
+    return model.with_parameters(np.concatenate(links))
+
+
+def drawn_hexapod(rng: np.random.Generator) -> dict[str, float]:
+    """Values of a hexapod with the names of ``hexapod.TRUTH``: moments and masses of each body scaled alike, friction of each joint."""
+    out = dict(TRUTH)
+    for part in ("1", "2", "3", "_E"):
+        own = [n for n in TRUTH if n.endswith(part) and n not in FRICTION]
+        factor = 1.0 + LEGS * float(rng.standard_normal())
+        out |= {n: TRUTH[n] * factor for n in own}
+    return out | {n: TRUTH[n] * (1.0 + DRIVES * float(rng.standard_normal())) for n in FRICTION}
+
+
+def drawn_fourbar(rng: np.random.Generator) -> Mechanism:
+    """The linkage with a coupler of another mass."""
+    true = fourbar()
+    rod = uniform_bar("rod", "1", "2", 8.0, 8.0 * (1.0 + BAR * float(rng.standard_normal())))  # m, kg as in the file
+    return replace(true, bodies=tuple(rod if b.name == "rod" else b for b in true.bodies))
