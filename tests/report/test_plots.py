@@ -2,9 +2,10 @@ import re
 from typing import get_args
 
 import numpy as np
+import pytest
 
 from veridyn.report.drawing import HEIGHT, WIDTH, Axis
-from veridyn.report.plots import Series, bars, curves, heat, powers
+from veridyn.report.plots import Series, bars, curves, heat, powers, stacked
 from veridyn.report.template import own_file
 from veridyn.view.scene import Meaning
 
@@ -45,6 +46,20 @@ def test_bars_stand_on_zero_and_reach_their_value() -> None:
     assert tops[0] < zero < tops[1]  # up is less in a picture
     assert all(0 <= v <= HEIGHT for v in tops)
     assert max(float(v) for v in re.findall(r"H([\d.]+)", plot.curves[2].path)) <= WIDTH
+
+
+def test_stacked_bars_stand_on_each_other() -> None:
+    """Each box begins where the one below it ends, and the whole is as high as the sum."""
+    plot = stacked("two", ["p", "q"], {"a": [1.0, 0.0], "b": [3.0, 2.0], "c": [np.nan, 2.0]}, "share")
+
+    def ends(path: str) -> list[tuple[float, float]]:
+        return [(float(a), float(b)) for a, b in re.findall(r"M[\d.]+,([\d.]+)V([\d.]+)", path)]
+
+    (a,), (b, q), (c,) = (ends(curve.path) for curve in plot.curves)
+    assert b[0] == pytest.approx(a[1], abs=0.06) and c[0] == pytest.approx(q[1], abs=0.06)
+    assert a[0] == q[0] == HEIGHT and b[1] == pytest.approx(c[1], abs=0.06)  # both sums are 4
+    assert (a[0] - b[1]) / (a[0] - a[1]) == pytest.approx(4.0, rel=0.01)
+    assert plot.names == ("p", "q") and [curve.label for curve in plot.curves] == ["a", "b", "c"]
 
 
 def test_a_heat_map_has_a_cell_for_each_number_that_can_be_seen() -> None:

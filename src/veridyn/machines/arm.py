@@ -121,9 +121,11 @@ def tracking(reference: FourierTrajectory, model: Tree, duration: float) -> Trac
     return Tracking(reference, duration, 250.0, bandwidth**2 * inertia, 2.0 * bandwidth * inertia, model, method)
 
 
-def demonstration(rng: np.random.Generator, quick: bool = False, progress: Progress = silent) -> ArmDemo:
-    """Simulate both logs. `quick` takes one period of the exciting motion instead of two, and a shorter check."""
-    truth = arm()
+def demonstration(
+    rng: np.random.Generator, quick: bool = False, progress: Progress = silent, truth: Tree | None = None
+) -> ArmDemo:
+    """Simulate both logs. `quick` takes one period of the exciting motion instead of two, and a shorter check; `truth`: another arm."""
+    truth = truth or arm()
     model = perturb_inertias(truth, rng)
     logs = []
     for name, reference, duration in (

@@ -14,6 +14,7 @@ import numpy as np
 
 from veridyn.identify.sampling import Sampling
 from veridyn.machines.car import TEN_ROWS, car_20, estimated_33
+from veridyn.machines.car_knowledge import CarKnown
 from veridyn.machines.car_log import from_log
 from veridyn.machines.car_paths import informed
 from veridyn.machines.car_record import CarKinematics
@@ -62,23 +63,55 @@ class CarDrive:
 
 @dataclass(frozen=True, eq=False)
 class Campaign:
-    """Drives of one car with one set of instruments, by name; what its maker knows of it; and how fast the simulator was."""
+    """Drives of one car with one set of instruments, by name; what its maker hands in of it; and how fast the simulator was."""
 
     vehicle: Vehicle
-    sensors: CarSensors
-    kinematics: CarKinematics
+    known: CarKnown
     drives: Mapping[str, CarDrive]
     real_time_factor: float
 
-    def motion(self, tree: Tree, name: str, **how: object) -> Motion:
-        """A drive as the motion of a model, with what the maker's tables give; `how` as for ``from_log``."""
+    @property
+    def sensors(self) -> CarSensors:
+        """Places and bands of the instruments as handed in."""
+        return self.known.sensors
+
+    @property
+    def kinematics(self) -> CarKinematics:
+        return self.known.kinematics
+
+    def motion(self, tree: Tree, name: str, known: CarKnown | None = None, **how: object) -> Motion:
+        """A drive as the motion of a model, with what the maker's tables give; `known`: by other tables; `how` as for ``from_log``."""
+        given = known or self.known
         settings = {"signals": Signals(lowpass=None, trim=ENDS)} | how
-        made = from_log(tree, self.drives[name].log, self.kinematics, self.sensors, **settings)  # pyright: ignore[reportArgumentType]
-        return informed(made, tree, self.kinematics, self.vehicle.aerodynamics)
+        made = from_log(tree, self.drives[name].log, given.kinematics, given.sensors, **settings)  # pyright: ignore[reportArgumentType]
+        return given.placed(informed(made, tree, given.kinematics, given.aerodynamics), tree)
+
+    def part(self, seconds: float) -> Campaign:
+        """The same drives as if each had ended after so many seconds."""
+        drives = {name: replace(d, log=_first(d.log, seconds)) for name, d in self.drives.items()}
+        return replace(self, drives=drives)
 
     def truth(self, names: Sequence[str]) -> dict[str, float]:
-        """True values of the 33 parameters, secants of springs, dampers and bars being those over these drives together."""
-        return truth(joined([self.drives[name].run for name in names]))
+        """True values of the 33 parameters, secants of springs, dampers and bars being those over these drives together.
+
+        The ends of the drives that :meth:`motion` cuts off are no part of it: a damper that blows off has another secant with them.
+        """
+        return truth(joined([inner(self.drives[name].run) for name in names]))
+
+
+def _first(log: Experiment, seconds: float) -> Experiment:
+    begin = log.span[0]
+    channels = {}
+    for name, c in log.channels.items():
+        kept = c.t <= begin + seconds
+        channels[name] = replace(c, t=c.t[kept], values=c.values[kept])
+    return Experiment(channels, log.name, log.notes)
+
+
+def inner(run: VehicleRun) -> VehicleRun:
+    """A run without its first and last ENDS seconds."""
+    kept = (run.t >= run.t[0] + ENDS) & (run.t <= run.t[-1] - ENDS)
+    return replace(run, **{name: getattr(run, name)[kept] for name in ("t", "states", "outputs", "inputs")})
 
 
 def joined(runs: Sequence[VehicleRun]) -> VehicleRun:
@@ -124,8 +157,12 @@ def campaign(
     vehicle: Vehicle | None = None,
     sensors: CarSensors | None = None,
     progress: Progress = silent,
+    known: CarKnown | None = None,
 ) -> Campaign:
-    """Drive each manoeuvre on a road of its own, and log it. The instruments are zeroed once, so their zeros are those of all drives."""
+    """Drive each manoeuvre on a road of its own, and log it. The instruments are zeroed once, so their zeros are those of all drives.
+
+    `known`: what is handed in of car and instruments; exactly the truth by default.
+    """
     car, chosen = vehicle or Vehicle(), sensors or sensors_2006()
     exact = replace(chosen, biases=dict.fromkeys(chosen.biases, 0.0))
     zeros: dict[str, float] = {}
@@ -145,7 +182,7 @@ def campaign(
                 zeros[channel] = chosen.biases[kind_of(channel)] * float(rng.standard_normal())
         made[name] = CarDrive(run, shifted(log, zeros))
     progress("driving", float(len(drives)), float(len(drives)))
-    return Campaign(car, chosen, CarKinematics.of(car), made, driven / spent if spent else float("nan"))
+    return Campaign(car, known or CarKnown.of(car, chosen), made, driven / spent if spent else float("nan"))
 
 
 def shifted(log: Experiment, zeros: Mapping[str, float]) -> Experiment:

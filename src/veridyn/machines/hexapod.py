@@ -7,6 +7,7 @@ above p3, though p3 − p2 = (Iyy2 + Izz2 − Ixx2) + (Iyy3 + Izz3 − Ixx3), a 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import resources
 from typing import Literal
 
@@ -83,10 +84,13 @@ def _alike(name: str) -> str:
     return stem if leg.isdigit() else ""
 
 
-def truth() -> Tree:
-    """The hexapod of simulated experiments: chosen, physically possible, near the identified column of Table II, friction included."""
+def truth(values: Mapping[str, float] | None = None) -> Tree:
+    """The hexapod of simulated experiments: chosen, physically possible, near the identified column of Table II, friction included.
+
+    `values`: others than TRUTH, by the same names.
+    """
     tree = hexapod()
-    return tree.with_parameters(_alike_all(tree.parameters.replacing(dict(TRUTH))))
+    return tree.with_parameters(_alike_all(tree.parameters.replacing(dict(values or TRUTH))))
 
 
 def _alike_all(p: ParameterSet) -> ParameterSet:

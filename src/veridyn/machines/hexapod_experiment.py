@@ -7,7 +7,7 @@ actuators in part. All figures of noise and control are chosen.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,9 +32,9 @@ STEPS = 3
 CENTRE = np.array([0.0, 0.0, -0.95, 0.0, 0.0, 0.0])
 
 
-def machine(friction_speed: float = 2e-3) -> Platform:
-    """The true machine, by its hand-written equations, with the values of ``hexapod.TRUTH``."""
-    t = TRUTH
+def machine(friction_speed: float = 2e-3, values: Mapping[str, float] = TRUTH) -> Platform:
+    """The true machine, by its hand-written equations, with the values of ``hexapod.TRUTH`` or others of the same names."""
+    t = values
     leg = [t["ZZ1"] + t["YY2"] + t["ZZ3"], t["XX2"] + t["XX3"] - t["YY2"] - t["ZZ3"], t["ZZ2"] + t["YY3"]]
     return Platform(
         hips=np.column_stack([0.60 * np.cos(HIPS), 0.60 * np.sin(HIPS), np.zeros(6)]),
@@ -143,15 +143,19 @@ def task(reference: Reference, period: float, model: Tree | None = None, control
 
 
 def controlled(
-    wanted: Task, turns: int, noise: SensorNoise | None = None, rng: np.random.Generator | None = None
+    wanted: Task,
+    turns: int,
+    noise: SensorNoise | None = None,
+    rng: np.random.Generator | None = None,
+    true: Platform | None = None,
 ) -> tuple[PlatformRun, Array]:
     """A run of the true machine over so many periods; and the lengths (N, 6) it should have had.
 
-    With `noise` the controller sees noisy lengths.
+    With `noise` the controller sees noisy lengths. `true`: another machine than :func:`machine` gives.
     """
     lengths, speeds, ahead = (np.tile(x, (turns, 1)) for x in (wanted.lengths, wanted.speeds, wanted.ahead))
     blur = None if noise is None or rng is None else noise.draw(len(lengths), noise.length, rng, STEPS)
-    made = run(machine(), wanted.start, lengths, speeds, feedforward=ahead, noise=blur, control=wanted.control)
+    made = run(true or machine(), wanted.start, lengths, speeds, feedforward=ahead, noise=blur, control=wanted.control)
     return made, lengths
 
 

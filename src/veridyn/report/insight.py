@@ -11,6 +11,7 @@ from veridyn.identify.recording import what_next
 from veridyn.identify.result import Fit
 from veridyn.model.tree import Tree
 from veridyn.report.blocks import Block, Figure, Heat, Listing, Section, Table, Text
+from veridyn.report.budgets import budget_blocks
 from veridyn.report.drawing import Plot
 from veridyn.report.plots import Series, bars, curves, heat
 from veridyn.report.words import count, listed, number, unit_text
@@ -70,15 +71,12 @@ def _budget(study: IdentificationStudy) -> list[Section]:
     parts = {name: sigma for name, sigma in study.fit.budget.items() if np.nanmax(sigma, initial=0.0) > 0.0}
     if len(parts) < 2:
         return []
-    whole = study.fit.sigma**2
-    rows = [
-        (name, *(f"{100.0 * float(sigma[k] ** 2 / whole[k]):.0f} %" for sigma in parts.values()))
-        for k, name in enumerate(study.fit.names)
-        if np.isfinite(whole[k]) and whole[k] > 0.0
-    ]
+    stated = np.isfinite(study.fit.sigma) & (study.fit.sigma > 0.0)
+    names = [name for name, known in zip(study.fit.names, stated, strict=True) if known]
     note = "A longer recording makes the share of noise smaller, and no other."
     lead = "Deviations have several sources; their squares add up."
-    return [Section("Where the deviations come from", [Table(("parameter", *parts), rows, note)], lead)]
+    blocks = budget_blocks(names, {name: sigma[stated] for name, sigma in parts.items()}, note)
+    return [Section("Where the deviations come from", blocks, lead)]
 
 
 def _spectrum(t: Trace, k: int) -> Plot | None:

@@ -115,6 +115,26 @@ def bars(title: str, names: Sequence[str], values: Mapping[str, ArrayLike], y_la
     )
 
 
+def stacked(title: str, names: Sequence[str], values: Mapping[str, ArrayLike], y_label: str) -> Plot:
+    """One bar for each name, in which the entries of `values`, none below zero, stand on each other; an entry that is not finite is left
+    out."""
+    heights = {label: np.nan_to_num(np.asarray(v, dtype=np.float64), posinf=0.0) for label, v in values.items()}
+    top = np.sum(list(heights.values()), axis=0)
+    axis, across = Axis(0.0, float(top.max(initial=0.0)) or 1.0), Axis(-0.5, len(names) - 0.5)
+    drawn = []
+    floor = np.zeros(len(names))
+    for k, (label, h) in enumerate(heights.items()):
+        path = " ".join(
+            _box(j - 0.4, j + 0.4, floor[j], floor[j] + h[j], across, axis) for j in range(len(names)) if h[j] > 0.0
+        )
+        floor = floor + h
+        drawn.append(Curve(f"bars c{k % COLOURS}", path, label))
+    every = max(1, math.ceil(len(names) / 16))
+    ticks = tuple(Tick(100.0 * float(across.share(k)), name) for k, name in enumerate(names) if k % every == 0)
+    y_ticks = axis.ticks(5, upwards=True)
+    return Plot(title, tuple(drawn), ticks, y_ticks, "", y_label, axes=(across, axis), names=tuple(names))
+
+
 def heat(title: str, matrix: ArrayLike, rows: Sequence[str], columns: Sequence[str], limit: float = 1.0) -> HeatMap:
     """A matrix of numbers between −limit and limit, such as correlations: blue above zero, red below, paper at zero."""
     values = np.asarray(matrix, dtype=np.float64) / limit

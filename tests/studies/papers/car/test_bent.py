@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from veridyn.machines.car import TEN_ROWS, car_38, estimated_33
+from veridyn.identify.validate import validate
+from veridyn.machines.car import car_38, estimated_33
 from veridyn.machines.car_paths import informed
 from veridyn.machines.car_record import CarKinematics
 from veridyn.mechanics.ground.road_rough import rough_road
@@ -15,7 +16,7 @@ from veridyn.simulate.vehicle.description import Vehicle
 from veridyn.simulate.vehicle.manoeuvre import speed_variation
 from veridyn.simulate.vehicle.run import drive, to_motion
 from veridyn.simulate.vehicle.truth import truth
-from veridyn.studies.papers.car.bent import bent, widened
+from veridyn.studies.papers.car.bent import SuspensionModel, fitted, mean_clearances, secants, widened
 from veridyn.studies.papers.car.models import corrected
 
 
@@ -33,13 +34,21 @@ def test_secants_of_cubic_springs_and_bars_are_found() -> None:
     )
     tree = estimated_33(car_38())
     m = informed(to_motion(run, tree), tree, CarKinematics.of(car), car.aerodynamics)
-    found = bent(tree, [m], m, TEN_ROWS, corrected(tree))
-    true = truth(run)
+    how = corrected(tree)
+    found = fitted(SuspensionModel(tree, True, mean_clearances(tree, [m])), [m], how)
+    true, secant = truth(run), dict(zip(found.names, found.values, strict=True))
     for name in ("k_1", "k_2", "k_3", "k_4", "k_arf", "k_arr", "off_1", "off_3"):
-        assert found.secants[name] == pytest.approx(true[name], rel=2e-3), name
-    straight = dict(zip(found.fit.names, found.fit.values, strict=True))
-    assert straight["k2_1"] == pytest.approx(25e3, rel=0.5) and straight["k3_arf"] == pytest.approx(4e5, rel=0.2)
-    assert found.check.worst.relative_error < 0.01
+        assert secant[name] == pytest.approx(true[name], rel=2e-3), name
+    bends = dict(zip(found.fit.names, found.fit.values, strict=True))
+    assert bends["k2_1"] == pytest.approx(25e3, rel=0.5) and bends["k3_arf"] == pytest.approx(4e5, rel=0.2)
+    assert validate(found.fit, found.motions[0], sampling=how).worst.relative_error < 0.01
+    assert set(found.names) == {tree.parameters.names[k] for k in tree.parameters.select("estimated")}
+
+
+def test_a_straight_model_reports_its_own_parameters() -> None:
+    tree = estimated_33(car_38())
+    names, J = secants(SuspensionModel(tree, False, np.zeros(4)), ("k_1", "h_1", "off_1"), [])
+    assert names == ("k_1", "h_1", "off_1") and np.array_equal(J, np.eye(3))
 
 
 def test_bends_are_estimated_beside_the_rest() -> None:

@@ -1,4 +1,4 @@
-"""The car through all its instruments: what the study must show, on a quick day and, slowly, over ten full ones."""
+"""The car through all its instruments: what the study must show, on a quick day; many days are benchmarks.calibration --demos."""
 
 from __future__ import annotations
 
@@ -9,15 +9,10 @@ import pytest
 
 from studies.car_day import day
 from veridyn.errors import DataError
-from veridyn.identify.estimate import identify
 from veridyn.identify.result import TWO_SIGMA_BELOW_TEN
-from veridyn.identify.validate import validate
-from veridyn.machines.car import TABLE_II, TEN_ROWS, car_38
-from veridyn.machines.car_drive import TRAINING, VALIDATION, campaign, drives_2006
-from veridyn.studies.papers.car.bent import bent
-from veridyn.studies.papers.car.budget import budget
-from veridyn.studies.papers.car.models import corrected, thirty_three, with_unsprung
-from veridyn.studies.papers.car.study import ERRORS, NAMES, car_study
+from veridyn.machines.car import TABLE_II
+from veridyn.machines.car_drive import TRAINING, campaign, drives_2006
+from veridyn.studies.papers.car.study import NAMES, car_study
 
 
 def test_a_quick_day_keeps_the_limits() -> None:
@@ -28,7 +23,8 @@ def test_a_quick_day_keeps_the_limits() -> None:
     assert f["mass_error_percent"] < 1.0 and f["first_moment_error_percent"] < 1.0
     assert f["inertia_error_percent"] < 5.0 and f["stiffness_error_percent"] < 5.0 and f["drag_error_percent"] < 5.0
     assert f["worst_cross_validation_percent"] < 5.0
-    assert f["worst_cross_validation_curved_percent"] < f["worst_cross_validation_percent"]
+    assert f["worst_cross_validation_percent"] == f["worst_cross_validation_curved_percent"]
+    assert f["worst_cross_validation_percent"] < f["worst_cross_validation_straight_percent"]
     assert f["largest_two_sigma_percent"] < 5.0
     assert {"well_identified", "condition", "real_time_factor", "share_inside_two_sigma"} <= set(f)
 
@@ -71,43 +67,18 @@ def test_what_the_smaller_car_leaves_out_explains_the_difference() -> None:
         assert abs(difference - sum(parts)) < max(scale / 3.0, 2e-3 * abs(s.plain.values[name])), name
 
 
-def seeds(count: int) -> tuple[np.ndarray, np.ndarray, list[dict[str, float]], np.ndarray]:
-    """For each seed: |error| / σ of the 33, 2σ in percent of M_c, MX_c and the k, errors by group, worst rows."""
-    off, two, groups, rows = [], [], [], []
-    for seed in range(count):
-        rng = np.random.default_rng(seed)
-        made = campaign(rng, drives_2006(rng))
-        tree = thirty_three(car_38())
-        how = corrected(tree)
-        seen, unseen = [made.motion(tree, n) for n in TRAINING], made.motion(tree, VALIDATION)
-        fit = identify(tree, seen, rows=TEN_ROWS, sampling=how)
-        stated = budget(
-            fit, with_unsprung(car_38()), seen, how, made.sensors.biases, bent(tree, seen, unseen, TEN_ROWS, how)
-        )
-        values, sigma = (dict(zip(fit.names, x, strict=True)) for x in (fit.values, stated.total))
-        true = made.truth(TRAINING)
-        off.append([abs(values[n] - true[n]) / sigma[n] for n in NAMES])
-        two.append([200.0 * sigma[n] / abs(values[n]) for n in ("M_c", "MX_c", "k_1", "k_2", "k_3", "k_4")])
-        groups.append({g: max(100.0 * abs(values[n] / true[n] - 1.0) for n in names) for g, names in ERRORS.items()})
-        rows.append([100.0 * r.relative_error for r in validate(fit, unseen, sampling=how).rows])
-        print(f"seed {seed}: {np.mean(np.array(off[-1]) <= 2.0):.3f} inside 2 sigma, worst row {max(rows[-1]):.2f} %")
-    return np.array(off), np.array(two), groups, np.array(rows)
-
-
-@pytest.mark.slow
-def test_ten_full_days() -> None:
-    """Over ten seeds 90 to 99 % of the truths inside 2σ, with 2σ at most 5 % for M_c, MX_c and the k; and all limits on each day."""
-    off, two, groups, rows = seeds(10)
-    share = float(np.mean(off <= 2.0))
-    worst = {g: max(x[g] for x in groups) for g in groups[0]}
-    print(
-        f"{100 * share:.1f} % inside 2 sigma; 2 sigma of M_c, MX_c, k at most {two.max():.2f} %; worst rows {rows.max(axis=0)}; {worst}"
-    )
-    assert 0.90 <= share <= 0.99
-    assert two.max() <= 5.0 and rows.max() <= 5.0
-    assert worst["mass_error_percent"] < 1.0 and worst["first_moment_error_percent"] < 1.0
-    for g in ("inertia", "stiffness", "bar", "drag"):
-        assert worst[f"{g}_error_percent"] < 5.0
+def test_the_model_that_predicts_better_is_reported() -> None:
+    """Curves predict a drive they did not learn from several times better; every row of the other drive within 6.5 % of its deviation."""
+    s = day().study
+    assert s.selected.name == "curved" and s.selected.errors["curved"] < 0.5 * s.selected.errors["straight"]
+    straight, curved = s.checks["straight"], s.checks["curved"]
+    for row in ("z1", "z2", "z3", "z4"):
+        assert straight[row].std_error > 0.06 > curved[row].std_error
+    assert (
+        max(r.std_error for r in s.check.rows) < 0.065
+    )  # fx, of which the engine on its mounts is the cause: see ladder.py
+    found = s.selected.chosen
+    assert s.value("k_1") == found.values[found.names.index("k_1")]
 
 
 def test_a_dynamometer_wired_wrongly_is_refused_by_name() -> None:

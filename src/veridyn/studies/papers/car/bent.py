@@ -1,9 +1,12 @@
-"""Springs, dampers and bars that are not straight lines: what their bends would do to the straight lines of Table II.
+"""The suspension as straight lines or as curves, and the straight lines nearest to the curves: what Table II reports.
 
-The model is widened by columns that are linear in their parameters like all others: (z − z̄)² and (z − z̄)³ beside each spring, |ż| and ż
-|ż| beside each damper (one that pulls harder than it pushes, one that stiffens), d³ beside each bar. From the widened fit follows the
-straight line nearest to each curve over the travel of the drives: the secant. Where that line differs from the one that the 33 parameters
-found directly, the difference is an error of the straight model, and can be had without knowing any truth.
+The curved model has columns that are linear in their parameters like all others: (z − z̄)² and (z − z̄)³ beside each spring, |ż| and ż|ż|
+beside each damper (one that pulls harder than it pushes, one that stiffens), d³ beside each bar. The straight line nearest to each
+curve over the travel of the drives is its secant, and is linear in the parameters too:
+
+    x_reported = J x,   cov x_reported = J C Jᵀ,
+
+with J = 1 for the straight model. Which model is reported is decided by :mod:`veridyn.studies.papers.car.selection`.
 """
 
 from __future__ import annotations
@@ -14,13 +17,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.identify.estimators.coloured import Hac, sandwich
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.fitting import fit_of
-from veridyn.identify.observation import observation
+from veridyn.identify.observation import stream
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
-from veridyn.identify.validate import Validation, validate
+from veridyn.machines.car import TEN_ROWS
 from veridyn.model.elements import Element
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
@@ -35,60 +39,107 @@ KINDS = {
     "h1": ("N*s/m", 500.0),
     "h2": ("N*s^2/m^2", 1000.0),
 }
+BENDS = (*(f"{kind}_{i}" for i in WHEELS for kind in KINDS), *(f"k3_{bar}" for bar in BARS))
+MEMORY = (
+    1.0  # s, over which residuals may be correlated: three times the memory of the filter of the chassis' rows; chosen
+)
 
 
 @dataclass(frozen=True, eq=False)
-class Bent:
-    """The widened fit, the secants of its curves by the names of Table II, its validation, and the motions it learned from, with bends."""
+class SuspensionModel:
+    """A tree with straight suspensions, or the same with curves about the mean clearances `centre` (4,)."""
 
+    tree: Tree
+    curved: bool
+    centre: Array
+
+    @property
+    def machine(self) -> Tree:
+        return widened(self.tree) if self.curved else self.tree
+
+    def prepared(self, motions: Sequence[Motion]) -> tuple[Motion, ...]:
+        """The motions with the columns of the curves as signals."""
+        return tuple(with_bends(m, self.tree, self.centre) if self.curved else m for m in motions)
+
+
+@dataclass(frozen=True, eq=False)
+class SuspensionFit:
+    """A fit of one model: `names`, `values`, `covariance` are those reported, `secants` is J, `motions` those learned from, with bends."""
+
+    model: SuspensionModel
     fit: Fit
-    secants: dict[str, float]
-    check: Validation
+    names: tuple[str, ...]
+    secants: Array
     motions: tuple[Motion, ...]
+
+    @property
+    def values(self) -> Array:
+        return self.secants @ self.fit.values
+
+    @property
+    def covariance(self) -> Array:
+        return self.secants @ self.fit.covariance @ self.secants.T
+
+    @property
+    def sigma(self) -> Array:
+        """Standard deviations by noise alone."""
+        return np.sqrt(np.diag(self.covariance))
+
+
+def mean_clearances(tree: Tree, motions: Sequence[Motion]) -> Array:
+    """Over all samples of the motions (4,)."""
+    return np.concatenate([_clearances(m, tree)[0] for m in motions]).mean(axis=0)
+
+
+def fitted(
+    model: SuspensionModel, motions: Sequence[Motion], how: Sampling, over: Sequence[Motion] | None = None
+) -> SuspensionFit:
+    """Weighted least squares of a model on motions, allowing for residuals with MEMORY; secants over the travel of `over`, by default
+    theirs."""
+    machine, learned = model.machine, model.prepared(motions)
+    # Not by `identify`, which would refuse a bend of zero: these gains stand for curves, and a straight spring has none.
+    samples = stream(machine, learned, TEN_ROWS, how)
+    s = solve(samples.observe())
+    rate = 1.0 / (float(np.median(np.diff(motions[0].t))) * how.decimate)
+    made = sandwich(samples, s, hac=Hac(round(MEMORY * rate)))
+    fit = replace(fit_of(machine, s, WLS.title), covariance=made.covariance)
+    names, J = secants(model, fit.names, over or motions)
+    return SuspensionFit(model, fit, names, J, learned)
 
 
 def widened(tree: Tree) -> Tree:
     """The tree with bends of springs, dampers and bars estimated as well."""
-    parts = [
+    on = {f"{kind}_{i}": {f"z{i}": 1.0} for i in WHEELS for kind in KINDS}
+    on |= {f"k3_{bar}": {f"z{left}": 1.0, f"z{right}": -1.0} for bar, (left, right) in BARS.items()}
+    sizes = {f"{kind}_{i}": KINDS[kind] for i in WHEELS for kind in KINDS}
+    sizes |= {f"k3_{bar}": ("N/m^3", 4e5) for bar in BARS}
+    return tree.with_elements(
         Element(
             kind="drive_gain",
-            on={f"z{i}": 1.0},
+            on=on[name],
             value=0.0,
-            name=f"{kind}_{i}",
-            signal=f"bend.{kind}_{i}",
-            typical=size,
-            unit=unit,
+            name=name,
+            signal=f"bend.{name}",
+            typical=sizes[name][1],
+            unit=sizes[name][0],
         )
-        for i in WHEELS
-        for kind, (unit, size) in KINDS.items()
-    ]
-    for bar, (left, right) in BARS.items():
-        on = {f"z{left}": 1.0, f"z{right}": -1.0}
-        parts.append(
-            Element(
-                kind="drive_gain",
-                on=on,
-                value=0.0,
-                name=f"k3_{bar}",
-                signal=f"bend.k3_{bar}",
-                typical=4e5,
-                unit="N/m^3",
-            )
-        )
-    return tree.with_elements(parts)
+        for name in BENDS
+    )
 
 
 def with_bends(m: Motion, tree: Tree, centre: Array) -> Motion:
     """The motion with the bends' columns as signals; a gain's column is the signal's negative. `centre` (4,): the mean clearances."""
-    z, zd = _clearances(m, tree)
-    signals = dict(m.signals)
+    columns = _bends(*_clearances(m, tree), centre)
+    return replace(m, signals={**m.signals, **{f"bend.{name}": -x for name, x in columns.items()}})
+
+
+def _bends(z: Array, zd: Array, centre: Array) -> dict[str, Array]:
+    """The force of each bend with a parameter of 1, (N,)."""
+    columns: dict[str, Array] = {}
     for i in WHEELS:
         c, v = z[:, i - 1] - centre[i - 1], zd[:, i - 1]
-        columns = {"k2": c**2, "k3": c**3, "h1": np.abs(v), "h2": v * np.abs(v)}
-        signals |= {f"bend.{kind}_{i}": -x for kind, x in columns.items()}
-    for bar, (left, right) in BARS.items():
-        signals[f"bend.k3_{bar}"] = -((z[:, left - 1] - z[:, right - 1]) ** 3)
-    return replace(m, signals=signals)
+        columns |= {f"k2_{i}": c**2, f"k3_{i}": c**3, f"h1_{i}": np.abs(v), f"h2_{i}": v * np.abs(v)}
+    return columns | {f"k3_{bar}": (z[:, left - 1] - z[:, right - 1]) ** 3 for bar, (left, right) in BARS.items()}
 
 
 def _clearances(m: Motion, tree: Tree) -> tuple[Array, Array]:
@@ -96,37 +147,34 @@ def _clearances(m: Motion, tree: Tree) -> tuple[Array, Array]:
     return m.q[:, at], m.qd[:, at]
 
 
-def bent(tree: Tree, seen: Sequence[Motion], unseen: Motion, rows: Sequence[str], how: Sampling) -> Bent:
-    """Identify with bends, and find the secants over the drives `seen`."""
-    wide = widened(tree)
-    z = np.concatenate([_clearances(m, tree)[0] for m in seen])
-    zd = np.concatenate([_clearances(m, tree)[1] for m in seen])
-    centre = z.mean(axis=0)
-    learned = tuple(with_bends(m, tree, centre) for m in seen)
-    # Not by `identify`, which would refuse a bend of zero: these gains stand for curves, and a straight spring has none.
-    fit = fit_of(wide, solve(observation(wide, learned, rows, how)), WLS.title)
-    check = validate(fit, with_bends(unseen, tree, centre), sampling=how)
-    values = dict(zip(fit.names, (float(x) for x in fit.values), strict=True))
-    return Bent(fit, _secants(values, z, zd, centre), check, learned)
+def secants(model: SuspensionModel, names: Sequence[str], motions: Sequence[Motion]) -> tuple[tuple[str, ...], Array]:
+    """Names of the parameters that are reported, and J: slope and height of the line nearest to each curve over the motions."""
+    reported = tuple(n for n in names if n not in BENDS)
+    J = np.zeros((len(reported), len(names)))
+    J[np.arange(len(reported)), [names.index(n) for n in reported]] = 1.0
+    if not model.curved:
+        return reported, J
+    z, zd = (np.concatenate(x) for x in zip(*(_clearances(m, model.tree) for m in motions), strict=True))
+    forces = _bends(z, zd, model.centre)
 
+    def add(name: str, bend: str, value: float) -> None:
+        J[reported.index(name), names.index(bend)] += value
 
-def _secants(x: dict[str, float], z: Array, zd: Array, centre: Array) -> dict[str, float]:
-    """Slope and height of the line nearest to each curve, added to the straight part."""
-    out = dict(x)
     for i in WHEELS:
-        clearance, v = z[:, i - 1], zd[:, i - 1]
-        c = clearance - centre[i - 1]
-        slope, height = _line(c, np.ones_like(c), x[f"k2_{i}"] * c**2 + x[f"k3_{i}"] * c**3)
-        out[f"k_{i}"] += slope
-        damper = x[f"h1_{i}"] * np.abs(v) + x[f"h2_{i}"] * v * np.abs(v)
-        viscous, dry = _line(v, np.sign(v), damper)
-        out[f"h_{i}"] += viscous
-        out[f"fs_{i}"] += dry
-        out[f"off_{i}"] += height - slope * centre[i - 1] + float(np.mean(damper - viscous * v - dry * np.sign(v)))
+        v, c = zd[:, i - 1], z[:, i - 1] - model.centre[i - 1]
+        for bend in (f"k2_{i}", f"k3_{i}"):
+            slope, height = _line(c, np.ones_like(c), forces[bend])
+            add(f"k_{i}", bend, slope)
+            add(f"off_{i}", bend, height - slope * float(model.centre[i - 1]))
+        for bend in (f"h1_{i}", f"h2_{i}"):
+            viscous, dry = _line(v, np.sign(v), forces[bend])
+            add(f"h_{i}", bend, viscous)
+            add(f"fs_{i}", bend, dry)
+            add(f"off_{i}", bend, float(np.mean(forces[bend] - viscous * v - dry * np.sign(v))))
     for bar, (left, right) in BARS.items():
         d = z[:, left - 1] - z[:, right - 1]
-        out[f"k_{bar}"] += x[f"k3_{bar}"] * float((d**4).sum() / (d**2).sum())
-    return out
+        add(f"k_{bar}", f"k3_{bar}", float((d**4).sum() / (d**2).sum()))
+    return reported, J
 
 
 def _line(a: Array, b: Array, force: Array) -> tuple[float, float]:

@@ -1,14 +1,15 @@
-"""How far an identified car may be off: noise, the instruments' zeros, what the model leaves out, and what it takes for straight.
+"""How far an identified car may be off, by where it comes from:
 
-    σ² = σ²(noise) + σ²(zeros) + σ²(left out) + bend²/3
+    σ² = σ²(noise) + σ²(drives) + σ²(zeros) + σ²(carriers) + σ²(tables) + σ²(bands) + σ²(places) + σ²(lengths) + σ²(air)
 
-Noise: what the residuals of the widest model do to the estimates, allowing for a memory of `MEMORY` seconds (Newey and West, 1987, as in
-:mod:`veridyn.identify.estimators.coloured`). Zeros: what is left of each instrument's zero, from its data sheet, carried through the
-equations. Left out: the reduced model sets nine inertial parameters of each unsprung body to zero; what a body of that mass and size can
-have there is carried through in the same way. Bend: springs, dampers and bars are not straight lines; a model with curves finds other
-secants (:mod:`veridyn.studies.papers.car.bent`), and the difference, which is not corrected for, counts as the half-width of an even
-distribution, as the Guide to the Expression of Uncertainty in Measurement has it (JCGM 100:2008, 4.3.7). Nothing of this needs the truth.
-What no wider model shows stays unseen.
+Noise: the sandwich of :mod:`veridyn.identify.estimators.coloured` on the model that is reported, whose residuals hold its model error too,
+with a memory of a second. Drives: what varies between drives beyond that (:mod:`veridyn.identify.takes`). Zeros: what is left of each
+instrument's zero, from its data sheet. The others are handed-in knowledge (:mod:`veridyn.machines.car_knowledge`): each piece is moved by
+its standard deviation, the residuals answer with Δr, and the estimates to first order with
+
+    Δx = J (WᵀW)⁻¹ Wᵀ Δr,     W and r weighted, J the secants of :mod:`veridyn.studies.papers.car.bent`.
+
+Nothing of this needs the truth. Gains of the instruments are taken as exact, and so is what no drive and no residual shows.
 """
 
 from __future__ import annotations
@@ -21,18 +22,22 @@ from numpy.typing import NDArray
 
 from veridyn.identify.equation_plan import EquationPlan, Job
 from veridyn.identify.observation import stream
-from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import predicted
+from veridyn.machines.car_drive import ENDS, Campaign
+from veridyn.machines.car_knowledge import CarKnown
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.tree import Tree
-from veridyn.studies.papers.car.bent import Bent
+from veridyn.progress import Progress, silent
+from veridyn.signals.butterworth import zero_phase
+from veridyn.signals.motion import Signals
+from veridyn.studies.papers.car.bent import SuspensionFit
+from veridyn.studies.papers.car.models import CARRIER_SYMBOLS, asking
 
 Array = NDArray[np.float64]
-CENTRE = 0.05  # m, of an unsprung body's centre from the wheel centre, along each axis; chosen
-GYRATION = 0.15  # m, its radius of gyration; chosen. Products of inertia: a quarter of its moments
-LEFT_OUT = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ")
-MEMORY = 1.0  # s, three times that of the filter of the chassis' rows; chosen
+PART_S = 10.0  # s of each drive, in which the answer to knowledge and zeros is looked for: a property of the manoeuvre, not of its length
+FROM_LOGS = ("tables", "bands")  # knowledge with which a log is read; the others enter behind it
+UNINSPECTED = Signals(lowpass=None, trim=ENDS, inspection="off")  # a log that was looked at before
 SOME = 4  # one equation in so many is asked what a zero does to it
 MIRROR = {"XY": -1.0, "YZ": -1.0, "MY": -1.0}  # what a mirror image changes the sign of
 
@@ -42,142 +47,180 @@ class Budget:
     """Standard deviations of the parameters of a fit by where they come from, each (p,), and all together."""
 
     names: tuple[str, ...]
-    noise: Array
-    zeros: Array
-    left_out: Array
-    bend: Array
+    parts: Mapping[str, Array]
 
     @property
     def total(self) -> Array:
-        return np.sqrt(self.noise**2 + self.zeros**2 + self.left_out**2 + self.bend**2)
+        return np.sqrt(np.sum([x**2 for x in self.parts.values()], axis=0))
+
+    def of(self, name: str) -> dict[str, float]:
+        """Source → standard deviation of one parameter."""
+        k = self.names.index(name)
+        return {source: float(x[k]) for source, x in self.parts.items()}
 
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """The weighted equations of a fit: W (n, p), what it left over (n,), columns left out (n, m), and where each row of each motion "
-    "stands."""
+    """The weighted equations of a fit: W (n, p), columns of others (n, m), where each row of each motion stands, deviations of rows."""
 
     W: Array
-    residual: Array
     more: Array
     more_names: tuple[str, ...]
     places: Mapping[tuple[int, str], tuple[slice, NDArray[np.intp]]]
     sigma: Mapping[str, float]
 
     def moved(self, change: Array) -> Array:
-        """How the parameters answer to changes (n, m) of the weighted measurements, (p, m)."""
-        return np.asarray(np.linalg.lstsq(self.W, change)[0], dtype=np.float64)
+        """How the parameters answer to changes (n, m) of the weighted measurements, (p, m); NaN: equations that are not asked."""
+        asked = np.isfinite(change).all(axis=1)
+        return np.asarray(np.linalg.lstsq(self.W[asked], change[asked])[0], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """How the reported parameters of a fit answer to one standard deviation of what is handed in, (p, m) for m pieces of it.
+
+    `motions`: the first PART_S seconds of the drives `names`; `residuals` those of the fit there.
+    """
+
+    found: SuspensionFit
+    made: Campaign
+    names: tuple[str, ...]
+    how: Sampling
+    motions: tuple[Motion, ...]
+    equations: Weighted
+    residuals: Array
+
+    @classmethod
+    def of(cls, found: SuspensionFit, made: Campaign, names: Sequence[str], how: Sampling) -> Answers:
+        model, short = found.model, made.part(PART_S)
+        motions = model.prepared([short.motion(model.tree, name) for name in names])
+        equations = weighted(found, model.machine, motions, how)
+        start = _filtered_residuals(found, motions, how, equations)
+        return cls(found, short, tuple(names), how, motions, equations, start)
+
+    def to_item(self, group: str, item: str) -> Array:
+        """To a piece of knowledge with which motions are made."""
+        known, model = self.made.known, self.found.model
+        other = known.moved({item: 1.0})
+        if group in FROM_LOGS:
+            fresh = [self.made.motion(model.tree, name, other, signals=UNINSPECTED) for name in self.names]
+        else:
+            fresh = [other.instead_of(known, m, model.tree) for m in self.motions]
+        moved = _filtered_residuals(self.found, model.prepared(fresh), self.how, self.equations)
+        return self.found.secants @ self.equations.moved((moved - self.residuals)[:, None])
+
+    def to_zeros(self, biases: Mapping[str, float]) -> Array:
+        """To the zero of each instrument. `biases`: kind of instrument → deviation of its zero."""
+        changes = np.column_stack(_zero_changes(self.found, self.motions, self.how, self.equations, biases))
+        return self.found.secants @ self.equations.moved(changes)
+
+    def to_carriers(self) -> Array:
+        """To each inertial parameter of a carrier beside its mass, left and right being mirror images."""
+        return self.found.secants @ np.column_stack(list(_carriers(self.made.known, self.equations)))
 
 
 def budget(
-    fit: Fit,
-    wide: Tree,
-    motions: Sequence[Motion],
-    sampling: Sampling,
-    zeros: Mapping[str, float],
-    curved: Bent,
+    found: SuspensionFit,
+    drives: Array,
+    made: Campaign,
+    names: Sequence[str],
+    how: Sampling,
+    progress: Progress = silent,
 ) -> Budget:
-    """The deviations of a fit. `wide`: the same tree with the unsprung bodies' inertia estimated as well; `curved`: the fit with curves.
+    """The deviations of a fit of the drives `names`. `drives` (p,): what varies between them beyond noise."""
 
-    `zeros`: kind of instrument (gyro, accelerometer, clearance, speed, steering, force, moment) → deviation of its zero.
-    """
-    equations = weighted(fit, wide, motions, sampling)
-    left = weighted(curved.fit, curved.fit.tree, curved.motions, sampling)
-    rate = 1.0 / (float(np.median(np.diff(motions[0].t))) * sampling.decimate)
-    changes = np.column_stack(_zero_changes(fit, motions, sampling, equations, zeros))
-    some = np.isfinite(changes[:, 0])
-    by_zero = np.linalg.lstsq(equations.W[some], changes[some])[0]
-    left_out = np.array(list(_left_out(fit, equations)))
-    bend = [curved.secants.get(name, float(x)) - float(x) for name, x in zip(fit.names, fit.values, strict=True)]
-    return Budget(
-        fit.names,
-        remembered(equations, left, round(MEMORY * rate)),
-        np.sqrt((by_zero**2).sum(axis=1)),
-        np.sqrt((left_out**2).sum(axis=0)),
-        np.abs(np.array(bend)) / np.sqrt(3.0),
-    )
+    def size(answers: Sequence[Array]) -> Array:
+        return np.sqrt(np.square(np.hstack(answers)).sum(axis=1))
+
+    asked = Answers.of(found, made, names, how)
+    parts = {"noise": found.sigma, "drives": drives, "zeros": size([asked.to_zeros(made.sensors.biases)])}
+    parts["carriers"] = size([asked.to_carriers()])
+    moving = {group: items for group, items in made.known.groups.items() if group != "carriers"}
+    total, done = float(sum(len(items) for items in moving.values())), 0.0
+    for group, items in moving.items():
+        answers = []
+        for item in items:
+            progress("answers to what is handed in", done, total)
+            done += 1.0
+            answers.append(asked.to_item(group, item))
+        parts[group] = size(answers)
+    progress("answers to what is handed in", total, total)
+    return Budget(found.names, parts)
 
 
 def _kept(plan: EquationPlan, job: Job) -> list[tuple[NDArray[np.intp], list[Array]]]:
     return [(b.numbers, [A.copy() for A in b.equations]) for b in plan.blocks(job)]
 
 
-def weighted(fit: Fit, wide: Tree, motions: Sequence[Motion], sampling: Sampling) -> Weighted:
-    """All equations of the fit at once, divided by the deviations of their rows."""
+def weighted(found: SuspensionFit, machine: Tree, motions: Sequence[Motion], sampling: Sampling) -> Weighted:
+    """All equations at once, divided by the deviations of their rows; carriers' inertia, which is known, among the other columns."""
+    fit = found.fit
     rows = [r.row for r in fit.rows]
     sigma = {r.row: r.sigma for r in fit.rows}
+    wide = asking(machine, (f"{s}{i}" for s in CARRIER_SYMBOLS for i in range(1, 5)))
     samples = stream(wide, motions[0], rows, sampling)
     p = wide.parameters
     mine = [p.index(fit.tree.parameters.names[c]) for c in fit.base.columns]
     others = [c for c in p.select("estimated") if c not in mine]
-    mine_values = np.zeros(len(p))
-    mine_values[mine] = fit.values
-    W, rest, more, places, first = [], [], [], {}, 0
+    W, more, places, first = [], [], {}, 0
     for k, motion in enumerate(motions):
-        parts = [part for found in replace(samples, motions=(motion,)).each(_kept) for part in found]
+        parts = [part for job in replace(samples, motions=(motion,)).each(_kept) for part in job]
         numbers = np.concatenate([n for n, _ in parts])
         numbers = numbers[(numbers >= sampling.trim) & (numbers < len(motion) - sampling.trim)]
         for j, row in enumerate(rows):
             A = np.concatenate([equations[j] for _, equations in parts]) / sigma[row]
-            columns = samples.plan.columns[j]
-            wideA = np.zeros((len(A), len(p)))
-            wideA[:, list(columns)] = A[:, :-1]
-            W.append(wideA[:, mine])
-            rest.append(A[:, -1] - wideA @ mine_values)
-            more.append(wideA[:, others])
+            every = np.zeros((len(A), len(p)))
+            every[:, list(samples.plan.columns[j])] = A[:, :-1]
+            W.append(every[:, mine])
+            more.append(every[:, others])
             places[k, row] = (slice(first, first + len(A)), numbers)
             first += len(A)
-    names = tuple(p.names[c] for c in others)
-    return Weighted(np.vstack(W), np.concatenate(rest), np.vstack(more), names, places, sigma)
+    return Weighted(np.vstack(W), np.vstack(more), tuple(p.names[c] for c in others), places, sigma)
 
 
-def remembered(equations: Weighted, left: Weighted, lags: int) -> Array:
-    """Deviations of the parameters of `equations` if noise is what another model of the same rows left over, with a memory of `lags`."""
-    p = equations.W.shape[1]
-    meat = np.zeros((p, p))
-    rows = list(equations.sigma)
-    for k in sorted({k for k, _ in equations.places}):
-        scores: Array = np.zeros((len(equations.places[k, rows[0]][1]), p))
-        for row in rows:
-            at = equations.places[k, row][0]
-            again = left.sigma[row] / equations.sigma[row]
-            scores += equations.W[at] * (again * left.residual[left.places[k, row][0]])[:, None]
-        padded = np.vstack([np.zeros((lags + 1, p)), scores, np.zeros((lags, p))])
-        sums = np.cumsum(padded, axis=0)
-        windows = sums[lags + 1 :] - sums[: -lags - 1]
-        meat += windows.T @ windows / (lags + 1.0)
-    R = np.linalg.qr(equations.W, mode="r")
-    half = np.linalg.solve(R, np.linalg.inv(R).T)  # (WᵀW)⁻¹
-    return np.sqrt(np.diag(half @ meat @ half))
-
-
-def _left_out(fit: Fit, equations: Weighted) -> Iterator[Array]:
-    """What the unsprung bodies' other inertia may do to the parameters, for each symbol and axle, left and right being mirror images."""
+def _carriers(known: CarKnown, equations: Weighted) -> Iterator[Array]:
+    """What more of a carrier's inertia, which is known and on the measured side, does to the parameters, for each symbol and axle."""
     answer = dict(zip(equations.more_names, equations.moved(equations.more).T, strict=True))
-    for symbol in LEFT_OUT:
-        for left, right in (("1", "2"), ("3", "4")):
+    for k, (left, right) in enumerate((("1", "2"), ("3", "4"))):
+        sizes = known.carrier_sizes(k)
+        for symbol in CARRIER_SYMBOLS:
             if f"{symbol}{left}" in answer:
-                mass = float(fit.tree.parameters[f"M{left}"])
-                moment = mass * GYRATION**2 * (1.0 if symbol[0] == symbol[1] else 0.25)
-                size = mass * CENTRE if symbol.startswith("M") else moment
-                yield size * (answer[f"{symbol}{left}"] + MIRROR.get(symbol, 1.0) * answer[f"{symbol}{right}"])
+                yield -sizes[symbol] * (
+                    answer[f"{symbol}{left}"] + MIRROR.get(symbol, 1.0) * answer[f"{symbol}{right}"]
+                )
+
+
+def _filtered_residuals(found: SuspensionFit, motions: Sequence[Motion], how: Sampling, equations: Weighted) -> Array:
+    """The weighted residuals (n,) of the fit at its equations, each row through its filter."""
+    out = np.empty(len(equations.W))
+    for k, motion in enumerate(motions):
+        rate = 1.0 / float(np.median(np.diff(motion.t)))
+        names, measured, model = predicted(found.fit, motion, sampling=how)
+        for j, row in enumerate(names):
+            at, numbers = equations.places[k, row]
+            low = how.filters.get(row, how.filter)
+            residual = measured[:, j] - model[:, j]
+            out[at] = (residual if low is None else zero_phase(residual, rate, low))[numbers] / equations.sigma[row]
+    return out
 
 
 def _zero_changes(
-    fit: Fit, motions: Sequence[Motion], sampling: Sampling, equations: Weighted, zeros: Mapping[str, float]
+    found: SuspensionFit, motions: Sequence[Motion], how: Sampling, equations: Weighted, zeros: Mapping[str, float]
 ) -> list[Array]:
     """The weighted change of one equation in `SOME`, NaN elsewhere, for one deviation of each instrument's zero.
 
     A zero is slow, so that filters let it pass and some of the equations tell as much as all.
     """
+    fit = found.fit
     changes: list[Array] = []
     for k, motion in enumerate(motions):
-        step = SOME * sampling.decimate
+        step = SOME * how.decimate
         thin = motion[::step]
-        variants = [thin, *_zeros(fit.tree, thin, zeros)]
-        found = _residual(fit, _behind_each_other(variants), sampling).reshape(len(variants), len(thin), -1)
+        variants = [thin, *(found.model.prepared([m])[0] for m in _zeros(fit.tree, thin, zeros))]
+        _, measured, model = predicted(fit, _behind_each_other(variants), sampling=how)
+        residual = (measured - model).reshape(len(variants), len(thin), -1)
         changes = changes or [np.full(len(equations.W), np.nan) for _ in variants[1:]]
-        for change, moved in zip(changes, found[1:] - found[0], strict=True):
+        for change, moved in zip(changes, residual[1:] - residual[0], strict=True):
             for j, r in enumerate(fit.rows):
                 at, numbers = equations.places[k, r.row]
                 taken = numbers % step == 0
@@ -204,11 +247,6 @@ def _behind_each_other(motions: Sequence[Motion]) -> Motion:
         wrenches={b: np.concatenate([m.wrenches[b] for m in motions]) for b in motions[0].wrenches},
         signals={s: np.concatenate([m.signals[s] for m in motions]) for s in motions[0].signals},
     )
-
-
-def _residual(fit: Fit, motion: Motion, sampling: Sampling) -> Array:
-    _, measured, model = predicted(fit, motion, sampling=sampling)
-    return measured - model
 
 
 def _zeros(tree: Tree, m: Motion, size: Mapping[str, float]) -> list[Motion]:

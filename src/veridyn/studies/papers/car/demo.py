@@ -10,7 +10,10 @@ import numpy as np
 from veridyn.files.machine.write import model_text
 from veridyn.machines.car import car_38
 from veridyn.machines.car_drive import TRAINING, VALIDATION, Campaign, campaign, campaign_2002, drives_2006
+from veridyn.machines.car_knowledge import CarKnown
+from veridyn.machines.car_sensors import sensors_2006
 from veridyn.progress import Progress, silent
+from veridyn.simulate.vehicle.description import Vehicle
 from veridyn.simulate.vehicle.run import VehicleRun
 from veridyn.studies.papers.car.excitation import Excitation, ranked
 from veridyn.studies.papers.car.spectra import Spectra, car_modes, spectra
@@ -40,8 +43,10 @@ class CarDemonstration:
 
 
 def car_demonstration(rng: np.random.Generator, quick: bool = False, progress: Progress = silent) -> CarDemonstration:
-    """Rank manoeuvres, drive, identify, validate. `quick`: shorter drives."""
-    made = campaign(rng, drives_2006(rng, quick), progress=_named(progress, "2006"))
+    """Rank manoeuvres, drive, identify, validate. What is handed in of the car is wrong by its deviations. `quick`: shorter drives."""
+    car, sensors = Vehicle(), sensors_2006()
+    given = CarKnown.of(car, sensors).drawn(rng)
+    made = campaign(rng, drives_2006(rng, quick), car, sensors, _named(progress, "2006"), given)
     excitations = ranked(rng, made.vehicle, 5.0 if quick else 11.0, progress)
     study = car_study(made, made.truth(TRAINING), progress=progress)
     found = spectra(made.drives[VALIDATION].log, car_modes(made.vehicle))

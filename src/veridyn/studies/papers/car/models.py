@@ -26,6 +26,7 @@ from veridyn.model.tree import Tree
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.derivative import derivative
 from veridyn.signals.motion import Signals
+from veridyn.simulate.vehicle.description import WheelCarrier
 from veridyn.spatial.inertia import INERTIAL
 
 Array = NDArray[np.float64]
@@ -37,6 +38,7 @@ SLOW, FAST = (
 )  # paper 000, VI.B; above the wheel's hop, V.A's band of the clearances
 KEPT = 5  # of so many samples at 500 Hz, one
 TRIM = 100  # samples at each end
+CARRIER_SYMBOLS = tuple(s for s in INERTIAL if s != "M")
 OTHER_AIR = {"Cy": "fy", "Cz": "fz", "Cl": "mx", "Cm": "my", "Cn": "mz"}
 
 
@@ -56,6 +58,17 @@ def asking(tree: Tree, names: Iterable[str]) -> Tree:
 def with_unsprung(tree: Tree) -> Tree:
     """The 33 and the nine other inertial parameters of each unsprung body."""
     return asking(thirty_three(tree), (f"{s}{i}" for s in INERTIAL for i in range(1, 5)))
+
+
+def with_carriers(tree: Tree, carriers: tuple[WheelCarrier, WheelCarrier]) -> Tree:
+    """The tree with the nine inertial parameters beside the mass of each unsprung body known from a drawing."""
+    values = {
+        f"{symbol}{i + 1}": x
+        for i in range(4)
+        for symbol, x in zip(INERTIAL, carriers[i // 2].ten(right=bool(i % 2)), strict=True)
+        if symbol in CARRIER_SYMBOLS
+    }
+    return tree.with_parameters(tree.parameters.replacing(values))
 
 
 def every_standard(tree: Tree) -> Tree:

@@ -33,7 +33,6 @@ from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.spatial.inertia import INERTIAL
 from veridyn.studies.identification import std_figures
-from veridyn.studies.papers.car.bent import Bent, bent
 from veridyn.studies.papers.car.budget import Budget, budget
 from veridyn.studies.papers.car.models import (
     as_printed,
@@ -45,8 +44,9 @@ from veridyn.studies.papers.car.models import (
     plain_rows,
     printed_motion,
     thirty_three,
-    with_unsprung,
+    with_carriers,
 )
+from veridyn.studies.papers.car.selection import CURVED, STRAIGHT, Selected, selected
 from veridyn.studies.result import ParameterRow, Result
 from veridyn.studies.trace import Trace, trace
 
@@ -83,17 +83,19 @@ class Variant:
 
 @dataclass(frozen=True, eq=False)
 class CarStudy:
-    """All that the study found. `fit` is that with 38 degrees of freedom and projected rows; `budget` its deviations, model error included.
+    """All that the study found.
 
-    `bent` is a fit with curved springs, dampers and bars, and their secants. `plain` and `reduced` are the fits with the paper's own
-    rows, with 38 and with 20 degrees of freedom; `leanings`: by how much each motion of a wheel that the smaller car leaves out moves the
-    estimates. `schemes`: treatments of the signals.
+    `selected` has the model that is reported, with straight or with curved suspensions, 38 degrees of freedom and rows along the wheels'
+    paths; `budget` its deviations, `check` its validation, `checks` that of both models by name. `fit` is that of the paper's 33 parameters
+    alone, with carriers that are points. `plain` and `reduced` are the fits with the paper's own rows, with 38 and with 20 degrees of
+    freedom; `leanings`: by how much each motion of a wheel that the smaller car leaves out moves the estimates. `schemes`: treatments of
+    the signals.
     """
 
     fit: Fit
     budget: Budget
-    bent: Bent
-    check: Validation
+    selected: Selected
+    checks: Mapping[str, Validation]
     traces: Mapping[str, Trace]
     plain: Variant
     reduced: Variant
@@ -106,15 +108,20 @@ class CarStudy:
     truth: Mapping[str, float]
     real_time_factor: float
 
+    @property
+    def check(self) -> Validation:
+        return self.checks[self.selected.name]
+
     def value(self, name: str) -> float:
-        return float(self.fit.values[self.fit.names.index(name)])
+        found = self.selected.chosen
+        return float(found.values[found.names.index(name)])
 
     def sigma(self, name: str) -> float:
-        return float(self.budget.total[self.fit.names.index(name)])
+        return float(self.budget.total[self.budget.names.index(name)])
 
     @property
     def parameters(self) -> tuple[ParameterRow, ...]:
-        """Table II: estimate, deviation with model error, a priori value and truth."""
+        """Table II: estimate, deviation by the whole budget, a priori value and truth."""
         out = []
         for name in NAMES:
             value, sigma = self.value(name), self.sigma(name)
@@ -145,19 +152,24 @@ class CarStudy:
             "cross_validation_percent": 100.0 * self.check.relative_error,
             "worst_cross_validation_printed_percent": self.schemes[0].worst_percent,
             "worst_cross_validation_20_percent": self.reduced.worst_percent,
-            "worst_cross_validation_curved_percent": 100.0 * self.bent.check.worst.relative_error,
+            "selected_curved": float(self.selected.chosen.model.curved),
             "condition": self.fit.condition,
             "condition_scaled": self.fit.condition_scaled,
             "real_time_factor": self.real_time_factor,
             "samples_training": float(max(r.samples for r in self.fit.rows)),
             "samples_validation": float(max(r.samples for r in self.check.rows)),
         }
-        out |= std_figures("cross_validation", self.check) | std_figures("cross_validation_curved", self.bent.check)
+        out |= std_figures("cross_validation", self.check)
+        for name, check in self.checks.items():
+            out[f"worst_cross_validation_{name}_percent"] = 100.0 * check.worst.relative_error
+            out[f"selection_{name}_std_percent"] = 100.0 * self.selected.errors[name]
+            out |= std_figures(f"cross_validation_{name}", check)
         two = [200.0 * rows[n].sigma / abs(rows[n].value) for n in ("M_c", "MX_c", "k_1", "k_2", "k_3", "k_4")]
         out["largest_two_sigma_percent"] = max(two)
         known = [p for p in self.parameters if p.inside is not None]
         if known:
             out["share_inside_two_sigma"] = float(np.mean([bool(p.inside) for p in known]))
+            out["share_inside_one_sigma"] = float(np.mean([abs(p.value - p.truth) <= p.sigma for p in known]))
             for label, names in ERRORS.items():
                 out[label] = max(100.0 * abs(rows[n].value / rows[n].truth - 1.0) for n in names)
         return out
@@ -206,13 +218,15 @@ def car_study(made: Campaign, truth: Mapping[str, float] | None = None, progress
     for name in (*TRAINING, VALIDATION):
         _looked_at(made, name)
     seen, unseen = [made.motion(full, name) for name in TRAINING], made.motion(full, VALIDATION)
-    tell("38 degrees of freedom")
+    tell("the paper's 33 parameters")
     fit = identify(full, seen, rows=TEN_ROWS, sampling=how, covariance="hac", diagnose="off")
     check = validate(fit, unseen, sampling=how)
-    tell("curved springs and dampers")
-    curved = bent(full, seen, unseen, TEN_ROWS, how)
+    tell("straight and curved suspensions")
+    both = selected(with_carriers(full, made.known.carriers), seen, how)
+    models = {name: both.of(curved) for name, curved in ((STRAIGHT, False), (CURVED, True))}
+    checks = {name: validate(m.fit, m.model.prepared([unseen])[0], sampling=how) for name, m in models.items()}
     tell("deviations")
-    deviations = budget(fit, with_unsprung(car_38()), seen, how, made.sensors.biases, curved)
+    deviations = budget(both.chosen, both.takes.sigma, made, TRAINING, how, progress)
     tell("the paper's rows")
     plain = _variant("rows of the clearances alone", full, seen, unseen, plain_rows(full))
     tell("20 degrees of freedom")
@@ -239,7 +253,7 @@ def car_study(made: Campaign, truth: Mapping[str, float] | None = None, progress
     tell("reduction")
     reductions = _reductions(
         standard,
-        fit,
+        both,
         deviations,
         reduced,
         validate(
@@ -253,13 +267,17 @@ def car_study(made: Campaign, truth: Mapping[str, float] | None = None, progress
     lean = essential(full, solve(observation(full, seen, TEN_ROWS, how)))
     lean_check = validate(lean.fit, unseen, sampling=how) if lean.steps else check
     tell("predicting")
-    traces = {"validation": trace(fit, unseen, how), "training": trace(fit, seen[0], how)}
+    best = both.chosen
+    traces = {
+        "validation": trace(best.fit, best.model.prepared([unseen])[0], how),
+        "training": trace(best.fit, best.motions[0], how),
+    }
     progress("identifying", total, total)
     return CarStudy(
         fit,
         deviations,
-        curved,
-        check,
+        both,
+        checks,
         traces,
         plain,
         reduced,
@@ -301,15 +319,19 @@ def _variant(
     return Variant(name, _values(fit), validate(fit, motion, sampling=sampling))
 
 
+def well_known(found: Selected, deviations: Budget) -> tuple[str, ...]:
+    """Names of Table II whose whole deviation is below a tenth of the value."""
+    ratio = deviations.total / np.abs(found.chosen.values)
+    return tuple(n for n, r in zip(found.chosen.names, ratio, strict=True) if n in NAMES and r < 0.1)
+
+
 def _reductions(
-    standard: Fit, fit: Fit, deviations: Budget, reduced: Variant, first: Validation, check: Validation
+    standard: Fit, found: Selected, deviations: Budget, reduced: Variant, first: Validation, check: Validation
 ) -> tuple[Reduction, ...]:
     whole = every_standard(car_38(wheels=True))
     whole = asking(whole, (f"{s}_w{i}" for s in INERTIAL for i in range(1, 5)))
     wheels = base_parameters(whole, generic_motion(whole, 60), rows=TEN_ROWS)
-    all_well = 100.0 * deviations.total / np.abs(fit.values) < 10.0
-    own = np.array([n in NAMES for n in fit.names])
-    n = len(fit.values[own])
+    n, well = len(NAMES), len(well_known(found, deviations))
     estimated = len(whole.parameters.select("estimated"))
     return (
         Reduction(
@@ -332,7 +354,7 @@ def _reductions(
             "the air's tables, Cx alone estimated; of unsprung bodies the mass",
             n,
             n,
-            int((all_well & own).sum()),
+            well,
             100.0 * check.worst.relative_error,
             "the others are not excited: their deviations exceed what such a body could have (VI.A, VI.B); here with model error",
         ),

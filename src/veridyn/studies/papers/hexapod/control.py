@@ -33,7 +33,7 @@ from veridyn.signals.periodic_filters import dft_filter, unfiltered
 
 Array = NDArray[np.float64]
 CIRCLES = (0.3, 0.6, 0.96, 1.2)  # turns a second of the validation circle (chosen; whole numbers of samples each)
-STANDSTILL = 0.03  # m/s: drives slower than this stick rather than slide
+STANDSTILL = 0.1  # m/s: drives slower than this stick, or still swing from having stuck
 MEMORY = 2  # samples that the noise of forces may remember
 
 

@@ -163,14 +163,13 @@ def hexapod_study(rng: np.random.Generator, *, quick: bool = False, progress: Pr
 
     made = controlled(task(statistical.at, 1.0 / FREQUENCY, prior()), PERIODS + 1, noise, rng)[0]
     log = recorded(made, noise, rng, skip=1.0 / FREQUENCY, fresh=False)
+    best, steps = likelihood_fit(log, progress)
     lengths, forces = periods_of(log, FREQUENCY)
-    data = periodic_data(plant_of(hexapod(), "all", POSE), lengths, forces, force_noise(forces, MEMORY))
-    steps = scan(data, WIDEST // 2 if quick else WIDEST, progress=progress)
     low = Butterworth(CUTOFF)
     in_time = zero_phase_periodic(posed(lengths), RATE, low)
     fits = {
         "markov": period_fit(log, FREQUENCY, HARMONICS),
-        "likelihood": period_fit(log, FREQUENCY, steps.chosen),
+        "likelihood": best,
         "raw": period_fit(log, FREQUENCY, None),
         "time": fitted(lengths, forces, in_time),
     }
@@ -179,6 +178,14 @@ def hexapod_study(rng: np.random.Generator, *, quick: bool = False, progress: Pr
     circles = tracking(models, noise, rng, progress=progress)
     bias = loop_bias(statistical.at, FREQUENCY, steps.chosen, noise, rng, prior(), few, progress=progress)
     return HexapodStudy(plans, both, filters, staircase, log, steps, fits, errors, check, circles, bias, noise, quick)
+
+
+def likelihood_fit(log: HexapodRecording, progress: Progress = silent) -> tuple[Fit, Scan]:
+    """The fit of a log of whole periods at the cut-off of the largest likelihood, penalised by BIC, and all cut-offs looked at."""
+    lengths, forces = periods_of(log, FREQUENCY)
+    data = periodic_data(plant_of(hexapod(), "all", POSE), lengths, forces, force_noise(forces, MEMORY))
+    steps = scan(data, WIDEST, progress=progress)
+    return period_fit(log, FREQUENCY, steps.chosen), steps
 
 
 def _on_the_circle(

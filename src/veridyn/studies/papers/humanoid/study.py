@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, IdentificationWarning, warn
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.estimate import identify
-from veridyn.identify.estimators.coloured import Hac
+from veridyn.identify.estimators.evidence import Evidence, calibrate_prior
 from veridyn.identify.estimators.feasible import Consistent
-from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.result import Fit
 from veridyn.identify.selection import DETERMINED_SIGMA, Remedy, Selection, remedies, select_motions
@@ -50,7 +49,8 @@ NOT_A_PROOF = (
 class HumanoidStudy:
     """`fits` by name, from walking alone but for the last; `checks`: fit or "cad" → motion → errors of the rows.
 
-    Swings are the motion of another kind. `exact`: fits of the engine's exact data, by motion. `ranks`: rows → rank.
+    Swings are the motion of another kind. `exact`: fits of the engine's exact data, by motion. `ranks`: rows → rank. `drawing`: how wrong
+    the drawing is by the likelihood of the walking data, which is the prior of all fits that have one.
     """
 
     model: Tree
@@ -66,6 +66,7 @@ class HumanoidStudy:
     selection: Selection
     remedies: tuple[Remedy, ...]
     faults: tuple[FaultTrial, ...]
+    drawing: Evidence
     quick: bool
 
     @property
@@ -122,8 +123,10 @@ class HumanoidStudy:
             "parameters_determined_prior": float(len(determined(self.fits[PRIOR]))),
             "parameters_determined_with_swings": float(len(determined(self.fits[EXCITED]))),
             "consistent": float(is_consistent(chosen)),
+            "share_inside_one_sigma": inside(chosen, self.truth, 1.0),
             "share_inside_two_sigma": inside(chosen, self.truth),
             "share_inside_two_sigma_plain": inside(self.fits[PLAIN], self.truth),
+            **{f"drawing_error_{group}": scale for group, scale in self.drawing.groups.items()},
             "exact_error_walking": self.exact_error(LONG if LONG in self.exact else WALK),
             "exact_error_swings": self.exact_error("swings"),
         }
@@ -173,26 +176,31 @@ def humanoid_study(rng: np.random.Generator, quick: bool = False, progress: Prog
 
     fits: dict[str, Fit] = {}
     walked = reads[WALK]
-    ways = {
-        PLAIN: (WLS(), Hac()),
-        PRIOR: (Prior(), "white"),
-        CONSISTENT: (Consistent(prior=Prior()), "white"),
-    }
-    for k, (name, (method, covariance)) in enumerate(ways.items()):
+    drawing = calibrate_prior(model, walked.motion, rows="base", sampling=walked.sampling, sigma=SIGMA)
+    ways = {PLAIN: WLS(), PRIOR: drawing.prior, CONSISTENT: Consistent(prior=drawing.prior)}
+    for k, (name, method) in enumerate(ways.items()):
         progress("identifying", float(k), 4.0)
         fits[name] = identify(
             model,
             walked.motion,
             method,
             rows="base",
-            covariance=covariance,
+            covariance="hac",
             sampling=walked.sampling,
             sigma=SIGMA,
             diagnose="off",
         )
     every = [reads[name].motion for name in (WALK, *swings)]
-    physical = Consistent(prior=Prior())
-    fits[EXCITED] = identify(model, every, physical, rows="base", sampling=walked.sampling, sigma=SIGMA, diagnose="off")
+    fits[EXCITED] = identify(
+        model,
+        every,
+        ways[CONSISTENT],
+        rows="base",
+        covariance="hac",
+        sampling=walked.sampling,
+        sigma=SIGMA,
+        diagnose="off",
+    )
     exact = {
         name: identify(model, motion, "ols", rows="base", diagnose="off")
         for name, motion in {
@@ -217,7 +225,7 @@ def humanoid_study(rng: np.random.Generator, quick: bool = False, progress: Prog
     help_ = remedies(model, walked.motion[::10], moves, SIGMA, "base")
     faults = () if quick else laboratory(model, runs, rng, progress)
     study = HumanoidStudy(
-        model, truth, runs, reads, logs, ranks, exact, fits, checks, traces, selection, help_, faults, quick
+        model, truth, runs, reads, logs, ranks, exact, fits, checks, traces, selection, help_, faults, drawing, quick
     )
     _warn(study)
     return study
@@ -267,10 +275,10 @@ def truth_of(fit: Fit, truth: Tree) -> Array:
     return base.reduce(truth.parameters.values)
 
 
-def inside(fit: Fit, truth: Tree) -> float:
-    """The share of a fit's parameters whose truth lies within two of the deviations stated."""
+def inside(fit: Fit, truth: Tree, sigmas: float = 2.0) -> float:
+    """The share of a fit's parameters whose truth lies within so many of the deviations stated."""
     stated = np.isfinite(fit.sigma)
-    return float((np.abs(fit.values - truth_of(fit, truth)) <= 2.0 * fit.sigma)[stated].mean())
+    return float((np.abs(fit.values - truth_of(fit, truth)) <= sigmas * fit.sigma)[stated].mean())
 
 
 def is_consistent(fit: Fit) -> bool:
