@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from veridyn.mechanics.compiled import core
 from veridyn.mechanics.natural.constraints import CoefficientTable, Constraints
 from veridyn.mechanics.natural.forces import ForceTable
-from veridyn.mechanics.record import Cube, Matrix, Numbers, Vector
+from veridyn.mechanics.record import Cube, Matrix, Numbers, Places, Vector
 
 Array = NDArray[np.float64]
 
@@ -23,14 +23,14 @@ class Forms(NamedTuple):
     """A :class:`CoefficientTable`: a compressed gather by rows, and the second derivatives one by one."""
 
     rows: int
-    start: Numbers
-    source: Numbers
+    start: Places
+    source: Places
     value: Vector
-    row: Numbers
-    column: Numbers
+    row: Places
+    column: Places
     bend_row: Numbers
-    bend_left: Numbers
-    bend_right: Numbers
+    bend_left: Places
+    bend_right: Places
     bend_value: Vector
 
 
@@ -41,20 +41,20 @@ class Tables(NamedTuple):
     """
 
     mass: Matrix
-    mass_start: Numbers
-    mass_column: Numbers
+    mass_start: Places
+    mass_column: Places
     quadratic: Forms
     angles: Forms
-    angle_start: Numbers  # of the three forms of an angle together
-    angle_column: Numbers
+    angle_start: Places  # of the three forms of an angle together
+    angle_column: Places
     places: Numbers
     held: Numbers
     struts: Cube
-    strut_start: Numbers
-    strut_column: Numbers
+    strut_start: Places
+    strut_column: Places
     strut_laws: Matrix
-    line_start: Numbers
-    line_column: Numbers
+    line_start: Places
+    line_column: Places
     line_weight: Vector
     line_laws: Matrix
 
@@ -78,10 +78,10 @@ def tables_of(mass: Array, c: Constraints, f: ForceTable) -> Tables:
     )
 
 
-def _compressed(filled: NDArray[np.bool_]) -> tuple[Numbers, Numbers]:
+def _compressed(filled: NDArray[np.bool_]) -> tuple[Places, Places]:
     """Where each row's columns begin in the list of all of them, and that list."""
-    start = np.concatenate([[0], np.cumsum(filled.sum(axis=1))]).astype(np.int64)
-    return start, np.nonzero(filled)[1].astype(np.int64)
+    start = np.concatenate([[0], np.cumsum(filled.sum(axis=1))]).astype(np.uint64)
+    return start, np.nonzero(filled)[1].astype(np.uint64)
 
 
 def _columns(t: CoefficientTable) -> NDArray[np.bool_]:
@@ -94,19 +94,19 @@ def _columns(t: CoefficientTable) -> NDArray[np.bool_]:
 def _forms(t: CoefficientTable) -> Forms:
     g = t.gather
 
-    def whole(x: object) -> Numbers:
-        return np.array(x, dtype=np.int64)
+    def places(x: object) -> Places:
+        return np.array(x, dtype=np.uint64)
 
     return Forms(
         t.rows,
-        whole(g.indptr),
-        whole(g.indices),
+        places(g.indptr),
+        places(g.indices),
         np.array(g.data, dtype=np.float64),
-        whole(t.row),
-        whole(t.column),
-        whole(t.bend_row),
-        whole(t.bend_place // t.n),
-        whole(t.bend_place % t.n),
+        places(t.row),
+        places(t.column),
+        t.bend_row.astype(np.int64),
+        places(t.bend_place // t.n),
+        places(t.bend_place % t.n),
         np.array(t.bend_value, dtype=np.float64),
     )
 
@@ -171,8 +171,14 @@ def second(f: Forms, qd: Array, out: Array) -> None:
     """q̇ᵀ ∂²Φ/∂q² q̇ of each form."""
     for i in range(f.rows):
         out[i] = 0.0
+    row, total = 0, 0.0  # rows stand together: one is summed before it is stored
     for k in range(len(f.bend_row)):
-        out[f.bend_row[k]] += f.bend_value[k] * qd[f.bend_left[k]] * qd[f.bend_right[k]]
+        if f.bend_row[k] != row:
+            out[row] += total
+            row, total = f.bend_row[k], 0.0
+        total += f.bend_value[k] * qd[f.bend_left[k]] * qd[f.bend_right[k]]
+    if f.rows > 0:
+        out[row] += total
 
 
 @core
@@ -266,13 +272,13 @@ def drift(t: Tables, q: Array, qd: Array, AB: Array, slopes: Array, out: Array) 
             Ad += slopes[3 * i, j] * qd[j]
             Bd += slopes[3 * i + 1, j] * qd[j]
         out[k + i] = 2.0 * w * (c * Ad + s * Bd) + w * w * (c * B - s * A)
-    f, last, i, weight = t.angles, -1, 0, 0.0
+    f, row, total = t.angles, 0, 0.0
     for j in range(len(f.bend_row)):
-        if f.bend_row[j] != last:
-            last = f.bend_row[j]
-            i = last // 3
-            weight = form_weight(last % 3, q[t.places[i]])
-        out[k + i] += weight * f.bend_value[j] * qd[f.bend_left[j]] * qd[f.bend_right[j]]
+        if f.bend_row[j] != row:
+            out[k + row // 3] += form_weight(row % 3, q[t.places[row // 3]]) * total
+            row, total = f.bend_row[j], 0.0
+        total += f.bend_value[j] * qd[f.bend_left[j]] * qd[f.bend_right[j]]
+    out[k + row // 3] += form_weight(row % 3, q[t.places[row // 3]]) * total
 
 
 @core

@@ -98,7 +98,7 @@ def correct_into(P: Array, H: Array, R: Array, residual: Array, flags: Codes, li
     if mixed and not _unmix(R, count, c):
         return NOT_POSITIVE
     for i in range(count):
-        if not _absorb(i, count, c):
+        if not _absorb(i, c):
             return CERTAIN
     for row in range(n):
         if mixed:  # K = gain L⁻¹
@@ -179,7 +179,7 @@ def _unmix(R: Array, count: int, c: Corrected) -> bool:
 
 
 @core
-def _absorb(i: int, count: int, c: Corrected) -> bool:
+def _absorb(i: int, c: Corrected) -> bool:
     """One independent reading; False where neither it nor the state has any uncertainty."""
     P, h, g, k, Ph, r, n = c.P, c.H[i], c.g, c.k, c.Ph, c.noise[i], len(c.P)
     s, e = 0.0, c.nu[i]
@@ -204,11 +204,13 @@ def _absorb(i: int, count: int, c: Corrected) -> bool:
             for a in range(n):
                 Ph[a] += (P[b, a] - k[a] * g[b]) * h[b]
     for a in range(n):
+        if g[a] == 0.0 and k[a] == 0.0 and Ph[a] == 0.0:
+            continue  # a state that is certain, or that this reading says nothing of
         for b in range(n):
             one = P[a, b] - k[a] * g[b] + k[a] * (r * k[b]) - Ph[a] * k[b]
             other = P[a, b] - k[b] * g[a] + k[b] * (r * k[a]) - Ph[b] * k[a]
             P[a, b] = 0.5 * (one + other)
-    for j in range(count):
+    for j in range(i):
         total = 0.0
         for a in range(n):
             total += h[a] * c.gain[a, j]
