@@ -103,4 +103,6 @@ def test_a_row_of_noise_is_listed_and_neither_it_nor_a_noise_floor_decides_the_g
 def test_samples_that_the_fit_used_are_not_called_unseen() -> None:
     said = verdict(replace(small_study(), held_out=0.0))
     assert said.grade == "fair" and "used to identify it" in said.headline
-    assert any("Only 0 % of the validation samples were not used for the fit" in s for s in said.findings)
+    assert any("none was kept for validation: these errors say nothing of other motion" in s for s in said.findings)
+    partly = verdict(replace(small_study(), held_out=0.4))
+    assert any("Only 40 % of the validation samples were not used for the fit" in s for s in partly.findings)
