@@ -1,0 +1,180 @@
+"""EMPS by simulation: the positioning axis driven by its voltage, no feedback, under the rule of the public benchmark.
+
+The first 20 samples of the file with pulses are for the state, the error is the rms of the positions after them, in mm. How the state comes
+of these samples was fixed before any result was looked at: the mean of the 20 positions, at rest. Parameters are fitted on the other file
+by each tool's own output error and judged by its own simulation, and all of them are M q̈ = g u − F_v q̇ − F_c sign q̇ − c.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from pymatreader import read_mat
+from scipy.optimize import least_squares
+
+import veridyn as vd
+
+if TYPE_CHECKING:
+    from benchmarks.peers import Line
+
+Array = NDArray[np.float64]
+START_SAMPLES = 20
+GUESS = np.array([100.0, 200.0, 20.0, -3.0])  # M, Fv, Fc, c: round numbers near what is published
+RATE, SMOOTHING = 250.0, 0.005  # Hz, and m/s below which dry friction is rounded off, of veridyn's simulation
+
+
+def read(name: str) -> tuple[Array, Array, float]:
+    """Positions [m] and forces [N] at 1 kHz, and the start."""
+    said = read_mat(str(Path(os.environ["VERIDYN_DATA"]) / "emps" / name))
+    q, u = (np.ravel(said[key]).astype(np.float64) for key in ("qm", "vir"))
+    return q, float(said["gtau"]) * u, float(q[:START_SAMPLES].mean())
+
+
+@njit
+def simulated(p: Array, force: Array, start: float) -> Array:
+    """Positions under forces (N,) at 1 kHz from rest at `start`, by steps with friction implicit in the speed."""
+    M, Fv, Fc, c = p[0], p[1], p[2], p[3]
+    h, q, v = 1e-3, start, 0.0
+    out = np.empty(len(force))
+    for k in range(len(force)):
+        out[k] = q
+        push = M * v + h * (force[k] - c)
+        push = np.sign(push) * max(abs(push) - h * Fc, 0.0)  # sticks where friction can hold it
+        v = push / (M + h * Fv)
+        q += h * v
+    return out
+
+
+@njit
+def rounded(p: Array, force: Array, start: float) -> Array:
+    """The same by RK4 with dry friction rounded off as veridyn's simulations do it, sign v → v/(v⁸ + s⁸)^⅛."""
+    M, Fv, Fc, c = p[0], p[1], p[2], p[3]
+    h, q, v = 1e-3, start, 0.0
+    out, rate = np.empty(len(force)), np.empty(4)
+    for k in range(len(force)):
+        out[k] = q
+        f, w, at = force[k], v, 0.0
+        for stage in range(4):
+            rate[stage] = (f - c - Fv * w - Fc * w / (w**8 + SMOOTHING**8) ** 0.125) / M
+            at = h if stage == 2 else h / 2.0
+            w = v + at * rate[stage]
+        step = h * (rate[0] + 2.0 * rate[1] + 2.0 * rate[2] + rate[3]) / 6.0
+        q += h * (v + step / 2.0)
+        v += step
+    return out
+
+
+def judged(p: Array, simulate: Callable[[Array, Array, float], Array]) -> float:
+    """rms error in mm on the file with pulses, by the rule and the tool's own simulation."""
+    q, force, start = read("DATA_EMPS_PULSES.mat")
+    found = simulate(p, force, start)
+    return float(1e3 * np.sqrt(np.mean((found - q)[START_SAMPLES:] ** 2)))
+
+
+def by_scipy(q: Array, force: Array, start: float) -> Array:
+    """M, Fv, Fc, c by SciPy on the simulation above."""
+    return least_squares(lambda p: (simulated(p, force, start) - q)[::10], GUESS, x_scale=np.abs(GUESS)).x
+
+
+def by_veridyn(q: Array, force: Array, start: float) -> Array:
+    """The same by veridyn's output error."""
+    axis = vd.model.Tree.build(
+        [vd.model.Body("1", joint="sliding")],
+        name="EMPS",
+        gravity=(0.0, 0.0, 0.0),
+        elements=[
+            vd.elements.damper("q1", name="Fv"),
+            vd.elements.coulomb("q1", name="Fc"),
+            vd.elements.offset("q1", name="c"),
+        ],
+    )
+    t = np.arange(len(q)) / 1000.0
+    log = vd.Experiment.from_arrays(t, {"q.q1": q, "force.q1": force}, {"q.q1": "m", "force.q1": "N"})
+    motion = vd.motion(axis, log, vd.Signals(rate=RATE, lowpass=50.0))
+    fit = vd.identify(axis, motion, vd.OutputError(initial="measured", friction_speed=SMOOTHING))
+    return np.array([fit.values[fit.names.index(n)] for n in ("M1", "Fv", "Fc", "c")])
+
+
+AXIS = """<mujoco><option timestep="0.001" gravity="0 0 0" integrator="implicitfast"/><worldbody><body name="m">
+      <inertial pos="0 0 0" mass="100" diaginertia="1 1 1"/><joint name="q" type="slide" axis="1 0 0" damping="200" frictionloss="20"/>
+      </body></worldbody><actuator><motor name="f" joint="q"/><motor name="c" joint="q"/></actuator>
+      <sensor><jointpos name="q" joint="q"/></sensor></mujoco>"""
+
+
+def in_mujoco(p: Array, force: Array, start: float) -> Array:
+    """The positions that MuJoCo simulates with these parameters."""
+    import mujoco
+
+    spec = mujoco.MjSpec.from_string(AXIS)
+    spec.body("m").mass, spec.joint("q").damping = float(p[0]), [float(p[1]), 0.0, 0.0]
+    spec.joint("q").frictionloss, spec.actuator("c").gainprm[0] = float(p[2]), float(p[3])
+    model = spec.compile()
+    data, out = mujoco.MjData(model), np.empty(len(force))
+    data.qpos[0] = start
+    for k, f in enumerate(force):
+        out[k] = data.qpos[0]
+        data.ctrl[:] = f, -1.0
+        mujoco.mj_step(model, data)
+    return out
+
+
+def by_mujoco(q: Array, force: Array, start: float) -> Array:
+    """The same by mujoco.sysid."""
+    import mujoco
+    from mujoco import sysid
+
+    spec = mujoco.MjSpec.from_string(AXIS)
+    model = spec.compile()
+
+    def mass(s: Any, p: Any) -> None:
+        s.body("m").mass = float(p.value[0])
+
+    def damping(s: Any, p: Any) -> None:
+        s.joint("q").damping = [float(p.value[0]), 0.0, 0.0]
+
+    def friction(s: Any, p: Any) -> None:
+        s.joint("q").frictionloss = float(p.value[0])
+
+    def offset(s: Any, p: Any) -> None:
+        s.actuator("c").gainprm[0] = float(p.value[0])
+
+    params = sysid.ParameterDict()
+    low, high = GUESS - 0.5 * np.abs(GUESS), GUESS + 0.5 * np.abs(GUESS)
+    for k, (name, change) in enumerate((("M", mass), ("Fv", damping), ("Fc", friction), ("c", offset))):
+        params.add(sysid.Parameter(name, GUESS[k], low[k], high[k], modifier=change))
+    t = np.arange(len(q)) / 1000.0
+    control = sysid.TimeSeries(t, np.column_stack([force, -np.ones(len(q))]))
+    measured = sysid.TimeSeries(t, q[:, None], signal_mapping={"q": (sysid.SignalType.MjSensor, np.array([0]))})
+    state = sysid.create_initial_state(model, np.array([start]))
+    runs = sysid.ModelSequences("emps", spec, "fit", state, control, measured)
+    with redirect_stdout(sys.stderr):  # it prints its steps
+        found, _ = sysid.optimize(params, sysid.build_residual_fn(models_sequences=[runs]), verbose=False)
+    return found.as_vector()
+
+
+def emps_lines() -> Iterator[Line]:
+    """One line for each tool."""
+    from benchmarks.peers import Line
+
+    q, force, start = read("DATA_EMPS.mat")
+    tools: dict[str, Callable[[Array, Array, float], Array]] = {"veridyn, output error": by_veridyn, "SciPy": by_scipy}
+    if importlib.util.find_spec("tabulate") is not None:
+        tools["mujoco.sysid"] = by_mujoco
+    for tool, identify in tools.items():
+        before = time.process_time()
+        p = identify(q, force, start)
+        cpu = time.process_time() - before
+        source = [x for x in inspect.getsource(identify).splitlines() if x.strip() and '"""The' not in x]
+        simulate = {by_mujoco: in_mujoco, by_veridyn: rounded}.get(identify, simulated)
+        yield Line("EMPS, simulated", tool, judged(p, simulate), "mm", cpu, bool((p[:3] > 0.0).all()), len(source))
