@@ -77,10 +77,10 @@ CUTOFF = 6.0  # Hz of the low-pass that stands for filtering in time, about thre
 class HexapodStudy:
     """Everything the page shows.
 
-    `plans`, `trials`, `filters`, `staircase`: design and estimators on a machine whose controller is perfect; `trials` with drives of 1 to 3 N
-    of noise, `equal` the median of Gauss-Markov over least squares with 2 N on every drive. `log`, `fits`, `scan`: the
-    machine under control. `fits`: "markov" at the harmonics of the design, "likelihood" at the cut-off that BIC chose in `scan`; "raw" and
-    "time": the same log without a filter and with a low-pass in time. `errors`: fit → true less predicted forces (N, 6) on the circle.
+    `plans`, `trials`, `filters`, `staircase`: design and estimators on a machine whose controller is perfect. `trials` have noise of 1 to
+    3 N by drive; `equal` is the median of Gauss-Markov over least squares with 2 N on every drive. `log`, `fits`, `scan`: the machine under
+    control. `fits`: "markov" at the harmonics of the design, "likelihood" at the cut-off that BIC chose in `scan`; "raw" and "time": the
+    same log without a filter and with a low-pass in time. `errors`: fit → true less predicted forces (N, 6) on the circle.
     """
 
     plans: Mapping[str, ExcitationPlan]
