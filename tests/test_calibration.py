@@ -6,8 +6,13 @@ import json
 
 import numpy as np
 import pytest
-from benchmarks.calibration import BANDS, calibrate, main, table
+from benchmarks.calibration import BANDS, VARIANCE, _within, calibrate, main, table
 from benchmarks.calibration_cases import CASES, Outcome
+from benchmarks.calibration_demos import DEMOS
+from benchmarks.calibration_machines import drawn_car, drawn_hexapod, drawn_humanoid
+
+from veridyn.machines.hexapod import TRUTH
+from veridyn.spatial.inertia import broken_law
 
 QUICK = [
     "ols, equal noise",
@@ -42,6 +47,50 @@ def test_what_is_stated_right_is_within_and_what_is_not_is_found() -> None:
     biased = calibrate("biased", normal(1.0, bias=0.8), 200, 0)
     assert biased.largest_bias == pytest.approx(0.8, abs=0.25)
     assert BANDS == {"inside_one_sigma": (0.64, 0.72), "inside_two_sigma": (0.93, 0.97), "mean_z2": (0.8, 1.25)}
+
+
+def test_a_demonstration_has_a_bound_on_the_bias_of_each_parameter() -> None:
+    """Of 40 parameters two, and no more, may have |mean z| above .7, and none above 1.1; the spread stays that of a true deviation."""
+
+    def case(*biases: float):
+        offset = np.concatenate([biases, np.zeros(40 - len(biases))])
+
+        def run(rng: np.random.Generator) -> Outcome:
+            return Outcome(rng.normal(size=40) * np.sqrt(1.0 - 0.3 * (offset > 0.0)) + offset, np.ones(40))
+
+        return run
+
+    assert calibrate("none", case(), 40, 1, demo=True).within
+    few = calibrate("few", case(0.9, 0.9), 40, 1, demo=True)
+    assert few.within and few.share_unbiased == pytest.approx(0.95) and few.most_biased in ("0", "1")
+    assert not calibrate("many", case(*[0.95] * 6), 40, 1, demo=True).within
+    assert not calibrate("one", case(1.6), 40, 1, demo=True).within
+
+
+def test_every_standard_error_of_a_short_form_is_four_times_allowed() -> None:
+    """The bands of a short form are those of the full one and four standard errors of its own runs, or of independent normal errors."""
+    short = calibrate("short", normal(1.0), 10, 2)
+    for name, (low, high) in BANDS.items():
+        one = np.sqrt(VARIANCE[name] / short.parameters / 10)
+        assert low - 4.0 * one < getattr(short, name) < high + 4.0 * one
+    exact = {name: np.full(10, sum(BANDS[name]) / 2.0) for name in BANDS}
+    assert _within(exact, 10, 8, False)
+    for name, (_, high) in BANDS.items():
+        one = np.sqrt(VARIANCE[name] / 8 / 10)
+        assert _within(exact | {name: np.full(10, high + 3.99 * one)}, 10, 8, False)
+        assert not _within(exact | {name: np.full(10, high + 4.01 * one)}, 10, 8, False)
+        assert not _within(exact | {name: np.full(200, high + 1e-9)}, 200, 8, False)
+
+
+def test_machines_are_drawn_anew_and_are_physically_consistent() -> None:
+    assert list(DEMOS) == [f"demo {name}" for name in ("arm", "car", "humanoid", "hexapod", "fourbar")]
+    cars, robots = ([draw(np.random.default_rng(k)) for k in (0, 1)] for draw in (drawn_car, drawn_humanoid))
+    assert cars[0].chassis != cars[1].chassis and cars[0].suspension.square != cars[1].suspension.square
+    for robot in robots:
+        assert all(broken_law(x) is None for x in robot.parameters.values.reshape(-1, 10))
+    legs = drawn_hexapod(np.random.default_rng(0))
+    assert set(legs) == set(TRUTH) and legs["M_E"] != TRUTH["M_E"] and legs["r3"] != TRUTH["r3"]
+    assert legs["XX_E"] / TRUTH["XX_E"] == pytest.approx(legs["M_E"] / TRUTH["M_E"])
 
 
 @pytest.mark.parametrize("name", QUICK)

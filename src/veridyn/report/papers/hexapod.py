@@ -35,7 +35,11 @@ def hexapod_page(study: HexapodStudy, result: Result, command: str) -> str:
             f"{int(f['rigid_better_dopt'])} of 10",
             "rigid-body parameters with a smaller deviation by the D-optimal motion than by the condition number",
         ),
-        Key(number(f["gm_over_ols_median"], 2), "deviation by Gauss-Markov over that by least squares, median"),
+        Key(
+            number(f["gm_over_ols_median"], 2),
+            "deviation by Gauss-Markov over that by least squares, median, noise of 1 to 3 N by drive; "
+            f"{number(f['gm_over_ols_equal_noise_median'], 2)} with 2 N on each",
+        ),
         Key(
             f"{1e6 * f['tracking_identified']:.0f} µm",
             f"tracking error with the identified model; a priori {1e6 * f['tracking_prior']:.0f} µm, "

@@ -5,20 +5,25 @@ from __future__ import annotations
 import json
 import math
 import re
+import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from veridyn.errors import IdentificationWarning
 from veridyn.machines.hexapod import FRICTION, RIGID, hexapod
 from veridyn.machines.hexapod_experiment import along, circle
 from veridyn.report.papers.hexapod import hexapod_page, hexapod_scene, verdict_of
-from veridyn.studies.papers.hexapod.study import HexapodStudy, correlation, hexapod_study
+from veridyn.studies.papers.hexapod.control import LoopBias
+from veridyn.studies.papers.hexapod.study import HexapodStudy, _warn, correlation, hexapod_study
 
 ASKED = (
     *(
         "rigid_better_dopt",
         "all_better_dopt",
         "gm_over_ols_median",
+        "gm_over_ols_equal_noise_median",
         "circle_rms_raw",
         "circle_rms_time",
         "circle_rms_dft",
@@ -41,6 +46,17 @@ def test_scene() -> None:
     points = shown.layers[0].points
     legs = np.linalg.norm(points[:, 6:12] - points[:, :6], axis=2)
     assert legs == pytest.approx(m.q[:, [tree.coordinates.index(f"l{k}") for k in range(1, 7)]])
+
+
+def test_what_is_biased_under_control_is_named() -> None:
+    names = ("ZZ2R", "MY2")
+    bias = LoopBias(names, np.array([4.1, -0.5]), np.zeros(2), np.zeros(2), 10)
+    with pytest.warns(IdentificationWarning, match=r"p3 \+4\.1") as found:
+        _warn(bias)
+    assert len(found) == 1 and "p4" not in str(found[0].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _warn(replace(bias, fed_back=np.array([1.9, -0.5])))
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ sample and is common to the drives in part, as :class:`~veridyn.machines.hexapod
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,10 +49,10 @@ def hexapod_limits() -> Limits:
     )
 
 
-def force_noise(noise: SensorNoise | None = None) -> NoiseModel:
+def force_noise(noise: SensorNoise | None = None, deviations: Array = DEVIATIONS) -> NoiseModel:
     """Of the drives' forces: own deviations, correlated across drives and in time."""
     s = noise or SensorNoise()
-    C = s.correlation * np.outer(DEVIATIONS, DEVIATIONS)
+    C = s.correlation * np.outer(deviations, deviations)
     return NoiseModel((1.0 - s.memory**2) * C, s.memory * np.eye(6)[None])
 
 
@@ -160,6 +160,14 @@ def design_trials(
         e = experiment(motion)
         found.append(trials(e, true_values(e), count, rng, progress, f"trials, {name}"))
     return DesignTrials(*found)
+
+
+def equal_trials(motion: FourierTrajectory, count: int, rng: np.random.Generator, progress: Progress = silent) -> float:
+    """The median deviation by Gauss-Markov over that by least squares, of trials with 2 N of noise on every drive: only what drives share
+    and what noise remembers is left to gain."""
+    e = replace(experiment(motion), force_noise=force_noise(deviations=np.full(6, SensorNoise().force)))
+    found = trials(e, true_values(e), count, rng, progress, "trials, equal noise")
+    return float(np.median(found.empirical("markov") / found.empirical("ols")))
 
 
 def friction_growth(plan: ExcitationPlan) -> tuple[Growth, ...]:
