@@ -34,7 +34,9 @@ from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
 
 Array = NDArray[np.float64]
-SCALES = tuple(float(s) for s in np.geomspace(0.003, 3.0, 25))  # of a parameter's size: a third of a percent to three times
+SCALES = tuple(
+    float(s) for s in np.geomspace(0.003, 3.0, 25)
+)  # of a parameter's size: a third of a percent to three times
 ROUNDS = 4  # over all groups; scales of groups hardly depend on each other
 
 
