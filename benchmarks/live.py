@@ -79,9 +79,7 @@ def main(seconds: float = SECONDS) -> None:
             took = time.perf_counter() - began
             browser.until(f"live.last === {len(samples)}")
             new, seen = browser.evaluate("[live.delays.splice(0), live.drawn.splice(0)]")
-            frames, missed, heap = browser.evaluate(
-                "[live.frames, live.missed, performance.memory.usedJSHeapSize]"
-            )
+            frames, missed, heap = browser.evaluate("[live.frames, live.missed, performance.memory.usedJSHeapSize]")
             stuck.close()
         finally:
             browser.close()
