@@ -65,6 +65,10 @@ def test_a_stream_gives_the_numbers_of_a_log(case) -> None:
         assert np.allclose([*step.values.values()], whole.reduced[k], atol=1e-12)
         assert np.allclose([*step.sigma.values()], whole.sigma[k], atol=1e-12)
         assert step.messages == ()
+        e = whole.estimates
+        read = np.array([step.innovations[name] for name in e.outputs])
+        assert np.allclose(read[:, 0], e.innovations[k], atol=1e-12) and (read[:, 1] > 0.0).all()
+        assert (step.nis, step.dof) == (pytest.approx(e.nis[k]), e.dof[k])
     y, sigma = observer.virtual(Virtual("load", "velocity", "L"))
     reading = whole.virtual(Virtual("load", "velocity", "L"))["load"]
     assert y == pytest.approx(reading.values[-1]) and sigma == pytest.approx(reading.sigma[-1])

@@ -9,7 +9,7 @@ import pytest
 from strangers.pinocchio_oracle import PinModel
 from studies.small_arm import small_arm
 from veridyn.view.live import LiveRecording, LiveView, posable_tree
-from veridyn.view.meshes import Shape, sphere
+from veridyn.view.meshes import BodyMesh, sphere
 
 pytest.importorskip("viser", reason="viser (the extra 'view') serves live views")
 
@@ -17,7 +17,7 @@ pytest.importorskip("viser", reason="viser (the extra 'view') serves live views"
 @pytest.fixture
 def view():
     tree = small_arm()
-    box = Shape("2", 0.3 * sphere()[0], sphere()[1])
+    box = BodyMesh("2", 0.3 * sphere()[0], sphere()[1])
     t = np.linspace(0.0, 2.0, 50)
     poses = np.column_stack([np.sin(t), 0.5 * t])
     forces = np.column_stack([np.cos(t), np.full(50, np.nan)])

@@ -123,15 +123,15 @@ class Feed:
             self.closed = True
             self._changed.notify_all()
 
-    def reader(self, after: int | None = None) -> Reader:
+    def reader(self, after: int | None = None) -> FeedReader:
         """A place in the ring: behind the row `after`, where that is one of this run, or with the last few rows."""
         with self._changed:
             if after is not None and 0 <= after <= self._last:
-                return Reader(self, after)
-            return Reader(self, max(self._last - min(FRESH_ROWS, len(self._rows)), 0))
+                return FeedReader(self, after)
+            return FeedReader(self, max(self._last - min(FRESH_ROWS, len(self._rows)), 0))
 
 
-class Reader:
+class FeedReader:
     """A reader's place in a feed; not for two threads at once."""
 
     def __init__(self, feed: Feed, after: int) -> None:

@@ -28,7 +28,7 @@ from veridyn.live.columns import SampleColumns, channel_units, columns_of
 from veridyn.live.picture import tree_picture
 from veridyn.live.replay import Pace, Replay
 from veridyn.live.row import Array, Layout, Row, Shown
-from veridyn.live.sample import Sample, Source, Trouble
+from veridyn.live.sample import Sample, SampleSource, Trouble
 from veridyn.live.session import Session
 from veridyn.live.tracker import StampCheck, Tracked
 from veridyn.mechanics.loops.closure import closed_home
@@ -147,7 +147,7 @@ def combinations(wanted: BaseParameters, found: BaseParameters) -> Array:
 def identification_session(
     loaded: Loaded[Any],
     pace: float,
-    source: Callable[[SampleColumns], Source] | None,
+    source: Callable[[SampleColumns], SampleSource] | None,
     token: str,
     out: Path,
     progress: Progress,

@@ -12,7 +12,7 @@ from veridyn.live.arrivals import Datagrams, GrowingFile, Messages
 from veridyn.live.columns import SampleColumns, columns_of
 from veridyn.live.machine import MachineTracker
 from veridyn.live.replay import Pace, Replay, log_samples
-from veridyn.live.sample import Source
+from veridyn.live.sample import SampleSource
 from veridyn.live.session import Session
 from veridyn.live.shows import SHOWS
 from veridyn.observe.readings import measurements_of
@@ -39,7 +39,7 @@ class Arriving:
     def wanted(self) -> bool:
         return self.udp is not None or self.websocket is not None or self.follow is not None
 
-    def source(self, columns: SampleColumns) -> Source:
+    def source(self, columns: SampleColumns) -> SampleSource:
         """The source; a port that is taken is named."""
         if self.udp is not None:
             return Datagrams(columns, self.udp, self.host)

@@ -43,7 +43,7 @@ class Again:
 Item = Sample | Trouble | Again
 
 
-class Source(Protocol):
+class SampleSource(Protocol):
     """Where samples come from, until `stop` is set or there are no more."""
 
     @property

@@ -11,8 +11,8 @@ from typing import Any
 from veridyn.errors import DataError, Fault, VeridynError, did_you_mean
 from veridyn.live.feed import Feed
 from veridyn.live.replay import Pace
-from veridyn.live.sample import Again, Source, Trouble
-from veridyn.live.tracker import Tracker
+from veridyn.live.sample import Again, SampleSource, Trouble
+from veridyn.live.tracker import LiveTracker
 
 PICTURE_S = 1.0 / 30.0  # between pictures of the machine, which cost more than rows
 COSTLY = 5.0  # times what a picture took, before the next one: the observer has four fifths of the time at least
@@ -27,8 +27,8 @@ class Session:
 
     def __init__(
         self,
-        tracker: Tracker,
-        source: Source,
+        tracker: LiveTracker,
+        source: SampleSource,
         *,
         pace: Pace | None = None,
         save: Callable[[], str] | None = None,

@@ -15,7 +15,7 @@ from veridyn.live.machine import MachineTracker
 from veridyn.live.picture import picture_of
 from veridyn.live.replay import log_samples
 from veridyn.live.sample import Sample
-from veridyn.live.tracker import Tracker
+from veridyn.live.tracker import LiveTracker
 from veridyn.machines.arm import FRICTION_SPEED, arm, exciting, perturb_inertias, tracking
 from veridyn.machines.buggy import buggy
 from veridyn.machines.buggy_drive import BuggyDrive
@@ -41,7 +41,7 @@ from veridyn.studies.run.observer import PreparedObserver
 from veridyn.view.buggy import buggy_layer
 
 Array = NDArray[np.float64]
-Show = Callable[[Progress], tuple[Tracker, Sequence[Sample], str]]
+Show = Callable[[Progress], tuple[LiveTracker, Sequence[Sample], str]]
 ARM_S, BUGGY_S = 15.0, 60.0
 CRANE_UNITS = {"time": "s", "travel": "mm", "tilt": "deg"}  # of the shipped log's columns
 ARM_RATE = 100.0  # Hz, of the samples that are used
@@ -50,7 +50,7 @@ PUSH_N = 30.0  # along x of its hand
 DRAW_ON = 5  # seed of what is simulated
 
 
-def crane_show(progress: Progress) -> tuple[Tracker, Sequence[Sample], str]:
+def crane_show(progress: Progress) -> tuple[LiveTracker, Sequence[Sample], str]:
     """A crane whose motor pushes with a force that walks at random and that nobody measures; rope and load are virtual sensors."""
     progress("making the observer ready", 0.0, None)
     file = shipped("veridyn:crane.csv")
@@ -66,7 +66,7 @@ def crane_show(progress: Progress) -> tuple[Tracker, Sequence[Sample], str]:
     return MachineTracker(prepared, notes=notes), log_samples(prepared.system, log), "crane.csv"
 
 
-def arm_show(progress: Progress) -> tuple[Tracker, Sequence[Sample], str]:
+def arm_show(progress: Progress) -> tuple[LiveTracker, Sequence[Sample], str]:
     """A six-joint arm under its controller, whose model is up to 20 % wrong; from 6 to 9 s somebody pushes its hand.
 
     The observer has encoders and motor torques; torques that its model does not explain are estimated at every joint.
@@ -106,7 +106,7 @@ def arm_show(progress: Progress) -> tuple[Tracker, Sequence[Sample], str]:
     return MachineTracker(prepared, notes=notes), log_samples(prepared.system, log), "a simulated arm"
 
 
-def buggy_show(progress: Progress) -> tuple[Tracker, Sequence[Sample], str]:
+def buggy_show(progress: Progress) -> tuple[LiveTracker, Sequence[Sample], str]:
     """The buggy on a circle, observed by the errorEKF of its thesis; its receiver can be switched off, and dead reckoning goes on."""
     model = buggy(rolling_resistance=0.015)
     truth = driven(

@@ -26,7 +26,7 @@ class Tracked:
     alarms: tuple[Trouble, ...] = ()
 
 
-class Tracker(Protocol):
+class LiveTracker(Protocol):
     """Follows a machine; not for two threads at once."""
 
     @property

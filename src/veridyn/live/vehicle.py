@@ -15,7 +15,7 @@ from veridyn.errors import VeridynError
 from veridyn.live.columns import SampleColumns, columns_of
 from veridyn.live.replay import Pace, Replay
 from veridyn.live.row import Array, Layout, Row, Shown
-from veridyn.live.sample import Sample, Source, Trouble
+from veridyn.live.sample import Sample, SampleSource, Trouble
 from veridyn.live.session import Session
 from veridyn.live.tracker import StampCheck, Tracked
 from veridyn.model.vehicle import RoadVehicle
@@ -160,7 +160,11 @@ def vehicle_samples(log: Measurements) -> list[Sample]:
 
 
 def vehicle_session(
-    loaded: Loaded[Any], pace: float, source: Callable[[SampleColumns], Source] | None, token: str, progress: Progress
+    loaded: Loaded[Any],
+    pace: float,
+    source: Callable[[SampleColumns], SampleSource] | None,
+    token: str,
+    progress: Progress,
 ) -> Session:
     """The session of a study of a vehicle: tyres are learned from its training span first, then the drive is replayed or arrives."""
     study: VehicleObserveFile = loaded.study

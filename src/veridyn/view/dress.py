@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from veridyn.model.tree import Tree
 from veridyn.view.machine import body_poses
-from veridyn.view.meshes import Shape
+from veridyn.view.meshes import BodyMesh
 
 Array = NDArray[np.float64]
 MESH, ELLIPSOID, FORCE = (176, 186, 198), (214, 128, 44), (176, 40, 90)  # colours
@@ -27,8 +27,8 @@ class Dress:
         tree: Tree,
         full: Callable[[Array], Array],
         size: float,
-        meshes: Sequence[Shape] = (),
-        ellipsoids: Sequence[Shape] = (),
+        meshes: Sequence[BodyMesh] = (),
+        ellipsoids: Sequence[BodyMesh] = (),
         largest_force: float = 0.0,
     ) -> None:
         self._tree, self._full, self._largest, self._size = tree, full, largest_force, size

@@ -28,7 +28,7 @@ from veridyn.model.tree import Tree
 from veridyn.view.dress import Dress
 from veridyn.view.machine import body_poses, tree_layer
 from veridyn.view.mechanism import mechanism_layer
-from veridyn.view.meshes import Shape, inertia_shapes
+from veridyn.view.meshes import BodyMesh, inertia_shapes
 from veridyn.view.scene import Layer
 
 Array = NDArray[np.float64]
@@ -53,7 +53,7 @@ class Posable:
     up: str = "+z"
     tree: Tree | None = None  # with which meshes, ellipsoids, frames and forces are placed
     full: Callable[[Array], Array] | None = None  # from a pose to all coordinates of the tree
-    meshes: tuple[Shape, ...] = ()
+    meshes: tuple[BodyMesh, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class LiveRecording:
 
 
 def posable_tree(
-    tree: Tree, ranges: Mapping[str, tuple[float, float]] | None = None, meshes: Sequence[Shape] = ()
+    tree: Tree, ranges: Mapping[str, tuple[float, float]] | None = None, meshes: Sequence[BodyMesh] = ()
 ) -> Posable:
     """A tree, open or with loops; of a free base, as seen from it. Ranges that are not finite become a turn, or a metre, to each side.
 

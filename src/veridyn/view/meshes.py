@@ -26,7 +26,7 @@ ROUND, TALL = 16, 10  # faces of a sphere along its two angles
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
+class BodyMesh:
     """Triangles in the frame of a body: `vertices` (v, 3) in m, `faces` (f, 3)."""
 
     body: str
@@ -34,9 +34,9 @@ class Shape:
     faces: NDArray[np.int64]
 
 
-def shapes_of(visuals: Sequence[UrdfVisual]) -> tuple[list[Shape], list[Fault]]:
+def shapes_of(visuals: Sequence[UrdfVisual]) -> tuple[list[BodyMesh], list[Fault]]:
     """The triangles of each visual in its link's frame, and a fault for each that cannot be read."""
-    found: list[Shape] = []
+    found: list[BodyMesh] = []
     faults: list[Fault] = []
     for v in visuals:
         try:
@@ -44,11 +44,11 @@ def shapes_of(visuals: Sequence[UrdfVisual]) -> tuple[list[Shape], list[Fault]]:
         except DataError as error:
             faults += error.faults
             continue
-        found.append(Shape(v.link, vertices @ v.rotation.T + v.position, faces))
+        found.append(BodyMesh(v.link, vertices @ v.rotation.T + v.position, faces))
     return found, faults
 
 
-def inertia_shapes(tree: Tree) -> list[Shape]:
+def inertia_shapes(tree: Tree) -> list[BodyMesh]:
     """The solid ellipsoid of each body with a mass and a possible inertia, in the body's frame."""
     p, found = tree.parameters, []
     for b in tree.bodies:
@@ -67,7 +67,7 @@ def inertia_shapes(tree: Tree) -> list[Shape]:
             continue  # no body has this inertia
         unit, faces = sphere()
         half = np.sqrt(np.maximum(squares, 0.0))
-        found.append(Shape(b.name, (unit * np.maximum(half, THIN * half.max())) @ axes.T + c, faces))
+        found.append(BodyMesh(b.name, (unit * np.maximum(half, THIN * half.max())) @ axes.T + c, faces))
     return found
 
 
