@@ -1,11 +1,15 @@
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from studies.bench_robot import STUDY
 from veridyn.errors import DataError, FileError
 from veridyn.files.yaml_plain import plain_yaml
 from veridyn.studies.config.study import KINDS, dotted, json_schema, load_study, parse_study, quantity, settings_class
+
+STUDIES = Path(__file__).parents[3] / "examples" / "studies"
+VALIDATOR = jsonschema.Draft202012Validator(json_schema())
 
 
 def read(text: str):
@@ -85,6 +89,16 @@ def test_paths_are_beside_the_file_and_may_name_variables(tmp_path: Path) -> Non
     assert loaded.path("${VERIDYN_DATA}/x.csv", ()) == Path("/logs/x.csv")
     with pytest.raises(FileError, match=r"s.yaml, training \(line 17\): the variable NOWHERE is not set"):
         loaded.path("${NOWHERE}/x.csv", ("training",))
+
+
+@pytest.mark.parametrize(
+    "file", [f for f in sorted(STUDIES.glob("*.yaml")) if "\nkind: " in f.read_text()], ids=lambda f: f.stem
+)
+def test_the_examples_follow_the_schema(file: Path) -> None:
+    content = plain_yaml(file.read_text(encoding="utf-8"), file.name).values
+    assert [e.message for e in VALIDATOR.iter_errors(content)] == []
+    assert not VALIDATOR.is_valid({**content, "modle": 1})
+    assert not VALIDATOR.is_valid({**content, "kind": "identfy"})
 
 
 def test_every_kind_has_a_schema_with_words_about_every_key() -> None:

@@ -123,7 +123,9 @@ class ModelSettings(StudySection):
     """Friction and the like, added to what the model has."""
     transmission: TransmissionSettings | None = None
     """Gears and couplings, where motors are measured, in place of the model's."""
-    known: Annotated[dict[str, Number | None], BeforeValidator(_named)] = Field(default_factory=dict)
+    known: Annotated[
+        dict[str, Number | None], BeforeValidator(_named, json_schema_input_type=list[str] | dict[str, Number | None])
+    ] = Field(default_factory=dict)
     """Parameters that are known: a list of names, or {name: value}."""
     estimated: tuple[str, ...] = ()
     """Parameters that are estimated although the model file has them as known."""
@@ -158,7 +160,7 @@ class ColumnSettings(StudySection):
     """What turns it into the channel: a number, or a quantity such as "0.07 N*m/A" (a torque constant)."""
 
 
-Column = Annotated[ColumnSettings, BeforeValidator(_column)]
+Column = Annotated[ColumnSettings, BeforeValidator(_column, json_schema_input_type=str | ColumnSettings)]
 
 
 class PartSettings(StudySection):
@@ -275,7 +277,7 @@ class RecordingSettings(StudySection):
         return self
 
 
-Recording = Annotated[RecordingSettings, BeforeValidator(_recording)]
+Recording = Annotated[RecordingSettings, BeforeValidator(_recording, json_schema_input_type=str | RecordingSettings)]
 
 
 class ClockSettings(StudySection):

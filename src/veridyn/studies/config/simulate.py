@@ -207,7 +207,9 @@ class SimulateFile(StudyFile):
     rate: Number = Field(default=200.0, gt=0.0)
     """Rate of the truth, and of sensors without a clock of their own, Hz."""
     integrator: IntegratorSettings = IntegratorSettings()
-    sensors: dict[str, Annotated[SensorSettings, BeforeValidator(_nothing)]] = Field(default_factory=dict)
+    sensors: dict[
+        str, Annotated[SensorSettings, BeforeValidator(_nothing, json_schema_input_type=SensorSettings | None)]
+    ] = Field(default_factory=dict)
     """Channel, or pattern such as q.* → what measures it; the first that fits decides. Without any, a tree has perfect sensors of positions
     and forces, and a mechanism the sensors of its file; of a mechanism, entries here stand before those."""
     format: Literal["csv", "parquet"] = "csv"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.json_schema import models_json_schema
 
 from veridyn.errors import DataError, Fault, FileError, ModelError, did_you_mean
 from veridyn.files.expressions import evaluate
@@ -54,7 +55,7 @@ def _formula(value: Any) -> Any:
         raise ValueError(f"{fault.what} {fault.hint}".strip()) from None
 
 
-Number = Annotated[float, BeforeValidator(_formula)]
+Number = Annotated[float, BeforeValidator(_formula, json_schema_input_type=float | str)]
 
 
 class StudySection(BaseModel):
@@ -173,21 +174,25 @@ def settings_class(kind: str, section: str = "") -> type[StudyFile]:
 
 def json_schema() -> dict[str, Any]:
     """The JSON schema of study files of every kind, as editors and the documentation use it."""
+    classes = {kind: [settings_class(kind), *_variants(kind)] for kind in KINDS}
+    places, shared = models_json_schema([(c, "validation") for of in classes.values() for c in of])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "veridyn study file",
-        "oneOf": [_kind_schema(kind) for kind in KINDS],
+        "oneOf": [_kind_schema(kind, [places[c, "validation"] for c in of]) for kind, of in classes.items()],
+        "$defs": shared["$defs"],
     }
 
 
-def _kind_schema(kind: str) -> dict[str, Any]:
+def _variants(kind: str) -> list[type[StudyFile]]:
+    """The classes of settings of a kind of study with a section that changes it."""
+    return [settings_class(kind, name) for name, kinds in SECTIONS.items() if kind in kinds]
+
+
+def _kind_schema(kind: str, either: list[dict[str, Any]]) -> dict[str, Any]:
     """The schema of a kind of study: of a machine, or of any where sections such as vehicle change it."""
-    machine = settings_class(kind).model_json_schema()
-    sections = [name for name, kinds in SECTIONS.items() if kind in kinds]
-    if not sections:
-        return machine
-    either = [machine, *(settings_class(kind, name).model_json_schema() for name in sections)]
-    return {"properties": {"kind": machine["properties"]["kind"]}, "required": ["kind"], "oneOf": either}
+    named = {"properties": {"kind": {"const": kind, "type": "string"}}, "required": ["kind"]}
+    return {**named, **(either[0] if len(either) == 1 else {"oneOf": either})}
 
 
 def dotted(place: Place) -> str:

@@ -48,7 +48,12 @@ class BelievedSettings(StudySection):
     """Largest value."""
 
 
-VehicleKeys = dict[str, Annotated[str | BelievedSettings, BeforeValidator(_prior_value)]]
+VehicleKeys = dict[
+    str,
+    Annotated[
+        str | BelievedSettings, BeforeValidator(_prior_value, json_schema_input_type=float | str | BelievedSettings)
+    ],
+]
 
 
 class VehicleLogSettings(TableSettings):
