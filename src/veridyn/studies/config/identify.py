@@ -101,6 +101,10 @@ def _named(value: Any) -> Any:
     return dict.fromkeys(value) if isinstance(value, list | tuple) else value
 
 
+Values = dict[str, Number | None]
+Known = Annotated[Values, BeforeValidator(_named, json_schema_input_type=list[str] | Values)]
+
+
 class ModelSettings(StudySection):
     """The machine: a model file, or the one that a run has identified."""
 
@@ -123,9 +127,7 @@ class ModelSettings(StudySection):
     """Friction and the like, added to what the model has."""
     transmission: TransmissionSettings | None = None
     """Gears and couplings, where motors are measured, in place of the model's."""
-    known: Annotated[
-        dict[str, Number | None], BeforeValidator(_named, json_schema_input_type=list[str] | dict[str, Number | None])
-    ] = Field(default_factory=dict)
+    known: Known = Field(default_factory=dict)
     """Parameters that are known: a list of names, or {name: value}."""
     estimated: tuple[str, ...] = ()
     """Parameters that are estimated although the model file has them as known."""
