@@ -110,7 +110,8 @@ def _first(log: Experiment, seconds: float) -> Experiment:
 
 def inner(run: VehicleRun) -> VehicleRun:
     """A run without its first and last ENDS seconds."""
-    kept = (run.t >= run.t[0] + ENDS) & (run.t <= run.t[-1] - ENDS)
+    cut = round(ENDS / (STEP * EVERY))
+    kept = slice(cut, len(run) - cut)
     return replace(run, **{name: getattr(run, name)[kept] for name in ("t", "states", "outputs", "inputs")})
 
 

@@ -25,6 +25,11 @@ def test_a_section_payload_makes_a_payload_study() -> None:
     assert settings_class("identify", "payload") is PayloadFile
 
 
+def test_a_payload_may_be_weighed_without_validation() -> None:
+    found = parse_study(plain_yaml(TEXT + "\nvalidation: none\n", "payload.yaml"))
+    assert isinstance(found, PayloadFile) and found.validation == "none"
+
+
 def test_the_schema_has_the_section_with_its_words() -> None:
     own = settings_class("identify", "payload").model_json_schema()
     assert "payload" in own["required"] and own["additionalProperties"] is False

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,7 +151,7 @@ def _vertices(name: str, file: Path) -> Array:
     if found is None:
         raise _UnreadError(f"its mesh {name} is not found")
     try:
-        mesh = trimesh.load(found, force="mesh")
+        mesh: Any = trimesh.load(found, force="mesh")
         vertices = np.asarray(mesh.vertices, dtype=np.float64)
     except Exception as error:  # noqa: BLE001  a reader of some format, with errors of its own
         raise _UnreadError(f"its mesh {found.name} cannot be read ({type(error).__name__}: {error})") from None

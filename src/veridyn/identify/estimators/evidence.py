@@ -41,7 +41,7 @@ ROUNDS = 4  # over all groups; scales of groups hardly depend on each other
 
 
 @dataclass(frozen=True)
-class Evidence:
+class CalibratedPrior:
     """`prior` with the likeliest scale of every group, `scales` tried, and `curves`: group → −2 log p of every scale above the least."""
 
     prior: Prior
@@ -64,7 +64,7 @@ def calibrate_prior(
     sigma: Mapping[str, float] | None = None,
     covariance: Hac | None = None,
     engine: Engine = "auto",
-) -> Evidence:
+) -> CalibratedPrior:
     """The prior with scales at which the data are as far from the drawing as it says.
 
     `covariance`: how residuals may be correlated; None chooses by the data. Deviations that the prior states by name (``Prior.sigma``)
@@ -91,7 +91,7 @@ def calibrate_prior(
             curves[name] = tuple(float(f - min(found)) for f in found)
         if scales == before:
             break
-    return Evidence(replace(start, groups={**(start.groups or {}), **scales}), SCALES, curves)
+    return CalibratedPrior(replace(start, groups={**(start.groups or {}), **scales}), SCALES, curves)
 
 
 def _groups(tree: Tree, prior: Prior) -> list[str]:

@@ -68,7 +68,8 @@ class PayloadFile(IdentifyFile):
             raise ValueError("payload.empty beside gain_sigma: a fit keeps what was known of its gains")
         if self.model.fit and self.model != ModelSettings(fit=self.model.fit):
             raise ValueError("model: {fit: …} alone: the machine is weighed with as it was identified")
-        if any(r.load is not None for r in (*self.training, *self.validation)):
+        judged = () if self.validation == "none" else self.validation
+        if any(r.load is not None for r in (*self.training, *judged)):
             raise ValueError("known loads under payload.empty only: training and validation carry the unknown one")
         if self.output != OutputSettings():
             raise ValueError("no output: the load goes to payload.json and the fit to fit.json")

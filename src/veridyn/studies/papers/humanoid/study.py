@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, IdentificationWarning, warn
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.estimate import identify
-from veridyn.identify.estimators.evidence import Evidence, calibrate_prior
+from veridyn.identify.estimators.evidence import CalibratedPrior, calibrate_prior
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.result import Fit
@@ -66,7 +66,7 @@ class HumanoidStudy:
     selection: Selection
     remedies: tuple[Remedy, ...]
     faults: tuple[FaultTrial, ...]
-    drawing: Evidence
+    drawing: CalibratedPrior
     quick: bool
 
     @property
