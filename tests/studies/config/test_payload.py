@@ -26,7 +26,8 @@ def test_a_section_payload_makes_a_payload_study() -> None:
 
 
 def test_a_payload_may_be_weighed_without_validation() -> None:
-    found = parse_study(plain_yaml(TEXT + "\nvalidation: none\n", "payload.yaml"))
+    text = TEXT.replace("accept: {validation_percent: 5, suspicions: 0}\n", "") + "\nvalidation: none\n"
+    found = parse_study(plain_yaml(text, "payload.yaml"))
     assert isinstance(found, PayloadFile) and found.validation == "none"
 
 
