@@ -29,7 +29,7 @@ def payload_page(run: PayloadRun, settings: Mapping[str, Any], result: Result, c
     keys = [
         Key(f"{value} ± {sigma} kg", "mass of the load"),
         Key(", ".join(number(1e3 * v, 3) for v in x.centre) + " mm", "centre of mass in the flange frame"),
-        Key(percent(100.0 * run.weighed.study.check.relative_error) + " %", "error on held-out samples"),
+        Key(percent(100.0 * run.weighed.study.check.relative_error) + " %", f"error on {run.weighed.study.judged_on}"),
     ]
     first = [
         Section("The load", load_blocks(run), "Mass, centre of mass and inertia about it, in the frame of the flange."),

@@ -25,9 +25,9 @@ def reduced_section(study: IdentificationStudy) -> Section | None:
         "The others are zero here, and the rest is estimated anew by weighted least squares."
     )
     if study.reduced_is_worse:
-        lead += " The reduced model predicts held-out forces noticeably worse than the full one: what it leaves out matters."
+        lead += f" On {study.judged_on} the reduced model is noticeably worse than the full one: what it leaves out matters."
     errors = Table(
-        ("model", "parameters", "training %", "held out %", "worst row, held out %"),
+        ("model", "parameters", "training %", "validation %", "worst row, validation %"),
         [
             _errors("full", len(study.fit.values), study.own, study.check),
             _errors("reduced", len(lean.fit.values), study.essential_own, study.essential_check),
@@ -83,7 +83,7 @@ def reduced_line(study: IdentificationStudy) -> str:
     """The same in one line, for a terminal."""
     full, less = (percent(100.0 * v.relative_error) for v in (study.check, study.essential_check))
     counts = f"{len(study.essential.fit.values)} of {len(study.fit.values)} parameters"
-    return f"reduced model: {counts}, off by {less} % on held-out data, the full one by {full} %"
+    return f"reduced model: {counts}, off by {less} % on {study.judged_on}, the full one by {full} %"
 
 
 def _errors(name: str, parameters: int, own: Validation | None, check: Validation) -> tuple[str, ...]:

@@ -182,7 +182,7 @@ def _may_not(study: IdentificationStudy) -> list[str]:
     if study.reduced_is_worse:
         full, less = (percent(100.0 * v.relative_error) for v in (study.check, study.essential_check))
         out.append(
-            f"The reduced model without {listed(study.inessential)}: on held-out data it is off by {less} %, the full one by {full} %."
+            f"The reduced model without {listed(study.inessential)}: on {study.judged_on} it is off by {less} %, the full one by {full} %."
         )
     out.append("Faster motions, another tool or load, or friction at another temperature, without recording again.")
     if np.isfinite(study.truth).any():

@@ -91,8 +91,15 @@ class IdentificationStudy:
         return tuple(name for name, c in zip(self.fit.names, self.fit.base.columns, strict=True) if c in gone)
 
     @property
+    def judged_on(self) -> str:
+        """On which data the validation is, in words."""
+        if self.held_out == 0.0:
+            return "the data of the fit"
+        return "held-out data" if self.held_out == 1.0 else f"data of which {self.held_out:.0%} were held out"
+
+    @property
     def reduced_is_worse(self) -> bool:
-        """Whether the reduced model, of essential parameters alone, predicts held-out forces noticeably worse than the full one."""
+        """Whether the reduced model, of essential parameters alone, predicts the validation forces noticeably worse than the full one."""
         full, less = self.check.relative_error, self.essential_check.relative_error
         return bool(self.essential.steps) and not less <= WORSE_RATIO * full
 
