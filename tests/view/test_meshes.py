@@ -33,7 +33,7 @@ def test_shapes_have_their_volume(kind, size, expected, near):
     assert shape.vertices.mean(axis=0)[0] == pytest.approx(1.0, abs=1e-9)
 
 
-@pytest.mark.parametrize("ending", ["stl", "obj", "glb", "ply"])
+@pytest.mark.parametrize("ending", ["stl", "obj", "glb", "ply", "dae"])
 def test_meshes_are_read_with_their_scale(tmp_path: Path, ending: str):
     file = tmp_path / f"box.{ending}"
     trimesh.creation.box(extents=(1000.0, 2000.0, 3000.0)).export(file)
