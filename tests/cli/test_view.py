@@ -30,7 +30,7 @@ def test_it_prints_the_address_and_stops(tmp_path: Path) -> None:
     ]
     done = CliRunner().invoke(app, args)
     assert done.exit_code == 0, done.output
-    assert "q.q3: q3 [rad]  (guessed by its number; unit guessed)" in done.stdout
+    assert "q.q3: q3 [rad]  (guessed by the name in it; unit guessed)" in done.stdout
     assert done.stdout.endswith(f"bench robot: http://127.0.0.1:{port} (Ctrl-C stops)\n")
 
 

@@ -208,9 +208,14 @@ class TableSettings(StudySection):
     skip: int | None = Field(default=None, ge=0)
     """Lines of a text file before its header row, or before its numbers; found by themselves if left out."""
 
+    @property
+    def clock_rate(self) -> float | None:
+        """The rate of a log without a clock; None where a column is its clock."""
+        return self.rate
+
     @model_validator(mode="after")
     def _time_or_rate(self) -> TableSettings:
-        if self.rate is not None and self.time != DEFAULT_TIME:
+        if self.clock_rate is not None and self.time != DEFAULT_TIME:
             raise ValueError("either time or rate")
         return self
 

@@ -77,6 +77,11 @@ class VehicleLogSettings(TableSettings):
     end: Number | None = None
     """Time up to which it is used, s."""
 
+    @property
+    def clock_rate(self) -> float | None:
+        """A drive has a clock; its rate is that of the samples that are used."""
+        return None
+
     @model_validator(mode="after")
     def _one_of(self) -> VehicleLogSettings:
         if bool(self.file) == bool(self.files):

@@ -140,8 +140,10 @@ def _opened(loaded: Loaded[IdentifyFile], file: Path) -> LogFile:
         raise loaded.error(fault)
     wanted = {channel: c.column for channel, c in log.columns.items()}
     given = {channel: c.unit for channel, c in log.columns.items() if c.unit}
-    if log.rate is not None:
-        return open_log(file, wanted, given, delimiter=log.delimiter, decimal=log.decimal, rate=log.rate, skip=log.skip)
+    if log.clock_rate is not None:
+        return open_log(
+            file, wanted, given, delimiter=log.delimiter, decimal=log.decimal, rate=log.clock_rate, skip=log.skip
+        )
     return open_log(file, {time: time} | wanted, units | given, time, log.delimiter, log.decimal, skip=log.skip)
 
 
@@ -152,12 +154,12 @@ def single_log(
 
     Channels that do not share a clock are refused unless `own_clocks`.
     """
-    time, unit = split_header(log.time) if log.rate is None else ("", "")
+    time, unit = split_header(log.time) if log.clock_rate is None else ("", "")
     units = {time: unit} if unit else {}
     wanted = {channel: c.column for channel, c in log.columns.items()}
     given = {channel: c.unit for channel, c in log.columns.items() if c.unit}
     how: dict[str, Any] = {"delimiter": log.delimiter, "decimal": log.decimal, "name": file.name}
-    how |= {"rate": log.rate, "skip": log.skip} | ({"time": time} if time else {})
+    how |= {"rate": log.clock_rate, "skip": log.skip} | ({"time": time} if time else {})
     clock_column = [time] if time else []
     if log.header and file.suffix.lower() not in ARRAYS:
         by_header = {c.column: c.unit for c in log.columns.values() if c.unit}
@@ -195,7 +197,7 @@ def spread_log(loaded: Loaded[Any], files: Mapping[str, Path], at: Place) -> Exp
     }
     columns = {channel: (c.column, c.unit or "1") for channel, c in log.columns.items()}
     name = " + ".join(file.name for file in files.values())
-    read = load_spread(parts, columns, name, log.rate)
+    read = load_spread(parts, columns, name, log.clock_rate)
     return Experiment(_scaled(loaded, dict(read.channels), log.columns), name)
 
 
