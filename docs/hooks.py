@@ -38,6 +38,7 @@ FLOORS = (
     "machines",
     "studies",
     "view",
+    "live",
     "report",
     "cli",
     "spatial",
