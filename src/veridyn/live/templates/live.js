@@ -5,7 +5,7 @@ const one = (what, within = document) => within.querySelector(what);
 const make = (tag, words = {}, ...inside) => { const e = Object.assign(document.createElement(tag), words); e.append(...inside); return e; };
 const query = new URLSearchParams(location.search), token = query.get("token") || "";
 const address = (path, more = {}) => `${path}?${new URLSearchParams({ ...(token && { token }), ...more })}`;
-const live = { layout: null, run: "", rows: [], last: 0, received: 0, lost: 0, missed: 0, repeated: 0, connections: 0, frames: 0, delays: [], drawn: [], pose: null, poses: 0, state: {}, alarms: new Map(), trail: [] };
+const live = { layout: null, run: "", rows: [], last: 0, received: 0, lost: 0, missed: 0, repeated: 0, connections: 0, frames: 0, delays: [], drawn: [], pose: null, poses: 0, state: {}, alarms: new Map(), trail: [], fresh: false };
 window.live = live;  // what is shown, for whoever wants to read it
 
 // ---------- the stream
@@ -13,7 +13,7 @@ let stream = null;
 const say = (text, good) => { const e = one("#connection"); e.textContent = text; e.className = good ? "good" : "lost"; };
 const connect = () => {
   stream = new EventSource(address("events", live.last ? { seen: `${live.run}:${live.last}` } : {}));
-  stream.addEventListener("open", () => { live.connections++; say("connected", true); });
+  stream.addEventListener("open", () => { live.connections++; live.fresh = false; say("connected", true); });
   stream.addEventListener("layout", (event) => lay(JSON.parse(event.data)));
   stream.addEventListener("message", (event) => take(JSON.parse(event.data)));
   stream.addEventListener("error", () => {
@@ -30,8 +30,9 @@ const take = (batch) => {
     live.last = n; live.received++;
     if (live.rows.length && row[1] < live.rows[live.rows.length - 1][1]) { live.rows = []; live.trail = []; }  // the observer began again
     live.rows.push(row);
-    live.delays.push(now - row[2]);
+    if (live.fresh) live.delays.push(now - row[2]);
   }
+  live.fresh = true;  // what comes first on a connection waited for it
   if (live.rows.length > KEEP) live.rows.splice(0, live.rows.length - KEEP);
   if (live.delays.length > 500) live.delays.splice(0, live.delays.length - 500);
   live.lost = batch.lost;
@@ -71,6 +72,7 @@ const lay = (layout) => {
   one("#sensors").hidden = !Object.keys(layout.sensors).length;
   one("#machine").hidden = !layout.segments.length;
   one(".stage").classList.toggle("bare", !layout.segments.length);
+  one("#nis").closest("div").hidden = !layout.outputs.length;
   one("#notes").textContent = layout.notes.join(" · ");
   dirty = true;
 };
@@ -81,7 +83,7 @@ const strip = (label, unit, what) => {
   canvas.setAttribute("aria-label", `${label} over time`);
   output.dataset.name = label;
   const figure = make("figure", { className: "strip" }, make("figcaption", {}, make("span", { textContent: label, title: label }), output), canvas);
-  strips.push({ label, unit, canvas, output, ...what });
+  strips.push({ label, unit: unit.replaceAll("*", "·").replaceAll("^2", "²").replaceAll("^3", "³"), canvas, output, ...what });
   canvas.visible = false;
   seen.observe(canvas);
   return figure;
@@ -166,6 +168,10 @@ const drawStrip = (s, rows) => {
     if (rows.length < 3 || row === rows[rows.length - 1] || row === rows[rows.length >> 1]) { low = Math.min(low, v - w); high = Math.max(high, v + w); }
   }
   if (!(high >= low)) return;
+  const newest = rows[rows.length - 1];
+  if (!live.layout.outputs.length && newest[3][s.k] !== null && newest[4][s.k] > 0) {  // an identification: the first estimates may be anywhere
+    low = Math.max(low, newest[3][s.k] - 8 * BAND * newest[4][s.k]); high = Math.min(high, newest[3][s.k] + 8 * BAND * newest[4][s.k]);
+  }
   const room = 0.08 * (high - low) || Math.max(1e-9, 0.05 * Math.abs(high));
   low -= room; high += room;
   const y = (v) => height - (height * (Math.max(low - (high - low), Math.min(high + (high - low), v)) - low)) / (high - low);
@@ -243,21 +249,23 @@ round.addEventListener("keydown", (e) => {
 });
 
 // ---------- once for each picture of the browser; strips take turns, so that many do not slow the machine down
-let turnOf = 0;
+let turnOf = 0, waiting = 0;
 const frame = () => {
   requestAnimationFrame(frame);
-  if (!dirty || !live.layout) return;
+  if ((!dirty && !waiting) || !live.layout) return;
+  const news = dirty;
   dirty = false; live.frames++;
   const newest = live.rows[live.rows.length - 1];
   if (newest) {
     const span = +one("#span").value;
     let k = live.rows.length;
     while (k > 0 && live.rows[k - 1][1] >= newest[1] - span) k--;
-    const rows = live.rows.slice(k), visible = strips.filter((s) => s.canvas.visible), share = Math.max(6, Math.ceil(visible.length / 4));
-    for (let n = 0; n < Math.min(share, visible.length); n++) drawStrip(visible[(turnOf + n) % visible.length], rows);
+    const rows = live.rows.slice(k), visible = strips.filter((s) => s.canvas.visible), share = Math.min(visible.length, Math.max(6, Math.ceil(visible.length / 4)));
+    if (news) waiting = visible.length;
+    for (let n = 0; n < share; n++) drawStrip(visible[(turnOf + n) % visible.length], rows);
     turnOf = visible.length ? (turnOf + share) % visible.length : 0;
-    if (share < visible.length && visible.length) dirty = visible.some((s) => s.drawn !== live.last);
-    for (const s of visible) { writeStrip(s); s.drawn = live.last; }
+    waiting = Math.max(0, waiting - share);
+    for (const s of visible) writeStrip(s);
     one("#clock").textContent = newest[1].toFixed(2);
     const nis = rows.slice(-200).map((row) => row[8]).filter((v) => v !== null);
     one("#nis").textContent = nis.length ? (nis.reduce((a, b) => a + b, 0) / nis.length).toFixed(2) : "–";
