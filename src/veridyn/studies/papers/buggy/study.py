@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import combine_pvalues
+from scipy.stats import chi2
 
 from veridyn.errors import DataWarning
 from veridyn.files.machine.write import model_text
@@ -261,8 +261,9 @@ def _windy(model: Machine, duration: float, seed: int, logs: int) -> dict[str, f
     recorded = [truth.log(np.random.default_rng([seed, 4, k]), model.sensors) for k in range(logs)]
     for name in ("error_ekf", "force"):
         white = [observers()[name].observe(model, log, start).whiteness(SKIP) for log in recorded]
-        combined = [combine_pvalues([w[f"{o}.x"].p_value for w in white]).pvalue for o in ("gps", "gps_velocity")]
-        found[f"chance_if_white_in_wind_{name}"] = min(1.0, 2.0 * float(min(combined)))
+        chances = [[w[f"{output}.x"].p_value for w in white] for output in ("gps", "gps_velocity")]
+        combined = [float(chi2.sf(-2.0 * np.log(some).sum(), 2 * len(some))) for some in chances]
+        found[f"chance_if_white_in_wind_{name}"] = min(1.0, 2.0 * min(combined))
         found[f"white_in_wind_{name}"] = float(found[f"chance_if_white_in_wind_{name}"] >= NOT_WHITE)
     return found
 
