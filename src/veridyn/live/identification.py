@@ -30,7 +30,7 @@ from veridyn.live.replay import Pace, Replay
 from veridyn.live.row import Array, Layout, Row, Shown
 from veridyn.live.sample import Sample, SampleSource, Trouble
 from veridyn.live.session import Session
-from veridyn.live.tracker import StampCheck, Tracked
+from veridyn.live.tracker import StampCheck, Tracked, refused_stamp
 from veridyn.mechanics.loops.closure import closed_home
 from veridyn.model.experiment import Experiment
 from veridyn.model.tree import Rows, Tree
@@ -94,13 +94,9 @@ class FitTracker:
 
     def take(self, sample: Sample) -> Tracked:
         """The estimate after a sample that completes a block; nothing after others."""
-        trouble = self._check(sample.t)
-        if trouble is not None and self._check.restarts:
-            self.restart()
-            text = f"the clock of the samples began again at {sample.t:.6g} s; the equations so far are kept."
-            return Tracked(alarms=(trouble, Trouble("restart", text)))
-        if trouble is not None:
-            return Tracked(alarms=(trouble,))
+        refused = refused_stamp(self._check, sample.t, self.restart, "; the equations so far are kept.")
+        if refused is not None:
+            return refused
         alarms = tuple(
             Trouble(f"not finite {n}", f"'{n}' is no number at {sample.t:.6g} s and is bridged.")
             for n, v in sample.values.items()

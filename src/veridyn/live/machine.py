@@ -11,7 +11,7 @@ from veridyn.errors import Fault, ModelError, VeridynError
 from veridyn.live.picture import Picture, machine_picture
 from veridyn.live.row import Array, Layout, Row, Shown
 from veridyn.live.sample import Sample, Trouble
-from veridyn.live.tracker import LONGEST_GAP_S, StampCheck, Tracked
+from veridyn.live.tracker import LONGEST_GAP_S, StampCheck, Tracked, refused_stamp
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Status
 from veridyn.observe.methods import Smoother
@@ -84,13 +84,9 @@ class MachineTracker:
 
     def take(self, sample: Sample) -> Tracked:
         """The estimates after a sample; readings that cannot be used are named, and the observer goes on without them."""
-        trouble = self._check(sample.t)
-        if trouble is not None and self._check.restarts:
-            self.restart()
-            text = f"the clock of the samples began again at {sample.t:.6g} s, and so does the observer."
-            return Tracked(alarms=(trouble, Trouble("restart", text)))
-        if trouble is not None:
-            return Tracked(alarms=(trouble,))
+        refused = refused_stamp(self._check, sample.t, self.restart, ", and so does the observer.")
+        if refused is not None:
+            return refused
         known = {n: v for n, v in sample.values.items() if n in self.system.outputs and n not in self._off}
         alarms = []
         inputs, missing = self._inputs(sample)

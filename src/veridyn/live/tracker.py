@@ -6,6 +6,7 @@ a row the tracker begins again as well.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 from typing import Protocol
@@ -76,3 +77,14 @@ class StampCheck:
 
     def reset(self) -> None:
         self.newest, self.refused = -inf, 0
+
+
+def refused_stamp(check: StampCheck, t: float, restart: Callable[[], None], then: str) -> Tracked | None:
+    """What comes of a sample whose stamp cannot be used; None where it can. Where the sender began again, so does `restart`."""
+    trouble = check(t)
+    if trouble is None:
+        return None
+    if not check.restarts:
+        return Tracked(alarms=(trouble,))
+    restart()
+    return Tracked(alarms=(trouble, Trouble("restart", f"the clock of the samples began again at {t:.6g} s{then}")))

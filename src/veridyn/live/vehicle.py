@@ -17,7 +17,7 @@ from veridyn.live.replay import Pace, Replay
 from veridyn.live.row import Array, Layout, Row, Shown
 from veridyn.live.sample import Sample, SampleSource, Trouble
 from veridyn.live.session import Session
-from veridyn.live.tracker import StampCheck, Tracked
+from veridyn.live.tracker import StampCheck, Tracked, refused_stamp
 from veridyn.model.vehicle import RoadVehicle
 from veridyn.observe.ekf import EKF
 from veridyn.observe.measurements import Measurements, Status
@@ -81,13 +81,9 @@ class VehicleTracker:
 
     def take(self, sample: Sample) -> Tracked:
         """The row of the sample before this one, which is complete now."""
-        trouble = self._check(sample.t)
-        if trouble is not None and self._check.restarts:
-            self.restart()
-            text = f"the clock of the samples began again at {sample.t:.6g} s, and so does the observer."
-            return Tracked(alarms=(trouble, Trouble("restart", text)))
-        if trouble is not None:
-            return Tracked(alarms=(trouble,))
+        refused = refused_stamp(self._check, sample.t, self.restart, ", and so does the observer.")
+        if refused is not None:
+            return refused
         acting = np.array([sample.inputs.get(n, 0.0 if n == "ax" else nan) for n in ACTING])
         if not np.isfinite(acting).all():
             if self._last is None:

@@ -17,7 +17,7 @@ from veridyn.studies.result import Result
 from veridyn.studies.run.payload import PayloadRun
 
 GOOD_PERCENT = 3.0  # of the mass: a larger deviation is fair at best
-LARGEST_SHIFT = 3.0  # standard deviations that consistency may move a load before it is not believed
+LARGEST_SHIFT = 3.0  # standard deviations that consistency may move a load before the verdict doubts it
 UNCERTAIN_INERTIA = 0.5  # of a moment of inertia: a larger deviation is reported
 LEAST_SIGMAS = 3.0  # a mass nearer to zero than so many deviations may be none
 

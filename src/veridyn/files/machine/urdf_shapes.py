@@ -19,11 +19,11 @@ from scipy.spatial import ConvexHull, QhullError
 from veridyn.errors import ModelError
 from veridyn.files.machine.urdf import read_urdf
 from veridyn.files.machine.urdf_reader import UrdfReader
+from veridyn.files.machine.urdf_visuals import mesh_file
 from veridyn.files.machine.urdf_xml import XmlNode, bytes_of
 from veridyn.identify.excitation.capsules import Capsule
 
 Array = NDArray[np.float64]
-PACKAGE = "package://"
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def _vertices(name: str, file: Path) -> Array:
         raise _UnreadError(
             "its collision is a mesh, and trimesh is not installed (pip install 'veridyn[collision]')"
         ) from None
-    found = _mesh_file(name, file)
+    found = mesh_file(name, file)
     if found is None:
         raise _UnreadError(f"its mesh {name} is not found")
     try:
@@ -158,16 +158,3 @@ def _vertices(name: str, file: Path) -> Array:
     if vertices.ndim != 2 or len(vertices) == 0:
         raise _UnreadError(f"its mesh {found.name} has no vertices")
     return vertices
-
-
-def _mesh_file(name: str, file: Path) -> Path | None:
-    """A mesh beside the file, or in a package that lies in a folder above it."""
-    if not name.startswith(PACKAGE):
-        path = file.parent / name.removeprefix("file://")
-        return path if path.is_file() else None
-    package, _, rest = name.removeprefix(PACKAGE).partition("/")
-    for parent in file.resolve().parents:
-        for path in (parent / package / rest, parent / rest if parent.name == package else None):
-            if path is not None and path.is_file():
-                return path
-    return None

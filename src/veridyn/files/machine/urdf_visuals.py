@@ -54,11 +54,8 @@ def urdf_visuals(path: str | Path) -> tuple[list[UrdfVisual], list[Fault]]:
 
 def mesh_file(name: str, urdf: Path) -> Path | None:
     """Where a mesh is: beside the URDF file, or in a package of that name above it or on the path of packages; None where nowhere."""
-    if name.startswith("file://"):
-        given = Path(name.removeprefix("file://"))
-        return given if given.is_file() else None
     if not name.startswith("package://"):
-        given = urdf.parent / name
+        given = urdf.parent / name.removeprefix("file://")
         return given if given.is_file() else None
     rest = name.removeprefix("package://")
     package, _, inner = rest.partition("/")
