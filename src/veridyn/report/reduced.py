@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
 
+from veridyn.identify.essential import EliminationStep
 from veridyn.identify.validate import Validation
 from veridyn.report.blocks import Section, Table
 from veridyn.report.words import count, measured, number, percent, unit_text
@@ -46,34 +48,39 @@ def reduced_section(study: IdentificationStudy) -> Section | None:
 
 def reduced_rows(study: IdentificationStudy) -> list[tuple[str, ...]]:
     """One row for each base parameter: value and deviation in the full and in the reduced model, and why it was removed."""
-    full, lean = study.fit, study.essential
-    own = dict(zip(lean.fit.base.columns, zip(lean.fit.values, lean.fit.sigma, strict=True), strict=True))
-    steps = {study.model.parameters.index(s.name): s for s in lean.steps}
     rows = []
-    for c, name, unit, x, sigma in zip(full.base.columns, full.names, full.units, full.values, full.sigma, strict=True):
-        if c in own:
-            tail = (*measured(*own[c]), "–", "–", "–")
-        elif c in steps:
-            s = steps[c]
+    for name, unit, x, sigma, own, s in _both(study):
+        if own is not None:
+            tail = (*measured(*own), "–", "–", "–")
+        elif s is not None:
             tail = (LEFT_OUT, "–", percent(s.relative_sigma), number(s.f_statistic, 3), number(s.p_value, 2))
         else:  # a fit with a prior estimates what least squares cannot
             tail = ("–",) * 5
-        rows.append((name, unit_text(unit), *measured(float(x), float(sigma)), *tail))
+        rows.append((name, unit_text(unit), *measured(x, sigma), *tail))
     return rows
+
+
+def _both(
+    study: IdentificationStudy,
+) -> Iterator[tuple[str, str, float, float, tuple[float, float] | None, EliminationStep | None]]:
+    """For each base parameter its name, unit, value and σ; value and σ in the reduced model; the step that removed it. None: not so."""
+    full, lean = study.fit, study.essential
+    own = dict(
+        zip(lean.fit.base.columns, zip(lean.fit.values.tolist(), lean.fit.sigma.tolist(), strict=True), strict=True)
+    )
+    steps = {study.model.parameters.index(s.name): s for s in lean.steps}
+    for c, name, unit, x, sigma in zip(full.base.columns, full.names, full.units, full.values, full.sigma, strict=True):
+        yield name, unit, float(x), float(sigma), own.get(c), steps.get(c)
 
 
 def reduced_table(study: IdentificationStudy) -> str:
     """Both models as the text of a CSV file; cells of what does not apply are empty."""
-    full, lean = study.fit, study.essential
-    own = dict(zip(lean.fit.base.columns, zip(lean.fit.values, lean.fit.sigma, strict=True), strict=True))
-    steps = {study.model.parameters.index(s.name): s for s in lean.steps}
     text = io.StringIO()
     out = csv.writer(text, lineterminator="\n")
     out.writerow(["name", "unit", "full", "full_sigma", "reduced", "reduced_sigma", *WHY])
-    for c, name, unit, x, sigma in zip(full.base.columns, full.names, full.units, full.values, full.sigma, strict=True):
-        cells: list[float | str] = [*own.get(c, ("", "")), "", "", "", ""]
-        if c in steps:
-            s = steps[c]
+    for name, unit, x, sigma, own, s in _both(study):
+        cells: list[float | str] = [*(own or ("", "")), "", "", "", ""]
+        if s is not None:
             cells = [0.0, "", s.relative_sigma, s.f_statistic, s.p_value, s.joint_p_value]
         out.writerow([name, unit, *(v if isinstance(v, str) else f"{v:.9g}" for v in (x, sigma, *cells))])
     return text.getvalue()
