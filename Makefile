@@ -16,7 +16,7 @@ export VERIDYN_DATA ?= $(abspath ../shared/data)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all urdfs fuzz bench lint docs clean
+.PHONY: help setup demo test test-all urdfs fuzz bench lint types docs clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,7 +29,7 @@ demo: $(VENV)/.ready  ## drive, identify and validate a simulated car; writes a 
 test: lint  ## lint, then all tests except the slow ones
 	$(call pytest,-m "not slow")
 
-test-all: lint docs  ## lint, every test, and the documentation
+test-all: lint types docs  ## lint, types of the tests too, every test, and the documentation
 	$(call pytest,)
 
 urdfs: $(VENV)/.ready-test  ## read every URDF of example-robot-data and compare it with Pinocchio
@@ -42,11 +42,14 @@ bench: $(VENV)/.ready-test  ## measure speed and memory beside Pinocchio and, wh
 	-@$(BIN)/python -m pip install --quiet figaroh
 	$(BIN)/python -W ignore -m benchmarks
 
-lint: $(VENV)/.ready-test  ## style, formatting, types, and the floors
+lint: $(VENV)/.ready-test  ## style, formatting, types of the package, and the floors
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/basedpyright --pythonpath $(BIN)/python
+	$(BIN)/basedpyright --threads $(WORKERS) --pythonpath $(BIN)/python src
 	$(BIN)/lint-imports --no-cache
+
+types: $(VENV)/.ready-test  ## types of the package and of its tests
+	$(BIN)/basedpyright --threads $(WORKERS) --pythonpath $(BIN)/python
 
 docs: $(VENV)/.ready-docs  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

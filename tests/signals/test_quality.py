@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.signals.quality import QualityLimits, inspect
+from veridyn.signals.quality import QualityLimits, inspect, inspect_clocks
 
 T = np.arange(1000) / 100.0
 X = np.sin(2 * np.pi * 0.4 * T) + 0.001 * np.random.default_rng(0).standard_normal(len(T))
@@ -93,6 +93,15 @@ def test_nan_values():
     assert (f.t_start, f.t_end, f.count) == (2.5, 8.0, 3)
     assert "3 of its 1000 values are not finite numbers, first at t = 2.500000 s." in f.message
     assert "found nan at sample 250. Cut those spans" in f.message
+
+
+def test_clocks_and_numbers_alone():
+    """The same findings of these, and none of a spike."""
+    t, x = np.where(T > 5.0, T + 0.73, T), X.copy()
+    x[300], x[400] = 50.0, np.nan
+    log = Experiment({"z1": Channel("z1", t, x, "m")}, "run 3")
+    assert [f.kind for f in inspect(log)] == ["gap", "nan", "spike"]
+    assert inspect_clocks(log).findings == tuple(f for f in inspect(log) if f.kind != "spike")
 
 
 def test_constant():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import resources
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -154,6 +155,7 @@ def car_2002(shared_steering: bool = False, form: Form = "lagrange") -> Tree:
     return tree if form == "lagrange" else _freed(tree, CHASSIS_2002)
 
 
+@cache
 def _loaded(name: str) -> Tree:
     text = resources.files("veridyn.machines").joinpath(name).read_text(encoding="utf-8")
     return parse_machine(text, source=name).tree

@@ -17,7 +17,7 @@ from veridyn.signals.band import equalised
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.derivative import derivative
 from veridyn.signals.naming import unit_faults
-from veridyn.signals.quality import inspect
+from veridyn.signals.quality import inspect_clocks
 from veridyn.signals.resample import resample, uniform_rate
 from veridyn.simulate.vehicle.description import Vehicle
 from veridyn.simulate.vehicle.suspension import Four
@@ -91,7 +91,7 @@ def record(tree: Tree, log: Experiment, sensors: CarSensors, common: Butterworth
         else:
             faults.extend(unit_faults(log[name], [UNITS[kind_of(name)]]))
     used = Experiment({n: log[n] for n in wanted if n in log}, log.name, log.notes)
-    for finding in inspect(used):
+    for finding in inspect_clocks(used):
         if finding.severity == "fatal" or finding.kind == "gap":
             faults.extend([finding.fault])
     faults.raise_if_any(DataError)

@@ -138,7 +138,7 @@ def motion(
         )
     log = with_sensor_channels(tree, log)
     naming = Naming(tree, log, how.measured_rates, pose is not None, positions)
-    found = naming.check(gaps=how.max_gap is None)
+    found = naming.check(gaps=how.max_gap is None, whole=how.inspection != "off")
     used, notes = (naming.experiment, None) if how.inspection == "off" else _repaired(naming.experiment, found, how)
     used = used if pose is None else used.replacing(*pose_channels(pose))
     on_clock, rate = _one_clock(used, how)

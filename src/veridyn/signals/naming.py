@@ -18,7 +18,7 @@ from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.tree import Tree
 from veridyn.signals.findings import Findings
-from veridyn.signals.quality import inspect
+from veridyn.signals.quality import inspect, inspect_clocks
 
 Array = NDArray[np.float64]
 
@@ -69,14 +69,17 @@ class Naming:
         """Motor channel → its share in a coordinate."""
         return motor_channels(self.tree, c, quantity)
 
-    def check(self, gaps: bool = True) -> Findings:
-        """Missing channels, wrong units, clocks and values that cannot be used, and gaps, all in one DataError; else what was found."""
+    def check(self, gaps: bool = True, whole: bool = True) -> Findings:
+        """Missing channels, wrong units, clocks and values that cannot be used, and gaps, all in one DataError; else what was found.
+
+        `whole`: whether values are looked at beyond what makes them unusable.
+        """
         for name in dict.fromkeys(self.missing):
             hint = did_you_mean(name.split(" ")[0], self.log.names)
             self.faults.add(f"there is no channel '{name}'.", where=self.log.name, hint=hint)
         for name, units in self.used.items():
             self.faults.extend(unit_faults(self.log.channels[name], units))
-        found = inspect(self.experiment)
+        found = (inspect if whole else inspect_clocks)(self.experiment)
         for finding in found:
             if finding.severity == "fatal" or (finding.kind == "gap" and gaps):
                 self.faults.extend([finding.fault])

@@ -49,8 +49,28 @@ DEFAULT = QualityLimits()
 
 def inspect(experiment: Experiment, limits: QualityLimits = DEFAULT) -> Findings:
     """Look at every channel; the data are not changed."""
-    found = []
-    clocks: list[list[Channel]] = []  # channels by clock: a table's one clock is checked once, not for every column
+    found: list[Finding] = []
+    for group in _by_clock(experiment):
+        found.extend(_clock(group[0], limits, len(group) - 1))
+        for channel in group:
+            found.extend(_not_finite(channel))
+            found.extend(_values(channel, limits))
+    return Findings(experiment.name, tuple(found))
+
+
+def inspect_clocks(experiment: Experiment, limits: QualityLimits = DEFAULT) -> Findings:
+    """Clocks, and values that are no numbers: the part of :func:`inspect` without which a log is of no use, and which costs little."""
+    found: list[Finding] = []
+    for group in _by_clock(experiment):
+        found.extend(_clock(group[0], limits, len(group) - 1))
+        for channel in group:
+            found.extend(_not_finite(channel))
+    return Findings(experiment.name, tuple(found))
+
+
+def _by_clock(experiment: Experiment) -> list[list[Channel]]:
+    """Channels by clock: a table's one clock is checked once, not for every column."""
+    clocks: list[list[Channel]] = []
     for channel in experiment.channels.values():
         for group in clocks:
             if group[0].t is channel.t or np.array_equal(group[0].t, channel.t, equal_nan=True):
@@ -58,11 +78,7 @@ def inspect(experiment: Experiment, limits: QualityLimits = DEFAULT) -> Findings
                 break
         else:
             clocks.append([channel])
-    for group in clocks:
-        found.extend(_clock(group[0], limits, len(group) - 1))
-        for channel in group:
-            found.extend(_values(channel, limits))
-    return Findings(experiment.name, tuple(found))
+    return clocks
 
 
 def _finding(
@@ -187,8 +203,8 @@ def _clock(channel: Channel, limits: QualityLimits, others: int) -> Iterator[Fin
         )
 
 
-def _values(channel: Channel, limits: QualityLimits) -> Iterator[Finding]:
-    t, x, unit = channel.t, channel.values, channel.unit
+def _not_finite(channel: Channel) -> Iterator[Finding]:
+    t, x = channel.t, channel.values
     bad = np.flatnonzero(~np.isfinite(x))
     if len(bad):
         yield _finding(
@@ -201,6 +217,10 @@ def _values(channel: Channel, limits: QualityLimits) -> Iterator[Finding]:
             f"{x[bad[0]]} at sample {bad[0]}",
             "Cut those spans or fill them from another sensor; a filter would spread them over everything.",
         )
+
+
+def _values(channel: Channel, limits: QualityLimits) -> Iterator[Finding]:
+    t, x, unit = channel.t, channel.values, channel.unit
     good = np.flatnonzero(np.isfinite(x) & np.isfinite(t))
     if len(good) < 5:
         return

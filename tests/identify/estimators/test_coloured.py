@@ -77,7 +77,7 @@ def test_windows_are_the_double_sum(lags: int, how: Sampling, monkeypatch: pytes
     assert found.lags == window_of(lags) - 1 and np.linalg.eigvalsh(found.covariance / np.outer(own, own))[0] > -1e-12
 
 
-@pytest.mark.parametrize(("samples", "logs"), [(2000, 24), (8000, 12)])
+@pytest.mark.parametrize(("samples", "logs"), [(2000, 24), pytest.param(8000, 12, marks=pytest.mark.slow)])
 def test_deviations_are_those_of_the_estimates(samples: int, logs: int) -> None:
     """First-order residuals, ρ = 0.9: stated over true σ has a median within 5 % of 1 and no parameter beyond 20 %; white below .6."""
     motion = clean(samples)
