@@ -8,7 +8,9 @@ continuous derivative and never swings beyond the points.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -79,42 +81,45 @@ class LawTable:
     def value(self, x: Scalar, algebra: Algebra) -> Scalar:
         """The law at x, over scalars of any kind."""
         out: Scalar = self.values[0]
-        m = self.slopes()
-        for i in range(len(self.at) - 1):
-            rise = self.values[i + 1] - self.values[i]
-            h = self.at[i + 1] - self.at[i]
-            u = _within(x, self.at[i], h, algebra)
-            if self.shape == "linear":
-                out = add(out, mul(rise, u))
-            else:  # p = h m₀ u + (3 Δ − 2 h m₀ − h m₁) u² + (h m₀ + h m₁ − 2 Δ) u³
-                a, b = h * m[i], h * m[i + 1]
-                inner = add(a, mul(u, add(3.0 * rise - 2.0 * a - b, mul(a + b - 2.0 * rise, u))))
-                out = add(out, mul(u, inner))
+        for start, h, p in self._intervals():
+            u = _within(x, start, h, algebra)
+            out = add(out, mul(u, _polynomial(p, u)))
         if self.outside == "extend":
-            out = sub(out, mul(m[0], _above(sub(self.at[0], x), algebra)))
-            out = add(out, mul(m[-1], _above(sub(x, self.at[-1]), algebra)))
+            m, below, above = self.slopes(), *self._beyond(x, algebra)
+            out = add(sub(out, mul(m[0], below)), mul(m[-1], above))
         return out
 
     def integral(self, x: Scalar, algebra: Algebra) -> Scalar:
         """∫ of the law from its first place to x: of an interval h ∫p du, and the rise so far times what lies beyond."""
         out: Scalar = mul(self.values[0], sub(x, self.at[0]))
-        m = self.slopes()
-        for i in range(len(self.at) - 1):
-            rise = self.values[i + 1] - self.values[i]
-            h = self.at[i + 1] - self.at[i]
-            u = _within(x, self.at[i], h, algebra)
-            if self.shape == "linear":
-                whole = mul(0.5 * rise, mul(u, u))
-            else:
-                a, b = h * m[i], h * m[i + 1]
-                cubic = add((3.0 * rise - 2.0 * a - b) / 3.0, mul(0.25 * (a + b - 2.0 * rise), u))
-                whole = mul(mul(u, u), add(0.5 * a, mul(u, cubic)))
-            out = add(out, add(mul(h, whole), mul(rise, _above(sub(x, self.at[i + 1]), algebra))))
+        for start, h, p in self._intervals():
+            u = _within(x, start, h, algebra)
+            whole = mul(mul(u, u), _polynomial(tuple(c / (k + 2.0) for k, c in enumerate(p)), u))
+            out = add(out, add(mul(h, whole), mul(sum(p), _above(sub(x, start + h), algebra))))
         if self.outside == "extend":
-            below, above = _above(sub(self.at[0], x), algebra), _above(sub(x, self.at[-1]), algebra)
-            out = add(out, mul(0.5 * m[0], mul(below, below)))
-            out = add(out, mul(0.5 * m[-1], mul(above, above)))
+            m, below, above = self.slopes(), *self._beyond(x, algebra)
+            out = add(out, add(mul(0.5 * m[0], mul(below, below)), mul(0.5 * m[-1], mul(above, above))))
         return out
+
+    def _intervals(self) -> Iterator[tuple[float, float, tuple[float, ...]]]:
+        """Start and length of each interval, and the coefficients (c₁, c₂, …) of its p = c₁ u + c₂ u² + …"""
+        m = self.slopes()
+        for i, (start, end) in enumerate(pairwise(self.at)):
+            rise, h = self.values[i + 1] - self.values[i], end - start
+            a, b = h * m[i], h * m[i + 1]
+            yield start, h, (rise,) if self.shape == "linear" else (a, 3.0 * rise - 2.0 * a - b, a + b - 2.0 * rise)
+
+    def _beyond(self, x: Scalar, algebra: Algebra) -> tuple[Scalar, Scalar]:
+        """How far x lies below the first place, and above the last."""
+        return _above(sub(self.at[0], x), algebra), _above(sub(x, self.at[-1]), algebra)
+
+
+def _polynomial(coefficients: tuple[float, ...], u: Scalar) -> Scalar:
+    """c₀ + c₁ u + c₂ u² + …"""
+    out: Scalar = coefficients[-1]
+    for c in reversed(coefficients[:-1]):
+        out = add(c, mul(u, out))
+    return out
 
 
 def _within(x: Scalar, start: float, h: float, algebra: Algebra) -> Scalar:

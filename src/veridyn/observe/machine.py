@@ -135,8 +135,8 @@ class MachineSystem(ABC):
         """How a change of the state a is written as one of b: different only where their sets are."""
 
     @abstractmethod
-    def instant(self, x: Array, inputs: Array) -> Instant:
-        """Accelerations, multipliers and all derivatives at a state."""
+    def instant_of(self, x: Array, inputs: Array) -> Instant:
+        """Accelerations, multipliers and all derivatives at a state, computed anew."""
 
     @abstractmethod
     def accelerations(self, x: Array, inputs: Array) -> Array:
@@ -388,11 +388,16 @@ class MachineSystem(ABC):
         """Unknown forces and states of elements, which start at zero, and parameters, which start as the machine has them."""
         return np.zeros(self.extra)
 
-    def remember(self, key: bytes, found: Instant) -> None:
-        self._known[:] = [(key, found)]
+    def instant(self, x: Array, inputs: Array) -> Instant:
+        """Accelerations, multipliers and all derivatives at a state; that of the last one asked for is remembered."""
+        key = x.tobytes() + inputs.tobytes()
+        if not self._known or self._known[0][0] != key:
+            self._known[:] = [(key, self.instant_of(x, inputs))]
+        return self._known[0][1]
 
-    def remembered(self, key: bytes) -> Instant | None:
-        return self._known[0][1] if self._known and self._known[0][0] == key else None
+    def remember(self, x: Array, inputs: Array, found: Instant) -> None:
+        """That this is the instant of a state."""
+        self._known[:] = [(x.tobytes() + inputs.tobytes(), found)]
 
     @property
     def still(self) -> tuple[Array, Array]:

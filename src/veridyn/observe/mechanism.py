@@ -95,16 +95,10 @@ class MechanismSystem(MachineSystem):
             return np.eye(len(self.states))
         return self.whole(self.charts.change(self.instant(a, np.zeros(0)), self.set_of(b)))
 
-    def instant(self, x: Array, inputs: Array) -> Instant:
-        key = x.tobytes() + inputs.tobytes()
-        known = self.remembered(key)
-        if known is not None:
-            return known
+    def instant_of(self, x: Array, inputs: Array) -> Instant:
         q, qd, u, _ = self.split(x)
         model = self.charts[self.set_of(x)]
-        found = model.instant(q, q[model.z], qd[model.z], u, self.acting(inputs))
-        self.remember(key, found)
-        return found
+        return model.instant(q, q[model.z], qd[model.z], u, self.acting(inputs))
 
     def accelerations(self, x: Array, inputs: Array) -> Array:
         q, qd, force, _ = self.split(x)
@@ -200,7 +194,7 @@ class MechanismSystem(MachineSystem):
             found = go(number)
         moved = self.join(found.q, found.qd, u, b, number)
         if derivative:
-            self.remember(moved.tobytes() + inputs.tobytes(), found)
+            self.remember(moved, inputs, found)
         if self.one_set:
             return SystemStep(moved, found, number, before, None)
         better = self.charts.better(number, _first(found.q), found.R.reshape(-1, *found.R.shape[-2:])[0])

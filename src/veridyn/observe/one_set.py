@@ -42,15 +42,9 @@ class OneSetSystem(MachineSystem):
     def between(self, a: Array, b: Array) -> Array:
         return np.eye(len(self.states))
 
-    def instant(self, x: Array, inputs: Array) -> Instant:
-        key = x.tobytes() + inputs.tobytes()
-        known = self.remembered(key)
-        if known is not None:
-            return known
+    def instant_of(self, x: Array, inputs: Array) -> Instant:
         q, qd, u, _ = self.split(x)
-        found = self.model.instant(q, qd, u, self.acting(inputs))
-        self.remember(key, found)
-        return found
+        return self.model.instant(q, qd, u, self.acting(inputs))
 
     def densities(self, number: int) -> tuple[Array, Array]:
         return self.density[: self.f], self.density[self.f : 2 * self.f]

@@ -122,7 +122,7 @@ class TreeSystem(OneSetSystem):
         found = self.model.step(q, qd, u, dt, self.acting(inputs), derivative, since)
         moved = self.join(found.q, found.qd, found.u, b)
         if derivative and not self.model.tree.held:  # whose place is given anew with the next inputs
-            self.remember(moved.tobytes() + inputs.tobytes(), found)
+            self.remember(moved, inputs, found)
         return SystemStep(moved, found, 0, None, None)
 
     def readout(self, sensors: Sequence[Sensor]) -> TreeReadout:
