@@ -167,7 +167,7 @@ def arm_lines(name: str) -> Iterator[Line]:
         start = time.process_time()
         predicted = identify(model, fewer, test)
         cpu = time.process_time() - start
-        yield Line(name, tool, _error(test, predicted), "%", cpu, None, _lines(identify))
+        yield Line(name, tool, _error(test, predicted), "%", cpu, None, lines_of(identify))
 
 
 def _with(loaded: Loaded[Any], estimator: Any) -> Loaded[Any]:
@@ -198,7 +198,8 @@ def _written(*files: Path) -> int:
     return sum(bool(x.strip()) and not x.strip().startswith("#") for text in texts for x in text.splitlines())
 
 
-def _lines(function: Callable[..., Any]) -> int:
+def lines_of(function: Callable[..., Any]) -> int:
+    """Lines that are neither empty nor comments."""
     source = inspect.getsource(function).splitlines()
     return sum(bool(x.strip()) and not x.strip().startswith(("#", '"""')) for x in source)
 

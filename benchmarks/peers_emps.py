@@ -8,7 +8,6 @@ by each tool's own output error and judged by its own simulation, and all of the
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import os
 import sys
 import time
@@ -165,7 +164,7 @@ def by_mujoco(q: Array, force: Array, start: float) -> Array:
 
 def emps_lines() -> Iterator[Line]:
     """One line for each tool."""
-    from benchmarks.peers import Line
+    from benchmarks.peers import Line, lines_of
 
     q, force, start = read("DATA_EMPS.mat")
     tools: dict[str, Callable[[Array, Array, float], Array]] = {"veridyn, output error": by_veridyn, "SciPy": by_scipy}
@@ -175,6 +174,7 @@ def emps_lines() -> Iterator[Line]:
         before = time.process_time()
         p = identify(q, force, start)
         cpu = time.process_time() - before
-        source = [x for x in inspect.getsource(identify).splitlines() if x.strip() and '"""The' not in x]
         simulate = {by_mujoco: in_mujoco, by_veridyn: rounded}.get(identify, simulated)
-        yield Line("EMPS, simulated", tool, judged(p, simulate), "mm", cpu, bool((p[:3] > 0.0).all()), len(source))
+        yield Line(
+            "EMPS, simulated", tool, judged(p, simulate), "mm", cpu, bool((p[:3] > 0.0).all()), lines_of(identify)
+        )
