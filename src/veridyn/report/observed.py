@@ -35,7 +35,7 @@ def observed_page(run: ObserveRun, result: Result, command: str) -> str:
         Section(
             "Estimates",
             [_animation(run), Figure(_states(run)), _last(run)],
-            "What the observer believes. Shaded: its own 95 % band.",
+            "What the observer estimates. Shaded: its own 95 % band.",
         ),
         *(
             [Section("Virtual sensors", [Figure(_virtual(run))], "What nobody measured. Shaded: the 95 % band.")]

@@ -48,7 +48,7 @@ def observation_page(
         Section(
             "Motion",
             [_animation(study), *_estimates(study)],
-            "What the observer believes, beside the true machine and the model left to itself. "
+            "The observer's estimate, beside the true machine and the model left to itself. "
             "Everything shown is of the first log; the shaded zone is the observer's own 95 % band.",
         ),
         Section(

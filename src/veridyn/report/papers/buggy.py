@@ -63,7 +63,7 @@ def buggy_page(study: BuggyStudy, result: Result, command: str) -> str:
         Section(
             "The drive",
             [replay(study, circle), paths(circle)],
-            "The true buggy, the one that the best observer believes in, and the model left to itself, whose tyres resist twice as much.",
+            "The true buggy, the best observer's estimate of it, and the model left to itself, whose tyres resist twice as much.",
         ),
         *(Section(KINDS[kind], _run(kind, run), _lead(study)) for kind, run in study.runs.items()),
         Section("Hubs that are not straight", _misaligned(study), "Course over ground is not yaw."),
@@ -74,7 +74,7 @@ def buggy_page(study: BuggyStudy, result: Result, command: str) -> str:
     ]
     settings = {
         "truth": f"Magic Formula tyres with relaxation, rolling resistance {TRUE_RESISTANCE:g}, stepped at 1 ms",
-        "model": f"the same with {WRONG_RESISTANCE:g}, stepped at 2 ms; known start",
+        "model of the observers": f"the same with {WRONG_RESISTANCE:g}, stepped at 2 ms; known start",
         "sensors": "GPS 0.02 m and 0.1 m/s at 50 Hz; gyroscope 2e-4 rad/s, accelerometer 0.5 m/s², 40 holes a wheel at 500 Hz",
         "logs": f"seeds {study.seeds[0]} to {study.seeds[-1]}",
     }
@@ -271,7 +271,7 @@ def _other(study: BuggyStudy) -> Table:
     f = study.figures
     white = {1.0: "white", 0.0: "not white"}
     rows = [
-        ("GPS of 1 m", f"x {f['rms_coarse_gps_x']:.3f} m, y {f['rms_coarse_gps_y']:.3f} m rms"),
+        ("GPS of 1 m", f"x {1000 * f['rms_coarse_gps_x']:.2f} mm, y {1000 * f['rms_coarse_gps_y']:.2f} mm rms"),
         (
             f"start yaw {YAW_ERROR:g} rad wrong, gyroscope biased by {GYRO_BIAS:g} rad/s",
             f"yaw {1000 * f['rms_wrong_start_yaw']:.2f} mrad rms after 5 s",
