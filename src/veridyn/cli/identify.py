@@ -39,6 +39,7 @@ def identify(
       veridyn new robot.urdf run.csv --out robot-study.yaml
       veridyn identify robot-study.yaml --out runs
     """
+    from veridyn.cli.fleet import fleet_work, is_fleet
     from veridyn.cli.payload import is_payload, payload_work
     from veridyn.cli.shown import print_study
     from veridyn.cli.vehicle import identify_work, is_vehicle
@@ -59,6 +60,10 @@ def identify(
         return
     if is_payload(loaded):
         recorded_study(study, out, loaded, partial(payload_work, loaded), show)
+        return
+
+    if is_fleet(loaded):
+        recorded_study(study, out, loaded, partial(fleet_work, loaded), show)
         return
 
     def work(run: Run, progress: Progress) -> Recorded:
