@@ -151,8 +151,8 @@ def lines(stream: Streamed | None, share: Shared | None) -> list[str]:
         s = stream
         out.append(
             f"- {s.samples:,} samples of the 20-dof car in logs that are made and dropped: {s.seconds:.0f} s on one thread, of which "
-            f"making the samples takes {s.making:.0f} s; the process had {s.before_megabytes:.0f} MB before and {s.peak_megabytes:.0f} MB at its peak "
-            f"(load {s.load:.1f})."
+            f"making the samples takes {s.making:.0f} s; the process had {s.before_megabytes:.0f} MB before and "
+            f"{s.peak_megabytes:.0f} MB at its peak (load {s.load:.1f})."
         )
     if share is not None:
         s = share

@@ -152,10 +152,13 @@ def filled(
     """
     N = len(motion)
     room = padded(N) + SPREAD
-    at = [np.ravel_multi_index(label if place is None else place[label], shape) for label in made.labels]
+    places = made.labels if place is None else [place[label] for label in made.labels]
+    at = np.asarray(
+        np.ravel_multi_index(np.array(places, dtype=np.intp).reshape(-1, len(shape)).T, shape), dtype=np.uintp
+    )
     size = int(np.prod(shape)) * room
-    whole = (out or Buffer()).take(size, (tuple(at), size)).reshape(*shape, room)
-    addresses = whole.ctypes.data + 8 * room * np.array(at, dtype=np.uintp)
+    whole = (out or Buffer()).take(size, (at.tobytes(), size)).reshape(*shape, room)
+    addresses = whole.ctypes.data + 8 * room * at
     given = tree.parameters.values if values is None else values
     made(tree, motion, addresses, given, threads, far=8 * size > CACHE)
     return np.moveaxis(whole[..., :N], -1, 0)
