@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -46,9 +46,13 @@ def executor_of(loaded: Loaded) -> Iterator[Executor | None]:
 
 @contextmanager
 def dask_executor(address: str, gpu: bool = False) -> Iterator[Executor]:
-    """The executor of a Dask cluster: it answers, has workers, and all of them have this version of veridyn, and a GPU where `gpu`."""
+    """The executor of a Dask cluster: it answers, has workers, and all of them have this version of veridyn, and a GPU where `gpu`.
+
+    A cluster that is lost later, and a job whose workers all die, are errors by name.
+    """
     try:
-        from distributed import Client
+        from distributed import Client, KilledWorker
+        from distributed.comm import CommClosedError
     except ImportError:
         raise DeviceError(
             Fault(
@@ -73,7 +77,27 @@ def dask_executor(address: str, gpu: bool = False) -> Iterator[Executor]:
         _check_workers(client, address)
         if gpu:
             _check_gpus(client, address)
-        yield client.get_executor(pure=False, retries=RETRIES)
+        try:
+            yield client.get_executor(pure=False, retries=RETRIES)
+        except KilledWorker as error:
+            raise DeviceError(
+                Fault(
+                    "a job was given up, since every worker that had it died.",
+                    f"dask {address}",
+                    found=f"{error.allowed_failures + 1} workers, the last of them {error.last_worker.address}",
+                    hint="Look at the log of that worker. Too little memory is the usual cause: start workers with more, or cut the logs.",
+                )
+            ) from None
+        except (CancelledError, CommClosedError) as error:
+            raise DeviceError(
+                Fault(
+                    "the cluster was lost while it worked.",
+                    f"dask {address}",
+                    "a scheduler that answers until the end",
+                    f"{type(error).__name__}",
+                    "Nothing was written. Start the scheduler again, and the study with it.",
+                )
+            ) from None
 
 
 def _check_workers(client: Any, address: str) -> None:
