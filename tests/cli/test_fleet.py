@@ -28,6 +28,9 @@ def test_the_example_is_one_command(tmp_path: Path) -> None:
     assert [o["machine"] for o in fleet["outliers"]] == [WORN] and WORN in done.stdout
     assert (folder / "machines.csv").read_text(encoding="utf-8").count("\n") == 1 + 8 * result["figures"]["parameters"]
     assert f"{WORN} stands apart" in (folder / "report.html").read_text(encoding="utf-8")
+    page = (FOLDER.parents[1] / "docs" / "scale.md").read_text(encoding="utf-8")
+    shown = page.split("The example prints\n\n```text\n")[1].split("```")[0]
+    assert done.stdout.startswith(shown)
     fit = load(folder / "fits" / f"{WORN}.json")
     assert fit.names == tuple(p["name"] for p in result["parameters"])
 

@@ -31,7 +31,8 @@ def identify(
     """Identify the parameters of a machine from logs, as a study file says, and validate them on data not used for the fit.
 
     Writes result.json, parameters.csv, report.html, the study with its defaults, the versions used and the identified model into a new
-    folder and prints where; reduced.csv and friction.csv where the study reduces the model or tries friction. Exit
+    folder and prints where; reduced.csv and friction.csv where the study reduces the model or tries friction. With a section vehicle,
+    payload or fleet a car is identified, a load is weighed, or many machines of one model are compared (machines.csv, fleet.json). Exit
     codes: 0 done, 1 a limit of the study file is missed, 2 bad input.
 
     \b
