@@ -118,7 +118,7 @@ def shared(samples: int, size: int, rounds: int) -> Shared:
     seconds: dict[str, list[float]] = {"threads": [], "workers": []}
     difference = 0.0
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         Client(cluster) as client,
         ThreadPoolExecutor(2) as pool,
     ):

@@ -34,7 +34,7 @@ def test_a_dask_cluster_changes_nothing() -> None:
     from distributed import Client, LocalCluster
 
     with (
-        LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         found = list(repeated(drawn, 300, np.random.default_rng(3), executor=client.get_executor(pure=False)))

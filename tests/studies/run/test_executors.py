@@ -34,7 +34,7 @@ def test_threads_change_nothing(tmp_path: Path, alone: IdentifyRun, word: str) -
 def test_a_dask_cluster_changes_nothing(tmp_path: Path, alone: IdentifyRun) -> None:
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0") as cluster:
         address = cluster.scheduler_address
         found = run(tmp_path, f"executor: {{dask: '{address}'}}\n").study
     assert found.fit.values == pytest.approx(alone.study.fit.values, rel=1e-12)
@@ -54,7 +54,7 @@ def test_a_dask_cluster_without_workers_or_with_another_version_is_named(
 ) -> None:
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=0, processes=False, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster:
         with pytest.raises(FileError, match="the cluster has no workers"):
             run(tmp_path, f"executor: {{dask: '{cluster.scheduler_address}'}}\n")
         cluster.scale(1)
@@ -85,7 +85,7 @@ def test_a_dask_cluster_that_is_lost_is_named() -> None:
     """The scheduler closes while the study is at work."""
     from distributed import LocalCluster
 
-    cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None)
+    cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0")
     with cluster, pytest.raises(DeviceError, match="the cluster was lost while it worked"):
         work_on(cluster.scheduler_address, cluster.close, busy)
 
@@ -95,7 +95,7 @@ def test_a_dask_job_that_kills_its_workers_is_named() -> None:
     """The quick form of what is done about dead workers is in tests/identify/test_made_motions.py."""
     from distributed import LocalCluster
 
-    cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None)
+    cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0")
     with (
         cluster,
         pytest.raises(DeviceError, match=r"every worker that had it died[\s\S]*4 workers, the last of them tcp"),

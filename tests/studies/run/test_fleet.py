@@ -16,7 +16,8 @@ from veridyn.errors import DeviceError, FileError, IdentificationError
 from veridyn.studies.config.study import load_study
 from veridyn.studies.result import collected_warnings
 from veridyn.studies.run.fleet import FleetRun, run_fleet
-from veridyn.studies.run.fleet_machine import shipped_study
+from veridyn.studies.run.fleet_logs import logs_of
+from veridyn.studies.run.fleet_machine import jobs_of, shipped_study
 
 
 def study(folder: Path, machines: str = "", executor: str = "none", more: str = "") -> Path:
@@ -84,7 +85,7 @@ def test_threads_change_nothing(tmp_path: Path, done: FleetRun, word: str) -> No
 def test_a_dask_cluster_changes_nothing(tmp_path: Path, done: FleetRun) -> None:
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0") as cluster:
         found = run_fleet(load_study(study(tmp_path, executor=f"{{dask: '{cluster.scheduler_address}'}}")))
     assert found.fleet.values == pytest.approx(done.fleet.values, rel=1e-12)
     assert found.figures == pytest.approx(done.figures, rel=1e-9)
@@ -99,7 +100,7 @@ def test_dask_workers_without_a_gpu_are_named(tmp_path: Path) -> None:
     try:
         open_gpu()
     except DeviceError:
-        with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+        with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster:
             file = study(tmp_path, executor=f"{{dask: '{cluster.scheduler_address}'}}", more="device: cuda\n")
             with pytest.raises(FileError, match=r"a worker has no GPU that can be used[\s\S]*inproc://"):
                 run_fleet(load_study(file))
@@ -154,3 +155,16 @@ def test_of_the_environment_only_named_variables_travel(tmp_path: Path, monkeypa
     sent = shipped_study(load_study(file))
     assert sent.variables == {"FLEET_LOGS": str(FOLDER / "fleet")} and os.environ["FLEET_SECRET"] == "hidden"
     assert sent.file.is_absolute() and b"hidden" not in pickle.dumps(sent)
+
+
+def test_the_list_of_machines_does_not_travel_with_every_job(tmp_path: Path) -> None:
+    """A job has the lines of its own machine, and what all jobs share does not grow with the fleet."""
+    names = [f"m{k}" for k in range(500)]
+    many, few = (
+        load_study(study(tmp_path, "  machines:\n" + "\n".join(f"    {n}: {n}.csv" for n in some)))
+        for some in (names, names[:2])
+    )
+    sizes = [len(pickle.dumps(shipped_study(x))) for x in (many, few)]
+    assert abs(sizes[0] - sizes[1]) < 100  # line numbers have more digits
+    jobs = jobs_of(many, logs_of(many))
+    assert [job.name for job in jobs] == names and jobs[7].lines == {("fleet", "machines", "m7"): 16}

@@ -20,7 +20,7 @@ from veridyn.studies.result import ParameterRow, Result, fingerprint
 from veridyn.studies.run.estimation import check_estimation, estimation_of
 from veridyn.studies.run.executors import executor_of, on_cluster
 from veridyn.studies.run.fleet_logs import logs_of
-from veridyn.studies.run.fleet_machine import MachineRun, run_machine, shipped_study
+from veridyn.studies.run.fleet_machine import MachineRun, jobs_of, run_machine, shipped_study
 from veridyn.studies.run.machine import model_path, tree_of
 
 TASK = "identifying machines"
@@ -118,14 +118,14 @@ def run_fleet(loaded: Loaded[FleetFile], progress: Progress = silent) -> FleetRu
     if study.device != "cpu" and study.executor != "none" and not on_cluster(study.executor):
         hint = "Drop executor, or name a cluster whose workers have a GPU each."
         raise loaded.error(loaded.fault(("executor",), "the threads of this machine would share its GPU.", hint=hint))
-    jobs = list(logs_of(loaded).items())
+    jobs = jobs_of(loaded, logs_of(loaded))
     found: dict[str, MachineRun] = {}
     with executor_of(loaded) as executor:
         work = partial(run_machine, tree, shipped_study(loaded))
         progress(TASK, 0.0, float(len(jobs)))
         runs = map(work, jobs) if executor is None else handed(executor, work, jobs)
-        for (name, _), one in zip(jobs, runs, strict=True):
-            found[name] = one
+        for job, one in zip(jobs, runs, strict=True):
+            found[job.name] = one
             progress(TASK, float(len(found)), float(len(jobs)))
     fits = {name: one.fit for name, one in found.items() if one.fit is not None}
     fleet = fleet_of(fits, {name: one.why for name, one in found.items() if one.fit is None}, study.fleet.significance)

@@ -13,6 +13,7 @@ from veridyn.studies.config.study import Loaded
 
 Logs = Mapping[str, tuple[RecordingSettings, ...]]
 BY_PATTERN: Place = ("fleet", "logs")
+BY_NAME: Place = ("fleet", "machines")
 
 
 def logs_of(loaded: Loaded[FleetFile]) -> Logs:
