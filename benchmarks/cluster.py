@@ -21,11 +21,14 @@ import argparse
 import json
 import resource
 import statistics
+import subprocess
 import sys
 import time
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cache, partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -57,6 +60,7 @@ class Streamed:
 class Shared:
     """Median seconds of two threads and of two workers for `samples`; `rate`: median over rounds of threads' seconds over workers'.
 
+    `cpu_rate`: the same by seconds of the processor, of this process, with the scheduler in it, and of the workers.
     `difference`: the largest of any value from those of one thread, relative to the largest value.
     """
 
@@ -66,6 +70,7 @@ class Shared:
     workers: float
     rate: float
     rates: tuple[float, ...]
+    cpu_rate: float
     difference: float
     load: float
 
@@ -116,6 +121,7 @@ def shared(samples: int, size: int, rounds: int) -> Shared:
     made = logs(samples, size)
     alone = values(made)
     seconds: dict[str, list[float]] = {"threads": [], "workers": []}
+    spent: dict[str, list[float]] = {"threads": [], "workers": []}
     difference = 0.0
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
@@ -126,10 +132,11 @@ def shared(samples: int, size: int, rounds: int) -> Shared:
         executors = {"threads": pool, "workers": client.get_executor(pure=False, retries=3)}
         for turn in range(rounds + 1):
             for name, executor in executors.items():
-                start = time.perf_counter()
+                before, start = _processor(client), time.perf_counter()
                 found = values(made if turn else logs(4 * size, size), executor)
                 if turn:
                     seconds[name].append(time.perf_counter() - start)
+                    spent[name].append(_processor(client) - before)
                     difference = max(difference, float(np.abs(found - alone).max() / np.abs(alone).max()))
     rates = [t / w for t, w in zip(seconds["threads"], seconds["workers"], strict=True)]
     return Shared(
@@ -139,9 +146,15 @@ def shared(samples: int, size: int, rounds: int) -> Shared:
         workers=statistics.median(seconds["workers"]),
         rate=statistics.median(rates),
         rates=tuple(rates),
+        cpu_rate=statistics.median(t / w for t, w in zip(spent["threads"], spent["workers"], strict=True)),
         difference=difference,
         load=os.getloadavg()[0],
     )
+
+
+def _processor(client: Any) -> float:
+    """Seconds of the processor that this process and all workers have used."""
+    return time.process_time() + sum(client.run(time.process_time).values())
 
 
 def lines(stream: Streamed | None, share: Shared | None) -> list[str]:
@@ -158,10 +171,22 @@ def lines(stream: Streamed | None, share: Shared | None) -> list[str]:
         s = share
         out.append(
             f"- Two one-thread Dask workers beside two threads, {s.samples:,} samples, {s.rounds} rounds in turn: {s.workers:.1f} s and "
-            f"{s.threads:.1f} s, {100.0 * s.rate:.0f} % of the rate ({', '.join(f'{100.0 * r:.0f}' for r in s.rates)}); values differ "
-            f"from one thread's by {s.difference:.0e} of the largest (load {s.load:.1f})."
+            f"{s.threads:.1f} s, {100.0 * s.rate:.0f} % of the rate ({', '.join(f'{100.0 * r:.0f}' for r in s.rates)}), "
+            f"{100.0 * s.cpu_rate:.0f} % by the processor; values differ from one thread's by {s.difference:.0e} of the largest "
+            f"(load {s.load:.1f})."
         )
     return out
+
+
+def printed() -> list[str]:
+    """The lines of a process of its own, whose memory nothing else has used before."""
+    command = [sys.executable, "-m", "benchmarks.cluster"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=Path(__file__).resolve().parent.parent
+    )
+    if not done.stdout:
+        raise SystemExit(f"{' '.join(command)}: {done.stderr.strip().splitlines()[-1]}")
+    return done.stdout.splitlines()
 
 
 def main(arguments: list[str] | None = None) -> int:

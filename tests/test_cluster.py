@@ -26,7 +26,7 @@ def test_threads_find_the_values_of_one_thread() -> None:
 
 def test_lines_say_load_and_rates() -> None:
     stream = Streamed(10_000_000, 90.0, 20.0, 300.0, 320.0, 0.7)
-    share = Shared(1_000_000, 2, 5.0, 5.2, 0.96, (0.95, 0.97), 0.0, 1.1)
+    share = Shared(1_000_000, 2, 5.0, 5.2, 0.96, (0.95, 0.97), 0.98, 0.0, 1.1)
     first, second = lines(stream, share)
     assert "10,000,000 samples" in first and "320 MB at its peak (load 0.7)" in first
-    assert "96 % of the rate (95, 97)" in second and "(load 1.1)" in second
+    assert "96 % of the rate (95, 97), 98 % by the processor" in second and "(load 1.1)" in second
