@@ -17,6 +17,7 @@ import pinocchio as pin
 import veridyn
 from benchmarks.buggy import lines as buggy
 from benchmarks.clock import best_of
+from benchmarks.cluster import printed as cluster
 from benchmarks.excitation import excitation
 from benchmarks.excitation import line as designed
 from benchmarks.identification import SAMPLES, identification
@@ -88,6 +89,7 @@ def report() -> str:
         f"{r.two:.1f} s on two, {r.extra_megabytes:.0f} MB of extra memory. A Pinocchio loop ({r.peer_regressor:.0f} s) and "
         f"numpy.linalg.qr ({r.peer_qr:.0f} s) of the stored matrix, extrapolated from what fits in memory: "
         f"{r.peer:.0f} s, {r.peer / r.one:.0f} times as long. Residuals agree to {r.difference:.0e}.",
+        *cluster(),
         *panda(),
         designed(excitation()),
         f"- Matrix products run at {rate / 1e9:.0f} Gflop/s on this core and memory is filled at {filled / 1e9:.0f} GB/s; "

@@ -11,7 +11,8 @@ case with R runs:
 
 The first cases are estimators under their own assumptions: the noise that each is made for, on machines that are what the model says. The
 full form has 200 runs; ``--quick`` has 24 and says so. ``--demos``: the demonstrations, 40 runs. Numbers of the full form stand in
-docs/calibration.md.
+docs/calibration.md. ``--workers N`` shares the runs out to so many processes, ``--dask ADDRESS`` to a cluster whose workers were started in
+this folder; each run has a generator of its own, so the numbers stay the same.
 """
 
 from __future__ import annotations
@@ -25,14 +26,20 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
+from multiprocessing import get_context
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.calibration_cases import CASES, Outcome
 from veridyn.errors import IdentificationError
+from veridyn.studies.repeated import repeated
+from veridyn.studies.run.executors import dask_executor
 
 Array = NDArray[np.float64]
 FULL_RUNS, QUICK_RUNS, DEMO_RUNS = 200, 24, 40
@@ -72,19 +79,22 @@ class Calibration:
     within: bool
 
 
+Run = Callable[[np.random.Generator], Outcome]
+
+
 def calibrate(
-    name: str, run: Callable[[np.random.Generator], Outcome], runs: int, seed: int, demo: bool = False
+    name: str, run: Run, runs: int, seed: int, demo: bool = False, executor: Executor | None = None
 ) -> Calibration:
     """One case: `runs` runs, each with a generator of its own from `seed`; `demo`: in the bands of demonstrations."""
     begin = time.perf_counter()
     found: list[Outcome] = []
     failed = 0
-    for rng in np.random.default_rng(seed).spawn(runs):
-        try:
-            found.append(run(rng))
-        except IdentificationError as error:  # an iteration that does not converge says so; it is counted, not replaced
+    for one in repeated(partial(_attempted, run), runs, np.random.default_rng(seed), executor=executor):
+        if isinstance(one, str):
             failed += 1
-            print(f"{name}: {error.faults[0].what}", file=sys.stderr, flush=True)
+            print(f"{name}: {one}", file=sys.stderr, flush=True)
+        else:
+            found.append(one)
     names, errors, sigma = _aligned(found)
     z = errors / sigma
     z2 = np.nanmean(z**2, axis=1)  # parameters of one run share its noise: runs are independent, parameters are not
@@ -117,6 +127,14 @@ def calibrate(
         and (unbiased or not demo)
         and failed <= MOST_FAILED * runs,
     )
+
+
+def _attempted(run: Run, rng: np.random.Generator) -> Outcome | str:
+    """What came of one run; an iteration that does not converge says so, and is counted, not replaced."""
+    try:
+        return run(rng)
+    except IdentificationError as error:
+        return error.faults[0].what
 
 
 def _aligned(found: list[Outcome]) -> tuple[list[str], Array, Array]:
@@ -167,6 +185,19 @@ def table(found: list[Calibration]) -> list[str]:
     return lines
 
 
+@contextmanager
+def shared_by(workers: int, address: str) -> Iterator[Executor | None]:
+    """The executor that the command line names."""
+    if address:
+        with dask_executor(address) as cluster:
+            yield cluster
+    elif workers > 1:
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            yield pool
+    else:
+        yield None
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.calibration", description="Whether stated deviations hold."
@@ -177,6 +208,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--case", action="append", help="this case only; may be repeated")
     parser.add_argument("--demos", action="store_true", help=f"the demonstrations, {DEMO_RUNS} runs each")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--workers", type=int, default=1, help="processes that share in the runs")
+    parser.add_argument("--dask", default="", metavar="ADDRESS", help="a cluster that shares in the runs")
     given = parser.parse_args(arguments)
     cases = CASES
     if given.demos:
@@ -189,10 +222,11 @@ def main(arguments: list[str] | None = None) -> int:
     full = DEMO_RUNS if given.demos else FULL_RUNS
     runs = given.runs or (min(QUICK_RUNS, full) if given.quick else full)
     found = []
-    for name in given.case or cases:
-        found.append(calibrate(name, cases[name], runs, given.seed, given.demos))
-        if not given.json:
-            print(table(found)[-1], f"{found[-1].seconds:.0f} s", file=sys.stderr, flush=True)
+    with shared_by(given.workers, given.dask) as executor:
+        for name in given.case or cases:
+            found.append(calibrate(name, cases[name], runs, given.seed, given.demos, executor))
+            if not given.json:
+                print(table(found)[-1], f"{found[-1].seconds:.0f} s", file=sys.stderr, flush=True)
     if given.json:
         print(json.dumps({"seed": given.seed, "quick": runs < full, "cases": [asdict(c) for c in found]}, indent=1))
     else:

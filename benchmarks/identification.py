@@ -56,20 +56,29 @@ def identification() -> Result:
 
 def recorded(plain: Tree, samples: int) -> tuple[Tree, Motion]:
     """The machine with a force on every joint and a wrench on its base, both exact but for one percent of noise."""
+    tree = with_motors(plain)
+    return tree, with_forces(tree, motion(tree, samples), 2)
+
+
+def with_motors(plain: Tree) -> Tree:
+    """The machine with a motor on every joint."""
     names = [b.name for b in plain.bodies if b.real]
-    tree = Tree.build(
+    return Tree.build(
         [replace(b, actuated=True) for b in plain.bodies],
         name=plain.name,
         base=plain.base,
         inertia={name: plain.parameters.values[10 * k : 10 * k + 10] for k, name in enumerate(names)},
     )
-    m = motion(tree, samples)
+
+
+def with_forces(tree: Tree, m: Motion, seed: int) -> Motion:
+    """The motion with measured forces: exact ones and one percent of noise."""
     forces = inverse_dynamics(tree, m)
-    noise = np.random.default_rng(2).normal(size=forces.shape)
+    noise = np.random.default_rng(seed).normal(size=forces.shape)
     forces = forces + 0.01 * forces.std(axis=0) * noise
     if tree.base == "fixed":
-        return tree, replace(m, forces=forces)
-    return tree, replace(m, forces=forces[:, 6:], wrenches={tree.bodies[0].name: forces[:, :6]})
+        return replace(m, forces=forces)
+    return replace(m, forces=forces[:, 6:], wrenches={tree.bodies[0].name: forces[:, :6]})
 
 
 def _peer(tree: Tree, m: Motion) -> tuple[float, float, float]:

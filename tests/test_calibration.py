@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -134,3 +136,21 @@ def test_an_unknown_case_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--case", "nonsense"])
     assert "there is no case 'nonsense'; there are: ols" in capsys.readouterr().err
+
+
+def test_workers_of_dask_change_nothing() -> None:
+    """The runs of a case on threads, and on a local cluster of dask: the same numbers."""
+    from distributed import Client, LocalCluster
+
+    def numbers(executor: Executor | None) -> dict[str, object]:
+        found = asdict(calibrate("wls", CASES["wls"], 6, 5, executor=executor))
+        return {key: value for key, value in found.items() if key not in ("case", "most_biased", "seconds")}
+
+    alone = numbers(None)
+    with ThreadPoolExecutor(3) as pool:
+        assert numbers(pool) == pytest.approx(alone, rel=1e-9)
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        assert numbers(client.get_executor(pure=False)) == pytest.approx(alone, rel=1e-9)

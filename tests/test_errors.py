@@ -1,10 +1,22 @@
 """Faults: their words, and their place as keys."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from veridyn.errors import Fault, Faults, ModelError, at_line, part_at, with_line, within
+from veridyn.errors import (
+    Fault,
+    Faults,
+    ModelError,
+    VeridynWarning,
+    at_line,
+    noted,
+    part_at,
+    warn,
+    with_line,
+    within,
+)
 
 
 def test_a_part_is_words_for_the_user_and_keys_for_code():
@@ -50,3 +62,18 @@ def test_an_error_arrives_whole_from_another_process():
     error = ModelError(Fault("no.", part_at("body", "arm")), "robot.yaml")
     back = pickle.loads(pickle.dumps(error))
     assert (back.faults, back.source, str(back)) == (error.faults, error.source, str(error))
+
+
+def test_what_a_thread_notes_is_its_own() -> None:
+    """Within `noted` nothing is warned of, and threads do not see each other's notes; afterwards warnings are warnings again."""
+
+    def work(k: int) -> list[str]:
+        with noted() as said:
+            for _ in range(20):
+                warn(VeridynWarning, Fault(f"number {k}."))
+        return [str(fault) for fault in said]
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(8))) == [[f"number {k}."] * 20 for k in range(8)]
+    with pytest.warns(VeridynWarning, match="again"):
+        warn(VeridynWarning, Fault("again."))

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
 At = tuple[str | int, ...]
@@ -190,6 +192,25 @@ def did_you_mean(name: str, names: Sequence[str]) -> str:
     return f"Known: {listed or 'none'}." + (f" Did you mean '{close[0]}'?" if close else "")
 
 
+_noted: ContextVar[list[Fault] | None] = ContextVar("veridyn_noted", default=None)
+
+
 def warn(category: type[VeridynWarning], fault: Fault) -> None:
-    """Issue a fault as a warning, attributed to the caller of the function that noticed it."""
+    """Issue a fault as a warning, attributed to the caller of the function that noticed it; within :func:`noted` it is kept instead."""
+    kept = _noted.get()
+    if kept is not None:
+        kept.append(fault)
+        return
     warnings.warn(str(fault), category, stacklevel=3)
+
+
+@contextmanager
+def noted() -> Iterator[list[Fault]]:
+    """A list that gets what this thread would warn of meanwhile, for work of which many run side by side: Python's own list of warnings is
+    one for all threads."""
+    kept: list[Fault] = []
+    token = _noted.set(kept)
+    try:
+        yield kept
+    finally:
+        _noted.reset(token)

@@ -81,7 +81,7 @@ def test_a_cluster_gives_the_same_fit(estimator):
     how = {"method": method, "sampling": Sampling(block=64)}
     alone = identify(tree, motions, **how)
     with (
-        distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
         there = identify(tree, motions, executor=client.get_executor(), **how)

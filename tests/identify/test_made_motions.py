@@ -67,7 +67,7 @@ def test_dask_workers_read_the_logs_themselves_and_one_that_dies_changes_nothing
     marker, told = tmp_path / "died", []
     made = MadeMotions(files, partial(read_and_die_once, marker))
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         executor = client.get_executor(pure=False, retries=3)

@@ -133,3 +133,15 @@ def test_forces_must_be_complete() -> None:
     for forces in (None, np.full((len(motion), tree.n), np.nan)):
         with pytest.raises(DataError, match="forward dynamics needs a force on every coordinate"):
             forward_dynamics(tree, replace(motion, forces=forces))
+
+
+def test_parameters_that_were_refused_are_refused_again() -> None:
+    """Machine code with masses turned negative: refused at every call; afterwards the true ones still pass, and the other way round."""
+    rng = np.random.default_rng(4)
+    tree = random_tree(rng, 4, kinds=("turning",), branched=False)
+    m = replace(random_motion(rng, tree, 5, wrenches=False), forces=rng.normal(size=(5, tree.n)))
+    good = forward_dynamics(tree, m, engine="compiled").qdd
+    for _ in range(2):
+        with pytest.raises(ModelError):
+            forward_dynamics(tree, m, -tree.parameters.values, engine="compiled")
+        assert np.array_equal(forward_dynamics(tree, m, engine="compiled").qdd, good)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -23,6 +25,18 @@ def test_estimators_scatter_as_they_say() -> None:
     assert np.median(found.empirical("diagonal") / found.empirical("ols")) < 1.0
     assert np.median(found.ignoring.mean(axis=0) / found.empirical("rows")) < 0.75
     assert told[0] == 0.0 and told[-1] == 60.0
+
+
+def test_threads_change_nothing() -> None:
+    """25 trials, which are three chunks: the same numbers on three threads, in the same order."""
+    made, true, _ = experiment()
+    alone = trials(made, true, 25, np.random.default_rng(4))
+    with ThreadPoolExecutor(3) as pool:
+        shared = trials(made, true, 25, np.random.default_rng(4), executor=pool)
+    for name in alone.values:
+        assert shared.values[name] == pytest.approx(alone.values[name], rel=1e-12)
+        assert shared.stated[name] == pytest.approx(alone.stated[name], rel=1e-12)
+    assert shared.ignoring.shape == alone.ignoring.shape == (25, len(true))
 
 
 def test_more_periods_know_more() -> None:

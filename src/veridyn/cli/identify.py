@@ -31,7 +31,8 @@ def identify(
     """Identify the parameters of a machine from logs, as a study file says, and validate them on data not used for the fit.
 
     Writes result.json, parameters.csv, report.html, the study with its defaults, the versions used and the identified model into a new
-    folder and prints where; reduced.csv and friction.csv where the study reduces the model or tries friction. Exit
+    folder and prints where; reduced.csv and friction.csv where the study reduces the model or tries friction. With a section vehicle,
+    payload or fleet a car is identified, a load is weighed, or many machines of one model are compared (machines.csv, fleet.json). Exit
     codes: 0 done, 1 a limit of the study file is missed, 2 bad input.
 
     \b
@@ -39,6 +40,7 @@ def identify(
       veridyn new robot.urdf run.csv --out robot-study.yaml
       veridyn identify robot-study.yaml --out runs
     """
+    from veridyn.cli.fleet import fleet_work, is_fleet
     from veridyn.cli.payload import is_payload, payload_work
     from veridyn.cli.shown import print_study
     from veridyn.cli.vehicle import identify_work, is_vehicle
@@ -59,6 +61,10 @@ def identify(
         return
     if is_payload(loaded):
         recorded_study(study, out, loaded, partial(payload_work, loaded), show)
+        return
+
+    if is_fleet(loaded):
+        recorded_study(study, out, loaded, partial(fleet_work, loaded), show)
         return
 
     def work(run: Run, progress: Progress) -> Recorded:

@@ -98,8 +98,7 @@ def _check_forces(tree: Tree, rows: Sequence[int], how: Sampling, motion: Motion
 def _check_sizes(tree: Tree, motion: Motion, faults: Faults) -> None:
     """Numbers that no measurement has, such as the 1e160 or infinity of a failed conversion; NaN marks a gap and may stand."""
     for where, x in _arrays(tree, motion):
-        # Reductions first: they need no copy of a long log, and gaps do not count in them.
-        if not x.size or not max(np.fmax.reduce(x, axis=None), -np.fmin.reduce(x, axis=None)) > LARGEST_VALUE:
+        if not _too_large(x):
             continue
         rows = np.abs(x.reshape(len(x), -1))
         large = (rows > LARGEST_VALUE).any(axis=1)
@@ -114,11 +113,16 @@ def _check_sizes(tree: Tree, motion: Motion, faults: Faults) -> None:
         )
 
 
+def _too_large(x: NDArray[np.float64]) -> bool:
+    """Whether some number is; by reductions, which need no copy of a long log, and in which gaps do not count."""
+    return bool(x.size) and bool(max(np.fmax.reduce(x, axis=None), -np.fmin.reduce(x, axis=None)) > LARGEST_VALUE)
+
+
 def _arrays(tree: Tree, motion: Motion) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """The arrays of a motion (N,) or (N, k), with their places."""
+    """Arrays of a motion (N,) or (N, k) that may be too large, with their places."""
     for name in ("q", "qd", "qdd", "forces"):
         x = getattr(motion, name)
-        if x is not None:
+        if x is not None and _too_large(x):  # a column alone is read as slowly as all of them
             yield from ((f"motion.{name}, '{c}'", x[:, k]) for k, c in enumerate(tree.coordinates))
     for f in fields(motion.base) if motion.base is not None else ():
         x = getattr(motion.base, f.name)

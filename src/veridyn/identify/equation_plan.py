@@ -63,12 +63,13 @@ Weigh = Callable[[int, Array], None]  # the number of a row, and its equations, 
 
 @dataclass(frozen=True, eq=False)
 class EquationPlan:
-    """How samples become the equations of some rows of a tree."""
+    """How samples become the equations of some rows of a tree; `kept`: the only estimated columns to make, if not all."""
 
     tree: Tree
     rows: tuple[int, ...]
     how: Sampling
     compile: bool = False
+    kept: tuple[int, ...] | None = None
 
     @cached_property
     def computed(self) -> tuple[int, ...]:
@@ -93,6 +94,8 @@ class EquationPlan:
     def _affecting(self) -> tuple[tuple[int, ...], ...]:
         """The same for each computed row by itself."""
         T = self.tree.parameters.estimated_matrix() != 0.0
+        if self.kept is not None:
+            T[:, np.setdiff1d(np.arange(T.shape[1]), self.kept)] = False
         affecting = structure(self.tree)
         return tuple(tuple(int(c) for c in np.flatnonzero(T[list(affecting[r])].any(axis=0))) for r in self.computed)
 
@@ -105,7 +108,8 @@ class EquationPlan:
             tie = p.ties.get(name)
             to, factor = (c, 1.0) if tie is None else (p.index(tie.to), tie.factor)
             value = float(p.values[to]) if p.states[to] == "known" else float("nan")
-            if value != 0.0:
+            left_out = self.kept is not None and np.isnan(value) and to not in self.kept
+            if value != 0.0 and not left_out:
                 out.append((c, to, factor, value))
         return tuple(out)
 

@@ -25,6 +25,7 @@ from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
 SIGNIFICANCE = 0.01  # chance that any machine of a sound fleet is called an outlier, over all parameters together
+LISTED = 8  # machines that an error names
 
 
 class Outlier(NamedTuple):
@@ -89,6 +90,13 @@ class Fleet:
             for i, off in self._apart[j].items()
         ]
         return tuple(sorted(found, key=lambda o: -abs(o.deviations)))
+
+    @cached_property
+    def deviations(self) -> Array:
+        """Distance of each value from the mean of the fleet over the deviation to be expected, √(σ² + τ²) (machines, parameters)."""
+        spread = list(self.distribution.values())
+        mean, between = (np.array([getattr(s, name) for s in spread]) for name in ("mean", "between"))
+        return (self.values - mean) / np.sqrt(self.sigma**2 + between**2)
 
     def summary(self) -> str:
         """A table of the parameters and a line for each outlier and each machine without a fit."""
@@ -178,13 +186,26 @@ def identify_fleet(
         else:
             fits[name] = one
         progress("identifying machines", float(done), total)
-    if not fits:
-        faults = [Fault(why, name) for name, why in failed.items()]
-        raise IdentificationError(faults)
-    names = _shared(fits, failed)
-    for name, why in failed.items():
+    return fleet_of(fits, failed, significance)
+
+
+def fleet_of(fits: Mapping[str, Fit], failed: Mapping[str, str], significance: float = SIGNIFICANCE) -> Fleet:
+    """The fleet of so many fits; `failed`: machine → why it has none. Fits of other parameters than most have join them.
+
+    Raises
+    ------
+    IdentificationError
+        There is no fit at all.
+    """
+    kept, out = dict(fits), dict(failed)
+    if not kept:
+        first = list(out.items())[:LISTED]
+        rest = [] if len(out) <= LISTED else [Fault(f"{len(out) - LISTED} more machines have no fit either.", "fleet")]
+        raise IdentificationError([Fault(why, name) for name, why in first] + rest)
+    names = _shared(kept, out)
+    for name, why in out.items():
         warn(IdentificationWarning, Fault(f"the machine is left out: {why}", name))
-    return Fleet(fits, failed, names, significance)
+    return Fleet(kept, out, names, significance)
 
 
 def _one(

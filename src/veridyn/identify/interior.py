@@ -15,6 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.blas import dsymv, dsyr  # pyright: ignore[reportAttributeAccessIssue]
+
+from veridyn.identify.interior_slopes import Slopes, slopes_of
 
 Array = NDArray[np.float64]
 
@@ -53,13 +57,13 @@ class InteriorSolution:
 
 
 class Limited:
-    """A goal with two-sided limits: `goal(u)` → value and gradient; `bounded(u)` → g alone; `slopes(u)` → J (m, n)."""
+    """A goal with two-sided limits: `goal(u)` → value and gradient; `bounded(u)` → g alone; `slopes(u)` → J (m, n) or its blocks."""
 
     def __init__(
         self,
         goal: Callable[[Array], tuple[float, Array]],
         bounded: Callable[[Array], Array],
-        slopes: Callable[[Array], Array],
+        slopes: Callable[[Array], Array | Slopes],
         low: Array,
         high: Array,
     ) -> None:
@@ -79,16 +83,16 @@ def minimise(problem: Limited, start: Array, how: Barrier | None = None) -> Inte
     below, above = problem.slack(u)
     if not (below.min(initial=np.inf) > 0.0 and above.min(initial=np.inf) > 0.0):
         raise ValueError("the start is not inside the limits")
-    J = problem.slopes(u)
+    J = slopes_of(problem.slopes(u))
     z, y = mu / below, mu / above
     known = Curvature(len(u))
     history, evaluations, met, done = [f], 1, False, 0
     while done < how.iterations:
         done += 1
-        pull = J.T @ (mu / below - mu / above)
+        pull = J.pulled(mu / below - mu / above)
         H = known.matrix(max(float(np.linalg.norm(grad)), 1e-3))
-        step = _descent(H + J.T @ ((z / below + y / above)[:, None] * J), pull - grad)
-        reach = J @ step
+        step = _descent(H + J.weighed(z / below + y / above), pull - grad)
+        reach = J.along(step)
         dz, dy = mu / below - z - z / below * reach, mu / above - y + y / above * reach
         now = _merit(f, below, above, mu)
         slope = float((grad - pull) @ step)
@@ -114,8 +118,8 @@ def minimise(problem: Limited, start: Array, how: Barrier | None = None) -> Inte
             continue
         dual = min(1.0, _longest(z, dz), _longest(y, dy))
         z, y = _kept(z + dual * dz, mu, b), _kept(y + dual * dy, mu, a)
-        J_new = problem.slopes(there)
-        known.learn(there - u, (grad_new - J_new.T @ (z - y)) - (grad - J.T @ (z - y)))
+        J_new = slopes_of(problem.slopes(there))
+        known.learn(there - u, (grad_new - J_new.pulled(z - y)) - (grad - J.pulled(z - y)))
         u, f, grad, below, above, J = there, f_new, grad_new, b, a, J_new
         history.append(f)
         if fall < how.tolerance * mu:
@@ -149,8 +153,8 @@ def _descent(A: Array, right: Array) -> Array:
     add, size = 0.0, float(np.trace(A)) / len(A)
     while True:
         try:
-            L = np.linalg.cholesky(A + add * np.eye(len(A)))
-            return np.asarray(np.linalg.solve(L.T, np.linalg.solve(L, right)), dtype=np.float64)
+            factor = cho_factor(A + add * np.eye(len(A)), lower=True, overwrite_a=True)
+            return np.asarray(cho_solve(factor, right), dtype=np.float64)
         except np.linalg.LinAlgError:
             add = max(1e-10 * size, 10.0 * add)
 
@@ -172,8 +176,9 @@ class Curvature:
         if self.pairs:
             s, y = self.pairs[-1]
             scale = float(y @ y / (s @ y))
-        H = np.eye(self.size) * scale
+        H = np.asfortranarray(np.eye(self.size) * scale)  # its upper triangle, in which BLAS adds and multiplies
         for s, y in self.pairs:
-            Hs = H @ s
-            H += np.outer(y, y) / float(s @ y) - np.outer(Hs, Hs) / float(s @ Hs)
-        return H
+            Hs = dsymv(1.0, H, s)
+            H = dsyr(1.0 / float(s @ y), y, a=H, overwrite_a=True)
+            H = dsyr(-1.0 / float(s @ Hs), Hs, a=H, overwrite_a=True)
+        return np.triu(H) + np.triu(H, 1).T

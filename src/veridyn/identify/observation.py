@@ -15,6 +15,7 @@ from typing import Literal, TypeVar, get_args
 import numpy as np
 
 from veridyn.errors import DataError, DeviceError, Fault
+from veridyn.identify.dependent_columns import MIN_SAMPLES, dependence, worthwhile
 from veridyn.identify.equation_check import driven
 from veridyn.identify.equation_plan import EquationPlan, Job
 from veridyn.identify.factor import RowFactor
@@ -128,7 +129,29 @@ class EquationStream:
     device: Device = "cpu"
 
     def observe(self) -> RowFactors:
-        """The factors of all rows, made on this processor; :func:`veridyn.identify.gpu.observed` looks at the device."""
+        """The factors of all rows, made on this processor; :func:`veridyn.identify.gpu.observed` looks at the device.
+
+        Of a long log, columns that depend on others whatever the motion are made from those
+        (:mod:`veridyn.identify.dependent_columns`).
+        """
+        rule = dependence(self.plan.tree) if self._long else None
+        fewer = self.plan if rule is None else replace(self.plan, kept=rule.kept)
+        if rule is None or not worthwhile(self.plan.columns, fewer.columns):
+            return self._observed()
+        found = replace(self, plan=fewer)._observed()
+        whole = zip(found.rows, self.plan.columns, strict=True)
+        return RowFactors(found.parameters, tuple(rule.restored(f, columns) for f, columns in whole))
+
+    @property
+    def _long(self) -> bool:
+        """Whether there are samples enough for machine code of its own, and triangles that take them in."""
+        if not self.plan.compile or self.plan.how.method != "qr":
+            return False
+        made = isinstance(self.motions, MadeMotions)
+        return (len(self.motions) * len(self.motions[0]) if made else samples_of(self.motions)) >= MIN_SAMPLES
+
+    def _observed(self) -> RowFactors:
+        """The factors of the columns of the plan."""
         if isinstance(self.motions, MadeMotions):
             return self.merged(self._each_log(partial(_factors_of_log, self.plan, self.motions), "streaming logs"))
         return self.merged(self.each(EquationPlan.factors))

@@ -11,6 +11,7 @@ regressors whatever the number of columns; no derivative of D is ever written do
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,30 +75,53 @@ def open_adjoint(
     request = Request(
         "regressor_adjoint", tuple(sorted(chosen)), tuple(sorted(wanted_columns)), friction_speed=friction_speed
     )
-    place = {(r, c): (a, b) for a, r in enumerate(chosen) for b, c in enumerate(wanted_columns)}
     out = np.zeros((3, tree.n, padded(len(motion))))
     if wants_compiled(engine, tree, request, len(motion)):
         made = compiled(tree, request)
-        columns = _inputs(tree, motion, made.kernel.inputs, G, place)
-        at = [np.ravel_multi_index(label, (3, tree.n)) for label in made.labels]
-        addresses = out.ctypes.data + out.strides[1] * np.array(at, dtype=np.uintp)
-        made.kernel.run(columns, uniform_values(tree, np.zeros(0), made.kernel.parameters), addresses, len(motion))
+        names, among = _sources(made.kernel.inputs, chosen, wanted_columns)
+        own = sample_arrays(tree, motion, names)
+        G = G if all(step % 8 == 0 for step in G.strides) else np.ascontiguousarray(G)
+        pointers, strides = _addressed(own, G, among)
+        at = np.asarray(np.ravel_multi_index(np.array(made.labels).T, (3, tree.n)), dtype=np.uintp)
+        addresses = out.ctypes.data + out.strides[1] * at
+        given_values = uniform_values(tree, np.zeros(0), made.kernel.parameters)
+        if len(motion):
+            made.kernel.prepared_at(pointers, strides, given_values, addresses, len(motion), memory=(own, G))()
     else:
         f = formula(tree, request)
-        given: dict[str, Array | float] = dict(zip(f.samples, _inputs(tree, motion, f.samples, G, place), strict=True))
+        names, among = _sources(f.samples, chosen, wanted_columns)
+        measured = iter(sample_arrays(tree, motion, names))
+        arrays = [next(measured) if at is None else G[:, at[0], at[1]] for at in among]
+        given: dict[str, Array | float] = dict(zip(f.samples, arrays, strict=True))
         given |= dict(zip(f.parameters, uniform_values(tree, np.zeros(0), f.parameters), strict=True))
         for label, value in zip(f.labels, evaluate(f.graph, f.outputs, given), strict=True):
             out[(*label, slice(0, len(motion)))] = value
     return np.moveaxis(out[..., : len(motion)], -1, 0)
 
 
-def _inputs(
-    tree: Tree, motion: Motion, names: Sequence[str], G: Array, place: dict[tuple[int, int], tuple[int, int]]
-) -> list[Array]:
-    own = iter(sample_arrays(tree, motion, [name for name in names if not name.startswith("g.")]))
-    return [_weight(G, name, place) if name.startswith("g.") else next(own) for name in names]
+Places = tuple[tuple[int, int] | None, ...]
 
 
-def _weight(G: Array, name: str, place: dict[tuple[int, int], tuple[int, int]]) -> Array:
-    _, r, c = name.split(".")
-    return G[(slice(None), *place[int(r), int(c)])]
+def _addressed(own: Sequence[Array], G: Array, weights: Places) -> tuple[NDArray[np.uintp], NDArray[np.int64]]:
+    """Where the samples of each input begin, and how many doubles lie between two: of the motion's arrays in turn, or of a weight."""
+    mine = np.array([at is None for at in weights])
+    at = np.array([at for at in weights if at is not None], dtype=np.int64).reshape(-1, 2)
+    pointers, strides = np.zeros(len(weights), dtype=np.uintp), np.full(len(weights), G.strides[0] // 8, dtype=np.int64)
+    pointers[mine] = [a.ctypes.data for a in own]
+    strides[mine] = [a.strides[0] // 8 for a in own]
+    pointers[~mine] = (G.ctypes.data + at @ np.array(G.strides[1:])).astype(np.uintp)
+    return pointers, strides
+
+
+@lru_cache(maxsize=64)
+def _sources(
+    names: tuple[str, ...], chosen: tuple[int, ...], wanted_columns: tuple[int, ...]
+) -> tuple[tuple[str, ...], Places]:
+    """Inputs that come from the motion, and for each input its place among the weights; None for those of the motion."""
+    place = {(r, c): (a, b) for a, r in enumerate(chosen) for b, c in enumerate(wanted_columns)}
+    weights: list[tuple[int, int] | None] = []
+    for name in names:
+        kind, _, rest = name.partition(".")
+        r, _, c = rest.partition(".")
+        weights.append(place[int(r), int(c)] if kind == "g" else None)
+    return tuple(name for name in names if not name.startswith("g.")), tuple(weights)

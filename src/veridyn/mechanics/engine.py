@@ -97,7 +97,9 @@ def check_engine(engine: str) -> None:
 
 def check_angles(tree: Tree, q: Array) -> None:
     """Refuse coordinates that turn a joint beyond the range of the compiled sine and cosine."""
-    check_farthest(tree, float((np.abs(q) * tree.turns).max(initial=0.0)))
+    largest = max(float(q.max(initial=0.0)), -float(q.min(initial=0.0)))  # without a copy, and as a rule enough
+    if not largest * float(np.max(tree.turns, initial=0.0)) <= LARGEST_ANGLE_RAD:
+        check_farthest(tree, float((np.abs(q) * tree.turns).max(initial=0.0)))
 
 
 def check_farthest(tree: Tree, farthest: float) -> None:
@@ -152,10 +154,13 @@ def filled(
     """
     N = len(motion)
     room = padded(N) + SPREAD
-    at = [np.ravel_multi_index(label if place is None else place[label], shape) for label in made.labels]
+    places = made.labels if place is None else [place[label] for label in made.labels]
+    at = np.asarray(
+        np.ravel_multi_index(np.array(places, dtype=np.intp).reshape(-1, len(shape)).T, shape), dtype=np.uintp
+    )
     size = int(np.prod(shape)) * room
-    whole = (out or Buffer()).take(size, (tuple(at), size)).reshape(*shape, room)
-    addresses = whole.ctypes.data + 8 * room * np.array(at, dtype=np.uintp)
+    whole = (out or Buffer()).take(size, (at.tobytes(), size)).reshape(*shape, room)
+    addresses = whole.ctypes.data + 8 * room * at
     given = tree.parameters.values if values is None else values
     made(tree, motion, addresses, given, threads, far=8 * size > CACHE)
     return np.moveaxis(whole[..., :N], -1, 0)
@@ -270,11 +275,26 @@ def _pushes(tree: Tree) -> str:
 
 def uniform_values(tree: Tree, values: Array, names: Sequence[str]) -> Array:
     """What kernels take that is the same for all samples: parameters "p.3" from `values`, constants "const.0" from the tree."""
-    constants = tree.constants
-    found = (
-        values[int(n[2:])] if n.startswith("p.") else constants[int(n.removeprefix("const."))].value for n in names
-    )
-    return np.array(list(found), dtype=np.float64)
+    parameters, constants = _uniform_places(tuple(names))
+    found = np.empty(len(names))
+    found[parameters[0]] = values[parameters[1]]
+    if constants:
+        own = tree.constants
+        for place, k in constants:
+            found[place] = own[k].value
+    return found
+
+
+@lru_cache(maxsize=256)
+def _uniform_places(
+    names: tuple[str, ...],
+) -> tuple[tuple[NDArray[np.intp], NDArray[np.intp]], tuple[tuple[int, int], ...]]:
+    """Places and numbers of the parameters among what is the same for all samples, and (place, number) of each constant."""
+    split = [(place, *name.split(".")) for place, name in enumerate(names)]
+    parameters = [(place, int(k)) for place, kind, k in split if kind == "p"]
+    constants = tuple((place, int(k)) for place, kind, k in split if kind == "const")
+    both = np.array(parameters, dtype=np.intp).reshape(-1, 2)
+    return (both[:, 0], both[:, 1]), constants
 
 
 def sample_arrays(tree: Tree, motion: Motion, names: Sequence[str]) -> list[Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -94,7 +95,7 @@ def forward_dynamics(
         )
     request = Request("forward_checked", tuple(range(len(tree.rows))), bodies=bodies)
     if wants_compiled(engine, tree, request, len(motion)):
-        check_mass(tree, mass_matrix(tree, motion.q[:1], values, engine="numpy"))
+        _check_parameters(tree, motion.q[:1], values)
         shape = (len(tree.rows) + 1,)
         solved = filled(compiled(tree, request), tree, motion, shape, values=values, threads=threads)
         doubtful = ~(solved[:, -1] < NEAR_SINGULAR)
@@ -105,6 +106,20 @@ def forward_dynamics(
         solved = _solved(tree, motion, values)
     caused = replace(motion, qdd=solved[:, first:], base=_accelerated(motion.base, solved))
     return with_held_forces(tree, caused, values, engine)
+
+
+def _check_parameters(tree: Tree, q: Array, values: Array) -> None:
+    """:func:`check_mass` at one state (1, n), once for each set of parameters; states near a singular one are found by the kernel."""
+    passed = _passed(tree, values.tobytes())
+    if not passed:
+        check_mass(tree, mass_matrix(tree, q, values, engine="numpy"))
+        passed.append(True)
+
+
+@lru_cache(maxsize=64)
+def _passed(tree: Tree, values: bytes) -> list[bool]:
+    """Empty until these parameters have been looked at."""
+    return []
 
 
 def with_held_forces(tree: Tree, motion: Motion, values: Array, engine: Engine = "auto") -> Motion:

@@ -73,8 +73,9 @@ def complete_values(tree: Tree, values: Array | None = None) -> Array:
     new = p.values.copy()
     for name, tie in p.ties.items():
         new[p.index(name)] = tie.factor * p.values[p.index(tie.to)]
-    unknown = [n for n, v in zip(p.names, new, strict=True) if not np.isfinite(v)]
-    if unknown:
+    missing = np.flatnonzero(~np.isfinite(new))
+    if len(missing):
+        unknown = [p.names[k] for k in missing]
         listed = ", ".join(unknown[:8]) + (f" and {len(unknown) - 8} more" if len(unknown) > 8 else "")
         raise ModelError(
             Fault(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,17 +136,22 @@ class Motion:
 
     def __getitem__(self, samples: Samples) -> Motion:
         """Some of the samples, as views where a slice allows."""
-        return replace(
-            self,
-            t=self.t[samples],
-            q=self.q[samples],
-            qd=self.qd[samples],
-            qdd=self.qdd[samples],
-            base=None if self.base is None else self.base[samples],
-            forces=None if self.forces is None else self.forces[samples],
-            wrenches={k: v[samples] for k, v in self.wrenches.items()},
-            signals={k: v[samples] for k, v in self.signals.items()},
-        )
+        parts: dict[str, Any] = {
+            "t": self.t[samples],
+            "q": self.q[samples],
+            "qd": self.qd[samples],
+            "qdd": self.qdd[samples],
+            "base": None if self.base is None else self.base[samples],
+            "forces": None if self.forces is None else self.forces[samples],
+            "wrenches": {k: v[samples] for k, v in self.wrenches.items()},
+            "signals": {k: v[samples] for k, v in self.signals.items()},
+        }
+        if not isinstance(samples, slice) or (samples.step or 1) < 0:
+            return replace(self, **parts)
+        made = object.__new__(type(self))  # a part of what has been checked, in its order, needs no second look
+        for f in fields(self):
+            object.__setattr__(made, f.name, parts.get(f.name, getattr(self, f.name)))
+        return made
 
 
 def joined(motions: Sequence[Motion]) -> Motion:

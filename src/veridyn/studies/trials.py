@@ -6,8 +6,10 @@ explicit DFT filter and estimates the parameters in four ways from the same data
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from veridyn.identify.estimators.gauss_markov import estimated
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.excitation.plant import Plant
+from veridyn.identify.handing import handed
 from veridyn.progress import Progress, silent
 from veridyn.signals.periodic_filters import Three, dft_filter
 
@@ -22,6 +25,7 @@ Array = NDArray[np.float64]
 Filter = Callable[[Array, float], Three]  # one period of coordinates and its rate → x, ẋ, ẍ
 
 CHUNK = 10  # trials whose motions are reconstructed at once
+AHEAD = 16  # chunks drawn and not yet taken back, where workers share in them
 ORDER = 3  # samples that noise may remember, at most; chosen by BIC
 ESTIMATORS = {
     "ols": "ordinary least squares",
@@ -82,13 +86,27 @@ class Trials:
         return (self.values[estimator].mean(axis=0) - self.truth) / self.empirical(estimator)
 
 
+Runs = tuple[Array, Array]  # positions and forces of some trials (trials, periods, N, ·)
+
+
+def drawn_runs(e: PeriodicExperiment, trials: int, rng: np.random.Generator) -> Runs:
+    """What so many trials measure: the clean signals with noise."""
+    N, k = len(e.positions), e.periods
+    positions, forces = (
+        clean + noise.drawn(k * N, rng, trials=trials).reshape(trials, k, N, -1)
+        for clean, noise in ((e.positions, e.position_noise), (e.forces, e.force_noise))
+    )
+    return positions, forces
+
+
 def averages(e: PeriodicExperiment, trials: int, rng: np.random.Generator) -> list[Average]:
     """So many trials, each averaged over its periods."""
-    N, k = len(e.positions), e.periods
-    runs = []
-    for clean, noise in ((e.positions, e.position_noise), (e.forces, e.force_noise)):
-        drawn = noise.drawn(k * N, rng, trials=trials).reshape(trials, k, N, -1)
-        runs.append(clean + drawn)
+    return averaged(e, drawn_runs(e, trials, rng))
+
+
+def averaged(e: PeriodicExperiment, runs: Runs) -> list[Average]:
+    """Trials, each averaged over its periods."""
+    trials, k, N, _ = runs[0].shape
     positions, forces = (run.mean(axis=1) for run in runs)
     flat = e.plant.located(positions.reshape(trials * N, -1)).reshape(trials, N, -1)
     freedom = N * (k - 1)
@@ -117,38 +135,55 @@ def trials(
     rng: np.random.Generator,
     progress: Progress = silent,
     task: str = "trials",
+    executor: Executor | None = None,
 ) -> Trials:
-    """So many trials by all estimators; `truth` (p,) of the base parameters is only for comparison."""
+    """So many trials by all estimators; `truth` (p,) of the base parameters is only for comparison.
+
+    Noise is drawn here, trial after trial, and with an `executor` the rest is shared out: the result is the same whoever does it.
+    """
     names = tuple(ESTIMATORS)
-    values: dict[str, list[Array]] = {name: [] for name in names}
-    stated: dict[str, list[Array]] = {name: [] for name in names}
-    ignoring: list[Array] = []
-    r = e.forces.shape[1]
+    stack: list[Array] = []
+    plain: list[Array] = []
 
-    def explicit(x: Array, rate: float) -> Three:
-        return dft_filter(x, rate, e.harmonics)
+    def chunks() -> Iterator[Runs]:
+        for first in range(0, count, CHUNK):
+            yield drawn_runs(e, min(CHUNK, count - first), rng)
 
+    work = partial(_judged, e)
     progress(task, 0.0, float(count))
-    for first in range(0, count, CHUNK):
-        found = averages(e, min(CHUNK, count - first), rng)
-        for a, A in zip(found, reconstructed(e, found, explicit), strict=True):
-            white = NoiseModel.white(a.force_covariance)
-            weights: dict[str, NoiseModel | None] = {
-                "ols": NoiseModel.white(np.eye(r)),
-                "diagonal": NoiseModel.white(np.diag(np.diag(a.force_covariance))),
-                "rows": white,
-                "markov": None,
-            }
-            for name, weight in weights.items():
-                one = estimated(A, a.forces, a.force_noise, weight)
-                values[name].append(one.values)
-                stated[name].append(one.sigma)
-            ignoring.append(estimated(A, a.forces, white).sigma)
-        progress(task, float(min(first + CHUNK, count)), float(count))
+    done = 0
+    for both, ignoring in map(work, chunks()) if executor is None else handed(executor, work, chunks(), AHEAD):
+        stack.append(both)
+        plain.append(ignoring)
+        done += len(ignoring)
+        progress(task, float(done), float(count))
+    found = np.concatenate(stack)  # (trials, estimators, values and deviations, p)
     return Trials(
         e.plant.base.names,
         truth,
-        {name: np.array(v) for name, v in values.items()},
-        {name: np.array(v) for name, v in stated.items()},
-        np.array(ignoring),
+        {name: found[:, k, 0] for k, name in enumerate(names)},
+        {name: found[:, k, 1] for k, name in enumerate(names)},
+        np.concatenate(plain),
     )
+
+
+def _judged(e: PeriodicExperiment, runs: Runs) -> tuple[Array, Array]:
+    """Values and deviations of each estimator (trials, estimators, 2, p), and deviations (trials, p) that ignore the memory of noise."""
+    found = averaged(e, runs)
+    both, ignoring = [], []
+    for a, A in zip(found, reconstructed(e, found, partial(_explicit, e.harmonics)), strict=True):
+        white = NoiseModel.white(a.force_covariance)
+        weights: dict[str, NoiseModel | None] = {
+            "ols": NoiseModel.white(np.eye(e.forces.shape[1])),
+            "diagonal": NoiseModel.white(np.diag(np.diag(a.force_covariance))),
+            "rows": white,
+            "markov": None,
+        }
+        each = [estimated(A, a.forces, a.force_noise, weights[name]) for name in ESTIMATORS]
+        both.append([(one.values, one.sigma) for one in each])
+        ignoring.append(estimated(A, a.forces, white).sigma)
+    return np.array(both), np.array(ignoring)
+
+
+def _explicit(harmonics: int, x: Array, rate: float) -> Three:
+    return dft_filter(x, rate, harmonics)

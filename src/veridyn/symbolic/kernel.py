@@ -82,22 +82,35 @@ class Kernel:
     ) -> Callable[[], None]:
         """The same as a function that can be called again and again on the same memory, by the thread that made it."""
         columns = [c if c.strides[0] % 8 == 0 else np.ascontiguousarray(c) for c in columns]
-        pointers = (ctypes.c_void_p * max(1, len(columns)))(*[c.ctypes.data for c in columns])
-        strides = (ctypes.c_int64 * max(1, len(columns)))(*[c.strides[0] // 8 for c in columns])
+        pointers = np.array([c.ctypes.data for c in columns], dtype=np.uintp)
+        strides = np.array([c.strides[0] // 8 for c in columns], dtype=np.int64)
+        return self.prepared_at(pointers, strides, parameters, addresses, samples, far, columns)
+
+    def prepared_at(
+        self,
+        pointers: NDArray[np.uintp],
+        strides: NDArray[np.int64],
+        parameters: Array,
+        addresses: Addresses,
+        samples: int,
+        far: bool = False,
+        memory: object = None,
+    ) -> Callable[[], None]:
+        """The same with the address of each input's first sample and the doubles between two; `memory` is kept as long as the function."""
         out = np.ascontiguousarray(addresses, dtype=np.uintp)
         values = np.ascontiguousarray(parameters, dtype=np.float64)
         arguments = (
             0,
             samples,
             samples,
-            ctypes.addressof(pointers),
-            ctypes.addressof(strides),
+            pointers.ctypes.data,
+            strides.ctypes.data,
             values.ctypes.data,
             out.ctypes.data,
             self._work(),
             int(far and not (out % 64).any()),
         )
-        held = (columns, pointers, strides, values, out)
+        held = (memory, pointers, strides, values, out)
 
         def call(held: object = held) -> None:
             self.function(*arguments)

@@ -20,6 +20,7 @@ from veridyn.identify.excitation.limits import Bounds
 from veridyn.identify.excitation.plant import Plant
 from veridyn.identify.excitation.shape import Shape
 from veridyn.identify.interior import Limited
+from veridyn.identify.interior_slopes import in_blocks
 
 Array = NDArray[np.float64]
 
@@ -150,10 +151,8 @@ class ExcitationProblem:
     def limited(self, goal: Callable[[Array], tuple[float, Array]] | None = None) -> Limited:
         """For :func:`~veridyn.identify.interior.minimise`; `goal`: another than the exact one."""
         fixed = self.bounds.limits.linear and not self.free_frequency and self.plant.bounded == self.plant.coordinates
-        constant = self.slopes(np.zeros(self.shape.count * len(self.reach))) if fixed else None
-        return Limited(
-            goal or self.value,
-            self.bounded,
-            self.slopes if constant is None else lambda u: constant,
-            *self.sides(),
-        )
+        if not fixed:
+            return Limited(goal or self.value, self.bounded, self.slopes, *self.sides())
+        count, n = self.shape.count, len(self.reach)
+        constant = in_blocks(self.slopes(np.zeros(count * n)), np.arange(count * n).reshape(count, n).T)
+        return Limited(goal or self.value, self.bounded, lambda u: constant, *self.sides())

@@ -40,6 +40,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "observe": ("veridyn.studies.config.vehicle", "VehicleObserveFile"),
     },
     "payload": {"identify": ("veridyn.studies.config.payload", "PayloadFile")},
+    "fleet": {"identify": ("veridyn.studies.config.fleet", "FleetFile")},
 }
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
@@ -167,7 +168,7 @@ def parse_study(yaml: PlainYaml, kind: str | None = None) -> StudyFile:
 
 
 def settings_class(kind: str, section: str = "") -> type[StudyFile]:
-    """The class of settings of a kind of study, or of one with a section that changes it: vehicle or payload."""
+    """The class of settings of a kind of study, or of one with a section that changes it: vehicle, payload or fleet."""
     module, name = (SECTIONS[section] if section else KINDS)[kind]
     return getattr(importlib.import_module(module), name)
 

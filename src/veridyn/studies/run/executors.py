@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 from veridyn.errors import DeviceError, Fault
-from veridyn.studies.config.executor import ExecutorSettings
+from veridyn.studies.config.executor import Executing, ExecutorSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.version import __version__
 
 ANSWER_S = 10.0  # s that a scheduler may take to answer
 RETRIES = 3  # times that a job is given out again whose worker died
+
+
+def on_cluster(named: Executing) -> bool:
+    """Whether the work goes to other machines."""
+    return isinstance(named, ExecutorSettings) and named.dask is not None
 
 
 @contextmanager
@@ -30,7 +35,7 @@ def executor_of(loaded: Loaded) -> Iterator[Executor | None]:
             yield pool
         return
     try:
-        with dask_executor(named.dask or "") as cluster:
+        with dask_executor(named.dask or "", gpu=getattr(loaded.study, "device", "cpu") == "cuda") as cluster:
             yield cluster
     except DeviceError as error:
         line = loaded.yaml.line(("executor",))
@@ -40,10 +45,14 @@ def executor_of(loaded: Loaded) -> Iterator[Executor | None]:
 
 
 @contextmanager
-def dask_executor(address: str) -> Iterator[Executor]:
-    """The executor of a Dask cluster: it answers, has workers, and all of them have this version of veridyn."""
+def dask_executor(address: str, gpu: bool = False) -> Iterator[Executor]:
+    """The executor of a Dask cluster: it answers, has workers, and all of them have this version of veridyn, and a GPU where `gpu`.
+
+    A cluster that is lost later, and a job whose workers all die, are errors by name.
+    """
     try:
-        from distributed import Client
+        from distributed import Client, KilledWorker
+        from distributed.comm import CommClosedError
     except ImportError:
         raise DeviceError(
             Fault(
@@ -66,7 +75,29 @@ def dask_executor(address: str) -> Iterator[Executor]:
         ) from None
     with client:
         _check_workers(client, address)
-        yield client.get_executor(pure=False, retries=RETRIES)
+        if gpu:
+            _check_gpus(client, address)
+        try:
+            yield client.get_executor(pure=False, retries=RETRIES)
+        except KilledWorker as error:
+            raise DeviceError(
+                Fault(
+                    "a job was given up, since every worker that had it died.",
+                    f"dask {address}",
+                    found=f"{error.allowed_failures + 1} workers, the last of them {error.last_worker.address}",
+                    hint="Look at the log of that worker. Too little memory is the usual cause: start workers with more, or cut the logs.",
+                )
+            ) from None
+        except (CancelledError, CommClosedError) as error:
+            raise DeviceError(
+                Fault(
+                    "the cluster was lost while it worked.",
+                    f"dask {address}",
+                    "a scheduler that answers until the end",
+                    f"{type(error).__name__}",
+                    "Nothing was written. Start the scheduler again, and the study with it.",
+                )
+            ) from None
 
 
 def _check_workers(client: Any, address: str) -> None:
@@ -102,3 +133,31 @@ def _check_workers(client: Any, address: str) -> None:
                 "Install the same version in the workers' environment and start them again.",
             )
         )
+
+
+def _check_gpus(client: Any, address: str) -> None:
+    """Refuse a cluster in which a worker has no GPU that can be used."""
+    lacking = {worker: why for worker, why in client.run(_gpu_fault).items() if why}
+    if lacking:
+        worker, why = min(lacking.items())
+        more = f", and {len(lacking) - 1} more workers" if len(lacking) > 1 else ""
+        raise DeviceError(
+            Fault(
+                "a worker has no GPU that can be used.",
+                f"dask {address}",
+                "device: cuda on every worker",
+                f"{worker}: {why}{more}",
+                "Start workers on machines with a GPU only, or drop device: cuda.",
+            )
+        )
+
+
+def _gpu_fault() -> str:
+    """What is wrong with the GPU of this process; nothing where it can be used."""
+    from veridyn.symbolic.gpu import open_gpu
+
+    try:
+        open_gpu()
+    except DeviceError as error:
+        return error.faults[0].what
+    return ""

@@ -1,0 +1,35 @@
+"""Many runs of one random experiment, shared out: each has a generator of its own, so who runs it and when changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from typing import TypeVar
+
+import numpy as np
+
+from veridyn.identify.handing import handed
+from veridyn.progress import Progress, silent
+
+T = TypeVar("T")
+
+
+def repeated(
+    run: Callable[[np.random.Generator], T],
+    runs: int,
+    rng: np.random.Generator,
+    *,
+    executor: Executor | None = None,
+    progress: Progress = silent,
+    task: str = "runs",
+) -> Iterator[T]:
+    """run(generator) of so many generators, which `rng` spawns, in order; one after the other without an `executor`.
+
+    For processes and clusters `run` must be a function of a module, or a ``functools.partial`` of one.
+    """
+    generators = rng.spawn(runs)
+    found = map(run, generators) if executor is None else handed(executor, run, generators)
+    progress(task, 0.0, float(runs))
+    for done, one in enumerate(found, start=1):
+        yield one
+        progress(task, float(done), float(runs))

@@ -1,0 +1,174 @@
+"""A fleet study, run: every machine identified from its own logs by whoever has time, then compared with the others."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from veridyn.errors import DataWarning, Fault, IdentificationWarning, warn
+from veridyn.identify.fleet import Fleet, fleet_of
+from veridyn.identify.handing import handed
+from veridyn.progress import Progress, silent
+from veridyn.studies.config.fleet import FleetFile
+from veridyn.studies.config.study import Loaded
+from veridyn.studies.result import ParameterRow, Result, fingerprint
+from veridyn.studies.run.estimation import check_estimation, estimation_of
+from veridyn.studies.run.executors import executor_of, on_cluster
+from veridyn.studies.run.fleet_logs import logs_of
+from veridyn.studies.run.fleet_machine import MachineRun, jobs_of, run_machine, shipped_study
+from veridyn.studies.run.machine import model_path, tree_of
+
+TASK = "identifying machines"
+SHOWN_NAMES = 5  # machines that a warning names which many share
+VALIDATION = ("samples_training", "samples_validation", "cross_validation_percent", "cross_validation_std_percent")
+
+
+@dataclass(frozen=True, eq=False)
+class FleetRun:
+    """What a fleet study found: the `fleet`, and machine → its run, also of those that are left out."""
+
+    fleet: Fleet
+    machines: Mapping[str, MachineRun]
+    inputs: Mapping[str, str]
+    missed: tuple[str, ...]
+    units: tuple[str, ...]
+    priors: tuple[float, ...]
+
+    @property
+    def logs_left_out(self) -> dict[str, dict[str, str]]:
+        """Machine → log → why it was not used."""
+        return {name: dict(m.left_out) for name, m in self.machines.items() if m.left_out}
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Numbers to judge the fleet by; `between_NAME` is the deviation between machines, in the unit of the parameter."""
+        fleet = self.fleet
+        errors = [100.0 * e for e in self.errors.values()]
+        out = {
+            "machines": float(len(fleet.fits)),
+            "machines_left_out": float(len(fleet.failed)),
+            "logs_left_out": float(sum(map(len, self.logs_left_out.values()))),
+            "machines_apart": float(len({o.machine for o in fleet.outliers})),
+            "outliers": float(len(fleet.outliers)),
+            "parameters": float(len(fleet.names)),
+            "median_cross_validation_percent": float(np.median(errors)),
+            "worst_cross_validation_percent": float(max(errors)),
+        }
+        return out | {f"between_{name}": spread.between for name, spread in fleet.distribution.items()}
+
+    @property
+    def errors(self) -> dict[str, float]:
+        """Machine → relative error on its validation samples, as a share."""
+        return {name: self.machines[name].figures["cross_validation_percent"] / 100.0 for name in self.fleet.fits}
+
+    def result(self, name: str, seed: int) -> Result:
+        """The record of the run: parameters are the means over the fleet, validation has one line for each machine."""
+        rows = []
+        for (parameter, s), unit, prior in zip(self.fleet.distribution.items(), self.units, self.priors, strict=True):
+            share = 100.0 * s.sigma / abs(s.mean) if s.mean else float("inf")
+            rows.append(ParameterRow(parameter, unit, s.mean, s.sigma, share, prior))
+        checked = {
+            machine: {key: found[key] for key in VALIDATION if key in found}
+            for machine in self.fleet.fits
+            for found in (self.machines[machine].figures,)
+        }
+        return Result(name, seed, False, self.inputs, self.figures, tuple(rows), checked)
+
+    def table(self) -> str:
+        """One line for each machine and parameter, as CSV."""
+        fleet, text = self.fleet, io.StringIO()
+        apart = {(o.machine, o.parameter): o.deviations for o in fleet.outliers}
+        out = csv.writer(text, lineterminator="\n")
+        out.writerow(["machine", "parameter", "unit", "value", "sigma", "deviations_from_fleet", "outlier"])
+        for machine, values, sigmas, off in zip(fleet.fits, fleet.values, fleet.sigma, fleet.deviations, strict=True):
+            for n, unit, v, s, d in zip(fleet.names, self.units, values, sigmas, off, strict=True):
+                far = apart.get((machine, n))
+                out.writerow([machine, n, unit, repr(float(v)), repr(float(s)), f"{d:.4g}", int(far is not None)])
+        return text.getvalue()
+
+    def as_dict(self) -> dict[str, object]:
+        """fleet.json: distribution, outliers, and what was left out and why."""
+        fleet = self.fleet
+        return {
+            "machines": list(fleet.fits),
+            "significance": fleet.significance,
+            "distribution": {
+                name: {"unit": unit, "mean": s.mean, "sigma": s.sigma, "between": s.between, "machines": s.count}
+                for (name, s), unit in zip(fleet.distribution.items(), self.units, strict=True)
+            },
+            "outliers": [o._asdict() for o in fleet.outliers],
+            "machines_left_out": dict(fleet.failed),
+            "logs_left_out": self.logs_left_out,
+        }
+
+
+def run_fleet(loaded: Loaded[FleetFile], progress: Progress = silent) -> FleetRun:
+    """Identify every machine of the study file and compare them; a machine or log that cannot be used does not stop the others."""
+    study = loaded.study
+    tree = tree_of(loaded, ("model",), study.model, "unknown")
+    here = (
+        loaded if not on_cluster(study.executor) else replace(loaded, study=study.model_copy(update={"device": "cpu"}))
+    )
+    check_estimation(loaded, ("estimator",), tree, estimation_of(here, ("estimator",), study.estimator))
+    if study.device != "cpu" and study.executor != "none" and not on_cluster(study.executor):
+        hint = "Drop executor, or name a cluster whose workers have a GPU each."
+        raise loaded.error(loaded.fault(("executor",), "the threads of this machine would share its GPU.", hint=hint))
+    jobs = jobs_of(loaded, logs_of(loaded))
+    found: dict[str, MachineRun] = {}
+    with executor_of(loaded) as executor:
+        work = partial(run_machine, tree, shipped_study(loaded))
+        progress(TASK, 0.0, float(len(jobs)))
+        runs = map(work, jobs) if executor is None else handed(executor, work, jobs)
+        for job, one in zip(jobs, runs, strict=True):
+            found[job.name] = one
+            progress(TASK, float(len(found)), float(len(jobs)))
+    fits = {name: one.fit for name, one in found.items() if one.fit is not None}
+    fleet = fleet_of(fits, {name: one.why for name, one in found.items() if one.fit is None}, study.fleet.significance)
+    _warn_of(found)
+    first = next(iter(fleet.fits.values()))
+    inputs = {"study": fingerprint(loaded.text), "model": fingerprint(model_path(loaded, ("model",), study.model))}
+    for one in found.values():
+        inputs |= one.inputs
+    priors = tuple(float(p) for p in first.priors)
+    done = FleetRun(fleet, found, inputs, (), tuple(first.units), priors)
+    return replace(done, missed=_missed(loaded, done))
+
+
+def _warn_of(found: Mapping[str, MachineRun]) -> None:
+    """Logs that were left out, by name; and what was noticed on the way, once for all machines of which it is said."""
+    for name, one in found.items():
+        for log, why in one.left_out.items():
+            warn(DataWarning, Fault(f"the log is left out: {why}", f"{name}, {log}"))
+    texts: dict[str, list[str]] = {}
+    for name, one in found.items():
+        for text in one.warnings:
+            texts.setdefault(text, []).append(name)
+    for text, names in texts.items():
+        more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+        warn(IdentificationWarning, Fault(text, ", ".join(names[:SHOWN_NAMES]) + more))
+
+
+def _missed(loaded: Loaded[FleetFile], done: FleetRun) -> tuple[str, ...]:
+    """Sentences about limits of the study file that are not kept."""
+    accept, f, out = loaded.study.accept, done.figures, []
+    counts = {
+        "outliers": ("machines that stand apart", f["machines_apart"]),
+        "left_out": ("machines and logs left out", f["machines_left_out"] + f["logs_left_out"]),
+    }
+    for key, (words, value) in counts.items():
+        limit = getattr(accept, key)
+        if limit is not None and value > limit:
+            out.append(f"{words}: {value:g}, and at most {limit} are accepted (accept.{key}).")
+    if accept.validation_percent is not None:
+        for name, error in done.errors.items():
+            if not 100.0 * error <= accept.validation_percent:
+                out.append(
+                    f"relative error of '{name}' on its validation logs, %: {100.0 * error:.4g}, and at most "
+                    f"{accept.validation_percent:g} is accepted (accept.validation_percent)."
+                )
+    return tuple(out)
