@@ -267,7 +267,7 @@ class _Stream:
         found: list[Any] = []
         for k, r in enumerate(self.plan.rows):
             mask = finite[r].astype(np.float64) if r in gaps else None
-            if how.dead_zone or how.drop or how.trim:
+            if how.zones or how.drop or how.trim:
                 used = how.uses(tree, tree.rows[r], motion.qd[stretch], numbers, len(motion), before)
                 if not used.all():
                     own = xp.asarray(used.astype(np.float64))
