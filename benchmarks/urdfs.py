@@ -1,8 +1,9 @@
 """Public URDFs through `new`, `excite`, `simulate` and `identify` with the answers that `new` writes: verdicts, seconds, and coverage.
 
 ``python -m benchmarks.urdfs`` prints the table of docs/urdf.md. For each robot a motion is designed once, and every seed draws new noise
-of the sensors. A true value is inside where it lies within two stated deviations; values of all parameters and seeds of a robot are pooled. The
-truth is the model of the simulation; elements that `new` adds to a model without any (damper, dry friction, offset) are truly zero.
+of the sensors. A true value is inside where it lies within two stated deviations; values of all parameters and seeds of a robot are
+pooled. The truth is the model of the simulation; elements that `new` adds to a model without any (damper, dry friction, offset) are truly
+zero.
 """
 
 from __future__ import annotations
