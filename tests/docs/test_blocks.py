@@ -132,6 +132,7 @@ def _estimators(folder: Path, names: Names) -> None:
 
     def run(machine: Tree) -> Any:
         made = integrate(machine, 0.005 * np.arange(2001), np.zeros(1), np.zeros(1), law).motion
+        assert made.forces is not None
         return vd.Motion(made.t, made.q, made.qd, made.qdd, forces=made.forces + 0.02 * rng.normal(size=made.q.shape))
 
     loaded_tree = tree.with_parameters(tree.parameters.values + load)

@@ -40,7 +40,7 @@ def warm(tree: Tree, progress: Progress = silent) -> None:
 
 def some_motion(tree: Tree) -> Motion:
     """A few samples that a tree can take: near where it is assembled, where it has loops, and anywhere otherwise."""
-    t, rng = 0.01 * np.arange(SAMPLES), np.random.default_rng(0)
+    t, rng = 0.01 * np.arange(float(SAMPLES)), np.random.default_rng(0)
     wave = 1e-3 * np.sin(3.0 * t)[:, None]
     if tree.loops:
         own = list(tree.independent)
