@@ -100,7 +100,7 @@ def _cutoff(c: Cutoff) -> Section:
             number(t.cutoff, 3),
             number(t.training_percent, 3),
             number(t.unfiltered_percent, 3),
-            f"{number(t.excess_percent, 2)} ± {number(t.noise_percent, 2)}",
+            f"{t.excess_percent:.2f} ± {t.noise_percent:.2f}",
             c.reason(t),
         )
         for t in c.trials
