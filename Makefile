@@ -6,6 +6,7 @@ WORKERS ?= 2
 OUT     ?= runs
 CASES   ?= 20000
 SEED    ?= 1
+SEEDS   ?= 20
 
 VENV := .venv
 BIN  := $(VENV)/bin
@@ -32,8 +33,9 @@ test: lint  ## lint, then all tests except the slow ones
 test-all: lint types docs  ## lint, types of the tests too, every test, and the documentation
 	$(call pytest,)
 
-urdfs: $(VENV)/.ready-test  ## read every URDF of example-robot-data and compare it with Pinocchio
+urdfs: $(VENV)/.ready-test  ## read every URDF of example-robot-data; identify twelve of them at SEEDS seeds each
 	$(call pytest,tests/files/machine/test_urdf_public.py)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.urdfs --seeds $(SEEDS)
 
 fuzz: $(VENV)/.ready-test  ## read CASES damaged files, drawn by SEED; failures are kept in runs/fuzz
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -W ignore -m tests.fuzz --cases $(CASES) --seed $(SEED) --workers $(WORKERS)

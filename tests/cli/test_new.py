@@ -81,3 +81,30 @@ def test_inertias_that_no_body_has_get_a_line_or_are_refused(tmp_path: Path) -> 
         app, ["identify", str(tmp_path / "new.yaml"), "--strict", "--out", str(tmp_path / "runs")]
     )
     assert strict.exit_code == 2 and "no distribution of mass" in strict.stderr
+
+
+def test_without_a_log_a_motion_is_designed_and_simulated_on_request(tmp_path: Path) -> None:
+    Bench(tmp_path).write()
+    model, motion, simulate = (str(tmp_path / n) for n in ("model.urdf", "motion.yaml", "simulate.yaml"))
+    done = CliRunner().invoke(app, ["new", model, "--out", motion])
+    assert done.exit_code == 0, done.output
+    assert load_study(Path(motion), "excite").study.limits.actuators.keys() == {"q1", "q2", "q3"}
+    done = CliRunner().invoke(app, ["new", model, "--kind", "simulate", "--out", simulate])
+    assert done.exit_code == 0, done.output
+    assert load_study(Path(simulate), "simulate").study.motion is not None
+
+
+def test_kinds_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    Bench(tmp_path).write()
+    model, log, out = str(tmp_path / "model.urdf"), str(tmp_path / "training.csv"), ["--out", str(tmp_path / "n.yaml")]
+    for args, words in (
+        ([model, "--kind", "identify"], "a log is needed"),
+        ([model, log, "--kind", "excite"], "designed without a log"),
+        ([model, log, "--kind", "observe"], "a study of kind identify is written"),
+        ([model, log, log, "--kind", "simulate"], "follows one table"),
+        ([model, log, "--kind", "simulate"], "not the table of a motion"),
+        (["veridyn:crane.yaml"], "in joint coordinates"),
+    ):
+        done = CliRunner().invoke(app, ["new", *args, *out])
+        assert done.exit_code == 2 and words in done.stderr, done.output
+        assert not (tmp_path / "n.yaml").exists()

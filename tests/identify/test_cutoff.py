@@ -3,7 +3,7 @@ import pytest
 
 from studies.bench_robot import JOINTS, RATE, recording, robot
 from veridyn.errors import DataError
-from veridyn.identify.cutoff import Cutoff, CutoffTrial, candidates, propose_cutoff
+from veridyn.identify.cutoff import Cutoff, CutoffTrial, _compared, candidates, propose_cutoff
 from veridyn.identify.sampling import Sampling
 from veridyn.model.experiment import Experiment
 from veridyn.signals.butterworth import Butterworth
@@ -36,17 +36,63 @@ def test_the_proposal_lies_between_lost_motion_and_noise() -> None:
     assert errors[0] > min(errors) < errors[-1]
 
 
-def test_the_widest_band_within_5_percent_of_the_least_is_proposed() -> None:
+def test_the_widest_band_within_the_noise_of_the_least_is_proposed_and_the_table_says_why() -> None:
     trials = [
-        CutoffTrial(1.0, 1.0, 1.0, 3.0),
-        CutoffTrial(2.0, 1.0, 1.0, 2.0),
-        CutoffTrial(4.0, 1.0, 1.0, 2.09),
-        CutoffTrial(8.0, 1.0, 1.0, 2.11),
+        CutoffTrial(1.0, 1.0, 3.0, 50.0, 4.0),
+        CutoffTrial(2.0, 1.0, 2.0, 0.2, 0.3),
+        CutoffTrial(3.0, 1.0, 2.0, 0.0, 0.0),
+        CutoffTrial(4.0, 1.0, 2.09, 4.0, 4.1),
+        CutoffTrial(8.0, 1.0, 2.01, 0.5, 0.4),
     ]
-    assert Cutoff(tuple(trials)).proposed == 4.0
-    assert not Cutoff(tuple(trials)).at_edge
-    assert Cutoff(tuple(trials[:3])).at_edge
-    assert "proposed" in Cutoff(tuple(trials)).summary()
+    made = Cutoff(tuple(trials))
+    assert made.best.cutoff == 3.0 and made.proposed == 4.0
+    assert [made.reason(t) for t in trials] == [
+        "loses motion",
+        "within the noise of the least",
+        "least error",
+        "proposed: widest within the noise of the least",
+        "lets noise in",
+    ]
+    assert not made.at_edge
+    assert Cutoff(tuple(trials[:4])).at_edge
+    assert Cutoff(tuple(trials[:3])).reason(trials[2]) == "proposed: least error"
+    assert all(made.reason(t) in made.summary() for t in trials)
+
+
+def test_every_row_counts_alike_whatever_force_it_carries() -> None:
+    """The errors of one row are scaled by a thousand, as another unit would: the comparison stays."""
+    rng = np.random.default_rng(1)
+    noise = np.abs(rng.normal(1.0, 0.1, (30, 2)))
+    count, size = np.full((30, 2), 50.0), np.full((30, 2), 1e4)
+
+    def compared(scale: float) -> Cutoff:
+        unit = np.array([1.0, scale**2])
+        errors = [((noise * np.array([1.0, f])) * unit, size * unit, count) for f in (1.5, 1.0, 1.2)]
+        return _compared((1.0, 2.0, 4.0), [0.0, 0.0, 0.0], errors)
+
+    one, other = compared(1.0), compared(1000.0)
+    assert [t.excess_percent for t in other.trials] == pytest.approx([t.excess_percent for t in one.trials])
+    assert [t.noise_percent for t in other.trials] == pytest.approx([t.noise_percent for t in one.trials])
+    assert one.proposed == other.proposed == 2.0
+    # One row with 1.5 times the least squared error and one with the least itself: √((1 + 1.5)/2) times the least root.
+    assert one.trials[0].excess_percent == pytest.approx(100.0 * (np.sqrt(1.25) - 1.0))
+
+
+def test_a_cut_off_is_not_chosen_by_what_it_cuts_off_the_ends() -> None:
+    """Filters of the positions that cut the ends of a log differently are compared on the same held-out samples."""
+    raw, rng = recording(1), np.random.default_rng(6)
+    values = {f"q.{c}": raw[c] + 1e-5 * rng.normal(size=len(raw["t"])) for c in JOINTS}
+    values |= {f"force.{c}": raw[f"tau{k + 1}"] + 0.05 * rng.normal(size=len(raw["t"])) for k, c in enumerate(JOINTS)}
+    log = Experiment.from_arrays(raw["t"], values, {n: "rad" if n.startswith("q.") else "N*m" for n in values})
+
+    def motions(cutoff: float):
+        return [motion(robot(), log, Signals(rate=RATE, lowpass=8.0, trim=2.0 / cutoff))]
+
+    found = propose_cutoff(robot(), motions, lambda f: Sampling(filter=Butterworth(8.0), decimate=14), (2.0, 4.0, 8.0))
+    held_out = [
+        t.unfiltered_percent for t in found.trials
+    ]  # the filter is the same, so all that differs is the fitted share
+    assert held_out == pytest.approx([held_out[0]] * 3, rel=0.01)
 
 
 def test_candidates_follow_the_rate() -> None:
@@ -59,9 +105,9 @@ def test_candidates_follow_the_rate() -> None:
 
 
 def test_the_table_holds_every_trial() -> None:
-    made = Cutoff((CutoffTrial(2.0, 1.0, 1.5, 3.0), CutoffTrial(4.0, 0.9, 1.2, 2.5))).table()
+    made = Cutoff((CutoffTrial(2.0, 1.0, 3.0, 20.0, 1.0), CutoffTrial(4.0, 0.9, 2.5, 0.0, 0.0))).table()
     assert made.splitlines() == [
-        "cutoff_hz,training_percent,held_out_percent,unfiltered_percent",
-        "2.0,1.0,1.5,3.0",
-        "4.0,0.9,1.2,2.5",
+        "cutoff_hz,training_percent,unfiltered_percent,excess_percent,noise_percent,reason",
+        "2.0,1.0,3.0,20.0,1.0,loses motion",
+        "4.0,0.9,2.5,0.0,0.0,proposed: least error",
     ]

@@ -28,9 +28,13 @@ from veridyn.identify.gpu import gpu_factors
 from veridyn.identify.observation import observation, stream
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import validate
-from veridyn.mechanics.inverse import external_rows
+from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.model.elements import drive_gain
+from veridyn.model.joint import Body
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
 from veridyn.signals.butterworth import Butterworth, zero_phase
+from veridyn.spatial.inertia import from_centre
 
 
 def test_moments_are_those_of_numpy_in_any_order_of_merging() -> None:
@@ -159,3 +163,26 @@ def test_a_study_with_known_parameters_reports_the_error_of_the_whole_force() ->
 def test_units_of_rows() -> None:
     tree = small_arm()
     assert [row_unit(tree, row) for row in ("q1", "fx", "mz")] == ["N*m", "N", "N*m"]
+
+
+def test_the_noise_of_a_filtered_and_decimated_row_is_that_behind_its_filter() -> None:
+    """White noise of 0.1 N*m on a slow force: a low-pass at 5 Hz of 200 Hz leaves √(2 · 0.898 · 5/200), however few equations are kept."""
+    tree, rng = (
+        Tree.build([Body("1")], inertia={"1": from_centre(1.0, [0.3, 0.0, 0.0], 0.05 * np.eye(3))}),
+        np.random.default_rng(0),
+    )
+    t = 0.005 * np.arange(20_000)
+    q, w = np.sin(0.7 * t)[:, None], 0.7
+    m = Motion(t, q, w * np.cos(w * t)[:, None], -(w**2) * q)
+    force = inverse_dynamics(tree, m) + 0.1 * rng.normal(size=(len(t), 1))
+    for step in (1, 20):
+        how = Sampling(filter=Butterworth(5.0), decimate=step, trim=500)
+        row = identify(tree, replace(m, forces=force), "wls", sampling=how, diagnose="off").rows[0]
+        assert row.noise == pytest.approx(0.1 * np.sqrt(2.0 * 0.898 * 5.0 / 200.0), rel=0.03)
+        assert row.rms == pytest.approx(row.noise, rel=0.1)
+        assert row.error_beyond_noise < 0.01
+    wrong = replace(m, forces=force + 0.5 * np.sin(9.0 * t)[:, None])  # a disturbance that no parameter explains
+    row = identify(
+        tree, wrong, "wls", sampling=Sampling(filter=Butterworth(5.0), decimate=20, trim=500), diagnose="off"
+    ).rows[0]
+    assert row.error_beyond_noise * row.measured_std == pytest.approx(0.5 / np.sqrt(2.0), rel=0.05)

@@ -179,3 +179,19 @@ def test_summary_says_what_the_cutoff_means():
         "Butterworth low-pass, 20 Hz (−3 dB of one pass, −6 dB of both), order 4 forwards and backwards"
     )
     assert "2 to 15 Hz (−3 dB of both passes)" in Butterworth((2.0, 15.0), kind="band", cutoff_is="double").summary()
+
+
+def test_white_noise_behind_the_filter() -> None:
+    """g² = 2/f ∫ df/(1 + (f/c)⁸)² = 2c/f (1 − 1/8)(π/8)/sin(π/8) where the bilinear map bends nothing, and what a long record has."""
+    low = Butterworth(5.0)
+    closed = 2.0 * 5.0 / 1000.0 * (1.0 - 1.0 / 8.0) * (np.pi / 8.0) / np.sin(np.pi / 8.0)
+    assert low.white_gain(1000.0) ** 2 == pytest.approx(closed, rel=1e-3)
+    noise = np.random.default_rng(2).normal(size=400_000)
+    for kind in (
+        Butterworth(20.0),
+        Butterworth(20.0, 2, cutoff_is="double"),
+        Butterworth((10.0, 40.0), 3, "band"),
+        Butterworth(30.0, 4, "high"),
+    ):
+        found = zero_phase(noise, 200.0, kind).std()
+        assert found == pytest.approx(kind.white_gain(200.0), rel=0.01)

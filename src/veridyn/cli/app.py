@@ -24,6 +24,7 @@ from veridyn.cli import (
     schema,
     simulate,
     view,
+    warm,
 )
 from veridyn.cli.output import flags_first, print_error, set_mode
 from veridyn.errors import VeridynError, VeridynWarning
@@ -90,6 +91,7 @@ app.command()(compare.compare)
 app.command()(live.live)
 app.command()(view.view)
 app.command()(schema.schema)
+app.command()(warm.warm)
 
 
 def _version(requested: bool) -> None:

@@ -1,13 +1,27 @@
-"""``veridyn new``: a first study file from a model and a log."""
+"""``veridyn new``: a first study file from a model and, to identify or observe it, a log."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from veridyn.cli.reading import BaseOption, BaseWord, Strict
+
+if TYPE_CHECKING:
+    from veridyn.model.machine import Machine
+
+
+class StudyKind(StrEnum):
+    """What a study file is for."""
+
+    auto = "auto"
+    identify = "identify"
+    observe = "observe"
+    excite = "excite"
+    simulate = "simulate"
 
 
 def new(
@@ -19,8 +33,16 @@ def new(
         ),
     ],
     log: Annotated[
-        list[Path], typer.Argument(help="A log, or the files that one log is spread over.", show_default=False)
-    ],
+        list[Path] | None,
+        typer.Argument(
+            help="A log, or the files that one log is spread over; of simulate, the table of a motion.",
+            show_default=False,
+        ),
+    ] = None,
+    kind: Annotated[
+        StudyKind,
+        typer.Option(help="What to do; auto: identify or observe with a log, excite without one.", show_default=True),
+    ] = StudyKind.auto,
     out: Annotated[
         Path, typer.Option(help="The study file to write; one that exists is left alone without --force.")
     ] = Path("study.yaml"),
@@ -35,7 +57,8 @@ def new(
     """Write a commented study file from a model and a log: columns matched by name to joints, or to the sensors of the machine, guesses
     marked as guesses.
 
-    From a model in joint coordinates it is a study to identify it by, in natural coordinates one to observe it by.
+    From a model in joint coordinates it is a study to identify it by, in natural coordinates one to observe it by. Without a log it is one
+    that designs a motion; --kind simulate writes one that moves the model and records it.
 
     \b
     Example:
@@ -43,6 +66,8 @@ def new(
       veridyn identify robot-study.yaml
       veridyn new quadruped.urdf walk.csv --base free
       veridyn new robot.yaml motors.txt --rate 500
+      veridyn new robot.urdf --out motion.yaml
+      veridyn new robot.urdf runs/robot-motion-001/trajectory.csv --kind simulate --out simulate.yaml
       veridyn new veridyn:crane.yaml veridyn:crane.csv --out crane-study.yaml
       veridyn observe crane-study.yaml
     """
@@ -55,8 +80,8 @@ def new(
     refuse_to_replace(out, force, hint="Choose another name with --out, or give --force.")
     warned: list[str] = []
     with collected_warnings(warned), shown_progress() as progress:
-        progress("looking at the log", 0.0, None)
-        text = _written(model, log, out, base.value, strict, rate)
+        progress("looking at the model" if not log else "looking at the log", 0.0, None)
+        text = _written(model, log or [], out, base.value, strict, rate, kind)
     if mode() != "json":
         print_warnings(warned)
     guessed = sum("guessed" in line for line in text.splitlines()[1:])
@@ -74,22 +99,77 @@ def _written(
     base: Literal["auto", "fixed", "free"],
     strict: bool,
     rate: float | None,
+    kind: StudyKind = StudyKind.auto,
 ) -> str:
     """The study file that fits the kind of model."""
     from veridyn.errors import Fault, FileError
     from veridyn.files.log.columns import clock_of_rate
     from veridyn.files.machine.load import load_model
     from veridyn.files.shipped import resolved
-    from veridyn.studies.config.observe_template import observe_template
-    from veridyn.studies.config.template import template
 
     if rate is not None:
         clock_of_rate(rate, 1, "--rate")
     file, logs = resolved(model), [resolved(part) for part in log]
+    if kind is StudyKind.excite or (kind is StudyKind.auto and not logs):
+        if logs:
+            raise FileError(
+                Fault("a motion is designed without a log.", "--kind excite", found=logs[0].name), model.name
+            )
+        return _designed(file, out, base, strict)
+    if kind is StudyKind.simulate:
+        return _simulated(file, logs, out, base, strict)
     machine = load_model(file, base=base, strict=strict)
+    wanted = "identify" if machine.formulation == "tree" else "observe"
+    if not logs:
+        raise FileError(Fault("a log is needed.", f"--kind {kind.value}", hint="veridyn new MODEL LOG"), model.name)
+    if kind.value not in ("auto", wanted):
+        what = f"from a log of this model a study of kind {wanted} is written."
+        hint = "In joint coordinates machines are identified, in natural coordinates observed."
+        raise FileError(Fault(what, "--kind", wanted, kind.value, hint), model.name)
     if machine.formulation == "tree":
+        from veridyn.studies.config.template import template
+
         return template(file, machine.tree, logs, out, strict, rate)
     if len(logs) > 1:
         fault = Fault("an observer reads one log.", "logs", "one file", ", ".join(f.name for f in logs))
         raise FileError(fault, model.name)
+    from veridyn.studies.config.observe_template import observe_template
+
     return observe_template(file, machine.mechanism, logs[0], out, rate)
+
+
+def _designed(file: Path, out: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> str:
+    from veridyn.errors import Fault, FileError
+    from veridyn.studies.config.excite_template import excite_template
+
+    machine = _with_values(file, base, strict)
+    if machine.formulation != "tree":
+        hint = "Give a log, to observe the machine: veridyn new MODEL LOG; or --kind simulate."
+        raise FileError(
+            Fault("a motion is designed for a machine in joint coordinates.", file.name, "a tree", "points", hint)
+        )
+    return excite_template(file, machine.tree, out, strict)
+
+
+def _simulated(file: Path, tables: list[Path], out: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> str:
+    from veridyn.errors import Fault, FileError
+    from veridyn.studies.config.simulate_template import simulate_mechanism_template, simulate_template
+
+    machine = _with_values(file, base, strict)
+    if machine.formulation == "tree" and len(tables) <= 1:
+        return simulate_template(file, machine.tree, tables[0] if tables else None, out, strict)
+    if tables:
+        what = "a simulation follows one table of a motion, of a machine in joint coordinates."
+        raise FileError(Fault(what, "--kind simulate", found=", ".join(t.name for t in tables)), file.name)
+    return simulate_mechanism_template(file, machine.mechanism, out)
+
+
+def _with_values(file: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> Machine:
+    """The machine; inertias of a URDF that no body can have keep the numbers of the file, which a motion needs."""
+    from veridyn.files.machine.load import load_model
+    from veridyn.files.machine.urdf import load_urdf
+    from veridyn.model.of_tree import machine_of_tree
+
+    if file.suffix.lower() == ".urdf" and not strict:
+        return machine_of_tree(load_urdf(file, base, impossible="keep"))
+    return load_model(file, base=base, strict=strict)

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault
-from veridyn.identify.factor import triangle_of
 from veridyn.identify.grouping import RANK_TOLERANCE, Groups, group
 from veridyn.identify.rules import combinations
 from veridyn.identify.threads import one_blas_thread
+from veridyn.identify.upper import triangle_of
 from veridyn.lazy import above
 from veridyn.mechanics.loops.closure import closed_motion, closed_positions
 from veridyn.mechanics.regressor import regressor

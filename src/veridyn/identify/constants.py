@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimators.least_squares import Solution, solve
-from veridyn.identify.factor import triangle_of
 from veridyn.identify.law_constants import DEFAULT_CONSTANT_SIZE
 from veridyn.identify.observation import observation
 from veridyn.identify.row_factors import RowFactors
 from veridyn.identify.sampling import Sampling
+from veridyn.identify.upper import triangle_of
 from veridyn.mechanics.engine import Engine
 from veridyn.model.constants import Constant
 from veridyn.model.elements import Element

@@ -2,9 +2,11 @@
 
 A low cut-off takes motion away with the noise, a high one leaves noise in the accelerations. Errors of filtered forces fall with the
 cut-off whatever it takes away, so they cannot decide. What decides is the error against the *unfiltered* measured forces on data
-that the fit has not seen: the same numbers are predicted at every cut-off, the noise of the force sensors weighs on all alike, and
-what differs is motion lost on one side and noise let in on the other. Its least is flat; the proposal is the widest band within
-5 % of it, because lost motion biases parameters where a little more noise does not.
+that the fit has not seen: the same samples are predicted at every cut-off, the noise of the force sensors weighs on all alike, and
+what differs is motion lost on one side and noise let in on the other. Every row counts alike, whatever force it carries: its mean square
+error is divided by the least that any cut-off reaches. The least error is flat, and it is uncertain: the difference of a cut-off from the
+best one, taken over short spans of the held-out data, has a standard error. The proposal is the widest band whose error is within one
+standard error of the least, because lost motion biases parameters where a little more noise does not.
 """
 
 from __future__ import annotations
@@ -13,36 +15,45 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
+from veridyn.identify.dead_zone import with_dead_zones
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.fitting import fit_of
 from veridyn.identify.observation import observation
+from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
-from veridyn.identify.validate import validation_of
+from veridyn.identify.validate import predicted
 from veridyn.mechanics.engine import MIN_COMPILED_SAMPLES
 from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 
+Array = NDArray[np.float64]
 BLOCKS = 10  # of equal length, into which each motion is cut
 HELD_OUT = (2, 5, 8)  # of them are held out, the others fitted: both shares then hold all kinds of motion there are
+SPANS = 10  # into which a held-out block is cut, to see how much errors vary
 CUTOFF_RANGE_HZ = (1.0, 50.0)  # Hz, cut-offs tried unless others are given, and never above a tenth of the rate
 CUTOFFS_TRIED = 9
-PASSES = 3  # over the samples at each cut-off: fitted, held out, and held out without the filter
-EQUAL_ERROR_RATIO = 1.05  # times the least error is as good as the least (chosen)
+EXACT_SHARE = 1e-9  # of the squared force: a smaller squared error is rounding
 
 
 @dataclass(frozen=True)
 class CutoffTrial:
-    """Errors in percent at one cut-off (Hz): on filtered forces that were fitted and held out, and on held-out forces as measured."""
+    """Errors in percent at one cut-off (Hz): of the filtered forces that were fitted, and of held-out forces as measured.
+
+    `excess_percent`: how far the held-out error of the rows, each over the least that any cut-off reaches, lies above that least;
+    `noise_percent`: the standard error of its difference from that of the best cut-off.
+    """
 
     cutoff: float
     training_percent: float
-    held_out_percent: float
     unfiltered_percent: float
+    excess_percent: float
+    noise_percent: float
 
 
 @dataclass(frozen=True)
@@ -52,9 +63,28 @@ class Cutoff:
     trials: tuple[CutoffTrial, ...]
 
     @property
+    def best(self) -> CutoffTrial:
+        """The trial with the least error on held-out data."""
+        return min(self.trials, key=lambda t: t.excess_percent)
+
+    @property
     def proposed(self) -> float:
-        least = min(t.unfiltered_percent for t in self.trials)
-        return max(t.cutoff for t in self.trials if t.unfiltered_percent <= EQUAL_ERROR_RATIO * least)
+        """The largest cut-off whose held-out error is within one standard error of the least."""
+        return max(t.cutoff for t in self.trials if self.as_good_as_best(t))
+
+    def as_good_as_best(self, trial: CutoffTrial) -> bool:
+        """Whether chance explains that a trial does worse than the best one."""
+        return trial.excess_percent - self.best.excess_percent <= trial.noise_percent
+
+    def reason(self, trial: CutoffTrial) -> str:
+        """Why a trial is proposed or not, in a few words."""
+        if trial.cutoff == self.proposed:
+            return "proposed: least error" if trial == self.best else "proposed: widest within the noise of the least"
+        if trial == self.best:
+            return "least error"
+        if self.as_good_as_best(trial):
+            return "within the noise of the least"
+        return "loses motion" if trial.cutoff < self.best.cutoff else "lets noise in"
 
     @property
     def at_edge(self) -> bool:
@@ -63,17 +93,19 @@ class Cutoff:
 
     def table(self) -> str:
         """The trials as CSV."""
-        lines = ["cutoff_hz,training_percent,held_out_percent,unfiltered_percent"]
+        lines = ["cutoff_hz,training_percent,unfiltered_percent,excess_percent,noise_percent,reason"]
         lines += [
-            f"{t.cutoff!r},{t.training_percent!r},{t.held_out_percent!r},{t.unfiltered_percent!r}" for t in self.trials
+            f"{t.cutoff!r},{t.training_percent!r},{t.unfiltered_percent!r},{t.excess_percent!r},{t.noise_percent!r},{self.reason(t)}"
+            for t in self.trials
         ]
         return "\n".join(lines) + "\n"
 
     def summary(self) -> str:
-        lines = [f"{'cut-off, Hz':>12}{'fitted %':>10}{'held out %':>12}{'unfiltered %':>14}"]
+        """A table of the trials, each with the reason why it is proposed or not."""
+        lines = [f"{'cut-off, Hz':>12}{'fitted %':>10}{'held out %':>12}{'above least %':>15}{'± %':>8}"]
         lines += [
-            f"{t.cutoff:12.4g}{t.training_percent:10.3f}{t.held_out_percent:12.3f}{t.unfiltered_percent:14.3f}"
-            + ("  proposed" if t.cutoff == self.proposed else "")
+            f"{t.cutoff:12.4g}{t.training_percent:10.3f}{t.unfiltered_percent:12.3f}{t.excess_percent:15.2f}"
+            f"{t.noise_percent:8.2f}  {self.reason(t)}"
             for t in self.trials
         ]
         return "\n".join(lines)
@@ -118,24 +150,79 @@ def propose_cutoff(
     Cutoff
         Errors at each cut-off, and the `proposed` one.
     """
-    trials = []
     names = [tree.rows[r] for r in tree.select_rows(rows)]
+    spans: list[tuple[float, float]] | None = None
+    training: list[float] = []
+    errors: list[tuple[Array, Array, Array]] = []
+    first = 0
     for k, cutoff in enumerate(tried):
         progress("trying cut-offs", float(k), float(len(tried)))
-        how, every = sampling(cutoff), motions(cutoff)
-        held_out = np.concatenate([np.isin(np.arange(len(m)) * BLOCKS // len(m), HELD_OUT) for m in every])
+        every = motions(cutoff)
+        if spans is None or len(spans) < len(every):  # the lowest cut-offs may leave nothing of a short piece
+            spans, training, errors, first = [(float(m.t[0]), float(m.t[-1])) for m in every], [], [], k
+        how = with_dead_zones(sampling(cutoff), tree, every, names)
+        # By time, because a wide filter loses less at the ends of a log: held-out samples are the same at every cut-off.
+        number = [(SPANS * BLOCKS * (m.t - a) / (b - a)).astype(int) for m, (a, b) in zip(every, spans, strict=True)]
+        held_out = np.isin(np.concatenate(number) // SPANS, HELD_OUT)
         seen = replace(how, drop={row: held_out | how.dropped(row, len(held_out)) for row in names})
-        rest = replace(how, drop={row: ~held_out | how.dropped(row, len(held_out)) for row in names})
-        plain = replace(rest, filter=None, filters={}, decimate=1)  # the same samples at every cut-off
         # Many passes over the same equations: a kernel pays for itself where a single pass would not compile one.
-        engine = "compiled" if PASSES * len(tried) * len(held_out) >= MIN_COMPILED_SAMPLES else "auto"
+        engine = "compiled" if len(tried) * len(held_out) >= MIN_COMPILED_SAMPLES else "auto"
         fit = fit_of(tree, solve(observation(tree, every, rows, seen, engine=engine)), WLS.title)
-        held, raw = (
-            validation_of(observation(tree, every, rows, other, engine=engine), fit.standard).relative_error
-            for other in (rest, plain)
-        )
-        trials.append(CutoffTrial(float(cutoff), 100.0 * fit.relative_error, 100.0 * held, 100.0 * raw))
+        training.append(100.0 * fit.relative_error)
+        errors.append(_squares(fit, every, number, how, names))
     progress("trying cut-offs", float(len(tried)), float(len(tried)))
-    if not trials:
+    if not errors:
         raise DataError(Fault("there is no cut-off to try.", "signals.candidates"))
+    return _compared(tried[first:], training, errors)
+
+
+def _squares(
+    fit: Fit, motions: Sequence[Motion], number: Sequence[NDArray[np.intp]], how: Sampling, names: Sequence[str]
+) -> tuple[Array, Array, Array]:
+    """Σ r², Σ y² and the count of samples of each held-out span and row, (spans, rows), of forces as they were measured."""
+    found: list[list[tuple[Array, Array, Array]]] = []
+    before = 0
+    for m, span in zip(motions, number, strict=True):
+        held = np.isin(span // SPANS, HELD_OUT)
+        _, y, model = predicted(fit, m[held], names, how)
+        numbers = np.flatnonzero(held)
+        used = np.column_stack(
+            [how.uses(fit.tree, row, m.qd[held], numbers, len(m), before) for row in names]
+        ) & np.isfinite(y - model)
+        r, y = np.where(used, y - model, 0.0), np.where(used, y, 0.0)
+        each = [span[held] == s for s in np.unique(span[held])]
+        found.append([((r[s] ** 2).sum(axis=0), (y[s] ** 2).sum(axis=0), used[s].sum(axis=0)) for s in each])
+        before += len(m)
+    several = [part for parts in found for part in parts]
+    return tuple(np.array([part[k] for part in several], dtype=np.float64) for k in range(3))  # pyright: ignore[reportReturnType]
+
+
+def _compared(
+    tried: Sequence[float], training: Sequence[float], errors: Sequence[tuple[Array, Array, Array]]
+) -> Cutoff:
+    """The trials beside the best one: every row over the least mean square that a cut-off reaches in it."""
+    mean = np.array([e.sum(axis=0) / np.maximum(n.sum(axis=0), 1.0) for e, _, n in errors])  # (cut-offs, rows)
+    size = np.array([y.sum(axis=0) / np.maximum(n.sum(axis=0), 1.0) for _, y, n in errors]).max(axis=0)
+    least = np.maximum(mean.min(axis=0), EXACT_SHARE * size)
+    carrying = least > 0.0  # a row that measures nothing and leaves nothing over says nothing
+    worth = np.where(carrying, 1.0 / np.where(carrying, least, 1.0), 0.0) / max(int(carrying.sum()), 1)
+    ratio = np.sqrt(np.maximum(mean @ worth, 1.0))
+    best = int(np.argmin(ratio))
+    trials = []
+    for k, cutoff in enumerate(tried):
+        e, y, n = errors[k]
+        apart = _weighted(e, n, worth) - _weighted(errors[best][0], errors[best][2], worth)
+        # √a − √b = (a − b)/(√a + √b), and the sum is far better known than the difference.
+        noise = apart.std(ddof=1) / np.sqrt(len(apart)) / (ratio[k] + ratio[best]) if len(apart) > 1 else 0.0
+        whole = np.sqrt(e.sum() / y.sum()) if y.sum() > 0.0 else np.nan
+        trials.append(
+            CutoffTrial(
+                float(cutoff), training[k], float(100.0 * whole), float(100.0 * (ratio[k] - 1.0)), float(100.0 * noise)
+            )
+        )
     return Cutoff(tuple(trials))
+
+
+def _weighted(squares: Array, count: Array, worth: Array) -> Array:
+    """Of each span the mean square errors of its rows, weighted; rows that no sample of a span enters are left out of it."""
+    return (squares / np.maximum(count, 1.0)) @ worth

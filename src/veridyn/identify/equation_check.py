@@ -28,7 +28,7 @@ def check_equations(tree: Tree, rows: Sequence[int], how: Sampling, motions: Seq
     names = [tree.rows[r] for r in rows]
     moving = [e.parameter_name for e in tree.elements if e.on_body is None and e.between is None]
     joints = [*names, *(c for c in tree.coordinates if tree.loops and c not in names)]
-    for setting, keys, known in (("dead_zone", how.dead_zone, [*joints, *moving]), ("drop", how.drop, names)):
+    for setting, keys, known in (("dead_zone", how.zones, [*joints, *moving]), ("drop", how.drop, names)):
         for name in keys:
             if name not in known:
                 faults.add(

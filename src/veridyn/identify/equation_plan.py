@@ -49,13 +49,15 @@ class Block:
     """Equations of some consecutive samples: `numbers` are those that decimation keeps, in the count of the log.
 
     For each row, `equations` [W_j | Y_j] in column order, to be used up by whoever takes them, `used`: which of the samples they are, and
-    `measured`: the measured force y_j before known parameters are subtracted (a view of Y_j where nothing is).
+    `measured`: the measured force y_j before known parameters are subtracted (a view of Y_j where nothing is). `noise`: of a filtered row,
+    the moments of y_j before the filter at every sample in use, times the gain of the filter for white noise.
     """
 
     numbers: NDArray[np.intp]
     equations: list[Array]
     used: list[Mask]
     measured: list[Array]
+    noise: list[Moments | None]
 
 
 Weigh = Callable[[int, Array], None]  # the number of a row, and its equations, to be multiplied in place
@@ -152,8 +154,8 @@ class EquationPlan:
         moments = [Moments()] * len(own)
         with one_blas_thread():
             for block in self.blocks(job):
-                seen = zip(moments, block.measured, block.used, strict=True)
-                moments = [m.merge(Moments.of(y, used)) for m, y, used in seen]
+                seen = zip(moments, block.measured, block.used, block.noise, strict=True)
+                moments = [m.merge(Moments.of(y, used).with_noise_of(raw)) for m, y, used, raw in seen]
                 if weigh is not None:
                     for k, A in enumerate(block.equations):
                         weigh(k, A)
@@ -211,21 +213,26 @@ class EquationPlan:
         found: list[Array] = []
         masks: list[Mask] = []
         measured: list[Array] = []
+        noise: list[Moments | None] = []
         forces = self._measured(part, beside) if self.subtracts else {}
         for r, A in self._projected(part, dict(zip(self.computed, tables.fill(part), strict=True))):
             A[:, -1] = self.force(part, r) - A[:, -1]  # Γ − Γ_ext, paper 001 (5)
             low = how.filter_of(self.tree.rows[r])
+            taken = how.uses(self.tree, self.tree.rows[r], part.qd[inner], numbers, job.total, job.before)
+            noise.append(None)
             if low is not None:
+                raw = (forces[r] if r in forces else A[:, -1])[inner]
+                kept = taken & np.isfinite(raw)
+                noise[-1] = Moments.of(raw[kept], kept).scaled(low.white_gain(job.rate))
                 A = zero_phase(A, job.rate, low, where=f"row '{self.tree.rows[r]}'")
                 if r in forces:
                     forces[r] = zero_phase(forces[r][:, None], job.rate, low)[:, 0]
-            used = thin & np.isfinite(A[inner, -1])
-            used &= how.uses(self.tree, self.tree.rows[r], part.qd[inner], numbers, job.total, job.before)
+            used = thin & np.isfinite(A[inner, -1]) & taken
             whole = used.all() and A.strides[0] == A.itemsize
             found.append(A[inner] if whole else np.asfortranarray(A[inner][used]))
             masks.append(used[thin])
             measured.append(forces[r][inner][used] if r in forces else found[-1][:, -1])
-        return Block(numbers[thin], found, masks, measured)
+        return Block(numbers[thin], found, masks, measured, noise)
 
     def _measured(self, part: Motion, beside: SymbolTables | None) -> dict[int, Array]:
         """y of each row (N,): Γ − Γ_ext before known parameters are subtracted, what known drive gains give included."""

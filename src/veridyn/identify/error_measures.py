@@ -83,6 +83,15 @@ class Moments:
             self.triples + other.triples,
         )
 
+    def scaled(self, factor: float) -> Moments:
+        """Of `factor` times y."""
+        square = factor**2
+        return replace(self, mean=factor * self.mean, scatter=square * self.scatter, roughness=square * self.roughness)
+
+    def with_noise_of(self, other: Moments | None) -> Moments:
+        """These moments with the roughness of others, which know the noise better; as they are without others."""
+        return self if other is None else replace(self, roughness=other.roughness, triples=other.triples)
+
     @property
     def rms(self) -> float:
         """√(Σ y²/N)."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Concatenate, Literal, ParamSpec
 
 from veridyn.errors import Fault, IdentificationError, IdentificationWarning, warn
+from veridyn.identify.dead_zone import with_dead_zones
 from veridyn.identify.diagnosis.fit_check import Diagnose, check_level, diagnose_fit
 from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.coloured import Hac
@@ -185,7 +186,7 @@ def identify(
             several = [next(iter(several))]
         apart = fit.residual_sigma if isinstance(chosen, WLS) and not sigma else 1.0
         failed: list[str] = []
-        how = sampling or Sampling()
+        how = with_dead_zones(sampling or Sampling(), tree, several, measured_rows(tree, several, rows)[0])
         found = diagnose_fit(fit, several, how, diagnose, apart, progress, white=hac is None, failed=failed)
     notes += [n for m in several for n in m.notes or ()]
     notes += [f"not checked: {text}" for text in failed]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Fault, IdentificationError
 from veridyn.identify.error_measures import Moments, RowReport
 from veridyn.identify.triangular import absorb_all
+from veridyn.identify.upper import triangle_of
 
 Array = NDArray[np.float64]
 
@@ -95,11 +96,6 @@ class RowFactor:
         """Errors that values of the row's columns leave; `sigma` is the weight's standard deviation."""
         rms, m = self.residual(values) / float(np.sqrt(max(self.samples, 1))), self.measured
         return RowReport(self.row, self.samples, rms, m.rms, sigma, measured_std=m.std, noise=m.noise, unit=self.unit)
-
-
-def triangle_of(A: Array) -> Array:
-    """R of a QR factorisation: RᵀR = AᵀA."""
-    return np.asarray(np.linalg.qr(A, mode="r"))
 
 
 def accumulate(factors: Sequence[Array], blocks: Sequence[Array], method: Literal["qr", "gram"]) -> None:

@@ -19,9 +19,10 @@ from veridyn.errors import DataError, DeviceError, Fault, Faults
 from veridyn.identify.equation_plan import EquationPlan
 from veridyn.identify.equation_program import MEASURED, EquationProgram, equation_program
 from veridyn.identify.error_measures import Moments
-from veridyn.identify.factor import RowFactor, triangle_of
+from veridyn.identify.factor import RowFactor
 from veridyn.identify.observation import EquationStream, samples_of
 from veridyn.identify.row_factors import RowFactors
+from veridyn.identify.upper import triangle_of
 from veridyn.mechanics.engine import check_farthest, sample_source, uniform_values
 from veridyn.model.motion import Motion
 from veridyn.symbolic.gpu import Processor, Program, open_gpu, require_memory
@@ -267,7 +268,7 @@ class _Stream:
         found: list[Any] = []
         for k, r in enumerate(self.plan.rows):
             mask = finite[r].astype(np.float64) if r in gaps else None
-            if how.dead_zone or how.drop or how.trim:
+            if how.zones or how.drop or how.trim:
                 used = how.uses(tree, tree.rows[r], motion.qd[stretch], numbers, len(motion), before)
                 if not used.all():
                     own = xp.asarray(used.astype(np.float64))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import svd
 
 Array = NDArray[np.float64]
 
@@ -51,7 +52,7 @@ def group(A: Array, typical: Array, tolerance: float = RANK_TOLERANCE) -> Groups
     S = scaled[:, alive]
     if S.shape[1] == 0:
         return Groups((), np.zeros((0, p)), dead, np.zeros(0), 0)
-    _, s, Vt = np.linalg.svd(S, full_matrices=True)
+    s, Vt = _singular(S)
     s = np.concatenate([s, np.zeros(S.shape[1] - len(s))])
     rank = int((s > tolerance * s[0]).sum())
     dependent = _latest_dependent(Vt[rank:])
@@ -66,6 +67,15 @@ def group(A: Array, typical: Array, tolerance: float = RANK_TOLERANCE) -> Groups
         K[:, dep] = _snapped(relation) * typical[kept][:, None] / typical[dep][None, :]
         K[:, dep] = _snapped(K[:, dep])
     return Groups(tuple(int(c) for c in kept), K, dead, s, rank)
+
+
+def _singular(S: Array) -> tuple[Array, Array]:
+    """All singular values of S and the rows of Vᵀ; by QR iterations where divide and conquer does not converge, which is rare."""
+    try:
+        _, s, Vt = np.linalg.svd(S, full_matrices=True)
+    except np.linalg.LinAlgError:
+        _, s, Vt = svd(S, full_matrices=True, lapack_driver="gesvd")
+    return s, Vt
 
 
 def _latest_dependent(null: Array) -> list[int]:

@@ -18,11 +18,12 @@ from scipy.linalg import solve_triangular
 
 from veridyn.errors import Fault, IdentificationError
 from veridyn.identify.equation_plan import EquationPlan, Job
-from veridyn.identify.factor import RowFactor, accumulate, triangle_of
+from veridyn.identify.factor import RowFactor, accumulate
 from veridyn.identify.observation import samples_of, stream
 from veridyn.identify.row_factors import RowFactors
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.threads import one_blas_thread
+from veridyn.identify.upper import triangle_of
 from veridyn.mechanics.engine import Engine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree

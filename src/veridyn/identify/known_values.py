@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from veridyn.identify.estimator import FitProblem
-from veridyn.identify.factor import triangle_of
 from veridyn.identify.gpu import observed
 from veridyn.identify.result import Fit, KnownValues
+from veridyn.identify.upper import triangle_of
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.uncertainty import Uncertainty
 

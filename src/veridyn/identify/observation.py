@@ -15,6 +15,7 @@ from typing import Literal, TypeVar, get_args
 import numpy as np
 
 from veridyn.errors import DataError, DeviceError, Fault
+from veridyn.identify.dead_zone import with_dead_zones
 from veridyn.identify.dependent_columns import MIN_SAMPLES, dependence, worthwhile
 from veridyn.identify.equation_check import driven
 from veridyn.identify.equation_plan import EquationPlan, Job
@@ -79,7 +80,9 @@ def stream(
     if isinstance(several, MadeMotions) and how.drop:
         raise DataError(Fault("samples cannot be dropped by number from motions that are made one by one.", "drop"))
     seen = [several[0]] if isinstance(several, MadeMotions) else several
-    plan = EquationPlan(tree, tree.select_rows(measured_rows(tree, seen, rows)[0]), how)
+    measured = measured_rows(tree, seen, rows)[0]
+    how = with_dead_zones(how, tree, seen, measured)
+    plan = EquationPlan(tree, tree.select_rows(measured), how)
     plan.check(seen)
     work = samples_of(seen) * (len(several) if seen is not several else 1)
     request = equations(tree, plan.computed, plan.wanted, seen[0])

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
-from veridyn.identify.factor import RowFactor, triangle_of
+from veridyn.identify.factor import RowFactor
+from veridyn.identify.upper import triangle_of
 from veridyn.model.parameters import ParameterSet
 
 Array = NDArray[np.float64]

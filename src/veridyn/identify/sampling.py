@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.errors import DataError, Fault
 from veridyn.model.tree import Tree
 from veridyn.signals.butterworth import Butterworth, overlap
 
@@ -26,15 +27,16 @@ class Sampling:
     the equation becomes row + Σ s · other row. Where the other coordinates follow this one, q = q(z), and s = ∂q/∂z, that is
     the projection (∂q/∂z)ᵀ on the path: what holds a body on its path does no work along it, so forces of the other joints need not be
     known. `dead_zone`: row → speed below which that row drops its samples, or name of an element → speed of its combination below which
-    every affected row does (dry friction is not sign(q̇) at standstill). `drop`: row → mask (N,) of samples that row leaves out; of
-    several motions, one mask over all their samples in order. `trim`: samples left out at each end of each motion, where derivatives and
-    filters start up. `method` "gram" sums products instead of turning factors: faster, half the digits, refused where the condition
-    makes it unsafe.
+    every affected row does (dry friction is not sign(q̇) at standstill); one number for every row, or "auto", which chooses from the dry
+    friction of the model and the speeds of the motion (:mod:`veridyn.identify.dead_zone`). `drop`: row → mask (N,) of samples that row
+    leaves out; of several motions, one mask over all their samples in order. `trim`: samples left out at each end of each motion, where
+    derivatives and filters start up. `method` "gram" sums products instead of turning factors: faster, half the digits, refused where
+    the condition makes it unsafe.
     """
 
     filter: Butterworth | None = None
     decimate: int = 1
-    dead_zone: Mapping[str, float] = field(default_factory=dict)
+    dead_zone: Mapping[str, float] | float | Literal["auto"] = field(default_factory=dict)
     drop: Mapping[str, ArrayLike] = field(default_factory=dict)
     trim: int = 0
     block: int = 4096
@@ -64,6 +66,14 @@ class Sampling:
         """The mask of a row over `total` samples of all motions."""
         return np.asarray(self.drop[row], dtype=bool) if row in self.drop else np.zeros(total, dtype=bool)
 
+    @property
+    def zones(self) -> Mapping[str, float]:
+        """The dead zones by name, once :func:`veridyn.identify.dead_zone.with_dead_zones` has chosen them."""
+        if not isinstance(self.dead_zone, Mapping):
+            what = "dead zones are those of a machine and its motions, and are not chosen yet."
+            raise DataError(Fault(what, "sampling.dead_zone", "row → speed", f"{self.dead_zone!r}"))
+        return self.dead_zone
+
     def uses(
         self, tree: Tree, row: str, qd: Array, numbers: NDArray[np.intp], total: int, before: int = 0
     ) -> NDArray[np.bool_]:
@@ -74,7 +84,7 @@ class Sampling:
         used = (numbers >= self.trim) & (numbers < total - self.trim)
         elements = {e.parameter_name: e for e in tree.elements}
         acting = tree.acting_on(row)
-        for name, speed in self.dead_zone.items():
+        for name, speed in self.zones.items():
             on = elements[name].on if name in elements else {name: 1.0}
             if acting & on.keys():
                 used &= np.abs(qd @ np.array([on.get(c, 0.0) for c in tree.coordinates])) >= speed

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Faults, IdentificationError, did_you_mean
-from veridyn.identify.factor import triangle_of
 from veridyn.identify.grouping import RANK_TOLERANCE, group
 from veridyn.identify.observation import observation
 from veridyn.identify.row_factors import RowFactors
 from veridyn.identify.sampling import Sampling
+from veridyn.identify.upper import triangle_of
 from veridyn.mechanics.engine import Engine
 from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import Motion

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimators.least_squares import solve
-from veridyn.identify.factor import triangle_of
 from veridyn.identify.observation import observation
 from veridyn.identify.sampling import Sampling
+from veridyn.identify.upper import triangle_of
 from veridyn.mechanics.engine import Engine
 from veridyn.model.accept import accepts_machine
 from veridyn.model.elements import stribeck

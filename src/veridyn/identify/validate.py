@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
+from veridyn.identify.dead_zone import with_dead_zones
 from veridyn.identify.error_measures import RowReport, relative_error, row_table, std_error, std_errors, worst_judged
-from veridyn.identify.observation import observation
+from veridyn.identify.observation import measured_rows, observation
 from veridyn.identify.result import Fit
 from veridyn.identify.row_factors import RowFactors
 from veridyn.identify.sampling import Sampling
@@ -178,6 +179,9 @@ def validate(
     tree, phi = (fit, fit.parameters.values) if isinstance(fit, Tree) else (fit.tree, fit.standard)
     own = "all" if isinstance(fit, Tree) else [r.row for r in fit.rows]
     chosen = own if rows is None else rows
+    if sampling is not None:
+        several = [motion] if isinstance(motion, Motion) else motion
+        sampling = with_dead_zones(sampling, tree, several, measured_rows(tree, several, chosen)[0])
     observed = observation(tree, motion, chosen, sampling, engine=engine, executor=executor, progress=progress)
     found = validation_of(observed, phi)
     along = motion if isinstance(motion, Motion) else motion[0] if len(motion) == 1 else None

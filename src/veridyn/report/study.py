@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from veridyn.identify.cutoff import EQUAL_ERROR_RATIO, Cutoff
+from veridyn.identify.cutoff import Cutoff
 from veridyn.report.blocks import Block, Figure, Listing, Section, Table, Text
 from veridyn.report.friction import friction_section
 from veridyn.report.plots import Series, curves
@@ -92,7 +92,6 @@ def _cutoff(c: Cutoff) -> Section:
     f = np.array([t.cutoff for t in c.trials])
     series = [
         Series("fitted, filtered", f, [t.training_percent for t in c.trials]),
-        Series("held out, filtered", f, [t.held_out_percent for t in c.trials]),
         Series("held out, as measured", f, [t.unfiltered_percent for t in c.trials]),
     ]
     drawn = curves("Error over the cut-off", series, "cut-off, Hz", "error, %", log_x=True, log_y=True)
@@ -100,14 +99,18 @@ def _cutoff(c: Cutoff) -> Section:
         (
             number(t.cutoff, 3),
             number(t.training_percent, 3),
-            number(t.held_out_percent, 3),
             number(t.unfiltered_percent, 3),
+            f"{t.excess_percent:.2f} ± {t.noise_percent:.2f}",
+            c.reason(t),
         )
         for t in c.trials
     ]
     lead = (
         f"Proposed: {number(c.proposed, 3)} Hz, the widest band whose error against the forces as measured, on blocks not fitted, "
-        f"is within {100 * (EQUAL_ERROR_RATIO - 1):.0f} % of the least."
+        f"is within one standard error of the least, which is that at {number(c.best.cutoff, 3)} Hz. Every row counts alike: "
+        "“above the least” compares it with the least error that any cut-off reaches in it, ± the standard error of the difference "
+        "from the best."
     )
-    table = Table(("cut-off, Hz", "fitted %", "held out %", "held out, unfiltered %"), rows, strong=(3,))
+    head = ("cut-off, Hz", "fitted %", "held out, as measured %", "above the least, %", "")
+    table = Table(head, rows, left=(4,), strong=(3,))
     return Section("Cut-off of the low-pass", [Figure([drawn]), table], lead)

@@ -106,6 +106,13 @@ class Butterworth:
         _, h = sosfreqz(self.sos(rate), worN=f.ravel(), fs=rate)
         return (np.abs(h) ** 2).reshape(f.shape)
 
+    def white_gain(self, rate: float) -> float:
+        """g with std(filtered) = g std(x) for white x at `rate` Hz: g² = mean of |H|⁴ over all frequencies.
+
+        g² rate is also the rate (Hz) at which the filtered noise, decimated, is white again.
+        """
+        return math.sqrt(float((_power_gain(self, float(rate))).mean()))
+
     def summary(self) -> str:
         """One line for a report: what was filtered, how, and what the cutoff means."""
         edges = " to ".join(f"{e:g}" for e in np.atleast_1d(self.cutoff))
@@ -133,6 +140,13 @@ def _sections(order: int, edges: tuple[float, ...], kind: str, rate: float) -> A
     """The sections of a design, which a stream asks for at every block; callers get copies."""
     chosen = edges if kind == "band" else edges[0]
     return np.asarray(butter(order, chosen, _BTYPE[kind], fs=rate, output="sos"), dtype=np.float64)
+
+
+@cache
+def _power_gain(filtering: Butterworth, rate: float) -> Array:
+    """|H|⁴ of both passes at frequencies in the middles of equal steps up to half the rate, some hundred of them below the lowest edge."""
+    steps = math.ceil(100.0 * rate / float(np.min(filtering.cutoff)))
+    return filtering.gain((np.arange(steps) + 0.5) * rate / (2.0 * steps), rate) ** 2
 
 
 _BTYPE = {"low": "lowpass", "high": "highpass", "band": "bandpass"}

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, IdentificationWarning, ModelError, warn
 from veridyn.identify.base import BaseParameters, base_parameters
+from veridyn.identify.dead_zone import with_dead_zones
 from veridyn.identify.essential import Essential, EssentialRule
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimator import Estimator
@@ -266,6 +267,7 @@ def judged(
     What is inessential is decided by weighted least squares, whatever the estimator.
     """
     chosen = estimation or Estimation()
+    how, later = (with_dead_zones(each, model, training, rows) for each in (how, later))
     structure = base_parameters(model, rows=rows)
     told = _told(progress, "identifying")
     where: dict[str, Any] = {"device": chosen.device, "executor": chosen.executor}
@@ -375,8 +377,8 @@ def _settings(signals: Signals, how: Sampling) -> dict[str, str]:
     out["kept"] = "every equation" if how.decimate == 1 else f"one equation in {how.decimate}"
     if how.trim:
         out["left out"] = f"{how.trim} samples at each end"
-    if how.dead_zone:
-        out["dead zone"] = ", ".join(f"{row} below {speed:g}" for row, speed in how.dead_zone.items())
+    if how.zones:
+        out["dead zone"] = ", ".join(f"{row} below {speed:g}" for row, speed in how.zones.items())
     if how.drop:
         out["masked"] = ", ".join(f"{int(np.sum(mask))} samples of {row}" for row, mask in how.drop.items())
     return out

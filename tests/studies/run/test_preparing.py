@@ -58,7 +58,8 @@ def test_equations_follow_the_filter(tmp_path: Path) -> None:
     work = prepared(tmp_path)
     training, validation = work.motions(8.0)
     how, _ = work.samplings(training, validation, 8.0)
-    assert how.decimate == 10  # 2.5 equations for each period of 8 Hz, at 200 Hz
+    # White noise that passed |H|² = 1/(1 + (f/8)⁸) is white again at the rate 2 ∫ |H|⁴ df = 1.796 · 8 Hz (closed form), of 200 Hz.
+    assert how.decimate == 14
     assert how.filter is not None and how.filter.cutoff == 8.0
     text = "sampling: {filter: 20, order: 6, decimate: 3, dead_zone: 0.1, trim: 7}\naccept:"
     other = prepared(_fresh(tmp_path, "b"), ("accept:", text))
@@ -68,6 +69,25 @@ def test_equations_follow_the_filter(tmp_path: Path) -> None:
     none = prepared(_fresh(tmp_path, "c"), ("accept:", "sampling: {filter: none}\naccept:"))
     how, _ = none.samplings(*none.motions(8.0), 8.0)
     assert how.filter is None and how.decimate == 1
+
+
+def test_a_narrow_filter_of_the_equations_is_widened_until_they_are_enough(tmp_path: Path) -> None:
+    """At 0.5 Hz, ten seconds have 18 independent equations of each row, and four for each base parameter are wanted."""
+    work = prepared(tmp_path)
+    training, validation = work.motions(2.0)
+    how, _ = work.samplings(training, validation, 0.5)
+    total = len(training[0].motion)
+    assert how.filter is not None and how.filter.cutoff > 0.5
+    assert how.decimate == total // (4 * work.combinations)
+    assert 1.0 / how.filter.white_gain(200.0) ** 2 == pytest.approx(how.decimate, rel=0.15)
+
+
+def test_dead_zones_are_chosen_once_from_the_training_logs(tmp_path: Path) -> None:
+    work = prepared(tmp_path, ("accept:", "sampling: {dead_zone: auto}\naccept:"))
+    how, later = work.samplings(*work.motions(8.0), 8.0)
+    assert how.dead_zone == later.dead_zone
+    dry = [e for e in work.tree.elements if e.jumps]
+    assert len(dry) == len(how.zones)
 
 
 def test_the_rate_is_that_of_the_log_however_its_clock_jitters(tmp_path: Path) -> None:

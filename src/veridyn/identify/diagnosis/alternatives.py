@@ -37,6 +37,7 @@ UNEXPLAINED_FAST = 0.5  # the same for a fast diagnosis, which sees forces as me
 UNEXPLAINED_IN_ALL = 0.1  # of all forces together is left over: the same (chosen)
 PLAUSIBLE_GRAVITY = (8.0, 12.0)  # m/s^2: plausible sizes of gravity (chosen)
 BETTER_ERROR_SHARE = 0.7  # of the error is left with another gravity or geometry, where that is reported (chosen)
+NOISE_MARGIN = 1.1  # of the noise, which is known to some percent
 GRAVITY_OFF = 0.15  # share by which the gravity that fits best may differ from the model's (chosen)
 
 
@@ -86,6 +87,10 @@ def find_mistakes(
     (as_given,) = e.errors([e.motion])
     if as_given <= MIN_ERROR and apart <= CONTRADICTION_RATIO:
         return ()
+    if apart <= CONTRADICTION_RATIO and e.noise_error() > NOISE_MARGIN * BETTER_ERROR_SHARE * as_given:
+        return tuple(
+            _unexplained(e, UNEXPLAINED_FAST, 1.0) if fast else _unexplained(e)
+        )  # nothing can explain far more
     if fast:
         unclear = as_given > CLEAR_ERROR or apart > CONTRADICTION_RATIO
         every = tuple(_questions(e, positions=unclear and not e.tree.loops, scales=unclear))
@@ -152,12 +157,8 @@ def _contradiction(apart: float) -> Mistake:
 
 def _unexplained(e: Evidence, limit: float = UNEXPLAINED_IN_ALL, of_row: float = UNEXPLAINED) -> list[Mistake]:
     """That more than `limit` of all forces is left over, or `of_row` of a row's."""
-    equations = e.equations()
-    each = np.linalg.norm(equations.solved()[1], axis=1)
-    if e.noise is not None:  # white noise is nothing that a model could explain
-        noise = e.noise[[e.tree.coordinates.index(r) for r in e.rows]] * np.sqrt(len(e.motion)) / equations.sizes
-        each = np.sqrt(np.maximum(each**2 - noise**2, 0.0))
-    in_all = float(np.linalg.norm(each * equations.sizes) / np.linalg.norm(equations.sizes))
+    each, sizes = e.beyond_noise()
+    in_all = float(np.linalg.norm(each * sizes) / np.linalg.norm(sizes))
     if in_all < limit and each.max() < of_row:
         return []
     listed = f"{100 * in_all:.0f} % in all; " + ", ".join(f"{row} {100 * x:.0f} %" for row, x in zip(e.rows, each))

@@ -63,7 +63,8 @@ class Evidence:
     """`motion`: samples of all training motions, forces through the filter of the fit; `force_rates` (N, n): how fast these change.
 
     `rows`: names of those that measure something. `given`: the coordinates that were measured, from which those of a machine with
-    loops follow. `noise` (n,): standard deviation of what neighbouring samples of a force do not share, zero where it is not known.
+    loops follow. `noise` (n,): standard deviation of what neighbouring samples of a measured force do not share, behind the filter; zero
+    where it is not known.
     """
 
     tree: Tree
@@ -81,6 +82,21 @@ class Evidence:
         sizes = np.maximum(np.linalg.norm(y, axis=1), np.linalg.norm(columns.parts, axis=1))
         sizes = np.where(sizes > 0.0, sizes, 1.0)
         return Equations(columns.W / sizes[:, None, None], y / sizes[:, None], sizes)
+
+    def beyond_noise(self) -> tuple[Array, Array]:
+        """For each row what least squares leaves as a share of its size, less white noise, which no model explains; and the sizes."""
+        equations = self.equations()
+        each = np.linalg.norm(equations.solved()[1], axis=1)
+        return np.sqrt(np.maximum(each**2 - self._noise_shares(equations.sizes) ** 2, 0.0)), equations.sizes
+
+    def noise_error(self) -> float:
+        """The error that white noise alone leaves, in the measure of :meth:`error`: no explanation leaves less."""
+        return float(np.sqrt(np.mean(self._noise_shares(self.equations().sizes) ** 2)))
+
+    def _noise_shares(self, sizes: Array) -> Array:
+        if self.noise is None:
+            return np.zeros(len(sizes))
+        return self.noise[[self.tree.coordinates.index(r) for r in self.rows]] * np.sqrt(len(self.motion)) / sizes
 
     def error(self, tree: Tree | None = None, motion: Motion | None = None) -> float:
         """What least squares leaves, as a share."""
@@ -219,10 +235,12 @@ def evidence(
     parts, rates, noises, before = [], [], [], 0
     for m in motions:
         low, forces = sampling.filter, m.forces
+        noises.append(_white_noise(np.full((len(m), tree.n), np.nan) if forces is None else forces))
         if low is not None and forces is not None and len(m) > low.padding:
             whole = np.isfinite(forces).all(axis=0)
             forces = forces.copy()
             forces[:, whole] = zero_phase(forces[:, whole], uniform_rate(m.t), low)
+            noises[-1] = np.where(whole, low.white_gain(uniform_rate(m.t)) * noises[-1], noises[-1])
         numbers = np.arange(len(m))
         used = np.all([sampling.uses(tree, row, m.qd, numbers, len(m), before) for row in rows], axis=0)
         before += len(m)
@@ -233,7 +251,6 @@ def evidence(
         parts.append(replace(m, forces=forces)[picked])
         given = np.full((len(m), tree.n), np.nan) if forces is None else forces
         rates.append(_rates_at(given, m.t, picked))
-        noises.append(_white_noise(given))
     whole = joined(parts)
     own = measured_coordinates(tree, whole)
     measured = tuple(tree.coordinates[k] for k in tree.independent) if positions is None else tuple(positions)

@@ -21,11 +21,11 @@ from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.least_squares import Solution, solved
 from veridyn.identify.estimators.noise_model import NoiseModel
-from veridyn.identify.factor import triangle_of
 from veridyn.identify.fitting import fit_of
 from veridyn.identify.observation import EquationStream
 from veridyn.identify.result import Fit
 from veridyn.identify.threads import one_blas_thread
+from veridyn.identify.upper import triangle_of
 from veridyn.model.tree import Rows, Tree
 from veridyn.settings import Rule, at_least
 

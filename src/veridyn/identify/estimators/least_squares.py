@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from veridyn.errors import Fault, Faults, IdentificationError, IdentificationWarning, did_you_mean, warn
-from veridyn.identify.factor import RowFactor, triangle_of
+from veridyn.identify.factor import RowFactor
 from veridyn.identify.grouping import RANK_TOLERANCE, Groups, group
 from veridyn.identify.row_factors import RowFactors
 from veridyn.identify.threads import one_blas_thread
+from veridyn.identify.upper import triangle_of
 
 Array = NDArray[np.float64]
 Weighting = Literal["rows", "none"]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from veridyn.errors import ModelError, SimulationError
 from veridyn.identify.estimators.log_runs import Runs, chunks
 from veridyn.identify.estimators.run_model import RunModel
-from veridyn.identify.factor import triangle_of
+from veridyn.identify.upper import triangle_of
 
 Array = NDArray[np.float64]
 Values = Callable[[Array], Array]  # base parameters → all parameters

@@ -27,10 +27,10 @@ from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.coloured import Hac, Sandwich, sandwich
 from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.estimators.prior_groups import GROUPS, UNSTATED_SIZES, group_of, unstated
-from veridyn.identify.factor import triangle_of
 from veridyn.identify.fitting import at, base_of, coloured, fit_of
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.threads import one_blas_thread
+from veridyn.identify.upper import triangle_of
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.tree import Rows, Tree
 from veridyn.settings import above

@@ -349,8 +349,9 @@ class SamplingSettings(StudySection):
     """Its order; that of the positions if left out."""
     decimate: int | Literal["auto"] = "auto"
     """One equation in so many is kept; auto: as many as the filter leaves news in."""
-    dead_zone: Number | dict[str, Number] = 0.0
-    """Speed below which a row leaves out its samples, one for all or row → speed: dry friction is not sign(speed) there."""
+    dead_zone: Number | Literal["auto"] | dict[str, Number] = 0.0
+    """Speed below which a row leaves out its samples, one for all or row → speed: dry friction is not sign(speed) there; auto: chosen for
+    each joint with dry friction from its speeds in the training logs."""
     trim: int = Field(default=0, ge=0)
     """Samples left out at both ends of each piece."""
 

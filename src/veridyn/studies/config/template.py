@@ -93,7 +93,7 @@ def template(
             else []
         ),
         "sampling:",
-        "  dead_zone: 0.0 # rad/s or m/s; below it dry friction is not sign(speed), try 0.05",
+        "  dead_zone: auto # rad/s or m/s; slower samples are left out where there is dry friction: it is not sign(speed) there",
         "estimator:",
         "  name: wls # consistent gives parameters that a machine of matter can have, needed for export",
         "accept: # exit code 1 where a limit is missed",

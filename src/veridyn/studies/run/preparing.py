@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
 
 from veridyn.errors import DataError, Fault, IdentificationWarning, ModelError, warn
+from veridyn.identify.base import base_parameters
 from veridyn.identify.cutoff import Cutoff, candidates, propose_cutoff
+from veridyn.identify.dead_zone import with_dead_zones
 from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.diagnosis.delays import Delays, without_delays
 from veridyn.identify.diagnosis.plausible import measured_rates
@@ -29,8 +34,8 @@ from veridyn.studies.run.masks import RecordedMotion, dropped, plain, resting
 from veridyn.studies.run.recordings import Recordings, Taken, taken
 from veridyn.studies.run.streamed import Chained, Streamed, margin_of, with_margin
 
-NEWS = 2.5  # equations per period of the cut-off: what a low-pass leaves is close to white at this rate
-ENOUGH = 2  # equations of each row per parameter that decimation leaves at least
+ENOUGH = 4  # equations of each row per base parameter that filter and decimation leave at least (chosen)
+WIDEST = 0.4  # of the rate: a filter of the equations that would have to be wider is left out
 
 
 @dataclass
@@ -174,19 +179,19 @@ class Preparing:
         study, s = self.loaded.study, self.loaded.study.sampling
         cutoff = lowpass if s.filter == "same" else None if s.filter == "none" else s.filter
         low = None if cutoff is None else Butterworth(cutoff, s.order or study.signals.order)
+        total = sum(len(part.motion) for part in training)
+        if low is not None and s.filter == "same" and s.decimate == "auto":
+            low = self._wide_enough(low, total)
         rows = [self.tree.rows[r] for r in self.tree.select_rows(study.rows)]
-        moving = [r for r in rows if r in self.tree.coordinates]
-        zone = (
-            s.dead_zone if isinstance(s.dead_zone, dict) else dict.fromkeys(moving, s.dead_zone) if s.dead_zone else {}
-        )
         if s.decimate != "auto":
             step = s.decimate
-        elif cutoff is None:
+        elif low is None:
             step = 1
         else:
-            total = sum(len(part.motion) for part in training)
-            step = min(int(self.rate / (NEWS * cutoff)), total // (ENOUGH * len(self.tree.parameters)))
-        sampling = Sampling(filter=low, decimate=max(1, step), dead_zone=zone, trim=s.trim)
+            # What a low-pass leaves of white noise is white again at this rate, so that deviations count every equation once.
+            step = min(round(1.0 / low.white_gain(self.rate) ** 2), total // (ENOUGH * self.combinations))
+        sampling = Sampling(filter=low, decimate=max(1, step), dead_zone=s.dead_zone, trim=s.trim)
+        sampling = with_dead_zones(sampling, self.tree, plain(training), rows)
         still = self.loaded.study.values.standstill == "drop"
         still_masks = [
             [resting(self.tree, part.motion) if still else {} for part in parts] for parts in (training, validation)
@@ -195,6 +200,19 @@ class Preparing:
             replace(sampling, drop=dropped(training, rows, still_masks[0])),
             replace(sampling, drop=dropped(validation, rows, still_masks[1])),
         )
+
+    @cached_property
+    def combinations(self) -> int:
+        """How many combinations of parameters the rows can identify."""
+        return base_parameters(self.tree, rows=self.loaded.study.rows).count
+
+    def _wide_enough(self, low: Butterworth, total: int) -> Butterworth | None:
+        """The filter of the equations, widened until what it leaves of `total` samples is news enough for all parameters; None where it
+        cannot be. Columns and forces pass the same filter, so that a wider one biases nothing."""
+        cutoff = float(np.max(low.cutoff)) * max(
+            1.0, ENOUGH * self.combinations / (total * low.white_gain(self.rate) ** 2)
+        )
+        return replace(low, cutoff=cutoff) if cutoff < WIDEST * self.rate else None
 
     def streamed(
         self, lowpass: float | None, how: Sampling, later: Sampling

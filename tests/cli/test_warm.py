@@ -1,0 +1,25 @@
+import json
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from studies.bench_robot import Bench
+from veridyn.cli.app import app
+from veridyn.symbolic.cache import folder
+
+
+def test_models_and_studies_are_compiled_ahead(tmp_path: Path) -> None:
+    study = Bench(tmp_path).write()
+    done = CliRunner().invoke(app, ["warm", str(tmp_path / "model.urdf"), str(study)])
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith(f"{tmp_path / 'model.urdf'}: ") and lines[0].endswith(" s")
+    assert lines[1].startswith(str(study)) and lines[-1] == f"kept in {folder()}"
+    again = CliRunner().invoke(app, ["--json", "warm", str(study)])
+    assert json.loads(again.stdout)["compiled"].keys() == {str(study)}
+
+
+def test_what_cannot_be_compiled_ahead_is_refused(tmp_path: Path) -> None:
+    for name, words in (("veridyn:crane.yaml", "joint coordinates"), (str(tmp_path / "none.urdf"), "none.urdf")):
+        done = CliRunner().invoke(app, ["warm", name])
+        assert done.exit_code == 2 and words in done.stderr, done.output
