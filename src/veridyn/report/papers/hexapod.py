@@ -181,9 +181,9 @@ def _cutoff(study: HexapodStudy) -> Section:
     blocks.append(
         Text(
             f"In the log of the machine under control BIC asks for {bic} harmonics and AIC for {aic}, not the {HARMONICS} of the "
-            "reference: drives that reverse stick for a moment, and so the machine moves at frequencies that were not commanded. A lower cut-off "
-            "leaves forces that no column explains. Where instruments come from other periods, noise of lengths biases nothing, and "
-            "the larger number is taken."
+            "reference: drives that reverse stick for a moment, and so the machine moves at frequencies that were not commanded. "
+            "A lower cut-off leaves forces that no column explains. Where instruments come from other periods, noise of lengths "
+            "biases nothing, and the larger number is taken."
         )
     )
     return Section(
