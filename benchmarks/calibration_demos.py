@@ -1,7 +1,7 @@
 """The demonstrations as cases of the calibration: their quick form, with everything that it simulates and the model does not know.
 
 Each run draws its own machine, its motion or road, what is handed in, and the noise. Parameters are those that the demonstration reports in
-its ``result.json``; of the four-bar linkage, which is observed and not identified, states at times that are seconds apart.
+its ``result.json``; of the four-bar linkage, which is observed and not identified, states at times drawn from the whole run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from veridyn.machines.car import car_38
 from veridyn.machines.car_drive import TRAINING, campaign, drives_2006
 from veridyn.machines.car_knowledge import CarKnown
 from veridyn.machines.car_sensors import sensors_2006
-from veridyn.machines.fourbar import SAMPLES, STEP, FourbarRun, fourbar_settings, wrong_fourbar
+from veridyn.machines.fourbar import SAMPLES, SKIP, STEP, FourbarRun, fourbar_settings, wrong_fourbar
 from veridyn.machines.hexapod import TABLE_NAMES, prior
 from veridyn.machines.hexapod import truth as hexapod_truth
 from veridyn.machines.hexapod_experiment import SensorNoise, controlled, machine, task
@@ -40,11 +40,11 @@ from veridyn.studies.identification import identification
 from veridyn.studies.papers.car.budget import budget
 from veridyn.studies.papers.car.models import corrected, thirty_three, with_carriers
 from veridyn.studies.papers.car.selection import selected
-from veridyn.studies.papers.hexapod.study import PERIODS, likelihood_fit, series_of
+from veridyn.studies.papers.hexapod.study import PERIODS, log_fits, series_of
 from veridyn.studies.papers.hexapod.trials import FREQUENCY, designed
 from veridyn.studies.result import ParameterRow
 
-OBSERVED_S = (1.0, 2.5, 4.5, 6.0, 7.5, 9.0)  # s
+OBSERVED = 6  # times of an observed run, drawn evenly from all that its demonstration counts
 
 
 def _of(rows: Iterable[ParameterRow]) -> Outcome:
@@ -95,12 +95,12 @@ def _excitation() -> FourierTrajectory:
 
 
 def hexapod(rng: np.random.Generator) -> Outcome:
-    """The machine under control along one motion; Gauss and Markov at the cut-off that the log's likelihood chooses."""
+    """The machine under control along one motion; the reported fit, with instruments from other periods."""
     values, noise, motion = drawn_hexapod(rng), SensorNoise(), _excitation()
     wanted = task(motion.at, 1.0 / FREQUENCY, prior())
     made = controlled(wanted, PERIODS + 1, noise, rng, machine(values=values))[0]
     log = sensed_lengths(made, noise, rng, skip=1.0 / FREQUENCY, fresh=False)
-    fit, _ = likelihood_fit(log)
+    fit = log_fits(log)[0]
     names = tuple(TABLE_NAMES[n] for n in fit.names)
     found = outcome(fit, hexapod_truth(values).parameters.values)
     return Outcome(found.errors, found.sigma, names)
@@ -108,7 +108,7 @@ def hexapod(rng: np.random.Generator) -> Outcome:
 
 def fourbar(rng: np.random.Generator) -> Outcome:
     """The linkage with another coupler, start and torque, observed by the EKF with the thesis' wrong model: crank angle and speed at times
-    that are seconds apart."""
+    drawn evenly from those that the demonstration counts, the moments after a jump of the torque among them."""
     true = system_of(drawn_fourbar(rng))
     t = STEP * np.arange(SAMPLES)
     start = {"phi": np.pi / 3.0 + 0.3 * float(rng.standard_normal())}, {"phi": 1.0 + 0.3 * float(rng.standard_normal())}
@@ -122,14 +122,14 @@ def fourbar(rng: np.random.Generator) -> Outcome:
     )
     log = FourbarRun(moved, moved, exact_readings(true, moved)).log(rng)
     seen = observe_with(fourbar_settings()["ekf"], system_of(wrong_fourbar()), log)
-    at = [round(s / STEP) for s in OBSERVED_S]
+    at = rng.integers(SKIP, SAMPLES, OBSERVED)
     column = true.mechanism.index("phi")
     errors, sigma, names = [], [], []
     for name, actual in (("phi", moved.q[:, column]), ("phi'", moved.qd[:, column])):
         k = 0 if name == "phi" else 1
         errors += [seen.reduced[n, k] - actual[n] for n in at]
         sigma += [seen.sigma[n, k] for n in at]
-        names += [f"{name} at {s:g} s" for s in OBSERVED_S]
+        names += [f"{name}, time {i + 1}" for i in range(OBSERVED)]
     return Outcome(np.array(errors), np.array(sigma), tuple(names))
 
 

@@ -74,14 +74,19 @@ def drawn_arm(rng: np.random.Generator) -> Tree:
 
 
 def drawn_humanoid(rng: np.random.Generator) -> Tree:
-    """A humanoid whose links differ from the drawing by LINKS of the sizes of a prior; each link drawn again until some body is like it."""
+    """A humanoid whose links differ from the drawing by LINKS of the sizes of a prior.
+
+    A link is drawn again until a body can have it and one that differs as much to the other side, so that the drawing is the mean of all
+    that are drawn: it says where they are in the middle. Bodies alone would not be, since a slender one can differ to one side only.
+    """
     model = cad()
     mean, sigma = (x.reshape(-1, 10) for x in prior_moments(model, Prior(relative=LINKS)))
     links = []
     for m, s in zip(mean, sigma, strict=True):
-        while broken_law(x := m + s * rng.standard_normal(10)) is not None:
-            pass
-        links.append(x)
+        apart = s * rng.standard_normal(10)
+        while broken_law(m + apart) is not None or broken_law(m - apart) is not None:
+            apart = s * rng.standard_normal(10)
+        links.append(m + apart)
     return model.with_parameters(np.concatenate(links))
 
 

@@ -7,7 +7,14 @@ import pytest
 
 from veridyn.errors import DataError
 from veridyn.signals.butterworth import Butterworth
-from veridyn.signals.periodic_filters import amplitudes, dft_filter, fourier_fit, unfiltered, zero_phase_periodic
+from veridyn.signals.periodic_filters import (
+    advanced,
+    amplitudes,
+    dft_filter,
+    fourier_fit,
+    unfiltered,
+    zero_phase_periodic,
+)
 from veridyn.signals.trajectory import FourierTrajectory
 
 RATE, FREQUENCY, N = 160.0, 0.32, 500
@@ -20,6 +27,12 @@ EXACT = MOTION.at(T)
 def test_the_explicit_filter_is_exact_on_what_it_keeps() -> None:
     for found, exact in zip(dft_filter(EXACT[0], RATE, 5), EXACT, strict=True):
         assert found == pytest.approx(exact, abs=1e-11)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.5 / 960.0, -0.3, 2.0])
+def test_a_period_some_time_later(seconds: float) -> None:
+    """A band-limited signal between its samples, as its own formula has it."""
+    assert advanced(EXACT[0], RATE, seconds) == pytest.approx(MOTION.at(T + seconds)[0], abs=1e-12)
 
 
 def test_explicit_and_implicit_filters_are_one() -> None:

@@ -78,11 +78,16 @@ class SensorNoise:
 
 @dataclass(frozen=True, eq=False)
 class HexapodRecording:
-    """What the experimenter has: times, measured lengths and drive forces (N, 6) at the rate of the log."""
+    """What the experimenter has: times, measured lengths and drive forces (N, 6) at the rate of the log.
+
+    Drives hold each commanded force for `hold` seconds, one step of their controller, so that a force of the log acts hold/2 later than the
+    lengths of the same sample were measured, on average.
+    """
 
     t: Array
     lengths: Array
     forces: Array
+    hold: float = 0.0
 
 
 def circle(frequency: float, radius: float = 0.10) -> Reference:
@@ -169,7 +174,7 @@ def recorded(
     N = len(made.t[chosen])
     blur = noise.draw(N, noise.length, rng) if fresh else 0.0
     forces = made.forces[chosen] + noise.draw(N, noise.force, rng)
-    return HexapodRecording(np.arange(N) / RATE, lengths[chosen] + blur, forces)
+    return HexapodRecording(np.arange(N) / RATE, lengths[chosen] + blur, forces, hold=float(made.t[1] - made.t[0]))
 
 
 def tracking_error(

@@ -36,7 +36,8 @@ MARKERS = {
     "head": (0.0, 0.0, 0.25),
     "belt": (0.05, -0.02, 0.02),
 }  # m, in the torso's frame
-LOWPASS = 6.0  # Hz: three times the step frequency; below it the noise of the markers, above it that of acceleration grows (chosen)
+LOWPASS = 6.0  # Hz of the equations: three times the step frequency, above it the noise of accelerations grows (chosen)
+KINEMATICS = 8.0  # Hz of positions: products of what is between it and LOWPASS, as of an impact, are below LOWPASS, and must not be lost
 SIGMA = {
     "fx": 0.6,
     "fy": 0.6,
@@ -107,12 +108,12 @@ def recorded(tree: Tree, run: Performed, rng: np.random.Generator, faulty: Fault
 
 
 def signals() -> Signals:
-    """6 Hz, zero phase; a fifth of a second is left out at both ends."""
-    return Signals(lowpass=LOWPASS, trim=0.2)
+    """8 Hz, zero phase, above the band of the equations; a fifth of a second is left out at both ends."""
+    return Signals(lowpass=KINEMATICS, trim=0.2)
 
 
 def sampling(decimate: int = 10) -> Sampling:
-    """Both sides of the equations through the low-pass of the kinematics; at 6 Hz one equation in ten, 30 ms, is more than enough.
+    """Both sides of the equations through the same low-pass; at 6 Hz one equation in ten, 30 ms, is more than enough.
 
     Neighbours 30 ms apart still share their noise, so the deviations stated (SIGMA) are larger than the rms that is left.
     """

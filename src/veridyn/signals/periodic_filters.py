@@ -69,6 +69,15 @@ def unfiltered(x: ArrayLike, rate: float) -> Three:
     return samples, first, once(first)
 
 
+def advanced(x: ArrayLike, rate: float, seconds: float) -> Array:
+    """What a signal with this one period (N, …) is `seconds` later, between samples too: each harmonic turned by its angle."""
+    samples, rate = as_samples(x, least=3, where="one period"), as_rate(rate, "one period")
+    N = len(samples)
+    X = np.fft.rfft(samples, axis=0)
+    turn = np.exp(2j * np.pi * rate / N * seconds * np.arange(len(X))).reshape(-1, *[1] * (samples.ndim - 1))
+    return np.asarray(np.fft.irfft(turn * X, N, axis=0), dtype=np.float64)
+
+
 def amplitudes(x: ArrayLike) -> Array:
     """The amplitude of each harmonic of one period, 0 first: (N//2 + 1, …)."""
     samples = as_samples(x, least=3, where="one period")

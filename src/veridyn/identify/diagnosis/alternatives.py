@@ -8,7 +8,7 @@ What needs no data but physics (friction that drives, inertia below zero) stands
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault
 from veridyn.identify.diagnosis.evidence import Evidence
+from veridyn.identify.diagnosis.gearing import LOOK, other_gearings
 from veridyn.identify.diagnosis.geometry import best_place
 from veridyn.identify.diagnosis.gravity import best_gravity
 from veridyn.model.motion import Motion
@@ -218,6 +219,18 @@ def _questions(e: Evidence, positions: bool = True, scales: bool = True) -> Iter
                 yield from _other_scale(e, i)
     if positions:
         yield from _degrees(e)
+        yield from _gears(e)
+
+
+def _gears(e: Evidence) -> Iterator[_Question]:
+    """Other signs of gears, and couplings that are missing, of a machine without loops."""
+    if e.tree.loops:
+        return
+    both = tuple(c for c in e.tree.coordinates if c in e.given and c in e.rows)
+    for g in other_gearings(e.tree, both):
+        moved, forced = e.with_coordinates(g.change), e.with_forces(g.forces)
+        assert moved is not None  # only loops refuse other coordinates
+        yield _Question(g.kind, g.where, g.what, LOOK, replace(moved, forces=forced.forces, signals=forced.signals))
 
 
 def _degrees(e: Evidence) -> Iterator[_Question]:

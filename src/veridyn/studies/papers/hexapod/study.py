@@ -39,9 +39,11 @@ from veridyn.signals.periodic_filters import zero_phase_periodic
 from veridyn.signals.trajectory import FourierTrajectory
 from veridyn.studies.filters import FilterComparison
 from veridyn.studies.papers.hexapod.control import (
+    BIASED,
     MEMORY,
     LoopBias,
     TrackingErrors,
+    cross_fit,
     fitted,
     loop_bias,
     one_period,
@@ -49,8 +51,10 @@ from veridyn.studies.papers.hexapod.control import (
     periods_of,
     posed,
     tracking,
+    warn_of_averages,
 )
 from veridyn.studies.papers.hexapod.trials import (
+    DEVIATIONS,
     FREQUENCY,
     HARMONICS,
     DesignTrials,
@@ -66,10 +70,9 @@ from veridyn.studies.result import NAN, ParameterRow, Result, fingerprint
 
 Array = NDArray[np.float64]
 PERIODS = 4  # of the log that the machine is identified from (chosen)
-BIASED = 2.0  # stated deviations: a mean beyond it is reported
 TURN = 0.5  # turns a second of the circle that predictions are judged on (chosen)
 TRUE_HARMONICS = 7  # of the motion whose cut-off is looked for
-WIDEST = 60  # harmonics looked at in a log under control
+WIDEST = 160  # harmonics looked at in a log under control
 CUTOFF = 6.0  # Hz of the low-pass that stands for filtering in time, about three times the highest harmonic (chosen)
 
 
@@ -79,8 +82,9 @@ class HexapodStudy:
 
     `plans`, `trials`, `filters`, `staircase`: design and estimators on a machine whose controller is perfect. `trials` have noise of 1 to
     3 N by drive; `equal` is the median of Gauss-Markov over least squares with 2 N on every drive. `log`, `fits`, `scan`: the machine under
-    control. `fits`: "markov" at the harmonics of the design, "likelihood" at the cut-off that BIC chose in `scan`; "raw" and "time": the
-    same log without a filter and with a low-pass in time. `errors`: fit → true less predicted forces (N, 6) on the circle.
+    control. `fits`: "markov" at the harmonics of the design, "likelihood" at the cut-off that BIC chose in `scan`, both from one averaged
+    period; "periods", which is reported, with instruments from other periods at the cut-off that AIC chose; "raw" and "time": the
+    averaged period without a filter and with a low-pass in time. `errors`: fit → true less predicted forces (N, 6) on the circle.
     """
 
     plans: Mapping[str, ExcitationPlan]
@@ -100,8 +104,8 @@ class HexapodStudy:
 
     @property
     def fit(self) -> Fit:
-        """The one that makes the feed-forward: by maximum likelihood."""
-        return self.fits["likelihood"]
+        """The one that is reported and makes the feed-forward: instruments from other periods."""
+        return self.fits["periods"]
 
     @property
     def figures(self) -> dict[str, float]:
@@ -111,8 +115,14 @@ class HexapodStudy:
         found |= {f"tracking_{name}": self.tracking.at(name) for name in ("none", "prior", "identified")}
         found |= {
             "base_parameters": float(self.fit.base.count),
-            "log_harmonics": float(self.scan.chosen),
+            "log_harmonics": float(self.scan.least("aic")),
+            "log_harmonics_bic": float(self.scan.chosen),
             "correlation_condition": float(np.linalg.cond(correlation(self.fit.covariance))),
+        }
+        found |= {
+            "trial_force_noise_smallest_N": float(DEVIATIONS.min()),
+            "trial_force_noise_largest_N": float(DEVIATIONS.max()),
+            "equal_and_log_force_noise_N": self.noise.force,
         }
         for way in ("fed_back", "apart", "raw"):
             found[f"bias_{way}_rms"] = float(np.sqrt(np.mean(getattr(self.bias, way) ** 2)))
@@ -138,7 +148,7 @@ class HexapodStudy:
         units = {TABLE_NAMES[n]: u for n, u in zip(self.fit.names, self.fit.units, strict=True)}
         rows = []
         for p, ways in self.table.items():
-            value, sigma = ways["likelihood"]
+            value, sigma = ways["periods"]
             percent = 100.0 * sigma / abs(value) if value else float("inf")
             believed = TABLE_II[p][2] if p in RIGID else NAN
             rows.append(ParameterRow(p, units[p], value, sigma, percent, believed, self.truth[p]))
@@ -169,21 +179,24 @@ def hexapod_study(rng: np.random.Generator, *, quick: bool = False, progress: Pr
 
     made = controlled(task(statistical.at, 1.0 / FREQUENCY, prior()), PERIODS + 1, noise, rng)[0]
     log = recorded(made, noise, rng, skip=1.0 / FREQUENCY, fresh=False)
-    best, steps = likelihood_fit(log, progress)
+    best, likely, steps = log_fits(log, progress)
     lengths, forces = periods_of(log, FREQUENCY)
     low = Butterworth(CUTOFF)
     in_time = zero_phase_periodic(posed(lengths), RATE, low)
     fits = {
         "markov": period_fit(log, FREQUENCY, HARMONICS),
-        "likelihood": best,
+        "likelihood": likely,
+        "periods": best,
         "raw": period_fit(log, FREQUENCY, None),
         "time": fitted(lengths, forces, in_time),
     }
     errors, check = _on_the_circle(fits, noise, rng)
-    models = {"none": None, "prior": prior(), "identified": hexapod().with_parameters(fits["likelihood"].standard)}
+    models = {"none": None, "prior": prior(), "identified": hexapod().with_parameters(best.standard)}
     circles = tracking(models, noise, rng, progress=progress)
-    bias = loop_bias(statistical.at, FREQUENCY, steps.chosen, noise, rng, prior(), few, progress=progress)
+    cutoff = steps.least("aic")
+    bias = loop_bias(statistical.at, FREQUENCY, cutoff, noise, rng, prior(), few, progress=progress)
     _warn(bias)
+    warn_of_averages(fits, best)
     return HexapodStudy(
         plans, both, equal, filters, staircase, log, steps, fits, errors, check, circles, bias, noise, quick
     )
@@ -204,12 +217,14 @@ def _warn(bias: LoopBias) -> None:
         warn(IdentificationWarning, fault)
 
 
-def likelihood_fit(log: HexapodRecording, progress: Progress = silent) -> tuple[Fit, Scan]:
-    """The fit of a log of whole periods at the cut-off of the largest likelihood, penalised by BIC, and all cut-offs looked at."""
+def log_fits(log: HexapodRecording, progress: Progress = silent) -> tuple[Fit, Fit, Scan]:
+    """Of a log of whole periods: the reported fit, with instruments from other periods at the cut-off that AIC chooses; the fit of one
+    averaged period at the cut-off of the largest likelihood, penalised by BIC; and all cut-offs looked at."""
     lengths, forces = periods_of(log, FREQUENCY)
     data = periodic_data(plant_of(hexapod(), "all", POSE), lengths, forces, force_noise(forces, MEMORY))
     steps = scan(data, WIDEST, progress=progress)
-    return period_fit(log, FREQUENCY, steps.chosen), steps
+    likely = period_fit(log, FREQUENCY, steps.chosen)
+    return cross_fit(log, FREQUENCY, steps.least("aic")), likely, steps
 
 
 def _on_the_circle(
@@ -223,7 +238,7 @@ def _on_the_circle(
     errors = {way: asked - inverse_dynamics(hexapod(), motion, LEGS, fit.standard) for way, fit in fits.items()}
     made = controlled(task(circle(TURN), 1.0 / TURN, prior()), 4, noise, rng)[0]
     lengths, forces = periods_of(recorded(made, noise, rng, skip=1.0 / TURN, fresh=False), TURN)
-    return errors, validate(fits["likelihood"], one_period(lengths, forces, HARMONICS))
+    return errors, validate(fits["periods"], one_period(lengths, forces, HARMONICS))
 
 
 def series_of(plan: ExcitationPlan) -> FourierTrajectory:
