@@ -27,7 +27,7 @@ from veridyn.model.tree import Tree
 Array = NDArray[np.float64]
 FALSE_ALARMS = 0.003  # share of logs in order, over all signatures of a log together (chosen)
 MIN_SHIFT_SIGMAS = 3.0  # by which a damage must move some parameter to be reported (chosen)
-MAX_DAMAGES = 3  # that are named of one log
+MAX_DAMAGES = 4  # that are looked for in one log
 EXACT_SHARE = 1e-5  # of a row's force: a smaller residual is rounding, not noise
 INDISTINCT = 9.0  # of z²: signatures that explain that much less than the best are reported beside it (chosen)
 LEAST_MEMORY, MOST_MEMORY = 0.1, 0.98  # correlations of neighbouring residuals that are taken out (chosen)
@@ -76,9 +76,7 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
         scores = p.tested(S)
         shift = np.abs(effects * scores.sizes) / deviations[:, None]
         most = shift.argmax(axis=0)
-        known = np.array([any(where == d.where for group in found for d in group[:1]) for _, where, _ in every])
-        clear = (scores.chance < limit) & (known | (shift.max(axis=0) > MIN_SHIFT_SIGMAS))
-        clear &= ~late | (np.abs(scores.sizes) > step)
+        clear = (scores.chance < limit) & (~late | (np.abs(scores.sizes) > step))
         if not clear.any():
             break
         square = np.where(clear, scores.z**2, 0.0)
@@ -92,7 +90,8 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
             ]
         )
         p = p.with_column(S[:, :, order[0]])
-    return found
+    moving = {group[0].where for group in found if group[0].shift > MIN_SHIFT_SIGMAS}
+    return [group for group in found if group[0].where in moving]
 
 
 def _exact(fit: Fit, x: Samples) -> bool:
