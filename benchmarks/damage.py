@@ -338,7 +338,7 @@ def main() -> None:
         for k, v in counts.items():
             total[k] += v
         print("\n".join([f"{d.name:22}" + "".join(f"{v:13d}" for v in counts.values()), *left]), flush=True)
-    whole = sum(total.values())
+    whole = max(sum(total.values()), 1)
     print(f"{'all':22}" + "".join(f"{v:13d}" for v in total.values()))
     print(f"{whole} damaged logs: " + ", ".join(f"{100 * v / whole:.1f} % {k}" for k, v in total.items()), flush=True)
     alarms = 0

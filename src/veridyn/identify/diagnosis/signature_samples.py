@@ -131,7 +131,7 @@ def _part(
             at = block.numbers[mask] - start
             place = {c: k for k, c in enumerate(plan.columns[j])}
             own = [k for k, c in enumerate(leads) if c in place]
-            W[np.ix_(at, [j], own)] = A[:, None, [place[leads[k]] for k in own]]
+            W[at[:, None], j, own] = A[:, [place[leads[k]] for k in own]]
             y[at, j] = A[:, -1]
             forces[at, j] = measured
             used[at, j] = True
@@ -139,7 +139,9 @@ def _part(
     measured = np.any(forces != 0.0, axis=0) & np.array([tree.rows[r] in own for r in plan.rows])
     forces -= y - W @ fit.values
     numbers, part = np.arange(start, stop), motion[start:stop]
-    rates = np.gradient(forces, part.t, axis=0) if N > 2 else np.zeros_like(forces)
+    rates = np.zeros_like(forces)
+    if N > 2:
+        rates[1:-1] = (forces[2:] - forces[:-2]) / (part.t[2:] - part.t[:-2])[:, None]
     rates[_reversals(tree, part.qd)] = 0.0
     rates[~(used & np.roll(used, 1, axis=0) & np.roll(used, -1, axis=0))] = 0.0
     for j, r in enumerate(plan.rows):
@@ -147,7 +149,7 @@ def _part(
         used[:, j] &= numbers % sampling.decimate == 0
     span = motion.t[-1] - motion.t[0]
     clock = 2.0 * (part.t - motion.t[0]) / span - 1.0
-    kept = used.any(axis=1)  # so that neighbours are neighbours behind decimation, too
+    kept: Mask = np.asarray(used.any(axis=1))  # so that neighbours are neighbours behind decimation, too
     turned = {c: column[kept] for c, column in _turned(fit, plan, job).items()}
     rows = tuple(tree.rows[r] for r in plan.rows)
     return Samples(

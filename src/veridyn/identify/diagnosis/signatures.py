@@ -68,9 +68,8 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
     deviations = np.where(fit.sigma > 0.0, fit.sigma, np.inf)
     limit = limit_of(FALSE_ALARMS, len(every))
     late = np.array([kind == "late force" for kind, _, _ in every])
-    step = max(
-        float(np.median(np.diff(m.t))) for m in motions
-    )  # a sensor that averages or holds a step is off by half of one
+    # A sensor that averages or holds a step of the clock is off by half of one.
+    step = max(float(np.median(np.diff(m.t))) for m in motions)
     found: list[list[Damage]] = []
     for _ in range(MAX_DAMAGES):
         scores = p.tested(S)
@@ -82,11 +81,17 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
         square = np.where(clear, scores.z**2, 0.0)
         order = np.argsort(-square)
         near = [int(k) for k in order if clear[k] and square[k] > square[order[0]] - INDISTINCT]
-        numbers = ((scores.sizes[k], scores.sigma[k], scores.z[k], shift[most[k], k]) for k in near)
         found.append(
             [
-                Damage(every[k][0], every[k][1], *(float(v) for v in n), fit.names[most[k]])
-                for k, n in zip(near, numbers, strict=True)
+                Damage(
+                    *every[k][:2],
+                    size=float(scores.sizes[k]),
+                    sigma=float(scores.sigma[k]),
+                    z=float(scores.z[k]),
+                    shift=float(shift[most[k], k]),
+                    moved=fit.names[most[k]],
+                )
+                for k in near
             ]
         )
         p = p.with_column(S[:, :, order[0]])
