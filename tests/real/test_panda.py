@@ -11,6 +11,7 @@ import pytest
 
 import veridyn as vd
 from real_logs import folder
+from veridyn.errors import IdentificationWarning
 
 JOINTS = [f"q{k}" for k in range(1, 8)]
 # Modified Denavit-Hartenberg parameters (α, d, r), the paper's table I.
@@ -30,6 +31,8 @@ BODIES = [
 FRICTION = [
     element for c in JOINTS for element in (vd.elements.damper(c), vd.elements.coulomb(c), vd.elements.offset(c))
 ]
+# The torques of the sixth joint are a tenth larger than the other rows, with this model, would have them.
+SCALE = "force of 'q6': it seems to be off by a factor beside the others"
 PANDA = vd.model.Tree.build(BODIES, name="panda", gravity=(0.0, 0.0, -9.81), elements=FRICTION)
 
 
@@ -76,7 +79,8 @@ def test_43_inertial_and_21_friction_base_parameters_are_found_and_named(log):
     assert closed.source == "by the closed rules" and closed.count == 43
     # The second combination of the paper's table III: J2xx − J2yy + J3yy + 0.632 c3z m3 + 0.0998 m3 + 0.1067 (m4 + … + m7).
     assert "XX2R = XX2 - YY2 + YY3 + 0.632*MZ3 + 0.099856*M3 + 0.10666225*M4" in closed.relations()[1]
-    fit = vd.identify(PANDA, moved(log, 10.0), sampling=sampling(10.0))
+    with pytest.warns(IdentificationWarning, match=SCALE):
+        fit = vd.identify(PANDA, moved(log, 10.0), sampling=sampling(10.0))
     print(fit.summary())
     assert len(fit.values) == 64
     assert fit.names[:43] == closed.names
@@ -113,7 +117,8 @@ def test_gravity_is_the_published_one(log):
     """
     with (folder("panda") / "published_coefficients_tableIII.csv").open(encoding="utf-8") as stream:
         table = {row["coefficient"]: float(row["pi_CLS"]) for row in csv.DictReader(stream)}
-    fit = vd.identify(PANDA, moved(log, 10.0), sampling=sampling(10.0))
+    with pytest.warns(IdentificationWarning, match=SCALE):
+        fit = vd.identify(PANDA, moved(log, 10.0), sampling=sampling(10.0))
     found = dict(zip(fit.names, fit.values, strict=True))
     for name, start in (("MY2R", "c2y m2"), ("MX4R", "c4x m4"), ("MY4R", "0.384m5")):
         published = next(value for key, value in table.items() if key.startswith(start))

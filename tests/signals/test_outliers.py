@@ -132,3 +132,37 @@ def test_a_rounded_torque_is_not_clipped_and_a_clipped_one_is(grain: float, nois
         z = np.clip(x, -limit, limit)
         found += any(plateaus(z, v) for v in (limit, -limit))
     assert found >= 9
+
+
+def test_one_sample_off_a_smooth_curve_is_a_spike_though_small_beside_the_range() -> None:
+    x = 2.0 * np.sin(2 * np.pi * 0.5 * T)
+    x[700] += 0.05
+    assert spikes(x).tolist() == [700]
+    assert spikes(np.round(x, 3)).tolist() == [700]
+    x[700] -= 0.05
+    assert spikes(x).tolist() == []
+
+
+def test_steps_and_corners_of_smooth_signals_are_no_spikes() -> None:
+    friction = np.sin(2 * np.pi * 0.5 * T) + 0.5 * np.sign(np.cos(2 * np.pi * 0.5 * T))
+    corners = np.abs((T % 2.0) - 1.0)
+    started = np.where(T > 3.0, np.sin(T - 3.0), 0.0)
+    for x in (friction, corners, started, np.round(started, 4)):
+        assert spikes(x).tolist() == []
+
+
+def test_a_slow_signal_that_freezes_and_jumps_is_frozen() -> None:
+    """It turns round where it freezes, so neither the way in nor the way out is quick beside the rest of the signal."""
+    x = np.sin(2 * np.pi * 0.5 * T)
+    x[90:140] = x[90]
+    assert frozen(x) == [(90, 139)]
+    rests = np.sin(np.clip(T, 0.0, 1.0) ** 2) + np.where(T > 5.0, 1.0 - np.cos(T - 5.0), 0.0)
+    assert frozen(rests) == []
+    assert frozen(np.round(rests, 4)) == []
+
+
+def test_a_freeze_of_most_of_a_signal_is_a_freeze_and_no_slow_sensor() -> None:
+    x = noisy()
+    x[300:1500] = x[300]
+    assert frozen(x) == [(300, 1499)]
+    assert frozen(np.repeat(noisy(), 3)[:2000]) == []

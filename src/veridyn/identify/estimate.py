@@ -187,7 +187,10 @@ def identify(
         apart = fit.residual_sigma if isinstance(chosen, WLS) and not sigma else 1.0
         failed: list[str] = []
         how = with_dead_zones(sampling or Sampling(), tree, several, measured_rows(tree, several, rows)[0])
-        found = diagnose_fit(fit, several, how, diagnose, apart, progress, white=hac is None, failed=failed)
+        squares = isinstance(chosen, OLS | WLS)
+        found = diagnose_fit(
+            fit, several, how, diagnose, apart, progress, white=hac is None, squares=squares, failed=failed
+        )
     notes += [n for m in several for n in m.notes or ()]
     notes += [f"not checked: {text}" for text in failed]
     for mistake in found:

@@ -1,7 +1,8 @@
 """Samples that a sensor's limits or an electrical fault made, separated from those that a machine made.
 
 - A plateau is clipped where the signal meets its extreme at speed; a machine that comes to rest arrives slowly.
-- A spike leaves both its neighbours in the same direction and comes back; a step does not come back.
+- A spike leaves both its neighbours in the same direction and comes back; a step does not come back. In a smooth signal, a position above
+  all, one sample that is off the curve of its neighbours is one too, if it is much smaller than the range of the signal.
 - A dropout is a short run of exact zeros, which no noisy measurement gives, or to which a smooth one jumps.
 - A frozen stretch repeats one value while the machine moves on; a held signal repeats every value, equally often.
 
@@ -18,11 +19,19 @@ Array = NDArray[np.float64]
 FALL = 6.0  # quanta below an extreme, from where its top is seen whole (chosen)
 LONGEST_DROPOUT = 20  # samples: a longer run of zeros may be a quantity at rest (chosen)
 DROPOUT_SCATTERS = 8.0  # robust deviations of the steps by which a signal must jump to zero and back (chosen)
+OFF_CURVE, BENDS = (
+    10.0,
+    6,
+)  # times the bends of so many samples on either side, by which one sample must be off (chosen)
+OFF_CURVE_SHARE = 0.005  # of the range of the signal (chosen)
 RARE_RUNS = 1e-4  # runs that a record would hold by chance: fewer are no chance (chosen)
 AROUND = 100  # samples on each side of a run that show how often its signal repeats a value
 SHORTEST_FREEZE = 5  # equal samples (chosen)
 MIN_HOLDS, HELD_ALIKE = 10, 0.8  # values that are held, and the share of them that are held equally long (chosen)
-HELD_SHARE = 0.2  # of all samples repeat their neighbour: a slow sensor on a fast clock, and no freeze (chosen)
+HELD_SHARE = (
+    0.2  # of all values are held for two samples or more: a slow sensor on a fast clock, and no freeze (chosen)
+)
+FROZEN_JUMP = 3.0  # times the steps beside a frozen stretch that a signal must jump at its end (chosen)
 
 
 def runs(mask: NDArray[np.bool_], least: int = 1) -> list[tuple[int, int]]:
@@ -73,10 +82,43 @@ def spikes(x: Array, factor: float = 10.0) -> NDArray[np.intp]:
     """Indices of samples, alone or in pairs, that stand out from the sample before and the sample after.
 
     By more than `factor` robust standard deviations of the steps, a fifth of the range that holds 98 % of the samples,
-    and three quanta, whichever is most.
+    and three quanta, whichever is most; or as :func:`off_curve` says.
     """
     if len(x) < 3:
         return np.empty(0, dtype=np.intp)
+    return np.union1d(_sharp(x, factor), off_curve(x)).astype(np.intp)
+
+
+def off_curve(x: Array) -> NDArray[np.intp]:
+    """Indices of single samples that are off the curve of their neighbours: small spikes of smooth signals.
+
+    A sample that is off by g leaves bends b_i = x_i − (x_{i−1} + x_{i+1})/2 of −g/2, g, −g/2, and nothing beyond. It counts where |g| is
+    `OFF_CURVE` times any bend of the `BENDS` samples beside these three on both sides, and of the median bend, above three quanta, and
+    above `OFF_CURVE_SHARE` of the range that holds 98 % of the samples: a clock that jitters puts samples off the curve by less.
+    """
+    if len(x) < 2 * BENDS + 5:
+        return np.empty(0, dtype=np.intp)
+    bends = x[1:-1] - 0.5 * (x[:-2] + x[2:])
+    size = np.abs(bends)
+    low, high = np.percentile(x, (1.0, 99.0))
+    least = max(OFF_CURVE * float(np.median(size)), OFF_CURVE_SHARE * float(high - low))
+    if size.max() <= least:
+        return np.empty(0, dtype=np.intp)
+    least = max(least, 3.0 * quantum(x))
+    hits = []
+    for k in np.flatnonzero(size > least):
+        if not 1 <= k < len(bends) - 1:
+            continue
+        g = bends[k]
+        beside = np.concatenate([size[max(0, k - 1 - BENDS) : k - 1], size[k + 2 : k + 2 + BENDS]])
+        alike = np.abs(bends[[k - 1, k + 1]] + 0.5 * g) < 0.1 * abs(g)
+        if alike.all() and abs(g) > OFF_CURVE * float(beside.max(initial=0.0)):
+            hits.append(int(k) + 1)
+    return np.asarray(hits, dtype=np.intp)
+
+
+def _sharp(x: Array, factor: float) -> NDArray[np.intp]:
+    """Samples, alone or in pairs, that stand out by more than a share of the range of the signal."""
     steps = np.diff(x)
     scatter = 1.4826 * float(np.median(np.abs(steps - np.median(steps))))
     low, high = np.percentile(x, (1.0, 99.0))
@@ -154,8 +196,9 @@ def held(x: Array) -> int:
 
 
 def repeats(x: Array) -> float:
-    """Share of the samples that equal the sample before."""
-    return float(np.mean(np.diff(x) == 0.0)) if len(x) > 1 else 0.0
+    """Share of the values that are held for two samples or more; one long freeze is one value."""
+    lengths = np.diff(np.concatenate([[0], np.flatnonzero(np.diff(x) != 0.0) + 1, [len(x)]]))
+    return float(np.mean(lengths > 1)) if len(x) > 1 else 0.0
 
 
 def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
@@ -163,11 +206,17 @@ def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
 
     Of a noisy signal that is any run that does not come by chance; of a smooth one, a run that it enters at speed (the last two steps
     before it are above 0.3 of the median step while moving and above two quanta) and leaves by a jump (above the median step and three
-    quanta) or not at all. A run that begins the record, while sensors start, is left out, and so is a signal more than `HELD_SHARE` of
-    whose samples repeat their neighbour: its runs say nothing.
+    quanta) or not at all, or a run that ends in a jump `FROZEN_JUMP` times as large as the steps on both sides. A run that begins the
+    record, while sensors start, is left out, so are several runs at one extreme, which are a limit of the sensor, and so is a signal more
+    than `HELD_SHARE` of whose values are held: its runs say nothing.
     """
     found = [(a, b) for a, b in runs(np.diff(x) == 0.0, least - 1) if a > 0]
     if not found or repeats(x) > HELD_SHARE:
+        return []
+    for extreme in (float(x.min()), float(x.max())):
+        at = [(a, b) for a, b in found if x[a] == extreme]
+        found = found if len(at) < 2 else [span for span in found if span not in at]
+    if not found:
         return []
     steps = np.diff(x)
     if not smooth(x[np.concatenate([[True], steps != 0.0])]):
@@ -178,5 +227,11 @@ def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
     return [
         (a, b + 1)
         for a, b in found
-        if a >= 2 and min(steps[a - 1], steps[a - 2]) > speed and (b + 1 == len(steps) or steps[b + 1] > jump)
+        if (a >= 2 and min(steps[a - 1], steps[a - 2]) > speed and (b + 1 == len(steps) or steps[b + 1] > jump))
+        or (b + 1 < len(steps) and steps[b + 1] > max(FROZEN_JUMP * _pace(steps, a, b), FROZEN_JUMP * grain))
     ]
+
+
+def _pace(steps: Array, first: int, last: int) -> float:
+    """The largest of five steps before a run of zero steps, and of five behind the step that ends it."""
+    return float(np.concatenate([steps[max(0, first - 5) : first], steps[last + 2 : last + 7]]).max(initial=0.0))

@@ -23,6 +23,7 @@ from veridyn.signals.outliers import dropouts, frozen, held, plateaus, runs, spi
 from veridyn.signals.resample import GAP_STEPS
 
 Array = NDArray[np.float64]
+BOTH_LIMITS = 0.5  # of the samples are at one of two limits, neither of them zero: what lay between is lost (chosen)
 RESTING_SHARE = 0.3  # of the samples are zero: a quantity that rests there, such as the force of a contact (chosen)
 LONG_FREEZE = 10  # samples: a shorter frozen stretch is only noted (chosen)
 
@@ -258,8 +259,10 @@ def _values(channel: Channel, limits: QualityLimits) -> Iterator[Finding]:
 
 
 def _clipping(channel: Channel, x: Array, numbers: NDArray[np.intp], limits: QualityLimits) -> Iterator[Finding]:
-    for value, name in ((float(x.max()), "largest"), (float(x.min()), "smallest")):
-        hit = plateaus(x, value, limits.plateau)
+    low, high = float(x.min()), float(x.max())
+    switched = low != 0.0 != high and float(np.mean((x == low) | (x == high))) > BOTH_LIMITS
+    for value, name in ((high, "largest"), (low, "smallest")):
+        hit = runs(x == value, limits.plateau) if switched else plateaus(x, value, limits.plateau)
         if hit:
             inside = np.concatenate([np.arange(a, b + 1) for a, b in hit])
             yield _finding(

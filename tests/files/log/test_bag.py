@@ -1,6 +1,7 @@
 """Logs in bags: what rosbags and mcap write is read back by topic and field, on the clock of each topic."""
 
 import shutil
+import sqlite3
 import sys
 
 import numpy as np
@@ -260,6 +261,17 @@ def test_bags_that_are_cut_off_or_damaged_end_in_an_error_or_in_numbers(bags, tm
             continue
         assert all(log[name].values.shape == log[name].t.shape for name in log)
     assert refused >= 5
+
+
+def test_times_of_receipt_that_are_no_whole_numbers_are_refused(bags, tmp_path):
+    """A database keeps what it is given, whatever the type of the column; found by a flipped byte."""
+    path = tmp_path / "run.db3"
+    path.write_bytes(bags["db3"].read_bytes())
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE messages SET timestamp = 1.5 WHERE rowid = (SELECT MIN(rowid) FROM messages)")
+    database.close()
+    with pytest.raises(FileError, match="no whole number of nanoseconds"):
+        load_bag(path, {"q": "/joint_states.position"}, {"q": "rad"})
 
 
 def test_a_wrong_byte_in_a_file_with_checksums_is_found(tmp_path):

@@ -1,5 +1,7 @@
 """The two readers agree, and the slow one says where a file is wrong."""
 
+import tracemalloc
+
 import numpy as np
 
 from veridyn.errors import Faults
@@ -68,3 +70,18 @@ def test_lines_are_counted_from_the_beginning_of_the_file(tmp_path):
         path, faults = write(tmp_path, text), Faults()
         read_columns(path, find_layout(path, None, None), ["t", "x"], faults)
         assert [(f.line, f.found) for f in faults.found] == [(5, "'one'")]
+
+
+def test_no_number_of_a_large_table_is_held_twice(tmp_path):
+    """Blocks of text become numbers in the arrays that are returned: what arrow holds meanwhile is a small part of them."""
+    rows, width = 100_000, 7
+    lines = [",".join(f"{(7 * k + j) % 1000 / 8}" for j in range(width)) for k in range(rows)]
+    path = write(tmp_path, ",".join(f"c{j}" for j in range(width)) + "\n" + "\n".join(lines) + "\n")
+    layout, wanted = find_layout(path, None, None), [f"c{j}" for j in range(width)]
+    tracemalloc.start()
+    found = csv_table._fast(path, layout, wanted)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    bytes_of_columns = 8 * rows * width
+    assert bytes_of_columns <= peak < 1.2 * bytes_of_columns
+    assert found["c3"][10] == (7 * 10 + 3) / 8

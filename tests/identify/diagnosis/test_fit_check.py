@@ -101,9 +101,10 @@ def test_destroyed_data_are_named(name: str, level: str) -> None:
     assert any(words in text for text in said), said
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_good_data_are_not(seed: int) -> None:
-    assert kinds(noisy(np.random.default_rng(seed)), drawn(seed)) == []
+def test_good_data_are_not() -> None:
+    """Three logs in a thousand raise a false alarm (`FALSE_ALARMS`); two or more of twenty would in two of a thousand such tests."""
+    alarms = {seed: kinds(noisy(np.random.default_rng(seed)), drawn(seed)) for seed in range(20)}
+    assert sum(map(bool, alarms.values())) <= 1, alarms
 
 
 def test_off_says_nothing_and_other_words_are_refused() -> None:

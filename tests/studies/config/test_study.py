@@ -76,6 +76,8 @@ def test_numbers_may_be_formulas() -> None:
 def test_a_file_of_another_kind_is_told_what_runs_it(tmp_path: Path) -> None:
     assert "this is no study file" in faults("bodies: []\n")
     assert "'bake' is not the kind of study wanted here" in faults("kind: bake\n")
+    assert "'{'a': 1}' is not the kind of study wanted here" in faults("kind: {a: 1}\n")
+    assert "'[1]' is not the kind of study wanted here" in faults("kind: [1]\n")
     (tmp_path / "s.yaml").write_text(STUDY)
     assert load_study(tmp_path / "s.yaml").study.kind == "identify"
     with pytest.raises(FileError, match=r"Run it with: veridyn identify s.yaml"):

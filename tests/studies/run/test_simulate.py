@@ -10,7 +10,7 @@ import pytest
 from strangers.mujoco_trees import MujocoTree
 from strangers.pinocchio_oracle import PinModel
 from studies.arm_simulation import ARM, FREE, LED, PUSHED, frictionless, written
-from veridyn.errors import FileError, ModelError
+from veridyn.errors import DataWarning, FileError, ModelError
 from veridyn.files.machine.load import load_model
 from veridyn.machines.hexapod import FRICTION, TRUTH
 from veridyn.signals.trajectory import FourierTrajectory
@@ -132,6 +132,15 @@ def test_a_crane_swings_as_its_own_equations_say_and_stays_on_its_rail(tmp_path:
     assert stacked(done, "q", ("x", "swing")) == pytest.approx(wanted[:, :2], abs=2e-6)
     assert done.figures["constraint_error"] < 1e-10 and done.log.names == ("travel", "tilt")
     assert done.parameters == () and set(done.result("c", 0).inputs) == {"study", "model"}
+
+
+def test_an_absurd_amplitude_is_reported(tmp_path: Path) -> None:
+    """Forty radians of amplitude at 0.5 Hz are up to 126 rad/s."""
+    with pytest.warns(
+        DataWarning, match=r"coordinate 'q1': it moves too fast\.\nExpected up to 60 rad/s, found 125"
+    ) as told:
+        run(tmp_path, LED.replace("q1: [0.3]", "q1: [40]").replace("duration: 0.5", "duration: 1"))
+    assert len(told) == 1
 
 
 def test_a_led_crane_is_where_it_is_told_to_be(tmp_path: Path) -> None:

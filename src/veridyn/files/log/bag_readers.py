@@ -145,9 +145,17 @@ def _ros(file: Path) -> Iterator[Opened]:
         def messages(names: Sequence[str]) -> Iterator[tuple[str, int, bytes]]:
             chosen = [c for c in reader.connections if c.topic in names]
             for c, received, data in reader.messages(connections=chosen):
-                yield c.topic, received, data
+                yield c.topic, _whole(received, file), data
 
-        yield Opened(topics, reader.start_time if reader.message_count else 0, messages)
+        yield Opened(topics, _whole(reader.start_time, file) if reader.message_count else 0, messages)
+
+
+def _whole(received: object, file: Path) -> int:
+    """A time of receipt; a damaged database gives what it finds there, of whatever type."""
+    if isinstance(received, int):
+        return received
+    fault = Fault("a time of receipt is no whole number of nanoseconds.", "messages", found=f"{received!r}"[:80])
+    raise FileError(fault, str(file))
 
 
 @contextmanager

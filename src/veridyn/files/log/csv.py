@@ -7,6 +7,7 @@ Text is UTF-8, with or without a byte-order mark; empty lines are skipped. How a
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,6 +23,7 @@ from veridyn.files.log.layout import BLANKS, MISSING, CsvLayout, is_number
 
 Array = NDArray[np.float64]
 
+BLOCK_BYTES = 1 << 20  # of text that is parsed at a time
 MOST_FAULTS = 20  # of one kind; a file of the wrong format would otherwise report every line
 
 
@@ -44,9 +46,12 @@ def _fast(file: Path, layout: CsvLayout, wanted: Sequence[str]) -> dict[str, Arr
     source, skip, mark = file, layout.before, layout.delimiter
     if mark == BLANKS:
         source, skip, mark = io.BytesIO(_with_tabs(file, layout)), 0, "\t"
-    table = pacsv.read_csv(
+    most = _lines(source)
+    out = {header: np.empty(most) for header in chosen}  # pages that are not written take no memory
+    rows = 0
+    with pacsv.open_csv(
         source,
-        read_options=pacsv.ReadOptions(column_names=numbers, skip_rows=skip),
+        read_options=pacsv.ReadOptions(column_names=numbers, skip_rows=skip, block_size=BLOCK_BYTES),
         parse_options=pacsv.ParseOptions(delimiter=mark),
         convert_options=pacsv.ConvertOptions(
             include_columns=list(chosen.values()),
@@ -54,8 +59,23 @@ def _fast(file: Path, layout: CsvLayout, wanted: Sequence[str]) -> dict[str, Arr
             null_values=list(MISSING),
             decimal_point=layout.decimal,
         ),
-    )
-    return {header: np.array(table[number].to_numpy(), dtype=np.float64) for header, number in chosen.items()}
+    ) as reader:
+        for batch in reader:
+            for header, number in chosen.items():
+                out[header][rows : rows + batch.num_rows] = batch[number].to_numpy(zero_copy_only=False)
+            rows += batch.num_rows
+    return {header: x[:rows].copy() if rows < 0.9 * most else x[:rows] for header, x in out.items()}
+
+
+def _lines(source: Path | io.BytesIO) -> int:
+    """No fewer than the lines of a text."""
+    count = 1
+    with source.open("rb") if isinstance(source, Path) else contextlib.nullcontext(source) as stream:
+        while part := stream.read(BLOCK_BYTES):
+            count += part.count(b"\n") + part.count(b"\r")
+        if isinstance(source, io.BytesIO):
+            source.seek(0)
+    return count
 
 
 def _with_tabs(file: Path, layout: CsvLayout) -> bytes:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -94,15 +95,29 @@ def load_log(
     reader = _reader_by_format(file)
     if reader is not None:
         more = {} if rate is None else {"rate": rate}
-        return reader(file, columns, units, time, name, **more)
+        with _unchanged(file):
+            return reader(file, columns, units, time, name, **more)
     if isinstance(columns, str):
         raise DataError(Fault("`columns` is one word.", expected="a list of names or a mapping", found=f"'{columns}'"))
     try:
-        return _load(file, columns, units or {}, time, name or file.name, delimiter, decimal, rate, skip)
+        with _unchanged(file):
+            return _load(file, columns, units or {}, time, name or file.name, delimiter, decimal, rate, skip)
     except UnicodeDecodeError as error:
         raise FileError(replace(unreadable(error), line=_line_that_is_no_text(file)), str(file)) from error
     except (OSError, csv.Error, pa.ArrowInvalid) as error:
         raise FileError(unreadable(error), str(file)) from error
+
+
+@contextmanager
+def _unchanged(file: Path) -> Iterator[None]:
+    """Refuse a file that changes while it is read: its last line may end in half a number, which looks like a whole one."""
+    before = file.stat()
+    yield
+    after = file.stat()
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        hint = "Wait until its recorder has closed it, or copy it first; veridyn live follows a log that grows."
+        found = f"{before.st_size} bytes, then {after.st_size}"
+        raise FileError(Fault("it changed while it was read.", "", "a file that nobody writes", found, hint), str(file))
 
 
 def _check_rate(file: Path, rate: float | None, time: str) -> None:

@@ -108,7 +108,7 @@ def find_mistakes(
                 found.append(Mistake(q.kind, Fault(q.what, q.where, found=evidence, hint=q.hint)))
     if not found:
         found = _unexplained(e, UNEXPLAINED_FAST, 1.0) if fast else _geometry(e, as_given, progress) or _unexplained(e)
-    if not found and not fast and apart > CONTRADICTION_RATIO:
+    if not found and apart > CONTRADICTION_RATIO:
         found = [_contradiction(apart)]
     return tuple(found)
 

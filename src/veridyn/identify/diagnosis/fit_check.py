@@ -13,25 +13,33 @@ from typing import Literal
 import numpy as np
 
 from veridyn.errors import Fault, IdentificationError
-from veridyn.identify.diagnosis.alternatives import Mistake, find_mistakes
+from veridyn.identify.diagnosis.alternatives import CONTRADICTION, Mistake, find_mistakes
 from veridyn.identify.diagnosis.attempt import attempt
 from veridyn.identify.diagnosis.delays import delays
 from veridyn.identify.diagnosis.evidence import SAMPLES, Evidence, evidence
 from veridyn.identify.diagnosis.noise_bias import noisy_accelerations, with_noise_as_cause
 from veridyn.identify.diagnosis.plausible import SLOWEST_CLOCK, absurd_signs, odd_motion, prior_scales, slow_clock
+from veridyn.identify.diagnosis.signatures import signature_mistakes
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
+from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
+from veridyn.signals.outliers import runs
 from veridyn.signals.quality import inspect
 
 Diagnose = Literal["fast", "full", "off"]
 FAST_SAMPLES = 120
 MIN_SAMPLES_PER_COLUMN = 3.0  # of a row: with fewer the noise of the row, and so its weight, is not known (chosen)
+CONTRADICTING_SAMPLES = (
+    10.0  # of a row for each parameter, from which rows that contradict each other are reported (chosen)
+)
 SAME_MOTION = 0.8  # correlation from which speeds are those of the positions (chosen)
 ORDER_SAMPLES = 2000  # of a motion, which show whether its samples follow each other
+STUCK_SAMPLES = 20  # equal samples of a force from which a fit is asked whether it should have changed (chosen)
+STUCK_SIGMAS = 6.0  # of the row's residual: a larger change would have been seen (chosen)
 INSPECTED = (
     "constant",
     "spike",
@@ -84,27 +92,52 @@ def diagnose_fit(
     progress: Progress = silent,
     *,
     white: bool = True,
+    squares: bool = True,
     failed: list[str],
 ) -> list[Mistake]:
     """What speaks against the data of a fit, or against the model they were fitted with.
 
-    `white`: the covariance of the fit is that for uncorrelated residuals, from which the bias of noisy accelerations follows. Checks that
-    cannot be carried out are noted in `failed`.
+    `white`: the covariance of the fit is that for uncorrelated residuals, from which the bias of noisy accelerations follows. `squares`:
+    it is of least squares, whose residual shows traces of small damage. Checks that cannot be carried out are noted in `failed`.
     """
     states = [state.name for state in fit.tree.states]
     if level == "off" or any(name not in m.signals for name in states for m in motions):
         return []  # a law whose state is not in the motion has no column
     rows = [r.row for r in fit.rows]
     seen = evidence(fit.tree, motions, rows, sampling, samples=FAST_SAMPLES if level == "fast" else SAMPLES)
+    few = min((r.samples for r in fit.rows), default=0) < CONTRADICTING_SAMPLES * len(fit.values)
+    if few or (level == "fast" and not white):
+        apart = 1.0  # rows of few independent samples fit their own noise, and leave less than all together whatever they say
     found = [m for motion in motions for m in _clock(motion)]
     found += few_samples(fit, seen)
     found += [m for motion in motions if motion.notes is None for m in inspect_forces(fit.tree, motion)]
+    found += attempt(
+        "Forces that stand still", lambda: [m for motion in motions for m in stuck_forces(fit, motion)], failed
+    )
     found += suspicions(fit, seen, apart, None, progress, fast=level == "fast", failed=failed)
     if white and not sampling.filtering:  # behind a filter of the equations the noise is smaller, and not known
         found += attempt("Bias by noise of positions", lambda: noisy_accelerations(fit, seen), failed)
     if level == "full":
         found += attempt("Delays", lambda: delays(fit.tree, motions, rows, sampling).suspicions(), failed)
-    return found
+    return with_traces(found, fit, motions, sampling, failed) if squares else found
+
+
+def with_traces(
+    found: list[Mistake], fit: Fit, motions: Sequence[Motion], sampling: Sampling, failed: list[str]
+) -> list[Mistake]:
+    """The same, or traces of small damage where nothing was found but that rows contradict each other, which these explain.
+
+    Other mistakes leave more in the residual than such traces. Errors of known parameters that are stated to be uncertain leave the same,
+    and so does noise of currents where the gains of drives are estimated; such fits are not asked.
+    """
+    p = fit.tree.parameters
+    gains = any(
+        e.kind == "drive_gain" and p.states[p.index(e.parameter_name)] == "estimated" for e in fit.tree.elements
+    )
+    if gains or fit.known is not None or any(m.kind != CONTRADICTION for m in found):
+        return found
+    traces = attempt("Traces of small damage", lambda: signature_mistakes(fit, motions, sampling), failed)
+    return traces or found
 
 
 def _clock(motion: Motion) -> list[Mistake]:
@@ -148,6 +181,42 @@ def few_samples(fit: Fit, e: Evidence) -> list[Mistake]:
             ),
         )
     ]
+
+
+def stuck_forces(fit: Fit, motion: Motion) -> list[Mistake]:
+    """Forces that keep one value, zero or another, for long while those of the fit change by many deviations of the residual.
+
+    A machine at rest keeps its forces; one that moves does not. No measurement but the motion says so, so this holds for forces of which
+    any share is zero.
+    """
+    if motion.forces is None:
+        return []
+    found, tree = [], fit.tree
+    for r in fit.rows:
+        if r.row not in tree.coordinates or not r.rms > 0.0:
+            continue
+        force = motion.forces[:, tree.coordinates.index(r.row)]
+        longest = max(runs(np.diff(force) == 0.0, STUCK_SAMPLES), key=lambda span: span[1] - span[0], default=None)
+        if longest is None:
+            continue
+        a, b = longest[0], longest[1] + 1
+        picked = motion[np.unique(np.linspace(a, b, STUCK_SAMPLES).astype(int))]
+        change = float(np.ptp(inverse_dynamics(tree, picked, [r.row], fit.standard, engine="numpy")))
+        if change > STUCK_SIGMAS * r.rms:
+            unit = r.unit or "N"
+            found.append(
+                Mistake(
+                    "frozen",
+                    Fault(
+                        f"it is frozen from t = {motion.t[a]:.6f} s to t = {motion.t[b]:.6f} s, though the machine moves.",
+                        f"force of '{r.row}'",
+                        f"a change of {change:.3g} {unit}, as the fit has it",
+                        f"{force[a]:.6g} {unit} in {b - a + 1} samples",
+                        "Leave those samples out: the sensor or its bus stood still.",
+                    ),
+                )
+            )
+    return found
 
 
 def inspect_forces(tree: Tree, motion: Motion) -> list[Mistake]:

@@ -8,6 +8,7 @@ must be positive definite whatever the data leave open.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 WRONG_SIGN_SIGMAS = (
@@ -218,21 +220,27 @@ def slow_clock(where: str, rate: float) -> Mistake:
     )
 
 
+def too_fast(tree: Tree, qd: Array, k: int) -> Fault | None:
+    """That coordinate k of a motion with rates qd (N, n) is faster than any joint of a machine; wheels that roll are not."""
+    fastest, kind = float(np.abs(qd[:, k]).max()), tree.coordinate_kinds[k]
+    most, unit = (FASTEST_TURNING, "rad/s") if kind == "turning" else (FASTEST_SLIDING, "m/s")
+    rolling = kind == "turning" and abs(float(np.mean(qd[:, k]))) > ROLLING_SHARE * fastest
+    if fastest <= most or rolling:
+        return None
+    where, found = f"coordinate '{tree.coordinates[k]}'", f"{fastest:.4g} {unit}"
+    return Fault("it moves too fast.", where, f"up to {most:g} {unit}", found)
+
+
 def odd_motion(e: Evidence, limits: Mapping[str, tuple[float, float]] | None = None) -> list[Mistake]:
     """Speeds that no joint has, and positions outside the limits that the model states."""
     tree, m, found = e.tree, e.motion, []
-    for k, (c, kind) in enumerate(zip(tree.coordinates, tree.coordinate_kinds, strict=True)):
+    for k, c in enumerate(tree.coordinates):
         if c not in e.given:
             continue
-        fastest = float(np.abs(m.qd[:, k]).max())
-        most, unit = (FASTEST_TURNING, "rad/s") if kind == "turning" else (FASTEST_SLIDING, "m/s")
-        rolling = kind == "turning" and abs(float(np.mean(m.qd[:, k]))) > ROLLING_SHARE * fastest  # a wheel
-        if fastest > most and not rolling:
+        fast = too_fast(tree, m.qd, k)
+        if fast is not None:
             hint = "Degrees for radians, a position of the motor, or a clock in another unit do this."
-            fault = Fault(
-                "it moves too fast.", f"coordinate '{c}'", f"up to {most:g} {unit}", f"{fastest:.4g} {unit}", hint
-            )
-            found.append(Mistake("too fast", fault))
+            found.append(Mistake("too fast", replace(fast, hint=hint)))
         low, high = (limits or {}).get(c, (-np.inf, np.inf))
         span = high - low
         out = max(float(low - m.q[:, k].min()), float(m.q[:, k].max() - high))

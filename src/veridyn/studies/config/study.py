@@ -151,6 +151,8 @@ def load_study(
 def parse_study(yaml: PlainYaml, kind: str | None = None) -> StudyFile:
     """The settings that a document holds; a :class:`FileError` with all its faults."""
     found = yaml.values.get("kind")
+    if not isinstance(found, str):  # a list or a mapping is no kind, and no key either
+        found = None if found is None else f"{found}"
     if found not in KINDS or (kind is not None and found != kind):
         known = [kind] if kind in KINDS else sorted(KINDS)
         what = "this is no study file." if found is None else f"'{found}' is not the kind of study wanted here."

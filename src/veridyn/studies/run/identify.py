@@ -16,7 +16,7 @@ from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.diagnosis.attempt import attempt
 from veridyn.identify.diagnosis.delays import Delays, delays
 from veridyn.identify.diagnosis.evidence import Evidence, evidence
-from veridyn.identify.diagnosis.fit_check import suspicions
+from veridyn.identify.diagnosis.fit_check import suspicions, with_traces
 from veridyn.identify.diagnosis.omitted import omitted
 from veridyn.identify.diagnosis.plausible import odd_clocks
 from veridyn.identify.essential import EssentialRule
@@ -24,6 +24,7 @@ from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.trust import Trust, trust_prior
+from veridyn.identify.estimators.weighted import OLS, WLS
 from veridyn.identify.friction_evidence import FrictionLadder
 from veridyn.identify.friction_ladder import friction_ladder
 from veridyn.identify.sampling import Sampling
@@ -142,7 +143,7 @@ def _identified(loaded: Loaded[IdentifyFile], tree: Tree, estimation: Estimation
     if study.estimator.trust:
         trust = _trust(loaded, tree, training, estimation, how, progress)
         estimation = replace(estimation, method=trust.settings)
-    learn, judge = plain(training), plain(validation)
+    learn, judge, first = plain(training), plain(validation), how
     if recorded.files:
         learn, judge, how, later = work.streamed(lowpass, how, later)
     result = judged(
@@ -162,6 +163,8 @@ def _identified(loaded: Loaded[IdentifyFile], tree: Tree, estimation: Estimation
     if study.checks:
         found += [] if loops is None else loops.suspicions()
         found += _suspected(work, seen, result, lowpass, progress, failed)
+        if isinstance(estimation.method, OLS | WLS):
+            found = with_traces(found, result.fit, plain(training), first, failed)
         speeds = any(name.startswith("qd.") for log in recorded.logs for name in log)
         asked_delays = study.clock.delays != "ignore"
         asked = (seen, result.contradiction, asked_delays, speeds, bool(recorded.files))

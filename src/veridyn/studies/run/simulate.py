@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import SimulationError
+from veridyn.errors import DataWarning, SimulationError, warn
 from veridyn.files.yaml_plain import Place
+from veridyn.identify.diagnosis.plausible import too_fast
 from veridyn.mechanics.energy import energy
 from veridyn.mechanics.integrate import Trajectory
 from veridyn.mechanics.loops.assembly import loop_values
@@ -199,6 +200,11 @@ def _tree(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable[[], 
     trajectory = as_signals(tree, trajectory)
     truth = _with_base(exact(tree, trajectory), trajectory)
     m = trajectory.motion
+    for k in range(tree.n):
+        fast = too_fast(tree, m.qd, k)
+        if fast is not None:
+            hint = "Look at the amplitudes, forces and units of the study: degrees for radians do this."
+            warn(DataWarning, replace(fast, hint=hint))
     e = energy(tree, m, base_rotation=trajectory.base_rotation, base_position=trajectory.base_position)
     openings, errors = None, None
     if tree.loops:

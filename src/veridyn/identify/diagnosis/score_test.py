@@ -1,0 +1,169 @@
+"""Score tests of columns appended to a regressor: is there something in the residual that these columns explain?
+
+W φ + c s = y + noise, weighted. With s_⊥ = s − W W⁺ s and the residual r = y − W W⁺ y, the score is g = Σ_t s_⊥tᵀ r_t, summed over the
+rows of a sample t, and
+
+    ĉ = g/‖s_⊥‖²,    z = g/√V,    V = long-run variance of the terms of g  (:mod:`veridyn.identify.estimators.long_run`)
+
+z is standard normal where c = 0, whether neighbouring samples are correlated or not; few windows of that correlation make it Student's t.
+Columns that W explains whole have s_⊥ = 0: no test of these data can see them, whatever their size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+from scipy.stats import t as student
+
+from veridyn.identify.estimators.long_run import andrews, bartlett, trapezoid, window_of
+
+Array = NDArray[np.float64]
+SMALLEST_SINGULAR_VALUE = 1e-9  # of the largest, columns of norm one: smaller ones are not excited
+SAFE_PRODUCTS = 1e-9  # of eigenvalues of AᵀA: with smaller ones too many digits are lost
+INSEPARABLE = (
+    1e-3  # of ‖s‖: what is left beside the regressor is no more than errors of the columns themselves (chosen)
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """`sizes` ĉ (k,) of the columns with deviations `sigma`, z scores, and tail probabilities `chance` (two-sided, of one test alone).
+
+    Inseparable columns have a size and score of zero, an infinite deviation and a chance of one.
+    """
+
+    sizes: Array
+    sigma: Array
+    z: Array
+    chance: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Projected:
+    """Equations of N samples with R rows: `basis` (N, R, rank), orthonormal columns of the weighted regressor; `residual` (N, R).
+
+    `back` (p, rank): parameters per unit of a basis column; `share`: N R over the number of equations, the rest being zeros.
+    """
+
+    basis: Array
+    residual: Array
+    back: Array
+    share: float = 1.0
+
+    @classmethod
+    def of(cls, W: Array, y: Array) -> Projected:
+        """From the weighted regressor W (N, R, p) and measurement y (N, R), zero where a row leaves a sample out."""
+        N, R, p = W.shape
+        A = W.reshape(-1, p)
+        norms = np.linalg.norm(A, axis=0)
+        norms[norms == 0.0] = 1.0
+        A = A / norms
+        back = _orthonormalising(A)
+        basis = A @ back
+        flat = y.ravel()
+        for _ in range(2):  # once more for the digits that an ill-conditioned regressor costs
+            flat = flat - basis @ (basis.T @ flat)
+        share = N * R / max(np.count_nonzero(np.any(A, axis=1)), 1)
+        return cls(basis.reshape(N, R, -1), flat.reshape(N, R), back / norms[:, None], share)
+
+    def beside(self, S: Array) -> Array:
+        """s_⊥ of columns S (N, R, k), zero where nothing is left."""
+        Z = self.basis.reshape(-1, self.basis.shape[2])
+        flat = S.reshape(-1, S.shape[2])
+        left = flat - Z @ (Z.T @ flat)
+        left -= Z @ (Z.T @ left)
+        whole = np.linalg.norm(flat, axis=0)
+        left[:, np.linalg.norm(left, axis=0) <= INSEPARABLE * whole] = 0.0
+        return left.reshape(S.shape)
+
+    def tested(self, S: Array) -> Scores:
+        """Each column of S (N, R, k) by itself."""
+        rest = self.beside(S)
+        squares = (rest * rest).sum(axis=1)
+        norms = squares.sum(axis=0)
+        seen = norms > 0.0
+        safe = np.where(seen, norms, 1.0)
+        terms = (rest * self.residual[:, :, None]).sum(axis=1)
+        g = terms.sum(axis=0)
+        variance, windows = _long_run(terms - g / safe * squares)
+        # No less than white noise: where a few samples hold most of s_⊥, ĉ takes the noise of these terms away.
+        white = max(float(np.mean(self.residual**2)) * self.share, np.finfo(float).tiny)
+        variance = np.maximum(variance, white * safe)
+        sizes = np.where(seen, g / safe, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = np.where(seen, g / np.sqrt(variance), 0.0)
+            sigma = np.where(seen, np.sqrt(variance) / safe, np.inf)
+        chance = 2.0 * student.sf(np.abs(z), windows)
+        return Scores(sizes, sigma, z, np.where(seen, chance, 1.0))
+
+    def effects(self, S: Array) -> Array:
+        """W⁺ s (p, k) of columns S (N, R, k): by how much one unit of each moves the parameters where it is not in the regressor."""
+        Z = self.basis.reshape(-1, self.basis.shape[2])
+        return np.asarray(self.back @ (Z.T @ S.reshape(-1, S.shape[2])), dtype=np.float64)
+
+    def unexplained(self, S: Array) -> Array:
+        """The residual (N, R) that is left with all columns S (N, R, k) in the regressor at once."""
+        rest = self.beside(S).reshape(-1, S.shape[2])
+        norms = np.linalg.norm(rest, axis=0)
+        rest = rest[:, norms > 0.0] / norms[norms > 0.0]
+        flat = self.residual.ravel()
+        size = np.linalg.lstsq(rest.T @ rest, rest.T @ flat, rcond=SAFE_PRODUCTS)[0]
+        return np.asarray((flat - rest @ size).reshape(self.residual.shape), dtype=np.float64)
+
+    def with_column(self, s: Array) -> Projected:
+        """The same with a column s (N, R) in the regressor."""
+        rest = self.beside(s[:, :, None])
+        size = float(np.linalg.norm(rest))
+        unit = rest / size
+        residual = self.residual - unit[:, :, 0] * float(np.sum(unit[:, :, 0] * self.residual))
+        wide = np.concatenate([self.basis, unit], axis=2)
+        return replace(self, basis=wide, residual=residual, back=np.pad(self.back, ((0, 0), (0, 1))))
+
+
+def _orthonormalising(A: Array) -> Array:
+    """T (p, rank) such that A T has orthonormal columns; by products twice where A is well conditioned, else by its R factor."""
+    values, V = np.linalg.eigh(A.T @ A)
+    if values[0] > SAFE_PRODUCTS * values[-1]:
+        T = V / np.sqrt(values)
+        B = A @ T
+        return np.asarray(T @ np.linalg.inv(np.linalg.cholesky(B.T @ B)).T, dtype=np.float64)
+    _, s, Vt = np.linalg.svd(np.linalg.qr(A, mode="r"))
+    kept = s > SMALLEST_SINGULAR_VALUE * s.max(initial=0.0)
+    return Vt[kept].T / s[kept]
+
+
+def _long_run(terms: Array) -> tuple[Array, Array]:
+    """The long-run variance of sums over each column of terms (N, k), and how many windows of its correlation the samples hold."""
+    N, k = terms.shape
+    variance, windows = np.zeros(k), np.full(k, float(N))
+    for i in range(k):
+        h = terms[:, i : i + 1]
+        square = np.sum(h**2, axis=0)
+        if not square[0] > 0.0:
+            continue
+        lags, _ = andrews(square, np.sum(h[1:] * h[:-1], axis=0), N)
+        W = window_of(lags)
+        if W == 1:
+            variance[i] = square[0]
+            continue
+        wide, narrow = bartlett(h, W - 1), bartlett(h, W // 2 - 1)
+        variance[i] = max(float(trapezoid(wide, narrow)[0, 0]), 0.0)
+        windows[i] = max(2.0, N / W)
+    return variance, windows
+
+
+def limit_of(alpha: float, tests: int) -> float:
+    """The tail probability below which one of so many tests is significant, `alpha` being that of any of them (Šidák)."""
+    return float(-np.expm1(np.log1p(-alpha) / max(tests, 1)))
+
+
+def best_power(noncentrality: float, alpha: float = 0.01) -> float:
+    """How often a test that knows the shape of a damage finds it at a rate `alpha` of false alarms.
+
+    `noncentrality`: ‖c s_⊥‖ in deviations of the noise.
+    """
+    limit = float(norm.isf(alpha / 2.0))
+    return float(norm.sf(limit - noncentrality) + norm.sf(limit + noncentrality))

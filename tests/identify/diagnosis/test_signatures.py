@@ -1,0 +1,140 @@
+"""Small damages of a log are found by their traces, with their sizes; logs in order raise no alarm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import veridyn as vd
+from identify.smooth_arm import clean, drawn, forces, noisy, path, truth
+from veridyn.errors import IdentificationWarning
+from veridyn.identify.diagnosis.signature_samples import samples_of
+from veridyn.identify.diagnosis.signatures import Damage, find_damages, signature_mistakes
+from veridyn.identify.sampling import Sampling
+from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.model.motion import Motion
+from veridyn.signals.butterworth import Butterworth
+
+HOW = Sampling(dead_zone={f"q{k}": 0.05 for k in range(1, 5)})
+
+
+def damages(motion: Motion, how: Sampling = HOW) -> list[Damage]:
+    fit = vd.identify(drawn(), motion, sampling=how, diagnose="off")
+    return [group[0] for group in find_damages(fit, [motion], how)]
+
+
+def with_force(change: Callable[[np.ndarray, np.ndarray], np.ndarray], k: int = 2) -> Motion:
+    m = noisy(np.random.default_rng(11))
+    y = forces(m).copy()
+    y[:, k] = change(y[:, k], m.t)
+    return replace(m, forces=y)
+
+
+def late(seconds: float) -> Motion:
+    """Forces of the third joint as they were some time before, by the exact motion, with their noise."""
+    m = noisy(np.random.default_rng(11))
+    before = Motion(m.t - seconds, *path().at(m.t - seconds))
+    y = forces(m).copy()
+    y[:, 2] += (inverse_dynamics(truth(), before) - forces(clean()))[:, 2]
+    return replace(m, forces=y)
+
+
+def turned(offset: float) -> Motion:
+    m = noisy(np.random.default_rng(11))
+    q = m.q.copy()
+    q[:, 2] += offset
+    return replace(m, q=q)
+
+
+CASES = {
+    "force scale": (lambda: with_force(lambda y, _: 1.4 * y), 0.4),
+    "late force": (lambda: late(0.05), 0.05),
+    "force offset": (lambda: with_force(lambda y, _: y + 0.2), 0.2),
+    "encoder zero": (lambda: turned(0.3), 0.3),
+}
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_a_damage_is_named_with_its_size(kind: str) -> None:
+    """To first order: sizes of up to a half come out within four deviations and a third of themselves."""
+    made, size = CASES[kind]
+    found = damages(made())
+    assert (found[0].kind, found[0].where) == (kind, "q3")
+    assert abs(found[0].size - size) < 4.0 * found[0].sigma + 0.35 * size
+    assert found[0].shift > 3.0
+
+
+def test_a_ramp_is_an_offset_and_a_drift() -> None:
+    """3 N*m at the end are a mean of 1.5 and 1.5 to either side of it."""
+    found = {d.kind: d for d in damages(with_force(lambda y, t: y + 3.0 * t / t[-1]))}
+    assert {"force offset", "force drift"} <= found.keys()
+    assert found["force drift"].size == pytest.approx(1.5, abs=0.2)
+
+
+def test_logs_in_order_have_none() -> None:
+    assert [damages(noisy(np.random.default_rng(seed), memory=0.5 * (seed % 2))) for seed in range(20, 26)] == [[]] * 6
+
+
+def test_what_one_joint_alone_absorbs_leaves_no_trace() -> None:
+    """All parameters of a pendulum act on its one row, so they take a factor of its force along: no test can find it."""
+    body = vd.model.Body("1", placement=vd.spatial.MDH(alpha=np.pi / 2))
+    inertia = {"1": vd.spatial.from_centre(2.0, [0.3, 0.1, 0.0], np.diag([0.01, 0.1, 0.1]))}
+    tree = vd.model.Tree.build([body], inertia=inertia, elements=[vd.elements.damper("q1", 0.5)])
+    t = 0.01 * np.arange(1000)
+    m = Motion(t, *(x[:, :1] for x in path().at(t)))
+    y = inverse_dynamics(tree, m) + 0.05 * np.random.default_rng(0).normal(size=(1000, 1))
+    right, wrong = (vd.identify(tree, replace(m, forces=f * y), diagnose="off") for f in (1.0, 1.3))
+    assert np.allclose(wrong.values, 1.3 * right.values)
+    assert np.max(np.abs(wrong.values - right.values) / right.sigma) > 100.0
+    assert find_damages(wrong, [replace(m, forces=1.3 * y)], Sampling()) == []
+
+
+def test_equations_without_noise_are_left_alone() -> None:
+    assert damages(clean(), Sampling()) == []
+
+
+def test_filtered_and_decimated_equations_show_the_same() -> None:
+    how = replace(HOW, filter=Butterworth(8.0), decimate=4)
+    found = damages(with_force(lambda y, _: y + 0.2), how)
+    assert (found[0].kind, found[0].where) == ("force offset", "q3")
+    assert found[0].size == pytest.approx(0.2, abs=0.1)
+    assert damages(noisy(np.random.default_rng(8)), how) == []
+
+
+def test_derivatives_with_respect_to_positions_are_those_of_inverse_dynamics() -> None:
+    """By central differences of another width, of the fit's own forces."""
+    m = noisy(np.random.default_rng(1))
+    fit = vd.identify(drawn(), m, diagnose="off")
+    x = samples_of(fit, [m], [r.row for r in fit.rows], Sampling())
+    for i, column in enumerate(x.turned.values()):
+        q = np.eye(4)[i] * 1e-3
+        sides = [inverse_dynamics(fit.tree, replace(m, q=m.q + s * q), parameters=fit.standard) for s in (1.0, -1.0)]
+        slope = (sides[1] - sides[0]) / 2e-3
+        assert np.abs(column - slope).max() < 2e-3 * max(np.abs(slope).max(), 1e-3)
+
+
+def test_long_logs_are_looked_at_in_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veridyn.identify.diagnosis.signature_samples.MAX_ENTRIES", 50_000)
+    m = noisy(np.random.default_rng(1))
+    fit = vd.identify(drawn(), m, diagnose="off")
+    x = samples_of(fit, [m], [r.row for r in fit.rows], Sampling())
+    assert 300 < len(x.y) < 500
+    assert x.share == pytest.approx(len(x.y) / len(m))
+    assert x.clock[0] == -1.0
+    assert x.clock[-1] == 1.0
+
+
+def test_the_message_says_what_where_how_much_and_what_to_do() -> None:
+    m = with_force(lambda y, _: y + 0.2)
+    with pytest.warns(IdentificationWarning, match="force of 'q3': it has an offset") as told:
+        fit = vd.identify(drawn(), m, sampling=HOW)
+    (said,) = signature_mistakes(fit, [m], HOW)
+    assert len(told) == 1
+    assert str(said) == str(told[0].message)
+    assert "N*m" in str(said)
+    assert "deviations" in str(said)
+    assert "Take it out of the channel" in str(said)
+    assert any(note.startswith("suspected: force of 'q3'") for note in fit.notes)
