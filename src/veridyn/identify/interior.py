@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.blas import dsymv, dsyr  # pyright: ignore[reportAttributeAccessIssue]
 
-from veridyn.identify.interior_slopes import Slopes, slopes_of
+from veridyn.identify.interior_slopes import LimitSlopes, slopes_of
 
 Array = NDArray[np.float64]
 
@@ -63,7 +63,7 @@ class Limited:
         self,
         goal: Callable[[Array], tuple[float, Array]],
         bounded: Callable[[Array], Array],
-        slopes: Callable[[Array], Array | Slopes],
+        slopes: Callable[[Array], Array | LimitSlopes],
         low: Array,
         high: Array,
     ) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
-class Slopes(Protocol):
+class LimitSlopes(Protocol):
     """J (limits, unknowns)."""
 
     def along(self, step: Array) -> Array:
@@ -72,12 +72,12 @@ class BlockSlopes:
         return out
 
 
-def slopes_of(J: Array | Slopes) -> Slopes:
+def slopes_of(J: Array | LimitSlopes) -> LimitSlopes:
     """A matrix as slopes; slopes as they are."""
     return WholeSlopes(J) if isinstance(J, np.ndarray) else J
 
 
-def in_blocks(J: Array, columns: NDArray[np.intp]) -> Slopes:
+def in_blocks(J: Array, columns: NDArray[np.intp]) -> LimitSlopes:
     """J in blocks of the unknowns `columns` (b, k), all of them once, where every limit has slopes in one block only; else whole.
 
     Blocks have equally many limits, or J stays whole.
