@@ -206,9 +206,9 @@ def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
 
     Of a noisy signal that is any run that does not come by chance; of a smooth one, a run that it enters at speed (the last two steps
     before it are above 0.3 of the median step while moving and above two quanta) and leaves by a jump (above the median step and three
-    quanta) or not at all, or a run that ends in a jump `FROZEN_JUMP` times as large as the steps on both sides. A run that begins the
-    record, while sensors start, is left out, so are several runs at one extreme, which are a limit of the sensor, and so is a signal more
-    than `HELD_SHARE` of whose values are held: its runs say nothing.
+    quanta), or not at all where it is no long rest, or a run that ends in a jump `FROZEN_JUMP` times as large as the steps on both
+    sides. A run that begins the record, while sensors start, is left out, so are several runs at one extreme, which are a limit of the
+    sensor, and so is a signal more than `HELD_SHARE` of whose values are held: its runs say nothing.
     """
     found = [(a, b) for a, b in runs(np.diff(x) == 0.0, least - 1) if a > 0]
     if not found or repeats(x) > HELD_SHARE:
@@ -227,7 +227,11 @@ def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
     return [
         (a, b + 1)
         for a, b in found
-        if (a >= 2 and min(steps[a - 1], steps[a - 2]) > speed and (b + 1 == len(steps) or steps[b + 1] > jump))
+        if (
+            a >= 2
+            and min(steps[a - 1], steps[a - 2]) > speed
+            and (steps[b + 1] > jump if b + 1 < len(steps) else b - a < HELD_SHARE * len(x))
+        )
         or (b + 1 < len(steps) and steps[b + 1] > max(FROZEN_JUMP * _pace(steps, a, b), FROZEN_JUMP * grain))
     ]
 

@@ -12,6 +12,7 @@ import pytest
 import veridyn as vd
 from identify.smooth_arm import clean, drawn, forces, noisy, spoilt, truth
 from veridyn.errors import DataError, IdentificationError, IdentificationWarning
+from veridyn.identify.diagnosis.fit_check import stuck_forces
 from veridyn.model.motion import Motion
 
 Change = Callable[[Motion], Motion]
@@ -150,3 +151,18 @@ def test_what_motion_repairs_is_a_warning_and_a_note_of_the_fit() -> None:
         kept = vd.motion(drawn(), log, vd.Signals(inspection="report"))
     assert np.all(kept.forces[700:705, 1] == 0.0)
     assert np.all(vd.motion(drawn(), log, vd.Signals(inspection="off")).forces[700:705, 1] == 0.0)
+
+
+def test_a_force_that_is_nothing_for_half_of_a_motion_is_frozen() -> None:
+    """Too long for a dropout, and zero too often for a freeze; the machine moves meanwhile. One that rests keeps its forces."""
+    motion = noisy(np.random.default_rng(11))
+    y = forces(motion).copy()
+    y[500:1300, 2] = 0.0
+    fit = vd.identify(drawn(), replace(motion, forces=y), diagnose="off")
+    (found,) = stuck_forces(fit, [replace(motion, forces=y)])
+    assert found.kind == "frozen"
+    assert "force of 'q3': it is frozen from t = 5.000000 s to t = 12.990000 s" in str(found)
+    assert stuck_forces(fit, [motion]) == []
+    rest = np.zeros((200, 4))
+    still = vd.Motion(0.01 * np.arange(200), rest + motion.q[0], rest, rest, forces=np.tile(y[0], (200, 1)))
+    assert stuck_forces(fit, [still]) == []

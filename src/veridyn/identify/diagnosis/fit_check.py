@@ -39,7 +39,7 @@ CONTRADICTING_SAMPLES = (
 SAME_MOTION = 0.8  # correlation from which speeds are those of the positions (chosen)
 ORDER_SAMPLES = 2000  # of a motion, which show whether its samples follow each other
 STUCK_SAMPLES = 20  # equal samples of a force from which a fit is asked whether it should have changed (chosen)
-STUCK_SIGMAS = 6.0  # of the row's residual: a larger change would have been seen (chosen)
+STUCK_SHARE = 0.5  # of the scatter of the force elsewhere: a larger change would have been seen (chosen)
 INSPECTED = (
     "constant",
     "spike",
@@ -111,9 +111,7 @@ def diagnose_fit(
     found = [m for motion in motions for m in _clock(motion)]
     found += few_samples(fit, seen)
     found += [m for motion in motions if motion.notes is None for m in inspect_forces(fit.tree, motion)]
-    found += attempt(
-        "Forces that stand still", lambda: [m for motion in motions for m in stuck_forces(fit, motion)], failed
-    )
+    found += attempt("Forces that stand still", lambda: stuck_forces(fit, motions), failed)
     found += suspicions(fit, seen, apart, None, progress, fast=level == "fast", failed=failed)
     if white and not sampling.filtering:  # behind a filter of the equations the noise is smaller, and not known
         found += attempt("Bias by noise of positions", lambda: noisy_accelerations(fit, seen), failed)
@@ -183,17 +181,22 @@ def few_samples(fit: Fit, e: Evidence) -> list[Mistake]:
     ]
 
 
-def stuck_forces(fit: Fit, motion: Motion) -> list[Mistake]:
-    """Forces that keep one value, zero or another, for long while those of the fit change by many deviations of the residual.
+def stuck_forces(fit: Fit, motions: Sequence[Motion]) -> list[Mistake]:
+    """Forces that keep one value, zero or another, for long while those of the fit change as much as the force does elsewhere.
 
     A machine at rest keeps its forces; one that moves does not. No measurement but the motion says so, so this holds for forces of which
     any share is zero.
     """
+    return [mistake for motion in motions for mistake in _stuck(fit, motion)]
+
+
+def _stuck(fit: Fit, motion: Motion) -> list[Mistake]:
     if motion.forces is None:
         return []
-    found, tree = [], fit.tree
+    found: list[Mistake] = []
+    tree = fit.tree
     for r in fit.rows:
-        if r.row not in tree.coordinates or not r.rms > 0.0:
+        if r.row not in tree.coordinates:
             continue
         force = motion.forces[:, tree.coordinates.index(r.row)]
         longest = max(runs(np.diff(force) == 0.0, STUCK_SAMPLES), key=lambda span: span[1] - span[0], default=None)
@@ -202,7 +205,9 @@ def stuck_forces(fit: Fit, motion: Motion) -> list[Mistake]:
         a, b = longest[0], longest[1] + 1
         picked = motion[np.unique(np.linspace(a, b, STUCK_SAMPLES).astype(int))]
         change = float(np.ptp(inverse_dynamics(tree, picked, [r.row], fit.standard, engine="numpy")))
-        if change > STUCK_SIGMAS * r.rms:
+        others = np.delete(force, np.arange(a, b + 1))
+        scatter = float(np.nanstd(others)) if np.isfinite(others).any() else 0.0
+        if change > STUCK_SHARE * scatter > 0.0:
             unit = r.unit or "N"
             found.append(
                 Mistake(

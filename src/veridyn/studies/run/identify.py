@@ -16,7 +16,7 @@ from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.diagnosis.attempt import attempt
 from veridyn.identify.diagnosis.delays import Delays, delays
 from veridyn.identify.diagnosis.evidence import Evidence, evidence
-from veridyn.identify.diagnosis.fit_check import suspicions, with_traces
+from veridyn.identify.diagnosis.fit_check import stuck_forces, suspicions, with_traces
 from veridyn.identify.diagnosis.omitted import omitted
 from veridyn.identify.diagnosis.plausible import odd_clocks
 from veridyn.identify.essential import EssentialRule
@@ -163,6 +163,8 @@ def _identified(loaded: Loaded[IdentifyFile], tree: Tree, estimation: Estimation
     if study.checks:
         found += [] if loops is None else loops.suspicions()
         found += _suspected(work, seen, result, lowpass, progress, failed)
+        still = attempt("Forces that stand still", lambda: stuck_forces(result.fit, plain(training)), failed)
+        found += still
         if isinstance(estimation.method, OLS | WLS):
             found = with_traces(found, result.fit, plain(training), first, failed)
         speeds = any(name.startswith("qd.") for log in recorded.logs for name in log)
