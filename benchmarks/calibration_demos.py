@@ -13,9 +13,6 @@ import numpy as np
 
 from benchmarks.calibration_cases import Case, Outcome, outcome
 from benchmarks.calibration_machines import drawn_arm, drawn_car, drawn_fourbar, drawn_hexapod, drawn_humanoid
-from veridyn.identify.estimate import identify
-from veridyn.identify.estimators.evidence import calibrate_prior
-from veridyn.identify.estimators.feasible import Consistent
 from veridyn.machines.arm import demonstration
 from veridyn.machines.car import car_38
 from veridyn.machines.car_drive import TRAINING, campaign, drives_2006
@@ -28,7 +25,7 @@ from veridyn.machines.hexapod_experiment import SensorNoise, controlled, machine
 from veridyn.machines.hexapod_experiment import recorded as sensed_lengths
 from veridyn.machines.humanoid import cad
 from veridyn.machines.humanoid_gait import walk
-from veridyn.machines.humanoid_log import SIGMA, read, recorded
+from veridyn.machines.humanoid_log import recorded
 from veridyn.machines.humanoid_walk import performed
 from veridyn.mechanics.measurement import exact_readings
 from veridyn.mechanics.natural.dynamics import initial_state
@@ -42,6 +39,7 @@ from veridyn.studies.papers.car.models import corrected, thirty_three, with_carr
 from veridyn.studies.papers.car.selection import selected
 from veridyn.studies.papers.hexapod.study import PERIODS, log_fits, series_of
 from veridyn.studies.papers.hexapod.trials import FREQUENCY, designed
+from veridyn.studies.papers.humanoid.study import CONSISTENT, walking_fits
 from veridyn.studies.result import ParameterRow
 
 OBSERVED = 6  # times of an observed run, drawn evenly from all that its demonstration counts
@@ -79,11 +77,8 @@ def car(rng: np.random.Generator) -> Outcome:
 def humanoid(rng: np.random.Generator) -> Outcome:
     """Four steps of walking in the engine; the study's reported fit: consistent, the drawing as prior with scales from the data."""
     model, true = cad(), drawn_humanoid(rng)
-    log = read(model, recorded(model, performed(true, walk(model, 4)), rng))
-    how = {"rows": "base", "sampling": log.sampling, "sigma": SIGMA}
-    drawing = calibrate_prior(model, log.motion, **how)
-    method = Consistent(prior=drawing.prior)
-    fit = identify(model, log.motion, method, covariance="hac", diagnose="off", **how)
+    log = recorded(model, performed(true, walk(model, 4)), rng)
+    fit = walking_fits(model, log, (CONSISTENT,))[0][CONSISTENT]
     found = outcome(fit, true.parameters.values)
     return Outcome(found.errors, found.sigma, fit.names)
 

@@ -37,7 +37,7 @@ MARKERS = {
     "belt": (0.05, -0.02, 0.02),
 }  # m, in the torso's frame
 LOWPASS = 6.0  # Hz of the equations: three times the step frequency, above it the noise of accelerations grows (chosen)
-KINEMATICS = 8.0  # Hz of positions: products of what is between it and LOWPASS, as of an impact, are below LOWPASS, and must not be lost
+KINEMATICS = 12.0  # Hz of positions: products of what is between it and LOWPASS, as of an impact, are below LOWPASS, and must not be lost
 SIGMA = {
     "fx": 0.6,
     "fy": 0.6,
@@ -108,7 +108,7 @@ def recorded(tree: Tree, run: Performed, rng: np.random.Generator, faulty: Fault
 
 
 def signals() -> Signals:
-    """8 Hz, zero phase, above the band of the equations; a fifth of a second is left out at both ends."""
+    """12 Hz, zero phase, twice the band of the equations; a fifth of a second is left out at both ends."""
     return Signals(lowpass=KINEMATICS, trim=0.2)
 
 

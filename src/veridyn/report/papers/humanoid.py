@@ -99,7 +99,7 @@ def humanoid_page(study: HumanoidStudy, result: Result, command: str) -> str:
         "robot": "13 links, 18 degrees of freedom, arms locked; all dimensions chosen but 540 mm and 8.0 kg (paper 004)",
         **{run.name: run.how for run in study.runs.values()},
         "sensors": "6 markers of 0.3 mm noise, encoders 0.5 mrad, plate in steps of 0.7 N and 0.05 N·m, every 3 ms",
-        "filter": "positions 8 Hz, then both sides of the equations 6 Hz, zero phase; one equation in 10",
+        "filter": "positions 12 Hz, then both sides of the equations 6 Hz, zero phase; one equation in 10",
     }
     return page(
         "Identification of a humanoid from contact forces", verdict_of(study), keys, sections, result, command, settings

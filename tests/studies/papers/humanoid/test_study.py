@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import runpy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,15 @@ import pytest
 from typer.testing import CliRunner
 
 from veridyn.cli.app import app
-from veridyn.errors import IdentificationWarning
+from veridyn.errors import IdentificationError, IdentificationWarning
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
+from veridyn.identify.estimators.weighted import WLS
 from veridyn.machines.humanoid import cad, machine
-from veridyn.machines.humanoid_log import SIGMA, read, recorded
+from veridyn.machines.humanoid_gait import walk
+from veridyn.machines.humanoid_log import SIGMA, read, recorded, signals
+from veridyn.machines.humanoid_walk import prescribed
 from veridyn.report.papers.humanoid import humanoid_page, moving, verdict_of
 from veridyn.studies.papers.humanoid.study import (
     BEND,
@@ -34,7 +38,29 @@ from veridyn.studies.papers.humanoid.study import (
     is_consistent,
     perform,
     truth_of,
+    walking_fits,
+    with_cutoff,
 )
+
+
+def test_the_change_with_the_cut_off_is_part_of_the_deviations() -> None:
+    """σ² less that of the fit alone is the square of the difference to the fit of positions behind the 6 Hz of the equations."""
+    model = cad()
+    log = recorded(model, prescribed(machine(), walk(model, 4)), np.random.default_rng(0))
+    found = walking_fits(model, log, (PLAIN,))[0][PLAIN]
+    alone, other = (
+        identify(
+            model, r.motion, WLS(), rows="base", covariance="hac", sampling=r.sampling, sigma=SIGMA, diagnose="off"
+        )
+        for r in (read(model, log), read(model, log, how=replace(signals(), lowpass=6.0)))
+    )
+    assert found.values == pytest.approx(alone.values)
+    assert found.sigma**2 - alone.sigma**2 == pytest.approx((other.values - alone.values) ** 2, rel=1e-6, abs=1e-12)
+    with pytest.raises(IdentificationError, match="cut-off"):
+        with_cutoff(
+            alone,
+            replace(other, base=replace(other.base, columns=other.base.columns[1:], matrix=other.base.matrix[1:])),
+        )
 
 
 @pytest.fixture(scope="module")

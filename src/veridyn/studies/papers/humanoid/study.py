@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, IdentificationWarning, warn
+from veridyn.errors import Fault, IdentificationError, IdentificationWarning, warn
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.estimate import identify
+from veridyn.identify.estimator import Estimator
 from veridyn.identify.estimators.evidence import CalibratedPrior, calibrate_prior
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.weighted import WLS
@@ -23,7 +24,7 @@ from veridyn.identify.selection import DETERMINED_SIGMA, Remedy, Selection, reme
 from veridyn.identify.validate import Validation, validate
 from veridyn.machines.humanoid import BASE, SIDES, cad, machine, total_mass
 from veridyn.machines.humanoid_gait import bend, swing, walk
-from veridyn.machines.humanoid_log import SIGMA, Read, read, recorded
+from veridyn.machines.humanoid_log import LOWPASS, SIGMA, Read, read, recorded, signals
 from veridyn.machines.humanoid_stand import standing_motions
 from veridyn.machines.humanoid_walk import Performed, performed, prescribed
 from veridyn.model.elements import WRENCH_ROWS
@@ -174,27 +175,14 @@ def humanoid_study(rng: np.random.Generator, quick: bool = False, progress: Prog
     reads = {name: read(model, log) for name, log in logs.items()}
     swings = [name for name in runs if name.startswith("swing")]
 
-    fits: dict[str, Fit] = {}
     walked = reads[WALK]
-    drawing = calibrate_prior(model, walked.motion, rows="base", sampling=walked.sampling, sigma=SIGMA)
-    ways = {PLAIN: WLS(), PRIOR: drawing.prior, CONSISTENT: Consistent(prior=drawing.prior)}
-    for k, (name, method) in enumerate(ways.items()):
-        progress("identifying", float(k), 4.0)
-        fits[name] = identify(
-            model,
-            walked.motion,
-            method,
-            rows="base",
-            covariance="hac",
-            sampling=walked.sampling,
-            sigma=SIGMA,
-            diagnose="off",
-        )
+    progress("identifying", 0.0, 4.0)
+    fits, drawing = walking_fits(model, logs[WALK])
     every = [reads[name].motion for name in (WALK, *swings)]
     fits[EXCITED] = identify(
         model,
         every,
-        ways[CONSISTENT],
+        Consistent(prior=drawing.prior),
         rows="base",
         covariance="hac",
         sampling=walked.sampling,
@@ -267,6 +255,49 @@ def sizes(fit: Fit) -> Array:
 def determined(fit: Fit, share: float = DETERMINED_SIGMA) -> tuple[str, ...]:
     """Base parameters whose deviation is below a share of their typical size."""
     return tuple(n for n, s, size in zip(fit.names, fit.sigma, sizes(fit), strict=True) if s < share * size)
+
+
+def walking_fits(
+    model: Tree, log: Experiment, names: tuple[str, ...] = (PLAIN, PRIOR, CONSISTENT)
+) -> tuple[dict[str, Fit], CalibratedPrior]:
+    """Fits of a log of walking, and the prior of those that have one; the change with the cut-off of positions is in their deviations."""
+    found = []
+    for how in (signals(), replace(signals(), lowpass=LOWPASS)):
+        walked = read(model, log, how=how)
+        drawing = calibrate_prior(model, walked.motion, rows="base", sampling=walked.sampling, sigma=SIGMA)
+        ways: dict[str, Estimator] = {PLAIN: WLS(), PRIOR: drawing.prior, CONSISTENT: Consistent(prior=drawing.prior)}
+        fits = {
+            name: identify(
+                model,
+                walked.motion,
+                ways[name],
+                rows="base",
+                covariance="hac",
+                sampling=walked.sampling,
+                sigma=SIGMA,
+                diagnose="off",
+            )
+            for name in names
+        }
+        found.append((fits, drawing))
+    (fine, drawing), (coarse, _) = found
+    return {name: with_cutoff(fine[name], coarse[name]) for name in names}, drawing
+
+
+def with_cutoff(fit: Fit, other: Fit) -> Fit:
+    """The fit with b bᵀ added to its covariance, b its difference to the same fit of positions behind another low-pass.
+
+    What impacts do beyond a cut-off is the same in every sample's residual and in no noise; how far estimates move with it is how
+    large that error is.
+    """
+    if other.names != fit.names:
+        what = "the groups of parameters depend on the cut-off of positions."
+        raise IdentificationError(
+            Fault(what, where="base parameters", expected=f"{len(fit.names)} alike", found=f"{len(other.names)}")
+        )
+    b = other.values - fit.values
+    note = f"deviations include the change with the cut-off of positions, up to {np.nanmax(np.abs(b) / fit.sigma):.2g} of the others"
+    return replace(fit, covariance=fit.covariance + np.outer(b, b), notes=(*fit.notes, note))
 
 
 def truth_of(fit: Fit, truth: Tree) -> Array:
