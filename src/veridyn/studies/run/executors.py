@@ -52,7 +52,7 @@ def dask_executor(address: str, gpu: bool = False) -> Iterator[Executor]:
     """
     try:
         from distributed import Client, KilledWorker
-        from distributed.comm import CommClosedError
+        from distributed.comm.core import CommClosedError
     except ImportError:
         raise DeviceError(
             Fault(
