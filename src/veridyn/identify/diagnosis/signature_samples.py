@@ -33,11 +33,12 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 MAX_ENTRIES = 6_000_000  # numbers of the regressor that are held at once: 48 MB
 STRETCHES = 12  # of logs that are longer than that
+ROUNDING = 1e-9  # of a force
 STEP = 1e-6  # rad or m, of derivatives with respect to positions
 SLOPE_RATE_HZ = 50.0  # at which these are evaluated: positions change little between (chosen)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Samples:
     """Consecutive samples of motions, as the equations of `rows` have them, behind their filters.
 
@@ -57,13 +58,18 @@ class Samples:
     measured: Mask
     share: float
 
-    def signatures(self) -> Iterator[tuple[str, str, Array]]:
-        """Kind, coordinate and column (N, R)."""
+    def signatures(self, values: Array) -> Iterator[tuple[str, str, Array]]:
+        """Kind, coordinate and column (N, R), with the base parameters of the fit (p,).
+
+        Where one force is measured and no known parameter acts beside it, another scale of it is another scale of all parameters: its
+        column W φ̂ says nothing, and what it has beside the regressor is the residual of the other rows.
+        """
+        alone = np.count_nonzero(self.measured) == 1 and not self._known(values)
         for j, row in enumerate(self.rows):
             if not self.measured[j]:
                 continue
             for kind, line in (
-                ("force scale", self.forces[:, j]),
+                *(() if alone else (("force scale", self.forces[:, j]),)),
                 ("late force", -self.rates[:, j]),
                 ("force drift", self.clock),
                 ("force offset", np.ones(len(self.y))),
@@ -73,6 +79,11 @@ class Samples:
                 yield kind, row, column
         for coordinate, column in self.turned.items():
             yield "encoder zero", coordinate, column
+
+    def _known(self, values: Array) -> bool:
+        """Whether known parameters make a part of the measured rows' forces."""
+        apart = np.where(self.used, self.forces - self.W @ values, 0.0)[:, self.measured]
+        return bool(np.linalg.norm(apart) > ROUNDING * np.linalg.norm(self.forces[:, self.measured]))
 
 
 def samples_of(fit: Fit, motions: Sequence[Motion], rows: Sequence[str], sampling: Sampling) -> Samples:
@@ -92,7 +103,18 @@ def samples_of(fit: Fit, motions: Sequence[Motion], rows: Sequence[str], samplin
         np.concatenate([getattr(p, name) for p in parts]) for name in ("W", "y", "forces", "rates", "used", "clock")
     )
     measured = np.any([p.measured for p in parts], axis=0)
-    return Samples(tuple(rows), W, y, forces, rates, used, clock, turned, measured, seen / total)
+    return Samples(
+        rows=tuple(rows),
+        W=W,
+        y=y,
+        forces=forces,
+        rates=rates,
+        used=used,
+        clock=clock,
+        turned=turned,
+        measured=measured,
+        share=seen / total,
+    )
 
 
 def _stretches(total: int, share: float) -> list[tuple[int, int]]:
@@ -151,9 +173,17 @@ def _part(
     clock = 2.0 * (part.t - motion.t[0]) / span - 1.0
     kept: Mask = np.asarray(used.any(axis=1))  # so that neighbours are neighbours behind decimation, too
     turned = {c: column[kept] for c, column in _turned(fit, plan, job).items()}
-    rows = tuple(tree.rows[r] for r in plan.rows)
     return Samples(
-        rows, W[kept], y[kept], forces[kept], rates[kept], used[kept], clock[kept], turned, measured, N / len(motion)
+        rows=tuple(tree.rows[r] for r in plan.rows),
+        W=W[kept],
+        y=y[kept],
+        forces=forces[kept],
+        rates=rates[kept],
+        used=used[kept],
+        clock=clock[kept],
+        turned=turned,
+        measured=measured,
+        share=N / len(motion),
     )
 
 

@@ -31,10 +31,13 @@ MAX_DAMAGES = 4  # that are looked for in one log
 EXACT_SHARE = 1e-5  # of a row's force: a smaller residual is rounding, not noise
 INDISTINCT = 9.0  # of z²: signatures that explain that much less than the best are reported beside it (chosen)
 LEAST_MEMORY, MOST_MEMORY = 0.1, 0.98  # correlations of neighbouring residuals that are taken out (chosen)
+APART = (
+    2.0  # rms of a row's residual by which its force, as a column, must differ from what parameters explain (chosen)
+)
 MIN_SAMPLES_PER_COLUMN = 3.0  # equations for each parameter, below which residuals say little
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Damage:
     """What was found: its `size` c with deviation `sigma` and score `z`; it shifts the parameter `moved` by `shift` deviations."""
 
@@ -53,7 +56,7 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
     if not rows or not len(fit.values):
         return []
     x = samples_of(fit, motions, rows, sampling)
-    every = [(kind, where, column) for kind, where, column in x.signatures() if np.any(column[x.used])]
+    every = [(kind, where, column) for kind, where, column in x.signatures(fit.values) if np.any(column[x.used])]
     if (
         not every
         or not x.measured.any()
@@ -84,7 +87,8 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
         found.append(
             [
                 Damage(
-                    *every[k][:2],
+                    kind=every[k][0],
+                    where=every[k][1],
                     size=float(scores.sizes[k]),
                     sigma=float(scores.sigma[k]),
                     z=float(scores.z[k]),
