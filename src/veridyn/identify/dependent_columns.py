@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.base import structural
-from veridyn.identify.factor import RowFactor, triangle_of
+from veridyn.identify.factor import RowFactor
 from veridyn.identify.grouping import group
+from veridyn.identify.upper import triangle_of
 from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]

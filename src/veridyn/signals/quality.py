@@ -50,22 +50,22 @@ DEFAULT = QualityLimits()
 
 def inspect(experiment: Experiment, limits: QualityLimits = DEFAULT) -> Findings:
     """Look at every channel; the data are not changed."""
-    found: list[Finding] = []
-    for group in _by_clock(experiment):
-        found.extend(_clock(group[0], limits, len(group) - 1))
-        for channel in group:
-            found.extend(_not_finite(channel))
-            found.extend(_values(channel, limits))
-    return Findings(experiment.name, tuple(found))
+    return _inspected(experiment, limits, whole=True)
 
 
 def inspect_clocks(experiment: Experiment, limits: QualityLimits = DEFAULT) -> Findings:
     """Clocks, and values that are no numbers: the part of :func:`inspect` without which a log is of no use, and which costs little."""
+    return _inspected(experiment, limits, whole=False)
+
+
+def _inspected(experiment: Experiment, limits: QualityLimits, *, whole: bool) -> Findings:
     found: list[Finding] = []
     for group in _by_clock(experiment):
         found.extend(_clock(group[0], limits, len(group) - 1))
         for channel in group:
             found.extend(_not_finite(channel))
+            if whole:
+                found.extend(_values(channel, limits))
     return Findings(experiment.name, tuple(found))
 
 

@@ -60,42 +60,41 @@ def _product(name: str, at: str, sum_: str) -> str:
 def axpy(w: int) -> str:
     """y += a x of m numbers, m a multiple of 8."""
     V = f"<{w} x double>"
-    return f"""
-define internal void @axpy(double %a, ptr %x, ptr %y, i64 %m) #0 {{
-entry:
-{spread(w, "av", "%a")}
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
-  %xp = getelementptr double, ptr %x, i64 %i
+    return _each_vector(
+        w,
+        "@axpy(double %a, ptr %x, ptr %y, i64 %m)",
+        f"""  %xp = getelementptr double, ptr %x, i64 %i
   %yp = getelementptr double, ptr %y, i64 %i
   %xv = load {V}, ptr %xp, align 8
   %yv = load {V}, ptr %yp, align 8
   %r = call {V} @llvm.fmuladd.v{w}f64({V} %av, {V} %xv, {V} %yv)
-  store {V} %r, ptr %yp, align 8
-  %next = add i64 %i, {w}
-  %more = icmp ult i64 %next, %m
-  br i1 %more, label %loop, label %done
-done:
-  ret void
-}}
-"""
+  store {V} %r, ptr %yp, align 8""",
+    )
 
 
 def scale(w: int) -> str:
     """x times a, m numbers, m a multiple of 8."""
     V = f"<{w} x double>"
+    return _each_vector(
+        w,
+        "@scale(double %a, ptr %x, i64 %m)",
+        f"""  %xp = getelementptr double, ptr %x, i64 %i
+  %xv = load {V}, ptr %xp, align 8
+  %r = fmul {V} %av, %xv
+  store {V} %r, ptr %xp, align 8""",
+    )
+
+
+def _each_vector(w: int, signature: str, body: str) -> str:
+    """A function of %a, spread over a register as %av, and of m numbers, whose body handles those from %i on, w at a time."""
     return f"""
-define internal void @scale(double %a, ptr %x, i64 %m) #0 {{
+define internal void {signature} #0 {{
 entry:
 {spread(w, "av", "%a")}
   br label %loop
 loop:
   %i = phi i64 [ 0, %entry ], [ %next, %loop ]
-  %xp = getelementptr double, ptr %x, i64 %i
-  %xv = load {V}, ptr %xp, align 8
-  %r = fmul {V} %av, %xv
-  store {V} %r, ptr %xp, align 8
+{body}
   %next = add i64 %i, {w}
   %more = icmp ult i64 %next, %m
   br i1 %more, label %loop, label %done

@@ -13,19 +13,18 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults, FileError
 from veridyn.files.log.columns import Column, choose, clock_of_rate
-from veridyn.files.log.layout import BLANKS, MISSING, CsvLayout, find_layout
+from veridyn.files.log.csv import parsed_blocks
+from veridyn.files.log.layout import BLANKS, CsvLayout, find_layout
 from veridyn.files.log.opening import PARQUET, clocked_format, existing_log
 from veridyn.files.units import to_si
 from veridyn.model.experiment import Channel, Experiment
 
 Array = NDArray[np.float64]
-BYTES = 1 << 20  # of a text file that are parsed at once
 ROWS = 8192  # of a Parquet file that are read at once
 
 
@@ -106,7 +105,8 @@ class LogFile:
                 for batch in pq.ParquetFile(self.file).iter_batches(batch_size=ROWS, columns=used):
                     yield {h: _numbers(batch.column(h)) for h in used}
                 return
-            yield from _csv(self.file, self.layout, used)
+            for block in parsed_blocks(self.file, self.layout, used, threads=False):
+                yield {h: x.copy() for h, x in block.items()}
         except (pa.ArrowInvalid, OSError) as error:
             hint = "load_log reads it whole and lists every fault by line."
             fault = Fault("it cannot be read to its end.", found=str(error).splitlines()[0], hint=hint)
@@ -149,26 +149,6 @@ def open_log(
         raise FileError([*structure.found, *meaning.found], str(file))
     meaning.raise_if_any(DataError, str(file))
     return LogFile(file, clock, tuple(wanted), layout, rows, rate)
-
-
-def _csv(file: Path, layout: CsvLayout, used: Sequence[str]) -> Iterator[dict[str, Array]]:
-    numbers = [f"{i}" for i in range(len(layout.headers))]
-    chosen = {header: numbers[layout.headers.index(header)] for header in used}
-    reader = pacsv.open_csv(
-        file,
-        read_options=pacsv.ReadOptions(
-            column_names=numbers, skip_rows=layout.before, block_size=BYTES, use_threads=False
-        ),
-        parse_options=pacsv.ParseOptions(delimiter=layout.delimiter),
-        convert_options=pacsv.ConvertOptions(
-            include_columns=list(dict.fromkeys(chosen.values())),
-            column_types={number: pa.float64() for number in chosen.values()},
-            null_values=list(MISSING),
-            decimal_point=layout.decimal,
-        ),
-    )
-    for batch in reader:
-        yield {header: _numbers(batch.column(number)) for header, number in chosen.items()}
 
 
 def _numbers(column: pa.Array) -> Array:

@@ -11,6 +11,7 @@ import contextlib
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,30 +42,42 @@ def read_columns(file: Path, layout: CsvLayout, wanted: Sequence[str], faults: F
 
 
 def _fast(file: Path, layout: CsvLayout, wanted: Sequence[str]) -> dict[str, Array]:
+    source = file
+    if layout.delimiter == BLANKS:
+        source = io.BytesIO(_with_tabs(file, layout))  # of the numbers alone
+        layout = replace(layout, delimiter="\t", has_header=False, skip=0, below=0)
+    most = _lines(source)
+    out = {header: np.empty(most) for header in wanted}  # pages that are not written take no memory
+    rows = 0
+    for block in parsed_blocks(source, layout, wanted):
+        last = rows + len(next(iter(block.values()), ()))
+        for header, x in block.items():
+            out[header][rows:last] = x
+        rows = last
+    return {header: x[:rows].copy() if rows < 0.9 * most else x[:rows] for header, x in out.items()}
+
+
+def parsed_blocks(
+    source: Path | io.BytesIO, layout: CsvLayout, wanted: Sequence[str], *, threads: bool = True
+) -> Iterator[dict[str, Array]]:
+    """The columns `wanted` of consecutive rows, by header, in the parser's memory: copy what is kept. Blanks are no delimiter here."""
     numbers = [f"{i}" for i in range(len(layout.headers))]  # headers may repeat in columns that are not wanted
     chosen = {header: numbers[layout.headers.index(header)] for header in wanted}
-    source, skip, mark = file, layout.before, layout.delimiter
-    if mark == BLANKS:
-        source, skip, mark = io.BytesIO(_with_tabs(file, layout)), 0, "\t"
-    most = _lines(source)
-    out = {header: np.empty(most) for header in chosen}  # pages that are not written take no memory
-    rows = 0
     with pacsv.open_csv(
         source,
-        read_options=pacsv.ReadOptions(column_names=numbers, skip_rows=skip, block_size=BLOCK_BYTES),
-        parse_options=pacsv.ParseOptions(delimiter=mark),
+        read_options=pacsv.ReadOptions(
+            column_names=numbers, skip_rows=layout.before, block_size=BLOCK_BYTES, use_threads=threads
+        ),
+        parse_options=pacsv.ParseOptions(delimiter=layout.delimiter),
         convert_options=pacsv.ConvertOptions(
-            include_columns=list(chosen.values()),
+            include_columns=list(dict.fromkeys(chosen.values())),
             column_types={number: pa.float64() for number in chosen.values()},
             null_values=list(MISSING),
             decimal_point=layout.decimal,
         ),
     ) as reader:
         for batch in reader:
-            for header, number in chosen.items():
-                out[header][rows : rows + batch.num_rows] = batch[number].to_numpy(zero_copy_only=False)
-            rows += batch.num_rows
-    return {header: x[:rows].copy() if rows < 0.9 * most else x[:rows] for header, x in out.items()}
+            yield {header: batch[number].to_numpy(zero_copy_only=False) for header, number in chosen.items()}
 
 
 def _lines(source: Path | io.BytesIO) -> int:

@@ -28,7 +28,9 @@ RAMP = 0.25  # s in which a joint reaches its largest speed
 POSTURES = 200  # random ones, whose forces are predicted
 NOISE_SHARE = 0.02  # of the rms force of a row
 LEAST_NOISE_SHARE = 0.001  # of the rms force of the strongest row of the same kind
-FRICTION_SHARE = 0.5  # of an effort that dry friction may use up before the effort is not believed
+FRICTION_SHARE = (
+    0.5  # of an effort that dry friction may use up; with more the effort is taken for a mistake of the file
+)
 
 
 @dataclass(frozen=True)
