@@ -7,7 +7,7 @@ without gap or overlap. What :func:`~veridyn.files.log.load.load_log` checks of 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from veridyn.files.log.columns import Column, choose, clock_of_rate
 from veridyn.files.log.csv import parsed_blocks
 from veridyn.files.log.layout import BLANKS, CsvLayout, find_layout
 from veridyn.files.log.opening import PARQUET, clocked_format, existing_log
+from veridyn.files.log.stamps import Pairs, asked_names, columns_of, merged, merged_headers
 from veridyn.files.units import to_si
 from veridyn.model.experiment import Channel, Experiment
 
@@ -44,7 +45,7 @@ class Window:
 class LogFile:
     """A table on disk: which of its columns are which channels. `rows` it has; nothing of it is held.
 
-    Without a `clock` its times count from 0 at `rate` Hz.
+    Without a `clock` its times count from 0 at `rate` Hz. `stamps`: columns that stand in two of the file.
     """
 
     file: Path
@@ -53,6 +54,7 @@ class LogFile:
     layout: CsvLayout | None
     rows: int
     rate: float | None = None
+    stamps: Pairs = field(default_factory=dict)
 
     def windows(self, size: int, margin: int, first: int = 0, last: int | None = None) -> Iterator[Window]:
         """Rows `first` to `last`, `size` at a time with `margin` more on either side."""
@@ -99,14 +101,14 @@ class LogFile:
                 return
 
     def _raw(self) -> Iterator[dict[str, Array]]:
-        used = [c.header for c in (self.clock, *self.wanted) if c is not None]
+        used = columns_of([c.header for c in (self.clock, *self.wanted) if c is not None], self.stamps)
         try:
             if self.layout is None:
                 for batch in pq.ParquetFile(self.file).iter_batches(batch_size=ROWS, columns=used):
-                    yield {h: _numbers(batch.column(h)) for h in used}
+                    yield merged({h: _numbers(batch.column(h)) for h in used}, self.stamps)
                 return
             for block in parsed_blocks(self.file, self.layout, used, threads=False):
-                yield {h: x.copy() for h, x in block.items()}
+                yield merged({h: x.copy() for h, x in block.items()}, self.stamps)
         except (pa.ArrowInvalid, OSError) as error:
             hint = "load_log reads it whole and lists every fault by line."
             fault = Fault("it cannot be read to its end.", found=str(error).splitlines()[0], hint=hint)
@@ -143,12 +145,13 @@ def open_log(
             raise FileError(fault, str(file))
         headers = layout.headers
         rows = _lines(file, layout.before)
+    headers, stamps = merged_headers(headers, asked_names(columns, units, time))
     structure, meaning = Faults(), Faults()
     wanted, clock = choose(headers, columns, units, time if rate is None else None, structure, meaning)
     if structure or (clock is None and rate is None):
         raise FileError([*structure.found, *meaning.found], str(file))
     meaning.raise_if_any(DataError, str(file))
-    return LogFile(file, clock, tuple(wanted), layout, rows, rate)
+    return LogFile(file, clock, tuple(wanted), layout, rows, rate, stamps)
 
 
 def _numbers(column: pa.Array) -> Array:

@@ -87,10 +87,11 @@ def choose(
 
 
 def usual_clock(time: str, names: Collection[str]) -> str:
-    """The column of the clock: as it is named; by default "t", or the one column with another usual name."""
+    """The column of the clock: as it is named; by default "t", or the one column with another usual name, or the one …stamp."""
     if time != DEFAULT_CLOCK or time in names:
         return time
     usual = [name for name in names if name.lower() in USUAL_CLOCKS]
+    usual = usual or [name for name in names if re.fullmatch(r"(.*[./_])?stamp", name.lower())]
     return usual[0] if len(usual) == 1 else time
 
 

@@ -27,6 +27,7 @@ from veridyn.files.log.csv import read_columns
 from veridyn.files.log.layout import find_layout
 from veridyn.files.log.opening import PARQUET, clocked_format, existing_log, unreadable
 from veridyn.files.log.parquet import read_parquet
+from veridyn.files.log.stamps import asked_names, columns_of, merged, merged_headers
 from veridyn.files.shipped import resolved
 from veridyn.files.units import to_si
 from veridyn.model.experiment import Channel, Experiment
@@ -57,7 +58,8 @@ def load_log(
     units : mapping, optional
         {channel or header: unit}, where the header does not give it.
     time : str
-        The column of the clock; by default "t", or the one column called time, timestamp, seconds or clock.
+        The column of the clock; by default "t", or the one column called time, timestamp, seconds or clock, or …stamp. Stamps
+        in two columns, `x.sec` and `x.nanosec`, are one column `x`.
     name : str, optional
         The name of the log in messages; that of the file by default.
     delimiter : str, optional
@@ -173,13 +175,15 @@ def _load(
         names = None if columns is None or isinstance(columns, Mapping) else columns
         layout = find_layout(file, names, delimiter, decimal, skip)
         headers = layout.headers
+    headers, stamps = merged_headers(headers, asked_names(columns, units, time))
     structure, meaning = Faults(), Faults()
     wanted, clock = choose(headers, columns, units, time if rate is None else None, structure, meaning)
-    used = [c.header for c in (clock, *wanted) if c is not None]
+    used = columns_of([c.header for c in (clock, *wanted) if c is not None], stamps)
     if layout is None:
         table = read_parquet(file, used, structure)
     else:
         table = read_columns(file, layout, used, structure)
+    table = merged(table, stamps)
     if structure or (clock is None and rate is None):
         raise FileError([*structure.found, *meaning.found], str(file))
     meaning.raise_if_any(DataError, str(file))

@@ -23,6 +23,7 @@ from veridyn.files.log.csv import read_columns
 from veridyn.files.log.layout import CsvLayout, find_layout, is_number
 from veridyn.files.log.opening import PARQUET, clocked_format, existing_log, unreadable
 from veridyn.files.log.parquet import read_parquet
+from veridyn.files.log.stamps import merged, merged_headers
 from veridyn.files.units import dimension
 
 Array = NDArray[np.float64]
@@ -114,7 +115,10 @@ def _first_rows(file: Path, layout: CsvLayout) -> list[list[str]]:
     return [layout.cells(line) for line in lines[layout.has_header + layout.below :]]
 
 
-def _named(file: Path, found: Mapping[str, Array], has_header: bool) -> Survey:
+def _named(file: Path, columns: Mapping[str, Array], has_header: bool) -> Survey:
+    headers, stamps = merged_headers(list(columns))
+    table = merged(columns, stamps)
+    found = {h: table[h] for h in headers}
     named = {split_header(h)[0]: (split_header(h)[1] or _unit_in_brackets(h), x) for h, x in found.items()}
     return Survey(
         file, {n: x for n, (_, x) in named.items()}, {n: unit for n, (unit, _) in named.items() if unit}, has_header
