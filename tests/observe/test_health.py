@@ -51,6 +51,8 @@ def test_silence_is_three_pauses_of_the_outputs_own_clock() -> None:
     watch, silent = Silence(2), {}
     for k in range(60):
         heard = np.array([k <= 20 or k >= 40, k % 5 == 0 and k <= 20])
-        silent[k] = watch.since(0.1 * k, np.where(heard, Status.USED, Status.MISSING).astype(np.int8))
+        some = watch.since(0.1 * k, np.where(heard, Status.USED, Status.MISSING).astype(np.int8))
+        silent[k] = watch.silent.tolist()
+        assert some == any(silent[k])
     assert [k for k, s in silent.items() if s[0]] == list(range(24, 40))
     assert [k for k, s in silent.items() if s[1]] == list(range(36, 60))

@@ -41,6 +41,11 @@ def core(function: Function) -> Function:
     return cast(Function, numba.njit(error_model="numpy", nogil=True, **options)(function))
 
 
+def inlined(function: Function) -> Function:
+    """`function` written out wherever compiled code calls it: the only way in which a :func:`core` function has a view from another."""
+    return cast(Function, numba.njit(inline="always")(function))
+
+
 def address_of(function: Callable[..., Any], signature: tuple[Any, ...]) -> int:
     """The address at which compiled code can call a :func:`kept` function of numbers as a function of C; compiled or loaded now.
 

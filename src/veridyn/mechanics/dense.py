@@ -61,6 +61,32 @@ def solve(A: Array, pivot: Numbers, x: Array) -> None:
 
 
 @lean
+def solve_many(A: Array, pivot: Numbers, X: Array) -> None:
+    """A X = B in the place of B (n, k), with the factors that :func:`factor` left."""
+    size, many = X.shape
+    for k in range(size):
+        p = pivot[k]
+        if p != k:
+            for c in range(many):
+                X[k, c], X[p, c] = X[p, c], X[k, c]
+    for i in range(size):
+        for j in range(i):
+            s = A[i, j]
+            if s != 0.0:
+                for c in range(many):
+                    X[i, c] -= s * X[j, c]
+    for i in range(size - 1, -1, -1):
+        for j in range(i + 1, size):
+            s = A[i, j]
+            if s != 0.0:
+                for c in range(many):
+                    X[i, c] -= s * X[j, c]
+        inverse = 1.0 / A[i, i]
+        for c in range(many):
+            X[i, c] *= inverse
+
+
+@lean
 def solve_transposed(A: Array, pivot: Numbers, x: Array) -> None:
     """Aᵀ x = b in the place of b, with the factors that :func:`factor` left."""
     size = len(A)

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
-from veridyn.observe.measurements import MISSING, Codes, Status
+from veridyn.observe.kernels.listening import listen
+from veridyn.observe.measurements import Codes, Status
 from veridyn.observe.result import Estimates
 
 Array = NDArray[np.float64]
@@ -24,7 +25,6 @@ WORDS = {
     Status.LATE: "comes too late",
     Status.MISSING: "is silent",
 }
-SILENT_AFTER_PAUSES = 3.0  # times its longest pause so far, after which an output counts as silent
 
 
 @dataclass(frozen=True)
@@ -94,24 +94,15 @@ class Repeats:
 
 
 class Silence:
-    """Notices an output that has not been heard for three times its longest pause so far; three readings make its clock known."""
+    """Notices an output that has not been heard for three times its longest pause so far; three readings make its clock known.
+
+    `silent` (m,): which outputs are silent now.
+    """
 
     def __init__(self, outputs: int) -> None:
-        self._last = [0.0] * outputs
-        self._pause = [0.0] * outputs
-        self._heard = [0] * outputs
+        self.silent: NDArray[np.bool_] = np.zeros(outputs, dtype=np.bool_)
+        self._clocks = np.zeros((3, outputs))  # when each was last heard, its longest pause, and how often it was heard
 
-    def since(self, t: float, flags: Codes) -> list[bool]:
-        """Which outputs are silent at the time t."""
-        silent = []
-        for j, flag in enumerate(flags.tolist()):
-            heard, gap = flag != MISSING, t - self._last[j] if self._heard[j] else 0.0
-            overdue = self._heard[j] > 2 and gap > SILENT_AFTER_PAUSES * self._pause[j]
-            silent.append(overdue and not heard)
-            if not heard:
-                continue
-            if not overdue:
-                self._pause[j] = max(self._pause[j], gap)
-            self._last[j] = t
-            self._heard[j] += 1
-        return silent
+    def since(self, t: float, flags: Codes) -> bool:
+        """Take note of the outputs that are heard at the time t; whether some is silent."""
+        return listen(float(t), flags, self._clocks, self.silent)

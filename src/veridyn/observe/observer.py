@@ -171,10 +171,7 @@ class Observer:
         if isinstance(measurements, Mapping):
             values, codes = self._by_name(measurements)
         else:
-            values = np.array(measurements, dtype=np.float64)
-            codes = np.zeros(len(self._places), dtype=np.int8)
-        if values.shape != codes.shape:
-            raise DataError(Fault("wrong shape.", "step", f"{codes.shape}", f"{values.shape}"))
+            values, codes = self._by_place(measurements)
         if inputs is None and isinstance(self.system, TreeSystem | FreeSystem) and t > self._since:
             inputs = self.system.later(self._inputs, t - self._since)  # prescribed coordinates go on
         if inputs is not None:
@@ -188,11 +185,9 @@ class Observer:
         elif not isfinite(t):
             codes = self._stream.step(t, values, inputs, codes).codes  # refuses it
         else:
-            if not isfinite(np.add.reduce(values)):  # which the sum is where all readings are
-                codes[(codes == USED) & ~np.isfinite(values)] = NOT_FINITE
             steps.append(self._stream.take(t, values, codes, inputs, own))
             codes = steps[0].codes
-        messages = self._messages(t, codes.tolist(), silent)
+        messages = self._messages(t, codes, silent)
         if self.system.bounds is not None:
             messages = (*messages, *self._bound_messages(t, self.system.bounds))
         passages = tuple(step.passage for step in steps if step.passage is not None)
@@ -210,6 +205,13 @@ class Observer:
         ]
         return found + [f"{t:.6g} s: parameter '{name}' has left its bound." for name in before if name not in now]
 
+    def _by_place(self, measurements: ArrayLike) -> tuple[Array, Codes]:
+        """Readings and codes (m,), MISSING where an array has NaN."""
+        values = np.array(measurements, dtype=np.float64)
+        if values.shape != (len(self._places),):
+            raise DataError(Fault("wrong shape.", "step", f"({len(self._places)},)", f"{values.shape}"))
+        return values, np.isnan(values).view(np.int8)  # MISSING is 1, USED is 0
+
     def _by_name(self, measurements: Mapping[str, float]) -> tuple[Array, Codes]:
         """Readings and codes (m,), MISSING for the outputs that are not named."""
         values, codes = np.full(len(self._places), np.nan), np.full(len(self._places), MISSING, dtype=np.int8)
@@ -218,7 +220,7 @@ class Observer:
             if j is None:
                 names = self.system.outputs
                 raise DataError(Fault(f"there is no output '{name}'.", "step", hint=did_you_mean(name, names)))
-            values[j], codes[j] = value, USED
+            values[j], codes[j] = value, USED if isfinite(value) else NOT_FINITE
         return values, codes
 
     def _own(self, sigma: Mapping[str, float]) -> Array:
@@ -261,11 +263,11 @@ class Observer:
         y, G = quantity_of(self.system, wanted).at(belief.x, self.system.instant(belief.x, self._inputs), self._inputs)
         return y, np.sqrt(np.maximum(((G @ belief.P) * G).sum(axis=1), 0.0))
 
-    def _messages(self, t: float, codes: list[int], silent: list[bool]) -> tuple[str, ...]:
-        if not self._bad and not any(codes):
+    def _messages(self, t: float, codes: Codes, silent: bool) -> tuple[str, ...]:
+        found, listed = [], codes.tolist()
+        if not self._bad and not silent and max(listed) <= MISSING:
             return ()
-        found = []
-        for j, (now, gone) in enumerate(zip(codes, silent)):
+        for j, (now, gone) in enumerate(zip(listed, self._silence.silent.tolist())):
             before = self._bad.get(j, USED)
             if now == before or (now == MISSING and not gone):
                 continue

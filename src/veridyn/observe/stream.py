@@ -187,7 +187,7 @@ class Stream:
             absent = np.array([name not in values for name in outputs])
         else:
             readings = np.asarray(values, dtype=np.float64)
-            absent = np.zeros(len(outputs), dtype=np.bool_)
+            absent = np.isnan(readings)
             if readings.shape != (len(outputs),):
                 faults.add("wrong shape.", where="step", expected=f"({len(outputs)},)", found=f"{readings.shape}")
         faults.raise_if_any(DataError)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.engine import LARGEST_ANGLE_RAD
 from veridyn.mechanics.record import Bound
 from veridyn.mechanics.tree import layout as tree
 from veridyn.mechanics.tree.model import TreeModel
@@ -27,6 +26,7 @@ from veridyn.observe.result import Belief
 from veridyn.observe.update import noise_of_readings, threshold
 
 Array = NDArray[np.float64]
+ENOUGH = 100.0  # times the change of a step that counts as settled: 1e-9 of the machine's size, as velocity (chosen)
 
 
 class TreeStep:
@@ -42,7 +42,6 @@ class TreeStep:
         record = model.kernels.record
         N = system.nq + system.nv + k + len(system.drifting) + 1
         self._layout, self._held = PassageLayout(N, n, m), list[object]()
-        self._turning = model.nq - model.tree.n
         self._R = np.array(system.R, order="C")
         self._changed = False  # whether the record has another R than the sensors' own
         readings, slopes = self._connected(system, model)
@@ -56,6 +55,7 @@ class TreeStep:
         self._parts = TreeFilter(
             I=record.I,
             W=record.W,
+            turns=np.array(model.tree.turns, dtype=np.float64),
             readings=readings,
             slopes=slopes,
             density=np.array(system.density),
@@ -97,10 +97,12 @@ class TreeStep:
             out=np.zeros(self._layout.size),
         )
         self._bound = Bound(self._parts)
-        self._turns = model.tree.turns
+        self._acting: Array | None = None  # the inputs that stand in `now`
 
     def refresh(self, steps: int) -> None:
+        """Compute derivatives at every so many steps only, and end Newton's method of the steps between as soon as noise hides the rest."""
         self._parts.clock.steps[1] = steps
+        self._parts.W[self._parts.I[tree.ENOUGH]] = ENOUGH if steps > 1 else 0.0
 
     def _connected(self, system: MachineSystem, model: TreeModel) -> tuple[NDArray[np.int64], Array]:
         """The sensors' kernel, reading q, q̇ and q̈ where the tree's kernels have them: its addresses, and what it writes.
@@ -139,14 +141,15 @@ class TreeStep:
     ) -> Passage | None:
         """One step; None where the reference must do it, because something about it is wrong."""
         s = self._parts
-        angles = np.abs(belief.x[self._turning : self._turning + len(self._turns)]) * self._turns
-        if angles.max(initial=0.0) > LARGEST_ANGLE_RAD:
-            return None  # which the reference refuses by name
         s.x[:], s.P[:], s.values[:], s.flags[:] = belief.x, belief.P, values, flags
         if sigma is not None or self._changed:
             s.R[:], self._changed = noise_of_readings(self._R, sigma), sigma is not None
-        self._act(s.before, before)
+        if before is self._acting:  # as after every step that is not repeated
+            s.before.extra[:], s.before.outside[:] = s.now
+        else:
+            self._act(s.before, before)
         self._act(s.now, inputs)
+        self._acting = inputs
         dt = 0.0 if belief.t is None else t - belief.t
         return CompiledPassage(self._layout, s.out.copy(), t) if tree_step(self._bound.address, dt) == DONE else None
 

@@ -20,9 +20,9 @@ SECTIONS = (
     # given for a step: where it starts, change from there, rates, generalised forces, columns B of the unknown forces, the unknown
     # quantities; q, q̇, q̈ of the prescribed coordinates at the time of the inputs, and the time since then
     "START", "DELTA", "RATE", "EXTRA", "B", "UNIT", "UNKNOWN", "GIVEN", "CLOCK",
-    # room; KEPT: the step (s) that the factors of N were made for, 0 where there are none, and JERK: by how much z̈ last changed over it
-    "DEP", "MASS", "RM", "N", "BEFORE", "BEFORE_S", "T0", "T1", "NV_A", "NV_B", "M_A", "M_B", "F_A", "F_B", "A0", "A1", "TRIED",
-    "S0", "S1", "S_RATE", "S_SIZE", "LEFT", "CHANGE", "BOTH", "KEPT", "JERK", "BEGUN",
+    # room; KEPT: the step (s) that the factors of N were made for, 0 where there are none
+    "DEP", "MASS", "RM", "N", "BEFORE", "BEFORE_S", "T0", "T1", "NV_A", "NV_B", "M_A", "M_B", "F_B", "A0", "A1", "TRIED",
+    "S0", "S1", "S_RATE", "S_SIZE", "LEFT", "CHANGE", "BOTH", "KEPT", "ENOUGH", "BEGUN", "RIGHT", "LOOPS_RIGHT",
 )  # fmt: skip
 # Loops that share no dependent coordinate are blocks of their own: block b has the equations EQUATION[i] and the dependent coordinates
 # POSITION[i] (numbers in DEPENDENT) for BLOCK[b] <= i < BLOCK[b + 1], its factors begin at DEP + FACTOR[b]. OWN: the velocities that are
@@ -41,8 +41,8 @@ KERNELS = ("MOTION", "TANGENT", "CLOSING")
     J_CLOSING, OPEN_CLOSING,
     R, V_Z, A_X, LAM_X, S_X, F,
     START, DELTA, RATE, EXTRA, B, UNIT, UNKNOWN, GIVEN, CLOCK,
-    DEP, MASS, RM, N, BEFORE, BEFORE_S, T0, T1, NV_A, NV_B, M_A, M_B, F_A, F_B, A0, A1, TRIED,
-    S0, S1, S_RATE, S_SIZE, LEFT, CHANGE, BOTH, KEPT, JERK, BEGUN,
+    DEP, MASS, RM, N, BEFORE, BEFORE_S, T0, T1, NV_A, NV_B, M_A, M_B, F_B, A0, A1, TRIED,
+    S0, S1, S_RATE, S_SIZE, LEFT, CHANGE, BOTH, KEPT, ENOUGH, BEGUN, RIGHT, LOOPS_RIGHT,
 ) = range(len(HEADER), len(HEADER) + 3 * len(SECTIONS), 3)  # fmt: skip
 _after = len(HEADER) + 3 * len(SECTIONS)
 (

@@ -65,12 +65,12 @@ def factor_loops(I: Numbers, W: Array) -> bool:
 
 
 @core
-def solve_block(I: Numbers, W: Array, b: int, right: int, out: int) -> None:
-    """Φ_s out = right of the block b: `right` by equation, `out` by dependent coordinate; they may be one place for one block alone."""
+def solve_block(I: Numbers, W: Array, b: int, right: int, apart: int, out: int) -> None:
+    """Φ_s out = right of the block b: `right` by equation, its entries so far `apart`, `out` by dependent coordinate."""
     start, end, place = I[I[BLOCK] + b], I[I[BLOCK] + b + 1], I[DEP] + I[I[FACTOR] + b]
     size, room, pivot = end - start, I[M_B], I[PIVOT_DEP] + start
     for i in range(size):
-        W[room + i] = W[right + I[I[EQUATION] + start + i]]
+        W[room + i] = W[right + apart * I[I[EQUATION] + start + i]]
     block = W[place : place + size * size].reshape(size, size)
     solve(block, I[pivot : pivot + size], W[room : room + size])
     for i in range(size):
@@ -81,7 +81,7 @@ def solve_block(I: Numbers, W: Array, b: int, right: int, out: int) -> None:
 def solve_loops(I: Numbers, W: Array, right: int, out: int) -> None:
     """Φ_s out = right, another place than `out`."""
     for b in range(I[BLOCKS]):
-        solve_block(I, W, b, right, out)
+        solve_block(I, W, b, right, 1, out)
 
 
 @core
@@ -128,15 +128,12 @@ def close(I: Numbers, W: Array) -> bool:
 @core
 def spread(I: Numbers, W: Array) -> None:
     """R = ∂x/∂z of dependent coordinates, with the factors that :func:`close` left."""
-    n, m, f, first = I[COUNT], I[LOOPED], I[FREEDOM], 6 if I[FREE] else 0
-    right, out, dep, r = I[OPEN_CLOSING], I[M_A], I[DEPENDENT], I[R]
+    n, f, first = I[COUNT], I[FREEDOM], 6 if I[FREE] else 0
+    out, dep, r = I[M_A], I[DEPENDENT], I[R]
     for c in range(first, f):
-        column = I[J_CLOSING] + I[I[Z] + c - first]
-        for i in range(m):
-            W[right + i] = -W[column + i * n]
         for t in range(I[I[REACHED_FROM] + c], I[I[REACHED_FROM] + c + 1]):
             b = int(I[I[REACHED] + t])
-            solve_block(I, W, b, right, out)
+            solve_block(I, W, b, I[J_CLOSING] + I[I[Z] + c - first], n, out)
             for i in range(I[I[BLOCK] + b], I[I[BLOCK] + b + 1]):
                 d = I[I[POSITION] + i]
-                W[r + (first + I[dep + d]) * f + c] = W[out + d]
+                W[r + (first + I[dep + d]) * f + c] = -W[out + d]

@@ -20,7 +20,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from veridyn.mechanics import dense
-from veridyn.mechanics.compiled import core
+from veridyn.mechanics.compiled import core, inlined
 from veridyn.symbolic.emit_llvm import place_stride
 from veridyn.symbolic.kernel import Kernel
 
@@ -101,6 +101,18 @@ def factor(I: Numbers, W: Array, at: int, size: int, pivot: int) -> bool:
 def solve(I: Numbers, W: Array, at: int, size: int, pivot: int, x: int) -> None:
     """:func:`veridyn.mechanics.dense.solve` with the factors of :func:`factor`, for the right side that begins at W[x], in place."""
     dense.solve(W[at : at + size * size].reshape(size, size), I[pivot : pivot + size], W[x : x + size])
+
+
+@core
+def solve_many(I: Numbers, W: Array, at: int, size: int, pivot: int, X: Array) -> None:
+    """:func:`veridyn.mechanics.dense.solve_many` with the factors of :func:`factor`, for right sides X (size, k), in place."""
+    dense.solve_many(W[at : at + size * size].reshape(size, size), I[pivot : pivot + size], X)
+
+
+@inlined
+def matrix(W: Array, at: int, rows: int, columns: int) -> Array:
+    """The matrix that begins at W[at]."""
+    return W[at : at + rows * columns].reshape(rows, columns)
 
 
 def _called(typing_context: Any, numbers: Any, at: Any) -> tuple[Any, Callable[..., Any]]:

@@ -36,11 +36,10 @@ from veridyn.mechanics.tree.layout import (
     DELTA,
     DEPENDENT,
     DONE,
-    F_A,
+    ENOUGH,
     FORCES,
     FREE,
     FREEDOM,
-    JERK,
     KEPT,
     LAM,
     LEFT,
@@ -75,7 +74,7 @@ from veridyn.mechanics.tree.layout import (
     X,
 )
 from veridyn.mechanics.tree.motion_kernel import hold, own_row, place_at, shift, state_at
-from veridyn.mechanics.tree.record import as_pointer, factor, solve
+from veridyn.mechanics.tree.record import as_pointer, factor, matrix, solve, solve_many
 from veridyn.mechanics.tree.tangent_kernel import differentiate
 
 Array = NDArray[np.float64]
@@ -224,29 +223,43 @@ def begin_step(I: Numbers, W: Array, h: float) -> float:
     states = I[UNKNOWN] + I[FORCES] + I[VARYING] - I[STATES]
     for c in range(I[FREEDOM]):
         W[I[A0] + c] = W[I[A] + own_row(I, c)]
-        W[I[A1] + c] = W[I[A0] + c] + W[I[JERK] + c]
     for i in range(I[STATES]):
         W[I[S0] + i] = W[states + i]
         W[I[S_RATE] + i] = W[I[STATE_RATE] + i]
-        W[I[S1] + i] = W[I[S0] + i]
     return float(size)
 
 
 @core
-def remember_start(I: Numbers, W: Array, h: float) -> None:
-    """Keep the derivatives at the start in BEFORE and BEFORE_S, and guess the accelerations at the end to first order by them."""
-    f, every, before, rate = I[FREEDOM], 2 * I[FREEDOM] + I[FORCES] + I[VARYING], I[BEFORE], I[RATE]
-    for c in range(f):
-        own, jerk = own_row(I, c), 0.0
+def remember_start(I: Numbers, W: Array) -> None:
+    """Keep the derivatives at the start in BEFORE and BEFORE_S."""
+    every = 2 * I[FREEDOM] + I[FORCES] + I[VARYING]
+    for c in range(I[FREEDOM]):
+        own = own_row(I, c)
         for d in range(every):
-            W[before + c * every + d] = W[I[A_X] + own * every + d]
+            W[I[BEFORE] + c * every + d] = W[I[A_X] + own * every + d]
+    for i in range(I[STATES] * every):
+        W[I[BEFORE_S] + i] = W[I[S_X] + i]
+
+
+@core
+def guess_end(I: Numbers, W: Array, h: float) -> None:
+    """A1 and S1 as the derivatives in BEFORE and BEFORE_S and the factors of N have them, from the start (A0, S0):
+
+    N (z̈₁ − z̈₀, s₁ − s₀) = (∂z̈, h ṡ₀ + h/2 ∂ṡ),  ∂ = ∂/∂x (h ż₀ + h²/2 z̈₀) + ∂/∂ż h z̈₀
+    """
+    f, ns, every, left = I[FREEDOM], I[STATES], 2 * I[FREEDOM] + I[FORCES] + I[VARYING], I[LEFT]
+    for c in range(f + ns):
+        row = I[BEFORE] + c * every if c < f else I[BEFORE_S] + (c - f) * every
+        s = 0.0
         for d in range(f):
-            jerk += W[before + c * every + d] * W[rate + d]
-            jerk += W[before + c * every + f + d] * W[I[A0] + d]
-        W[I[A1] + c] = W[I[A0] + c] + h * jerk
-    for i in range(I[STATES]):
-        for d in range(every):
-            W[I[BEFORE_S] + i * every + d] = W[I[S_X] + i * every + d]
+            a = W[I[A0] + d]
+            s += W[row + d] * (W[I[RATE] + d] + 0.5 * h * a) + W[row + f + d] * a
+        W[left + c] = h * s if c < f else h * (W[I[S_RATE] + c - f] + 0.5 * h * s)
+    solve(I, W, I[N], f + ns, I[PIVOT_N], left)
+    for c in range(f):
+        W[I[A1] + c] = W[I[A0] + c] + W[left + c]
+    for i in range(ns):
+        W[I[S1] + i] = W[I[S0] + i] + W[left + f + i]
 
 
 @core
@@ -266,36 +279,48 @@ def step_derivative(I: Numbers, W: Array, h: float) -> bool:
     N (dz̈₀ + dz̈₁, ds₁) = what the start, the unknown quantities and ds₀ give while these are held.
     """
     f, ns, every = I[FREEDOM], I[STATES], 2 * I[FREEDOM] + I[FORCES] + I[VARYING]
-    last, out, both, delta = every - ns, I[F], I[BOTH], I[F_A]
+    last, size = every - ns, f + ns
     if I[FREE]:
         rotation_steps(I, W)
     if not iteration_matrix(I, W, h):
         return False
-    for j in range(every):
-        for c in range(f + ns):
-            row = I[A_X] + own_row(I, c) * every if c < f else I[S_X] + (c - f) * every
-            s = W[I[BEFORE] + c * every + j] if c < f else W[I[BEFORE_S] + (c - f) * every + j]
-            if j < f:
-                s += turned(I, W, row, j, I[T0])
-            elif j < last:
-                s += W[row + j]
-                if j < 2 * f:
-                    s += h * turned(I, W, row, j - f, I[T1])
-            W[both + c] = s if c < f else 0.5 * h * s + (1.0 if j - last == c - f else 0.0)
-        solve(I, W, I[N], f + ns, I[PIVOT_N], both)
-        for c in range(f):
-            W[delta + c] = 0.25 * h * h * W[both + c] + (h if j == f + c else 0.0)
-            W[out + (f + c) * every + j] = 0.5 * h * W[both + c] + (1.0 if j == f + c else 0.0)
-        for c in range(ns):
-            W[out + (2 * f + c) * every + j] = W[both + f + c]
-        for c in range(f):
-            if I[FREE] and 3 <= c < 6:
-                s = W[I[T0] + 3 * (c - 3) + j - 3] if 3 <= j < 6 else 0.0
-                for i in range(3):
-                    s += W[I[T1] + 3 * (c - 3) + i] * W[delta + 3 + i]
-                W[out + c * every + j] = s
-            else:
-                W[out + c * every + j] = W[delta + c] + (1.0 if j == c else 0.0)
+    both, out = matrix(W, I[BOTH], size, every), matrix(W, I[F], 2 * f + ns, every)
+    for c in range(size):
+        row = I[A_X] + own_row(I, c) * every if c < f else I[S_X] + (c - f) * every
+        start = I[BEFORE] + c * every if c < f else I[BEFORE_S] + (c - f) * every
+        for j in range(f):
+            both[c, j] = W[start + j] + turned(I, W, row, j, I[T0])
+            both[c, f + j] = W[start + f + j] + W[row + f + j] + h * turned(I, W, row, j, I[T1])
+        for j in range(2 * f, last):
+            both[c, j] = W[start + j] + W[row + j]
+        for j in range(last, every):
+            both[c, j] = W[start + j]
+        if c >= f:
+            for j in range(every):
+                both[c, j] *= 0.5 * h
+            both[c, last + c - f] += 1.0
+    solve_many(I, W, I[N], size, I[PIVOT_N], both)
+    for c in range(f):
+        for j in range(every):
+            out[c, j] = 0.25 * h * h * both[c, j]  # dΔ
+            out[f + c, j] = 0.5 * h * both[c, j]
+        out[c, f + c] += h
+        out[f + c, f + c] += 1.0
+    for c in range(ns):
+        for j in range(every):
+            out[2 * f + c, j] = both[f + c, j]
+    if I[FREE]:  # the attitude's rows of dΔ, turned
+        for j in range(every):
+            x, y, z = out[3, j], out[4, j], out[5, j]
+            for c in range(3):
+                T = I[T1] + 3 * c
+                out[3 + c, j] = W[T] * x + W[T + 1] * y + W[T + 2] * z
+    for c in range(f):
+        if I[FREE] and 3 <= c < 6:
+            for i in range(3):
+                out[c, 3 + i] += W[I[T0] + 3 * (c - 3) + i]
+        else:
+            out[c, c] += 1.0
     return True
 
 
@@ -309,13 +334,26 @@ def finish(I: Numbers, W: Array, asked: int) -> None:
 
 
 @core
+def settled_at(I: Numbers, W: Array) -> int:
+    """Put the states of elements where they are read."""
+    for i in range(I[STATES]):
+        W[I[UNKNOWN] + I[FORCES] + I[VARYING] - I[STATES] + i] = W[I[S1] + i]
+    return DONE
+
+
+@core
 def settle(I: Numbers, W: Array, h: float, reach: float) -> int:
-    """Newton's method for A1 and S1 with the factors of N, which are made anew where they lead there slowly."""
+    """Newton's method for A1 and S1 with the factors of N, which are made anew where they lead there slowly.
+
+    It ends one change after the one that counts as settled, or where the next would be ENOUGH times that one or less.
+    """
     f, ns, left, change = I[FREEDOM], I[STATES], I[LEFT], I[CHANGE]
-    off, before = trial(I, W, h, reach), np.inf
+    off, before, enough = trial(I, W, h, reach), np.inf, W[I[ENOUGH]]
     for _ in range(MAX_ITERATIONS):
         if not np.isfinite(off):
             return SINGULAR
+        if off <= enough:
+            return settled_at(I, W)
         rate = off / before  # what is left after this change is about that much of it
         settled = off <= 1.0 or (0.0 < rate < 0.1 and rate * off <= 0.1)
         for c in range(f + ns):
@@ -330,11 +368,7 @@ def settle(I: Numbers, W: Array, h: float, reach: float) -> int:
             shift_end(I, W, -1.0)  # half of the way back
             now = trial(I, W, h, reach)
         if settled and np.isfinite(now):
-            for i in range(ns):
-                W[I[UNKNOWN] + I[FORCES] + I[VARYING] - ns + i] = W[I[S1] + i]
-            for c in range(f):
-                W[I[JERK] + c] = W[I[A1] + c] - W[I[A0] + c]
-            return DONE
+            return settled_at(I, W)
         slow, before, off = not now <= 0.1 * off, off, now
         if slow and np.isfinite(off):
             differentiate(I, W, TANGENTS)
@@ -372,6 +406,7 @@ def advance_at(numbers: int, count: int, values: int, size: int, h: float, asked
             W[I[BEGUN] + i] = W[I[X] + i]
         clock = W[I[CLOCK]]
         reach = begin_step(I, W, h)
+        guess_end(I, W, h)
         if settle(I, W, h, reach) == DONE:
             finish(I, W, asked)
             return DONE
@@ -385,10 +420,11 @@ def advance_at(numbers: int, count: int, values: int, size: int, h: float, asked
             return SINGULAR
     differentiate(I, W, TANGENTS)
     reach = begin_step(I, W, h)
-    remember_start(I, W, h)
+    remember_start(I, W)
     least_sizes(I, W, h, reach)
     if not iteration_matrix(I, W, h):
         return SINGULAR
+    guess_end(I, W, h)
     ended = settle(I, W, h, reach)
     if ended != DONE:
         return ended

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import core, kept
+from veridyn.mechanics.engine import LARGEST_ANGLE_RAD
 from veridyn.mechanics.record import Codes, Matrix, Numbers, Vector, opened
 from veridyn.mechanics.tree import layout as tree
 from veridyn.mechanics.tree.motion_kernel import own_row
@@ -86,6 +87,7 @@ class TreeFilter(NamedTuple):
 
     I: Numbers
     W: Vector
+    turns: Vector  # (n,) 1 for a coordinate that turns, 0 for one that slides
     readings: Numbers  # addresses of the kernel of the sensors
     slopes: Matrix  # (m, 1 + 3 nv) that it writes: the reading, and its derivatives by q, q̇ and q̈
     density: Vector  # (states,)
@@ -112,6 +114,9 @@ def tree_step(address: NDArray[np.int64], dt: float) -> int:
     """One filter step over dt seconds with what stands in the record, the results into `out`; `DONE`, or `REFERENCE`."""
     s = opened(address, TreeFilter)
     p, c = s.found, s.corrected
+    for i in range(len(s.turns)):
+        if abs(s.x[s.I[tree.COUNT_Q] - s.I[tree.COUNT] + i]) * s.turns[i] > LARGEST_ANGLE_RAD:
+            return REFERENCE  # which refuses it by name
     if not _predict(s, dt):
         return REFERENCE
     _expect(s)
