@@ -212,6 +212,24 @@ def test_a_running_program_is_told_when_a_sensor_fails_and_when_it_is_back(case,
     assert said == ["0.8 s: 'travel' is not used (not finite); its band grows.", "1.2 s: 'travel' is used again."]
 
 
+def test_nan_in_an_array_is_a_reading_that_is_not_there_and_infinity_is_a_fault(case) -> None:
+    machine, _, log = case
+    by_place, by_name = (
+        Observer(machine, "ekf", process_noise=PROCESS_NOISE, unknown=("motor",), independents=("x", "swing"))
+        for _ in range(2)
+    )
+    places = [log[name].values for name in by_place.system.outputs]
+    for k, t in enumerate(log["travel"].t[:60].tolist()):
+        row = {name: float(x[k]) for name, x in zip(by_place.system.outputs, places, strict=True)}
+        gone = {"travel"} if k % 3 else set()
+        one = by_place.step(t, [np.nan if name in gone else x for name, x in row.items()])
+        two = by_name.step(t, {name: x for name, x in row.items() if name not in gone})
+        assert np.array_equal(one.belief.x, two.belief.x) and one.status == two.status
+        assert one.messages == two.messages == ()
+    wrong = by_place.step(60 * 0.02, [np.inf if name == "travel" else 0.0 for name in by_place.system.outputs])
+    assert wrong.status["travel"] == Status.NOT_FINITE and "not finite" in wrong.messages[0]
+
+
 def test_a_late_sensor_is_put_where_it_belongs(case) -> None:
     """A reading stamped t of a sensor with a delay speaks of t − delay: the log, and the stream that goes back in time for it."""
     machine, _, log = case

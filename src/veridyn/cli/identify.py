@@ -94,7 +94,9 @@ def identify(
 
         return Recorded(
             done.result(settings.name, settings.seed, ()),
-            lambda result, command: identification_page(done.study, result, command, study_sections(done)),
+            lambda result, command: identification_page(
+                done.study, result, command, study_sections(done), model=done.model_file
+            ),
             show_result,
             keep,
             tuple(done.missed),

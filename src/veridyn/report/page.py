@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -49,10 +50,11 @@ def identification_page(
     found: Verdict | None = None,
     keys: Sequence[Key] = (),
     first: Sequence[Section] = (),
+    model: Path | None = None,
 ) -> str:
     """The report of an identification; `more` are sections to stand behind its forces and parameters, `first` before them.
 
-    `title`, the verdict `found` and key figures `keys` in place of those of an identification.
+    `title`, the verdict `found` and key figures `keys` in place of those of an identification. `model`: the file of the machine.
     """
     base = study.fit.base
     names, never = base.parameters.names, set(study.structure.dead)
@@ -69,7 +71,7 @@ def identification_page(
         keys or key_figures(study),
         [
             *more,
-            replay_section(study),
+            replay_section(study, model),
             running_section(study.fit, study.training),
             *([] if reduced is None else [reduced]),
             *insight(study),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,20 +15,22 @@ from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.trace import Trace
 from veridyn.view.machine import tree_layer
 from veridyn.view.scene import Gauge, scene
+from veridyn.view.solids import solids_of
 
 Array = NDArray[np.float64]
 FRAMES = 150
 MOST_POINTS = 120  # of a machine that fits into a page frame by frame
 
 
-def replay_section(study: IdentificationStudy) -> Section:
-    """The motion that the fit is judged on, with the forces of every joint that was measured."""
+def replay_section(study: IdentificationStudy, model: Path | None = None) -> Section:
+    """The motion that the fit is judged on, with the forces of every joint that was measured; `model`: the file of the machine."""
     title, tree, motion = "The machine on the validation log", study.fit.tree, study.validation
     if len(tree.bodies) > MOST_POINTS:
         return Section(title, [Text(f"“{tree.name}” has {len(tree.bodies)} bodies, too many to be drawn in a page.")])
     kept = frames_of(motion)
     try:
-        layer = tree_layer(tree, motion.q[kept], tree.name, meaning="estimate")
+        solids, unread = solids_of(tree, model)
+        layer = tree_layer(tree, motion.q[kept], tree.name, meaning="estimate", solids=solids)
     except VeridynError as error:
         return Section(title, [Text(f"It cannot be drawn. {error}")])
     gauges = joint_gauges(tree, study.traces["validation"], kept, {r.row: r.rms for r in study.fit.rows})
@@ -36,7 +40,15 @@ def replay_section(study: IdentificationStudy) -> Section:
         "to red as both differ by up to four times the rms of the residual of the fit."
     )
     from_base = " It is drawn as seen from its base." if tree.base == "free" else ""
-    return Section(title, [Animation(seen, caption + from_base)])
+    return Section(title, [Animation(seen, caption + from_base + _of_solids(model, len(solids), len(unread)))])
+
+
+def _of_solids(model: Path | None, solids: int, unread: int) -> str:
+    """What the bodies are drawn as."""
+    if model is not None and model.suffix.lower() == ".urdf":
+        left_out = f" {unread} of them could not be read; veridyn view names them." if unread else ""
+        return f" Bodies are simplified hulls of the shapes in {model.name}.{left_out}" if solids or unread else ""
+    return " A body is drawn as the solid ellipsoid that has its mass and inertia in the model." if solids else ""
 
 
 def frames_of(motion: Motion) -> NDArray[np.intp]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,7 +12,8 @@ from veridyn.model.joint import GROUND
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import Scalar
 from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, plus, product, rotate
-from veridyn.view.scene import Layer, Meaning
+from veridyn.view.scene import Carried, Layer, Meaning
+from veridyn.view.solids import Solid
 
 Array = NDArray[np.float64]
 SMALL = 1e-9  # m: shorter lines are left out
@@ -24,10 +27,12 @@ def tree_layer(
     rotation: Array | None = None,
     dashed: bool = False,
     meaning: Meaning | None = None,
+    solids: Sequence[Solid] = (),
 ) -> Layer:
     """The machine at coordinates (N, n); `position` (N, 3) and `rotation` (N, 3, 3) place a free base in the ground's frame.
 
     A body from which nothing goes on ends at its centre of mass, where that is known. The last of these ends leaves a line behind.
+    `solids`: what its bodies look like.
     """
     N = len(q)
     R0 = np.broadcast_to(np.eye(3), (N, 3, 3)) if rotation is None else rotation
@@ -67,7 +72,8 @@ def tree_layer(
     ]
     placed = np.stack(points, axis=1)
     long = [(a, b) for a, b in lines if np.linalg.norm(placed[:, a] - placed[:, b], axis=1).max() > SMALL]
-    return Layer(label, placed, long, trails=tips[-1:], dashed=dashed, meaning=meaning)
+    carrying = [Carried(at[s.body], s.vertices, s.faces, R0 @ poses[s.body][0]) for s in solids]
+    return Layer(label, placed, long, trails=tips[-1:], dashed=dashed, meaning=meaning, solids=carrying)
 
 
 def drawn_places(tree: Tree) -> list[tuple[int, tuple[float, float, float]]]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault
+from veridyn.spatial.quaternions import quaternion
 
 Array = NDArray[np.float64]
 FRAMES = 240  # that a page carries at most
@@ -21,13 +22,35 @@ Meaning = Literal[
     "truth", "estimate", "plain", "measured"
 ]  # each has one colour, in plots and scenes; style.css says which
 FINE = 4096  # steps over the size of the scene
+QUATERNION_STEPS = 1000  # of 1, in the attitudes of solids
+
+
+@dataclass(frozen=True, eq=False)
+class Carried:
+    """A solid that turns about a point of a layer: `vertices` (v, 3) from that point in m, `faces` (f, 3), `turns` (frames, 3, 3)."""
+
+    point: int
+    vertices: Array
+    faces: NDArray[np.int64]
+    turns: Array
+
+    def payload(self, step: float) -> dict[str, object]:
+        turns = np.rint(QUATERNION_STEPS * np.array([quaternion(R) for R in self.turns])).astype(int)
+        corners = np.rint(self.vertices / step).astype(int)
+        return {
+            "point": self.point,
+            "vertices": corners.ravel().tolist(),
+            "faces": self.faces.ravel().tolist(),
+            "turns": turns.ravel().tolist(),
+        }
 
 
 @dataclass(frozen=True)
 class Layer:
     """Points over time, (frames, points, 3) in metres, and pairs of point numbers to join; `trails` are points that leave a line behind.
 
-    `meaning` gives it the colour that this meaning has everywhere; without one it takes the next of the page's colours.
+    `meaning` gives it the colour that this meaning has everywhere; without one it takes the next of the page's colours. `solids`: bodies
+    that its points carry.
     """
 
     label: str
@@ -36,6 +59,7 @@ class Layer:
     trails: Sequence[int] = ()
     dashed: bool = False
     meaning: Meaning | None = None
+    solids: Sequence[Carried] = ()
 
 
 @dataclass(frozen=True)
@@ -92,6 +116,7 @@ class Scene:
                 "segments": [list(s) for s in layer.segments],
                 "trails": list(layer.trails),
                 "points": np.rint((layer.points - low) / step).astype(int).reshape(len(self.t), -1).tolist(),
+                "solids": [solid.payload(step) for solid in layer.solids],
             }
             for layer in self.layers
         ]
@@ -141,6 +166,13 @@ def scene(
             )
     wanted = np.linspace(times[0], times[-1], min(frames, len(times)))
     kept = np.unique(np.searchsorted(times, wanted, side="left").clip(0, len(times) - 1))
-    fewer = tuple(replace(layer, points=np.asarray(layer.points, dtype=np.float64)[kept]) for layer in layers)
+    fewer = tuple(
+        replace(
+            layer,
+            points=np.asarray(layer.points, dtype=np.float64)[kept],
+            solids=[replace(solid, turns=solid.turns[kept]) for solid in layer.solids],
+        )
+        for layer in layers
+    )
     few = tuple(replace(g, measured=g.measured[kept], predicted=g.predicted[kept]) for g in gauges)
     return Scene(times[kept], fewer, title, gauges=few, **settings)  # pyright: ignore[reportArgumentType]

@@ -18,16 +18,38 @@ for (const figure of document.querySelectorAll("figure.player")) {
     const across = -sa * p[0] + ca * p[1], towards = ca * p[0] + sa * p[1];
     return [across, ce * p[2] - se * towards];
   };
+  const depth = (p) => Math.cos(elevation) * (Math.cos(azimuth) * p[0] + Math.sin(azimuth) * p[1]) + Math.sin(elevation) * p[2];
+  const reach = (layer) => {  // of the solids about each point that carries some
+    const found = {};
+    for (const s of layer.solids || [])
+      for (let i = 0; i < s.vertices.length; i += 3) found[s.point] = Math.max(found[s.point] || 0, Math.hypot(s.vertices[i], s.vertices[i + 1], s.vertices[i + 2]));
+    return found;
+  };
+  const reaches = scene.layers.map(reach);
+  const corners = (layer, s, f) => {  // of a solid at a frame, turned by its quaternion
+    const [w, x, y, z] = s.turns.slice(4 * f, 4 * f + 4), n = 2 / (w * w + x * x + y * y + z * z), at = layer.points[f].slice(3 * s.point, 3 * s.point + 3), out = [];
+    for (let i = 0; i < s.vertices.length; i += 3) {
+      const [a, b, c] = s.vertices.slice(i, i + 3);
+      const v = [
+        a - n * ((y * y + z * z) * a - (x * y - w * z) * b - (x * z + w * y) * c) + at[0],
+        b - n * (-(x * y + w * z) * a + (x * x + z * z) * b - (y * z - w * x) * c) + at[1],
+        c - n * (-(x * z - w * y) * a - (y * z + w * x) * b + (x * x + y * y) * c) + at[2],
+      ];
+      out.push(axes.map((k) => v[k]));
+    }
+    return out;
+  };
   const box = () => {  // what must fit, seen from here
     const low = [Infinity, Infinity], high = [-Infinity, -Infinity];
-    for (const layer of scene.layers)
+    scene.layers.forEach((layer, number) => {
       for (let f = 0; f < frames; f += Math.max(1, Math.floor(frames / 60))) {
         const origin = scene.follow ? middle(f) : [0, 0, 0];
         for (let k = 0; k < layer.points[f].length / 3; k++) {
-          const p = turn(point(layer, f, k).map((v, i) => v - origin[i]));
-          for (const i of [0, 1]) { low[i] = Math.min(low[i], p[i]); high[i] = Math.max(high[i], p[i]); }
+          const p = turn(point(layer, f, k).map((v, i) => v - origin[i])), r = reaches[number][k] || 0;
+          for (const i of [0, 1]) { low[i] = Math.min(low[i], p[i] - r); high[i] = Math.max(high[i], p[i] + r); }
         }
       }
+    });
     return [low, high];
   };
   const draw = () => {
@@ -44,6 +66,29 @@ for (const figure of document.querySelectorAll("figure.player")) {
     };
     const turns = ["--blue", "--rust", "--good", "--fair", "--poor", "--soft"];
     const colours = scene.layers.map((layer, number) => style(layer.meaning ? `--${layer.meaning}` : turns[number % turns.length]));
+    const faces = [];  // of solids that look this way, the farthest first
+    scene.layers.forEach((layer, number) => {
+      for (const s of layer.solids || []) {
+        const found = corners(layer, s, frame), seen = found.map(place), far = found.map(depth);
+        for (let i = 0; i < s.faces.length; i += 3) {
+          const [a, b, c] = s.faces.slice(i, i + 3), u = [seen[b][0] - seen[a][0], seen[b][1] - seen[a][1]], v = [seen[c][0] - seen[a][0], seen[c][1] - seen[a][1]];
+          const ahead = u[1] * v[0] - u[0] * v[1];  // the screen's y points down
+          if (ahead <= 0) continue;
+          const e = [1, 2].map((k) => [0, 1, 2].map((i) => found[[a, b, c][k]][i] - found[a][i]));
+          const normal = [e[0][1] * e[1][2] - e[0][2] * e[1][1], e[0][2] * e[1][0] - e[0][0] * e[1][2], e[0][0] * e[1][1] - e[0][1] * e[1][0]];
+          const light = 0.5 + 0.5 * (normal[2] / (Math.hypot(...normal) || 1));
+          faces.push([far[a] + far[b] + far[c], [seen[a], seen[b], seen[c]], number, light]);
+        }
+      }
+    });
+    faces.sort((a, b) => a[0] - b[0]);
+    const panel = style("--panel");
+    for (const [, corner, number, light] of faces) {
+      pen.fillStyle = pen.strokeStyle = `color-mix(in srgb, ${colours[number]} ${Math.round(46 - 30 * light)}%, ${panel})`;
+      pen.lineWidth = 0.6; pen.beginPath();
+      corner.forEach((p) => pen.lineTo(...p));
+      pen.closePath(); pen.fill(); pen.stroke();
+    }
     scene.layers.forEach((layer, number) => {
       const at = place, colour = colours[number];
       pen.strokeStyle = colour; pen.fillStyle = colour;
