@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from veridyn.live.shows import DRAW_ON, SHOWS, buggy_samples, buggy_tracker
+from veridyn.live.shows import DRAW_ON, SHOWS, buggy_samples, buggy_tracker, car_drive
 from veridyn.machines.buggy import buggy
 from veridyn.machines.buggy_drive import BuggyDrive
 from veridyn.machines.buggy_log import driven
 from veridyn.progress import silent
+from veridyn.simulate.vehicle.description import Vehicle
 
 
 def test_the_crane_is_followed():
@@ -50,3 +51,19 @@ def test_the_arm_feels_the_push():
     size = np.linalg.norm(np.array([[r.values[k] for k in forces] for r in rows]), axis=1)
     pushed, free = (t > 6.5) & (t < 8.8), (t > 3.0) & (t < 5.8)
     assert np.median(size[pushed]) > 3.0 * np.median(size[free])
+
+
+def test_the_car_learns_its_tyres_and_its_sideslip_is_known():
+    """Beside the simulator in detail, of which the observer knows a few lines; 12 s of bends up to 4 m/s²."""
+    vehicle = Vehicle()
+    tracker, samples, _ = SHOWS["car"](silent)
+    truth = car_drive(vehicle, np.random.default_rng(DRAW_ON))
+    rows = [r.row for s in samples if s.t < 12.0 and (r := tracker.take(s)).row is not None]
+    names = [q.name for q in tracker.layout.quantities]
+    k, late = names.index("sideslip"), [r for r in rows if r.t > 4.0]
+    true = np.interp([r.t for r in late], truth.t, truth.channels["sideslip"])
+    error, sigma = np.array([r.values[k] for r in late]) - true, np.array([r.sigma[k] for r in late])
+    assert np.sqrt((error**2).mean()) < np.radians(0.5) < np.sqrt((true**2).mean())
+    assert np.mean(np.abs(error) < 2.0 * sigma) > 0.9
+    for name in ("front_stiffness", "rear_stiffness"):
+        assert rows[-1].sigma[names.index(name)] < 0.5 * rows[0].sigma[names.index(name)]

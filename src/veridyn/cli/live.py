@@ -13,7 +13,7 @@ def live(
     study: Annotated[
         str,
         typer.Argument(
-            help="A study file of kind observe or identify; or crane, arm or buggy, which come with veridyn.",
+            help="A study file of kind observe or identify; or crane, arm, car or buggy, which come with veridyn.",
             show_default=False,
         ),
     ],

@@ -16,6 +16,7 @@ from veridyn.live.picture import picture_of
 from veridyn.live.replay import log_samples
 from veridyn.live.sample import Sample
 from veridyn.live.tracker import LiveTracker
+from veridyn.live.vehicle import VehicleTracker, vehicle_samples
 from veridyn.machines.arm import FRICTION_SPEED, arm, exciting, perturb_inertias, tracking
 from veridyn.machines.buggy import buggy
 from veridyn.machines.buggy_drive import BuggyDrive
@@ -28,21 +29,28 @@ from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.model.tree import Tree
+from veridyn.model.vehicle import PriorValue, RoadVehicle, vehicle_of
 from veridyn.observe.ekf import EKF
 from veridyn.observe.observer_setup import Observable, ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.vehicle import VehicleNoise, vehicle_start, vehicle_system
 from veridyn.observe.virtual import Virtual
 from veridyn.progress import Progress
 from veridyn.simulate.imperfection import Imperfection
 from veridyn.simulate.simulator import simulate
+from veridyn.simulate.vehicle.description import Vehicle
+from veridyn.simulate.vehicle.manoeuvre import VehicleManoeuvre
+from veridyn.simulate.vehicle.run import drive
 from veridyn.studies.papers.buggy.observers import INPUTS, REFRESH, BuggyObserver, error_ekf, standing_start
 from veridyn.studies.papers.buggy.outage import CRUISE, EASED, FULL, RACK
 from veridyn.studies.run.observer import PreparedObserver
+from veridyn.studies.run.vehicle_fit import lateral_measurements
+from veridyn.studies.run.vehicle_log import DriveLog
 from veridyn.view.buggy import buggy_layer
 
 Array = NDArray[np.float64]
 Show = Callable[[Progress], tuple[LiveTracker, Sequence[Sample], str]]
-ARM_S, BUGGY_S = 15.0, 60.0
+ARM_S, CAR_S, BUGGY_S = 15.0, 40.0, 60.0
 CRANE_UNITS = {"time": "s", "travel": "mm", "tilt": "deg"}  # of the shipped log's columns
 ARM_RATE = 100.0  # Hz, of the samples that are used
 PUSHED_S = (6.0, 9.0)  # when somebody pushes the arm
@@ -144,6 +152,68 @@ def buggy_samples(model: Machine, log: Experiment) -> list[Sample]:
     return log_samples(prepared_observer(machine, setup, ()).system, log)
 
 
+def car_show(progress: Progress) -> tuple[LiveTracker, Sequence[Sample], str]:
+    """A saloon, simulated in detail, in ever harder bends; a model of a few lines knows its masses and lengths, and learns its tyres.
+
+    The observer has speed, steering wheel, yaw rate and lateral acceleration; sideslip and axle forces are virtual sensors.
+    """
+    drive_log, car = car_drive(Vehicle(), np.random.default_rng(DRAW_ON)), saloon(Vehicle())
+    progress("making the observer ready", 0.0, None)
+    noise, learned = VehicleNoise(sensors={"yaw_rate": 0.003, "ay": 0.1}), ("front_stiffness", "rear_stiffness")
+    log = lateral_measurements(drive_log, noise)
+    considered = tuple(name for name in car.uncertain if name not in learned)
+    system = vehicle_system(car, noise, log.names, learned, considered)
+    start = vehicle_start(car, noise, float(log.values[0, 0]), learned, considered)
+    notes = ("readings are simulated; cornering stiffnesses start 30 % uncertain and are learned on the way",)
+    tracker = VehicleTracker(car, system, start, ("sideslip", "front_force", "rear_force"), notes)
+    return tracker, vehicle_samples(log), "a simulated drive"
+
+
+def saloon(vehicle: Vehicle) -> RoadVehicle:
+    """The car of the simulator as its driver knows it: masses and lengths, and tyres as of any passenger car."""
+    mass, ahead = _mass_and_centre(vehicle)
+    given = {
+        "mass": PriorValue(mass, 20.0),
+        "front": PriorValue(vehicle.wheelbase - ahead),
+        "rear": PriorValue(ahead),
+        "height": PriorValue(0.55),
+        "track": PriorValue(2.0 * vehicle.half_tracks[0]),
+        "front_stiffness": PriorValue(15.0, 4.5, 2.0, 60.0),
+        "rear_stiffness": PriorValue(18.0, 5.4, 2.0, 60.0),
+        "front_friction": PriorValue(1.0, 0.15),
+        "rear_friction": PriorValue(1.0, 0.15),
+        "steering_ratio": PriorValue(vehicle.steering.ratio),
+    }
+    return vehicle_of(vehicle.name, given)
+
+
+def car_drive(vehicle: Vehicle, rng: np.random.Generator) -> DriveLog:
+    """What a car measures in bends of two frequencies whose size grows to the limit of everyday driving; `sideslip` is the true one."""
+    bends = VehicleManoeuvre(
+        "growing bends",
+        speed=lambda t: 22.0 + 3.0 * np.sin(0.15 * t),
+        steering=lambda t: (0.15 + 0.015 * t) * (np.sin(0.9 * t) + 0.4 * np.sin(2.3 * t)),
+    )
+    run = drive(vehicle, bends, duration=CAR_S, step=1e-3, every=20)
+    c = np.array([_mass_and_centre(vehicle)[1], 0.0, 0.0])
+    base, w = run.base, run.base.omega
+    assert base.velocity is not None
+    a = base.acceleration + np.cross(base.omega_dot, c) + np.cross(w, np.cross(w, c))
+    v = base.velocity + np.cross(w, c)
+    clean = {"speed": v[:, 0], "steer": run.steering_wheel, "ax": a[:, 0], "ay": a[:, 1], "yaw_rate": w[:, 2]}
+    deviation = {"speed": 0.05, "steer": 0.002, "ax": 0.1, "ay": 0.1, "yaw_rate": 0.003}
+    channels = {name: x + deviation[name] * rng.standard_normal(len(run)) for name, x in clean.items()}
+    sideslip = np.arctan2(v[:, 1], v[:, 0])
+    return DriveLog(t=run.t, channels={**channels, "sideslip": sideslip}, rate=50.0, hashes={})
+
+
+def _mass_and_centre(vehicle: Vehicle) -> tuple[float, float]:
+    """The whole mass, and how far ahead of the rear axle its centre is."""
+    (front, rear) = (2.0 * (k.mass + w.mass) for k, w in zip(vehicle.carriers, vehicle.wheels, strict=True))
+    mass = vehicle.chassis[9] + front + rear
+    return mass, (vehicle.chassis[6] + front * vehicle.wheelbase) / mass
+
+
 def prepared_observer(machine: Observable, setup: ObserverSetup, wanted: Sequence[Virtual]) -> PreparedObserver:
     """An observer made ready without a study file."""
     assert setup.process_noise is not None
@@ -155,4 +225,6 @@ def first_pose(tree: Tree, log: Experiment) -> dict[str, float]:
     return {str(s.on): float(log[s.name].values[0]) for s in tree.sensors}
 
 
-SHOWS: Mapping[str, Show] = MappingProxyType({"crane": crane_show, "arm": arm_show, "buggy": buggy_show})
+SHOWS: Mapping[str, Show] = MappingProxyType(
+    {"crane": crane_show, "arm": arm_show, "car": car_show, "buggy": buggy_show}
+)

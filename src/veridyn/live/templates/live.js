@@ -83,7 +83,7 @@ const strip = (label, unit, what) => {
   canvas.setAttribute("aria-label", `${label} over time`);
   output.dataset.name = label;
   const figure = make("figure", { className: "strip" }, make("figcaption", {}, make("span", { textContent: label, title: label }), output), canvas);
-  strips.push({ label, unit: unit.replaceAll("*", "·").replaceAll("^2", "²").replaceAll("^3", "³"), canvas, output, ...what });
+  strips.push({ label, unit: (unit === "1" ? "" : unit).replaceAll("*", "·").replaceAll("^2", "²").replaceAll("^3", "³"), canvas, output, ...what });
   canvas.visible = false;
   seen.observe(canvas);
   return figure;
