@@ -43,6 +43,16 @@ for name, tree in (("7-joint arm", arm()), ("20-dof car", car(20))):
     part, other = motion(tree, 2000), Buffer()
     out[name + ", regressor"] = best(lambda: regressor(tree, part, engine="compiled", out=other), 9)
     out[name + ", streamed factors"] = best(lambda: observation(tree, m, engine="compiled"), 3)
+
+from veridyn.machines.fourbar import MODEL_START, TUNED, fourbar, wrong_fourbar
+from veridyn.mechanics.natural.dynamics import initial_state
+from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
+from veridyn.mechanics.natural.system import system_of
+system = system_of(fourbar())
+start = initial_state(system, {"phi": np.pi / 3}, {"phi": 1.0})
+for name, method in (("index-3", NaturalMethod()), ("RK4", NaturalMethod("explicit", rule="RK4"))):
+    how = replace(method, step=1e-3, engine="compiled")
+    out["four-bar, 4000 steps, " + name] = best(lambda: integrate_natural(system, [0.0, 4.0], start, method=how), 5)
 print(json.dumps(out))
 """
 

@@ -15,7 +15,7 @@ from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Sectio
 from veridyn.report.drawing import Plot
 from veridyn.report.page import page
 from veridyn.report.plots import Series, bars, curves
-from veridyn.report.replay import frames_of
+from veridyn.report.replay import ELLIPSOIDS, frames_of
 from veridyn.report.words import measured, number, percent, unit_text
 from veridyn.studies.filters import FilterComparison
 from veridyn.studies.papers.hexapod.trials import DesignTrials
@@ -24,6 +24,7 @@ from veridyn.studies.run.excite import ExcitationStudy
 from veridyn.studies.trials import Trials
 from veridyn.view.machine import tree_layer
 from veridyn.view.scene import scene
+from veridyn.view.solids import solids_of
 
 Array = NDArray[np.float64]
 
@@ -121,9 +122,9 @@ def motion_blocks(study: ExcitationStudy) -> list[Block]:
 def moving_machine(study: ExcitationStudy) -> Animation:
     """The machine on the designed motion, from rest through one period."""
     kept = frames_of(study.motion)
-    layer = tree_layer(study.tree, study.motion.q[kept], study.tree.name)
+    layer = tree_layer(study.tree, study.motion.q[kept], study.tree.name, solids=solids_of(study.tree)[0])
     seen = scene(study.motion.t[kept], [layer], study.tree.name, len(kept))
-    return Animation(seen, "The designed motion from rest, and one period of it; drag to turn.")
+    return Animation(seen, f"The designed motion from rest, and one period of it; drag to turn.{ELLIPSOIDS}")
 
 
 def trajectory_figure(trajectory: Trajectory, names: tuple[str, ...], kinds: Mapping[str, str], t: Array) -> Figure:

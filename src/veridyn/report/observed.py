@@ -12,12 +12,14 @@ from veridyn.report.drawing import Plot
 from veridyn.report.observer import WORDS, innovation_plots, mechanism_animation, thin, whiteness_plot
 from veridyn.report.page import page
 from veridyn.report.plots import Series, curves
+from veridyn.report.replay import ELLIPSOIDS
 from veridyn.report.words import count, listed, measured, number, unit_text
 from veridyn.spatial.rotations import matrix_of
 from veridyn.studies.result import Result
 from veridyn.studies.run.observe import ObserveRun
 from veridyn.view.machine import tree_layer
 from veridyn.view.scene import scene
+from veridyn.view.solids import solids_of
 
 Array = NDArray[np.float64]
 MAX_FRAMES = 240  # of an animation, at most
@@ -114,8 +116,9 @@ def _animation(run: ObserveRun) -> Animation:
     tree, kept = o.system.model.tree, np.unique(np.linspace(0, len(o) - 1, min(MAX_FRAMES, len(o))).astype(int))
     q = o.q[kept]
     at, R = (None, None) if tree.base == "fixed" else (q[:, :3], matrix_of(q[:, 3:7]))
-    layer = tree_layer(tree, q[:, -tree.n :] if tree.n else q[:, :0], "estimate", at, R, meaning="estimate")
-    return Animation(scene(o.t[kept], [layer], tree.name), "Origins of the joints, joined; drag to turn.")
+    own, solids = q[:, -tree.n :] if tree.n else q[:, :0], solids_of(tree)[0]
+    layer = tree_layer(tree, own, "estimate", at, R, meaning="estimate", solids=solids)
+    return Animation(scene(o.t[kept], [layer], tree.name), f"Origins of the joints, joined; drag to turn.{ELLIPSOIDS}")
 
 
 def banded(title: str, unit: str, t: Array, value: Array, sigma: Array) -> Plot:

@@ -19,6 +19,7 @@ from veridyn.view.solids import solids_of
 
 Array = NDArray[np.float64]
 FRAMES = 150
+ELLIPSOIDS = " A body is drawn as the solid ellipsoid that has its mass and inertia in the model."
 MOST_POINTS = 120  # of a machine that fits into a page frame by frame
 
 
@@ -48,7 +49,7 @@ def _of_solids(model: Path | None, solids: int, unread: int) -> str:
     if model is not None and model.suffix.lower() == ".urdf":
         left_out = f" {unread} of them could not be read; veridyn view names them." if unread else ""
         return f" Bodies are simplified hulls of the shapes in {model.name}.{left_out}" if solids or unread else ""
-    return " A body is drawn as the solid ellipsoid that has its mass and inertia in the model." if solids else ""
+    return ELLIPSOIDS if solids else ""
 
 
 def frames_of(motion: Motion) -> NDArray[np.intp]:

@@ -14,12 +14,14 @@ from veridyn.report.drawing import Plot
 from veridyn.report.observer import mechanism_animation
 from veridyn.report.page import page
 from veridyn.report.plots import COLOURS, Series, curves
+from veridyn.report.replay import ELLIPSOIDS
 from veridyn.report.words import count, listed, number, percent, unit_text
 from veridyn.simulate.mechanism import MechanismRun
 from veridyn.studies.result import Result
 from veridyn.studies.run.simulate import OPEN, ROUGH, SimulateRun
 from veridyn.view.machine import tree_layer
 from veridyn.view.scene import scene
+from veridyn.view.solids import solids_of
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
@@ -110,10 +112,9 @@ def _animation(run: SimulateRun) -> Animation:
     assert isinstance(tree, Tree)
     kept = np.unique(np.linspace(0, len(m) - 1, min(240, len(m))).astype(int))
     p, R = run.motion.base_position, run.motion.base_rotation
-    layer = tree_layer(
-        tree, m.q[kept], "truth", None if p is None else p[kept], None if R is None else R[kept], meaning="truth"
-    )
-    return Animation(scene(m.t[kept], [layer], tree.name), "Origins of the joints, joined; drag to turn.")
+    base = (None if p is None else p[kept], None if R is None else R[kept])
+    layer = tree_layer(tree, m.q[kept], "truth", *base, meaning="truth", solids=solids_of(tree)[0])
+    return Animation(scene(m.t[kept], [layer], tree.name), f"Origins of the joints, joined; drag to turn.{ELLIPSOIDS}")
 
 
 def _plots(run: SimulateRun, names: Sequence[str], title: str) -> list[Plot]:
