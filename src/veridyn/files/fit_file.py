@@ -1,0 +1,248 @@
+"""The files of a fit as they are read: every key known and of its type, arrays that belong to it, and covariances that are some.
+
+:mod:`veridyn.files.archive` writes them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from veridyn.errors import Fault, Faults, FileError, did_you_mean
+from veridyn.files.npz_arrays import read_arrays
+from veridyn.model.tree import Tree
+from veridyn.version import __version__
+
+Array = NDArray[np.float64]
+
+FORMAT = 1
+OPTIONAL = (
+    "standard_values",
+    "standard_covariance",
+    "prior_share",
+    "position_bias",
+    "posterior_mean",
+)  # arrays only some estimators have
+COVARIANCE_ROUNDING = 1e-6  # of correlations: asymmetry and negative eigenvalues that rounding may leave
+
+
+class Strict(BaseModel):
+    """Every key is known and has its type."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RowFile(Strict):
+    """One :class:`RowReport`."""
+
+    row: str
+    samples: int
+    rms: float
+    measured_rms: float
+    sigma: float
+    measured_std: float = float("nan")
+    noise: float = float("nan")
+    unit: str = ""
+
+
+class ArraysFile(Strict):
+    """The file beside this one."""
+
+    file: str
+    sha256: str
+
+
+class FeasibleFile(Strict):
+    """A :class:`Feasibility`."""
+
+    least: dict[str, float]
+    cost_percent: float
+    bound: list[str]
+    broken: list[str]
+
+
+class FitFile(Strict):
+    """A :class:`Fit`; numbers that are not finite are the texts "nan", "inf" and "-inf"."""
+
+    veridyn: str
+    format: int
+    kind: Literal["fit"]
+    estimator: str
+    residual_sigma: float
+    condition: float
+    condition_scaled: float
+    accept_percent: float
+    accept_sigmas: float
+    names: list[str]
+    units: list[str]
+    values: list[float]
+    rows: list[RowFile]
+    notes: list[str]
+    removed: list[str]
+    gap: float
+    source: str
+    feasibility: FeasibleFile | None = None
+    constants: list[str] = []
+    known: list[str] = []
+    described: bool = False
+    arrays: ArraysFile
+    model: str
+
+
+def parsed_fit(file: Path) -> FitFile:
+    try:
+        content = json.loads(file.read_bytes().decode("utf-8"))
+    except FileNotFoundError as error:
+        beside = sorted(p.name for p in file.parent.glob("*.json")) if file.parent.is_dir() else []
+        raise FileError(Fault("there is no such file.", hint=did_you_mean(file.name, beside)), str(file)) from error
+    except OSError as error:
+        raise FileError(Fault(f"it cannot be read: {error.strerror or error}."), str(file)) from error
+    except json.JSONDecodeError as error:
+        fault = Fault(
+            "it is not JSON, or its end is missing.", found=error.msg, hint="Save the fit again.", line=error.lineno
+        )
+        raise FileError(fault, file.name) from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise FileError(Fault("it is not a saved result.", expected="JSON text in UTF-8"), file.name) from error
+    if not isinstance(content, dict) or "format" not in content or "kind" not in content:
+        raise FileError(
+            Fault("it is JSON, but not a saved result.", expected="the keys 'format' and 'kind'"), file.name
+        )
+    if content["format"] != FORMAT or content["kind"] != "fit":
+        fault = Fault(
+            "it holds something that this version cannot load.",
+            expected=f"format {FORMAT}, kind 'fit'",
+            found=f"format {content['format']}, kind '{content['kind']}'",
+            hint=f"It was written by veridyn {content.get('veridyn', 'of an unknown version')}; this is {__version__}.",
+        )
+        raise FileError(fault, file.name)
+    try:
+        return FitFile.model_validate(content)
+    except ValidationError as error:
+        faults = [
+            Fault(f"{e['msg']}.", ".".join(map(str, e["loc"])), found=repr(e["input"])[:60]) for e in error.errors()
+        ]
+        raise FileError(faults, file.name) from error
+
+
+def arrays_beside(file: Path, named: ArraysFile) -> dict[str, NDArray[Any]]:
+    source = f"{file.name}, arrays"
+    if Path(named.file).name != named.file or not named.file:
+        raise FileError(Fault("its arrays lie elsewhere.", expected="a file beside it", found=named.file), source)
+    beside = file.with_name(named.file)
+    try:
+        data = beside.read_bytes()
+    except OSError as error:
+        hint = "Keep both files together, under the names they were saved with."
+        raise FileError(
+            Fault(f"'{beside.name}' cannot be read: {error.strerror or error}.", hint=hint), source
+        ) from error
+    found = hashlib.sha256(data).hexdigest()
+    if found != named.sha256:
+        fault = Fault(
+            f"'{beside.name}' is not the file that was saved with it.",
+            expected=f"SHA-256 {named.sha256[:16]}…",
+            found=f"{found[:16]}… ({len(data)} bytes)",
+            hint="It was changed, cut off, or belongs to another result. Save the fit again.",
+        )
+        raise FileError(fault, source)
+    arrays: dict[str, NDArray[Any]] = {}
+    faults = Faults()
+    for name, value in read_arrays(io.BytesIO(data), f"{source}, '{beside.name}'").items():
+        if isinstance(value, Fault):
+            faults.extend([replace(value, where=f"array '{name}'")])
+        else:
+            arrays[name] = value
+    faults.raise_if_any(FileError, f"{source}, '{beside.name}'")
+    return arrays
+
+
+def check_fit(file: Path, content: FitFile, arrays: dict[str, NDArray[Any]], tree: Tree) -> None:
+    faults = Faults()
+    count, size = len(content.values), len(tree.parameters)
+    shapes: dict[str, tuple[tuple[int, ...], type]] = {
+        "covariance": ((count, count), np.float64),
+        "matrix": ((count, size), np.float64),
+        "columns": ((count,), np.int64),
+        "singular_values": ((-1,), np.float64),
+        "dead": ((-1,), np.int64),
+    }
+    optional = {"standard_values": (size,), "standard_covariance": (size, size), "prior_share": (size,)}
+    optional |= {"position_bias": (count,), "posterior_mean": (size,)}
+    shapes |= {name: (shape, np.float64) for name, shape in optional.items() if name in arrays}
+    if content.known:
+        k = len(content.known)
+        shapes |= {
+            "known_covariance": ((k, k), np.float64),
+            "known_sensitivity": ((count, k), np.float64),
+        }
+    known = [c.name for c in tree.constants]
+    for name in content.constants:
+        if name not in known:
+            faults.add(f"'{name}' is no constant of the model.", where="constants", hint=did_you_mean(name, known))
+    if content.constants:
+        shapes["constants"] = ((len(content.constants), count + len(content.constants)), np.float64)
+    for name, (shape, kind) in shapes.items():
+        array = arrays.get(name)
+        wanted = f"{np.dtype(kind)} ({', '.join('any' if s < 0 else str(s) for s in shape)})"
+        if array is None:
+            faults.add(f"there is no array '{name}'.", expected=wanted, hint=did_you_mean(name, list(arrays)))
+        elif (
+            array.dtype != kind or array.ndim != len(shape) or any(s not in (-1, n) for s, n in zip(shape, array.shape))
+        ):
+            faults.add(f"array '{name}' does not fit.", expected=wanted, found=f"{array.dtype} {array.shape}")
+        elif kind is np.int64 and array.size and not (array.min() >= 0 and array.max() < size):
+            faults.add(f"array '{name}' names parameters that do not exist.", expected=f"0 to {size - 1}")
+    if not faults:
+        _check_covariances(content, arrays, faults)
+    for key, named in (("names", content.names), ("units", content.units)):
+        if len(named) != count:
+            faults.add(f"'{key}' does not fit the values.", expected=f"{count}", found=f"{len(named)}")
+    unknown = [n for n in content.removed if n not in tree.parameters.names]
+    if unknown:
+        hint = did_you_mean(unknown[0], tree.parameters.names)
+        faults.add(f"'{unknown[0]}' is removed, but is no parameter of the model.", where="removed", hint=hint)
+    faults.raise_if_any(FileError, file.name)
+
+
+def _check_covariances(content: FitFile, arrays: dict[str, NDArray[Any]], faults: Faults) -> None:
+    """Refuse what no estimator writes: a variance below zero, or a matrix that is no covariance of anything."""
+    wide = arrays["covariance"]
+    if content.constants:
+        part, count = arrays["constants"], len(wide)
+        wide = np.block([[wide, part[:, :count].T], [part[:, :count], part[:, count:]]])
+    for name, C in (("covariance", wide), ("standard_covariance", arrays.get("standard_covariance"))):
+        what = "" if C is None else _covariance_fault(C)
+        if what:
+            hint = "The file was changed, or written by something else. Save the fit again."
+            expected = "a symmetric matrix without negative variances or eigenvalues"
+            faults.add(f"array '{name}' is no covariance.", expected=expected, found=what, hint=hint)
+
+
+def _covariance_fault(C: Array) -> str:
+    """Why a matrix is no covariance, "" where it is one; parameters whose variance is infinite or unknown (NaN) are left out."""
+    known = np.isfinite(C.diagonal())
+    C = C[np.ix_(known, known)]
+    variances = C.diagonal()
+    if not len(C):
+        return ""
+    if variances.min() < 0.0:
+        return f"the variance {variances.min():.4g}"
+    if not np.isfinite(C).all():
+        return "covariances that are not finite"
+    sigma = np.sqrt(variances)
+    # In units of the deviations, so that one large parameter does not hide another.
+    scale = np.where(sigma > 0.0, sigma, 1.0)
+    correlation = C / scale[:, None] / scale
+    if np.abs(correlation - correlation.T).max() > COVARIANCE_ROUNDING:
+        return "a matrix that is not symmetric"
+    least = float(np.linalg.eigvalsh(correlation)[0])
+    return f"correlations with the eigenvalue {least:.4g}" if least < -COVARIANCE_ROUNDING else ""
