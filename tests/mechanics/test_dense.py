@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veridyn.mechanics.dense import factor, solve, solve_once, solve_positive, solve_transposed
+from veridyn.mechanics.dense import factor, solve, solve_many, solve_once, solve_positive, solve_transposed
 
 
 def numbers(n: int) -> np.ndarray:
@@ -27,6 +27,10 @@ def test_both_solves_are_lapack_s(n: int, seed: int) -> None:
         wanted, x = np.linalg.solve(matrix, b), b.copy()
         back(B, pivot, x)
         assert np.abs(x - wanted).max() <= close * np.abs(wanted).max()
+    many = np.column_stack([b, 2.0 * b, A[:, 0]])
+    wanted = np.linalg.solve(A, many)
+    solve_many(B, pivot, many)
+    assert np.abs(many - wanted).max() <= close * np.abs(wanted).max()
     once = b.copy()
     solve_once(A.copy(), pivot, once)
     assert np.linalg.norm(A @ once - b) <= close * max(1.0, float(np.linalg.norm(once)))
