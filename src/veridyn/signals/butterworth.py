@@ -25,9 +25,10 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.signal import butter, sosfilt, sosfilt_zi, sosfiltfilt, sosfreqz
+from scipy.signal import butter, sosfilt, sosfilt_zi, sosfreqz
 
 from veridyn.errors import DataError, Fault, Faults
+from veridyn.signals.cascade import both_ways
 from veridyn.signals.samples import as_rate, as_samples
 
 Array = NDArray[np.float64]
@@ -158,7 +159,8 @@ def zero_phase(x: ArrayLike, rate: float, butterworth: Butterworth, where: str =
     Needs more than `butterworth.padding` samples, all finite; otherwise a DataError.
     """
     samples = as_samples(x, least=butterworth.padding + 1, where=where)
-    return sosfiltfilt(butterworth.sos(rate), samples, axis=0, padtype="odd", padlen=butterworth.padding)
+    columns = samples.reshape(len(samples), -1)
+    return both_ways(butterworth.sos(rate), columns, butterworth.padding).reshape(samples.shape)
 
 
 def overlap(butterworth: Butterworth, rate: float, tolerance: float = 1e-12) -> int:
