@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import sosfilt_zi
 
+from veridyn.signals.sections import steady_state
 from veridyn.symbolic.biquad_llvm import biquad_program
 from veridyn.symbolic.cache import Stored, key_of, load_or_make, remembered
 from veridyn.symbolic.host import this_host
@@ -42,8 +42,7 @@ def both_ways(sos: Array, x: Array, edge: int) -> Array:
     own[:, :edge] = 2.0 * own[:, edge, None] - own[:, 2 * edge : edge : -1]
     last = edge + N - 1
     own[:, last + 1 : length] = 2.0 * own[:, last, None] - own[:, last - 1 : last - 1 - edge : -1]
-    coefficients = np.ascontiguousarray(sos[:, [0, 1, 2, 4, 5]] / sos[:, 3:4])
-    steady = sosfilt_zi(sos)  # (S, 2)
+    coefficients, steady = _coefficients(sos), steady_state(sos)
     run = _cascade(len(sos))
     for at, step in ((0, 1), (length - 1, -1)):
         first = table[:, at].reshape(groups, 1, 1, width)
@@ -51,6 +50,27 @@ def both_ways(sos: Array, x: Array, edge: int) -> Array:
         start = table.ctypes.data + 8 * at
         run(groups, length, start, room, step, coefficients.ctypes.data, state.ctypes.data)
     return own[:, edge : edge + N].T
+
+
+def one_way(sos: Array, x: Array, state: Array) -> Array:
+    """x (N, C) after one pass of sections `sos` (S, 6); `state` (S, 2, C), before and after, is written to."""
+    N, C = x.shape
+    width = this_host().width
+    groups = -(-C // width)
+    table = np.zeros((groups * width, N))
+    table[:C] = x.T
+    whole = np.zeros((len(sos), 2, groups * width))
+    whole[:, :, :C] = state
+    inner = np.ascontiguousarray(whole.reshape(len(sos), 2, groups, width).transpose(2, 0, 1, 3))
+    coefficients = _coefficients(sos)
+    run = _cascade(len(sos))
+    run(groups, N, table.ctypes.data, N, 1, coefficients.ctypes.data, inner.ctypes.data)
+    state[:] = inner.transpose(1, 2, 0, 3).reshape(whole.shape)[:, :, :C]
+    return table[:C].T
+
+
+def _coefficients(sos: Array) -> Array:
+    return np.ascontiguousarray(sos[:, [0, 1, 2, 4, 5]] / sos[:, 3:4])
 
 
 def _cascade(sections: int) -> Callable[..., None]:
