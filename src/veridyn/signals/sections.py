@@ -58,8 +58,8 @@ def steady_state(sos: Array) -> Array:
 
 def squared_gain(sos: Array, frequency: Array, rate: float) -> Array:
     """|H|² of one pass at `frequency` (F,), Hz."""
-    back = np.exp(-2j * np.pi * frequency / rate)
-    H = np.ones_like(back)
+    back: NDArray[np.complex128] = np.exp(-2j * np.pi * frequency / rate)
+    H = np.ones(back.shape, dtype=np.complex128)
     for b0, b1, b2, a0, a1, a2 in sos:
         H *= (b0 + back * (b1 + back * b2)) / (a0 + back * (a1 + back * a2))
     return H.real**2 + H.imag**2

@@ -82,7 +82,8 @@ def parsed_blocks(
 
 def _numbers(column: pa.Array) -> Array:
     """A column with NaN where a cell is empty. Arrow's own ``to_numpy`` imports pandas, which takes longer than to read most logs."""
-    return np.from_dlpack(column.fill_null(float("nan")) if column.null_count else column)
+    whole = column.fill_null(float("nan")) if column.null_count else column
+    return np.asarray(np.from_dlpack(whole), dtype=np.float64)
 
 
 def _lines(source: Path | io.BytesIO) -> int:
