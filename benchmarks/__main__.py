@@ -25,7 +25,7 @@ from benchmarks.kernels import Line, kernels, rates, threads
 from benchmarks.observers import observers
 from benchmarks.panda import lines as panda
 from benchmarks.single_state import single_state
-from benchmarks.startup import startup
+from benchmarks.startup import commands, startup
 from benchmarks.vehicle import driving, said
 from veridyn.symbolic.host import this_host
 
@@ -91,6 +91,7 @@ def report() -> str:
         f"{r.peer:.0f} s, {r.peer / r.one:.0f} times as long. Residuals agree to {r.difference:.0e}.",
         *cluster(),
         *panda(),
+        *commands(),
         designed(excitation()),
         f"- Matrix products run at {rate / 1e9:.0f} Gflop/s on this core and memory is filled at {filled / 1e9:.0f} GB/s; "
         + "; ".join(bounds)

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from importlib import resources
 from pathlib import Path
 
@@ -19,6 +21,28 @@ def test_a_model_is_shown_with_its_bodies_groups_and_what_has_no_effect() -> Non
     assert "transmission: q5 = m5; q6 = − m5 + m6" in lines
     assert "XX6R = XX6 - YY6" in lines
     assert any(line.startswith("without effect: XX1, XY1") for line in lines)
+
+
+@pytest.mark.parametrize("name", ["arm.yaml", "pendulum.urdf"])
+def test_nothing_is_imported_that_an_open_machine_does_not_need(name: str, tmp_path: Path) -> None:
+    """SciPy, numba, LLVM, and the readers of other formats take longer to import than the rest of the command."""
+    (tmp_path / "pendulum.urdf").write_text(
+        '<robot name="pendulum"><link name="base"/><link name="rod"><inertial><mass value="1"/>'
+        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        '<joint name="hinge" type="revolute"><parent link="base"/><child link="rod"/>'
+        '<limit lower="-1" upper="1" effort="1" velocity="1"/></joint></robot>'
+    )
+    file = ARM if name == "arm.yaml" else str(tmp_path / name)
+    code = (
+        f"import sys; sys.argv = ['veridyn', 'model', 'show', {file!r}]\n"
+        "from veridyn.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        "heavy = ['scipy', 'numba', 'llvmlite', 'veridyn.mechanics.formula', 'veridyn.model.points', 'veridyn.files.machine.mjcf']\n"
+        "print([m for m in heavy if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_passive_virtual_and_unknown_parts_are_named(tmp_path: Path) -> None:

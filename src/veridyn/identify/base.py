@@ -18,6 +18,7 @@ from veridyn.identify.rules import combinations
 from veridyn.identify.threads import one_blas_thread
 from veridyn.identify.upper import triangle_of
 from veridyn.lazy import above
+from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.loops.closure import closed_motion, closed_positions
 from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.samples import blocks
@@ -183,7 +184,7 @@ def _base_parameters(
     elif not tree.elements and not tree.shares_coordinates and not tree.loops and rows == "all":
         R, source = structural(tree), "by the closed rules"
     else:
-        R = _absorb(np.zeros((0, len(p))), tree, generic_motion(tree), rows)
+        R = _absorb(np.zeros((0, len(p))), tree, generic_motion(tree), rows, engine="numpy")
         source = "by rank on generic states"
     return named(group(R @ p.estimated_matrix(), p.typical, tolerance), p, source)
 
@@ -233,9 +234,9 @@ def generic_motion(tree: Tree, samples: int = 0) -> Motion:
     return Motion(t, q, qd, qdd, base, signals=signals)
 
 
-def _absorb(R: Array, tree: Tree, motion: Motion, rows: Rows) -> Array:
+def _absorb(R: Array, tree: Tree, motion: Motion, rows: Rows, engine: Engine = "auto") -> Array:
     for block in blocks(len(motion), 512):
-        D = regressor(tree, motion[block], rows)
+        D = regressor(tree, motion[block], rows, engine=engine)
         R = triangle_of(np.vstack([R, D.reshape(-1, D.shape[2])]))
     return R
 

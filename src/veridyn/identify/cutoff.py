@@ -26,7 +26,6 @@ from veridyn.identify.observation import observation
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import predicted
-from veridyn.mechanics.engine import MIN_COMPILED_SAMPLES
 from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
@@ -165,9 +164,7 @@ def propose_cutoff(
         number = [(SPANS * BLOCKS * (m.t - a) / (b - a)).astype(int) for m, (a, b) in zip(every, spans, strict=True)]
         held_out = np.isin(np.concatenate(number) // SPANS, HELD_OUT)
         seen = replace(how, drop={row: held_out | how.dropped(row, len(held_out)) for row in names})
-        # Many passes over the same equations: a kernel pays for itself where a single pass would not compile one.
-        engine = "compiled" if len(tried) * len(held_out) >= MIN_COMPILED_SAMPLES else "auto"
-        fit = fit_of(tree, solve(observation(tree, every, rows, seen, engine=engine)), WLS.title)
+        fit = fit_of(tree, solve(observation(tree, every, rows, seen, passes=len(tried))), WLS.title)
         training.append(100.0 * fit.relative_error)
         errors.append(_squares(fit, every, number, how, names))
     progress("trying cut-offs", float(len(tried)), float(len(tried)))

@@ -11,6 +11,7 @@ A factor costs the square of its columns. Of the 20-dof car's 150 columns 84 sta
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,7 @@ class Dependence:
         return replace(factor, columns=columns, R=R)
 
 
+@lru_cache(maxsize=32)
 def dependence(tree: Tree) -> Dependence | None:
     """The dependences of a tree's estimated columns by the closed rules; None where there are none, or where the rules do not reach."""
     if tree.loops or tree.shares_coordinates:

@@ -153,7 +153,7 @@ class EquationPlan:
         own = self.empty_factors()
         moments = [Moments()] * len(own)
         with one_blas_thread():
-            for block in self.blocks(job):
+            for block in self.blocks(job, wide=True):
                 seen = zip(moments, block.measured, block.used, block.noise, strict=True)
                 moments = [m.merge(Moments.of(y, used).with_noise_of(raw)) for m, y, used, raw in seen]
                 if weigh is not None:
@@ -177,19 +177,19 @@ class EquationPlan:
                 found[k] = found[k].merge(Moments.of(y[r][used], used))
         return found
 
-    def blocks(self, job: Job) -> Iterator[Block]:
-        """The equations of a job, a block at a time: each is valid until the next is made."""
+    def blocks(self, job: Job, wide: bool = False) -> Iterator[Block]:
+        """The equations of a job, a block at a time: each is valid until the next is made. `wide`: as long as is quickest."""
         margin = self.how.margin(job.rate) if self.how.filtering else 0
-        tables = self.tables(margin)
+        tables = self.tables(margin, wide)
         beside = self._measured_tables(tables.block, margin, job.motion) if self.subtracts else None
         for start in range(job.first, job.stop, tables.block):
             stop = min(start + tables.block, job.stop)
             yield self._equations(job, tables, beside, start, stop, margin)
 
-    def tables(self, margin: int) -> SymbolTables:
+    def tables(self, margin: int, wide: bool = False) -> SymbolTables:
         """Where blocks of equations are written, by machine code or by the reference."""
         return SymbolTables(
-            self.tree, self.computed, self._affecting, self.wanted, self.compile, self.how.block, margin
+            self.tree, self.computed, self._affecting, self.wanted, self.compile, self.how.block, margin, wide
         )
 
     def _measured_tables(self, block: int, margin: int, motion: Motion) -> SymbolTables | None:

@@ -23,7 +23,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.compiled import kept
 from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
@@ -32,22 +31,6 @@ NOISE_MARGIN_SIGMAS = (
     3.0  # standard errors that the noise may be underestimated before a residual counts as more than noise
 )
 TRIPLE_VARIANCE = 70.0 / 18.0  # n times the relative variance of Σ(second difference)²/6n for white normal noise
-ALL_USED = np.zeros(0, dtype=np.intp)
-
-
-@kept
-def _moments(y: Array, at: NDArray[np.intp]) -> tuple[float, float, float, int]:
-    """Mean, scatter, roughness and triples of y, whose samples are numbered `at` (none: they follow each other)."""
-    total, scatter, roughness, triples = 0.0, 0.0, 0.0, 0
-    for k in range(len(y)):
-        total += y[k]
-    mean = total / len(y)
-    for k in range(len(y)):
-        scatter += (y[k] - mean) ** 2
-        if k > 1 and (len(at) == 0 or at[k] - at[k - 2] == 2):
-            roughness += (y[k - 2] - 2.0 * y[k - 1] + y[k]) ** 2
-            triples += 1
-    return mean, scatter, roughness, triples
 
 
 @dataclass(frozen=True)
@@ -65,8 +48,13 @@ class Moments:
         """Of forces y (n,); `used` (m,) with n of them true: which of m consecutive equations they are, all by default."""
         if not len(y):
             return cls()
-        at = ALL_USED if used is None or used.all() else np.flatnonzero(used)
-        return cls(len(y), *_moments(np.ascontiguousarray(y, dtype=np.float64), at))
+        mean = float(y.mean())
+        off = y - mean
+        second = off[:-2] - 2.0 * off[1:-1] + off[2:]
+        if used is not None and not used.all():
+            at = np.flatnonzero(used)
+            second = second[at[2:] - at[:-2] == 2]
+        return cls(len(y), mean, float(off @ off), float(second @ second), len(second))
 
     def merge(self, other: Moments) -> Moments:
         """Of both sets of samples (Chan, Golub and LeVeque, 1983); triples across their border are left out."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import svd
 
 Array = NDArray[np.float64]
 
@@ -74,6 +73,8 @@ def _singular(S: Array) -> tuple[Array, Array]:
     try:
         _, s, Vt = np.linalg.svd(S, full_matrices=True)
     except np.linalg.LinAlgError:
+        from scipy.linalg import svd  # here: importing it takes longer than all that `veridyn model show` does
+
         _, s, Vt = svd(S, full_matrices=True, lapack_driver="gesvd")
     return s, Vt
 

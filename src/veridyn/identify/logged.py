@@ -7,8 +7,9 @@ measured besides is compared with what follows: zeros of encoders and lengths of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +24,13 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 from veridyn.model.pose import Pose
 from veridyn.model.tree import Tree
-from veridyn.signals.motion import Signals
-from veridyn.signals.motion import motion as measured_motion
+from veridyn.signals.motion import Signals, prepare
 from veridyn.signals.naming import measured_positions
 from veridyn.signals.sensors import with_sensor_channels
 from veridyn.signals.usual_names import with_usual_names
 
 Array = NDArray[np.float64]
+Lowpass = float | Literal["auto"] | None
 ACTUATED_PREFERENCE = 10.0  # how much rather a coordinate with an equation of its own is taken than another (chosen)
 UNDETERMINED_MOTION = 1e-6  # of the largest: coordinates that move the machine less do not determine it
 
@@ -92,21 +93,35 @@ def motion(tree: Tree, log: Experiment, signals: Signals | None = None, *, pose:
 
 def logged(tree: Tree, log: Experiment, signals: Signals | None = None, *, pose: Pose | None = None) -> Logged:
     """The same, and what it was made from."""
+    how = signals or Signals()
+    return logged_at(tree, log, how, pose=pose)(how.lowpass)
+
+
+def logged_at(
+    tree: Tree, log: Experiment, signals: Signals, *, pose: Pose | None = None
+) -> Callable[[Lowpass], Logged]:
+    """The same as a function of the cut-off (Hz), in place of that of `signals`: what does not depend on it is done once."""
     log = with_usual_names(tree, log)
     if not tree.loops:
-        return Logged(measured_motion(tree, log, signals, pose=pose), tree.coordinates)
+        recorded = prepare(tree, log, signals, pose=pose)
+        return lambda lowpass: Logged(recorded.at(lowpass).motion(), tree.coordinates)
     log = with_sensor_channels(tree, log)
     measured = measured_positions(tree, log)
     given = determining(tree, measured, log.name)
     _check_forces(tree, log)
-    part = measured_motion(tree, log, signals, pose=pose, positions=measured)
+    part = prepare(tree, log, signals, pose=pose, positions=measured)
+    return lambda lowpass: _closed(tree, part.at(lowpass).motion(), given, measured, log.name)
+
+
+def _closed(tree: Tree, part: Motion, given: tuple[str, ...], measured: Collection[str], name: str) -> Logged:
+    """The motion of a closed machine from that of its measured coordinates."""
     own = [tree.coordinates.index(c) for c in given]
     try:
         whole = closed_motion(tree, part.t, part.q[:, own], part.qd[:, own], part.qdd[:, own], at=given, base=part.base)
     except DataError as error:
         other = readings_in_reach(tree, given, part.q[:, own])
         hint = f" In reach would be: {'; '.join(other)}." if other else ""
-        faults = [replace(f, where=f"{log.name}, {f.where}", hint=f.hint + hint) for f in error.faults]
+        faults = [replace(f, where=f"{name}, {f.where}", hint=f.hint + hint) for f in error.faults]
         raise DataError(faults) from None
     spare = {
         c: part.q[:, k] - whole.q[:, k] for k, c in enumerate(tree.coordinates) if c in measured and c not in given

@@ -16,7 +16,7 @@ import numpy as np
 
 from veridyn.errors import DataError, DeviceError, Fault
 from veridyn.identify.dead_zone import with_dead_zones
-from veridyn.identify.dependent_columns import MIN_SAMPLES, dependence, worthwhile
+from veridyn.identify.dependent_columns import MIN_SAMPLES, Dependence, dependence, worthwhile
 from veridyn.identify.equation_check import driven
 from veridyn.identify.equation_plan import EquationPlan, Job
 from veridyn.identify.factor import RowFactor
@@ -46,14 +46,16 @@ def observation(
     engine: Engine = "auto",
     executor: Executor | None = None,
     progress: Progress = silent,
+    passes: int = 1,
 ) -> RowFactors:
     """Stream one motion, or several, into row factors of [W_j | Y_j] (22).
 
     Y_j is the measured force (zero for a passive joint, a virtual one and the base; paper 001, 5.2), less what the wrenches ask of the
     row, less the columns of known parameters times their values. With an `executor` the samples are shared out. `engine`: "compiled",
-    "numpy", or "auto", which compiles where there are samples enough to pay for it.
+    "numpy", or "auto", which compiles where there are samples enough to pay for it; `passes`: how often as many will be streamed.
     """
-    return stream(tree, motion, rows, sampling, engine=engine, executor=executor, progress=progress).observe()
+    made = stream(tree, motion, rows, sampling, engine=engine, executor=executor, progress=progress, passes=passes)
+    return made.observe()
 
 
 def stream(
@@ -66,6 +68,7 @@ def stream(
     executor: Executor | None = None,
     progress: Progress = silent,
     device: Device = "cpu",
+    passes: int = 1,
 ) -> EquationStream:
     """What :func:`observation` streams, checked and ready, for estimators that pass over the samples more than once.
 
@@ -84,10 +87,27 @@ def stream(
     how = with_dead_zones(how, tree, seen, measured)
     plan = EquationPlan(tree, tree.select_rows(measured), how)
     plan.check(seen)
-    work = samples_of(seen) * (len(several) if seen is not several else 1)
+    work = passes * samples_of(seen) * (len(several) if seen is not several else 1)
+    fewer = _fewer_columns(plan, engine, seen[0], work)
     request = equations(tree, plan.computed, plan.wanted, seen[0])
     plan = replace(plan, compile=wants_compiled(engine, tree, request, work))
-    return EquationStream(plan, several, executor, progress, device)
+    return EquationStream(plan, several, executor, progress, device, fewer)
+
+
+def _fewer_columns(
+    plan: EquationPlan, engine: Engine, motion: Motion, work: int
+) -> tuple[EquationPlan, Dependence] | None:
+    """The plan without columns that depend on others, where its machine code pays for itself or is there already, and the rule."""
+    if engine == "numpy" or plan.how.method != "qr":
+        return None
+    rule = dependence(plan.tree)
+    if rule is None:
+        return None
+    fewer = replace(plan, kept=rule.kept, compile=True)
+    if not worthwhile(plan.columns, fewer.columns):
+        return None
+    request = equations(plan.tree, fewer.computed, fewer.wanted, motion)
+    return (fewer, rule) if work >= MIN_SAMPLES or wants_compiled("auto", plan.tree, request, 0) else None
 
 
 def check_device(device: str) -> None:
@@ -130,28 +150,20 @@ class EquationStream:
     executor: Executor | None = None
     progress: Progress = silent
     device: Device = "cpu"
+    fewer: tuple[EquationPlan, Dependence] | None = None
 
     def observe(self) -> RowFactors:
         """The factors of all rows, made on this processor; :func:`veridyn.identify.gpu.observed` looks at the device.
 
-        Of a long log, columns that depend on others whatever the motion are made from those
+        Columns that depend on others whatever the motion are made from those, where `fewer` has a plan without them
         (:mod:`veridyn.identify.dependent_columns`).
         """
-        rule = dependence(self.plan.tree) if self._long else None
-        fewer = self.plan if rule is None else replace(self.plan, kept=rule.kept)
-        if rule is None or not worthwhile(self.plan.columns, fewer.columns):
+        if self.fewer is None:
             return self._observed()
-        found = replace(self, plan=fewer)._observed()
+        plan, rule = self.fewer
+        found = replace(self, plan=plan)._observed()
         whole = zip(found.rows, self.plan.columns, strict=True)
         return RowFactors(found.parameters, tuple(rule.restored(f, columns) for f, columns in whole))
-
-    @property
-    def _long(self) -> bool:
-        """Whether there are samples enough for machine code of its own, and triangles that take them in."""
-        if not self.plan.compile or self.plan.how.method != "qr":
-            return False
-        made = isinstance(self.motions, MadeMotions)
-        return (len(self.motions) * len(self.motions[0]) if made else samples_of(self.motions)) >= MIN_SAMPLES
 
     def _observed(self) -> RowFactors:
         """The factors of the columns of the plan."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import root_scalar
-from scipy.stats import t as student
+from scipy.special import stdtr  # scipy.stats takes a second to import
 
 Array = NDArray[np.float64]
 FEWEST = 4  # machines, from which on one can be told from the others
@@ -79,4 +79,4 @@ def _belonging(i: int, all_: list[int], x: Array, s: Array) -> tuple[float, floa
     variance = s[i] ** 2 + known.between**2 + known.sigma**2
     freedom = variance**2 * float(np.sum((s[others] ** 2 + known.between**2) ** -2.0)) * (1.0 - 1.0 / len(others))
     off = float((x[i] - known.mean) / np.sqrt(variance))
-    return 2.0 * float(student.sf(abs(off), freedom)), off
+    return 2.0 * float(stdtr(freedom, -abs(off))), off

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.delivery import identified_machine
-from veridyn.identify.draws import parameter_draws
 from veridyn.identify.error_measures import RowReport, relative_error, row_table, std_error
 from veridyn.identify.law_constants import LawConstants
 from veridyn.identify.sampling import Sampling
@@ -246,6 +245,8 @@ class Fit:
         >>> sets = fit.draws(3, np.random.default_rng(1))
         >>> machines = [fit.machine().with_parameters(phi) for phi in sets]
         """
+        from veridyn.identify.draws import parameter_draws  # here: it brings a compiler along
+
         return parameter_draws(self, n, rng)
 
     def __repr__(self) -> str:

@@ -69,7 +69,7 @@ def freedoms(tree: Tree) -> list[Freedom]:
                 turns, direction = "one", np.array([0.0, 0.0, 1.0])
             elif turns == "one" and direction is not None and np.hypot(direction[0], direction[1]) > PARALLEL_SINE:
                 turns, direction = "generally", None
-        J = jacobian(tree, generic, body.name, frame="body")[0]
+        J = jacobian(tree, generic, body.name, frame="body", engine="numpy")[0]
         pivot = _pivot(J) if turns == "generally" and body.joint == "turning" and not tree.gravity.any() else None
         if pivot is not None:
             found.append(Freedom(turns, direction, False, pivot))

@@ -24,6 +24,8 @@ from veridyn.symbolic.kernel import padded
 
 Array = NDArray[np.float64]
 BUFFER_DOUBLES = 2**20  # doubles of one buffer: eight megabytes, which stay near while the factors take them in
+MARGINS = 8  # of a filter that a block is long: its margins, computed and thrown away, are then a quarter of it
+WIDE_BUFFER_DOUBLES = 2**22  # doubles that such blocks may take
 
 Wanted = tuple[tuple[int, int, float, float], ...]
 
@@ -38,6 +40,7 @@ class SymbolTables:
     """A buffer for one block of equations of some rows.
 
     `columns` are each row's; `wanted` says what becomes of every parameter: (column, column it counts for, factor, known value or NaN).
+    A block has at most `largest` samples, more only where a filter's `margin` asks for it, and as many as are quickest where it is `wide`.
     """
 
     def __init__(
@@ -49,11 +52,14 @@ class SymbolTables:
         compile: bool,
         largest: int,
         margin: int,
+        wide: bool = False,
     ) -> None:
         self.tree, self.rows, self.columns, self.wanted, self.compile = tree, rows, columns, wanted, compile
         self.place = {(r, c): k for k, (r, c) in enumerate((r, c) for r, cs in zip(rows, columns) for c in (*cs, -1))}
-        fits = BUFFER_DOUBLES // max(1, len(self.place)) // BLOCK * BLOCK
-        self.block = max(2 * margin, min(largest, max(2 * BLOCK, fits)))
+        places = max(1, len(self.place))
+        fits = BUFFER_DOUBLES // places // BLOCK * BLOCK
+        longer = min(MARGINS * margin, WIDE_BUFFER_DOUBLES // places) if wide else 0
+        self.block = max(2 * margin, longer, min(largest, max(2 * BLOCK, fits)))
         self.room = padded(self.block + 2 * margin) + SPREAD
         self.buffer = np.zeros((len(self.place), self.room))
         self._made: Compiled | None = None

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
-from veridyn.mechanics.formula import formula
 from veridyn.mechanics.symbols import Label, Request
 from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import Element
@@ -179,6 +178,8 @@ def compiled(tree: Tree, request: Request, host: Host | None = None, single: boo
     key = _key(tree, request, target, block)
 
     def make() -> Stored:
+        from veridyn.mechanics.formula import formula  # here: a kernel on disk needs no formula
+
         f = formula(tree, request)
         program = emit(f.graph, f.outputs, f.samples, f.parameters, target.width, block)
         counted = count(f.graph, f.outputs)

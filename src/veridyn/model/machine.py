@@ -22,7 +22,6 @@ from veridyn.model.machine_check import check_graph
 from veridyn.model.natural import Mechanism
 from veridyn.model.natural_parts import Damper
 from veridyn.model.parameters import ParameterSet
-from veridyn.model.points import mechanism_of
 from veridyn.model.sensor import Sensor
 from veridyn.model.spanning import tree_of
 from veridyn.model.transmission import Transmission
@@ -119,6 +118,8 @@ class Machine(MachineGraph):
     @cached_property
     def mechanism(self) -> Mechanism:
         """The machine in natural coordinates."""
+        from veridyn.model.points import mechanism_of  # here: most machines are used as trees only
+
         return mechanism_of(self)
 
     @property

@@ -25,10 +25,11 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.signal import butter, sosfilt, sosfilt_zi, sosfiltfilt, sosfreqz
 
 from veridyn.errors import DataError, Fault, Faults
+from veridyn.signals.cascade import both_ways, one_way
 from veridyn.signals.samples import as_rate, as_samples
+from veridyn.signals.sections import butterworth_sections, squared_gain, steady_state
 
 Array = NDArray[np.float64]
 
@@ -98,13 +99,12 @@ class Butterworth:
             )
         if self.cutoff_is == "double":
             edges = self._widened(edges, rate)
-        return _sections(self.order, tuple(edges.tolist()), self.kind, float(rate)).copy()
+        return butterworth_sections(self.order, tuple(edges.tolist()), self.kind, float(rate)).copy()
 
     def gain(self, frequency: ArrayLike, rate: float) -> Array:
         """|H|² of both passes at `frequency` (Hz, any shape)."""
         f = np.asarray(frequency, dtype=np.float64)
-        _, h = sosfreqz(self.sos(rate), worN=f.ravel(), fs=rate)
-        return (np.abs(h) ** 2).reshape(f.shape)
+        return squared_gain(self.sos(rate), f.ravel(), rate).reshape(f.shape)
 
     def white_gain(self, rate: float) -> float:
         """g with std(filtered) = g std(x) for white x at `rate` Hz: g² = mean of |H|⁴ over all frequencies.
@@ -136,20 +136,10 @@ class Butterworth:
 
 
 @cache
-def _sections(order: int, edges: tuple[float, ...], kind: str, rate: float) -> Array:
-    """The sections of a design, which a stream asks for at every block; callers get copies."""
-    chosen = edges if kind == "band" else edges[0]
-    return np.asarray(butter(order, chosen, _BTYPE[kind], fs=rate, output="sos"), dtype=np.float64)
-
-
-@cache
 def _power_gain(filtering: Butterworth, rate: float) -> Array:
     """|H|⁴ of both passes at frequencies in the middles of equal steps up to half the rate, some hundred of them below the lowest edge."""
     steps = math.ceil(100.0 * rate / float(np.min(filtering.cutoff)))
     return filtering.gain((np.arange(steps) + 0.5) * rate / (2.0 * steps), rate) ** 2
-
-
-_BTYPE = {"low": "lowpass", "high": "highpass", "band": "bandpass"}
 
 
 def zero_phase(x: ArrayLike, rate: float, butterworth: Butterworth, where: str = "signal") -> Array:
@@ -158,7 +148,8 @@ def zero_phase(x: ArrayLike, rate: float, butterworth: Butterworth, where: str =
     Needs more than `butterworth.padding` samples, all finite; otherwise a DataError.
     """
     samples = as_samples(x, least=butterworth.padding + 1, where=where)
-    return sosfiltfilt(butterworth.sos(rate), samples, axis=0, padtype="odd", padlen=butterworth.padding)
+    columns = samples.reshape(len(samples), -1)
+    return both_ways(butterworth.sos(rate), columns, butterworth.padding).reshape(samples.shape)
 
 
 def overlap(butterworth: Butterworth, rate: float, tolerance: float = 1e-12) -> int:
@@ -181,10 +172,10 @@ def overlap(butterworth: Butterworth, rate: float, tolerance: float = 1e-12) -> 
                 hint="Decimate first, or use a higher cutoff.",
             )
         )
-    impulse = np.zeros(length)
+    impulse = np.zeros((length, 1))
     impulse[0] = 1.0
-    once = sosfilt(sos, impulse)
-    both = sosfilt(sos, once[::-1])[::-1]  # r_k for k = 0, 1, …; it is even in k
+    once = one_way(sos, impulse, np.zeros((len(sos), 2, 1)))
+    both = one_way(sos, once[::-1], np.zeros((len(sos), 2, 1)))[::-1, 0]  # r_k for k = 0, 1, …; it is even in k
     beyond = 2.0 * np.cumsum(np.abs(both[::-1]))[::-1]  # Σ over |j| ≥ k
     return int(np.count_nonzero(beyond > tolerance))
 
@@ -220,8 +211,9 @@ def zero_phase_blocks(
                 continue
             block = np.concatenate(head)
             before = 2.0 * block[0] - block[edge:0:-1]
-            _, state = sosfilt(sos, before, axis=0, zi=_steady(sos, before[0]))
-        passed, state = sosfilt(sos, block, axis=0, zi=state)
+            state = _steady(sos, before[0])
+            _passed(sos, before, state)
+        passed = _passed(sos, block, state)
         forward.append(passed)
         held += len(passed)
         tail = np.concatenate([block[:0] if tail is None else tail, block])[-(edge + 1) :]
@@ -237,7 +229,7 @@ def zero_phase_blocks(
     if state is None or tail is None:
         as_samples(np.zeros(seen), least=edge + 1, where=where)  # says how many are needed
         return
-    after, _ = sosfilt(sos, 2.0 * tail[-1] - tail[-2 : -(edge + 2) : -1], axis=0, zi=state)
+    after = _passed(sos, 2.0 * tail[-1] - tail[-2 : -(edge + 2) : -1], state)
     done = _backward(sos, np.concatenate([*forward, after]))
     out = 0
     for size in waiting:
@@ -247,10 +239,17 @@ def zero_phase_blocks(
 
 def _steady(sos: Array, value: Array) -> Array:
     """The sections' state (S, 2, ...) after `value` has been constant for ever."""
-    zi = sosfilt_zi(sos)
+    zi = steady_state(sos)
     return zi.reshape(zi.shape + (1,) * np.ndim(value)) * value
 
 
 def _backward(sos: Array, x: Array) -> Array:
-    y, _ = sosfilt(sos, x[::-1], axis=0, zi=_steady(sos, x[-1]))
-    return y[::-1]
+    return _passed(sos, x[::-1], _steady(sos, x[-1]))[::-1]
+
+
+def _passed(sos: Array, x: Array, state: Array) -> Array:
+    """x (N, ...) after one pass; its `state` (S, 2, ...) goes on from there."""
+    columns = state.reshape(len(sos), 2, -1)
+    y = one_way(sos, x.reshape(len(x), -1), columns).reshape(x.shape)
+    state[:] = columns.reshape(state.shape)
+    return y

@@ -23,8 +23,9 @@ equations alike is the business of the identification (parallel filtering).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -42,9 +43,9 @@ from veridyn.signals.derivative import Method, derivative, warn_if_biased
 from veridyn.signals.findings import Findings
 from veridyn.signals.naming import AXES, Naming
 from veridyn.signals.noise_floor import HARMLESS_NOISE, NoiseFloor, chosen_cutoff, noise_floor
+from veridyn.signals.one_clock import on_one_clock
 from veridyn.signals.quality import DEFAULT
 from veridyn.signals.repair import REPAIRABLE, note, repaired
-from veridyn.signals.resample import resample, uniform_rate
 from veridyn.signals.samples import as_rate
 from veridyn.signals.sensors import with_sensor_channels
 
@@ -129,6 +130,18 @@ def motion(
     coordinates whose positions are measured, where not all are; the others have zeros, for whoever knows more
     (:func:`veridyn.identify.logged.motion` closes loops).
     """
+    return prepare(tree, log, signals, pose=pose, positions=positions).motion()
+
+
+def prepare(
+    tree: Tree,
+    log: Experiment,
+    signals: Signals | None = None,
+    *,
+    pose: Pose | None = None,
+    positions: Collection[str] | None = None,
+) -> PreparedLog:
+    """What does not depend on the cut-off, once: :meth:`PreparedLog.at` then makes the motion at any of them."""
     how = signals or Signals()
     if pose is not None and tree.base != "free":
         raise DataError(
@@ -141,24 +154,8 @@ def motion(
     found = naming.check(gaps=how.max_gap is None, whole=how.inspection != "off")
     used, notes = (naming.experiment, None) if how.inspection == "off" else _repaired(naming.experiment, found, how)
     used = used if pose is None else used.replacing(*pose_channels(pose))
-    on_clock, rate = _one_clock(used, how)
-    made, floors = _filtered(_Builder(tree, how, naming, on_clock, rate))
-    made.warn()
-    whole = made.motion(floors)
-    cut = round(how.trim * rate)
-    ends = made.how.filter if how.lowpass == "auto" else None
-    low, high = (max(cut, end) for end in ends_in_motion(whole, 0.0 if ends is None else ENDS / made.cutoff))
-    if low + high >= len(whole):
-        raise DataError(
-            Fault(
-                "nothing is left of it after trimming.",
-                log.name,
-                f"more than {2.0 * how.trim:g} s",
-                f"{len(whole) / rate:g} s",
-            )
-        )
-    chosen = () if notes is None or ends is None else (made.chosen(floors),)
-    return replace(whole[low : len(whole) - high], notes=None if notes is None else (*notes, *chosen))
+    on_clock, rate = on_one_clock(used, how.rate, how.interpolation, how.max_gap)
+    return PreparedLog(tree, how, naming, on_clock, rate, notes)
 
 
 def ends_in_motion(m: Motion, seconds: float) -> tuple[int, int]:
@@ -168,24 +165,6 @@ def ends_in_motion(m: Motion, seconds: float) -> tuple[int, int]:
     count = min(round(seconds * (len(m) - 1) / (m.t[-1] - m.t[0])), len(m) // 4)
     moving = (np.abs(m.qd) > AT_REST * np.abs(m.qd).max(axis=0)).any(axis=1)
     return count if moving[:count].any() else 0, count if moving[len(m) - count :].any() else 0
-
-
-def _filtered(made: _Builder) -> tuple[_Builder, Mapping[str, tuple[int, NoiseFloor]]]:
-    """With a cut-off in place of "auto", and the noise of each quantity that is differentiated, with how often it is."""
-    floors = made.floors()
-    if made.how.lowpass != "auto":
-        return made, floors
-    lowpass = None
-    if made.noisy(floors):
-        lowpass = chosen_cutoff([floor for _, floor in floors.values()], made.rate)
-        if lowpass is None:
-            fault = Fault(
-                "noise is a large share of the accelerations, and motion fills the same band, so that no low-pass is chosen.",
-                made.log.name,
-                hint="Give one, Signals(lowpass=…) in Hz, or identify by the method Instrumental(reference=…).",
-            )
-            warn(DataWarning, fault)
-    return replace(made, how=replace(made.how, lowpass=lowpass)), floors
 
 
 def _repaired(log: Experiment, found: Findings, how: Signals) -> tuple[Experiment, tuple[str, ...]]:
@@ -217,32 +196,75 @@ def _repaired(log: Experiment, found: Findings, how: Signals) -> tuple[Experimen
     return log.replacing(*whole) if whole else log, tuple(notes)
 
 
-@dataclass(frozen=True)
-class _Builder:
-    """Quantities from channels that share one uniform clock."""
+@dataclass(frozen=True, eq=False)
+class PreparedLog:
+    """A log that is checked, repaired and on one uniform clock, and the motion that its channels are of."""
 
     tree: Tree
     how: Signals
     naming: Naming
     log: Experiment
     rate: float
+    notes: tuple[str, ...] | None
+
+    def at(self, lowpass: float | Literal["auto"] | None) -> PreparedLog:
+        """The same with another cut-off (Hz); what was found of the channels is not looked for again."""
+        other = replace(self, how=replace(self.how, lowpass=lowpass))
+        vars(other).update({name: getattr(self, name) for name in ("q", "floors")})
+        return other
+
+    def motion(self) -> Motion:
+        """The motion of all samples but those that are cut off the ends."""
+        made = self._with_lowpass() if self.how.lowpass == "auto" else self
+        made._warn()
+        whole = made._whole()
+        cut = round(self.how.trim * self.rate)
+        ends = made.how.filter if self.how.lowpass == "auto" else None
+        low, high = (max(cut, end) for end in ends_in_motion(whole, 0.0 if ends is None else ENDS / made.cutoff))
+        if low + high >= len(whole):
+            raise DataError(
+                Fault(
+                    "nothing is left of it after trimming.",
+                    self.log.name,
+                    f"more than {2.0 * self.how.trim:g} s",
+                    f"{len(whole) / self.rate:g} s",
+                )
+            )
+        notes = self.notes
+        if notes is not None and ends is not None:
+            notes = (*notes, f"low-pass at {made.cutoff:g} Hz, chosen from the spectra of {', '.join(self.floors)}")
+        return replace(whole[low : len(whole) - high], notes=notes)
+
+    def _with_lowpass(self) -> PreparedLog:
+        """With a cut-off in place of "auto": that of the spectra where noise would matter, None elsewhere."""
+        lowpass = None
+        if self._noisy():
+            lowpass = chosen_cutoff([floor for _, floor in self.floors.values()], self.rate)
+            if lowpass is None:
+                fault = Fault(
+                    "noise is a large share of the accelerations, and motion fills the same band, so that no low-pass is chosen.",
+                    self.log.name,
+                    hint="Give one, Signals(lowpass=…) in Hz, or identify by the method Instrumental(reference=…).",
+                )
+                warn(DataWarning, fault)
+        return self.at(lowpass)
 
     @property
     def cutoff(self) -> float:
         """Hz; the rate where there is no low-pass."""
         return self.how.lowpass if isinstance(self.how.lowpass, float | int) else self.rate
 
-    def motion(self, floors: Mapping[str, tuple[int, NoiseFloor]]) -> Motion:
+    def _whole(self) -> Motion:
         tree = self.tree
         t = next(iter(self.log.channels.values())).t
         forces = np.full((len(t), tree.n), np.nan)
         for k, c in enumerate(tree.coordinates):
             forces[:, k] = self._of(c, "force")
-        q = self._smooth(self._positions(), "positions")
+        q = self._smooth(self.q, "positions")
         wrenches = {b: self._stack(f"wrench.{b}.{r}" for r in WRENCH_ROWS) for b in self.naming.bodies}
         others = {n.removeprefix("signal."): self._values(n) for n in self.log if n.startswith("signal.")}
         measured = forces if np.isfinite(forces).any() else None
-        noise = {name: self._noise(*floor) for name, floor in floors.items()}
+        noise = {name: self._noise(*floor) for name, floor in self.floors.items()}
         known = [max(noise.get(f"q.{c}", 0.0), noise.get(f"qd.{c}", 0.0)) for c in tree.coordinates]
         return Motion(
             t,
@@ -255,17 +277,17 @@ class _Builder:
             qdd_noise=np.array(known) if tree.n else None,
         )
 
+    @cached_property
     def floors(self) -> dict[str, tuple[int, NoiseFloor]]:
         """Quantity that is differentiated → how often to an acceleration, and its noise."""
         found: dict[str, tuple[int, NoiseFloor | None]] = {}
-        q = self._positions()
         for k, c in enumerate(self.tree.coordinates):
             if f"qdd.{c}" in self.log or not self._measured(c):
                 continue
             if f"qd.{c}" in self.log:
                 found[f"qd.{c}"] = 1, noise_floor(self._values(f"qd.{c}"), self.rate)
             else:
-                found[f"q.{c}"] = 2, noise_floor(q[:, k], self.rate)
+                found[f"q.{c}"] = 2, noise_floor(self.q[:, k], self.rate)
         if self.tree.base == "free":
             names = NAMES if self.naming.posed else [f"base.omega.{a}" for a in AXES]
             if self.naming.posed or "base.omega_dot.x" not in self.log:
@@ -273,26 +295,23 @@ class _Builder:
                 found |= {n: (order, noise_floor(self._values(n), self.rate)) for n in names}
         return {name: (order, floor) for name, (order, floor) in found.items() if floor is not None}
 
-    def noisy(self, floors: Mapping[str, tuple[int, NoiseFloor]]) -> bool:
+    def _noisy(self) -> bool:
         """Whether noise is more than `HARMLESS_NOISE` of a derivative, beside the largest of its kind."""
         kinds: dict[str, list[tuple[float, float]]] = {}
-        q, own = self._positions(), dict(zip(self.tree.coordinates, self.tree.coordinate_kinds, strict=True))
-        for name, (order, floor) in floors.items():
+        own = dict(zip(self.tree.coordinates, self.tree.coordinate_kinds, strict=True))
+        for name, (order, floor) in self.floors.items():
             prefix, _, c = name.partition(".")
-            x = q[:, self.tree.coordinates.index(c)] if prefix == "q" else self._values(name)
+            x = self.q[:, self.tree.coordinates.index(c)] if prefix == "q" else self._values(name)
             size = float(np.std(derivative(x, self.rate, order, self.how.derivative, name)))
             noise = floor.derivative_noise(order, self.how.derivative, None)
             kinds.setdefault(f"{prefix} {own.get(c, '')}", []).append((noise, size))
         return any(max(noise) > HARMLESS_NOISE * max(size) for noise, size in (zip(*group) for group in kinds.values()))
 
-    def chosen(self, floors: Mapping[str, tuple[int, NoiseFloor]]) -> str:
-        """The low-pass that was chosen, in words."""
-        return f"low-pass at {self.cutoff:g} Hz, chosen from the spectra of {', '.join(floors)}"
-
     def _noise(self, order: int, floor: NoiseFloor) -> float:
         return floor.derivative_noise(order, self.how.derivative, self.how.filter)
 
-    def _positions(self) -> Array:
+    @cached_property
+    def q(self) -> Array:
         """(N, n) as measured, zero where nothing is."""
         q = np.zeros((len(next(iter(self.log.channels.values())).t), self.tree.n))
         for k, c in enumerate(self.tree.coordinates):
@@ -300,7 +319,7 @@ class _Builder:
                 q[:, k] = self._of(c, "q")
         return q
 
-    def warn(self) -> None:
+    def _warn(self) -> None:
         """Say so where differences bias the band that the low-pass leaves; without a low-pass all of it is left."""
         if self.how.derivative == "central" or self.how.lowpass is not None:
             band = min(self.cutoff, self.rate / 2.0)
@@ -362,24 +381,3 @@ class _Builder:
         if turning is None:
             turning = derivative(omega, self.rate, 1, self.how.derivative, "base.omega")
         return BaseMotion(omega, turning, acceleration, three("velocity"))
-
-
-def _one_clock(log: Experiment, how: Signals) -> tuple[Experiment, float]:
-    """All channels at common uniform times, and their rate."""
-    if not len(log):
-        raise DataError(Fault("no channel of it belongs to this machine.", log.name))
-    channels = list(log.channels.values())
-    first = channels[0].t
-    alike = all(c.t is first or np.array_equal(c.t, first) for c in channels)
-    even = [r for r in (_uniform(c.t) for c in (channels[:1] if alike else channels)) if r is not None]
-    rate = how.rate or (max(even) if even else max(c.rate for c in channels))
-    if alike and abs(rate / (_uniform(first, 1e-6) or np.inf) - 1.0) < 1e-9:
-        return log, rate
-    return resample(log, rate, how.interpolation, max_gap=how.max_gap), rate
-
-
-def _uniform(t: Array, tolerance: float = 0.01) -> float | None:
-    try:
-        return uniform_rate(t, tolerance)
-    except DataError:
-        return None

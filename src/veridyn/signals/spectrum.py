@@ -17,8 +17,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import median_filter
-from scipy.signal import detrend as take_out
-from scipy.signal import find_peaks, get_window, welch
 from scipy.special import chdtri  # χ² quantiles from above; scipy.stats takes a second to import
 
 from veridyn.errors import DataError, Fault
@@ -28,6 +26,11 @@ Array = NDArray[np.float64]
 Window = Literal["hann", "flattop", "boxcar"]
 Trend = Literal["constant", "linear"]
 
+COSINES: dict[Window, tuple[float, ...]] = {
+    "hann": (0.5, -0.5),
+    "flattop": (0.21557895, -0.41663158, 0.277263158, -0.083578947, 0.006947368),  # D'Antona and Ferrero, 2006
+    "boxcar": (1.0,),
+}
 LINE_WIDTH_BINS = (
     7  # a median over so many frequencies removes what is up to three wide, the width of a line under a Hann window
 )
@@ -98,7 +101,7 @@ def amplitude_spectrum(
     """One DFT of the whole signal; "flattop" reads amplitudes between grid frequencies right to 0.1 %."""
     samples = _one_signal(x, 8, where)
     weights = _weights(window, len(samples))
-    values = np.abs(np.fft.rfft(take_out(samples, type=trend) * weights)) / weights.sum()
+    values = np.abs(np.fft.rfft(_without_trend(samples, trend) * weights)) / weights.sum()
     values[1 : (len(samples) + 1) // 2] *= 2.0  # all but zero and Nyquist stand for two frequencies
     frequency = np.arange(len(values), dtype=np.float64) * (as_rate(rate, where) / len(samples))
     return Spectrum(frequency, values, unit, "amplitude")
@@ -130,10 +133,15 @@ def power_spectrum(
                 f"{segment} s",
             )
         )
-    frequency, values = welch(samples, rate, window, size, size // 2, detrend=trend)
-    segments = (len(samples) - size) // (size - size // 2) + 1
-    # Segments that share samples are not independent: their estimates correlate by the square of what windows share.
+    step = size - size // 2
+    segments = (len(samples) - size) // step + 1
     weights = _weights(window, size)
+    parts = np.stack([samples[k * step : k * step + size] for k in range(segments)])
+    power = np.abs(np.fft.rfft(_without_trend(parts, trend) * weights, axis=1)) ** 2 / (rate * weights @ weights)
+    values = power.mean(axis=0)
+    values[1 : (size + 1) // 2] *= 2.0  # all but zero and Nyquist stand for two frequencies
+    frequency = np.arange(len(values), dtype=np.float64) * (rate / size)
+    # Segments that share samples are not independent: their estimates correlate by the square of what windows share.
     shared = float(weights[size - size // 2 :] @ weights[: size // 2] / (weights @ weights)) ** 2
     averages = segments / (1.0 + 2.0 * shared * (segments - 1) / segments)
     density = "1/Hz" if unit == "1" else f"({unit})^2/Hz"
@@ -142,6 +150,8 @@ def power_spectrum(
 
 def peaks(spectrum: Spectrum, count: int | None = None, prominence: float = 0.05) -> tuple[Peak, ...]:
     """Local maxima, highest first, that stand out by at least `prominence` of the largest value; at most `count`."""
+    from scipy.signal import find_peaks  # here: importing it takes longer than a study whose page shows spectra
+
     values = spectrum.values
     where, found = find_peaks(values, prominence=prominence * float(values.max(initial=0.0)) or None)
     share = np.sqrt(0.5) if spectrum.kind == "amplitude" else 0.5
@@ -239,7 +249,18 @@ def propose_cutoff(
 
 
 def _weights(window: Window, size: int) -> Array:
-    return np.asarray(get_window(window, size), dtype=np.float64)
+    """Cosines of one period over `size` samples, the last left out."""
+    angle = 2.0 * np.pi * np.arange(size) / size
+    return np.asarray(sum(a * np.cos(k * angle) for k, a in enumerate(COSINES[window])), dtype=np.float64)
+
+
+def _without_trend(x: Array, trend: Trend) -> Array:
+    """x (…, N) without its mean or, "linear", without the line that fits it best."""
+    off = x - x.mean(axis=-1, keepdims=True)
+    if trend == "constant":
+        return off
+    line = np.linspace(-1.0, 1.0, x.shape[-1])
+    return off - (off @ line)[..., None] / (line @ line) * line
 
 
 def _one_signal(x: ArrayLike, least: int, where: str) -> Array:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from math import factorial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +23,23 @@ Array = NDArray[np.float64]
 
 @lru_cache(maxsize=64)
 def derivative_weights(offsets: tuple[int, ...], order: int) -> tuple[float, ...]:
-    """Weights (one per offset) of the `order`-th derivative at offset 0, for a step of one."""
-    return _match(offsets, lambda p: Fraction(factorial(order) if p == order else 0))
+    """Weights (one per offset) of the `order`-th derivative at offset 0, for a step of one, by Fornberg's recursion."""
+    # c[j][m]: the weight of offset j in the m-th derivative on the offsets seen so far
+    c = [[Fraction(0)] * (order + 1) for _ in offsets]
+    c[0][0], before = Fraction(1), 1
+    for i in range(1, len(offsets)):
+        product = 1
+        for j in range(i):
+            apart = offsets[i] - offsets[j]
+            product *= apart
+            if j == i - 1:
+                ratio = Fraction(before, product)
+                for m in range(order, -1, -1):
+                    c[i][m] = ratio * ((m * c[j][m - 1] if m else 0) - offsets[j] * c[j][m])
+            for m in range(order, -1, -1):
+                c[j][m] = (offsets[i] * c[j][m] - (m * c[j][m - 1] if m else 0)) / apart
+        before = product
+    return tuple(float(row[order]) for row in c)
 
 
 @lru_cache(maxsize=64)

@@ -1,12 +1,13 @@
-"""The machine that kernels are compiled for."""
+"""The machine that kernels are compiled for. LLVM is imported when it is first asked: much of the package compiles nothing."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
-import llvmlite
-import llvmlite.binding as llvm
+if TYPE_CHECKING:
+    import llvmlite.binding as llvm
 
 
 @dataclass(frozen=True)
@@ -21,9 +22,14 @@ class Host:
     @property
     def signature(self) -> str:
         """What a compiled object depends on besides its program."""
+        import llvmlite
+
         return f"{self.triple}|{self.cpu}|{self.features}|{self.width}|llvmlite {llvmlite.__version__}"
 
     def target_machine(self) -> llvm.TargetMachine:
+        """LLVM's compiler for this host."""
+        import llvmlite.binding as llvm
+
         target = llvm.Target.from_triple(self.triple)
         return target.create_target_machine(
             cpu=self.cpu, features=self.features, opt=2, reloc="default", codemodel="jitdefault", jit=True
@@ -33,6 +39,8 @@ class Host:
 @cache
 def start_llvm() -> None:
     """Make LLVM ready, once for each process."""
+    import llvmlite.binding as llvm
+
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
 
@@ -40,6 +48,8 @@ def start_llvm() -> None:
 @cache
 def this_host(width: int | None = None) -> Host:
     """The machine this runs on; `width` overrides how many doubles are worked on at once (2, 4, 8)."""
+    import llvmlite.binding as llvm
+
     start_llvm()
     found = llvm.get_host_cpu_features()
     features = found.flatten()

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +20,8 @@ _SIGNATURE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 
 
 def compile_object(text: str, host: Host | None = None) -> bytes:
     """LLVM text to machine code for a host."""
+    import llvmlite.binding as llvm
+
     start_llvm()
     machine = (host or this_host()).target_machine()
     module = llvm.parse_assembly(text)
@@ -31,6 +32,8 @@ def compile_object(text: str, host: Host | None = None) -> bytes:
 
 def loaded(code: bytes, name: str, signature: Callable[[int], Callable[..., None]]) -> Callable[..., None]:
     """A function of some machine code, ready to call; the interpreter's lock is free while it runs."""
+    import llvmlite.binding as llvm
+
     start_llvm()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), this_host().target_machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))

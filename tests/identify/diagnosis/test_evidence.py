@@ -3,6 +3,7 @@ import pytest
 
 from studies.bench_evidence import SAMPLING, bench_evidence, bench_motion, permuted
 from studies.bench_robot import JOINTS, robot
+from veridyn.identify.base import base_parameters
 from veridyn.identify.diagnosis.evidence import drives_of, evidence, measured_coordinates
 from veridyn.identify.estimate import identify
 from veridyn.mechanics.inverse import inverse_dynamics
@@ -17,11 +18,13 @@ def test_the_error_of_good_data_is_that_of_the_noise() -> None:
 
 
 def test_equations_are_those_of_the_dynamics() -> None:
-    """W φ = y for the true parameters, up to the noise: rows are relative to their own size."""
+    """W χ = y for the true parameters, up to the noise: columns are the base ones, and rows are relative to their own size."""
     e = bench_evidence()
     eq = e.equations()
     true = inverse_dynamics(robot(), e.motion, list(JOINTS)).T / eq.sizes[:, None]
-    np.testing.assert_allclose(eq.W @ robot().parameters.values, true, atol=1e-12)
+    base = base_parameters(robot())
+    assert tuple(eq.numbers) == base.columns
+    np.testing.assert_allclose(eq.W @ base.reduce(robot().parameters.values), true, atol=1e-12)
     np.testing.assert_allclose(np.linalg.norm(eq.y, axis=1), 1.0)
 
 

@@ -55,7 +55,7 @@ def test_what_no_machine_has_is_refused_with_the_reason_unless_asked_for(tmp_pat
     assert any("body '3'" in s for s in said) and any("element 'h_q2': it is below zero" in s for s in said)
     made = export(runs(tmp_path / "a"), broken, Path("model.yaml"), infeasible=False)
     assert not made.files and not list((tmp_path / "a").iterdir())
-    assert "no machine of matter" in str(made.refused[0]) and "body '3'" in str(made.refused[0])
+    assert "not physically consistent" in str(made.refused[0]) and "body '3'" in str(made.refused[0])
     asked = export(runs(tmp_path / "b"), broken, Path("model.yaml"), infeasible=True)
     assert [f.name for f in asked.files] == ["identified.yaml"]
     assert load_model(asked.files[0]).parameters["h_q2"] == pytest.approx(-1.0)

@@ -1,4 +1,4 @@
-"""The machine that a model file describes: version 2, both kinds of version 1, URDF, or MJCF."""
+"""The machine that a model file describes: version 2, both kinds of version 1, URDF, or MJCF. Each reader is imported where it is used."""
 
 from __future__ import annotations
 
@@ -9,15 +9,9 @@ from ruamel.yaml.nodes import MappingNode, ScalarNode
 
 from veridyn.errors import Fault, FileError, ModelError
 from veridyn.files.machine.keys import FORMAT, FORMATS
-from veridyn.files.machine.mjcf import load_mjcf
-from veridyn.files.machine.native import parse_model
-from veridyn.files.machine.natural import parse_mechanism
-from veridyn.files.machine.read import parse_root
-from veridyn.files.machine.urdf import load_urdf
 from veridyn.files.shipped import resolved
 from veridyn.files.yaml_nodes import compose, line_of, text_of
 from veridyn.model.machine import Machine
-from veridyn.model.of_mechanism import machine_of_mechanism
 from veridyn.model.of_tree import machine_of_tree
 
 MJCF_ENDINGS = (".xml", ".mjcf")
@@ -57,8 +51,12 @@ def load_model(path: str | Path, *, base: Literal["auto", "fixed", "free"] = "au
     """
     file = resolved(Path(path))
     if file.suffix.lower() == ".urdf":
+        from veridyn.files.machine.urdf import load_urdf
+
         return machine_of_tree(load_urdf(file, base, impossible="refuse" if strict else "unknown"))
     if file.suffix.lower() in MJCF_ENDINGS:
+        from veridyn.files.machine.mjcf import load_mjcf
+
         return machine_of_tree(load_mjcf(file, base, strict=strict))
     if base != "auto":
         hint = f"Write base: {base} in the file."
@@ -72,9 +70,16 @@ def parse_machine(text: str, source: str = "model") -> Machine:
     """The machine that the text of a model file describes. `source` stands in messages and names a nameless machine."""
     root = compose(text, source)
     if _version(root, source) == FORMAT:
+        from veridyn.files.machine.read import parse_root
+
         return parse_root(root, source)
     if any(isinstance(key, ScalarNode) and key.value == "mechanism" for key, _ in root.value):
+        from veridyn.files.machine.natural import parse_mechanism
+        from veridyn.model.of_mechanism import machine_of_mechanism
+
         return machine_of_mechanism(parse_mechanism(text, source))
+    from veridyn.files.machine.native import parse_model
+
     return machine_of_tree(parse_model(text, source))
 
 

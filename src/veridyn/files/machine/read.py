@@ -38,7 +38,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.machine_check import check_graph
 from veridyn.model.natural import Mechanism
 from veridyn.model.natural_parts import Damper, Spring
-from veridyn.model.of_mechanism import machine_of_mechanism
 from veridyn.model.of_tree import joints_of_bodies, machine_of_tree
 from veridyn.model.sensor import Sensor, check_sensors
 from veridyn.model.ten import ten_of
@@ -285,6 +284,8 @@ class _Draft:
             gravity=self.gravity[: self.dimension].tolist(),
             **described,
         )
+        from veridyn.model.of_mechanism import machine_of_mechanism  # here: few machines are described by points
+
         return machine_of_mechanism(
             mechanism,
             elements=self.elements,

@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.identify.diagnosis.columns import Columns, columns_of
 from veridyn.identify.diagnosis.moments import SecondMoments
 from veridyn.identify.reach import closed_or_none
 from veridyn.identify.sampling import Sampling
-from veridyn.mechanics.inverse import external_rows
-from veridyn.mechanics.regressor import regressor
 from veridyn.model.motion import Motion, joined
 from veridyn.model.tree import Tree
 from veridyn.signals.butterworth import Butterworth, zero_phase
@@ -34,11 +32,15 @@ SMALLEST_SINGULAR_VALUE = 1e-9  # of the largest singular value: smaller ones ar
 
 @dataclass(frozen=True, eq=False)
 class Equations:
-    """W φ = y of some samples, row by row: `W` (rows, N, estimated), `y` (rows, N), both divided by `sizes` (rows,)."""
+    """W φ = y of some samples, row by row: `W` (rows, N, k), `y` (rows, N), both divided by `sizes` (rows,).
+
+    `numbers` (k,): the estimated parameters whose columns W has.
+    """
 
     W: Array
     y: Array
     sizes: Array
+    numbers: NDArray[np.intp]
 
     def solved(self, extra: Array | None = None) -> tuple[Array, Array]:
         """Least squares over the parameters and `extra` columns (rows, N, k): the values of the latter, and the residual (rows, N)."""
@@ -46,10 +48,6 @@ class Equations:
         flat = A.reshape(-1, A.shape[2])
         x = _least_squares(flat, self.y.ravel())
         return x[self.W.shape[2] :], self.y - (flat @ x).reshape(self.y.shape)
-
-    def parameters(self) -> Array:
-        """The values that least squares gives the estimated parameters."""
-        return _least_squares(self.W.reshape(-1, self.W.shape[2]), self.y.ravel())
 
 
 def _least_squares(A: Array, y: Array) -> Array:
@@ -77,11 +75,12 @@ class Evidence:
     def equations(self, tree: Tree | None = None, motion: Motion | None = None) -> Equations:
         """Those of the rows, with known parameters on the measured side."""
         machine, m = tree or self.tree, motion or self.motion
-        columns = self._own if machine is self.tree and self._moves_alike(m) else _columns(machine, m, self.rows)
+        own = machine is self.tree
+        columns = self.own if own and self._moves_alike(m) else columns_of(machine, m, self.rows, every=not own)
         y = self._forces(m, machine) - columns.known
         sizes = np.maximum(np.linalg.norm(y, axis=1), np.linalg.norm(columns.parts, axis=1))
         sizes = np.where(sizes > 0.0, sizes, 1.0)
-        return Equations(columns.W / sizes[:, None, None], y / sizes[:, None], sizes)
+        return Equations(columns.W / sizes[:, None, None], y / sizes[:, None], sizes, columns.numbers)
 
     def beyond_noise(self) -> tuple[Array, Array]:
         """For each row what least squares leaves as a share of its size, less white noise, which no model explains; and the sizes."""
@@ -105,31 +104,32 @@ class Evidence:
     def errors(self, motions: Sequence[Motion]) -> list[float]:
         """The same of several motions as long as this one, by their second moments: their columns are computed together."""
         others = [m for m in motions if not self._moves_alike(m)]
-        W, known, parts = _columns(self.tree, joined(others), self.rows) if others else self._own
+        W, known, parts, _, acting = columns_of(self.tree, joined(others), self.rows) if others else self.own
         N, out, k = len(self.motion), [], 0
         for m in motions:
             if self._moves_alike(m):
-                moments, asked, sizes = self._own_moments, self._own.known, self._own.parts
+                moments, asked, sizes = self._own_moments, self.own.known, self.own.parts
             else:
                 part, k = slice(k, k + N), k + N
-                moments, asked, sizes = SecondMoments.of(W[:, part]), known[:, part], parts[:, part]
+                moments, asked, sizes = SecondMoments.of(W[:, part], acting), known[:, part], parts[:, part]
             out.append(moments.error(self._forces(m, self.tree) - asked, np.linalg.norm(sizes, axis=1)))
         return out
 
     def reduced(self, m: Motion) -> tuple[SecondMoments, Array]:
         """Second moments of the columns, and the measured side (rows, N), of a motion."""
         if self._moves_alike(m):
-            return self._own_moments, self._forces(m, self.tree) - self._own.known
-        W, known, _ = _columns(self.tree, m, self.rows)
-        return SecondMoments.of(W), self._forces(m, self.tree) - known
+            return self._own_moments, self._forces(m, self.tree) - self.own.known
+        columns = columns_of(self.tree, m, self.rows)
+        return SecondMoments.of(columns.W, columns.acting), self._forces(m, self.tree) - columns.known
 
     @cached_property
-    def _own(self) -> _Columns:
-        return _columns(self.tree, self.motion, self.rows)
+    def own(self) -> Columns:
+        """The columns of the samples as they are."""
+        return columns_of(self.tree, self.motion, self.rows)
 
     @cached_property
     def _own_moments(self) -> SecondMoments:
-        return SecondMoments.of(self._own.W)
+        return SecondMoments.of(self.own.W, self.own.acting)
 
     def _moves_alike(self, m: Motion) -> bool:
         """Whether only the forces of a motion are others than here, so that its columns are the same."""
@@ -178,28 +178,6 @@ class Evidence:
         """The motion with coordinates and forces both changed by T."""
         moved, forced = self.with_coordinates(T), self.with_forces(T)
         return None if moved is None else replace(moved, forces=forced.forces, signals=forced.signals)
-
-
-class _Columns(NamedTuple):
-    """`W` (rows, N, estimated) of some samples; `known` (rows, N): what wrenches and known parameters ask of the rows.
-
-    `parts` (rows, N): √Σ of the squares of what each known parameter asks, which does not cancel where a drive lifts a known machine.
-    """
-
-    W: Array
-    known: Array
-    parts: Array
-
-
-def _columns(machine: Tree, m: Motion, rows: Sequence[str]) -> _Columns:
-    p = machine.parameters
-    D = regressor(machine, replace(m, wrenches={}), list(rows), engine="numpy").transpose(1, 0, 2)
-    values = p.tie_matrix() @ np.where(np.array(p.states) == "known", p.values, 0.0)
-    known, parts = D @ values, np.sqrt(D**2 @ values**2)
-    if m.wrenches:
-        known = known + external_rows(machine, m)[:, list(machine.select_rows(list(rows)))].T
-    T = p.estimated_matrix()
-    return _Columns(D @ T[:, T.any(axis=0)], known, parts)
 
 
 def share(residual: Array) -> float:

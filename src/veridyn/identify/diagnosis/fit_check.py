@@ -15,6 +15,7 @@ import numpy as np
 from veridyn.errors import Fault, IdentificationError
 from veridyn.identify.diagnosis.alternatives import CONTRADICTION, Mistake, find_mistakes
 from veridyn.identify.diagnosis.attempt import attempt
+from veridyn.identify.diagnosis.columns import columns_of
 from veridyn.identify.diagnosis.delays import delays
 from veridyn.identify.diagnosis.evidence import SAMPLES, Evidence, evidence
 from veridyn.identify.diagnosis.noise_bias import noisy_accelerations, with_noise_as_cause
@@ -156,9 +157,10 @@ def _in_order(motion: Motion) -> bool:
 
 def few_samples(fit: Fit, e: Evidence) -> list[Mistake]:
     """Rows with too few samples for the parameters that act on them: their noise is hardly known, nor what depends on it."""
-    if not e.rows:
+    if not e.rows or all(r.samples >= MIN_SAMPLES_PER_COLUMN * len(fit.values) for r in fit.rows):
         return []
-    acting = dict(zip(e.rows, np.any(e.equations().W != 0.0, axis=1).sum(axis=1), strict=True))
+    W = columns_of(e.tree, e.motion, e.rows, every=True).W
+    acting = dict(zip(e.rows, np.any(W != 0.0, axis=1).sum(axis=1), strict=True))
     short = {
         r.row: (r.samples, min(int(acting[r.row]), len(fit.values)))
         for r in fit.rows

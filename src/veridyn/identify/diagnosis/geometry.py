@@ -1,9 +1,10 @@
 """The geometry that a log itself speaks of: is one length, twist or zero of the model wrong, and which?
 
-A body that sits δ elsewhere changes the equations by δ (∂W/∂g) φ, so δ is one more unknown beside the parameters; it is tried at one place
-at a time, each body's position along three axes and its turn about three, and the best is followed by Gauss-Newton. What parameters
-can take upon themselves (a frame moved along its own joint) changes nothing and is never reported. Of a machine with loops the ends
-of its cut joints are tried as well, and its loops are closed anew for every place.
+A body that sits δ elsewhere changes the equations by δ ∂Γ/∂g, Γ the forces of the parameters that fit best, so δ is one more unknown beside
+the parameters: with U an orthonormal basis of the columns of W, s = ∂Γ/∂g − U Uᵀ ∂Γ/∂g and r = y − U Uᵀ y, least squares gives
+δ = s·r/s·s and leaves r − δ s. It is tried at one place at a time, each body's position along three axes and its turn about three, and
+the best is followed by Gauss-Newton. What parameters can take upon themselves (a frame moved along its own joint) changes nothing and is
+never reported. Of a machine with loops the ends of its cut joints are tried as well, and its loops are closed anew for every place.
 """
 
 from __future__ import annotations
@@ -14,15 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, ModelError
-from veridyn.identify.diagnosis.evidence import Equations, Evidence, share
+from veridyn.identify.diagnosis.evidence import SMALLEST_SINGULAR_VALUE, Evidence, share
+from veridyn.identify.grouping import ZERO_COLUMN
+from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_home, closed_motion
 from veridyn.model.loop import Assembly
+from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.spatial.transforms import Placement
 
 Array = NDArray[np.float64]
 DIFFERENCE_STEP = 1e-4  # m or rad, of the difference that makes a derivative
+CONVERGED_STEP = 1e-7  # m or rad, behind which nothing is followed any further
 PASSES = 4
 REFINED_CHANGES = 4  # changes that are followed to their end: the first step does not always know the best
 SAMPLES = 200
@@ -62,16 +67,59 @@ class Misplaced:
 def best_place(e: Evidence, progress: Progress = silent) -> Misplaced | None:
     """The one change of geometry that explains most; None where there is nothing to be changed."""
     few = replace(e, motion=e.motion[:: max(1, len(e.motion) // SAMPLES)])
-    here, found, places = few.equations(), [], _places(e.tree)
+    here, found, places = _place_of(few, e.tree), [], _places(e.tree)
+    if here is None:
+        return None
     for i, (b, k) in enumerate(places):
         progress("looking at the geometry", float(i), float(len(places)))
-        step = _step(few, here, e.tree, b, k)
+        step = _step(few, here, b, k)
         if step is not None:
             found.append((b, k, step))
     progress("looking at the geometry", float(len(places)), float(len(places)))
     best = sorted(found, key=lambda f: f[2][1])[:REFINED_CHANGES]
-    followed = (_followed(e, few, b, k) for b, k, _ in best)
+    followed = (_followed(e, few, b, k, step[0]) for b, k, step in best)
     return min((m for m in followed if m is not None), key=lambda m: m.error, default=None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """A geometry: `basis` (rows N, r) of its columns, `residual` (rows N,), and the `forces` (rows, N) of its best parameters `phi`.
+
+    Rows of basis and residual are divided by their `sizes` (rows,).
+    """
+
+    tree: Tree
+    basis: Array
+    residual: Array
+    forces: Array
+    phi: Array
+    sizes: Array
+
+
+def _place_of(e: Evidence, tree: Tree) -> _Place | None:
+    """None where loops cannot be closed."""
+    closed = _closed(e, tree)
+    if closed is None:
+        return None
+    machine, m = closed
+    equations = e.equations(machine, m)
+    columns = equations.W.reshape(-1, equations.W.shape[2])
+    norms = np.linalg.norm(columns, axis=0)
+    alive = norms > ZERO_COLUMN * norms.max(initial=0.0)
+    columns, scale, numbers = columns[:, alive], norms[alive], equations.numbers[alive]
+    U, s, Vt = np.linalg.svd(columns / scale, full_matrices=False)
+    kept = s > SMALLEST_SINGULAR_VALUE * s.max(initial=0.0)
+    U, y = U[:, kept], equations.y.ravel()
+    along = U.T @ y
+    p = machine.parameters
+    phi = p.tie_matrix() @ np.where(np.array(p.states) == "known", p.values, 0.0)
+    phi += p.estimated_matrix()[:, numbers] @ (Vt[kept].T @ (along / s[kept]) / scale)
+    return _Place(tree, U, y - U @ along, _forces(e, machine, m, phi), phi, equations.sizes)
+
+
+def _forces(e: Evidence, machine: Tree, m: Motion, phi: Array) -> Array:
+    """Γ (rows, N) of parameters."""
+    return inverse_dynamics(machine, m, list(e.rows), phi, engine="numpy").T
 
 
 def _places(tree: Tree) -> list[tuple[int, int]]:
@@ -80,20 +128,22 @@ def _places(tree: Tree) -> list[tuple[int, int]]:
     return [(b, k) for b in range(bodies) for k in range(6)] + [(bodies + i, k) for i in range(ends) for k in range(3)]
 
 
-def _followed(e: Evidence, few: Evidence, b: int, k: int) -> Misplaced | None:
-    """Gauss-Newton along one change."""
-    amount, tree = 0.0, e.tree
-    for _ in range(PASSES):
-        here = _equations(few, tree)
-        step = None if here is None else _step(few, here, tree, b, k)
+def _followed(e: Evidence, few: Evidence, b: int, k: int, first: float) -> Misplaced | None:
+    """Gauss-Newton along one change, whose first step is known."""
+    amount, tree = first, moved(e.tree, b, k, first)
+    for _ in range(PASSES - 1):
+        here = _place_of(few, tree)
+        step = None if here is None else _step(few, here, b, k)
         if step is None:
             break
         amount += step[0]
         tree = moved(e.tree, b, k, amount)
-    left = _equations(e, tree)
-    if left is None:
+        if abs(step[0]) < CONVERGED_STEP:
+            break
+    closed = _closed(e, tree)
+    if closed is None:
         return None
-    error, i = share(left.solved()[1]), b - len(tree.bodies)
+    error, i = share(e.equations(*closed).solved()[1]), b - len(tree.bodies)
     if i < 0:
         return Misplaced(body=tree.bodies[b].name, axis="xyz"[k % 3], turned=k >= 3, amount=amount, error=error)
     loop = tree.loops[i // 2]
@@ -130,10 +180,10 @@ def _with_end(tree: Tree, i: int, step: Array) -> Tree:
     return replace(tree, loops=(*tree.loops[: i // 2], other, *tree.loops[i // 2 + 1 :]))
 
 
-def _equations(e: Evidence, tree: Tree) -> Equations | None:
-    """Those of another geometry; None where its loops cannot be closed along this motion."""
+def _closed(e: Evidence, tree: Tree) -> tuple[Tree, Motion] | None:
+    """Another geometry and its motion; None where its loops cannot be closed along this motion."""
     if tree is e.tree or not tree.loops:
-        return e.equations(tree)
+        return tree, e.motion
     m, own = e.motion, [tree.coordinates.index(c) for c in e.given]
     loose = replace(
         tree, assembly=Assembly(guess=dict(zip(tree.coordinates, closed_home(e.tree).tolist(), strict=True)))
@@ -141,23 +191,25 @@ def _equations(e: Evidence, tree: Tree) -> Equations | None:
     q, qd, qdd = m.q[:, own], m.qd[:, own], m.qdd[:, own]
     try:
         whole = closed_motion(loose, m.t, q, qd, qdd, at=e.given, base=m.base, start=m.q, engine="numpy")
-        return e.equations(loose, replace(m, q=whole.q, qd=whole.qd, qdd=whole.qdd))
+        return loose, replace(m, q=whole.q, qd=whole.qd, qdd=whole.qdd)
     except (DataError, ModelError):
         return None
 
 
-def _step(e: Evidence, here: Equations, tree: Tree, b: int, k: int) -> tuple[float, float] | None:
-    """How far to go along one change of `tree`, whose equations are `here`, and the error to first order; None where it has no effect."""
-    there = _equations(e, moved(tree, b, k, DIFFERENCE_STEP))
+def _step(e: Evidence, here: _Place, b: int, k: int) -> tuple[float, float] | None:
+    """How far to go along one change of a geometry, and the error to first order; None where it has no effect."""
+    there = _closed(e, moved(here.tree, b, k, DIFFERENCE_STEP))
     if there is None:
         return None
-    phi = here.parameters()
-    effect = ((there.W * there.sizes[:, None, None] - here.W * here.sizes[:, None, None]) @ phi) / DIFFERENCE_STEP
-    effect += (
-        here.y * here.sizes[:, None] - there.y * there.sizes[:, None]
-    ) / DIFFERENCE_STEP  # it affects known parameters, too
-    column = effect / here.sizes[:, None]
-    if float(np.linalg.norm(column)) < EFFECT_THRESHOLD:
+    effect = (_forces(e, *there, here.phi) - here.forces) / DIFFERENCE_STEP
+    column = (effect / here.sizes[:, None]).ravel()
+    size = float(np.linalg.norm(column))
+    if size < EFFECT_THRESHOLD:
         return None
-    amount, left = here.solved(column[:, :, None])
-    return float(amount[0]), share(left)
+    beside = column - here.basis @ (here.basis.T @ column)
+    square = float(beside @ beside)
+    if square <= (SMALLEST_SINGULAR_VALUE * size) ** 2:
+        return None  # the parameters explain it
+    amount = float(beside @ here.residual) / square
+    left = here.residual - amount * beside
+    return amount, share(left.reshape(len(here.sizes), -1))

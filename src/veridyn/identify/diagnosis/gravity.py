@@ -40,12 +40,12 @@ def best_gravity(e: Evidence) -> Gravity | None:
     # Equations are relative to ‖y‖; only where parameters are known does ‖y‖ itself depend on gravity.
     W = [eq.W * eq.sizes[:, None, None] for eq in under]
     y = [eq.y * eq.sizes[:, None] for eq in under]
-    size = under[0].sizes
+    size, numbers = under[0].sizes, under[0].numbers
 
     def residual(g: Array) -> Array:
         at = W[0] + sum(gk * (Wk - W[0]) for gk, Wk in zip(g, W[1:], strict=True))
         right = y[0] + sum(gk * (yk - y[0]) for gk, yk in zip(g, y[1:], strict=True))
-        return Equations(at / size[:, None, None], right / size[:, None], size).solved()[1]
+        return Equations(at / size[:, None, None], right / size[:, None], size, numbers).solved()[1]
 
     starts = [np.asarray(tree.gravity), *(FIRST_GUESS * sign * axis for axis in np.eye(3) for sign in (-1.0, 1.0))]
     first = min(starts, key=lambda g: share(residual(g)))

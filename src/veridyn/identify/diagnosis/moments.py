@@ -10,6 +10,7 @@ of the others counts as not excited. That suffices to compare errors of some per
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,8 +29,13 @@ class SecondMoments:
     grams: Array
 
     @classmethod
-    def of(cls, W: Array) -> SecondMoments:
-        return cls(W, W.transpose(0, 2, 1) @ W)
+    def of(cls, W: Array, acting: Sequence[NDArray[np.intp]]) -> SecondMoments:
+        """Of columns (rows, N, p); `acting`: for each row those that are not zero there, which are about half of a chain's."""
+        grams = np.zeros((len(W), W.shape[2], W.shape[2]))
+        for gram, row, columns in zip(grams, W, acting, strict=True):
+            own = row[:, columns]
+            gram[np.ix_(columns, columns)] = own.T @ own
+        return cls(W, grams)
 
     def error(self, y: Array, least: Array | float = 0.0) -> float:
         """√(mean over rows of ‖r_j‖²/s_j²) that least squares leaves of y (rows, N); s_j = ‖y_j‖, or `least` (rows,) if larger."""

@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
-from scipy.stats import t as student
+from scipy.special import ndtr, ndtri, stdtr  # scipy.stats takes a second to import
 
 from veridyn.identify.estimators.long_run import andrews, bartlett, trapezoid, window_of
 
@@ -96,7 +95,7 @@ class Projected:
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.where(seen, g / np.sqrt(variance), 0.0)
             sigma = np.where(seen, np.sqrt(variance) / safe, np.inf)
-        chance = 2.0 * student.sf(np.abs(z), windows)
+        chance = 2.0 * stdtr(windows, -np.abs(z))
         return Scores(sizes, sigma, z, np.where(seen, chance, 1.0))
 
     def effects(self, S: Array) -> Array:
@@ -165,5 +164,5 @@ def best_power(noncentrality: float, alpha: float = 0.01) -> float:
 
     `noncentrality`: ‖c s_⊥‖ in deviations of the noise.
     """
-    limit = float(norm.isf(alpha / 2.0))
-    return float(norm.sf(limit - noncentrality) + norm.sf(limit + noncentrality))
+    limit = -float(ndtri(alpha / 2.0))
+    return float(ndtr(noncentrality - limit) + ndtr(-noncentrality - limit))

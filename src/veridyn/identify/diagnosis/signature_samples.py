@@ -213,14 +213,11 @@ def _turned(fit: Fit, plan: EquationPlan, job: Job) -> dict[str, Array]:
     several = replace(joined([m] * (n + 1)), q=q)
     forces = inverse_dynamics(tree, several, rows, fit.standard).reshape(n + 1, N, -1)
     own = slice(job.start - job.offset, job.stop - job.offset)
-    found = {}
-    for c, moved in zip(tree.coordinates, forces[1:], strict=True):
-        slope = (forces[0] - moved) / STEP
-        if every > 1:
-            slope = CubicSpline(m.t, slope, axis=0)(t)
-        for j, row in enumerate(rows):
-            low = plan.how.filter_of(row)
-            if low is not None:
-                slope[:, j : j + 1] = zero_phase(slope[:, j : j + 1], job.rate, low)
-        found[c] = slope[own]
-    return found
+    slopes = ((forces[0] - forces[1:]) / STEP).transpose(1, 0, 2)  # (N, n, rows)
+    if every > 1:
+        slopes = CubicSpline(m.t, slopes, axis=0)(t)
+    filters = [plan.how.filter_of(row) for row in rows]
+    for low in {f for f in filters if f is not None}:
+        through = [j for j, f in enumerate(filters) if f == low]
+        slopes[:, :, through] = zero_phase(slopes[:, :, through], job.rate, low)
+    return {c: slopes[own, i] for i, c in enumerate(tree.coordinates)}

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Faults
-from veridyn.mechanics.element_states import element_states
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
@@ -169,6 +168,8 @@ def with_element_states(tree: Tree, motion: Motion, progress: Progress = silent)
         return motion
     progress(f"states of elements along the motion: {', '.join(missing)}", 0.0, None)
     given = {s.name: motion.signals[s.name] for s in tree.states if s.name in motion.signals}
+    from veridyn.mechanics.element_states import element_states  # here: it brings a compiler along
+
     found = element_states(tree, motion)
     return replace(found, signals={**found.signals, **given})
 

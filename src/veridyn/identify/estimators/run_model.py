@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.identify.estimators.log_runs import Runs
 from veridyn.identify.estimators.shooting import Hold, Law, Shooting
-from veridyn.identify.estimators.step_shooting import step_shooting
-from veridyn.mechanics.tree.model import BASE_NAMES
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 
@@ -99,6 +97,8 @@ def run_model(
             chosen=tuple(outputs),
             compare=compare,
         )
+    from veridyn.identify.estimators.step_shooting import step_shooting  # here: it brings a compiler along
+
     return step_shooting(
         tree,
         outputs=outputs,
@@ -114,6 +114,8 @@ def run_model(
 
 def check_outputs(tree: Tree, outputs: Sequence[str]) -> None:
     """Refuse names that are no coordinate, are prescribed, or are named twice."""
+    from veridyn.mechanics.tree.model import BASE_NAMES  # here: it brings a compiler along
+
     known = [*(BASE_NAMES if tree.base == "free" else ()), *(c for c in tree.coordinates if c not in tree.prescribed)]
     faults = Faults()
     for name in dict.fromkeys(outputs):

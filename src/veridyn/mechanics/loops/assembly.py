@@ -12,7 +12,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr
 
 from veridyn.errors import DataError, Fault, ModelError, did_you_mean
 from veridyn.mechanics.engine import Engine, compiled, filled, wants_compiled
@@ -140,6 +139,8 @@ def _assembled(shape: _Shape) -> Assembled:
                 hint="Hold a coordinate elsewhere under 'assembly'.",
             )
         )
+    from scipy.linalg import qr  # here: importing it takes longer than all that is done with an open machine
+
     order = qr(K.T, mode="r", pivoting=True)[-1]
     return Assembled(home, tuple(sorted(int(i) for i in order[:rank])), unit, tree.n - rank)
 

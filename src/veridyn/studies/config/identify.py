@@ -397,7 +397,7 @@ class OutputSettings(StudySection):
     model: bool = True
     """Write the identified model back: as a model file, and as URDF where the model was one."""
     infeasible: Literal["refuse", "write"] = "refuse"
-    """Whether parameters that no body of matter can have may be exported."""
+    """Whether parameters that are not physically consistent may be exported."""
 
 
 class IdentifyFile(StudyFile):

@@ -95,7 +95,7 @@ def template(
         "sampling:",
         "  dead_zone: auto # rad/s or m/s; slower samples are left out where there is dry friction: it is not sign(speed) there",
         "estimator:",
-        "  name: wls # consistent gives parameters that a machine of matter can have, needed for export",
+        "  name: wls # consistent gives physically consistent parameters, needed for export",
         "accept: # exit code 1 where a limit is missed",
         "  suspicions: 0",
     ]

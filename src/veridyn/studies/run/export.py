@@ -1,6 +1,6 @@
 """The identified model written back: as a model file, and as URDF where the model was one; read again and checked.
 
-Data determine base parameters, a model file holds those of bodies. A set that no bodies of matter can have is refused, with the
+Data determine base parameters, a model file holds those of bodies. A set that is not physically consistent is refused, with the
 law it breaks, unless it is asked for.
 """
 
@@ -31,7 +31,7 @@ class Exported:
 
 
 def impossible(fit: Fit) -> list[Fault]:
-    """What about the standard parameters of a fit no machine of matter can have, by body and element."""
+    """What about the standard parameters of a fit is not physically consistent, by body and element."""
     tree = fit.tree.with_parameters(fit.standard)
     faults = []
     for b in tree.bodies:
@@ -56,7 +56,7 @@ def export(run: Run, fit: Fit, like: Path, infeasible: bool) -> Exported:
         return Exported(
             refused=(
                 Fault(
-                    "the identified model is not exported: no machine of matter has these parameters.",
+                    "the identified model is not exported: its parameters are not physically consistent.",
                     "export",
                     found=listed,
                     hint="Set estimator: {name: consistent}, or ask for it all the same with output: {infeasible: write}.",

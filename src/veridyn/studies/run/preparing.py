@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from veridyn.identify.dead_zone import with_dead_zones
 from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.diagnosis.delays import Delays, without_delays
 from veridyn.identify.diagnosis.plausible import measured_rates
-from veridyn.identify.logged import Logged, logged, motion
+from veridyn.identify.logged import Logged, logged_at, motion
 from veridyn.identify.payload import carrying
 from veridyn.identify.sampling import Sampling
 from veridyn.model.experiment import Experiment
@@ -125,8 +125,7 @@ class Preparing:
         """Training and validation motions, each with the recording it was taken from."""
         if self._last is not None and self._last[0] == lowpass:
             return self._last[1]
-        how = self.signals(lowpass)
-        self.closed = [logged(self.tree, p, how) for log in self.mended for p in log.pieces]
+        self.closed = [at(lowpass) for at in self._pieces]
         pieces = iter(self.closed)
         whole = [[self._trimmed(next(pieces).motion, lowpass) for _ in log.pieces] for log in self.mended]
         training, validation = (
@@ -139,6 +138,12 @@ class Preparing:
         )
         self._last = lowpass, (training, validation)
         return training, validation
+
+    @cached_property
+    def _pieces(self) -> list[Callable[[float | None], Logged]]:
+        """The motion of each piece of the logs as a function of the cut-off."""
+        how = self.signals(None)
+        return [logged_at(self.tree, p, how) for log in self.mended for p in log.pieces]
 
     @property
     def given(self) -> tuple[str, ...]:
