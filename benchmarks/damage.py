@@ -287,7 +287,7 @@ def visible(d: Damage, size: float, seed: int) -> float:
     d.apply(x, size, np.random.default_rng([seed, 2]))
     (fit, _), (_, before), (other, after) = fitted(clean(seed), seed), fitted(clean(seed, 0.0), seed), fitted(x, seed)
     rows = [r.row for r in fit.rows]
-    a, b = (samples_of(fit, [motion], rows, HOW) for motion in (before, after))
+    a, b = (samples_of(fit, [motion], rows, HOW, window=1) for motion in (before, after))
     if fit.names != other.names or a.used.shape != b.used.shape or not np.array_equal(a.used, b.used):
         return np.inf
     weight = a.used / np.array([r.sigma for r in fit.rows])

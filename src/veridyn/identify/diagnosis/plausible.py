@@ -22,16 +22,13 @@ from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
+from veridyn.signals.plausible_speed import too_fast
 
 Array = NDArray[np.float64]
 WRONG_SIGN_SIGMAS = (
     5.0  # deviations below zero from which a sign is no accident (deviations for white noise are often too small)
 )
 CONFIGURATIONS = 40
-FASTEST_TURNING = 60.0  # rad/s of a joint with its links; 20 m/s of a sliding one (chosen)
-FASTEST_SLIDING = 20.0
-ROLLING_SHARE = 0.5  # of its largest speed: what turns one way so fast in the mean is a wheel (chosen)
 SLOWEST_CLOCK = 5.0  # Hz (chosen)
 EQUAL_CORRELATION = 0.8  # correlation from which a measured and a predicted force are one and the same up to a factor
 OPPOSITE_CORRELATION = -0.5  # correlation from which a measured force goes against the predicted one (chosen)
@@ -220,24 +217,13 @@ def slow_clock(where: str, rate: float) -> Mistake:
     )
 
 
-def too_fast(tree: Tree, qd: Array, k: int) -> Fault | None:
-    """That coordinate k of a motion with rates qd (N, n) is faster than any joint of a machine; wheels that roll are not."""
-    fastest, kind = float(np.abs(qd[:, k]).max()), tree.coordinate_kinds[k]
-    most, unit = (FASTEST_TURNING, "rad/s") if kind == "turning" else (FASTEST_SLIDING, "m/s")
-    rolling = kind == "turning" and abs(float(np.mean(qd[:, k]))) > ROLLING_SHARE * fastest
-    if fastest <= most or rolling:
-        return None
-    where, found = f"coordinate '{tree.coordinates[k]}'", f"{fastest:.4g} {unit}"
-    return Fault("it moves too fast.", where, f"up to {most:g} {unit}", found)
-
-
 def odd_motion(e: Evidence, limits: Mapping[str, tuple[float, float]] | None = None) -> list[Mistake]:
     """Speeds that no joint has, and positions outside the limits that the model states."""
     tree, m, found = e.tree, e.motion, []
     for k, c in enumerate(tree.coordinates):
         if c not in e.given:
             continue
-        fast = too_fast(tree, m.qd, k)
+        fast = too_fast(c, "rad" if tree.coordinate_kinds[k] == "turning" else "m", m.qd[:, k])
         if fast is not None:
             hint = "Degrees for radians, a position of the motor, or a clock in another unit do this."
             found.append(Mistake("too fast", replace(fast, hint=hint)))

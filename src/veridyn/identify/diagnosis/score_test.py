@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from scipy.stats import t as student
 
-from veridyn.identify.estimators.long_run import andrews, bartlett, trapezoid, window_of
+from veridyn.identify.estimators.long_run import MIN_SHARE_OF_BARTLETT, andrews_each, window_of
 
 Array = NDArray[np.float64]
 SMALLEST_SINGULAR_VALUE = 1e-9  # of the largest, columns of norm one: smaller ones are not excited
@@ -72,7 +72,7 @@ class Projected:
     def beside(self, S: Array) -> Array:
         """s_⊥ of columns S (N, R, k), zero where nothing is left."""
         Z = self.basis.reshape(-1, self.basis.shape[2])
-        flat = S.reshape(-1, S.shape[2])
+        flat = S.reshape(len(Z), S.shape[2])
         left = flat - Z @ (Z.T @ flat)
         left -= Z @ (Z.T @ left)
         whole = np.linalg.norm(flat, axis=0)
@@ -90,8 +90,7 @@ class Projected:
         g = terms.sum(axis=0)
         variance, windows = _long_run(terms - g / safe * squares)
         # No less than white noise: where a few samples hold most of s_⊥, ĉ takes the noise of these terms away.
-        white = max(float(np.mean(self.residual**2)) * self.share, np.finfo(float).tiny)
-        variance = np.maximum(variance, white * safe)
+        variance = np.maximum(variance, self._white * safe)
         sizes = np.where(seen, g / safe, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.where(seen, g / np.sqrt(variance), 0.0)
@@ -99,10 +98,23 @@ class Projected:
         chance = 2.0 * student.sf(np.abs(z), windows)
         return Scores(sizes, sigma, z, np.where(seen, chance, 1.0))
 
+    def scores_of_row(self, row: int, lines: Array) -> Array:
+        """z scores (k,) of columns (N, k) of one row by themselves, for white noise; zero for inseparable ones."""
+        Z = self.basis[:, row]
+        whole = (lines * lines).sum(axis=0)
+        left = whole - ((Z.T @ lines) ** 2).sum(axis=0)
+        seen = left > INSEPARABLE**2 * whole
+        return np.where(seen, lines.T @ self.residual[:, row], 0.0) / np.sqrt(self._white * np.where(seen, left, 1.0))
+
+    @property
+    def _white(self) -> float:
+        """The variance of the residual of an equation."""
+        return max(float(np.mean(self.residual**2)) * self.share, np.finfo(float).tiny)
+
     def effects(self, S: Array) -> Array:
         """W⁺ s (p, k) of columns S (N, R, k): by how much one unit of each moves the parameters where it is not in the regressor."""
         Z = self.basis.reshape(-1, self.basis.shape[2])
-        return np.asarray(self.back @ (Z.T @ S.reshape(-1, S.shape[2])), dtype=np.float64)
+        return np.asarray(self.back @ (Z.T @ S.reshape(len(Z), S.shape[2])), dtype=np.float64)
 
     def unexplained(self, S: Array) -> Array:
         """The residual (N, R) that is left with all columns S (N, R, k) in the regressor at once."""
@@ -137,22 +149,28 @@ def _orthonormalising(A: Array) -> Array:
 
 def _long_run(terms: Array) -> tuple[Array, Array]:
     """The long-run variance of sums over each column of terms (N, k), and how many windows of its correlation the samples hold."""
-    N, k = terms.shape
-    variance, windows = np.zeros(k), np.full(k, float(N))
-    for i in range(k):
-        h = terms[:, i : i + 1]
-        square = np.sum(h**2, axis=0)
-        if not square[0] > 0.0:
-            continue
-        lags, _ = andrews(square, np.sum(h[1:] * h[:-1], axis=0), N)
-        W = window_of(lags)
-        if W == 1:
-            variance[i] = square[0]
-            continue
-        wide, narrow = bartlett(h, W - 1), bartlett(h, W // 2 - 1)
-        variance[i] = max(float(trapezoid(wide, narrow)[0, 0]), 0.0)
-        windows[i] = max(2.0, N / W)
+    N = len(terms)
+    square = np.einsum("nk,nk->k", terms, terms)
+    product = np.einsum("nk,nk->k", terms[1:], terms[:-1])
+    widths = np.array([window_of(int(lags)) for lags in andrews_each(square, product, N)])
+    variance, windows = square.copy(), np.full(len(square), float(N))
+    sums = np.vstack([np.zeros((1, terms.shape[1])), np.cumsum(terms, axis=0)])
+    for W in np.unique(widths[widths > 1]):
+        own = widths == W
+        wide, narrow = (_bartlett(sums[:, own], w) for w in (int(W), int(W) // 2))
+        variance[own] = np.maximum(2.0 * wide - narrow, MIN_SHARE_OF_BARTLETT * wide)
+        windows[own] = max(2.0, N / W)
     return variance, windows
+
+
+def _bartlett(sums: Array, width: int) -> Array:
+    """Bartlett's estimate for each column from its running sums (N + 1, k), zero first: Σ of squared sums over all windows, by their width.
+
+    Windows that begin before the first sample or end behind the last are cut there.
+    """
+    inside = sums[width:] - sums[:-width]
+    first, last = sums[1:width], sums[-1] - sums[-width:-1]
+    return np.asarray(((inside**2).sum(axis=0) + (first**2).sum(axis=0) + (last**2).sum(axis=0)) / width)
 
 
 def limit_of(alpha: float, tests: int) -> float:
