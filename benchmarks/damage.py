@@ -31,8 +31,13 @@ from studies.bench_robot import table
 from veridyn.identify.diagnosis.score_test import Projected, best_power
 from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
 from veridyn.identify.sampling import Sampling
-from veridyn.studies.config.study import load_study
+from veridyn.progress import silent
+from veridyn.studies.config.identify import IdentifyFile
+from veridyn.studies.config.study import Loaded, load_study
 from veridyn.studies.run.identify import run_identify
+from veridyn.studies.run.masks import plain
+from veridyn.studies.run.preparing import Preparing
+from veridyn.studies.run.recordings import Recordings
 
 RATE, SECONDS = 200.0, 15.0
 HOW = Sampling(dead_zone={f"q{k}": 0.05 for k in range(1, 5)})
@@ -238,16 +243,36 @@ def _by_study(x: Table, seed: int) -> Answer:
     """What ``veridyn identify`` makes of files in a folder of their own, before it writes its report."""
     with tempfile.TemporaryDirectory() as place, warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        folder = Path(place)
-        vd.save_model(drawn(seed), folder / "model.yaml")
-        (folder / "log.csv").write_text(table(x), encoding="utf-8")
-        listed = [f"    {k}: {k} [{'rad' if k[0] == 'q' else 'N*m'}]" for k in x if k != "t"]
-        (folder / "study.yaml").write_text(STUDY.replace("COLUMNS", "\n".join(listed)), encoding="utf-8")
         try:
-            fit = run_identify(load_study(folder / "study.yaml", "identify")).study.fit
+            fit = run_identify(_study(x, seed, Path(place))).study.fit
         except vd.VeridynError as error:
             return Answer(None, NOTHING, NOTHING, (str(error),))
     return Answer(fit.names, fit.values, fit.sigma, tuple(str(w.message) for w in told))
+
+
+def _study(x: Table, seed: int, folder: Path) -> Loaded[IdentifyFile]:
+    """A study of a log, in files."""
+    vd.save_model(drawn(seed), folder / "model.yaml")
+    (folder / "log.csv").write_text(table(x), encoding="utf-8")
+    listed = [f"    {k}: {k} [{'rad' if k[0] == 'q' else 'N*m'}]" for k in x if k != "t"]
+    (folder / "study.yaml").write_text(STUDY.replace("COLUMNS", "\n".join(listed)), encoding="utf-8")
+    return load_study(folder / "study.yaml", "identify")
+
+
+def prepared(x: Table, seed: int, level: str) -> tuple[vd.Fit, list[vd.Motion], Sampling]:
+    """The fit of a log, the motions it was made from, and how their samples become equations; without any check of the log."""
+    if level != "cli":
+        fit, motion = fitted(x, seed)
+        return fit, [motion], HOW
+    with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loaded = _study(x, seed, Path(place))
+        work = Preparing(loaded, drawn(seed), Recordings(loaded), silent)
+        _, lowpass = work.lowpass()
+        training, validation = work.motions(lowpass)
+        how, _ = work.samplings(training, validation, lowpass)
+        motions = plain(training)
+        return vd.identify(drawn(seed), motions, sampling=how, diagnose="off"), motions, how
 
 
 @cache
@@ -278,17 +303,20 @@ def weakest(d: Damage, seed: int) -> float:
     return high
 
 
-def visible(d: Damage, size: float, seed: int) -> float:
+def visible(d: Damage, size: float, seed: int, level: str) -> float:
     """‖δ_⊥‖: by how many deviations of the noise a test that knows the shape of a damage sees it beside the parameters.
 
-    δ is what the damage makes of the forces themselves, without noise.
+    δ is what the damage makes of the equations of that level themselves, without noise.
     """
     x = clean(seed, 0.0)
     d.apply(x, size, np.random.default_rng([seed, 2]))
-    (fit, _), (_, before), (other, after) = fitted(clean(seed), seed), fitted(clean(seed, 0.0), seed), fitted(x, seed)
+    fit, _, how = prepared(clean(seed), seed, level)
+    (_, before, _), (other, after, _) = prepared(clean(seed, 0.0), seed, level), prepared(x, seed, level)
     rows = [r.row for r in fit.rows]
-    a, b = (samples_of(fit, [motion], rows, HOW, window=1) for motion in (before, after))
-    if fit.names != other.names or a.used.shape != b.used.shape or not np.array_equal(a.used, b.used):
+    if fit.names != other.names or [len(m) for m in before] != [len(m) for m in after]:
+        return np.inf
+    a, b = (samples_of(fit, motions, rows, how, window=1) for motions in (before, after))
+    if a.used.shape != b.used.shape or not np.array_equal(a.used, b.used):
         return np.inf
     weight = a.used / np.array([r.sigma for r in fit.rows])
     delta = (_misfit(b, fit) - _misfit(a, fit)) * weight
@@ -310,7 +338,7 @@ def kind_of(d: Damage, size: float, seed: int, level: str) -> str:
         return "warned"
     if moved(found, seed, level) <= SILENT:
         return "harmless"
-    return "undetectable" if best_power(visible(d, size, seed), FALSE_ALARMS) < HALF else "silent"
+    return "undetectable" if best_power(visible(d, size, seed, level), FALSE_ALARMS) < HALF else "silent"
 
 
 def main() -> None:
@@ -333,8 +361,10 @@ def main() -> None:
                 kind = kind_of(d, first * strength, seed, given.level)
                 counts[kind] += 1
                 if kind == "silent":
-                    seen = visible(d, first * strength, seed)
-                    left.append(f"    seed {seed}, {strength:g} times the weakest: {seen:.2f} deviations visible")
+                    seen = visible(d, first * strength, seed, given.level)
+                    left.append(
+                        f"    seed {seed}, {strength:g} times the weakest ({first * strength:.3g}): {seen:.2f} deviations visible"
+                    )
         for k, v in counts.items():
             total[k] += v
         print("\n".join([f"{d.name:22}" + "".join(f"{v:13d}" for v in counts.values()), *left]), flush=True)

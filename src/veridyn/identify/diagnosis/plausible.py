@@ -95,7 +95,7 @@ def _size(e: Evidence, c: str) -> float:
 
 def least_inertia(fit: Fit, m: Motion) -> tuple[float, float, float] | None:
     """The least and the largest eigenvalue of M(q), each coordinate in its own rms acceleration, at the worst configuration, and σ of
-    the least: uᵀ M u is linear in the parameters for a given direction u; zero where the fit has no deviations.
+    the least where it is below zero: uᵀ M u is linear in the parameters for a given direction u; zero where the fit has no deviations.
     """
     tree = fit.tree
     if tree.base != "fixed" or not tree.n:
@@ -118,6 +118,8 @@ def least_inertia(fit: Fit, m: Motion) -> tuple[float, float, float] | None:
     M = 0.5 * (M + M.transpose(0, 2, 1)) * scale[:, None] * scale
     values, vectors = np.linalg.eigh(M)
     worst = int(np.argmin(values[:, 0]))
+    if values[worst, 0] >= 0.0:
+        return float(values[worst, 0]), float(values[worst, -1]), 0.0
     u = scale * vectors[worst, :, 0]
     q = np.repeat(picked.q[worst : worst + 1], 2, axis=0)
     moved = np.stack([G[worst] @ u, np.zeros(tree.n)])
@@ -134,18 +136,14 @@ def prior_scales(e: Evidence) -> list[Mistake]:
     that go against them: a sign, or another gravity, which on some machines cannot be separated from other weights.
     """
     tree, m = e.tree, e.motion
-    if tree.parameters.missing() or m.forces is None:
-        known = _known_part(e)
-        if known is None:
-            return []
-        predicted = known
-    else:
-        predicted = inverse_dynamics(tree, m, list(e.rows), engine="numpy") if e.rows else np.zeros((len(m), 0))
+    if not e.rows or any(tree.columns[k][0] >= 0 for k in np.flatnonzero(~np.isfinite(tree.parameters.values))):
+        return []  # an inertia without a value predicts nothing; friction without one is left out
+    predicted = e.predicted()
     forces = m.forces if m.forces is not None else np.zeros((len(m), tree.n))
     off: dict[str, float] = {}
     against: dict[str, float] = {}
     for k, row in enumerate(e.rows):
-        y, p = forces[:, tree.coordinates.index(row)], predicted[:, k]
+        y, p = forces[:, tree.coordinates.index(row)], predicted[k]
         if not np.isfinite(y).all() or not np.any(p) or not np.any(y):
             continue
         alike = float(y @ p / (np.linalg.norm(y) * np.linalg.norm(p)))
@@ -185,16 +183,6 @@ def _against(rows: Mapping[str, float]) -> Mistake:
             "Look at the signs of these forces and positions, and at the gravity of the model.",
         ),
     )
-
-
-def _known_part(e: Evidence) -> Array | None:
-    """Forces by the values that are there, where every inertia has one and only friction has none; None otherwise."""
-    tree, p = e.tree, e.tree.parameters
-    lacking = [k for k, v in enumerate(p.values) if not np.isfinite(v)]
-    if any(tree.columns[k][0] >= 0 for k in lacking) or not e.rows:
-        return None
-    phi = np.where(np.isfinite(p.values), p.values, 0.0)
-    return regressor(tree, e.motion, list(e.rows), engine="numpy") @ phi
 
 
 def odd_clocks(logs: Sequence[Experiment]) -> list[Mistake]:

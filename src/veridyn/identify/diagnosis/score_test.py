@@ -23,6 +23,7 @@ from veridyn.identify.estimators.long_run import MIN_SHARE_OF_BARTLETT, andrews_
 Array = NDArray[np.float64]
 SMALLEST_SINGULAR_VALUE = 1e-9  # of the largest, columns of norm one: smaller ones are not excited
 SAFE_PRODUCTS = 1e-9  # of eigenvalues of AᵀA: with smaller ones too many digits are lost
+LIKELY = 4.0  # deviations from which a column is taken out of the noise (chosen)
 INSEPARABLE = (
     1e-3  # of ‖s‖: what is left beside the regressor is no more than errors of the columns themselves (chosen)
 )
@@ -80,17 +81,18 @@ class Projected:
         return left.reshape(S.shape)
 
     def tested(self, S: Array) -> Scores:
-        """Each column of S (N, R, k) by itself."""
+        """Each column of S (N, R, k) by itself; columns that are likely to be there are taken out of the noise, lest one hide another."""
         rest = self.beside(S)
-        squares = (rest * rest).sum(axis=1)
+        squares = np.einsum("nrk,nrk->nk", rest, rest)
         norms = squares.sum(axis=0)
         seen = norms > 0.0
         safe = np.where(seen, norms, 1.0)
-        terms = (rest * self.residual[:, :, None]).sum(axis=1)
-        g = terms.sum(axis=0)
-        variance, windows = _long_run(terms - g / safe * squares)
+        g = self.residual.ravel() @ rest.reshape(-1, S.shape[2])
+        noise = self._noise(rest, g, safe)
+        terms = np.einsum("nrk,nr->nk", rest, noise)
+        variance, windows = _long_run(terms - terms.sum(axis=0) / safe * squares)
         # No less than white noise: where a few samples hold most of s_⊥, ĉ takes the noise of these terms away.
-        variance = np.maximum(variance, self._white * safe)
+        variance = np.maximum(variance, self._white(noise) * safe)
         sizes = np.where(seen, g / safe, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.where(seen, g / np.sqrt(variance), 0.0)
@@ -98,18 +100,29 @@ class Projected:
         chance = 2.0 * student.sf(np.abs(z), windows)
         return Scores(sizes, sigma, z, np.where(seen, chance, 1.0))
 
+    def _noise(self, rest: Array, g: Array, norms: Array) -> Array:
+        """The residual (N, R) without the columns whose scores g (k,) are many deviations of what all of them together leave."""
+        together = self._left(rest)
+        white = self._white(together) * norms
+        if not np.any(g**2 > LIKELY**2 * white):
+            return self.residual
+        variance = np.maximum(_long_run(np.einsum("nrk,nr->nk", rest, together))[0], white)
+        likely = g**2 > LIKELY**2 * variance
+        return self._left(rest[:, :, likely]) if likely.any() else self.residual
+
     def scores_of_row(self, row: int, lines: Array) -> Array:
         """z scores (k,) of columns (N, k) of one row by themselves, for white noise; zero for inseparable ones."""
         Z = self.basis[:, row]
         whole = (lines * lines).sum(axis=0)
         left = whole - ((Z.T @ lines) ** 2).sum(axis=0)
         seen = left > INSEPARABLE**2 * whole
-        return np.where(seen, lines.T @ self.residual[:, row], 0.0) / np.sqrt(self._white * np.where(seen, left, 1.0))
+        return np.where(seen, lines.T @ self.residual[:, row], 0.0) / np.sqrt(
+            self._white(self.residual) * np.where(seen, left, 1.0)
+        )
 
-    @property
-    def _white(self) -> float:
-        """The variance of the residual of an equation."""
-        return max(float(np.mean(self.residual**2)) * self.share, np.finfo(float).tiny)
+    def _white(self, noise: Array) -> float:
+        """The variance of an equation, from its noise (N, R)."""
+        return max(float(np.mean(noise**2)) * self.share, np.finfo(float).tiny)
 
     def effects(self, S: Array) -> Array:
         """W⁺ s (p, k) of columns S (N, R, k): by how much one unit of each moves the parameters where it is not in the regressor."""
@@ -118,12 +131,16 @@ class Projected:
 
     def unexplained(self, S: Array) -> Array:
         """The residual (N, R) that is left with all columns S (N, R, k) in the regressor at once."""
-        rest = self.beside(S).reshape(-1, S.shape[2])
-        norms = np.linalg.norm(rest, axis=0)
-        rest = rest[:, norms > 0.0] / norms[norms > 0.0]
-        flat = self.residual.ravel()
-        size = np.linalg.lstsq(rest.T @ rest, rest.T @ flat, rcond=SAFE_PRODUCTS)[0]
-        return np.asarray((flat - rest @ size).reshape(self.residual.shape), dtype=np.float64)
+        return self._left(self.beside(S))
+
+    def _left(self, rest: Array) -> Array:
+        """The same of columns beside the regressor."""
+        flat = rest.reshape(-1, rest.shape[2])
+        norms = np.linalg.norm(flat, axis=0)
+        scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
+        G, g = (flat.T @ flat) * scale[:, None] * scale, (self.residual.ravel() @ flat) * scale
+        size = np.linalg.lstsq(G, g, rcond=SAFE_PRODUCTS)[0] * scale
+        return np.asarray(self.residual - (flat @ size).reshape(self.residual.shape), dtype=np.float64)
 
     def with_column(self, s: Array) -> Projected:
         """The same with a column s (N, R) in the regressor."""

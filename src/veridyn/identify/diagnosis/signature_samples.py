@@ -4,7 +4,7 @@ To first order a damage of size c changes W φ = y to W φ + c s = y with a sign
 
     scale 1 + c of the force of row j    s = Γ̂_j in row j                  Γ̂: forces of the fit
     force of row j late by c seconds     s = −dΓ̂_j/dt in row j, beside reversals of dry friction zero
-    drift of the force of row j          s = 2 (t − t₀)/T − 1 in row j
+    drift of the force of row j          s = (t − t₀)/T in row j: it begins right, and is off by c at the end
     offset of the force of row j         s = 1 in row j
     zero of the encoder of q_i off by c  s = −∂Γ̂/∂q_i in all rows
 
@@ -57,7 +57,7 @@ class Samples:
     """Consecutive windows of samples of motions, as the equations of `rows` have them, behind their filters.
 
     `W` (N, R, p) over the base columns of a fit, `y` (N, R) without known parameters, `forces` (N, R): Γ̂ of the fit, `rates` (N, R): its
-    slopes; `used` (N, R); `ones` (N, R): of an offset; `clock` (N, R): −1 at the start of its motion to 1 at its end; `turned` coordinate →
+    slopes; `used` (N, R); `ones` (N, R): of an offset; `clock` (N, R): 0 at the start of its motion to 1 at its end; `turned` coordinate →
     −∂Γ̂/∂q (N, R); `late` (N, R, 2, k): s_d/d of the `delays` d (k,), s, late and early, none where no row has dry friction of its own;
     `measured` (R,): rows with a measured force; `window`: samples to an equation; `share` of the samples of the motions that are held.
     """
@@ -202,7 +202,7 @@ def _part(
         rates[1:-1] = (forces[2:] - forces[:-2]) / (part.t[2:] - part.t[:-2])[:, None]
     rates[_reversals(tree, part.qd)] = 0.0
     rates[~(there & np.roll(there, 1, axis=0) & np.roll(there, -1, axis=0))] = 0.0
-    clock = 2.0 * (part.t - motion.t[0]) / (motion.t[-1] - motion.t[0]) - 1.0
+    clock = (part.t - motion.t[0]) / (motion.t[-1] - motion.t[0])
     pulses = _pulses(fit, plan, job, shifts)
     lines = np.zeros((M, R, 3 + 2 * len(shifts)))
     for j in range(R):

@@ -51,7 +51,7 @@ def _words(tree: Tree, d: Damage) -> tuple[str, str, str, str, str]:
         hint = (
             "Warm up the machine and its sensor, take the drift out of the channel, or cut the log into shorter ones."
         )
-        found = f"{2.0 * d.size:.3g} ± {2.0 * d.sigma:.2g} {force} from the start to the end"
+        found = f"{d.size:.3g} ± {d.sigma:.2g} {force} from the start to the end"
         return "it seems to drift.", place, "a sensor with a steady zero", found, hint
     if d.kind == "force offset":
         what = "it has an offset that the model does not have: its sensor's zero is off or drifts."
