@@ -46,7 +46,10 @@ MAX_ENTRIES = 6_000_000  # numbers of the regressor of all samples that are look
 STRETCHES = 12  # of logs that are longer than that
 ROUNDING = 1e-9  # of a force
 STEP = 1e-6  # rad or m, of derivatives with respect to positions
-WINDOW_RATE_HZ = 50.0  # of windows: positions change little within one (chosen)
+WINDOW_RATE_HZ, SLOPE_RATE_HZ = (
+    50.0,
+    25.0,
+)  # of windows, and of these derivatives: positions change little between (chosen)
 MIN_EQUATIONS = 20.0  # for each parameter, that windows must leave (chosen)
 DELAY_STEPS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # of the clock, each also early
 LONGEST_DELAY_S, LONGEST_DELAY_SHARE = 0.3, 0.1  # s, and of a motion: what would be later is no delay (chosen)
@@ -168,15 +171,14 @@ def _part(
         rate=rate,
         before=before,
     )
-    N, R = stop - start, len(rows)
+    N, R, width = stop - start, len(rows), sampling.decimate * window
     numbers, part = np.arange(start, stop), motion[start:stop]
-    used = np.stack([sampling.uses(tree, row, part.qd, numbers, len(motion), before) for row in rows], axis=1)
+    used = np.stack([sampling.uses(tree, row, part.qd, numbers, len(motion), before) for row in rows])
     thin = numbers % sampling.decimate == 0
-    used &= thin[:, None]
-    windows = numbers // (sampling.decimate * window) - start // (sampling.decimate * window)
-    M = int(windows[-1]) + 1
-    W, y, forces = np.zeros((M, R, len(fit.values))), np.zeros((M, R)), np.zeros((N, R))
-    there: Mask = np.zeros((N, R), dtype=bool)
+    used &= thin
+    M = (stop - 1) // width - start // width + 1
+    W, y, forces = np.zeros((M, R, len(fit.values))), np.zeros((M, R)), np.zeros((R, N))
+    there: Mask = np.zeros((R, N), dtype=bool)
     felt: Mask = np.zeros(R, dtype=bool)
     leads = list(fit.base.columns)
     for block in plan.blocks(job):
@@ -184,63 +186,80 @@ def _part(
             at = block.numbers[mask] - start
             place = {c: k for k, c in enumerate(plan.columns[j])}
             own = [k for k, c in enumerate(leads) if c in place]
-            columns = A.T[[place[leads[k]] for k in own]]
+            columns = A.T[[*(place[leads[k]] for k in own), -1]]
             felt[j] |= bool(np.any(force))
-            there[at, j] = True
-            forces[at, j] = force - (A[:, -1] - fit.values[own] @ columns)
-            taken = used[at, j].astype(np.float64)
-            full, sums = _summed(columns * taken, windows[at])
-            W[full[:, None], j, own] += sums.T
-            full, sums = _summed(A.T[-1:] * taken, windows[at])
-            y[full, j] += sums[0]
+            there[j, at] = True
+            forces[j, at] = force - (columns[-1] - fit.values[own] @ columns[:-1])
+            columns *= used[j, at]
+            first, total = _added(columns, at + start, width)
+            held = slice(first - start // width, first - start // width + total.shape[1])
+            W[held, j, own] += total[:-1].T
+            y[held, j] += total[-1]
     used &= there
-    count = np.stack([np.bincount(windows[used[:, j]], minlength=M) for j in range(R)], axis=1)
-    root = np.sqrt(np.maximum(count, 1))
-    kept: Mask = np.asarray(count.any(axis=1))  # so that neighbours are neighbours behind decimation, too
     rates = np.zeros_like(forces)
     if N > 2:
-        rates[1:-1] = (forces[2:] - forces[:-2]) / (part.t[2:] - part.t[:-2])[:, None]
-    rates[_reversals(tree, part.qd)] = 0.0
-    rates[~(there & np.roll(there, 1, axis=0) & np.roll(there, -1, axis=0))] = 0.0
+        rates[:, 1:-1] = (forces[:, 2:] - forces[:, :-2]) / (part.t[2:] - part.t[:-2])
+    rates[:, _reversals(tree, part.qd)] = 0.0
+    rates[:, 1:-1] *= there[:, 1:-1] & there[:, 2:] & there[:, :-2]
     clock = (part.t - motion.t[0]) / (motion.t[-1] - motion.t[0])
-    pulses = _pulses(fit, plan, job, shifts)
-    lines = np.zeros((M, R, 3 + 2 * len(shifts)))
-    for j in range(R):
-        own_lines = np.concatenate([[forces[:, j], rates[:, j], clock], pulses[:, :, j]])
-        full, sums = _summed(own_lines * used[:, j], windows)
-        lines[full, j] = sums.T
-    lines /= root[:, :, None]
+    lines = np.zeros((R, 4 + 2 * len(shifts), N))
+    lines[:, 0], lines[:, 1], lines[:, 2], lines[:, 3] = 1.0, forces, rates, clock
+    _pulses(fit, plan, job, shifts, lines[:, 4:])
+    lines *= used[:, None]
+    _, totals = _added(lines.reshape(-1, N), numbers, width)
+    added = np.ascontiguousarray(totals.reshape(R, -1, M).transpose(2, 0, 1))  # (M, R, lines)
+    count = added[:, :, 0]
+    root = np.sqrt(np.maximum(count, 1.0))
+    added = added / root[:, :, None]
+    kept: Mask = np.asarray(count.any(axis=1))  # so that neighbours are neighbours behind decimation, too
     delays = np.array(shifts) * (float(np.median(np.diff(motion.t))) if shifts else 0.0)
-    late = lines[:, :, 3:].reshape(M, R, 2, -1) / (np.array([1.0, -1.0])[:, None] * delays)
-    middles = np.bincount(windows[thin], np.flatnonzero(thin), M) / np.maximum(
-        np.bincount(windows[thin], minlength=M), 1
-    )
-    turned = {c: (slopes * count / root)[kept] for c, slopes in _turned(fit, plan, job, middles).items()}
-    own = measured_coordinates(tree, motion)
+    late = added[:, :, 4:].reshape(M, R, 2, -1) / (np.array([1.0, -1.0])[:, None] * delays)
+    middles = _middles(thin, start, width)
+    turned = {c: (slopes * added[:, :, 0])[kept] for c, slopes in _turned(fit, plan, job, middles).items()}
+    measured = measured_coordinates(tree, motion)
     return Samples(
         rows=tuple(rows),
         W=(W / root[:, :, None])[kept],
         y=(y / root)[kept],
-        forces=lines[kept, :, 0],
-        rates=lines[kept, :, 1],
-        used=(count > 0)[kept],
-        ones=(count / root)[kept],
-        clock=lines[kept, :, 2],
+        forces=added[kept, :, 1],
+        rates=added[kept, :, 2],
+        used=(count > 0.0)[kept],
+        ones=added[kept, :, 0],
+        clock=added[kept, :, 3],
         turned=turned,
         late=late[kept],
         delays=delays,
-        measured=felt & np.array([row in own for row in rows]),
+        measured=felt & np.array([row in measured for row in rows]),
         window=window,
         share=N / len(motion),
     )
 
 
-def _summed(lines: Array, windows: NDArray[np.intp]) -> tuple[NDArray[np.intp], Array]:
-    """The windows that hold a sample (m,), and the sums over their samples (k, m) of lines (k, n), windows (n,) being in order."""
-    if not len(windows):
-        return windows, np.zeros((len(lines), 0))
-    first = np.flatnonzero(np.diff(windows, prepend=windows[0] - 1))
-    return windows[first], np.add.reduceat(lines, first, axis=1)
+def _added(lines: Array, numbers: NDArray[np.intp], width: int) -> tuple[int, Array]:
+    """Sums of lines (k, n) over windows of `width` samples, which begin at multiples of it; the first window, and (k, windows).
+
+    `numbers` (n,): which samples of their log these are, in order; others count as zero.
+    """
+    if not len(numbers):
+        return 0, np.zeros((len(lines), 0))
+    first, last = int(numbers[0]) // width, int(numbers[-1]) // width
+    if len(numbers) == (last - first + 1) * width:
+        whole = lines
+    else:
+        whole = np.zeros((len(lines), (last - first + 1) * width))
+        whole[:, numbers - first * width] = lines
+    total = whole[:, ::width].copy()
+    for k in range(1, width):
+        total += whole[:, k::width]
+    return first, total
+
+
+def _middles(thin: Mask, start: int, width: int) -> NDArray[np.intp]:
+    """The sample in the middle of those of each window that decimation keeps, `thin` (N,), counted from the start; any where it keeps none."""
+    windows = np.arange(start, start + len(thin)) // width - start // width
+    kept = np.bincount(windows, thin)
+    places = np.bincount(windows, thin * np.arange(len(thin))) / np.maximum(kept, 1.0)
+    return np.round(places).astype(np.intp)
 
 
 def _shifts(plan: EquationPlan, motions: Sequence[Motion]) -> tuple[int, ...]:
@@ -258,32 +277,26 @@ def _rubbing(plan: EquationPlan) -> list[Element]:
     return [e for e in plan.tree.elements if e.jumps and e.on and e.on_body is None and e.between is None]
 
 
-def _pulses(fit: Fit, plan: EquationPlan, job: Job, shifts: Sequence[int]) -> Array:
-    """s_d of the rows (2 k, N, R) for each delay of the grid, late and then early, behind the filters of the rows."""
-    tree, m, start = fit.tree, job.motion, job.start - job.offset
+def _pulses(fit: Fit, plan: EquationPlan, job: Job, shifts: Sequence[int], out: Array) -> None:
+    """s_d of the rows (R, 2 k, N) for each delay of the grid, late and then early, behind the filters of the rows."""
+    tree, m, own = fit.tree, job.motion, slice(job.start - job.offset, job.stop - job.offset)
     if not shifts:
-        return np.zeros((0, job.stop - job.start, len(plan.rows)))
-    friction = np.zeros((len(m), tree.n))
-    state = state_of(tree, m)
+        return
+    friction, state = np.zeros((tree.n, len(m))), state_of(tree, m)
     for e in _rubbing(plan):
-        force = (
-            law(e, acting(tree, e, state, m.signals, ARRAYS)) * fit.standard[tree.parameters.index(e.parameter_name)]
-        )
+        value = fit.standard[tree.parameters.index(e.parameter_name)]
+        force = value * np.asarray(law(e, acting(tree, e, state, m.signals, ARRAYS)))
         for c, a in e.on.items():
-            friction[:, tree.coordinates.index(c)] += a * force
-    places = [tree.coordinates.index(tree.rows[r]) for r in plan.rows]
-    own = friction[:, places]
-    found = np.zeros((2 * len(shifts), job.stop - job.start, len(places)))
-    for i, k in enumerate((*shifts, *(-k for k in shifts))):
-        pulse = np.zeros_like(own)
-        pulse[max(k, 0) : len(own) + min(k, 0)] = own[max(-k, 0) : len(own) - max(k, 0)]
-        pulse[max(k, 0) : len(own) + min(k, 0)] -= own[max(k, 0) : len(own) + min(k, 0)]
-        for j, r in enumerate(plan.rows):
-            low = plan.how.filter_of(tree.rows[r])
-            if low is not None:
-                pulse[:, j : j + 1] = zero_phase(pulse[:, j : j + 1], job.rate, low)
-        found[i] = pulse[start : start + job.stop - job.start]
-    return found
+            friction[tree.coordinates.index(c)] += a * force
+    for j, r in enumerate(plan.rows):
+        f, low = friction[tree.coordinates.index(tree.rows[r])], plan.how.filter_of(tree.rows[r])
+        if not f.any():
+            continue
+        for i, k in enumerate(shifts):
+            pulse = np.zeros((2, len(m)))
+            pulse[0, k:] = f[:-k] - f[k:]
+            pulse[1, :-k] = -pulse[0, k:]
+            out[j, [i, len(shifts) + i]] = (pulse if low is None else zero_phase(pulse.T, job.rate, low).T)[:, own]
 
 
 def _reversals(tree: Tree, qd: Array) -> Mask:
@@ -297,34 +310,32 @@ def _reversals(tree: Tree, qd: Array) -> Mask:
     return near
 
 
-def _turned(fit: Fit, plan: EquationPlan, job: Job, middles: Array) -> dict[str, Array]:
+def _turned(fit: Fit, plan: EquationPlan, job: Job, middles: NDArray[np.intp]) -> dict[str, Array]:
     """−∂Γ̂/∂q_i of the rows at the middles (M,) of windows, for every coordinate of an open machine that stands on the ground.
 
-    Evaluated at WINDOW_RATE_HZ, and splines between where equations are filtered.
+    Evaluated at SLOPE_RATE_HZ, with splines between.
     """
     tree, rows = fit.tree, [fit.tree.rows[r] for r in plan.rows]
     if tree.loops or tree.base != "fixed" or plan.how.along:
         return {}
     t = job.motion.t
-    every = max(1, int(1.0 / (WINDOW_RATE_HZ * float(np.median(np.diff(t)))))) if len(t) > 2 else 1
-    own = job.start - job.offset
-    at = np.arange(0, len(t), every) if plan.how.filtering else own + np.round(middles).astype(int)
-    m = replace(job.motion[at], forces=None)
+    every = max(1, int(1.0 / (SLOPE_RATE_HZ * float(np.median(np.diff(t)))))) if len(t) > 2 else 1
+    m = replace(job.motion[::every], forces=None)
     N, n = len(m), tree.n
     q = np.tile(m.q, (n + 1, 1))
     for i in range(n):
         q[(i + 1) * N : (i + 2) * N, i] += STEP
     several = replace(joined([m] * (n + 1)), q=q)
     forces = inverse_dynamics(tree, several, rows, fit.standard).reshape(n + 1, N, -1)
-    found = {}
-    for c, moved in zip(tree.coordinates, forces[1:], strict=True):
-        slope = (forces[0] - moved) / STEP
-        if plan.how.filtering:
-            slope = CubicSpline(m.t, slope, axis=0)(t) if every > 1 else slope
-            for j, row in enumerate(rows):
-                low = plan.how.filter_of(row)
-                if low is not None:
-                    slope[:, j : j + 1] = zero_phase(slope[:, j : j + 1], job.rate, low)
-            slope = slope[own + np.round(middles).astype(int)]
-        found[c] = slope
-    return found
+    slopes = np.moveaxis(forces[0] - forces[1:], 1, 0) / STEP  # (N, n, R)
+    at = middles + job.start - job.offset
+    if plan.how.filtering:
+        slopes = CubicSpline(m.t, slopes)(t) if every > 1 else slopes
+        for j, row in enumerate(rows):
+            low = plan.how.filter_of(row)
+            if low is not None:
+                slopes[:, :, j] = zero_phase(slopes[:, :, j], job.rate, low)
+        slopes = slopes[at]
+    else:
+        slopes = CubicSpline(m.t, slopes)(t[at]) if every > 1 and N > 3 else slopes[np.minimum(at // every, N - 1)]
+    return {c: slopes[:, i] for i, c in enumerate(tree.coordinates)}

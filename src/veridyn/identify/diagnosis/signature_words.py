@@ -39,14 +39,11 @@ def _words(tree: Tree, d: Damage) -> tuple[str, str, str, str, str]:
         return "it seems to be off by a factor beside the others.", place, "1", size, hint
     if d.kind == "late force":
         what = "it is late against the positions." if d.size > 0.0 else "it is early: positions are late against it."
-        hint = "Look at the clocks and filters of both; a study takes delays out with clock: {delays: correct}."
+        hint = (
+            "Look at the clocks and filters of both; a study takes delays out with clock: {delays: correct}. "
+            "Friction that yields before it slides looks alike: a dead zone leaves it out."
+        )
         return what, place, "channels on one clock", f"{1e3 * d.size:.3g} ± {1e3 * d.sigma:.2g} ms", hint
-    if d.kind == "late friction":
-        when = "late" if d.size > 0.0 else "early"
-        what = f"its dry friction turns {when} against the speed: the force is {when}, or friction yields before it slides."
-        hint = "Look at the clocks and filters of both, or leave slow samples out (dead_zone)."
-        found = f"{1e3 * abs(d.size):.3g} ± {1e3 * d.sigma:.2g} ms {when}"
-        return what, place, "friction that turns with the speed", found, hint
     if d.kind == "force drift":
         hint = (
             "Warm up the machine and its sensor, take the drift out of the channel, or cut the log into shorter ones."

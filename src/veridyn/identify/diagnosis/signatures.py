@@ -3,8 +3,8 @@
 A force with another scale, a delay, an offset or a drift, and a position with another zero, each add a column to the equations
 (:mod:`veridyn.identify.diagnosis.signature_samples`), which is tested beside the columns of the parameters
 (:mod:`veridyn.identify.diagnosis.score_test`). Of several that are significant the one with the largest score is taken into the
-regressor, and the others are asked again. A damage that moves no parameter by `MIN_SHIFT_SIGMAS` is reported only beside another of its
-coordinate. A damage whose column the parameters explain whole cannot be found by any test; it moves them, and leaves no trace.
+regressor, and the others are asked again. A damage that moves no parameter by `MIN_SHIFT_SIGMAS` is not reported. A damage whose column
+the parameters explain whole cannot be found by any test; it moves them, and leaves no trace.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ LEAST_MEMORY, MOST_MEMORY = 0.1, 0.98  # correlations of neighbouring residuals 
 CLIPPED = 2.0  # deviations of residuals whose memory is asked for (chosen)
 LATE_SHARE = 0.3  # of the false alarms, for delays that dry friction shows (chosen)
 ONE_SIDED = 2.0  # deviations between what is seen behind reversals and before them (chosen)
+SMOOTH_PART = 1.0  # deviations by which the smooth part of a force must be late, too (chosen)
 GRID_DEVIATION = 0.15  # of a delay: how far the grid is apart
 MIN_SAMPLES_PER_COLUMN = 3.0  # equations for each parameter, below which residuals say little
 
@@ -65,23 +66,23 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
     p, S, effects = e.projected, e.whitened(plain), e.effects(plain)
     share = LATE_SHARE if len(x.delays) else 0.0
     limit = limit_of(FALSE_ALARMS * (1.0 - share), len(every))
-    late_limit = limit_of(FALSE_ALARMS * share, 4 * len(x.delays) * int(np.count_nonzero(x.measured)))
+    late_limit = limit_of(FALSE_ALARMS * share, 2 * len(x.delays) * int(np.count_nonzero(x.measured)))
     deviations = np.where(fit.sigma > 0.0, fit.sigma, np.inf)
     # A sensor that averages or holds a step of the clock is off by half of one.
     step = max(float(np.median(np.diff(m.t))) for m in motions)
     found: list[list[Damage]] = []
     for _ in range(MAX_DAMAGES):
-        more, late = _late(x, e, p)
-        names = [(kind, where) for kind, where, _ in every] + more
+        places, late = _late(x, e, p)
+        names = [(kind, where) for kind, where, _ in every] + [("late force", where) for where in places]
         columns = np.concatenate([S, e.whitened(late)], axis=2)
         scores = p.tested(columns)
         shift = np.abs(np.concatenate([effects, e.effects(late)], axis=1) * scores.sizes) / deviations[:, None]
         most = shift.argmax(axis=0)
-        limits = np.repeat([limit, late_limit], [len(every), len(more)])
-        known = {group[0].where for group in found if group[0].kind.startswith("late")}
-        delays = np.array([kind.startswith("late") for kind, _ in names])
-        again = np.array([where in known for _, where in names])
-        clear = (scores.chance < limits) & (~delays | ((np.abs(scores.sizes) > step) & ~again))
+        limits = np.repeat([limit, late_limit], [len(every), len(places)])
+        known = {group[0].where for group in found if group[0].kind == "late force"}
+        late_again = np.array([kind == "late force" and where in known for kind, where in names])
+        short = np.array([kind == "late force" for kind, _ in names]) & (np.abs(scores.sizes) <= step)
+        clear = (scores.chance < limits) & ~short & ~late_again
         if not clear.any():
             break
         square = np.where(clear, scores.z**2, 0.0)
@@ -98,37 +99,37 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
                     shift=float(shift[most[k], k]),
                     moved=fit.names[most[k]],
                 )
-                for k in near
-                if not any(names[k] == names[other] for other in near[: near.index(k)])
+                for i, k in enumerate(near)
+                if names[k] not in [names[other] for other in near[:i]]
             ]
         )
         p = p.with_column(columns[:, :, order[0]])
-    moving = {group[0].where for group in found if group[0].shift > MIN_SHIFT_SIGMAS}
-    return [group for group in found if group[0].where in moving]
+    return [group for group in found if group[0].shift > MIN_SHIFT_SIGMAS]
 
 
-def _late(x: Samples, e: Prepared, p: Projected) -> tuple[list[tuple[str, str]], Array]:
-    """For each row the delays of the grid that the residual speaks for most: of its force and of its dry friction alone (N, R, k).
+def _late(x: Samples, e: Prepared, p: Projected) -> tuple[list[str], Array]:
+    """Rows, and for each the column (N, R, k) of the delay of the grid that its residual speaks for most.
 
-    A delay is seen behind reversals, or before them. What is seen on both sides alike is friction that is rounded off there.
+    A delay shows behind reversals of dry friction, or before them: what shows on both sides alike is friction that is rounded off there.
+    And it shows in the smooth part of the force: where that is not late, friction yields before it slides, which is no damage of the log.
     """
-    names: list[tuple[str, str]] = []
+    places: list[str] = []
     columns: list[Array] = []
     for j, row in enumerate(x.rows):
         if not x.measured[j] or not len(x.delays):
             continue
-        pulses = x.late[:, j].reshape(len(x.late), -1)
-        white = e.whitened_row(j, np.column_stack([pulses, x.rates[:, j]]))
-        friction = p.scores_of_row(j, white[:, :-1])
-        whole = p.scores_of_row(j, white[:, :-1] - white[:, -1:])
-        one_sided = np.abs(friction.reshape(2, -1).sum(axis=0)) > ONE_SIDED * np.sqrt(2.0)
-        for kind, z, line in (("late force", whole, x.rates[:, j]), ("late friction", friction, 0.0)):
-            z = np.where(np.tile(one_sided, 2), np.abs(z), 0.0)
-            if z.any():
-                names.append((kind, row))
-                columns.append(np.zeros_like(x.y))
-                columns[-1][:, j] = pulses[:, np.argmax(z)] - line
-    return names, np.stack(columns, axis=2) if columns else np.zeros((*x.y.shape, 0))
+        lines = np.column_stack([x.late[:, j].reshape(len(x.late), -1), -x.rates[:, j]])
+        white = e.whitened_row(j, lines)
+        *friction, smooth = p.scores_of_row(j, white)
+        whole = p.scores_of_row(j, white[:, :-1] + white[:, -1:])
+        behind = np.abs(np.sum(np.reshape(friction, (2, -1)), axis=0)) > ONE_SIDED * np.sqrt(2.0)
+        agreeing = (whole * smooth > 0.0) & (abs(smooth) > SMOOTH_PART)
+        z = np.where(np.tile(behind, 2) & agreeing, np.abs(whole), 0.0)
+        if z.any():
+            places.append(row)
+            columns.append(np.zeros_like(x.y))
+            columns[-1][:, j] = lines[:, np.argmax(z)] + lines[:, -1]
+    return places, np.stack(columns, axis=2) if columns else np.zeros((*x.y.shape, 0))
 
 
 def _exact(fit: Fit, x: Samples) -> bool:
