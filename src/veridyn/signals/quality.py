@@ -10,7 +10,7 @@ in :class:`QualityLimits`; the defaults look for what a well-kept acquisition do
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np

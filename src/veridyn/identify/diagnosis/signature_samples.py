@@ -255,7 +255,7 @@ def _added(lines: Array, numbers: NDArray[np.intp], width: int) -> tuple[int, Ar
 
 
 def _middles(thin: Mask, start: int, width: int) -> NDArray[np.intp]:
-    """The sample in the middle of those of each window that decimation keeps, `thin` (N,), counted from the start; any where it keeps none."""
+    """The sample in the middle of those of each window that decimation keeps, `thin` (N,); any where it keeps none."""
     windows = np.arange(start, start + len(thin)) // width - start // width
     kept = np.bincount(windows, thin)
     places = np.bincount(windows, thin * np.arange(len(thin))) / np.maximum(kept, 1.0)
