@@ -42,7 +42,8 @@ def test_the_residual_with_several_columns_is_that_of_least_squares() -> None:
     A = np.concatenate([W, S], axis=2).reshape(-1, P + 3)
     y = S.sum(axis=2) + noise
     left = y.ravel() - A @ np.linalg.lstsq(A, y.ravel(), rcond=None)[0]
-    assert np.allclose(Projected.of(W, y).unexplained(S).ravel(), left, atol=1e-9)
+    p = Projected.of(W, y)
+    assert np.allclose(p.unexplained(p.beside(S)).ravel(), left, atol=1e-9)
 
 
 def test_a_column_that_the_regressor_explains_cannot_be_seen() -> None:

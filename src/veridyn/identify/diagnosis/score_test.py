@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtr
 from scipy.stats import norm
-from scipy.stats import t as student
 
 from veridyn.identify.estimators.long_run import MIN_SHARE_OF_BARTLETT, andrews_each, window_of
 
@@ -59,16 +59,16 @@ class Projected:
         """From the weighted regressor W (N, R, p) and measurement y (N, R), zero where a row leaves a sample out."""
         N, R, p = W.shape
         A = W.reshape(-1, p)
-        norms = np.linalg.norm(A, axis=0)
+        G = A.T @ A
+        norms = np.sqrt(np.diag(G))
         norms[norms == 0.0] = 1.0
-        A = A / norms
-        back = _orthonormalising(A)
+        back = _orthonormalising(A, G, norms)
         basis = A @ back
         flat = y.ravel()
         for _ in range(2):  # once more for the digits that an ill-conditioned regressor costs
             flat = flat - basis @ (basis.T @ flat)
-        share = N * R / max(np.count_nonzero(np.any(A, axis=1)), 1)
-        return cls(basis.reshape(N, R, -1), flat.reshape(N, R), back / norms[:, None], share)
+        share = N * R / max(np.count_nonzero(np.einsum("np,np->n", A, A)), 1)
+        return cls(basis.reshape(N, R, -1), flat.reshape(N, R), back, share)
 
     def beside(self, S: Array) -> Array:
         """s_⊥ of columns S (N, R, k), zero where nothing is left."""
@@ -82,12 +82,15 @@ class Projected:
 
     def tested(self, S: Array) -> Scores:
         """Each column of S (N, R, k) by itself; columns that are likely to be there are taken out of the noise, lest one hide another."""
-        rest = self.beside(S)
+        return self.tested_beside(self.beside(S))
+
+    def tested_beside(self, rest: Array) -> Scores:
+        """The same of columns beside the regressor, as :meth:`beside` gives them."""
         squares = np.einsum("nrk,nrk->nk", rest, rest)
         norms = squares.sum(axis=0)
         seen = norms > 0.0
         safe = np.where(seen, norms, 1.0)
-        g = self.residual.ravel() @ rest.reshape(-1, S.shape[2])
+        g = self.residual.ravel() @ rest.reshape(-1, rest.shape[2])
         noise = self._noise(rest, g, safe)
         terms = np.einsum("nrk,nr->nk", rest, noise)
         variance, windows = _long_run(terms - terms.sum(axis=0) / safe * squares)
@@ -97,18 +100,18 @@ class Projected:
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.where(seen, g / np.sqrt(variance), 0.0)
             sigma = np.where(seen, np.sqrt(variance) / safe, np.inf)
-        chance = 2.0 * student.sf(np.abs(z), windows)
+        chance = 2.0 * stdtr(windows, -np.abs(z))
         return Scores(sizes, sigma, z, np.where(seen, chance, 1.0))
 
     def _noise(self, rest: Array, g: Array, norms: Array) -> Array:
         """The residual (N, R) without the columns whose scores g (k,) are many deviations of what all of them together leave."""
-        together = self._left(rest)
+        together = self.unexplained(rest)
         white = self._white(together) * norms
         if not np.any(g**2 > LIKELY**2 * white):
             return self.residual
         variance = np.maximum(_long_run(np.einsum("nrk,nr->nk", rest, together))[0], white)
         likely = g**2 > LIKELY**2 * variance
-        return self._left(rest[:, :, likely]) if likely.any() else self.residual
+        return self.unexplained(rest[:, :, likely]) if likely.any() else self.residual
 
     def scores_of_row(self, row: int, lines: Array) -> Array:
         """z scores (k,) of columns (N, k) of one row by themselves, for white noise; zero for inseparable ones."""
@@ -129,12 +132,8 @@ class Projected:
         Z = self.basis.reshape(-1, self.basis.shape[2])
         return np.asarray(self.back @ (Z.T @ S.reshape(len(Z), S.shape[2])), dtype=np.float64)
 
-    def unexplained(self, S: Array) -> Array:
-        """The residual (N, R) that is left with all columns S (N, R, k) in the regressor at once."""
-        return self._left(self.beside(S))
-
-    def _left(self, rest: Array) -> Array:
-        """The same of columns beside the regressor."""
+    def unexplained(self, rest: Array) -> Array:
+        """The residual (N, R) that is left with columns (N, R, k), as :meth:`beside` gives them, in the regressor all at once."""
         flat = rest.reshape(-1, rest.shape[2])
         norms = np.linalg.norm(flat, axis=0)
         scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
@@ -152,16 +151,19 @@ class Projected:
         return replace(self, basis=wide, residual=residual, back=np.pad(self.back, ((0, 0), (0, 1))))
 
 
-def _orthonormalising(A: Array) -> Array:
-    """T (p, rank) such that A T has orthonormal columns; by products twice where A is well conditioned, else by its R factor."""
-    values, V = np.linalg.eigh(A.T @ A)
+def _orthonormalising(A: Array, G: Array, norms: Array) -> Array:
+    """T (p, rank) such that A T has orthonormal columns, G = AᵀA and `norms` those of its columns.
+
+    By products twice where A is well conditioned, else by its R factor.
+    """
+    values, V = np.linalg.eigh(G / norms[:, None] / norms)
     if values[0] > SAFE_PRODUCTS * values[-1]:
-        T = V / np.sqrt(values)
+        T = V / np.sqrt(values) / norms[:, None]
         B = A @ T
         return np.asarray(T @ np.linalg.inv(np.linalg.cholesky(B.T @ B)).T, dtype=np.float64)
-    _, s, Vt = np.linalg.svd(np.linalg.qr(A, mode="r"))
+    _, s, Vt = np.linalg.svd(np.linalg.qr(A / norms, mode="r"))
     kept = s > SMALLEST_SINGULAR_VALUE * s.max(initial=0.0)
-    return Vt[kept].T / s[kept]
+    return Vt[kept].T / s[kept] / norms[:, None]
 
 
 def _long_run(terms: Array) -> tuple[Array, Array]:

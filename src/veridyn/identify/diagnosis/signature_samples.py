@@ -51,7 +51,7 @@ WINDOW_RATE_HZ, SLOPE_RATE_HZ = (
     25.0,
 )  # of windows, and of these derivatives: positions change little between (chosen)
 MIN_EQUATIONS = 20.0  # for each parameter, that windows must leave (chosen)
-DELAY_STEPS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # of the clock, each also early
+DELAY_STEPS = (2, 4, 8, 16, 32, 64, 128, 256, 512)  # of the clock, each also early
 LONGEST_DELAY_S, LONGEST_DELAY_SHARE = 0.3, 0.1  # s, and of a motion: what would be later is no delay (chosen)
 
 
@@ -193,7 +193,9 @@ def _part(
             columns *= used[j, at]
             first, total = _added(columns, at + start, width)
             held = slice(first - start // width, first - start // width + total.shape[1])
-            W[held, j, own] += total[:-1].T
+            every = np.zeros((len(leads), total.shape[1]))
+            every[own] = total[:-1]
+            W[held, j] += every.T
             y[held, j] += total[-1]
     used &= there
     rates = np.zeros_like(forces)
@@ -208,9 +210,10 @@ def _part(
     lines *= used[:, None]
     _, totals = _added(lines.reshape(-1, N), numbers, width)
     added = np.ascontiguousarray(totals.reshape(R, -1, M).transpose(2, 0, 1))  # (M, R, lines)
-    count = added[:, :, 0]
+    count = added[:, :, 0].copy()
     root = np.sqrt(np.maximum(count, 1.0))
-    added = added / root[:, :, None]
+    added /= root[:, :, None]
+    W /= root[:, :, None]
     kept: Mask = np.asarray(count.any(axis=1))  # so that neighbours are neighbours behind decimation, too
     delays = np.array(shifts) * (float(np.median(np.diff(motion.t))) if shifts else 0.0)
     late = added[:, :, 4:].reshape(M, R, 2, -1) / (np.array([1.0, -1.0])[:, None] * delays)
@@ -219,7 +222,7 @@ def _part(
     measured = measured_coordinates(tree, motion)
     return Samples(
         rows=tuple(rows),
-        W=(W / root[:, :, None])[kept],
+        W=W if kept.all() else W[kept],
         y=(y / root)[kept],
         forces=added[kept, :, 1],
         rates=added[kept, :, 2],

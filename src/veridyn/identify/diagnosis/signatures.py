@@ -23,7 +23,7 @@ from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
 FALSE_ALARMS = 0.003  # share of logs in order, over all signatures of a log together (chosen)
-MIN_SHIFT_SIGMAS = 3.0  # by which a damage must move some parameter to be reported (chosen)
+MIN_SHIFT_SIGMAS = 2.0  # by which a damage must move some parameter to be reported (chosen)
 MAX_DAMAGES = 4  # that are looked for in one log
 EXACT_SHARE = 1e-5  # of a row's force: a smaller residual is rounding, not noise
 INDISTINCT = 9.0  # of z²: signatures that explain that much less than the best are reported beside it (chosen)
@@ -32,7 +32,7 @@ CLIPPED = 2.0  # deviations of residuals whose memory is asked for (chosen)
 LATE_SHARE = 0.3  # of the false alarms, for delays that dry friction shows (chosen)
 ONE_SIDED = 2.0  # deviations between what is seen behind reversals and before them (chosen)
 SMOOTH_PART = 1.0  # deviations by which the smooth part of a force must be late, too (chosen)
-GRID_DEVIATION = 0.15  # of a delay: how far the grid is apart
+GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart
 MIN_SAMPLES_PER_COLUMN = 3.0  # equations for each parameter, below which residuals say little
 
 
@@ -63,26 +63,30 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
     e = prepared(fit, x, plain)
     if e is None:
         return []
-    p, S, effects = e.projected, e.whitened(plain), e.effects(plain)
+    p, effects = e.projected, e.effects(plain)
+    rest = p.beside(e.whitened(plain)) if e.memory is not None else e.rest
     share = LATE_SHARE if len(x.delays) else 0.0
-    limit = limit_of(FALSE_ALARMS * (1.0 - share), len(every))
+    limit = limit_of(FALSE_ALARMS * (1.0 - share), int(np.count_nonzero(rest.any(axis=(0, 1)))))
     late_limit = limit_of(FALSE_ALARMS * share, 2 * len(x.delays) * int(np.count_nonzero(x.measured)))
     deviations = np.where(fit.sigma > 0.0, fit.sigma, np.inf)
-    # A sensor that averages or holds a step of the clock is off by half of one.
+    # A sensor that averages or holds a step of the clock is off by half of one, and no angle by more than half a turn.
     step = max(float(np.median(np.diff(m.t))) for m in motions)
+    turning = [c for c, kind in zip(fit.tree.coordinates, fit.tree.coordinate_kinds, strict=True) if kind == "turning"]
     found: list[list[Damage]] = []
     for _ in range(MAX_DAMAGES):
         places, late = _late(x, e, p)
         names = [(kind, where) for kind, where, _ in every] + [("late force", where) for where in places]
-        columns = np.concatenate([S, e.whitened(late)], axis=2)
-        scores = p.tested(columns)
+        columns = np.concatenate([rest, p.beside(e.whitened(late))], axis=2) if places else rest
+        scores = p.tested_beside(columns)
         shift = np.abs(np.concatenate([effects, e.effects(late)], axis=1) * scores.sizes) / deviations[:, None]
         most = shift.argmax(axis=0)
         limits = np.repeat([limit, late_limit], [len(every), len(places)])
         known = {group[0].where for group in found if group[0].kind == "late force"}
         late_again = np.array([kind == "late force" and where in known for kind, where in names])
-        short = np.array([kind == "late force" for kind, _ in names]) & (np.abs(scores.sizes) <= step)
-        clear = (scores.chance < limits) & ~short & ~late_again
+        size = np.abs(scores.sizes)
+        short = np.array([kind == "late force" for kind, _ in names]) & (size <= step)
+        far = np.array([kind == "encoder zero" and where in turning for kind, where in names]) & (size > np.pi)
+        clear = (scores.chance < limits) & ~short & ~far & ~late_again
         if not clear.any():
             break
         square = np.where(clear, scores.z**2, 0.0)
@@ -104,6 +108,7 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
             ]
         )
         p = p.with_column(columns[:, :, order[0]])
+        rest = p.beside(rest)
     return [group for group in found if group[0].shift > MIN_SHIFT_SIGMAS]
 
 
@@ -143,13 +148,14 @@ def _exact(fit: Fit, x: Samples) -> bool:
 class Prepared:
     """Equations whose rows are divided by the rms of their residual, as a fit weighs them, and the same without the memory of residuals.
 
-    `weight` (N, R): 1/rms where a sample is used; `memory` (R,): a of each row, None where there is none worth taking out; `again`
-    (N − 1, R): 1/rms of what is left then.
+    `weight` (N, R): 1/rms where a sample is used; `rest` (N, R, k): the columns beside the first; `memory` (R,): a of each row, None
+    where there is none worth taking out; `again` (N − 1, R): 1/rms of what is left then.
     """
 
     fitted: Projected
     projected: Projected
     weight: Array
+    rest: Array
     memory: Array | None
     again: Array
 
@@ -179,16 +185,17 @@ def prepared(fit: Fit, x: Samples, S: Array) -> Prepared | None:
     weight = _weight(x.used, x.y - x.W @ fit.values)
     W, y = x.W * weight[:, :, None], x.y * weight
     p = Projected.of(W, y)
-    r = p.unexplained(S * weight[:, :, None])
+    rest = p.beside(S * weight[:, :, None])
+    r = p.unexplained(rest)
     a = _memory(r)
     if np.abs(a).max() <= LEAST_MEMORY:
-        return Prepared(fitted=p, projected=p, weight=weight, memory=None, again=weight)
+        return Prepared(fitted=p, projected=p, weight=weight, rest=rest, memory=None, again=weight)
     independent = float(np.sum(x.used.sum(axis=0) * (1.0 - np.abs(a)) / (1.0 + np.abs(a))))
     if independent < MIN_SAMPLES_PER_COLUMN * W.shape[2]:
         return None
     again = _weight(x.used[1:] & x.used[:-1], r[1:] - a * r[:-1])
     whiter = Projected.of((W[1:] - a[:, None] * W[:-1]) * again[:, :, None], (y[1:] - a * y[:-1]) * again)
-    return Prepared(fitted=p, projected=whiter, weight=weight, memory=a, again=again)
+    return Prepared(fitted=p, projected=whiter, weight=weight, rest=rest, memory=a, again=again)
 
 
 def _memory(r: Array) -> Array:
