@@ -75,9 +75,8 @@ class Projected:
         Z = self.basis.reshape(-1, self.basis.shape[2])
         flat = S.reshape(len(Z), S.shape[2])
         left = flat - Z @ (Z.T @ flat)
-        left -= Z @ (Z.T @ left)
-        whole = np.linalg.norm(flat, axis=0)
-        left[:, np.linalg.norm(left, axis=0) <= INSEPARABLE * whole] = 0.0
+        size, whole = (np.einsum("nk,nk->k", v, v) for v in (left, flat))
+        left[:, size <= INSEPARABLE**2 * whole] = 0.0
         return left.reshape(S.shape)
 
     def tested(self, S: Array) -> Scores:
@@ -135,9 +134,10 @@ class Projected:
     def unexplained(self, rest: Array) -> Array:
         """The residual (N, R) that is left with columns (N, R, k), as :meth:`beside` gives them, in the regressor all at once."""
         flat = rest.reshape(-1, rest.shape[2])
-        norms = np.linalg.norm(flat, axis=0)
+        G, g = flat.T @ flat, self.residual.ravel() @ flat
+        norms = np.sqrt(np.diag(G))
         scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
-        G, g = (flat.T @ flat) * scale[:, None] * scale, (self.residual.ravel() @ flat) * scale
+        G, g = G * scale[:, None] * scale, g * scale
         size = np.linalg.lstsq(G, g, rcond=SAFE_PRODUCTS)[0] * scale
         return np.asarray(self.residual - (flat @ size).reshape(self.residual.shape), dtype=np.float64)
 

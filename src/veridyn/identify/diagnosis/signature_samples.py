@@ -246,11 +246,12 @@ def _added(lines: Array, numbers: NDArray[np.intp], width: int) -> tuple[int, Ar
     if not len(numbers):
         return 0, np.zeros((len(lines), 0))
     first, last = int(numbers[0]) // width, int(numbers[-1]) // width
-    if len(numbers) == (last - first + 1) * width:
-        whole = lines
-    else:
+    low, length = int(numbers[0]) - first * width, len(numbers)
+    whole = lines
+    if length < (last - first + 1) * width:
+        together = int(numbers[-1]) - int(numbers[0]) == length - 1
         whole = np.zeros((len(lines), (last - first + 1) * width))
-        whole[:, numbers - first * width] = lines
+        whole[:, slice(low, low + length) if together else numbers - first * width] = lines
     total = whole[:, ::width].copy()
     for k in range(1, width):
         total += whole[:, k::width]
