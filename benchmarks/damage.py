@@ -382,8 +382,10 @@ def main() -> None:
                 counts[kind] += 1
                 if kind == "silent":
                     seen = visible(d, first * strength, seed, given.level)
+                    odds = best_power(seen, FALSE_ALARMS / SHAPES)
                     left.append(
-                        f"    seed {seed}, {strength:g} times the weakest ({first * strength:.3g}): {seen:.2f} deviations visible"
+                        f"    seed {seed}, {strength:g} times the weakest ({first * strength:.3g}): {seen:.2f} deviations visible, "
+                        f"which a search among {SHAPES} shapes finds in {100 * odds:.0f} %"
                     )
         for k, v in counts.items():
             total[k] += v
