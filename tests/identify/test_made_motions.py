@@ -48,10 +48,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.mark.parametrize("method", ["wls", "robust"])
 def test_made_here_or_on_threads_the_fit_is_the_same(files: list[Path], method: str) -> None:
     tree, made = small_arm(), MadeMotions(files, read)
-    alone = identify(tree, [read(file) for file in files], method, diagnose="off")
-    here = identify(tree, made, method, diagnose="off")
+    alone = identify(tree, [read(file) for file in files], method)
+    here = identify(tree, made, method)
     with ThreadPoolExecutor(3) as pool:
-        shared = identify(tree, made, method, executor=pool, diagnose="off")
+        shared = identify(tree, made, method, executor=pool)
     for fit in (here, shared):
         assert fit.values == pytest.approx(alone.values, rel=1e-12)
         assert fit.sigma == pytest.approx(alone.sigma, rel=1e-9)
@@ -63,7 +63,7 @@ def test_dask_workers_read_the_logs_themselves_and_one_that_dies_changes_nothing
 ) -> None:
     from distributed import Client, LocalCluster
 
-    tree, alone = small_arm(), identify(small_arm(), MadeMotions(files, read), diagnose="off")
+    tree, alone = small_arm(), identify(small_arm(), MadeMotions(files, read))
     marker, told = tmp_path / "died", []
     made = MadeMotions(files, partial(read_and_die_once, marker))
     with (
@@ -72,13 +72,12 @@ def test_dask_workers_read_the_logs_themselves_and_one_that_dies_changes_nothing
     ):
         executor = client.get_executor(pure=False, retries=3)
         marker.touch()  # the first log is looked at here, and this process is to live
-        identify(tree, made[:1], diagnose="off")
+        identify(tree, made[:1])
         marker.unlink()
         there = identify(
             tree,
             made,
             executor=executor,
-            diagnose="off",
             progress=lambda task, done, total: told.append((task, done, total)),
         )
     assert marker.exists()
@@ -97,7 +96,7 @@ def test_a_corrupt_log_is_named(files: list[Path], tmp_path: Path) -> None:
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(files[0].read_bytes()[:200])
     with ThreadPoolExecutor(2) as pool, pytest.raises((FileError, DataError), match=r"broken\.parquet"):
-        identify(small_arm(), MadeMotions([*files, broken], read), executor=pool, diagnose="off")
+        identify(small_arm(), MadeMotions([*files, broken], read), executor=pool)
 
 
 def without_forces(file: Path) -> Motion:
@@ -107,7 +106,7 @@ def without_forces(file: Path) -> Motion:
 
 def test_a_log_that_does_not_belong_to_the_machine_is_named(files: list[Path]) -> None:
     with pytest.raises(DataError, match=r"run1\.parquet"):
-        identify(small_arm(), MadeMotions(files, without_forces), diagnose="off")
+        identify(small_arm(), MadeMotions(files, without_forces))
 
 
 def test_what_cannot_be_made_is_refused(files: list[Path]) -> None:

@@ -43,7 +43,7 @@ def test_the_last_estimate_is_that_of_the_whole_log(session, study):
     reach = tracker._builder.reach
     used = tracker._builder.size * session.feed.last
     part = whole[reach : reach + used]
-    batch = vd.identify(tracker._tree, part, "wls", diagnose="off")
+    batch = vd.identify(tracker._tree, part, "wls")
     assert tracker.factors.samples == sum(row.samples for row in batch.rows)
     live = dict(zip(tracker.structure.names, tracker._estimate()[0], strict=True))
     off = [abs(live[n] - v) / s for n, v, s in zip(batch.names, batch.values, batch.sigma, strict=True)]

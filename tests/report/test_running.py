@@ -28,7 +28,7 @@ def fit():
     motion = Motion(t, *path.at(t))
     noise = 0.05 * np.random.default_rng(1).normal(size=(400, tree.n))
     motion = replace(motion, forces=vd.inverse_dynamics(tree, motion) + noise)
-    return vd.identify(tree, motion, rows="joints", diagnose="off"), motion
+    return vd.identify(tree, motion, rows="joints"), motion
 
 
 def page_of(section: Section) -> str:

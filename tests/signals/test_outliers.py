@@ -166,3 +166,13 @@ def test_a_freeze_of_most_of_a_signal_is_a_freeze_and_no_slow_sensor() -> None:
     x[300:1500] = x[300]
     assert frozen(x) == [(300, 1499)]
     assert frozen(np.repeat(noisy(), 3)[:2000]) == []
+
+
+def test_a_machine_brakes_before_it_rests_and_a_sensor_does_not() -> None:
+    """Ninety hundredths of a record at one value: entered at full speed it is frozen, entered slowly it is a rest."""
+    t = np.arange(3000) / 200.0
+    moving = np.sin(2.0 * np.pi * 0.5 * t)
+    dead = np.where(t < 1.6, moving, moving[320])
+    assert frozen(dead) == [(320, 2999)]
+    braked = np.where(t < 1.5, moving, moving[300])  # where its speed is zero
+    assert frozen(braked) == []

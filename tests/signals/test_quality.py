@@ -35,6 +35,16 @@ def test_a_clean_channel_has_no_findings():
     found.raise_if_fatal()
 
 
+@pytest.mark.parametrize(("length", "severity"), [(8, "warning"), (5, "note")])
+def test_a_short_freeze_of_a_position_counts_by_the_jump_behind_it(length, severity):
+    """sin at 0.2 Hz and 1 kHz moves at most 0.063 % of its range a sample: eight samples are half a percent, five are less."""
+    t = np.arange(4000) / 1000.0
+    x = np.sin(2 * np.pi * 0.2 * t)
+    x[2500 : 2500 + length] = x[2500]
+    found = [f for f in one(t, x) if f.kind == "frozen"]
+    assert [f.severity for f in found] == [severity]
+
+
 def test_gap():
     f = only(one(np.where(T > 5.0, T + 0.73, T)), "gap", "warning")
     assert f.message == (

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from veridyn.errors import DataError, ModelError
+from veridyn.errors import DataError, DataWarning, ModelError
 from veridyn.mechanics.integrate import BaseState, Inputs, Method
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
@@ -14,7 +14,7 @@ from veridyn.model.tree import Tree
 from veridyn.signals.motion import Signals, motion
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 from veridyn.simulate.imperfection import Imperfection
-from veridyn.simulate.manoeuvre import Driven, Tracking
+from veridyn.simulate.manoeuvre import Driven, Prescribed, Tracking
 from veridyn.simulate.simulator import exact, record, simulate
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
@@ -88,7 +88,7 @@ def test_a_free_machine_logs_its_base_wrenches_and_signals():
         signals=lambda t, q, qd: {"current": np.cos(9.0 * t)},
     )
     seen = []
-    manoeuvre = Driven(0.5, 200.0, [0.1, 0.2], [0.0, 0.0], inputs, BaseState(omega=(0.1, 0.2, 0.3)), PRECISE)
+    manoeuvre = Driven(0.3, 200.0, [0.1, 0.2], [0.0, 0.0], inputs, BaseState(omega=(0.1, 0.2, 0.3)), PRECISE)
     log = simulate(tree, manoeuvre, progress=lambda task, done, total: seen.append((task, done, total)))
     # the driven joint is told by its current, the passive one has no motor: neither has a force
     assert not any(n.startswith("force.") for n in log)
@@ -97,7 +97,7 @@ def test_a_free_machine_logs_its_base_wrenches_and_signals():
         and log["wrench.trunk.mz"].unit == "N*m"
         and log["base.omega.x"].unit == "rad/s"
     )
-    assert seen and seen[-1][2] == 0.5
+    assert seen and seen[-1][2] == 0.3
     found = motion(tree, log, Signals(trim=0.05))
     assert (
         np.abs(inverse_dynamics(tree, found)).max() < 1e-2
@@ -159,3 +159,15 @@ def test_loads_act_as_equal_wrenches_do():
     assert (log["push.y"].values == -2.0).all() and (log["twist.z"].values == 0.1).all()
     with pytest.raises(DataError, match=r"there is no load 'psh'(.|\n)*Did you mean 'push'"):
         Driven(0.4, 100.0, [0.2, 0.1], [0.3, 0.0], Inputs(loads=lambda t: {"psh": 1.0})).run(loaded)
+
+
+def test_an_absurd_amplitude_is_reported():
+    """Ten radians at 2 Hz are up to 126 rad/s; a wheel that rolls on as fast is in order."""
+    shaken = FourierTrajectory([0.0, 0.0], [[10.0], [0.01]], [[0.0], [0.0]], 2.0)
+    expected = r"coordinate 'q1': it moves too fast\.\nExpected up to 60 rad/s, found 125"
+    with pytest.warns(DataWarning, match=expected) as told:
+        simulate(arm(), Prescribed(shaken, 0.5, 100.0))
+    assert len(told) == 1
+    flywheel = Tree.build([Body("1")], inertia={"1": from_centre(1.0, (0.0, 0.0, 0.0), np.eye(3))})
+    log = simulate(flywheel, Driven(0.5, 100.0, [0.0], [200.0]))  # without a warning
+    assert log["q.q1"].values[-1] == pytest.approx(100.0)

@@ -31,6 +31,10 @@ MIN_HOLDS, HELD_ALIKE = 10, 0.8  # values that are held, and the share of them t
 HELD_SHARE = (
     0.2  # of all values are held for two samples or more: a slow sensor on a fast clock, and no freeze (chosen)
 )
+BRAKING, STOPPING_SHARE = (
+    5,
+    0.8,
+)  # steps before a rest, and of the fastest of them that the last may still have (chosen)
 FROZEN_JUMP = 3.0  # times the steps beside a frozen stretch that a signal must jump at its end (chosen)
 
 
@@ -206,9 +210,9 @@ def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
 
     Of a noisy signal that is any run that does not come by chance; of a smooth one, a run that it enters at speed (the last two steps
     before it are above 0.3 of the median step while moving and above two quanta) and leaves by a jump (above the median step and three
-    quanta), or not at all where it is no long rest, or a run that ends in a jump `FROZEN_JUMP` times as large as the steps on both
-    sides. A run that begins the record, while sensors start, is left out, so are several runs at one extreme, which are a limit of the
-    sensor, and so is a signal more than `HELD_SHARE` of whose values are held: its runs say nothing.
+    quanta), or not at all where it is no long rest or is entered without braking, or a run that ends in a jump `FROZEN_JUMP` times as
+    large as the steps on both sides. A run that begins the record, while sensors start, is left out, so are several runs at one extreme,
+    which are a limit of the sensor, and so is a signal more than `HELD_SHARE` of whose values are held: its runs say nothing.
     """
     found = [(a, b) for a, b in runs(np.diff(x) == 0.0, least - 1) if a > 0]
     if not found or repeats(x) > HELD_SHARE:
@@ -230,10 +234,15 @@ def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
         if (
             a >= 2
             and min(steps[a - 1], steps[a - 2]) > speed
-            and (steps[b + 1] > jump if b + 1 < len(steps) else b - a < HELD_SHARE * len(x))
+            and (steps[b + 1] > jump if b + 1 < len(steps) else b - a < HELD_SHARE * len(x) or _stops_dead(steps, a))
         )
         or (b + 1 < len(steps) and steps[b + 1] > max(FROZEN_JUMP * _pace(steps, a, b), FROZEN_JUMP * grain))
     ]
+
+
+def _stops_dead(steps: Array, first: int) -> bool:
+    """Whether a signal is as fast in its last step before `first` as in the five before: a machine that brakes is slower."""
+    return first >= BRAKING and bool(steps[first - 1] >= STOPPING_SHARE * steps[first - BRAKING : first].max())
 
 
 def _pace(steps: Array, first: int, last: int) -> float:

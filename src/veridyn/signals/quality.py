@@ -10,7 +10,7 @@ in :class:`QualityLimits`; the defaults look for what a well-kept acquisition do
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.findings import Finding, Findings, Kind, Severity
-from veridyn.signals.outliers import dropouts, frozen, held, plateaus, runs, spikes
+from veridyn.signals.outliers import OFF_CURVE_SHARE, dropouts, frozen, held, plateaus, runs, smooth, spikes
 from veridyn.signals.resample import GAP_STEPS
 
 Array = NDArray[np.float64]
 BOTH_LIMITS = 0.5  # of the samples are at one of two limits, neither of them zero: what lay between is lost (chosen)
 RESTING_SHARE = 0.3  # of the samples are zero: a quantity that rests there, such as the force of a contact (chosen)
-LONG_FREEZE = 10  # samples: a shorter frozen stretch is only noted (chosen)
+LONG_FREEZE = 10  # samples: a shorter frozen stretch is only noted, unless a position jumps behind it (chosen)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,11 +297,13 @@ def _repeated(channel: Channel, x: Array, numbers: NDArray[np.intp]) -> Iterator
     longer = [(a, b) for a, b in frozen(x) if (a, b) not in lost]
     if longer:
         a, b = max(longer, key=lambda span: span[1] - span[0])
+        jumps = unit in ("rad", "m") and smooth(x) and _jump(x, longer) > OFF_CURVE_SHARE * float(np.ptp(x))
+        short = b - a + 1 < LONG_FREEZE and not jumps
         yield _finding(
             channel,
             "frozen",
-            # Some quantities rest at nothing for long, and a packet lost here and there biases nothing.
-            "note" if b - a + 1 < LONG_FREEZE or np.mean(x == 0.0) > RESTING_SHARE else "warning",
+            # Some quantities rest at nothing for long. A packet lost here and there biases nothing, but a jump of a position does.
+            "note" if short or np.mean(x == 0.0) > RESTING_SHARE else "warning",
             numbers[np.concatenate([np.arange(a, b + 1) for a, b in longer])],
             f"it is frozen in {len(longer)} span(s), the longest from t = {t[a]:.6f} s to t = {t[b]:.6f} s.",
             "values that change as before and after",
@@ -320,6 +322,11 @@ def _repeated(channel: Channel, x: Array, numbers: NDArray[np.intp]) -> Iterator
             f"{len(x)} samples of a sensor {step} times slower",
             "Load it with the clock of its own, or keep every sample that is new: held values are late by half of that time.",
         )
+
+
+def _jump(x: Array, spans: Sequence[tuple[int, int]]) -> float:
+    """The largest step that ends one of these runs of equal samples."""
+    return max((abs(float(x[b + 1] - x[b])) for _, b in spans if b + 1 < len(x)), default=0.0)
 
 
 def _standstill(channel: Channel, x: Array, numbers: NDArray[np.intp], shortest: float) -> Iterator[Finding]:

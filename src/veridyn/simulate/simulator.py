@@ -26,6 +26,7 @@ from veridyn.model.load import Drive, Force, channels
 from veridyn.model.sensor import Choice, chosen_sensors
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
+from veridyn.signals.plausible_speed import warn_of_speeds
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.simulate.manoeuvre import Manoeuvre
 from veridyn.simulate.readings import exact_readings, imperfections_of, wrapped
@@ -71,6 +72,11 @@ def simulate(
     Experiment
         The same type as a log from a file.
 
+    Warns
+    -----
+    DataWarning
+        A coordinate moves faster than any joint of a machine: 60 rad/s or 20 m/s to and fro.
+
     Raises
     ------
     SimulationError
@@ -90,7 +96,10 @@ def simulate(
     >>> log.names, len(log["encoder"])
     (('encoder', 'force.q1'), 101)
     """
-    return record(machine, manoeuvre.run(machine, progress), imperfections, rng, sensors)
+    trajectory = manoeuvre.run(machine, progress)
+    units = ["rad" if kind == "turning" else "m" for kind in machine.coordinate_kinds]
+    warn_of_speeds(machine.coordinates, units, trajectory.motion.qd)
+    return record(machine, trajectory, imperfections, rng, sensors)
 
 
 @accepts_machine

@@ -66,3 +66,9 @@ def test_drives_move_with_the_forces_they_make() -> None:
     np.testing.assert_array_equal(swapped.signals["i0"], e.motion.signals["i1"])
     assert e.error(motion=swapped) > 5.0 * e.error()
     assert e.error() < 0.05
+
+
+def test_predicted_forces_are_those_of_inverse_dynamics_at_the_model_s_own_values() -> None:
+    e = bench_evidence()
+    wanted = inverse_dynamics(e.tree, e.motion, list(e.rows)).T
+    assert e.predicted() == pytest.approx(wanted, rel=1e-9, abs=1e-9)

@@ -42,7 +42,8 @@ def test_the_residual_with_several_columns_is_that_of_least_squares() -> None:
     A = np.concatenate([W, S], axis=2).reshape(-1, P + 3)
     y = S.sum(axis=2) + noise
     left = y.ravel() - A @ np.linalg.lstsq(A, y.ravel(), rcond=None)[0]
-    assert np.allclose(Projected.of(W, y).unexplained(S).ravel(), left, atol=1e-9)
+    p = Projected.of(W, y)
+    assert np.allclose(p.unexplained(p.beside(S)).ravel(), left, atol=1e-9)
 
 
 def test_a_column_that_the_regressor_explains_cannot_be_seen() -> None:
@@ -60,6 +61,28 @@ def test_a_column_that_was_taken_in_is_explained() -> None:
     p = Projected.of(W, W.sum(axis=2) + s + noise)
     assert abs(p.tested(s[:, :, None]).z[0]) > 20.0
     assert p.with_column(s).tested(s[:, :, None]).z[0] == 0.0
+
+
+def test_a_large_damage_does_not_hide_a_small_one() -> None:
+    """A ramp of a hundred deviations in the residual, and a second column of some ten: the noise of the second is that without the ramp."""
+    W, noise, rng = equations(7)
+    small, ramp = rng.normal(size=(N, R)), np.linspace(-1.0, 1.0, N)[:, None] * np.ones(R)
+    y = W.sum(axis=2) + 40.0 * ramp + 0.5 * small + noise
+    found = Projected.of(W, y).tested(np.stack([small, ramp], axis=2))
+    alone = Projected.of(W, y - 40.0 * ramp).tested(np.stack([small, ramp], axis=2))
+    assert found.sigma[0] == pytest.approx(alone.sigma[0], rel=0.1)
+    assert abs(found.z[0]) > 5.0
+
+
+def test_scores_of_one_row_are_those_of_its_columns_alone() -> None:
+    W, noise, rng = equations(8)
+    lines = rng.normal(size=(N, 3))
+    S = np.zeros((N, R, 3))
+    S[:, 1] = lines
+    p = Projected.of(W, W.sum(axis=2) + noise)
+    rest = p.beside(S).reshape(-1, 3)
+    wanted = p.residual.ravel() @ rest / np.sqrt(np.mean(p.residual**2) * (rest**2).sum(axis=0))
+    assert p.scores_of_row(1, lines) == pytest.approx(wanted, rel=1e-6)
 
 
 @pytest.mark.parametrize("memory", [0.0, 0.8])

@@ -5,11 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from veridyn.identify.estimators.long_run import bartlett, released, trapezoid, window_of
+from veridyn.identify.estimators.long_run import andrews, andrews_each, bartlett, released, trapezoid, window_of
 
 
 def test_windows_are_multiples_of_four() -> None:
     assert [window_of(lags) for lags in (0, 1, 3, 4, 7, 8, 40)] == [1, 4, 4, 8, 8, 12, 44]
+
+
+def test_each_score_by_itself_has_the_memory_of_the_rule_for_one() -> None:
+    h = np.random.default_rng(2).normal(size=(500, 4))
+    h[:, 1] = np.convolve(h[:, 1], np.ones(5), "same")
+    h[:, 2] = h[:, 2].cumsum()
+    h[:, 3] = 0.0
+    square, product = (h**2).sum(axis=0), (h[1:] * h[:-1]).sum(axis=0)
+    alone = [andrews(square[k : k + 1], product[k : k + 1], 500)[0] for k in range(4)]
+    assert andrews_each(square, product, 500).tolist() == alone
+    assert alone[2] == 50 and alone[3] == 0
 
 
 @pytest.mark.parametrize("window", [4, 12, 40])

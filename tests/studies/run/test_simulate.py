@@ -143,8 +143,7 @@ def test_an_absurd_amplitude_is_reported(tmp_path: Path) -> None:
     assert len(told) == 1
 
 
-def test_a_led_crane_is_where_it_is_told_to_be(tmp_path: Path) -> None:
-    pendulum = """
+ROD = """
 veridyn: 1
 mechanism: arm
 points: {O: {at: [0, 0], fixed: true}, P: {at: [0, -2]}}
@@ -152,7 +151,22 @@ bodies: {rod: {bar: [O, P], length: 2, mass: 3}}
 angles: {swing: {of: [O, P], from: [0, -1]}}
 drives: {motor: {on: swing}}
 """
-    written(tmp_path, pendulum, "rod.yaml")
+
+
+def test_an_absurd_amplitude_in_natural_coordinates_is_reported(tmp_path: Path) -> None:
+    """Twelve radians of amplitude at 1 Hz are up to 75 rad/s, and 151 m/s at the end of a rod of 2 m."""
+    written(tmp_path, ROD, "rod.yaml")
+    study = "veridyn: 1\nkind: simulate\nmodel: {file: rod.yaml}\nduration: 0.5\nrate: 400\nsensors: {q.swing: {}}\n"
+    with pytest.warns(DataWarning, match="it moves too fast") as told:
+        run(tmp_path, study + "motion: {fourier: {frequency: 1, sine: {swing: [12]}}}\n")
+    said = "\n".join(str(w.message) for w in told)
+    assert "coordinate 'swing': it moves too fast.\nExpected up to 60 rad/s, found 75.4 rad/s" in said
+    assert "Expected up to 20 m/s, found 15" in said
+    assert len(told) == 3
+
+
+def test_a_led_crane_is_where_it_is_told_to_be(tmp_path: Path) -> None:
+    written(tmp_path, ROD, "rod.yaml")
     study = """
 veridyn: 1
 kind: simulate

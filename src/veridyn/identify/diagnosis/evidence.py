@@ -82,6 +82,12 @@ class Evidence:
         sizes = np.where(sizes > 0.0, sizes, 1.0)
         return Equations(columns.W / sizes[:, None, None], y / sizes[:, None], sizes, columns.numbers)
 
+    def predicted(self) -> Array:
+        """Forces of the rows (rows, N) by the model's own values; what has none is taken for zero."""
+        p = self.tree.parameters
+        values = np.where(np.isfinite(p.values), p.values, 0.0)[p.estimated_matrix().any(axis=0)]
+        return np.asarray(self._own.W @ values + self._own.known, dtype=np.float64)
+
     def beyond_noise(self) -> tuple[Array, Array]:
         """For each row what least squares leaves as a share of its size, less white noise, which no model explains; and the sizes."""
         equations = self.equations()

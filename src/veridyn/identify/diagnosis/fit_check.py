@@ -20,7 +20,7 @@ from veridyn.identify.diagnosis.delays import delays
 from veridyn.identify.diagnosis.evidence import SAMPLES, Evidence, evidence
 from veridyn.identify.diagnosis.noise_bias import noisy_accelerations, with_noise_as_cause
 from veridyn.identify.diagnosis.plausible import SLOWEST_CLOCK, absurd_signs, odd_motion, prior_scales, slow_clock
-from veridyn.identify.diagnosis.signatures import signature_mistakes
+from veridyn.identify.diagnosis.signature_words import signature_mistakes
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.inverse import inverse_dynamics

@@ -22,16 +22,13 @@ from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
+from veridyn.signals.plausible_speed import too_fast
 
 Array = NDArray[np.float64]
 WRONG_SIGN_SIGMAS = (
     5.0  # deviations below zero from which a sign is no accident (deviations for white noise are often too small)
 )
 CONFIGURATIONS = 40
-FASTEST_TURNING = 60.0  # rad/s of a joint with its links; 20 m/s of a sliding one (chosen)
-FASTEST_SLIDING = 20.0
-ROLLING_SHARE = 0.5  # of its largest speed: what turns one way so fast in the mean is a wheel (chosen)
 SLOWEST_CLOCK = 5.0  # Hz (chosen)
 EQUAL_CORRELATION = 0.8  # correlation from which a measured and a predicted force are one and the same up to a factor
 OPPOSITE_CORRELATION = -0.5  # correlation from which a measured force goes against the predicted one (chosen)
@@ -98,7 +95,7 @@ def _size(e: Evidence, c: str) -> float:
 
 def least_inertia(fit: Fit, m: Motion) -> tuple[float, float, float] | None:
     """The least and the largest eigenvalue of M(q), each coordinate in its own rms acceleration, at the worst configuration, and σ of
-    the least: uᵀ M u is linear in the parameters for a given direction u; zero where the fit has no deviations.
+    the least where it is below zero: uᵀ M u is linear in the parameters for a given direction u; zero where the fit has no deviations.
     """
     tree = fit.tree
     if tree.base != "fixed" or not tree.n:
@@ -121,6 +118,8 @@ def least_inertia(fit: Fit, m: Motion) -> tuple[float, float, float] | None:
     M = 0.5 * (M + M.transpose(0, 2, 1)) * scale[:, None] * scale
     values, vectors = np.linalg.eigh(M)
     worst = int(np.argmin(values[:, 0]))
+    if values[worst, 0] >= 0.0:
+        return float(values[worst, 0]), float(values[worst, -1]), 0.0
     u = scale * vectors[worst, :, 0]
     q = np.repeat(picked.q[worst : worst + 1], 2, axis=0)
     moved = np.stack([G[worst] @ u, np.zeros(tree.n)])
@@ -137,18 +136,14 @@ def prior_scales(e: Evidence) -> list[Mistake]:
     that go against them: a sign, or another gravity, which on some machines cannot be separated from other weights.
     """
     tree, m = e.tree, e.motion
-    if tree.parameters.missing() or m.forces is None:
-        known = _known_part(e)
-        if known is None:
-            return []
-        predicted = known
-    else:
-        predicted = inverse_dynamics(tree, m, list(e.rows), engine="numpy") if e.rows else np.zeros((len(m), 0))
+    if not e.rows or any(tree.columns[k][0] >= 0 for k in np.flatnonzero(~np.isfinite(tree.parameters.values))):
+        return []  # an inertia without a value predicts nothing; friction without one is left out
+    predicted = e.predicted()
     forces = m.forces if m.forces is not None else np.zeros((len(m), tree.n))
     off: dict[str, float] = {}
     against: dict[str, float] = {}
     for k, row in enumerate(e.rows):
-        y, p = forces[:, tree.coordinates.index(row)], predicted[:, k]
+        y, p = forces[:, tree.coordinates.index(row)], predicted[k]
         if not np.isfinite(y).all() or not np.any(p) or not np.any(y):
             continue
         alike = float(y @ p / (np.linalg.norm(y) * np.linalg.norm(p)))
@@ -190,16 +185,6 @@ def _against(rows: Mapping[str, float]) -> Mistake:
     )
 
 
-def _known_part(e: Evidence) -> Array | None:
-    """Forces by the values that are there, where every inertia has one and only friction has none; None otherwise."""
-    tree, p = e.tree, e.tree.parameters
-    lacking = [k for k, v in enumerate(p.values) if not np.isfinite(v)]
-    if any(tree.columns[k][0] >= 0 for k in lacking) or not e.rows:
-        return None
-    phi = np.where(np.isfinite(p.values), p.values, 0.0)
-    return regressor(tree, e.motion, list(e.rows), engine="numpy") @ phi
-
-
 def odd_clocks(logs: Sequence[Experiment]) -> list[Mistake]:
     """Clocks in another unit: rates that no logger of machines has."""
     slowest = {log.name: min((c.rate for c in log.channels.values()), default=np.inf) for log in logs}
@@ -220,24 +205,13 @@ def slow_clock(where: str, rate: float) -> Mistake:
     )
 
 
-def too_fast(tree: Tree, qd: Array, k: int) -> Fault | None:
-    """That coordinate k of a motion with rates qd (N, n) is faster than any joint of a machine; wheels that roll are not."""
-    fastest, kind = float(np.abs(qd[:, k]).max()), tree.coordinate_kinds[k]
-    most, unit = (FASTEST_TURNING, "rad/s") if kind == "turning" else (FASTEST_SLIDING, "m/s")
-    rolling = kind == "turning" and abs(float(np.mean(qd[:, k]))) > ROLLING_SHARE * fastest
-    if fastest <= most or rolling:
-        return None
-    where, found = f"coordinate '{tree.coordinates[k]}'", f"{fastest:.4g} {unit}"
-    return Fault("it moves too fast.", where, f"up to {most:g} {unit}", found)
-
-
 def odd_motion(e: Evidence, limits: Mapping[str, tuple[float, float]] | None = None) -> list[Mistake]:
     """Speeds that no joint has, and positions outside the limits that the model states."""
     tree, m, found = e.tree, e.motion, []
     for k, c in enumerate(tree.coordinates):
         if c not in e.given:
             continue
-        fast = too_fast(tree, m.qd, k)
+        fast = too_fast(c, "rad" if tree.coordinate_kinds[k] == "turning" else "m", m.qd[:, k])
         if fast is not None:
             hint = "Degrees for radians, a position of the motor, or a clock in another unit do this."
             found.append(Mistake("too fast", replace(fast, hint=hint)))

@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, stdtr  # scipy.stats takes a second to import
 
-from veridyn.identify.estimators.long_run import andrews, bartlett, trapezoid, window_of
+from veridyn.identify.estimators.long_run import MIN_SHARE_OF_BARTLETT, andrews_each, window_of
 
 Array = NDArray[np.float64]
 SMALLEST_SINGULAR_VALUE = 1e-9  # of the largest, columns of norm one: smaller ones are not excited
 SAFE_PRODUCTS = 1e-9  # of eigenvalues of AᵀA: with smaller ones too many digits are lost
+LIKELY = 4.0  # deviations from which a column is taken out of the noise (chosen)
 INSEPARABLE = (
     1e-3  # of ‖s‖: what is left beside the regressor is no more than errors of the columns themselves (chosen)
 )
@@ -57,40 +58,42 @@ class Projected:
         """From the weighted regressor W (N, R, p) and measurement y (N, R), zero where a row leaves a sample out."""
         N, R, p = W.shape
         A = W.reshape(-1, p)
-        norms = np.linalg.norm(A, axis=0)
+        G = A.T @ A
+        norms = np.sqrt(np.diag(G))
         norms[norms == 0.0] = 1.0
-        A = A / norms
-        back = _orthonormalising(A)
+        back = _orthonormalising(A, G, norms)
         basis = A @ back
         flat = y.ravel()
         for _ in range(2):  # once more for the digits that an ill-conditioned regressor costs
             flat = flat - basis @ (basis.T @ flat)
-        share = N * R / max(np.count_nonzero(np.any(A, axis=1)), 1)
-        return cls(basis.reshape(N, R, -1), flat.reshape(N, R), back / norms[:, None], share)
+        share = N * R / max(np.count_nonzero(np.einsum("np,np->n", A, A)), 1)
+        return cls(basis.reshape(N, R, -1), flat.reshape(N, R), back, share)
 
     def beside(self, S: Array) -> Array:
         """s_⊥ of columns S (N, R, k), zero where nothing is left."""
         Z = self.basis.reshape(-1, self.basis.shape[2])
-        flat = S.reshape(-1, S.shape[2])
+        flat = S.reshape(len(Z), S.shape[2])
         left = flat - Z @ (Z.T @ flat)
-        left -= Z @ (Z.T @ left)
-        whole = np.linalg.norm(flat, axis=0)
-        left[:, np.linalg.norm(left, axis=0) <= INSEPARABLE * whole] = 0.0
+        size, whole = (np.einsum("nk,nk->k", v, v) for v in (left, flat))
+        left[:, size <= INSEPARABLE**2 * whole] = 0.0
         return left.reshape(S.shape)
 
     def tested(self, S: Array) -> Scores:
-        """Each column of S (N, R, k) by itself."""
-        rest = self.beside(S)
-        squares = (rest * rest).sum(axis=1)
+        """Each column of S (N, R, k) by itself; columns that are likely to be there are taken out of the noise, lest one hide another."""
+        return self.tested_beside(self.beside(S))
+
+    def tested_beside(self, rest: Array) -> Scores:
+        """The same of columns beside the regressor, as :meth:`beside` gives them."""
+        squares = np.einsum("nrk,nrk->nk", rest, rest)
         norms = squares.sum(axis=0)
         seen = norms > 0.0
         safe = np.where(seen, norms, 1.0)
-        terms = (rest * self.residual[:, :, None]).sum(axis=1)
-        g = terms.sum(axis=0)
-        variance, windows = _long_run(terms - g / safe * squares)
+        g = self.residual.ravel() @ rest.reshape(-1, rest.shape[2])
+        noise = self._noise(rest, g, safe)
+        terms = np.einsum("nrk,nr->nk", rest, noise)
+        variance, windows = _long_run(terms - terms.sum(axis=0) / safe * squares)
         # No less than white noise: where a few samples hold most of s_⊥, ĉ takes the noise of these terms away.
-        white = max(float(np.mean(self.residual**2)) * self.share, np.finfo(float).tiny)
-        variance = np.maximum(variance, white * safe)
+        variance = np.maximum(variance, self._white(noise) * safe)
         sizes = np.where(seen, g / safe, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.where(seen, g / np.sqrt(variance), 0.0)
@@ -98,19 +101,44 @@ class Projected:
         chance = 2.0 * stdtr(windows, -np.abs(z))
         return Scores(sizes, sigma, z, np.where(seen, chance, 1.0))
 
+    def _noise(self, rest: Array, g: Array, norms: Array) -> Array:
+        """The residual (N, R) without the columns whose scores g (k,) are many deviations of what all of them together leave."""
+        together = self.unexplained(rest)
+        white = self._white(together) * norms
+        if not np.any(g**2 > LIKELY**2 * white):
+            return self.residual
+        variance = np.maximum(_long_run(np.einsum("nrk,nr->nk", rest, together))[0], white)
+        likely = g**2 > LIKELY**2 * variance
+        return self.unexplained(rest[:, :, likely]) if likely.any() else self.residual
+
+    def scores_of_row(self, row: int, lines: Array) -> Array:
+        """z scores (k,) of columns (N, k) of one row by themselves, for white noise; zero for inseparable ones."""
+        Z = self.basis[:, row]
+        whole = (lines * lines).sum(axis=0)
+        left = whole - ((Z.T @ lines) ** 2).sum(axis=0)
+        seen = left > INSEPARABLE**2 * whole
+        return np.where(seen, lines.T @ self.residual[:, row], 0.0) / np.sqrt(
+            self._white(self.residual) * np.where(seen, left, 1.0)
+        )
+
+    def _white(self, noise: Array) -> float:
+        """The variance of an equation, from its noise (N, R)."""
+        return max(float(np.mean(noise**2)) * self.share, np.finfo(float).tiny)
+
     def effects(self, S: Array) -> Array:
         """W⁺ s (p, k) of columns S (N, R, k): by how much one unit of each moves the parameters where it is not in the regressor."""
         Z = self.basis.reshape(-1, self.basis.shape[2])
-        return np.asarray(self.back @ (Z.T @ S.reshape(-1, S.shape[2])), dtype=np.float64)
+        return np.asarray(self.back @ (Z.T @ S.reshape(len(Z), S.shape[2])), dtype=np.float64)
 
-    def unexplained(self, S: Array) -> Array:
-        """The residual (N, R) that is left with all columns S (N, R, k) in the regressor at once."""
-        rest = self.beside(S).reshape(-1, S.shape[2])
-        norms = np.linalg.norm(rest, axis=0)
-        rest = rest[:, norms > 0.0] / norms[norms > 0.0]
-        flat = self.residual.ravel()
-        size = np.linalg.lstsq(rest.T @ rest, rest.T @ flat, rcond=SAFE_PRODUCTS)[0]
-        return np.asarray((flat - rest @ size).reshape(self.residual.shape), dtype=np.float64)
+    def unexplained(self, rest: Array) -> Array:
+        """The residual (N, R) that is left with columns (N, R, k), as :meth:`beside` gives them, in the regressor all at once."""
+        flat = rest.reshape(-1, rest.shape[2])
+        G, g = flat.T @ flat, self.residual.ravel() @ flat
+        norms = np.sqrt(np.diag(G))
+        scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
+        G, g = G * scale[:, None] * scale, g * scale
+        size = np.linalg.lstsq(G, g, rcond=SAFE_PRODUCTS)[0] * scale
+        return np.asarray(self.residual - (flat @ size).reshape(self.residual.shape), dtype=np.float64)
 
     def with_column(self, s: Array) -> Projected:
         """The same with a column s (N, R) in the regressor."""
@@ -122,36 +150,45 @@ class Projected:
         return replace(self, basis=wide, residual=residual, back=np.pad(self.back, ((0, 0), (0, 1))))
 
 
-def _orthonormalising(A: Array) -> Array:
-    """T (p, rank) such that A T has orthonormal columns; by products twice where A is well conditioned, else by its R factor."""
-    values, V = np.linalg.eigh(A.T @ A)
+def _orthonormalising(A: Array, G: Array, norms: Array) -> Array:
+    """T (p, rank) such that A T has orthonormal columns, G = AᵀA and `norms` those of its columns.
+
+    By products twice where A is well conditioned, else by its R factor.
+    """
+    values, V = np.linalg.eigh(G / norms[:, None] / norms)
     if values[0] > SAFE_PRODUCTS * values[-1]:
-        T = V / np.sqrt(values)
+        T = V / np.sqrt(values) / norms[:, None]
         B = A @ T
         return np.asarray(T @ np.linalg.inv(np.linalg.cholesky(B.T @ B)).T, dtype=np.float64)
-    _, s, Vt = np.linalg.svd(np.linalg.qr(A, mode="r"))
+    _, s, Vt = np.linalg.svd(np.linalg.qr(A / norms, mode="r"))
     kept = s > SMALLEST_SINGULAR_VALUE * s.max(initial=0.0)
-    return Vt[kept].T / s[kept]
+    return Vt[kept].T / s[kept] / norms[:, None]
 
 
 def _long_run(terms: Array) -> tuple[Array, Array]:
     """The long-run variance of sums over each column of terms (N, k), and how many windows of its correlation the samples hold."""
-    N, k = terms.shape
-    variance, windows = np.zeros(k), np.full(k, float(N))
-    for i in range(k):
-        h = terms[:, i : i + 1]
-        square = np.sum(h**2, axis=0)
-        if not square[0] > 0.0:
-            continue
-        lags, _ = andrews(square, np.sum(h[1:] * h[:-1], axis=0), N)
-        W = window_of(lags)
-        if W == 1:
-            variance[i] = square[0]
-            continue
-        wide, narrow = bartlett(h, W - 1), bartlett(h, W // 2 - 1)
-        variance[i] = max(float(trapezoid(wide, narrow)[0, 0]), 0.0)
-        windows[i] = max(2.0, N / W)
+    N = len(terms)
+    square = np.einsum("nk,nk->k", terms, terms)
+    product = np.einsum("nk,nk->k", terms[1:], terms[:-1])
+    widths = np.array([window_of(int(lags)) for lags in andrews_each(square, product, N)])
+    variance, windows = square.copy(), np.full(len(square), float(N))
+    sums = np.vstack([np.zeros((1, terms.shape[1])), np.cumsum(terms, axis=0)])
+    for W in np.unique(widths[widths > 1]):
+        own = widths == W
+        wide, narrow = (_bartlett(sums[:, own], w) for w in (int(W), int(W) // 2))
+        variance[own] = np.maximum(2.0 * wide - narrow, MIN_SHARE_OF_BARTLETT * wide)
+        windows[own] = max(2.0, N / W)
     return variance, windows
+
+
+def _bartlett(sums: Array, width: int) -> Array:
+    """Bartlett's estimate for each column from its running sums (N + 1, k), zero first: Σ of squared sums over all windows, by their width.
+
+    Windows that begin before the first sample or end behind the last are cut there.
+    """
+    inside = sums[width:] - sums[:-width]
+    first, last = sums[1:width], sums[-1] - sums[-width:-1]
+    return np.asarray(((inside**2).sum(axis=0) + (first**2).sum(axis=0) + (last**2).sum(axis=0)) / width)
 
 
 def limit_of(alpha: float, tests: int) -> float:

@@ -3,10 +3,16 @@
 To first order a damage of size c changes W φ = y to W φ + c s = y with a signature s:
 
     scale 1 + c of the force of row j    s = Γ̂_j in row j                  Γ̂: forces of the fit
-    force of row j late by c seconds     s = −dΓ̂_j/dt in row j
-    drift of the force of row j          s = 2 (t − t₀)/T − 1 in row j
+    force of row j late by c seconds     s = −dΓ̂_j/dt in row j, beside reversals of dry friction zero
+    drift of the force of row j          s = (t − t₀)/T in row j: it begins right, and is off by c at the end
     offset of the force of row j         s = 1 in row j
     zero of the encoder of q_i off by c  s = −∂Γ̂/∂q_i in all rows
+
+Dry friction F̂ steps where its speed turns, and has no slope there: a late force is a pulse behind each reversal, as long as it is late. For
+delays d of a grid the column is s_d/d with s_d = F̂_j(t − d) − F̂_j(t), and its size about d.
+
+Neighbouring samples say nearly the same of these columns. The equations of each window of samples are added and divided by the root of
+their number, which leaves white noise as it was: WINDOW_RATE_HZ equations a second stand for all of a log.
 """
 
 from __future__ import annotations
@@ -23,28 +29,40 @@ from veridyn.identify.equation_plan import EquationPlan, Job
 from veridyn.identify.observation import stream
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
+from veridyn.mechanics.forces import acting
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.laws import law
+from veridyn.mechanics.samples import state_of
+from veridyn.model.elements import Element
 from veridyn.model.motion import Motion, joined
 from veridyn.model.tree import Tree
 from veridyn.signals.butterworth import zero_phase
 from veridyn.signals.resample import uniform_rate
+from veridyn.spatial.algebra import ARRAYS
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-MAX_ENTRIES = 6_000_000  # numbers of the regressor that are held at once: 48 MB
+MAX_ENTRIES = 6_000_000  # numbers of the regressor of all samples that are looked at: 48 MB
 STRETCHES = 12  # of logs that are longer than that
 ROUNDING = 1e-9  # of a force
 STEP = 1e-6  # rad or m, of derivatives with respect to positions
-SLOPE_RATE_HZ = 50.0  # at which these are evaluated: positions change little between (chosen)
+WINDOW_RATE_HZ, SLOPE_RATE_HZ = (
+    50.0,
+    25.0,
+)  # of windows, and of these derivatives: positions change little between (chosen)
+MIN_EQUATIONS = 20.0  # for each parameter, that windows must leave (chosen)
+DELAY_STEPS = (2, 4, 8, 16, 32, 64, 128, 256, 512)  # of the clock, each also early
+LONGEST_DELAY_S, LONGEST_DELAY_SHARE = 0.3, 0.1  # s, and of a motion: what would be later is no delay (chosen)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Samples:
-    """Consecutive samples of motions, as the equations of `rows` have them, behind their filters.
+    """Consecutive windows of samples of motions, as the equations of `rows` have them, behind their filters.
 
     `W` (N, R, p) over the base columns of a fit, `y` (N, R) without known parameters, `forces` (N, R): Γ̂ of the fit, `rates` (N, R): its
-    slopes; `used` (N, R); `clock` (N,): −1 at the start of its motion to 1 at its end; `turned` coordinate → −∂Γ̂/∂q (N, R);
-    `measured` (R,): rows with a measured force; `share` of the samples of the motions that are held.
+    slopes; `used` (N, R); `ones` (N, R): of an offset; `clock` (N, R): 0 at the start of its motion to 1 at its end; `turned` coordinate →
+    −∂Γ̂/∂q (N, R); `late` (N, R, 2, k): s_d/d of the `delays` d (k,), s, late and early, none where no row has dry friction of its own;
+    `measured` (R,): rows with a measured force; `window`: samples to an equation; `share` of the samples of the motions that are held.
     """
 
     rows: tuple[str, ...]
@@ -53,9 +71,13 @@ class Samples:
     forces: Array
     rates: Array
     used: Mask
+    ones: Array
     clock: Array
     turned: dict[str, Array]
+    late: Array
+    delays: Array
     measured: Mask
+    window: int
     share: float
 
     def signatures(self, values: Array) -> Iterator[tuple[str, str, Array]]:
@@ -71,8 +93,8 @@ class Samples:
             for kind, line in (
                 *(() if alone else (("force scale", self.forces[:, j]),)),
                 ("late force", -self.rates[:, j]),
-                ("force drift", self.clock),
-                ("force offset", np.ones(len(self.y))),
+                ("force drift", self.clock[:, j]),
+                ("force offset", self.ones[:, j]),
             ):
                 column = np.zeros_like(self.y)
                 column[:, j] = line
@@ -86,35 +108,32 @@ class Samples:
         return bool(np.linalg.norm(apart) > ROUNDING * np.linalg.norm(self.forces[:, self.measured]))
 
 
-def samples_of(fit: Fit, motions: Sequence[Motion], rows: Sequence[str], sampling: Sampling) -> Samples:
-    """All samples of motions, or stretches of them where they are too many."""
+def samples_of(
+    fit: Fit, motions: Sequence[Motion], rows: Sequence[str], sampling: Sampling, window: int | None = None
+) -> Samples:
+    """All samples of motions, or stretches of them where they are too many; `window` samples to an equation, chosen if left out."""
     every = replace(sampling, dead_zone={}, drop={}, trim=0, decimate=1)
-    plan = stream(fit.tree, motions, list(rows), every).plan
+    plan, leads = stream(fit.tree, motions, list(rows), every).plan, fit.base.columns
     total = sum(len(m) for m in motions)
-    most = MAX_ENTRIES // (len(rows) * (len(fit.values) + 1))
+    if window is None:
+        step = max(float(np.median(np.diff(m.t))) for m in motions) * sampling.decimate
+        enough = total * len(rows) / (sampling.decimate * MIN_EQUATIONS * max(len(leads), 1))
+        window = 1 if sampling.filtering else max(1, int(min(1.0 / (WINDOW_RATE_HZ * step), enough)))
+    most = MAX_ENTRIES // (len(rows) * (len(leads) + 1))
+    shifts = _shifts(plan, motions)
     parts, before, seen = [], 0, 0
     for m in motions:
         for start, stop in _stretches(len(m), min(1.0, most / total)):
-            parts.append(_part(fit, plan, sampling, m, start, stop, before))
+            parts.append(_part(fit, plan, sampling, m, start, stop, before, window, shifts))
             seen += stop - start
         before += len(m)
+    if len(parts) == 1:
+        return replace(parts[0], share=seen / total)
     turned = {c: np.concatenate([p.turned[c] for p in parts]) for c in parts[0].turned}
-    W, y, forces, rates, used, clock = (
-        np.concatenate([getattr(p, name) for p in parts]) for name in ("W", "y", "forces", "rates", "used", "clock")
-    )
+    joint = ("W", "y", "forces", "rates", "used", "ones", "clock", "late")
+    merged = {name: np.concatenate([getattr(p, name) for p in parts]) for name in joint}
     measured = np.any([p.measured for p in parts], axis=0)
-    return Samples(
-        rows=tuple(rows),
-        W=W,
-        y=y,
-        forces=forces,
-        rates=rates,
-        used=used,
-        clock=clock,
-        turned=turned,
-        measured=measured,
-        share=seen / total,
-    )
+    return replace(parts[0], **merged, turned=turned, measured=measured, share=seen / total)
 
 
 def _stretches(total: int, share: float) -> list[tuple[int, int]]:
@@ -127,10 +146,18 @@ def _stretches(total: int, share: float) -> list[tuple[int, int]]:
 
 
 def _part(
-    fit: Fit, plan: EquationPlan, sampling: Sampling, motion: Motion, start: int, stop: int, before: int
+    fit: Fit,
+    plan: EquationPlan,
+    sampling: Sampling,
+    motion: Motion,
+    start: int,
+    stop: int,
+    before: int,
+    window: int,
+    shifts: Sequence[int],
 ) -> Samples:
     """Samples start to stop of a motion."""
-    tree, how = fit.tree, plan.how
+    tree, how, rows = fit.tree, plan.how, [fit.tree.rows[r] for r in plan.rows]
     rate = uniform_rate(motion.t, where="motion.t") if how.filtering else 0.0
     margin = how.margin(rate) if how.filtering else 0
     low, high = max(0, start - margin), min(len(motion), stop + margin)
@@ -144,47 +171,136 @@ def _part(
         rate=rate,
         before=before,
     )
-    N, R = stop - start, len(plan.rows)
-    W, y, forces = np.zeros((N, R, len(fit.values))), np.zeros((N, R)), np.zeros((N, R))
-    used: Mask = np.zeros((N, R), dtype=bool)
+    N, R, width = stop - start, len(rows), sampling.decimate * window
+    numbers, part = np.arange(start, stop), motion[start:stop]
+    used = np.stack([sampling.uses(tree, row, part.qd, numbers, len(motion), before) for row in rows])
+    thin = numbers % sampling.decimate == 0
+    used &= thin
+    M = (stop - 1) // width - start // width + 1
+    W, y, forces = np.zeros((M, R, len(fit.values))), np.zeros((M, R)), np.zeros((R, N))
+    there: Mask = np.zeros((R, N), dtype=bool)
+    felt: Mask = np.zeros(R, dtype=bool)
     leads = list(fit.base.columns)
     for block in plan.blocks(job):
-        for j, (A, mask, measured) in enumerate(zip(block.equations, block.used, block.measured, strict=True)):
+        for j, (A, mask, force) in enumerate(zip(block.equations, block.used, block.measured, strict=True)):
             at = block.numbers[mask] - start
             place = {c: k for k, c in enumerate(plan.columns[j])}
             own = [k for k, c in enumerate(leads) if c in place]
-            W[at[:, None], j, own] = A[:, [place[leads[k]] for k in own]]
-            y[at, j] = A[:, -1]
-            forces[at, j] = measured
-            used[at, j] = True
-    own = measured_coordinates(tree, motion)
-    measured = np.any(forces != 0.0, axis=0) & np.array([tree.rows[r] in own for r in plan.rows])
-    forces -= y - W @ fit.values
-    numbers, part = np.arange(start, stop), motion[start:stop]
+            columns = A.T[[*(place[leads[k]] for k in own), -1]]
+            felt[j] |= bool(np.any(force))
+            there[j, at] = True
+            forces[j, at] = force - (columns[-1] - fit.values[own] @ columns[:-1])
+            columns *= used[j, at]
+            first, total = _added(columns, at + start, width)
+            held = slice(first - start // width, first - start // width + total.shape[1])
+            every = np.zeros((len(leads), total.shape[1]))
+            every[own] = total[:-1]
+            W[held, j] += every.T
+            y[held, j] += total[-1]
+    used &= there
     rates = np.zeros_like(forces)
     if N > 2:
-        rates[1:-1] = (forces[2:] - forces[:-2]) / (part.t[2:] - part.t[:-2])[:, None]
-    rates[_reversals(tree, part.qd)] = 0.0
-    rates[~(used & np.roll(used, 1, axis=0) & np.roll(used, -1, axis=0))] = 0.0
-    for j, r in enumerate(plan.rows):
-        used[:, j] &= sampling.uses(tree, tree.rows[r], part.qd, numbers, len(motion), before)
-        used[:, j] &= numbers % sampling.decimate == 0
-    span = motion.t[-1] - motion.t[0]
-    clock = 2.0 * (part.t - motion.t[0]) / span - 1.0
-    kept: Mask = np.asarray(used.any(axis=1))  # so that neighbours are neighbours behind decimation, too
-    turned = {c: column[kept] for c, column in _turned(fit, plan, job).items()}
+        rates[:, 1:-1] = (forces[:, 2:] - forces[:, :-2]) / (part.t[2:] - part.t[:-2])
+    rates[:, _reversals(tree, part.qd)] = 0.0
+    rates[:, 1:-1] *= there[:, 1:-1] & there[:, 2:] & there[:, :-2]
+    clock = (part.t - motion.t[0]) / (motion.t[-1] - motion.t[0])
+    lines = np.zeros((R, 4 + 2 * len(shifts), N))
+    lines[:, 0], lines[:, 1], lines[:, 2], lines[:, 3] = 1.0, forces, rates, clock
+    _pulses(fit, plan, job, shifts, lines[:, 4:])
+    lines *= used[:, None]
+    _, totals = _added(lines.reshape(-1, N), numbers, width)
+    added = np.ascontiguousarray(totals.reshape(R, -1, M).transpose(2, 0, 1))  # (M, R, lines)
+    count = added[:, :, 0].copy()
+    root = np.sqrt(np.maximum(count, 1.0))
+    added /= root[:, :, None]
+    W /= root[:, :, None]
+    kept: Mask = np.asarray(count.any(axis=1))  # so that neighbours are neighbours behind decimation, too
+    delays = np.array(shifts) * (float(np.median(np.diff(motion.t))) if shifts else 0.0)
+    late = added[:, :, 4:].reshape(M, R, 2, -1) / (np.array([1.0, -1.0])[:, None] * delays)
+    middles = _middles(thin, start, width)
+    turned = {c: (slopes * added[:, :, 0])[kept] for c, slopes in _turned(fit, plan, job, middles).items()}
+    measured = measured_coordinates(tree, motion)
     return Samples(
-        rows=tuple(tree.rows[r] for r in plan.rows),
-        W=W[kept],
-        y=y[kept],
-        forces=forces[kept],
-        rates=rates[kept],
-        used=used[kept],
-        clock=clock[kept],
+        rows=tuple(rows),
+        W=W if kept.all() else W[kept],
+        y=(y / root)[kept],
+        forces=added[kept, :, 1],
+        rates=added[kept, :, 2],
+        used=(count > 0.0)[kept],
+        ones=added[kept, :, 0],
+        clock=added[kept, :, 3],
         turned=turned,
-        measured=measured,
+        late=late[kept],
+        delays=delays,
+        measured=felt & np.array([row in measured for row in rows]),
+        window=window,
         share=N / len(motion),
     )
+
+
+def _added(lines: Array, numbers: NDArray[np.intp], width: int) -> tuple[int, Array]:
+    """Sums of lines (k, n) over windows of `width` samples, which begin at multiples of it; the first window, and (k, windows).
+
+    `numbers` (n,): which samples of their log these are, in order; others count as zero.
+    """
+    if not len(numbers):
+        return 0, np.zeros((len(lines), 0))
+    first, last = int(numbers[0]) // width, int(numbers[-1]) // width
+    low, length = int(numbers[0]) - first * width, len(numbers)
+    whole = lines
+    if length < (last - first + 1) * width:
+        together = int(numbers[-1]) - int(numbers[0]) == length - 1
+        whole = np.zeros((len(lines), (last - first + 1) * width))
+        whole[:, slice(low, low + length) if together else numbers - first * width] = lines
+    total = whole[:, ::width].copy()
+    for k in range(1, width):
+        total += whole[:, k::width]
+    return first, total
+
+
+def _middles(thin: Mask, start: int, width: int) -> NDArray[np.intp]:
+    """The sample in the middle of those of each window that decimation keeps, `thin` (N,); any where it keeps none."""
+    windows = np.arange(start, start + len(thin)) // width - start // width
+    kept = np.bincount(windows, thin)
+    places = np.bincount(windows, thin * np.arange(len(thin))) / np.maximum(kept, 1.0)
+    return np.round(places).astype(np.intp)
+
+
+def _shifts(plan: EquationPlan, motions: Sequence[Motion]) -> tuple[int, ...]:
+    """Delays of the grid in samples; none where no row has dry friction of its own."""
+    if min(len(m) for m in motions) < 3 or not _rubbing(plan):
+        return ()
+    most = min(min(LONGEST_DELAY_S / float(np.median(np.diff(m.t))), LONGEST_DELAY_SHARE * len(m)) for m in motions)
+    return tuple(k for k in DELAY_STEPS if k <= most)
+
+
+def _rubbing(plan: EquationPlan) -> list[Element]:
+    """Dry friction on coordinates of an open machine."""
+    if plan.tree.loops or plan.how.along:
+        return []
+    return [e for e in plan.tree.elements if e.jumps and e.on and e.on_body is None and e.between is None]
+
+
+def _pulses(fit: Fit, plan: EquationPlan, job: Job, shifts: Sequence[int], out: Array) -> None:
+    """s_d of the rows (R, 2 k, N) for each delay of the grid, late and then early, behind the filters of the rows."""
+    tree, m, own = fit.tree, job.motion, slice(job.start - job.offset, job.stop - job.offset)
+    if not shifts:
+        return
+    friction, state = np.zeros((tree.n, len(m))), state_of(tree, m)
+    for e in _rubbing(plan):
+        value = fit.standard[tree.parameters.index(e.parameter_name)]
+        force = value * np.asarray(law(e, acting(tree, e, state, m.signals, ARRAYS)))
+        for c, a in e.on.items():
+            friction[tree.coordinates.index(c)] += a * force
+    for j, r in enumerate(plan.rows):
+        f, low = friction[tree.coordinates.index(tree.rows[r])], plan.how.filter_of(tree.rows[r])
+        if not f.any():
+            continue
+        for i, k in enumerate(shifts):
+            pulse = np.zeros((2, len(m)))
+            pulse[0, k:] = f[:-k] - f[k:]
+            pulse[1, :-k] = -pulse[0, k:]
+            out[j, [i, len(shifts) + i]] = (pulse if low is None else zero_phase(pulse.T, job.rate, low).T)[:, own]
 
 
 def _reversals(tree: Tree, qd: Array) -> Mask:
@@ -198,8 +314,11 @@ def _reversals(tree: Tree, qd: Array) -> Mask:
     return near
 
 
-def _turned(fit: Fit, plan: EquationPlan, job: Job) -> dict[str, Array]:
-    """−∂Γ̂/∂q_i of the rows, for every coordinate of an open machine that stands on the ground; at SLOPE_RATE_HZ, and splines between."""
+def _turned(fit: Fit, plan: EquationPlan, job: Job, middles: NDArray[np.intp]) -> dict[str, Array]:
+    """−∂Γ̂/∂q_i of the rows at the middles (M,) of windows, for every coordinate of an open machine that stands on the ground.
+
+    Evaluated at SLOPE_RATE_HZ, with splines between.
+    """
     tree, rows = fit.tree, [fit.tree.rows[r] for r in plan.rows]
     if tree.loops or tree.base != "fixed" or plan.how.along:
         return {}
@@ -212,12 +331,15 @@ def _turned(fit: Fit, plan: EquationPlan, job: Job) -> dict[str, Array]:
         q[(i + 1) * N : (i + 2) * N, i] += STEP
     several = replace(joined([m] * (n + 1)), q=q)
     forces = inverse_dynamics(tree, several, rows, fit.standard).reshape(n + 1, N, -1)
-    own = slice(job.start - job.offset, job.stop - job.offset)
-    slopes = ((forces[0] - forces[1:]) / STEP).transpose(1, 0, 2)  # (N, n, rows)
-    if every > 1:
-        slopes = CubicSpline(m.t, slopes, axis=0)(t)
-    filters = [plan.how.filter_of(row) for row in rows]
-    for low in {f for f in filters if f is not None}:
-        through = [j for j, f in enumerate(filters) if f == low]
-        slopes[:, :, through] = zero_phase(slopes[:, :, through], job.rate, low)
-    return {c: slopes[own, i] for i, c in enumerate(tree.coordinates)}
+    slopes = np.moveaxis(forces[0] - forces[1:], 1, 0) / STEP  # (N, n, R)
+    at = middles + job.start - job.offset
+    if plan.how.filtering:
+        slopes = CubicSpline(m.t, slopes)(t) if every > 1 else slopes
+        filters = [plan.how.filter_of(row) for row in rows]
+        for low in {f for f in filters if f is not None}:
+            through = [j for j, f in enumerate(filters) if f == low]
+            slopes[:, :, through] = zero_phase(slopes[:, :, through], job.rate, low)
+        slopes = slopes[at]
+    else:
+        slopes = CubicSpline(m.t, slopes)(t[at]) if every > 1 and N > 3 else slopes[np.minimum(at // every, N - 1)]
+    return {c: slopes[:, i] for i, c in enumerate(tree.coordinates)}

@@ -3,8 +3,8 @@
 A force with another scale, a delay, an offset or a drift, and a position with another zero, each add a column to the equations
 (:mod:`veridyn.identify.diagnosis.signature_samples`), which is tested beside the columns of the parameters
 (:mod:`veridyn.identify.diagnosis.score_test`). Of several that are significant the one with the largest score is taken into the
-regressor, and the others are asked again. A damage that moves no parameter by `MIN_SHIFT_SIGMAS` is reported only beside another of its
-coordinate. A damage whose column the parameters explain whole cannot be found by any test; it moves them, and leaves no trace.
+regressor, and the others are asked again. A damage that moves no parameter by `MIN_SHIFT_SIGMAS` is not reported. A damage whose column
+the parameters explain whole cannot be found by any test; it moves them, and leaves no trace.
 """
 
 from __future__ import annotations
@@ -15,25 +15,24 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault
-from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.diagnosis.score_test import Projected, limit_of
 from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 FALSE_ALARMS = 0.003  # share of logs in order, over all signatures of a log together (chosen)
-MIN_SHIFT_SIGMAS = 3.0  # by which a damage must move some parameter to be reported (chosen)
+MIN_SHIFT_SIGMAS = 2.0  # by which a damage must move some parameter to be reported (chosen)
 MAX_DAMAGES = 4  # that are looked for in one log
 EXACT_SHARE = 1e-5  # of a row's force: a smaller residual is rounding, not noise
 INDISTINCT = 9.0  # of z²: signatures that explain that much less than the best are reported beside it (chosen)
 LEAST_MEMORY, MOST_MEMORY = 0.1, 0.98  # correlations of neighbouring residuals that are taken out (chosen)
-APART = (
-    2.0  # rms of a row's residual by which its force, as a column, must differ from what parameters explain (chosen)
-)
+CLIPPED = 2.0  # deviations of residuals whose memory is asked for (chosen)
+LATE_SHARE = 0.3  # of the false alarms, for delays that dry friction shows (chosen)
+ONE_SIDED = 2.0  # deviations between what is seen behind reversals and before them (chosen)
+SMOOTH_PART = 1.0  # deviations by which the smooth part of a force must be late, too (chosen)
+GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart
 MIN_SAMPLES_PER_COLUMN = 3.0  # equations for each parameter, below which residuals say little
 
 
@@ -56,29 +55,38 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
     if not rows or not len(fit.values):
         return []
     x = samples_of(fit, motions, rows, sampling)
-    every = [(kind, where, column) for kind, where, column in x.signatures(fit.values) if np.any(column[x.used])]
-    if (
-        not every
-        or not x.measured.any()
-        or np.count_nonzero(x.used) < MIN_SAMPLES_PER_COLUMN * x.W.shape[2]
-        or _exact(fit, x)
-    ):
+    every = [signature for signature in x.signatures(fit.values) if np.any(signature[2][x.used])]
+    few = np.count_nonzero(x.used) < MIN_SAMPLES_PER_COLUMN * x.W.shape[2]
+    if not every or not x.measured.any() or few or _exact(fit, x):
         return []
-    made = prepared(fit, x, np.stack([s[2] for s in every], axis=2))
-    if made is None:
+    plain = np.stack([column for _, _, column in every], axis=2)
+    e = prepared(fit, x, plain)
+    if e is None:
         return []
-    p, S, effects = made
+    p, effects = e.projected, e.effects(plain)
+    rest = p.beside(e.whitened(plain)) if e.memory is not None else e.rest
+    share = LATE_SHARE if len(x.delays) else 0.0
+    limit = limit_of(FALSE_ALARMS * (1.0 - share), int(np.count_nonzero(rest.any(axis=(0, 1)))))
+    late_limit = limit_of(FALSE_ALARMS * share, 2 * len(x.delays) * int(np.count_nonzero(x.measured)))
     deviations = np.where(fit.sigma > 0.0, fit.sigma, np.inf)
-    limit = limit_of(FALSE_ALARMS, len(every))
-    late = np.array([kind == "late force" for kind, _, _ in every])
-    # A sensor that averages or holds a step of the clock is off by half of one.
+    # A sensor that averages or holds a step of the clock is off by half of one, and no angle by more than half a turn.
     step = max(float(np.median(np.diff(m.t))) for m in motions)
+    turning = [c for c, kind in zip(fit.tree.coordinates, fit.tree.coordinate_kinds, strict=True) if kind == "turning"]
     found: list[list[Damage]] = []
     for _ in range(MAX_DAMAGES):
-        scores = p.tested(S)
-        shift = np.abs(effects * scores.sizes) / deviations[:, None]
+        places, late = _late(x, e, p)
+        names = [(kind, where) for kind, where, _ in every] + [("late force", where) for where in places]
+        columns = np.concatenate([rest, p.beside(e.whitened(late))], axis=2) if places else rest
+        scores = p.tested_beside(columns)
+        shift = np.abs(np.concatenate([effects, e.effects(late)], axis=1) * scores.sizes) / deviations[:, None]
         most = shift.argmax(axis=0)
-        clear = (scores.chance < limit) & (~late | (np.abs(scores.sizes) > step))
+        limits = np.repeat([limit, late_limit], [len(every), len(places)])
+        known = {group[0].where for group in found if group[0].kind == "late force"}
+        late_again = np.array([kind == "late force" and where in known for kind, where in names])
+        size = np.abs(scores.sizes)
+        short = np.array([kind == "late force" for kind, _ in names]) & (size <= step)
+        far = np.array([kind == "encoder zero" and where in turning for kind, where in names]) & (size > np.pi)
+        clear = (scores.chance < limits) & ~short & ~far & ~late_again
         if not clear.any():
             break
         square = np.where(clear, scores.z**2, 0.0)
@@ -87,108 +95,118 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
         found.append(
             [
                 Damage(
-                    kind=every[k][0],
-                    where=every[k][1],
+                    kind=names[k][0],
+                    where=names[k][1],
                     size=float(scores.sizes[k]),
-                    sigma=float(scores.sigma[k]),
+                    sigma=float(np.hypot(scores.sigma[k], GRID_DEVIATION * scores.sizes[k] * (k >= len(every)))),
                     z=float(scores.z[k]),
                     shift=float(shift[most[k], k]),
                     moved=fit.names[most[k]],
                 )
-                for k in near
+                for i, k in enumerate(near)
+                if names[k] not in [names[other] for other in near[:i]]
             ]
         )
-        p = p.with_column(S[:, :, order[0]])
-    moving = {group[0].where for group in found if group[0].shift > MIN_SHIFT_SIGMAS}
-    return [group for group in found if group[0].where in moving]
+        p = p.with_column(columns[:, :, order[0]])
+        rest = p.beside(rest)
+    return [group for group in found if group[0].shift > MIN_SHIFT_SIGMAS]
+
+
+def _late(x: Samples, e: Prepared, p: Projected) -> tuple[list[str], Array]:
+    """Rows, and for each the column (N, R, k) of the delay of the grid that its residual speaks for most.
+
+    A delay shows behind reversals of dry friction, or before them: what shows on both sides alike is friction that is rounded off there.
+    And it shows in the smooth part of the force: where that is not late, friction yields before it slides, which is no damage of the log.
+    """
+    places: list[str] = []
+    columns: list[Array] = []
+    for j, row in enumerate(x.rows):
+        if not x.measured[j] or not len(x.delays):
+            continue
+        lines = np.column_stack([x.late[:, j].reshape(len(x.late), -1), -x.rates[:, j]])
+        white = e.whitened_row(j, lines)
+        *friction, smooth = p.scores_of_row(j, white)
+        whole = p.scores_of_row(j, white[:, :-1] + white[:, -1:])
+        behind = np.abs(np.sum(np.reshape(friction, (2, -1)), axis=0)) > ONE_SIDED * np.sqrt(2.0)
+        agreeing = (whole * smooth > 0.0) & (abs(smooth) > SMOOTH_PART)
+        z = np.where(np.tile(behind, 2) & agreeing, np.abs(whole), 0.0)
+        if z.any():
+            places.append(row)
+            columns.append(np.zeros_like(x.y))
+            columns[-1][:, j] = lines[:, np.argmax(z)] + lines[:, -1]
+    return places, np.stack(columns, axis=2) if columns else np.zeros((*x.y.shape, 0))
 
 
 def _exact(fit: Fit, x: Samples) -> bool:
     """Whether the residual of some row is rounding."""
     residual, forces = (np.where(x.used, v, 0.0) for v in (x.y - x.W @ fit.values, x.forces))
-    rms, size = np.linalg.norm(residual, axis=0), np.linalg.norm(forces, axis=0)
+    rms, size = np.linalg.norm(residual, axis=0), np.linalg.norm(forces, axis=0) / np.sqrt(x.window)
     return not bool(np.all((rms > EXACT_SHARE * size) & (rms > 0.0)))
 
 
-def prepared(fit: Fit, x: Samples, S: Array) -> tuple[Projected, Array, Array] | None:
-    """Weighted equations, columns S (N, R, k) as they stand beside them, and by how much one unit of each moves the parameters (p, k).
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Prepared:
+    """Equations whose rows are divided by the rms of their residual, as a fit weighs them, and the same without the memory of residuals.
 
-    Rows are divided by the rms of their residual. Where neighbouring residuals are correlated by a, with all columns in the regressor,
-    each row has a times its sample before taken off; what memory remains is left to the long-run variance of the scores (prewhitening
-    of Andrews and Monahan, 1992, Econometrica 60(4)). Without it noise with a memory makes scores too large on logs of some thousand
-    samples. None where residuals remember so long that they hold less than `MIN_SAMPLES_PER_COLUMN` independent equations for each
-    parameter.
+    `weight` (N, R): 1/rms where a sample is used; `rest` (N, R, k): the columns beside the first; `memory` (R,): a of each row, None
+    where there is none worth taking out; `again` (N − 1, R): 1/rms of what is left then.
+    """
+
+    fitted: Projected
+    projected: Projected
+    weight: Array
+    rest: Array
+    memory: Array | None
+    again: Array
+
+    def effects(self, S: Array) -> Array:
+        """By how much one unit of each column of S (N, R, k) moves the parameters (p, k)."""
+        return self.fitted.effects(S * self.weight[:, :, None])
+
+    def whitened(self, S: Array) -> Array:
+        """Columns S (N, R, k) as they stand beside the equations without memory."""
+        S = S * self.weight[:, :, None]
+        return S if self.memory is None else (S[1:] - self.memory[:, None] * S[:-1]) * self.again[:, :, None]
+
+    def whitened_row(self, j: int, lines: Array) -> Array:
+        """The same of lines (N, k) of row j."""
+        lines = lines * self.weight[:, j : j + 1]
+        return lines if self.memory is None else (lines[1:] - self.memory[j] * lines[:-1]) * self.again[:, j : j + 1]
+
+
+def prepared(fit: Fit, x: Samples, S: Array) -> Prepared | None:
+    """Weighted equations beside which columns S (N, R, k) are tested.
+
+    Where neighbouring residuals are correlated by a, with all columns in the regressor, each row has a times its sample before taken off;
+    what memory remains is left to the long-run variance of the scores (prewhitening of Andrews and Monahan, 1992, Econometrica 60(4)).
+    Without it noise with a memory makes scores too large on logs of some thousand samples. None where residuals remember so long that
+    they hold less than `MIN_SAMPLES_PER_COLUMN` independent equations for each parameter.
     """
     weight = _weight(x.used, x.y - x.W @ fit.values)
-    W, y, S = x.W * weight[:, :, None], x.y * weight, S * weight[:, :, None]
+    W, y = x.W * weight[:, :, None], x.y * weight
     p = Projected.of(W, y)
-    effects = p.effects(S)
-    r = p.unexplained(S)
-    square = np.sum(r**2, axis=0)
-    a = np.clip(np.sum(r[1:] * r[:-1], axis=0) / np.where(square > 0.0, square, 1.0), -MOST_MEMORY, MOST_MEMORY)
+    rest = p.beside(S * weight[:, :, None])
+    r = p.unexplained(rest)
+    a = _memory(r)
     if np.abs(a).max() <= LEAST_MEMORY:
-        return p, S, effects
+        return Prepared(fitted=p, projected=p, weight=weight, rest=rest, memory=None, again=weight)
     independent = float(np.sum(x.used.sum(axis=0) * (1.0 - np.abs(a)) / (1.0 + np.abs(a))))
     if independent < MIN_SAMPLES_PER_COLUMN * W.shape[2]:
         return None
-    used = x.used[1:] & x.used[:-1]
-    weight = _weight(used, r[1:] - a * r[:-1])
-    W, S = ((v[1:] - a[:, None] * v[:-1]) * weight[:, :, None] for v in (W, S))
-    return Projected.of(W, (y[1:] - a * y[:-1]) * weight), S, effects
+    again = _weight(x.used[1:] & x.used[:-1], r[1:] - a * r[:-1])
+    whiter = Projected.of((W[1:] - a[:, None] * W[:-1]) * again[:, :, None], (y[1:] - a * y[:-1]) * again)
+    return Prepared(fitted=p, projected=whiter, weight=weight, rest=rest, memory=a, again=again)
+
+
+def _memory(r: Array) -> Array:
+    """The correlation of neighbouring residuals of each row (R,), cut at CLIPPED deviations: pulses have no memory."""
+    most = CLIPPED * np.sqrt(np.mean(r**2, axis=0))
+    r = np.clip(r, -most, most)
+    square = np.sum(r**2, axis=0)
+    return np.clip(np.sum(r[1:] * r[:-1], axis=0) / np.where(square > 0.0, square, 1.0), -MOST_MEMORY, MOST_MEMORY)
 
 
 def _weight(used: NDArray[np.bool_], residual: Array) -> Array:
     """1/rms of each row where a sample is used (N, R)."""
     rms = np.sqrt(np.sum(np.where(used, residual, 0.0) ** 2, axis=0) / np.maximum(used.sum(axis=0), 1))
     return used / np.where(rms > 0.0, rms, np.inf)
-
-
-def signature_mistakes(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> list[Mistake]:
-    """What :func:`find_damages` finds, in words."""
-    return [_mistake(fit.tree, group) for group in find_damages(fit, motions, sampling)]
-
-
-def _mistake(tree: Tree, group: Sequence[Damage]) -> Mistake:
-    best, others = group[0], group[1:]
-    what, place, expected, size, hint = _words(tree, best)
-    moves = f"it moves {best.moved} by {best.shift:.2g} deviations"
-    if others:
-        listed = "; ".join(f"{w[1]}: {w[0]} ({w[3]})" for w in (_words(tree, d) for d in others))
-        hint = f"{hint} These data explain it nearly as well otherwise: {listed}."
-    return Mistake(best.kind, Fault(what, place, expected, f"{size}, {abs(best.z):.2g} deviations; {moves}", hint))
-
-
-def _words(tree: Tree, d: Damage) -> tuple[str, str, str, str, str]:
-    """What, where, expected, found, and what to try."""
-    turning = tree.coordinate_kinds[tree.coordinates.index(d.where)] == "turning"
-    angle, force = ("rad", "N*m") if turning else ("m", "N")
-    place = f"force of '{d.where}'"
-    if d.kind == "force scale":
-        hint = "Look at its torque constant or gain, its gear ratio and the calibration of its sensor."
-        size = f"{1.0 + d.size:.4g} ± {d.sigma:.2g}"
-        return "it seems to be off by a factor beside the others.", place, "1", size, hint
-    if d.kind == "late force":
-        what = "it is late against the positions." if d.size > 0.0 else "it is early: positions are late against it."
-        hint = "Look at the clocks and filters of both; a study takes delays out with clock: {delays: correct}."
-        return what, place, "channels on one clock", f"{1e3 * d.size:.3g} ± {1e3 * d.sigma:.2g} ms", hint
-    if d.kind == "force drift":
-        hint = (
-            "Warm up the machine and its sensor, take the drift out of the channel, or cut the log into shorter ones."
-        )
-        found = f"{2.0 * d.size:.3g} ± {2.0 * d.sigma:.2g} {force} from the start to the end"
-        return "it seems to drift.", place, "a sensor with a steady zero", found, hint
-    if d.kind == "force offset":
-        what = "it has an offset that the model does not have: its sensor's zero is off or drifts."
-        hint = "Take it out of the channel, or give the model an offset there, as friction that differs with direction needs too."
-        return what, place, f"0 {force}", f"{d.size:.3g} ± {d.sigma:.2g} {force}", hint
-    hint = (
-        "Look at the zero of its encoder, and at that of the model: the angles of its joints and where its bodies sit."
-    )
-    found = f"{d.size:.3g} ± {d.sigma:.2g} {angle}"
-    return (
-        "it seems to be measured from another zero than the model's.",
-        f"position of '{d.where}'",
-        f"0 {angle}",
-        found,
-        hint,
-    )

@@ -68,6 +68,14 @@ def andrews(square: Array, product: Array, samples: int) -> tuple[int, bool]:
     return min(wanted, most), wanted > most
 
 
+def andrews_each(square: Array, product: Array, samples: int) -> NDArray[np.intp]:
+    """L of each score by itself (k,), by the same rule: α = 4 ρ²/(1 − ρ²)² of one score, whatever its size."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rho = np.clip(np.where(square > 0.0, product / square, 0.0), -0.99, 0.99)
+    wanted = np.ceil(1.1447 * (4.0 * rho**2 / (1.0 - rho**2) ** 2 * samples) ** (1.0 / 3.0))
+    return np.minimum(wanted, max(int(LONGEST_WINDOW_SHARE * samples), 1)).astype(np.intp)
+
+
 def bartlett(h: Array, lags: int) -> Array:
     """Σ_t Σ_s k(t − s) h_t h_sᵀ with k(l) = max(0, 1 − |l|/(L + 1)) of scores (N, p) that are held at once."""
     line = np.vstack(

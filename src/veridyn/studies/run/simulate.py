@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataWarning, SimulationError, warn
+from veridyn.errors import SimulationError
 from veridyn.files.yaml_plain import Place
-from veridyn.identify.diagnosis.plausible import too_fast
 from veridyn.mechanics.energy import energy
 from veridyn.mechanics.integrate import Trajectory
 from veridyn.mechanics.loops.assembly import loop_values
@@ -23,6 +22,7 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.natural import Mechanism
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
+from veridyn.signals.plausible_speed import warn_of_speeds
 from veridyn.simulate.manoeuvre import Prescribed
 from veridyn.simulate.mechanism import MechanismRun, mechanism_truth, own_sensors
 from veridyn.simulate.readings import wrapped
@@ -200,11 +200,7 @@ def _tree(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable[[], 
     trajectory = as_signals(tree, trajectory)
     truth = _with_base(exact(tree, trajectory), trajectory)
     m = trajectory.motion
-    for k in range(tree.n):
-        fast = too_fast(tree, m.qd, k)
-        if fast is not None:
-            hint = "Look at the amplitudes, forces and units of the study: degrees for radians do this."
-            warn(DataWarning, replace(fast, hint=hint))
+    warn_of_speeds(tree.coordinates, ["rad" if kind == "turning" else "m" for kind in tree.coordinate_kinds], m.qd)
     e = energy(tree, m, base_rotation=trajectory.base_rotation, base_position=trajectory.base_position)
     openings, errors = None, None
     if tree.loops:
@@ -243,6 +239,7 @@ def _mechanism(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable
     run = setup.run(setup.duration, progress)
     seconds = clock() - begin
     m, rng = setup.system.mechanism, np.random.default_rng(s.seed)
+    warn_of_speeds(m.coordinates, [m.unit_of(c) for c in m.coordinates], run.motion.qd)
     truth = mechanism_truth(run)
     named = named_sensors(loaded)
     sensors = {**named, **{name: own for name, own in own_sensors(m, rng).items() if name not in named}}

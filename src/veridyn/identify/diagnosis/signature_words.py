@@ -1,0 +1,67 @@
+"""Small damages of a log in words: what, where, how much, what it moves, and what to try."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from veridyn.errors import Fault
+from veridyn.identify.diagnosis.alternatives import Mistake
+from veridyn.identify.diagnosis.signatures import Damage, find_damages
+from veridyn.identify.result import Fit
+from veridyn.identify.sampling import Sampling
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+
+
+def signature_mistakes(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> list[Mistake]:
+    """What :func:`find_damages` finds, in words."""
+    return [_mistake(fit.tree, group) for group in find_damages(fit, motions, sampling)]
+
+
+def _mistake(tree: Tree, group: Sequence[Damage]) -> Mistake:
+    best, others = group[0], group[1:]
+    what, place, expected, size, hint = _words(tree, best)
+    moves = f"it moves {best.moved} by {best.shift:.2g} deviations"
+    if others:
+        listed = "; ".join(f"{w[1]}: {w[0]} ({w[3]})" for w in (_words(tree, d) for d in others))
+        hint = f"{hint} These data explain it nearly as well otherwise: {listed}."
+    return Mistake(best.kind, Fault(what, place, expected, f"{size}, {abs(best.z):.2g} deviations; {moves}", hint))
+
+
+def _words(tree: Tree, d: Damage) -> tuple[str, str, str, str, str]:
+    """What, where, expected, found, and what to try."""
+    turning = tree.coordinate_kinds[tree.coordinates.index(d.where)] == "turning"
+    angle, force = ("rad", "N*m") if turning else ("m", "N")
+    place = f"force of '{d.where}'"
+    if d.kind == "force scale":
+        hint = "Look at its torque constant or gain, its gear ratio and the calibration of its sensor."
+        size = f"{1.0 + d.size:.4g} ± {d.sigma:.2g}"
+        return "it seems to be off by a factor beside the others.", place, "1", size, hint
+    if d.kind == "late force":
+        what = "it is late against the positions." if d.size > 0.0 else "it is early: positions are late against it."
+        hint = (
+            "Look at the clocks and filters of both; a study takes delays out with clock: {delays: correct}. "
+            "Friction that yields before it slides looks alike: a dead zone leaves it out."
+        )
+        return what, place, "channels on one clock", f"{1e3 * d.size:.3g} ± {1e3 * d.sigma:.2g} ms", hint
+    if d.kind == "force drift":
+        hint = (
+            "Warm up the machine and its sensor, take the drift out of the channel, or cut the log into shorter ones."
+        )
+        found = f"{d.size:.3g} ± {d.sigma:.2g} {force} from the start to the end"
+        return "it seems to drift.", place, "a sensor with a steady zero", found, hint
+    if d.kind == "force offset":
+        what = "it has an offset that the model does not have: its sensor's zero is off or drifts."
+        hint = "Take it out of the channel, or give the model an offset there, as friction that differs with direction needs too."
+        return what, place, f"0 {force}", f"{d.size:.3g} ± {d.sigma:.2g} {force}", hint
+    hint = (
+        "Look at the zero of its encoder, and at that of the model: the angles of its joints and where its bodies sit."
+    )
+    found = f"{d.size:.3g} ± {d.sigma:.2g} {angle}"
+    return (
+        "it seems to be measured from another zero than the model's.",
+        f"position of '{d.where}'",
+        f"0 {angle}",
+        found,
+        hint,
+    )
