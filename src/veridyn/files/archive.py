@@ -42,6 +42,7 @@ OPTIONAL = (
     "standard_covariance",
     "prior_share",
     "position_bias",
+    "cutoff_change",
     "posterior_mean",
 )  # arrays only some estimators have
 COVARIANCE_ROUNDING = 1e-6  # of correlations: asymmetry and negative eigenvalues that rounding may leave
@@ -271,6 +272,7 @@ def load(path: str | os.PathLike[str]) -> Fit:
         standard_covariance=arrays.get("standard_covariance"),
         prior_share=arrays.get("prior_share"),
         position_bias=arrays.get("position_bias"),
+        cutoff_change=arrays.get("cutoff_change"),
         posterior_mean=arrays.get("posterior_mean"),
         feasibility=_feasibility(content.feasibility),
         constants=_constants(tree, content, arrays),
@@ -402,7 +404,7 @@ def _check(file: Path, content: _FitFile, arrays: dict[str, NDArray[Any]], tree:
         "dead": ((-1,), np.int64),
     }
     optional = {"standard_values": (size,), "standard_covariance": (size, size), "prior_share": (size,)}
-    optional |= {"position_bias": (count,), "posterior_mean": (size,)}
+    optional |= {"position_bias": (count,), "cutoff_change": (count,), "posterior_mean": (size,)}
     shapes |= {name: (shape, np.float64) for name, shape in optional.items() if name in arrays}
     if content.known:
         k = len(content.known)
