@@ -88,6 +88,6 @@ def budget_2002(asked: Answers2002, stretches: Array, progress: Progress = silen
             progress(TASK, done, total)
             done += 1.0
             answers.append(asked.to_zero(item) if group == "zeros" else asked.to_item(item))
-        parts[group] = np.sqrt(np.square(answers).sum(axis=0))
+        parts[group] = np.sqrt(np.square(answers).reshape(-1, len(stretches)).sum(axis=0))
     progress(TASK, total, total)
     return Budget(asked.found.names, parts)
