@@ -37,6 +37,7 @@ SPRINGS = (
 )  # by wheel, in the order of the simulator: front left, front right, rear left, rear right
 BARS = {"arf": ("13", "17"), "arr": ("7", "10")}
 TEN_ROWS_2002 = ("q1", "q2", "q3", "q4", "q5", "q6", "q7", "q10", "q13", "q17")
+SUSPENSIONS = TEN_ROWS_2002[6:]
 SIXTEEN = ("MX6", "MY6", "MZ6", "M6", *(f"{s}{j}" for j in (7, 10, 13, 17) for s in ("off", "ks", "h")))  # Table 4
 STRETCH = 2.0  # s, of which one in two is left out: twice the memory of residuals that deviations allow for
 
@@ -163,7 +164,7 @@ def selected_2002(tree: Tree, motions: Sequence[Motion], how: Sampling) -> Selec
         found = []
         for single, other in zip(singles[name], halves[::-1], strict=True):
             check = validate(single.fit, list(single.motions), sampling=other)
-            found += [r.std_error**2 for r in check.rows]
+            found += [check[row].std_error ** 2 for row in SUSPENSIONS]  # the chassis' rows are the same in both models
         errors[name] = float(np.sqrt(np.mean(found)))
     best, other = sorted((STRAIGHT, CURVED), key=lambda n: errors[n])
     return Selected(errors, wholes[best], wholes[other], _variation(singles[best], wholes[best]))

@@ -39,7 +39,9 @@ Array = NDArray[np.float64]
 UNIVERSAL = tuple(e.parameter_name for e in hexapod().elements if e.parameter_name.startswith(("ra", "rb")))
 CIRCLES = (0.3, 0.6, 0.96, 1.2)  # turns a second of the validation circle (chosen; whole numbers of samples each)
 STANDSTILL = 0.1  # m/s: drives slower than this stick, or still swing from having stuck
-REVERSING = 0.03  # rad/s: universal joints slower than this reverse within the samples beside, as a log at RATE has them
+REVERSING = (
+    0.03  # rad/s: universal joints slower than this reverse within the samples beside, as a log at RATE has them
+)
 ZONES = Sampling(dead_zone=dict.fromkeys(LEGS, STANDSTILL) | dict.fromkeys(UNIVERSAL, REVERSING))
 MEMORY = 2  # samples that the noise of forces may remember
 BIASED = 2.0  # stated deviations: an error beyond it in the mean of runs, or against another method, is reported
