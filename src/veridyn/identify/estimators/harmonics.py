@@ -201,7 +201,8 @@ def trajectory_noise(data: PeriodicData, harmonics: int, p: Array) -> tuple[Arra
     places = data.positions.size
     P, F, A = J[:places, : C.size], J[places:, : C.size], J[places:, C.size :]
     Q, R = np.linalg.qr(A)
-    half = np.linalg.solve(np.linalg.qr(P, mode="r").T, F.T)
+    _, known = np.linalg.qr(P)
+    half = np.linalg.solve(known.T, F.T)
     seen = Q.T @ half.T
     moved = np.linalg.solve(R, seen)
     return moved @ moved.T, float((half**2).sum() - (seen**2).sum()) / len(F)
