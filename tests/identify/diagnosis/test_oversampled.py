@@ -39,7 +39,8 @@ def test_it_is_named_with_a_remedy() -> None:
 
 
 @pytest.mark.parametrize(
-    "how", [{"step": 22}, {"step": 1, "covariance": "hac"}, {"step": 1, "low": None}, {"step": 1, "method": "gauss_markov"}]
+    "how",
+    [{"step": 22}, {"step": 1, "covariance": "hac"}, {"step": 1, "low": None}, {"step": 1, "method": "gauss_markov"}],
 )
 def test_it_is_not_where_residuals_are_white_or_allowed_for(how: dict[str, object]) -> None:
     with warnings.catch_warnings():

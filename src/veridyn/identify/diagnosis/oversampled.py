@@ -20,7 +20,9 @@ from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import zero_phase
 from veridyn.signals.resample import uniform_rate
 
-OVERSAMPLED = 4.0  # equations for each independent one, from which it is reported: deviations are half of theirs (chosen)
+OVERSAMPLED = (
+    4.0  # equations for each independent one, from which it is reported: deviations are half of theirs (chosen)
+)
 CORRELATED = 0.75  # of neighbouring residuals; white noise that is so often sampled has .9
 SEEN = 4000  # samples of the first motion, which show it
 FEWEST = 50  # residuals from which a correlation is told
