@@ -6,6 +6,7 @@ its ``result.json``; of the four-bar linkage, which is observed and not identifi
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from functools import cache
 
@@ -13,11 +14,13 @@ import numpy as np
 
 from benchmarks.calibration_cases import Case, Outcome, outcome
 from benchmarks.calibration_machines import drawn_arm, drawn_car, drawn_fourbar, drawn_hexapod, drawn_humanoid
+from veridyn.errors import IdentificationWarning
 from veridyn.machines.arm import demonstration
 from veridyn.machines.car import car_38
-from veridyn.machines.car_drive import TRAINING, campaign, drives_2006
+from veridyn.machines.car_drive import TRAINING, campaign, campaign_2002, drives_2006
 from veridyn.machines.car_knowledge import CarKnown
-from veridyn.machines.car_sensors import sensors_2006
+from veridyn.machines.car_known_2002 import drawn_2002
+from veridyn.machines.car_sensors import sensors_2002, sensors_2006
 from veridyn.machines.fourbar import SAMPLES, SKIP, STEP, FourbarRun, fourbar_settings, wrong_fourbar
 from veridyn.machines.hexapod import TABLE_NAMES, prior
 from veridyn.machines.hexapod import truth as hexapod_truth
@@ -34,9 +37,11 @@ from veridyn.mechanics.natural.system import system_of
 from veridyn.observe.observe import observe_with
 from veridyn.signals.trajectory import FourierTrajectory
 from veridyn.studies.identification import identification
+from veridyn.studies.papers.car.bent_2002 import SIXTEEN
 from veridyn.studies.papers.car.budget import budget
 from veridyn.studies.papers.car.models import corrected, thirty_three, with_carriers
 from veridyn.studies.papers.car.selection import selected
+from veridyn.studies.papers.car.study_2002 import study_2002
 from veridyn.studies.papers.hexapod.study import PERIODS, log_fits, series_of
 from veridyn.studies.papers.hexapod.trials import FREQUENCY, designed
 from veridyn.studies.papers.humanoid.study import CONSISTENT, walking_fits
@@ -72,6 +77,17 @@ def car(rng: np.random.Generator) -> Outcome:
     at = [k for k, name in enumerate(found.chosen.names) if name in true]
     names = tuple(found.chosen.names[k] for k in at)
     return Outcome(found.chosen.values[at] - np.array([true[n] for n in names]), stated.total[at], names)
+
+
+def car_2002(rng: np.random.Generator) -> Outcome:
+    """Table 4 of paper 001: two ramps, the reported sixteen with their whole budget."""
+    vehicle = drawn_car(rng)
+    given = drawn_2002(CarKnown.of(vehicle, sensors_2002()), rng)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "paper 001", IdentificationWarning)  # errors are what is counted here
+        found = study_2002(campaign_2002(rng, True, vehicle, known=given))
+    errors = np.array([found.values[n] - found.truth[n] for n in SIXTEEN])
+    return Outcome(errors, np.array([found.sigma[n] for n in SIXTEEN]), SIXTEEN)
 
 
 def humanoid(rng: np.random.Generator) -> Outcome:
@@ -131,6 +147,7 @@ def fourbar(rng: np.random.Generator) -> Outcome:
 DEMOS: dict[str, Case] = {
     "demo arm": arm,
     "demo car": car,
+    "demo car, Table 4": car_2002,
     "demo humanoid": humanoid,
     "demo hexapod": hexapod,
     "demo fourbar": fourbar,

@@ -85,7 +85,8 @@ def test_every_standard_error_of_a_short_form_is_four_times_allowed() -> None:
 
 
 def test_machines_are_drawn_anew_and_are_physically_consistent() -> None:
-    assert list(DEMOS) == [f"demo {name}" for name in ("arm", "car", "humanoid", "hexapod", "fourbar")]
+    names = ("arm", "car", "car, Table 4", "humanoid", "hexapod", "fourbar")
+    assert list(DEMOS) == [f"demo {name}" for name in names]
     cars, robots = ([draw(np.random.default_rng(k)) for k in (0, 1)] for draw in (drawn_car, drawn_humanoid))
     assert cars[0].chassis != cars[1].chassis and cars[0].suspension.square != cars[1].suspension.square
     for robot in robots:

@@ -77,7 +77,7 @@ def test_equal_bands_identify_and_unequal_ones_do_not(rough: VehicleRun) -> None
 
     def error(common: Butterworth | None) -> dict[str, float]:
         motion = from_log(tree, log, kinematics, QUIET, common, Signals(trim=0.3))
-        fit = identify(tree, motion, rows=TEN_ROWS, sampling=how)
+        fit = identify(tree, motion, rows=TEN_ROWS, sampling=how, covariance="hac")
         return {n: abs(v / true[n] - 1.0) for n, v in zip(fit.names, fit.values, strict=True) if true[n]}
 
     alike, as_they_come = error(Butterworth(40.0)), error(None)

@@ -74,6 +74,9 @@ def test_the_clock_is_found_out(log):
         vd.motion(PANDA, log)
 
 
+@pytest.mark.filterwarnings(
+    "ignore:sampling.decimate"
+)  # one equation in ten, as elsewhere in this file; deviations are not looked at
 def test_43_inertial_and_21_friction_base_parameters_are_found_and_named(log):
     closed = vd.base_parameters(vd.model.Tree.build(BODIES, name="panda"))
     assert closed.source == "by the closed rules" and closed.count == 43
@@ -110,6 +113,9 @@ def test_errors_over_the_cutoff(log):
     assert all(abs(other - whole) < 0.25 * whole for whole, other in curve.values())
 
 
+@pytest.mark.filterwarnings(
+    "ignore:sampling.decimate"
+)  # one equation in ten, as elsewhere in this file; deviations are not looked at
 def test_gravity_is_the_published_one(log):
     """The first moments that carry most of the load, beside the paper's table III (column of the classic least squares).
 

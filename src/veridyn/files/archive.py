@@ -207,6 +207,7 @@ def load(path: str | os.PathLike[str]) -> Fit:
         standard_covariance=arrays.get("standard_covariance"),
         prior_share=arrays.get("prior_share"),
         position_bias=arrays.get("position_bias"),
+        cutoff_change=arrays.get("cutoff_change"),
         posterior_mean=arrays.get("posterior_mean"),
         feasibility=_feasibility(content.feasibility),
         constants=_constants(tree, content, arrays),

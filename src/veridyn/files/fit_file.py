@@ -29,6 +29,7 @@ OPTIONAL = (
     "standard_covariance",
     "prior_share",
     "position_bias",
+    "cutoff_change",
     "posterior_mean",
 )  # arrays only some estimators have
 COVARIANCE_ROUNDING = 1e-6  # of correlations: asymmetry and negative eigenvalues that rounding may leave
@@ -176,7 +177,7 @@ def check_fit(file: Path, content: FitFile, arrays: dict[str, NDArray[Any]], tre
         "dead": ((-1,), np.int64),
     }
     optional = {"standard_values": (size,), "standard_covariance": (size, size), "prior_share": (size,)}
-    optional |= {"position_bias": (count,), "posterior_mean": (size,)}
+    optional |= {"position_bias": (count,), "cutoff_change": (count,), "posterior_mean": (size,)}
     shapes |= {name: (shape, np.float64) for name, shape in optional.items() if name in arrays}
     if content.known:
         k = len(content.known)

@@ -17,6 +17,7 @@ from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.estimators.likelihood import Likelihood
 from veridyn.identify.estimators.output_error import OutputError
+from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.robust import Robust
 from veridyn.identify.estimators.weighted import OLS, WLS
 from veridyn.identify.gains import check_gains
@@ -189,7 +190,16 @@ def identify(
         how = with_dead_zones(sampling or Sampling(), tree, several, measured_rows(tree, several, rows)[0])
         squares = isinstance(chosen, OLS | WLS)
         found = diagnose_fit(
-            fit, several, how, diagnose, apart, progress, white=hac is None, squares=squares, failed=failed
+            fit,
+            several,
+            how,
+            diagnose,
+            apart,
+            progress,
+            white=hac is None,
+            squares=squares,
+            uncorrelated=hac is None and isinstance(chosen, OLS | WLS | Robust | Prior | Consistent),
+            failed=failed,
         )
     notes += [n for m in several for n in m.notes or ()]
     notes += [f"not checked: {text}" for text in failed]

@@ -98,6 +98,7 @@ class Fit:
     `constants`: those inside the laws of elements that were estimated too; `tree` has them. `described`: the machine that was identified,
     where one was given and not a tree. `known`: known parameters with an uncertainty, which is part of `covariance`.
     `position_bias`: what noise of measured positions does to the values (:mod:`veridyn.identify.position_noise`), part of it too.
+    `cutoff_change`: by how much the values change with the cut-off of positions, where that is a part of `covariance`.
     """
 
     tree: Tree
@@ -120,6 +121,7 @@ class Fit:
     described: Machine | None = None
     known: KnownValues | None = None
     position_bias: Array | None = None
+    cutoff_change: Array | None = None
     posterior_mean: Array | None = None
 
     @property
@@ -139,9 +141,12 @@ class Fit:
         """Where the deviations come from: source → standard deviations (p,) whose squares add up to those of `sigma`."""
         variance = np.diag(self.covariance)
         known = np.zeros(len(variance)) if self.known is None else np.diag(self.known.added)
-        bias = np.zeros(len(variance)) if self.position_bias is None else self.position_bias
-        rest = np.sqrt(np.maximum(variance - known - bias**2, 0.0))
-        return {"noise": rest, "known values": np.sqrt(known), "noise of positions": np.abs(bias)}
+        bias, change = (
+            np.zeros(len(variance)) if x is None else np.abs(x) for x in (self.position_bias, self.cutoff_change)
+        )
+        rest = np.sqrt(np.maximum(variance - known - bias**2 - change**2, 0.0))
+        parts = {"noise": rest, "known values": np.sqrt(known), "noise of positions": bias}
+        return parts if self.cutoff_change is None else {**parts, "cut-off": change}
 
     @property
     def relative_sigma(self) -> Array:

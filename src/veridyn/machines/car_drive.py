@@ -193,10 +193,14 @@ def shifted(log: Experiment, zeros: Mapping[str, float]) -> Experiment:
 
 
 def campaign_2002(
-    rng: np.random.Generator, quick: bool = False, vehicle: Vehicle | None = None, progress: Progress = silent
+    rng: np.random.Generator,
+    quick: bool = False,
+    vehicle: Vehicle | None = None,
+    progress: Progress = silent,
+    known: CarKnown | None = None,
 ) -> Campaign:
-    """The drives of paper 001 through its instruments: a sample every 16 ms."""
-    return campaign(rng, drives_2002(quick), vehicle, sensors_2002(), progress)
+    """The drives of paper 001 through its instruments: a sample every 16 ms. `known` as for :func:`campaign`."""
+    return campaign(rng, drives_2002(quick), vehicle, sensors_2002(), progress, known)
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,6 +23,8 @@ REMEDIES = {
     "takes": "more takes of the motion, on other days",
     "known values": "measure better what is known: gains, loads, the empty machine",
     "noise of positions": "finer encoders, a lower cut-off, or instrumental variables; not a longer recording",
+    "cut-off": "positions with less noise, which may pass a higher cut-off; softer impacts",
+    "stretches": "more drives, on other days and roads",
     "prior": "a motion in which the parameter acts; the data say little of it",
     "zeros": "zero the instruments again before and after the drive",
     "carriers": "weigh and swing a wheel carrier, or ask for its drawing",

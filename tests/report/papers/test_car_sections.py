@@ -8,7 +8,6 @@ from veridyn.report.papers.car_sections import (
     degrees_section,
     reduction_section,
     schemes_section,
-    second_section,
     signed,
 )
 
@@ -27,12 +26,6 @@ def test_every_step_of_the_reduction_has_its_reason() -> None:
 def test_schemes_stand_side_by_side() -> None:
     table = schemes_section(day().study).blocks[1]
     assert isinstance(table, Table) and table.columns[1:] == ("as printed", *[v.name for v in day().study.schemes[1:]])
-
-
-def test_sixteen_and_their_checks() -> None:
-    made = second_section(day().second)
-    tables = [b for b in made.blocks if isinstance(b, Table)]
-    assert [len(t.rows) for t in tables] == [16, 10]
 
 
 def test_differences_between_the_cars_are_listed() -> None:

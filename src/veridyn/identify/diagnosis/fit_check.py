@@ -19,6 +19,7 @@ from veridyn.identify.diagnosis.columns import columns_of
 from veridyn.identify.diagnosis.delays import delays
 from veridyn.identify.diagnosis.evidence import SAMPLES, Evidence, evidence
 from veridyn.identify.diagnosis.noise_bias import noisy_accelerations, with_noise_as_cause
+from veridyn.identify.diagnosis.oversampled import oversampled_rows
 from veridyn.identify.diagnosis.plausible import SLOWEST_CLOCK, absurd_signs, odd_motion, prior_scales, slow_clock
 from veridyn.identify.diagnosis.signature_words import signature_mistakes
 from veridyn.identify.result import Fit
@@ -94,12 +95,14 @@ def diagnose_fit(
     *,
     white: bool = True,
     squares: bool = True,
+    uncorrelated: bool = False,
     failed: list[str],
 ) -> list[Mistake]:
     """What speaks against the data of a fit, or against the model they were fitted with.
 
     `white`: the covariance of the fit is that for uncorrelated residuals, from which the bias of noisy accelerations follows. `squares`:
-    it is of least squares, whose residual shows traces of small damage. Checks that cannot be carried out are noted in `failed`.
+    it is of least squares, whose residual shows traces of small damage. `uncorrelated`: its deviations assume uncorrelated residuals.
+    Checks that cannot be carried out are noted in `failed`.
     """
     states = [state.name for state in fit.tree.states]
     if level == "off" or any(name not in m.signals for name in states for m in motions):
@@ -118,7 +121,10 @@ def diagnose_fit(
         found += attempt("Bias by noise of positions", lambda: noisy_accelerations(fit, seen), failed)
     if level == "full":
         found += attempt("Delays", lambda: delays(fit.tree, motions, rows, sampling).suspicions(), failed)
-    return with_traces(found, fit, motions, sampling, failed) if squares else found
+    found = with_traces(found, fit, motions, sampling, failed) if squares else found
+    if uncorrelated and sampling.filtering:
+        found += attempt("Correlation of residuals", lambda: oversampled_rows(fit, motions, sampling), failed)
+    return found
 
 
 def with_traces(

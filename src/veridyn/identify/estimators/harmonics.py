@@ -186,6 +186,28 @@ def jointly(data: PeriodicData, harmonics: int, steps: int = 10, tolerance: floa
     return JointEstimate(Estimate(p, covariance), trajectory, cost, done)
 
 
+def trajectory_noise(data: PeriodicData, harmonics: int, p: Array) -> tuple[Array, float]:
+    """What noise of positions, as the filter lets it through, adds to the covariance of estimates from forces, K V Kᵀ (p, p), and to the
+    mean square of whitened residuals, tr((1 − A K) V)/n, which is 1 without it; V = F (PᵀP)⁻¹ Fᵀ.
+
+    P and F are the slopes of whitened positions and forces by the Fourier coefficients of the motion, K = (AᵀA)⁻¹Aᵀ of the whitened
+    columns A.
+    """
+    N = len(data.coordinates)
+    t, f = np.arange(N) / data.rate, data.rate / N
+    B = fourier_basis(t * f, harmonics) * np.array([1.0, f, f * f])[:, None, None]
+    C = _coefficients(fourier_fit(data.coordinates, t, f, harmonics))
+    J, _ = _linearised(data, B, B @ C, p)
+    places = data.positions.size
+    P, F, A = J[:places, : C.size], J[places:, : C.size], J[places:, C.size :]
+    Q, R = np.linalg.qr(A)
+    _, known = np.linalg.qr(P)
+    half = np.linalg.solve(known.T, F.T)
+    seen = Q.T @ half.T
+    moved = np.linalg.solve(R, seen)
+    return moved @ moved.T, float((half**2).sum() - (seen**2).sum()) / len(F)
+
+
 def _coefficients(trajectory: FourierTrajectory) -> Array:
     """The coefficients of :func:`~veridyn.signals.trajectory.fourier_basis` (2H + 1, n)."""
     k = np.arange(1, trajectory.sine.shape[1] + 1)

@@ -16,7 +16,7 @@ from veridyn.errors import DataError, Fault
 from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.gauss_markov import MODELLED, MODELLED_HINT, GaussMarkov
-from veridyn.identify.estimators.harmonics import Criterion, PeriodicData, periodic_data, scan
+from veridyn.identify.estimators.harmonics import Criterion, PeriodicData, periodic_data, scan, trajectory_noise
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.excitation.closed import closed_samples, plant_of
 from veridyn.identify.result import Fit
@@ -67,15 +67,36 @@ class Likelihood(Estimator):
         self.refuse_hac(covariance, MODELLED, MODELLED_HINT)
 
     def fit(self, problem: FitProblem) -> Fit:
-        """Gauss-Markov on one averaged period with the chosen number of harmonics."""
-        motion, weights, notes = self.select_harmonics(problem)
+        """Gauss-Markov on one averaged period with the chosen number of harmonics; noise of positions is part of the deviations."""
+        motion, weights, notes, data, harmonics = self.select_harmonics(problem)
         weights.check(problem.tree, problem.rows, None)
         fit = weights.fit(replace(problem, motion=motion))
         *others, noise = fit.notes
+        names = list(data.plant.base.names)
+        if set(fit.names) <= set(names):
+            values = np.zeros(len(names))
+            at = [names.index(n) for n in fit.names]
+            values[at] = fit.values
+            whole, share = trajectory_noise(data, harmonics, values)
+            forces, added = fit.covariance / fit.residual_sigma**2, whole[np.ix_(at, at)]
+            grown = float(np.sqrt((1.0 + np.diag(added) / np.diag(forces)).max()))
+            # What is left beyond both noises is the model's, and scales the deviations as by least squares.
+            lack = fit.residual_sigma**2 / (1.0 + share)
+            notes = (
+                *notes,
+                f"noise of positions makes deviations up to {grown:.3g} times as large as noise of forces alone",
+            )
+            fit = replace(fit, covariance=lack * (forces + added), residual_sigma=float(np.sqrt(lack)))
+        else:
+            notes = (
+                *notes,
+                "noise of positions is not in the deviations: the data separate other groups of parameters",
+            )
         return replace(fit, estimator=self.title, notes=(*others, *notes, noise))
 
-    def select_harmonics(self, problem: FitProblem) -> tuple[Motion, GaussMarkov, tuple[str, ...]]:
-        """One averaged period with the number of harmonics of the least criterion, the noise of its forces, and notes on the choice."""
+    def select_harmonics(self, problem: FitProblem) -> tuple[Motion, GaussMarkov, tuple[str, ...], PeriodicData, int]:
+        """One averaged period with the number of harmonics of the least criterion, the noise of its forces, notes on the choice; and the
+        data and number it was made of."""
         tree, motion = problem.tree, problem.motion
         if not isinstance(motion, Motion) and len(motion) == 1:
             motion = motion[0]
@@ -93,7 +114,7 @@ class Likelihood(Estimator):
             f"least by cost, AIC and BIC: {found.least('cost')}, {found.least('aic')} and {found.least('bic')} harmonics",
         )
         whole = Motion(one.t, one.q, one.qd, one.qdd, forces=forces)
-        return whole, GaussMarkov(data.force_noise, periodic=True), notes
+        return whole, GaussMarkov(data.force_noise, periodic=True), notes, data, found.chosen
 
 
 def force_noise(forces: Periods, order: int = 0) -> NoiseModel:

@@ -1,4 +1,4 @@
-"""Sections of the car's report: how 74 parameters became 33, spectra, filters, degrees of freedom, manoeuvres, and the paper of 2002."""
+"""Sections of the car's report: how 74 parameters became 33, spectra, filters, degrees of freedom, and manoeuvres."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 from veridyn.report.blocks import Block, Figure, Listing, Section, Table, Text
 from veridyn.report.plots import Series, curves
-from veridyn.report.words import like, listed, measured, number, percent, unit_text
+from veridyn.report.words import listed, number, percent, unit_text
 from veridyn.studies.papers.car.excitation import Excitation
 from veridyn.studies.papers.car.spectra import Spectra
 from veridyn.studies.papers.car.study import ERRORS, CarStudy
-from veridyn.studies.papers.car.study_2002 import SIXTEEN, Study2002, carrying
 
 
 def signed(x: float, digits: int = 1) -> str:
@@ -133,51 +132,4 @@ def manoeuvres_section(found: Sequence[Excitation]) -> Section:
         "Which manoeuvre",
         (Table(("manoeuvre", "separable", "σ % < 10", "condition", *names), rows, "Predicted deviations in percent."),),
         "Ranked before any is driven, on the a-priori car: how many of the 33 each identifies, given the noise of filtered rows.",
-    )
-
-
-def second_section(s: Study2002) -> Section:
-    values = dict(zip(s.fit.names, s.fit.values, strict=True))
-    sigma = dict(zip(s.fit.names, s.fit.sigma, strict=True))
-    rows = []
-    for name in SIXTEEN:
-        value, _ = measured(float(values[name]), float(sigma[name]))
-        off = 100.0 * (float(values[name]) / s.truth[name] - 1.0) if s.truth[name] else math.nan
-        rows.append(
-            (
-                name,
-                value,
-                percent(100.0 * float(sigma[name]) / abs(float(values[name]))),
-                like(s.truth[name], float(sigma[name])),
-                signed(off) if math.isfinite(off) else "–",
-            )
-        )
-    simple, cross = carrying(s.simple), carrying(s.cross)
-    checks = [
-        (row, percent(100.0 * simple.get(row, math.nan)), percent(100.0 * cross.get(row, math.nan)))
-        for row in (r.row for r in s.fit.rows)
-    ]
-    w = s.weight
-    text = (
-        f"At rest the wheels carry {number(w.total)} kg; less the unsprung masses that is {number(w.sprung)} kg, against "
-        f"{number(w.identified)} kg identified: {signed(100.0 * w.difference, 2)} %, where the paper has 6.47 %. The model has no "
-        "anti-roll bars, and ramps make the car roll, so each ks is the stiffness in roll, k + 2 k_ar: that is why the two papers' "
-        "stiffnesses differ. Braking makes the car pitch, and there the bars rest: the chassis rows hold, the suspension rows cannot."
-    )
-    return Section(
-        "The paper of 2002: two ramps, sixteen parameters",
-        (
-            Table(
-                ("parameter", "value", "σ %", "truth", "error, %"),
-                rows,
-                "Table 4, for the simulated car; σ by noise with memory.",
-            ),
-            Text(text),
-            Table(
-                ("row", "ramps, %", "braking, %"),
-                checks,
-                "Simple and cross-validation; – where a row carries no signal.",
-            ),
-        ),
-        "Ramps of steering to the left at 90 and to the right at 110 km/h, a sample every 16 ms, sensor by joint.",
     )

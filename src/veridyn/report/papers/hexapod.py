@@ -240,12 +240,13 @@ def _table(study: HexapodStudy) -> Section:
                 *measured(iv, iv_sigma),
                 like(published, iv_sigma) if np.isfinite(published) else "–",
                 like(study.truth[p], iv_sigma),
+                f"{(iv - study.truth[p]) / iv_sigma:+.1f}".replace("-", "−"),
                 number(TABLE_II[p][0], 5),
             )
         )
     head = (
         *("parameter", "unit", "Gauss-Markov", "max. likelihood", "reported", "σ"),
-        *("a priori", "truth", "paper, Gauss-Markov"),
+        *("a priori", "truth", "error, σ", "paper, Gauss-Markov"),
     )
     note = (
         "Two of the paper's identified values are those of no body: p1 is below zero, and p2 above p3. With deviations as wide as "

@@ -9,6 +9,7 @@ beyond its ends. Settings are those of a left wheel; the right one is its mirror
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -155,25 +156,31 @@ class WheelTables:
         return found
 
     def packed(self) -> TableNumbers:
-        clearance, grid, rack, rack_grid, compliance = [], [], [], [], []
-        axles = (self.front, self.front, self.rear, self.rear)
-        points = max(len(a.by_clearance[0]) for a in axles), max(len(a.by_rack[0]) for a in axles)
-        for wheel, axle in enumerate(axles):
-            mirror = MIRROR if wheel % 2 else np.ones(5)
-            by_z, z_grid = _splined(axle.clearance, np.array(axle.by_clearance), points[0])
-            rows = np.array(axle.by_rack)
-            # A right wheel sees a rack that turns right as a left one sees it turn left.
-            by_r, r_grid = _splined(axle.rack, rows[:, ::-1] if wheel % 2 else rows, points[1])
-            clearance.append(by_z * mirror[:, None, None])
-            rack.append(by_r * mirror[:, None, None])
-            grid.append(z_grid)
-            rack_grid.append(r_grid)
-            turn = np.outer(MIRROR, MIRROR_FORCE) if wheel % 2 else 1.0
-            compliance.append(np.array(axle.compliance) * turn)
-        lag = np.array([2.0 * np.pi * self.lag[0], self.lag[1]])
-        return TableNumbers(
-            np.array(clearance), np.array(grid), np.array(rack), np.array(rack_grid), np.array(compliance), lag
-        )
+        """The tables as the compiled equations take them; not to be written to."""
+        return _packed(self)
+
+
+@lru_cache(maxsize=8)
+def _packed(tables: WheelTables) -> TableNumbers:
+    clearance, grid, rack, rack_grid, compliance = [], [], [], [], []
+    axles = (tables.front, tables.front, tables.rear, tables.rear)
+    points = max(len(a.by_clearance[0]) for a in axles), max(len(a.by_rack[0]) for a in axles)
+    for wheel, axle in enumerate(axles):
+        mirror = MIRROR if wheel % 2 else np.ones(5)
+        by_z, z_grid = _splined(axle.clearance, np.array(axle.by_clearance), points[0])
+        rows = np.array(axle.by_rack)
+        # A right wheel sees a rack that turns right as a left one sees it turn left.
+        by_r, r_grid = _splined(axle.rack, rows[:, ::-1] if wheel % 2 else rows, points[1])
+        clearance.append(by_z * mirror[:, None, None])
+        rack.append(by_r * mirror[:, None, None])
+        grid.append(z_grid)
+        rack_grid.append(r_grid)
+        turn = np.outer(MIRROR, MIRROR_FORCE) if wheel % 2 else 1.0
+        compliance.append(np.array(axle.compliance) * turn)
+    lag = np.array([2.0 * np.pi * tables.lag[0], tables.lag[1]])
+    return TableNumbers(
+        np.array(clearance), np.array(grid), np.array(rack), np.array(rack_grid), np.array(compliance), lag
+    )
 
 
 def _splined(ends: tuple[float, float], rows: Array, points: int) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Paper 001 on a car that is its model: no anti-roll bars, straight springs, wheels that rise straight; instruments without noise."""
+"""Paper 001 on a car that is its model, and on the detailed one, of which Table 4 lies within its own deviations."""
 
 from __future__ import annotations
 
@@ -8,64 +8,106 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from studies.car_day import day
 from veridyn.errors import IdentificationWarning
-from veridyn.machines.car_drive import campaign, drives_2002
+from veridyn.machines.car_drive import campaign, campaign_2002, drives_2002
+from veridyn.machines.car_knowledge import CarKnown
+from veridyn.machines.car_known_2002 import drawn_2002
 from veridyn.machines.car_sensors import sensors_2002
 from veridyn.simulate.vehicle.description import Vehicle
-from veridyn.studies.papers.car.study_2002 import SIXTEEN, carrying, sixteen, study_2002, true_sixteen, warn_of_errors
+from veridyn.studies.papers.car.bent_2002 import SIXTEEN
+from veridyn.studies.papers.car.study_2002 import (
+    Study2002,
+    carrying,
+    chassis_in_6,
+    sixteen,
+    study_2002,
+    warn_of_errors,
+    with_knowledge,
+)
 
 
 def test_the_sixteen_of_table_4_are_found() -> None:
-    """Masses within 2 %, stiffness within 5 %: what is left comes from integrating speeds to angles and from a sample every 16 ms."""
+    """No bars, straight springs, wheels that rise straight, instruments without noise: masses and stiffnesses within 1 %, by
+    integrating speeds to angles and a sample every 16 ms."""
     car = Vehicle().simplified()
     car = replace(car, suspension=replace(car.suspension, bar=(0.0, 0.0), friction=(0.0,) * 4))
-    rng = np.random.default_rng(0)
-    made = campaign(rng, drives_2002(quick=True), car, sensors_2002().quiet())
-    with pytest.warns(
-        IdentificationWarning, match="Table 4"
-    ):  # without noise deviations are tiny beside errors of integration
-        found = study_2002(made)
-    right = {n: float(x) for n, x in zip(found.fit.names, found.fit.values, strict=True)}
+    made = campaign(np.random.default_rng(0), drives_2002(quick=True), car, sensors_2002().quiet())
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warn_of_errors(replace(found, truth=right))
-    values = dict(zip(found.fit.names, found.fit.values, strict=True))
-    assert set(values) == set(SIXTEEN)
-    for name in ("M6", "MY6", "MZ6"):
-        assert values[name] == pytest.approx(found.truth[name], rel=0.03), name
-    for name in ("ks7", "ks10", "ks13", "ks17"):
-        assert values[name] == pytest.approx(found.truth[name], rel=0.05), name
+        warnings.filterwarnings("ignore", "paper 001", IdentificationWarning)  # without noise deviations are tiny
+        found = study_2002(made)
+    for name in ("M6", "MY6", "MZ6", "ks7", "ks10", "ks13", "ks17"):
+        print(f"{name}: {100.0 * (found.values[name] / found.truth[name] - 1.0):+.2f} %")
+        assert found.values[name] == pytest.approx(found.truth[name], rel=0.01), name
+    assert set(found.values) == set(SIXTEEN)
     assert found.weight.sprung == pytest.approx(car.chassis[9], rel=2e-3)
-    print({row: round(100.0 * error, 2) for row, error in carrying(found.simple).items()})
     assert all(found.simple[row].relative_error < 0.05 for row in ("q3", "q5", "q7", "q10", "q13", "q17"))
-    assert set(found.figures) >= {"parameters_2002", "weight_difference_percent", "mass_error_2002_percent"}
+
+
+def test_table_4_of_the_detailed_car_lies_within_its_own_deviations() -> None:
+    """A quick day with everything in it. Sixteen errors that share one day: at least 6 within 1σ and 13 within 2σ, none beyond 3.5; as
+    printed, with noise alone in σ, some are five times as far off as σ says."""
+    found = day().second
+    f = found.figures
+    z = np.abs(list(found.deviations.values()))
+    print({name: round(x, 1) for name, x in found.deviations.items()})
+    assert f["share_inside_one_sigma_2002"] == np.mean(z <= 1.0) >= 6 / 16
+    assert f["share_inside_two_sigma_2002"] == np.mean(z <= 2.0) >= 13 / 16
+    assert f["largest_error_over_sigma_2002"] == z.max() < 3.5
+    assert f["largest_error_over_sigma_printed_2002"] > 5.0
+    assert found.budget.total**2 == pytest.approx(sum(x**2 for x in found.budget.parts.values()))
 
 
 @pytest.mark.slow
-def test_table_4_on_the_detailed_car_is_right_or_named() -> None:
-    """Bars, bent springs and real sensors: all parameters beyond two deviations of the truth are in the warning, and no other."""
-    with pytest.warns(IdentificationWarning, match="paper 001") as told:
-        found = study_2002(campaign(np.random.default_rng(1), drives_2002(quick=True), Vehicle(), sensors_2002()))
-    (text,) = (str(w.message) for w in told if "paper 001" in str(w.message))
-    where = text.partition(": parameters of Table 4")[0].removeprefix("paper 001: ").split(", ")
-    assert where == [name for name, z in found.deviations.items() if abs(z) > 2.0]
-    assert found.figures["beyond_two_sigma_2002"] == len(where) > 0
+def test_table_4_over_days_drawn_anew() -> None:
+    """Eight cars of their own, with knowledge that is wrong by its deviations: 55 to 85 % within 1σ, 88 % or more within 2σ."""
+    z = np.array([list(one_day(seed).deviations.values()) for seed in range(100, 108)])
+    one, two = np.mean(np.abs(z) <= 1.0), np.mean(np.abs(z) <= 2.0)
+    print(f"inside 1σ {one:.2f}, inside 2σ {two:.2f}, mean z² {np.mean(z**2):.2f}; means {np.round(z.mean(axis=0), 1)}")
+    assert 0.55 <= one <= 0.85 and two >= 0.88
+
+
+def one_day(seed: int) -> Study2002:
+    rng = np.random.default_rng(seed)
+    car = Vehicle()
+    known = drawn_2002(CarKnown.of(car, sensors_2002()), rng)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "paper 001", IdentificationWarning)
+        return study_2002(campaign_2002(rng, True, car, known=known))
+
+
+def test_errors_beyond_the_deviations_are_named() -> None:
+    found = day().second
+    near = replace(found, truth=found.values)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_errors(near)
+    with pytest.warns(IdentificationWarning, match="paper 001: MZ6: parameters of Table 4"):
+        warn_of_errors(replace(near, truth=found.values | {"MZ6": found.values["MZ6"] - 4.0 * found.sigma["MZ6"]}))
+
+
+def test_braking_holds_with_bars_and_not_without() -> None:
+    f = day().second.figures
+    assert f["cross_validation_suspension_2002_percent"] < 0.5 * f["cross_validation_suspension_printed_2002_percent"]
+    assert max(carrying(day().second.cross).values()) < 0.3
 
 
 def test_known_and_estimated() -> None:
-    tree = sixteen(Vehicle())
+    tree = sixteen(CarKnown.of(Vehicle(), sensors_2002()))
     p = tree.parameters
     assert {p.names[c] for c in p.select("estimated")} == set(SIXTEEN)
     assert p["M9"] == 24.0 and p["XX9"] == 0.0
     # Roll is about z6, forward, through the rear axle: the chassis' XX, moved down by 0.295 m to the axle's height.
     XX, *_, MZ, M = Vehicle().chassis
     assert p["ZZ6"] == pytest.approx(XX + 2 * 0.295 * MZ + M * 0.295**2)
+    wide = with_knowledge(tree).parameters
+    assert {wide.names[c] for c in wide.select("estimated")} == {*SIXTEEN, "XX6", "XY6", "XZ6", "YY6", "YZ6", "ZZ6"}
+    assert wide["M9"] == 0.0 and wide["path_q7"] == 1.0
 
 
-def test_the_truth_in_roll_has_the_bars_in_it() -> None:
-    car = Vehicle().simplified()
-    rng = np.random.default_rng(1)
-    ramps = {k: (how, road, 3.0) for k, (how, road, _) in drives_2002(quick=True).items() if "ramp" in k}
-    made = campaign(rng, ramps, car, sensors_2002().quiet())
-    t = true_sixteen(made)
-    assert t["ks13"] == pytest.approx(20600.0 + 2 * 19033.0, rel=1e-3) and t["MZ6"] == pytest.approx(2421.1)
+def test_frame_6_is_at_the_rear_axle() -> None:
+    """A point mass 1 m ahead of the chassis origin and 0.3 m above the axle: MZ6 = m, MY6 = −0.3 m, roll inertia 0.09 m."""
+    ten = (0.0, 0.0, 0.0, 10.0, 0.0, 10.0, 10.0, 0.0, 0.0, 10.0)
+    XX, _, _, _, _, ZZ, MX, MY, MZ, M = chassis_in_6(ten, -0.3)
+    assert pytest.approx((0.0, -3.0, 10.0, 10.0)) == (MX, MY, MZ, M) and pytest.approx(0.9) == ZZ
+    assert pytest.approx(10.9) == XX

@@ -56,6 +56,8 @@ def test_the_change_with_the_cut_off_is_part_of_the_deviations() -> None:
     )
     assert found.values == pytest.approx(alone.values)
     assert found.sigma**2 - alone.sigma**2 == pytest.approx((other.values - alone.values) ** 2, rel=1e-6, abs=1e-12)
+    assert found.budget["cut-off"] == pytest.approx(np.abs(other.values - alone.values))
+    assert np.sqrt(sum(x**2 for x in found.budget.values())) == pytest.approx(found.sigma)
     with pytest.raises(IdentificationError, match="cut-off"):
         with_cutoff(
             alone,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,26 @@ MEMORY = (
 )
 
 
+class CarModel(Protocol):
+    """What is fitted: a tree with straight suspensions or with curves, the rows it is fitted to, and what is reported of it."""
+
+    @property
+    def tree(self) -> Tree: ...
+
+    @property
+    def curved(self) -> bool: ...
+
+    @property
+    def rows(self) -> tuple[str, ...]: ...
+
+    @property
+    def machine(self) -> Tree: ...
+
+    def prepared(self, motions: Sequence[Motion]) -> tuple[Motion, ...]: ...
+
+    def secants(self, names: Sequence[str], motions: Sequence[Motion]) -> tuple[tuple[str, ...], Array]: ...
+
+
 @dataclass(frozen=True, eq=False)
 class SuspensionModel:
     """A tree with straight suspensions, or the same with curves about the mean clearances `centre` (4,)."""
@@ -52,6 +73,7 @@ class SuspensionModel:
     tree: Tree
     curved: bool
     centre: Array
+    rows: tuple[str, ...] = TEN_ROWS
 
     @property
     def machine(self) -> Tree:
@@ -61,12 +83,16 @@ class SuspensionModel:
         """The motions with the columns of the curves as signals."""
         return tuple(with_bends(m, self.tree, self.centre) if self.curved else m for m in motions)
 
+    def secants(self, names: Sequence[str], motions: Sequence[Motion]) -> tuple[tuple[str, ...], Array]:
+        """Names of the parameters that are reported, and J: slope and height of the line nearest to each curve over the motions."""
+        return secants(self, names, motions)
+
 
 @dataclass(frozen=True, eq=False)
 class SuspensionFit:
     """A fit of one model: `names`, `values`, `covariance` are those reported, `secants` is J, `motions` those learned from, with bends."""
 
-    model: SuspensionModel
+    model: CarModel
     fit: Fit
     names: tuple[str, ...]
     secants: Array
@@ -92,18 +118,18 @@ def mean_clearances(tree: Tree, motions: Sequence[Motion]) -> Array:
 
 
 def fitted(
-    model: SuspensionModel, motions: Sequence[Motion], how: Sampling, over: Sequence[Motion] | None = None
+    model: CarModel, motions: Sequence[Motion], how: Sampling, over: Sequence[Motion] | None = None
 ) -> SuspensionFit:
     """Weighted least squares of a model on motions, allowing for residuals with MEMORY; secants over the travel of `over`, by default
     theirs."""
     machine, learned = model.machine, model.prepared(motions)
     # Not by `identify`, which would refuse a bend of zero: these gains stand for curves, and a straight spring has none.
-    samples = stream(machine, learned, TEN_ROWS, how)
+    samples = stream(machine, learned, model.rows, how)
     s = solve(samples.observe())
     rate = 1.0 / (float(np.median(np.diff(motions[0].t))) * how.decimate)
     made = sandwich(samples, s, hac=Hac(round(MEMORY * rate)))
     fit = replace(fit_of(machine, s, WLS.title), covariance=made.covariance)
-    names, J = secants(model, fit.names, over or motions)
+    names, J = model.secants(fit.names, over or motions)
     return SuspensionFit(model, fit, names, J, learned)
 
 

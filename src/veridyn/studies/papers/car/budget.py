@@ -95,7 +95,7 @@ class Answers:
         model, short = found.model, made.part(PART_S)
         motions = model.prepared([short.motion(model.tree, name) for name in names])
         equations = weighted(found, model.machine, motions, how)
-        start = _filtered_residuals(found, motions, how, equations)
+        start = filtered_residuals(found, motions, how, equations)
         return cls(found, short, tuple(names), how, motions, equations, start)
 
     def to_item(self, group: str, item: str) -> Array:
@@ -106,7 +106,7 @@ class Answers:
             fresh = [self.made.motion(model.tree, name, other, signals=UNINSPECTED) for name in self.names]
         else:
             fresh = [other.instead_of(known, m, model.tree) for m in self.motions]
-        moved = _filtered_residuals(self.found, model.prepared(fresh), self.how, self.equations)
+        moved = filtered_residuals(self.found, model.prepared(fresh), self.how, self.equations)
         return self.found.secants @ self.equations.moved((moved - self.residuals)[:, None])
 
     def to_zeros(self, biases: Mapping[str, float]) -> Array:
@@ -190,7 +190,7 @@ def _carriers(known: CarKnown, equations: Weighted) -> Iterator[Array]:
                 )
 
 
-def _filtered_residuals(found: SuspensionFit, motions: Sequence[Motion], how: Sampling, equations: Weighted) -> Array:
+def filtered_residuals(found: SuspensionFit, motions: Sequence[Motion], how: Sampling, equations: Weighted) -> Array:
     """The weighted residuals (n,) of the fit at its equations, each row through its filter."""
     out = np.empty(len(equations.W))
     for k, motion in enumerate(motions):

@@ -11,7 +11,8 @@ from veridyn.files.machine.write import model_text
 from veridyn.machines.car import car_38
 from veridyn.machines.car_drive import TRAINING, VALIDATION, Campaign, campaign, campaign_2002, drives_2006
 from veridyn.machines.car_knowledge import CarKnown
-from veridyn.machines.car_sensors import sensors_2006
+from veridyn.machines.car_known_2002 import drawn_2002
+from veridyn.machines.car_sensors import sensors_2002, sensors_2006
 from veridyn.progress import Progress, silent
 from veridyn.simulate.vehicle.description import Vehicle
 from veridyn.simulate.vehicle.run import VehicleRun
@@ -50,8 +51,9 @@ def car_demonstration(rng: np.random.Generator, quick: bool = False, progress: P
     excitations = ranked(rng, made.vehicle, 5.0 if quick else 11.0, progress)
     study = car_study(made, made.truth(TRAINING), progress=progress)
     found = spectra(made.drives[VALIDATION].log, car_modes(made.vehicle))
-    older = campaign_2002(rng, quick, made.vehicle, _named(progress, "2002"))
-    second = study_2002(older)
+    then = drawn_2002(CarKnown.of(car, sensors_2002()), rng)
+    older = campaign_2002(rng, quick, made.vehicle, _named(progress, "2002"), then)
+    second = study_2002(older, progress)
     return CarDemonstration(study, second, found, excitations, made.drives[VALIDATION].run, _inputs(made, older), quick)
 
 

@@ -148,6 +148,7 @@ class CarStudy:
             "well_identified": float(len(self.accepted())),
             "well_identified_strict": float(len(self.accepted(TWO_SIGMA_BELOW_TEN))),
             "essential_parameters": float(len(NAMES) - len(self.inessential)),
+            **std_figures("cross_validation", self.check),
             "worst_cross_validation_percent": 100.0 * self.check.worst.relative_error,
             "cross_validation_percent": 100.0 * self.check.relative_error,
             "worst_cross_validation_printed_percent": self.schemes[0].worst_percent,
@@ -159,7 +160,6 @@ class CarStudy:
             "samples_training": float(max(r.samples for r in self.fit.rows)),
             "samples_validation": float(max(r.samples for r in self.check.rows)),
         }
-        out |= std_figures("cross_validation", self.check)
         for name, check in self.checks.items():
             out[f"worst_cross_validation_{name}_percent"] = 100.0 * check.worst.relative_error
             out[f"selection_{name}_std_percent"] = 100.0 * self.selected.errors[name]

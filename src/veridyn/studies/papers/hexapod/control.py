@@ -36,8 +36,13 @@ from veridyn.signals.periodic_filters import advanced, dft_filter, unfiltered
 from veridyn.studies.papers.hexapod.trials import HARMONICS
 
 Array = NDArray[np.float64]
+UNIVERSAL = tuple(e.parameter_name for e in hexapod().elements if e.parameter_name.startswith(("ra", "rb")))
 CIRCLES = (0.3, 0.6, 0.96, 1.2)  # turns a second of the validation circle (chosen; whole numbers of samples each)
 STANDSTILL = 0.1  # m/s: drives slower than this stick, or still swing from having stuck
+REVERSING = (
+    0.03  # rad/s: universal joints slower than this reverse within the samples beside, as a log at RATE has them
+)
+ZONES = Sampling(dead_zone=dict.fromkeys(LEGS, STANDSTILL) | dict.fromkeys(UNIVERSAL, REVERSING))
 MEMORY = 2  # samples that the noise of forces may remember
 BIASED = 2.0  # stated deviations: an error beyond it in the mean of runs, or against another method, is reported
 
@@ -113,13 +118,14 @@ def fitted(lengths: Periods, forces: Periods, pose: tuple[Array, Array, Array]) 
     """The hexapod by Gauss and Markov from one averaged period, noise across drives and in time as the periods show it.
 
     `pose`: filtered, with its rates and accelerations. A drive that stands still sticks, and its friction is not that of (7): samples
-    slower than STANDSTILL are left out.
+    slower than STANDSTILL are left out, and so are those at which a universal joint is slower than REVERSING: without it rb comes out
+    one deviation too small even without noise.
     """
     return identify(
         hexapod(),
         closed_motion(hexapod(), lengths.t, *pose, at=POSE, forces=forces.mean),
         GaussMarkov(force_noise(forces, MEMORY)),
-        sampling=Sampling(dead_zone=dict.fromkeys(LEGS, STANDSTILL)),
+        sampling=ZONES,
         diagnose="off",
     )
 
@@ -144,9 +150,8 @@ def cross_fit(log: HexapodRecording, frequency: float, harmonics: int) -> Fit:
     order = [plant.base.names.index(name) for name in plain.names]
     each = [np.stack(dft_filter(_posed(lengths.mean + d), RATE, harmonics)) for d in lengths.deviations]
     A = np.stack([plant.regressor(X)[..., order] for X in each])
-    slowest = np.abs(plant.actuators(np.stack(mean))[0][:, 1]).min(axis=1)
     start = force_noise(forces, MEMORY)
-    found = across_periods(A, forces.mean + forces.deviations, start, MEMORY, slowest >= STANDSTILL)
+    found = across_periods(A, forces.mean + forces.deviations, start, MEMORY, _moving(lengths.t, mean))
     note = (
         f"instruments from the other of {lengths.periods} periods, {harmonics} harmonics; "
         f"mean square of what is left {found.lack_of_fit:.2f} of that of the noise"
@@ -158,6 +163,14 @@ def cross_fit(log: HexapodRecording, frequency: float, harmonics: int) -> Fit:
         estimator="instruments from other periods",
         notes=(*plain.notes[:-1], note, found.noise.summary()),
     )
+
+
+def _moving(t: Array, pose: tuple[Array, Array, Array]) -> NDArray[np.bool_]:
+    """Samples (N,) that no row leaves out by ZONES."""
+    tree = hexapod()
+    qd, numbers = closed_motion(tree, t, *pose, at=POSE).qd, np.arange(len(t))
+    used = [ZONES.uses(tree, row, qd, numbers, len(t)) for row in LEGS]
+    return np.asarray(np.all(used, axis=0), dtype=bool)
 
 
 def warn_of_averages(fits: Mapping[str, Fit], reference: Fit) -> None:

@@ -297,7 +297,7 @@ def with_cutoff(fit: Fit, other: Fit) -> Fit:
         )
     b = other.values - fit.values
     note = f"deviations include the change with the cut-off of positions, up to {np.nanmax(np.abs(b) / fit.sigma):.2g} of the others"
-    return replace(fit, covariance=fit.covariance + np.outer(b, b), notes=(*fit.notes, note))
+    return replace(fit, covariance=fit.covariance + np.outer(b, b), cutoff_change=b, notes=(*fit.notes, note))
 
 
 def truth_of(fit: Fit, truth: Tree) -> Array:
