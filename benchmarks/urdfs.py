@@ -67,13 +67,13 @@ class Row:
     def line(self) -> str:
         """The row of the Markdown table."""
         return (
-            f"| {self.robot} | {self.kind} | {self.coordinates} | {self.parameters} | {self.grade}, exit code {self.exit_code} | "
-            f"{self.excite_s:.0f} / {self.simulate_s:.0f} / {self.identify_s:.0f} | {self.seeds} | {100.0 * self.share_inside:.1f} % |"
+            f"| {self.robot} | {self.kind} | {100.0 * self.share_inside:.1f} % | {self.seeds} | {self.grade}, {self.exit_code} | "
+            f"{self.coordinates} | {self.parameters} | {self.excite_s:.0f} / {self.simulate_s:.0f} / {self.identify_s:.0f} |"
         )
 
 
 HEAD = (
-    "| robot | kind | joints | base parameters | verdict | excite / simulate / identify, CPU s | seeds | inside 2σ |\n"
+    "| robot | kind | inside 2σ | seeds | verdict, exit code | joints | base parameters | excite / simulate / identify, CPU s |\n"
     "|---|---|---|---|---|---|---|---|"
 )
 
