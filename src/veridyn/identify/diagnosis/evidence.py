@@ -18,6 +18,7 @@ from veridyn.identify.diagnosis.columns import Columns, columns_of
 from veridyn.identify.diagnosis.moments import SecondMoments
 from veridyn.identify.reach import closed_or_none
 from veridyn.identify.sampling import Sampling
+from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion, joined
 from veridyn.model.tree import Tree
 from veridyn.signals.butterworth import Butterworth, zero_phase
@@ -85,8 +86,8 @@ class Evidence:
     def predicted(self) -> Array:
         """Forces of the rows (rows, N) by the model's own values; what has none is taken for zero."""
         p = self.tree.parameters
-        values = np.where(np.isfinite(p.values), p.values, 0.0)[p.estimated_matrix().any(axis=0)]
-        return np.asarray(self._own.W @ values + self._own.known, dtype=np.float64)
+        values = p.tie_matrix() @ np.where(np.isfinite(p.values), p.values, 0.0)
+        return inverse_dynamics(self.tree, self.motion, list(self.rows), values).T
 
     def beyond_noise(self) -> tuple[Array, Array]:
         """For each row what least squares leaves as a share of its size, less white noise, which no model explains; and the sizes."""
