@@ -91,7 +91,7 @@ def stream(
     fewer = _fewer_columns(plan, engine, seen[0], work)
     request = equations(tree, plan.computed, plan.wanted, seen[0])
     plan = replace(plan, compile=wants_compiled(engine, tree, request, work))
-    return EquationStream(plan, several, executor, progress, device, fewer)
+    return EquationStream(plan=plan, motions=several, executor=executor, progress=progress, device=device, fewer=fewer)
 
 
 def _fewer_columns(
@@ -141,7 +141,7 @@ def samples_of(motions: Sequence[Motion]) -> int:
     return sum(len(part) for part in motions) if known is None else int(known)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class EquationStream:
     """The equations of some motions, which can be passed over again and again and are never held at once."""
 

@@ -155,7 +155,7 @@ def prepare(
     used, notes = (naming.experiment, None) if how.inspection == "off" else _repaired(naming.experiment, found, how)
     used = used if pose is None else used.replacing(*pose_channels(pose))
     on_clock, rate = on_one_clock(used, how.rate, how.interpolation, how.max_gap)
-    return PreparedLog(tree, how, naming, on_clock, rate, notes)
+    return PreparedLog(tree=tree, how=how, naming=naming, log=on_clock, rate=rate, notes=notes)
 
 
 def ends_in_motion(m: Motion, seconds: float) -> tuple[int, int]:
@@ -196,7 +196,7 @@ def _repaired(log: Experiment, found: Findings, how: Signals) -> tuple[Experimen
     return log.replacing(*whole) if whole else log, tuple(notes)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class PreparedLog:
     """A log that is checked, repaired and on one uniform clock, and the motion that its channels are of."""
 
