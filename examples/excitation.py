@@ -91,7 +91,7 @@ def main() -> float:
     log = vd.Motion(t, q + 1e-5 * rng.normal(size=q.shape), qd, qdd, forces=torques)
 
     fit = vd.identify(tree, log, vd.Likelihood(plan.frequency, highest=8, order=3, skip=plan.skipped))
-    print(fit.notes[-3:])
+    print(fit.notes)
     promised = dict(zip(plan.names, plan.sigma))
     error = (fit.values - fit.base.reduce(tree.parameters.values)) / fit.sigma
     print(f"\n{'parameter':<12}{'value':>12}{'sigma':>11}{'promised':>11}{'error/sigma':>13}")

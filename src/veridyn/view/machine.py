@@ -12,7 +12,7 @@ from veridyn.model.joint import GROUND
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import Scalar
 from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, plus, product, rotate
-from veridyn.view.scene import Carried, Layer, Meaning
+from veridyn.view.scene import CarriedSolid, Layer, Meaning
 from veridyn.view.solids import Solid
 
 Array = NDArray[np.float64]
@@ -72,7 +72,7 @@ def tree_layer(
     ]
     placed = np.stack(points, axis=1)
     long = [(a, b) for a, b in lines if np.linalg.norm(placed[:, a] - placed[:, b], axis=1).max() > SMALL]
-    carrying = [Carried(at[s.body], s.vertices, s.faces, R0 @ poses[s.body][0]) for s in solids]
+    carrying = [CarriedSolid(at[s.body], s.vertices, s.faces, R0 @ poses[s.body][0]) for s in solids]
     return Layer(label, placed, long, trails=tips[-1:], dashed=dashed, meaning=meaning, solids=carrying)
 
 

@@ -26,7 +26,7 @@ QUATERNION_STEPS = 1000  # of 1, in the attitudes of solids
 
 
 @dataclass(frozen=True, eq=False)
-class Carried:
+class CarriedSolid:
     """A solid that turns about a point of a layer: `vertices` (v, 3) from that point in m, `faces` (f, 3), `turns` (frames, 3, 3)."""
 
     point: int
@@ -59,7 +59,7 @@ class Layer:
     trails: Sequence[int] = ()
     dashed: bool = False
     meaning: Meaning | None = None
-    solids: Sequence[Carried] = ()
+    solids: Sequence[CarriedSolid] = ()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import pytest
 from strangers.machines import branched_arm, free_machine
 from veridyn.files.machine.load import load_model
 from veridyn.identify.observation import stream
-from veridyn.mechanics import engine
+from veridyn.mechanics import formula
 from veridyn.model.tree import Tree
 from veridyn.studies.run.warming import some_motion, warm
 
@@ -21,6 +21,6 @@ def test_the_equations_are_there_afterwards(machine: str, monkeypatch: pytest.Mo
     def refused(*_: object) -> None:
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(engine, "formula", refused)
+    monkeypatch.setattr(formula, "formula", refused)
     assert stream(tree, some_motion(tree)).plan.compile
     assert stream(tree, some_motion(tree)).observe().samples > 0
