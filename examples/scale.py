@@ -32,7 +32,7 @@ class Costs:
     """
 
     prepare: float = 2.0 * MICRO
-    core: float = 8.9 * MICRO
+    core: float = 3.9 * MICRO
     identify: float = 3.2e6
     gpu: float = 55.8e6
     gpu_once: float = 201e6
