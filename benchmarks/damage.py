@@ -23,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -31,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import veridyn as vd
 from identify.smooth_arm import NOISE, drawn, path, truth
 from studies.bench_robot import table
+from veridyn.identify.diagnosis.fit_check import Diagnose
 from veridyn.identify.diagnosis.score_test import Projected, best_power
 from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
 from veridyn.identify.sampling import Sampling
@@ -47,8 +49,9 @@ HOW = Sampling(dead_zone={f"q{k}": 0.05 for k in range(1, 5)})
 WEAKEST, SILENT = 5.0, 3.0
 FALSE_ALARMS, HALF = 0.01, 0.5  # of the test that knows a damage's shape, and the power below which it finds nothing
 SHAPES = 80  # twenty kinds of damage at four joints
-COSTS = 15  # repetitions of which the median counts
+COSTS = 41  # repetitions of which the median counts
 Table = dict[str, np.ndarray]
+Level = Literal["fast", "full", "off", "cli"]
 STUDY = """\
 veridyn: 1
 kind: identify
@@ -79,7 +82,7 @@ def _force(rng: np.random.Generator) -> str:
 
 
 def _start(rng: np.random.Generator, length: float, total: int) -> int:
-    return int(rng.integers(0.1 * total, max(0.9 * total - length, 0.1 * total + 1)))
+    return int(rng.integers(int(0.1 * total), int(max(0.9 * total - length, 0.1 * total + 1))))
 
 
 def dropout(x: Table, size: float, rng: np.random.Generator) -> None:
@@ -223,7 +226,7 @@ class Answer:
 NOTHING = np.empty(0)
 
 
-def identified(x: Table, seed: int, level: str) -> Answer:
+def identified(x: Table, seed: int, level: Level) -> Answer:
     """The answer of the API, or of the command line."""
     if level == "cli":
         return _by_study(x, seed)
@@ -236,7 +239,7 @@ def identified(x: Table, seed: int, level: str) -> Answer:
     return Answer(fit.names, fit.values, fit.sigma, tuple(str(w.message) for w in told))
 
 
-def fitted(x: Table, seed: int, level: str = "off") -> tuple[vd.Fit, vd.Motion]:
+def fitted(x: Table, seed: int, level: Diagnose = "off") -> tuple[vd.Fit, vd.Motion]:
     values = {k: v for k, v in x.items() if k != "t"}
     units = {k: "rad" if k[0] == "q" else "N*m" for k in values}
     log = vd.Experiment.from_arrays(x["t"], values, units, "bench")
@@ -264,7 +267,7 @@ def _study(x: Table, seed: int, folder: Path) -> Loaded[IdentifyFile]:
     return load_study(folder / "study.yaml", "identify")
 
 
-def prepared(x: Table, seed: int, level: str) -> tuple[vd.Fit, list[vd.Motion], Sampling]:
+def prepared(x: Table, seed: int, level: Level) -> tuple[vd.Fit, list[vd.Motion], Sampling]:
     """The fit of a log, the motions it was made from, and how their samples become equations; without any check of the log."""
     if level != "cli":
         fit, motion = fitted(x, seed)
@@ -281,12 +284,12 @@ def prepared(x: Table, seed: int, level: str) -> tuple[vd.Fit, list[vd.Motion], 
 
 
 @cache
-def good(seed: int, level: str) -> Answer:
+def good(seed: int, level: Level) -> Answer:
     """Of the undamaged log."""
     return identified(clean(seed), seed, "cli" if level == "cli" else "off")
 
 
-def moved(found: Answer, seed: int, level: str) -> float:
+def moved(found: Answer, seed: int, level: Level) -> float:
     """By how many deviations the worst parameter is off that of the undamaged log."""
     other = good(seed, level)
     if other.names != found.names:
@@ -308,7 +311,7 @@ def weakest(d: Damage, seed: int) -> float:
     return high
 
 
-def visible(d: Damage, size: float, seed: int, level: str) -> float:
+def visible(d: Damage, size: float, seed: int, level: Level) -> float:
     """‖δ_⊥‖: by how many deviations of the noise a test that knows the shape of a damage sees it beside the parameters.
 
     δ is what the damage makes of the equations of that level themselves, without noise.
@@ -332,7 +335,7 @@ def _misfit(x: Samples, fit: vd.Fit) -> np.ndarray:
     return x.y - x.W @ fit.values
 
 
-def kind_of(d: Damage, size: float, seed: int, level: str) -> str:
+def kind_of(d: Damage, size: float, seed: int, level: Level) -> str:
     """How a damaged log was answered."""
     x = clean(seed)
     d.apply(x, size, np.random.default_rng([seed, 2]))
@@ -347,18 +350,22 @@ def kind_of(d: Damage, size: float, seed: int, level: str) -> str:
 
 
 def costs(seed: int) -> tuple[float, float]:
-    """Milliseconds of processor time of a fit, and of its fast diagnosis, of a clean log that was prepared before."""
+    """Milliseconds of processor time of a fit, and of its fast diagnosis, of a clean log that was prepared before.
+
+    Medians of fits without and with diagnosis in turn, each of a machine that was not met before.
+    """
     _, motion = fitted(clean(seed), seed)
     motion = replace(motion, notes=())  # as of a log that was inspected
-    spent = {}
-    for level in ("off", "fast"):
-        times = []
-        for _ in range(COSTS):
+    levels: tuple[Diagnose, ...] = ("off", "fast")
+    times = np.zeros((COSTS, len(levels)))
+    for row in times:
+        for k, level in enumerate(levels):
+            tree = drawn(seed)
             begin = time.process_time()
-            vd.identify(drawn(seed), motion, sampling=HOW, diagnose=level)
-            times.append(1e3 * (time.process_time() - begin))
-        spent[level] = float(np.median(times))
-    return spent["off"], spent["fast"] - spent["off"]
+            vd.identify(tree, motion, sampling=HOW, diagnose=level)
+            row[k] = 1e3 * (time.process_time() - begin)
+    alone, both = np.median(times, axis=0)
+    return float(alone), float(both - alone)
 
 
 def main() -> None:
@@ -369,7 +376,7 @@ def main() -> None:
     asked.add_argument("--level", choices=("fast", "full", "cli"), default="fast")
     asked.add_argument("--only", nargs="*", default=[], help="names of damages")
     given = asked.parse_args()
-    total = dict.fromkeys(("named", "warned", "silent", "undetectable", "harmless"), 0)
+    total: dict[str, int] = dict.fromkeys(("named", "warned", "silent", "undetectable", "harmless"), 0)
     print(f"{'damage':22}" + "".join(f"{k:>13}" for k in total))
     for d in DAMAGES:
         if given.only and d.name not in given.only:

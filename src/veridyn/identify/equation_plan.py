@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,28 +92,15 @@ class EquationPlan:
         paths = ((r, *added) for r, added in zip(self.rows, self._added, strict=True))
         return tuple(tuple(sorted({c for r in path for c in own[r]})) for path in paths)
 
-    @cached_property
+    @property
     def _affecting(self) -> tuple[tuple[int, ...], ...]:
         """The same for each computed row by itself."""
-        T = self.tree.parameters.estimated_matrix() != 0.0
-        if self.kept is not None:
-            T[:, np.setdiff1d(np.arange(T.shape[1]), self.kept)] = False
-        affecting = structure(self.tree)
-        return tuple(tuple(int(c) for c in np.flatnonzero(T[list(affecting[r])].any(axis=0))) for r in self.computed)
+        return _affecting(self.tree, self.computed, self.kept)
 
-    @cached_property
+    @property
     def wanted(self) -> tuple[tuple[int, int, float, float], ...]:
         """Columns to compute: (column, column it counts for, factor, known value to take off or NaN where estimated)."""
-        p = self.tree.parameters
-        out = []
-        for c, name in enumerate(p.names):
-            tie = p.ties.get(name)
-            to, factor = (c, 1.0) if tie is None else (p.index(tie.to), tie.factor)
-            value = float(p.values[to]) if p.states[to] == "known" else float("nan")
-            left_out = self.kept is not None and np.isnan(value) and to not in self.kept
-            if value != 0.0 and not left_out:
-                out.append((c, to, factor, value))
-        return tuple(out)
+        return _wanted(self.tree, self.kept)
 
     @cached_property
     def _gains(self) -> tuple[tuple[int, int, float, float], ...]:
@@ -280,3 +267,28 @@ class EquationPlan:
     def check(self, motions: Sequence[Motion]) -> None:
         """Refuse what cannot be streamed: every fault at once."""
         check_equations(self.tree, self.rows, self.how, motions)
+
+
+@lru_cache(maxsize=16)
+def _affecting(tree: Tree, rows: tuple[int, ...], kept: tuple[int, ...] | None) -> tuple[tuple[int, ...], ...]:
+    """For each row by itself, the estimated parameters that enter it; of the last trees used, whose plans are made again and again."""
+    T = tree.parameters.estimated_matrix() != 0.0
+    if kept is not None:
+        T[:, np.setdiff1d(np.arange(T.shape[1]), kept)] = False
+    affecting = structure(tree)
+    return tuple(tuple(int(c) for c in np.flatnonzero(T[list(affecting[r])].any(axis=0))) for r in rows)
+
+
+@lru_cache(maxsize=16)
+def _wanted(tree: Tree, kept: tuple[int, ...] | None) -> tuple[tuple[int, int, float, float], ...]:
+    """What becomes of every parameter, as :attr:`EquationPlan.wanted` has it."""
+    p = tree.parameters
+    out = []
+    for c, name in enumerate(p.names):
+        tie = p.ties.get(name)
+        to, factor = (c, 1.0) if tie is None else (p.index(tie.to), tie.factor)
+        value = float(p.values[to]) if p.states[to] == "known" else float("nan")
+        left_out = kept is not None and np.isnan(value) and to not in kept
+        if value != 0.0 and not left_out:
+            out.append((c, to, factor, value))
+    return tuple(out)

@@ -82,9 +82,10 @@ class Sampling:
         `before`: samples of the motions before this one, which masks count as well.
         """
         used = (numbers >= self.trim) & (numbers < total - self.trim)
-        elements = {e.parameter_name: e for e in tree.elements}
-        acting = tree.acting_on(row)
-        for name, speed in self.zones.items():
+        zones = self.zones
+        elements = {e.parameter_name: e for e in tree.elements} if zones else {}
+        acting = tree.acting_on(row) if zones else set()
+        for name, speed in zones.items():
             on = elements[name].on if name in elements else {name: 1.0}
             if acting & on.keys():
                 used &= np.abs(qd @ np.array([on.get(c, 0.0) for c in tree.coordinates])) >= speed

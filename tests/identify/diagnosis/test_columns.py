@@ -9,7 +9,8 @@ import numpy as np
 from studies.bench_evidence import bench_evidence
 from studies.bench_robot import JOINTS, robot
 from veridyn.identify.base import base_parameters
-from veridyn.identify.diagnosis.columns import columns_of
+from veridyn.identify.diagnosis.columns import columns_of, fit_forces
+from veridyn.identify.estimate import identify
 from veridyn.identify.observation import observation
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.parameters import Tie
@@ -53,3 +54,16 @@ def test_tied_columns_are_added_to_the_one_they_are_tied_to() -> None:
     expected = alone.W[:, :, place["h_q1"]] + 2.0 * alone.W[:, :, place["h_q2"]]
     own = [names[c] for c in both.numbers].index("h_q1")
     np.testing.assert_allclose(both.W[:, :, own], expected, atol=1e-12)
+
+
+def test_forces_of_a_fit_are_its_inverse_dynamics() -> None:
+    """For all rows and for some, in another order; with and without machine code from the fit; beside known parameters."""
+    tree, m = robot(), bench_evidence().motion
+    half = tree.with_parameters(tree.parameters.known(["h_q1", "ZZ3"]))
+    for machine in (tree, half):
+        fit = identify(machine, m, rows=list(JOINTS), diagnose="off")
+        for rows in (list(JOINTS), [JOINTS[2], JOINTS[0]]):
+            wanted = inverse_dynamics(machine, m, rows, fit.standard, engine="numpy")
+            np.testing.assert_allclose(fit_forces(fit, m, rows), wanted, atol=1e-9)
+        observation(machine, [m] * 200, JOINTS, engine="compiled")
+        np.testing.assert_allclose(fit_forces(fit, m, rows), wanted, atol=1e-9)

@@ -41,3 +41,11 @@ def test_columns_that_do_not_act_on_a_row_are_left_out_of_its_products() -> None
     few = SecondMoments.of(sparse, [np.arange(10), np.arange(4), np.arange(10)])
     np.testing.assert_allclose(few.grams, sparse.transpose(0, 2, 1) @ sparse, atol=1e-12)
     assert few.error(y) == pytest.approx(SecondMoments.of(sparse, EVERY).error(y), abs=1e-12)
+
+
+def test_what_is_left_of_each_row_is_what_lstsq_leaves() -> None:
+    y = W @ RNG.normal(size=10) + RNG.normal(size=(3, 80)) * np.array([[0.1], [1.0], [3.0]])
+    A, b = stacked(y)
+    left = (b - A @ np.linalg.lstsq(A, b, rcond=1e-9)[0]).reshape(3, -1)
+    wanted = np.linalg.norm(left, axis=1) * np.linalg.norm(y, axis=1)
+    np.testing.assert_allclose(SecondMoments.of(W, EVERY).left(y), wanted, rtol=1e-5)

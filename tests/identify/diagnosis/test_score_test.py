@@ -75,14 +75,15 @@ def test_a_large_damage_does_not_hide_a_small_one() -> None:
 
 
 def test_scores_of_one_row_are_those_of_its_columns_alone() -> None:
+    """Of two lines each by itself, and of their sum."""
     W, noise, rng = equations(8)
-    lines = rng.normal(size=(N, 3))
+    lines, sums = rng.normal(size=(N, 2)), np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
     S = np.zeros((N, R, 3))
-    S[:, 1] = lines
+    S[:, 1] = lines @ sums
     p = Projected.of(W, W.sum(axis=2) + noise)
     rest = p.beside(S).reshape(-1, 3)
     wanted = p.residual.ravel() @ rest / np.sqrt(np.mean(p.residual**2) * (rest**2).sum(axis=0))
-    assert p.scores_of_row(1, lines) == pytest.approx(wanted, rel=1e-6)
+    assert p.scores_of_row(1, lines, sums) == pytest.approx(wanted, rel=1e-6)
 
 
 @pytest.mark.parametrize("memory", [0.0, 0.8])

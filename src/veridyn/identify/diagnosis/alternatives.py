@@ -89,6 +89,8 @@ def find_mistakes(
     if as_given <= MIN_ERROR and apart <= CONTRADICTION_RATIO:
         return ()
     if apart <= CONTRADICTION_RATIO and e.noise_error() > NOISE_MARGIN * BETTER_ERROR_SHARE * as_given:
+        if fast and as_given * np.sqrt(len(e.rows)) < UNEXPLAINED_FAST:
+            return ()  # no row leaves more than that
         return tuple(
             _unexplained(e, UNEXPLAINED_FAST, 1.0) if fast else _unexplained(e)
         )  # nothing can explain far more

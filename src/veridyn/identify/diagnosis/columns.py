@@ -1,6 +1,7 @@
 """The columns of some hundred samples for the questions of a diagnosis: those that separate, by machine code where it is there already.
 
-Least squares leaves the same residual over independent columns as over all, and the machine code that streamed the log serves again.
+Least squares leaves the same residual over independent columns as over all, and the machine code that streamed the log serves again;
+forces of a fit are its columns times its values. Nothing is compiled for a diagnosis.
 """
 
 from __future__ import annotations
@@ -15,16 +16,18 @@ from numpy.typing import NDArray
 
 from veridyn.identify.dependent_columns import dependence
 from veridyn.identify.equation_plan import EquationPlan
+from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.tables import equations
 from veridyn.mechanics.engine import wants_compiled
-from veridyn.mechanics.inverse import external_rows
+from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
+BLOCK_SAMPLES = 1024  # at a time: memory that stays in cache
 
 
 class Columns(NamedTuple):
@@ -43,15 +46,15 @@ class Columns(NamedTuple):
 
 def columns_of(machine: Tree, m: Motion, rows: Sequence[str], every: bool = False) -> Columns:
     """The columns of the rows along a motion: those that no others make up whatever the motion, or `every` estimated one."""
-    plan = _plan(machine, tuple(rows), every)
+    plan = plan_of(machine, tuple(rows), every)
     p = machine.parameters
     numbers = np.array(sorted(set().union(*plan.columns)), dtype=np.intp)
     acting = tuple(np.searchsorted(numbers, np.array(cs, dtype=np.intp)) for cs in plan.columns)
     values = p.tie_matrix() @ np.where(np.array(p.states) == "known", p.values, 0.0)
     if not every and not values.any() and not machine.loops:
-        request = equations(machine, plan.computed, plan.wanted, m)
-        if wants_compiled("auto", machine, request, 0):  # from the fit: nothing is compiled for a diagnosis
-            return _by_machine_code(replace(plan, compile=True), m, numbers, acting)
+        there = compiled_plan(machine, rows, m, numbers.tolist())
+        if there is not None:
+            return _by_machine_code(there, m, numbers)
     T = p.estimated_matrix()[:, numbers]
     used = np.flatnonzero(T.any(axis=1) | (values != 0.0))
     D = regressor(machine, replace(m, wrenches={}), list(rows), used.tolist(), engine="numpy").transpose(1, 0, 2)
@@ -64,18 +67,54 @@ def columns_of(machine: Tree, m: Motion, rows: Sequence[str], every: bool = Fals
     return Columns(D if alone else D @ own, known, parts, numbers, acting)
 
 
+def fit_forces(fit: Fit, m: Motion, rows: Sequence[str]) -> Array:
+    """Forces (N, rows) that a fit predicts along a motion: its inverse dynamics."""
+    plan = None if fit.tree.loops else compiled_plan(fit.tree, [r.row for r in fit.rows], m, fit.base.columns)
+    names = [] if plan is None else [fit.tree.rows[r] for r in plan.rows]
+    if plan is None or not set(rows) <= set(names):
+        return inverse_dynamics(fit.tree, m, list(rows), fit.standard)
+    out, value, tables = (
+        np.empty((len(m), len(rows))),
+        dict(zip(fit.base.columns, fit.values, strict=True)),
+        plan.tables(0),
+    )
+    values = [np.array([*(value.get(c, 0.0) for c in columns), 1.0]) for columns in plan.columns]
+    for start in range(0, len(m), tables.block):
+        part = slice(start, min(start + tables.block, len(m)))
+        for j, A in enumerate(tables.fill(m[part])):
+            if names[j] in rows:
+                out[part, rows.index(names[j])] = A @ values[j]
+    return out
+
+
+def compiled_plan(tree: Tree, rows: Sequence[str], m: Motion, columns: Sequence[int]) -> EquationPlan | None:
+    """Of these estimated columns, and maybe more, by machine code that is there already; None where there is none."""
+    for every in (True, False):
+        plan = plan_of(tree, tuple(rows), every, True)
+        if plan.kept is not None and not set(columns) <= set(plan.kept):
+            continue
+        if wants_compiled("auto", tree, equations(tree, plan.computed, plan.wanted, m), 0):
+            return plan
+    return None
+
+
 @lru_cache(maxsize=8)
-def _plan(machine: Tree, rows: tuple[str, ...], every: bool) -> EquationPlan:
-    rule = None if every else dependence(machine)
-    return EquationPlan(machine, machine.select_rows(list(rows)), Sampling(), kept=None if rule is None else rule.kept)
+def plan_of(tree: Tree, rows: tuple[str, ...], every: bool, compile: bool = False) -> EquationPlan:
+    """Of `every` estimated column, or of those that no others make up."""
+    rule = None if every else dependence(tree)
+    chosen, how = tree.select_rows(list(rows)), Sampling(block=BLOCK_SAMPLES)
+    return EquationPlan(tree, chosen, how, compile, kept=None if rule is None else rule.kept)
 
 
-def _by_machine_code(plan: EquationPlan, m: Motion, numbers: Places, acting: tuple[Places, ...]) -> Columns:
+def _by_machine_code(plan: EquationPlan, m: Motion, numbers: Places) -> Columns:
+    """Columns with these `numbers`, by a plan that has them and maybe more."""
+    own = [np.flatnonzero(np.isin(cs, numbers)) for cs in plan.columns]
+    acting = tuple(np.searchsorted(numbers, np.array(cs, dtype=np.intp)[o]) for cs, o in zip(plan.columns, own))
     W, known = np.zeros((len(plan.rows), len(m), len(numbers))), np.zeros((len(plan.rows), len(m)))
     tables = plan.tables(0)
     for start in range(0, len(m), tables.block):
         part = slice(start, min(start + tables.block, len(m)))
         for j, A in enumerate(tables.fill(m[part])):
-            W[j, part, acting[j]] = A[:, :-1].T
+            W[j, part, acting[j]] = A[:, own[j]].T
             known[j, part] = A[:, -1]
     return Columns(W, known, np.zeros_like(known), numbers, acting)

@@ -14,11 +14,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.identify.dependent_columns import dependence
 from veridyn.identify.diagnosis.columns import Columns, columns_of
 from veridyn.identify.diagnosis.moments import SecondMoments
 from veridyn.identify.reach import closed_or_none
 from veridyn.identify.sampling import Sampling
-from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion, joined
 from veridyn.model.tree import Tree
 from veridyn.signals.butterworth import Butterworth, zero_phase
@@ -79,25 +79,27 @@ class Evidence:
         own = machine is self.tree
         columns = self.own if own and self._moves_alike(m) else columns_of(machine, m, self.rows, every=not own)
         y = self._forces(m, machine) - columns.known
-        sizes = np.maximum(np.linalg.norm(y, axis=1), np.linalg.norm(columns.parts, axis=1))
-        sizes = np.where(sizes > 0.0, sizes, 1.0)
+        sizes = _sizes(y, columns.parts)
         return Equations(columns.W / sizes[:, None, None], y / sizes[:, None], sizes, columns.numbers)
 
     def predicted(self) -> Array:
         """Forces of the rows (rows, N) by the model's own values; what has none is taken for zero."""
-        p = self.tree.parameters
-        values = p.tie_matrix() @ np.where(np.isfinite(p.values), p.values, 0.0)
-        return inverse_dynamics(self.tree, self.motion, list(self.rows), values).T
+        p, own, rule = self.tree.parameters, self.own, dependence(self.tree)
+        values = np.where(np.isfinite(p.values) & (np.array(p.states) == "estimated"), p.values, 0.0)
+        if rule is None:
+            return own.W @ values[own.numbers] + own.known
+        place = {c: k for k, c in enumerate(rule.kept)}
+        return own.W @ (rule.matrix[[place[int(c)] for c in own.numbers]] @ values) + own.known
 
     def beyond_noise(self) -> tuple[Array, Array]:
         """For each row what least squares leaves as a share of its size, less white noise, which no model explains; and the sizes."""
-        equations = self.equations()
-        each = np.linalg.norm(equations.solved()[1], axis=1)
-        return np.sqrt(np.maximum(each**2 - self._noise_shares(equations.sizes) ** 2, 0.0)), equations.sizes
+        y, sizes = self._own_sizes
+        each = self._own_moments.left(y, np.linalg.norm(self.own.parts, axis=1)) / sizes
+        return np.sqrt(np.maximum(each**2 - self._noise_shares(sizes) ** 2, 0.0)), sizes
 
     def noise_error(self) -> float:
         """The error that white noise alone leaves, in the measure of :meth:`error`: no explanation leaves less."""
-        return float(np.sqrt(np.mean(self._noise_shares(self.equations().sizes) ** 2)))
+        return float(np.sqrt(np.mean(self._noise_shares(self._own_sizes[1]) ** 2)))
 
     def _noise_shares(self, sizes: Array) -> Array:
         if self.noise is None:
@@ -133,6 +135,12 @@ class Evidence:
     def own(self) -> Columns:
         """The columns of the samples as they are."""
         return columns_of(self.tree, self.motion, self.rows)
+
+    @cached_property
+    def _own_sizes(self) -> tuple[Array, Array]:
+        """The measured side (rows, N) of the samples as they are, and the size of each row."""
+        y = self._forces(self.motion, self.tree) - self.own.known
+        return y, _sizes(y, self.own.parts)
 
     @cached_property
     def _own_moments(self) -> SecondMoments:
@@ -185,6 +193,12 @@ class Evidence:
         """The motion with coordinates and forces both changed by T."""
         moved, forced = self.with_coordinates(T), self.with_forces(T)
         return None if moved is None else replace(moved, forces=forced.forces, signals=forced.signals)
+
+
+def _sizes(y: Array, parts: Array) -> Array:
+    """‖y_j‖ of each row (rows,), or what known parameters ask of it where that is more; one where neither is anything."""
+    sizes = np.maximum(np.linalg.norm(y, axis=1), np.linalg.norm(parts, axis=1))
+    return np.where(sizes > 0.0, sizes, 1.0)
 
 
 def share(residual: Array) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from veridyn.errors import Fault, IdentificationError
 from veridyn.identify.diagnosis.alternatives import CONTRADICTION, Mistake, find_mistakes
 from veridyn.identify.diagnosis.attempt import attempt
-from veridyn.identify.diagnosis.columns import columns_of
+from veridyn.identify.diagnosis.columns import columns_of, fit_forces
 from veridyn.identify.diagnosis.delays import delays
 from veridyn.identify.diagnosis.evidence import SAMPLES, Evidence, evidence
 from veridyn.identify.diagnosis.noise_bias import noisy_accelerations, with_noise_as_cause
@@ -24,7 +24,6 @@ from veridyn.identify.diagnosis.plausible import SLOWEST_CLOCK, absurd_signs, od
 from veridyn.identify.diagnosis.signature_words import signature_mistakes
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
-from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
@@ -212,7 +211,7 @@ def _stuck(fit: Fit, motion: Motion) -> list[Mistake]:
             continue
         a, b = longest[0], longest[1] + 1
         picked = motion[np.unique(np.linspace(a, b, STUCK_SAMPLES).astype(int))]
-        change = float(np.ptp(inverse_dynamics(tree, picked, [r.row], fit.standard, engine="numpy")))
+        change = float(np.ptp(fit_forces(fit, picked, [r.row])))
         others = np.delete(force, np.arange(a, b + 1))
         scatter = float(np.nanstd(others)) if np.isfinite(others).any() else 0.0
         if change > STUCK_SHARE * scatter > 0.0:

@@ -40,9 +40,18 @@ class SecondMoments:
     def error(self, y: Array, least: Array | float = 0.0) -> float:
         """√(mean over rows of ‖r_j‖²/s_j²) that least squares leaves of y (rows, N); s_j = ‖y_j‖, or `least` (rows,) if larger."""
         weights, own = _weights(y, least)
-        b = weights @ self._products(y)
-        x = _solved(np.tensordot(weights, self.grams, 1), b)
+        b, x = self._solution(y, weights)
         return float(np.sqrt(max(own - b @ x, 0.0) / len(y)))
+
+    def left(self, y: Array, least: Array | float = 0.0) -> Array:
+        """‖r_j‖ of each row (rows,) that the same least squares leaves."""
+        _, x = self._solution(y, _weights(y, least)[0])
+        return np.asarray(np.linalg.norm(y - self.W @ x, axis=1))
+
+    def _solution(self, y: Array, weights: Array) -> tuple[Array, Array]:
+        """Σ b_j/s_j², and the parameters."""
+        b = weights @ self._products(y)
+        return b, _solved(np.tensordot(weights, self.grams, 1), b)
 
     def factor(self, y: Array, j: int) -> float:
         """λ of λ y_j = W_j φ beside the other rows as they are: the factor of one force that agrees best with the others."""

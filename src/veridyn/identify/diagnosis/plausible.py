@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault
 from veridyn.identify.diagnosis.alternatives import DEGREES, Mistake
+from veridyn.identify.diagnosis.columns import fit_forces
 from veridyn.identify.diagnosis.evidence import Evidence
 from veridyn.identify.result import Fit
-from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.experiment import Experiment
@@ -41,13 +41,13 @@ def absurd_signs(fit: Fit, e: Evidence) -> list[Mistake]:
     found: list[Mistake] = []
     tree, m = fit.tree, e.motion
     negative = []
+    alone = dict(zip(fit.base.names, np.count_nonzero(fit.base.matrix, axis=1) == 1, strict=True))
     for name, value, sigma, column in zip(fit.names, fit.values, fit.sigma, fit.base.columns, strict=True):
         body, number = tree.columns[column]
         kind = tree.elements[number].kind.partition("_")[0] if body < 0 else ""  # forwards and backwards alike
-        alone = np.count_nonzero(fit.base.matrix[fit.base.names.index(name)]) == 1
         if (
             kind in ("damper", "coulomb", "inertia")
-            and alone
+            and alone[name]
             and e.rows
             and value < -WRONG_SIGN_SIGMAS * (sigma if np.isfinite(sigma) else 0.0)
         ):
@@ -104,7 +104,7 @@ def least_inertia(fit: Fit, m: Motion) -> tuple[float, float, float] | None:
     scale = np.sqrt(np.mean(m.qdd[:, list(tree.independent)] ** 2, axis=0))
     if not (scale > 0.0).all():
         return None
-    phi, n = fit.standard, len(tree.independent)
+    n = len(tree.independent)
     # Accelerations that unit ones of the independent coordinates make without speed: those of a closed machine take others along.
     G = loop_jacobian(tree, picked.q, engine="numpy") if tree.loops else np.broadcast_to(np.eye(n), (len(picked), n, n))
     # Column k of M: forces of unit acceleration k less those of none, all in one pass.
@@ -113,7 +113,7 @@ def least_inertia(fit: Fit, m: Motion) -> tuple[float, float, float] | None:
     again = {name: np.tile(x, n + 1) for name, x in picked.signals.items()}
     clock = np.arange(float(len(unit)))
     still = Motion(clock, np.tile(picked.q, (n + 1, 1)), np.zeros_like(unit), unit, signals=again)
-    forces = inverse_dynamics(tree, still, "joints", phi, engine="numpy").reshape(n + 1, N, -1)
+    forces = fit_forces(fit, still, [tree.coordinates[k] for k in tree.independent]).reshape(n + 1, N, -1)
     M = (forces[1:] - forces[0]).transpose(1, 2, 0)
     M = 0.5 * (M + M.transpose(0, 2, 1)) * scale[:, None] * scale
     values, vectors = np.linalg.eigh(M)

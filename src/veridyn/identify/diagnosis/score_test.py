@@ -22,6 +22,7 @@ from veridyn.identify.estimators.long_run import MIN_SHARE_OF_BARTLETT, andrews_
 Array = NDArray[np.float64]
 SMALLEST_SINGULAR_VALUE = 1e-9  # of the largest, columns of norm one: smaller ones are not excited
 SAFE_PRODUCTS = 1e-9  # of eigenvalues of AᵀA: with smaller ones too many digits are lost
+ONE_STEP = 1e-6  # the same, from which products once keep ten digits
 LIKELY = 4.0  # deviations from which a column is taken out of the noise (chosen)
 INSEPARABLE = (
     1e-3  # of ‖s‖: what is left beside the regressor is no more than errors of the columns themselves (chosen)
@@ -111,15 +112,14 @@ class Projected:
         likely = g**2 > LIKELY**2 * variance
         return self.unexplained(rest[:, :, likely]) if likely.any() else self.residual
 
-    def scores_of_row(self, row: int, lines: Array) -> Array:
-        """z scores (k,) of columns (N, k) of one row by themselves, for white noise; zero for inseparable ones."""
-        Z = self.basis[:, row]
-        whole = (lines * lines).sum(axis=0)
-        left = whole - ((Z.T @ lines) ** 2).sum(axis=0)
+    def scores_of_row(self, row: int, lines: Array, sums: Array) -> Array:
+        """z scores (m,) of columns lines @ sums, (N, k) (k, m), of one row by themselves, for white noise; zero for inseparable ones."""
+        inside = self.basis[:, row].T @ lines
+        squares, taken, g = lines.T @ lines, inside.T @ inside, self.residual[:, row] @ lines
+        whole = np.einsum("km,km->m", squares @ sums, sums)
+        left = whole - np.einsum("km,km->m", taken @ sums, sums)
         seen = left > INSEPARABLE**2 * whole
-        return np.where(seen, lines.T @ self.residual[:, row], 0.0) / np.sqrt(
-            self._white(self.residual) * np.where(seen, left, 1.0)
-        )
+        return np.where(seen, g @ sums, 0.0) / np.sqrt(self._white(self.residual) * np.where(seen, left, 1.0))
 
     def _white(self, noise: Array) -> float:
         """The variance of an equation, from its noise (N, R)."""
@@ -153,13 +153,21 @@ class Projected:
 def _orthonormalising(A: Array, G: Array, norms: Array) -> Array:
     """T (p, rank) such that A T has orthonormal columns, G = AᵀA and `norms` those of its columns.
 
-    By products twice where A is well conditioned, else by its R factor.
+    By products where A is well conditioned, twice where that takes digits, else by its R factor. ‖L⁻¹‖² in Frobenius' norm, L Lᵀ = G with
+    columns of norm one, is at least the reciprocal of the smallest eigenvalue.
     """
-    values, V = np.linalg.eigh(G / norms[:, None] / norms)
-    if values[0] > SAFE_PRODUCTS * values[-1]:
-        T = V / np.sqrt(values) / norms[:, None]
-        B = A @ T
-        return np.asarray(T @ np.linalg.inv(np.linalg.cholesky(B.T @ B)).T, dtype=np.float64)
+    try:
+        T = np.linalg.inv(np.linalg.cholesky(G / norms[:, None] / norms)).T
+    except np.linalg.LinAlgError:
+        pass
+    else:
+        smallest = 1.0 / float(np.sum(T**2))
+        T /= norms[:, None]
+        if smallest > ONE_STEP:
+            return np.asarray(T, dtype=np.float64)
+        if smallest > SAFE_PRODUCTS:
+            B = A @ T
+            return np.asarray(T @ np.linalg.inv(np.linalg.cholesky(B.T @ B)).T, dtype=np.float64)
     _, s, Vt = np.linalg.svd(np.linalg.qr(A / norms, mode="r"))
     kept = s > SMALLEST_SINGULAR_VALUE * s.max(initial=0.0)
     return Vt[kept].T / s[kept] / norms[:, None]

@@ -22,19 +22,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
 
+from veridyn.identify.diagnosis.columns import compiled_plan, fit_forces
 from veridyn.identify.diagnosis.evidence import measured_coordinates
 from veridyn.identify.equation_plan import EquationPlan, Job
-from veridyn.identify.observation import stream
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
+from veridyn.identify.tables import equations
+from veridyn.mechanics.engine import wants_compiled
 from veridyn.mechanics.forces import acting
-from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.laws import law
 from veridyn.mechanics.samples import state_of
 from veridyn.model.elements import Element
-from veridyn.model.motion import Motion, joined
+from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.signals.butterworth import zero_phase
 from veridyn.signals.resample import uniform_rate
@@ -50,6 +50,7 @@ WINDOW_RATE_HZ, SLOPE_RATE_HZ = (
     50.0,
     25.0,
 )  # of windows, and of these derivatives: positions change little between (chosen)
+NODES = 6  # of the polynomial between them
 MIN_EQUATIONS = 20.0  # for each parameter, that windows must leave (chosen)
 DELAY_STEPS = (2, 4, 8, 16, 32, 64, 128, 256, 512)  # of the clock, each also early
 LONGEST_DELAY_S, LONGEST_DELAY_SHARE = 0.3, 0.1  # s, and of a motion: what would be later is no delay (chosen)
@@ -102,9 +103,16 @@ class Samples:
         for coordinate, column in self.turned.items():
             yield "encoder zero", coordinate, column
 
+    def misfit(self, values: Array) -> Array:
+        """y − W φ (N, R) of base parameters φ (p,)."""
+        return self.y - self._fitted(values)
+
+    def _fitted(self, values: Array) -> Array:
+        return (self.W.reshape(-1, self.W.shape[2]) @ values).reshape(self.y.shape)
+
     def _known(self, values: Array) -> bool:
         """Whether known parameters make a part of the measured rows' forces."""
-        apart = np.where(self.used, self.forces - self.W @ values, 0.0)[:, self.measured]
+        apart = np.where(self.used, self.forces - self._fitted(values), 0.0)[:, self.measured]
         return bool(np.linalg.norm(apart) > ROUNDING * np.linalg.norm(self.forces[:, self.measured]))
 
 
@@ -113,8 +121,8 @@ def samples_of(
 ) -> Samples:
     """All samples of motions, or stretches of them where they are too many; `window` samples to an equation, chosen if left out."""
     every = replace(sampling, dead_zone={}, drop={}, trim=0, decimate=1)
-    plan, leads = stream(fit.tree, motions, list(rows), every).plan, fit.base.columns
-    total = sum(len(m) for m in motions)
+    leads, total = fit.base.columns, sum(len(m) for m in motions)
+    plan = _plan(fit, motions, rows, every)
     if window is None:
         step = max(float(np.median(np.diff(m.t))) for m in motions) * sampling.decimate
         enough = total * len(rows) / (sampling.decimate * MIN_EQUATIONS * max(len(leads), 1))
@@ -134,6 +142,17 @@ def samples_of(
     merged = {name: np.concatenate([getattr(p, name) for p in parts]) for name in joint}
     measured = np.any([p.measured for p in parts], axis=0)
     return replace(parts[0], **merged, turned=turned, measured=measured, share=seen / total)
+
+
+def _plan(fit: Fit, motions: Sequence[Motion], rows: Sequence[str], how: Sampling) -> EquationPlan:
+    """Of the base columns of a fit; of more where the machine code that streamed them is there."""
+    tree, leads = fit.tree, fit.base.columns
+    there = None if how.along else compiled_plan(tree, rows, motions[0], leads)
+    if there is not None:
+        return replace(there, how=how) if how.filtering else there
+    own = EquationPlan(tree, tree.select_rows(list(rows)), how, kept=tuple(leads))
+    request, samples = equations(tree, own.computed, own.wanted, motions[0]), sum(len(m) for m in motions)
+    return replace(own, compile=wants_compiled("auto", tree, request, samples))
 
 
 def _stretches(total: int, share: float) -> list[tuple[int, int]]:
@@ -176,28 +195,26 @@ def _part(
     used = np.stack([sampling.uses(tree, row, part.qd, numbers, len(motion), before) for row in rows])
     thin = numbers % sampling.decimate == 0
     used &= thin
+    weight = used.astype(np.float64)
     M = (stop - 1) // width - start // width + 1
-    W, y, forces = np.zeros((M, R, len(fit.values))), np.zeros((M, R)), np.zeros((R, N))
+    W, y, forces = np.zeros((R, len(fit.values), M)), np.zeros((R, M)), np.zeros((R, N))
     there: Mask = np.zeros((R, N), dtype=bool)
     felt: Mask = np.zeros(R, dtype=bool)
-    leads = list(fit.base.columns)
+    leads = {c: k for k, c in enumerate(fit.base.columns)}
+    places = [[k for k, c in enumerate(columns) if c in leads] for columns in plan.columns]
+    owns = [[leads[columns[k]] for k in place] for columns, place in zip(plan.columns, places, strict=True)]
     for block in plan.blocks(job):
         for j, (A, mask, force) in enumerate(zip(block.equations, block.used, block.measured, strict=True)):
-            at = block.numbers[mask] - start
-            place = {c: k for k, c in enumerate(plan.columns[j])}
-            own = [k for k, c in enumerate(leads) if c in place]
-            columns = A.T[[*(place[leads[k]] for k in own), -1]]
+            at = _slice(block.numbers[mask] - start)
+            values = np.zeros(A.shape[1])
+            values[places[j]], values[-1] = fit.values[owns[j]], -1.0
             felt[j] |= bool(np.any(force))
             there[j, at] = True
-            forces[j, at] = force - (columns[-1] - fit.values[own] @ columns[:-1])
-            columns *= used[j, at]
-            first, total = _added(columns, at + start, width)
+            forces[j, at] = force + A @ values
+            first, total = _added(A.T, weight[j, at], numbers[at], width)
             held = slice(first - start // width, first - start // width + total.shape[1])
-            every = np.zeros((len(leads), total.shape[1]))
-            every[own] = total[:-1]
-            W[held, j] += every.T
-            y[held, j] += total[-1]
-    used &= there
+            W[j, owns[j], held] += total[places[j]]
+            y[j, held] += total[-1]
     rates = np.zeros_like(forces)
     if N > 2:
         rates[:, 1:-1] = (forces[:, 2:] - forces[:, :-2]) / (part.t[2:] - part.t[:-2])
@@ -207,13 +224,10 @@ def _part(
     lines = np.zeros((R, 4 + 2 * len(shifts), N))
     lines[:, 0], lines[:, 1], lines[:, 2], lines[:, 3] = 1.0, forces, rates, clock
     _pulses(fit, plan, job, shifts, lines[:, 4:])
-    lines *= used[:, None]
-    _, totals = _added(lines.reshape(-1, N), numbers, width)
-    added = np.ascontiguousarray(totals.reshape(R, -1, M).transpose(2, 0, 1))  # (M, R, lines)
-    count = added[:, :, 0].copy()
+    _, added = _added(lines, (weight * there)[:, None], numbers, width)  # (R, lines, M)
+    count = added[:, 0].T.copy()
     root = np.sqrt(np.maximum(count, 1.0))
-    added /= root[:, :, None]
-    W /= root[:, :, None]
+    added, W, y = (np.divide(x.transpose(2, 0, 1), root[:, :, None], order="C") for x in (added, W, y[:, None]))
     kept: Mask = np.asarray(count.any(axis=1))  # so that neighbours are neighbours behind decimation, too
     delays = np.array(shifts) * (float(np.median(np.diff(motion.t))) if shifts else 0.0)
     late = added[:, :, 4:].reshape(M, R, 2, -1) / (np.array([1.0, -1.0])[:, None] * delays)
@@ -223,7 +237,7 @@ def _part(
     return Samples(
         rows=tuple(rows),
         W=W if kept.all() else W[kept],
-        y=(y / root)[kept],
+        y=y[kept, :, 0],
         forces=added[kept, :, 1],
         rates=added[kept, :, 2],
         used=(count > 0.0)[kept],
@@ -238,24 +252,30 @@ def _part(
     )
 
 
-def _added(lines: Array, numbers: NDArray[np.intp], width: int) -> tuple[int, Array]:
-    """Sums of lines (k, n) over windows of `width` samples, which begin at multiples of it; the first window, and (k, windows).
+def _added(lines: Array, weight: Array, numbers: NDArray[np.intp], width: int) -> tuple[int, Array]:
+    """Sums of weighted lines (…, n) over windows of `width` samples, which begin at multiples of it; the first window, and (…, windows).
 
     `numbers` (n,): which samples of their log these are, in order; others count as zero.
     """
     if not len(numbers):
-        return 0, np.zeros((len(lines), 0))
+        return 0, np.zeros((*lines.shape[:-1], 0))
     first, last = int(numbers[0]) // width, int(numbers[-1]) // width
-    low, length = int(numbers[0]) - first * width, len(numbers)
-    whole = lines
-    if length < (last - first + 1) * width:
-        together = int(numbers[-1]) - int(numbers[0]) == length - 1
-        whole = np.zeros((len(lines), (last - first + 1) * width))
-        whole[:, slice(low, low + length) if together else numbers - first * width] = lines
-    total = whole[:, ::width].copy()
+    whole, length = (lines, weight), (last - first + 1) * width
+    if len(numbers) < length:
+        whole = tuple(np.zeros((*x.shape[:-1], length)) for x in whole)
+        for x, given in zip(whole, (lines, weight), strict=True):
+            x[..., _slice(numbers - first * width)] = given
+    total = whole[0][..., ::width] * whole[1][..., ::width]
     for k in range(1, width):
-        total += whole[:, k::width]
+        total += whole[0][..., k::width] * whole[1][..., k::width]
     return first, total
+
+
+def _slice(numbers: NDArray[np.intp]) -> NDArray[np.intp] | slice:
+    """The same places in order, as a slice where none between them is left out."""
+    if len(numbers) and int(numbers[-1]) - int(numbers[0]) == len(numbers) - 1:
+        return slice(int(numbers[0]), int(numbers[-1]) + 1)
+    return numbers
 
 
 def _middles(thin: Mask, start: int, width: int) -> NDArray[np.intp]:
@@ -292,15 +312,15 @@ def _pulses(fit: Fit, plan: EquationPlan, job: Job, shifts: Sequence[int], out: 
         force = value * np.asarray(law(e, acting(tree, e, state, m.signals, ARRAYS)))
         for c, a in e.on.items():
             friction[tree.coordinates.index(c)] += a * force
-    for j, r in enumerate(plan.rows):
-        f, low = friction[tree.coordinates.index(tree.rows[r])], plan.how.filter_of(tree.rows[r])
-        if not f.any():
-            continue
-        for i, k in enumerate(shifts):
-            pulse = np.zeros((2, len(m)))
-            pulse[0, k:] = f[:-k] - f[k:]
-            pulse[1, :-k] = -pulse[0, k:]
-            out[j, [i, len(shifts) + i]] = (pulse if low is None else zero_phase(pulse.T, job.rate, low).T)[:, own]
+    rows = [tree.rows[r] for r in plan.rows]
+    F = friction[[tree.coordinates.index(row) for row in rows]]
+    pulses = np.zeros((len(rows), 2 * len(shifts), len(m))) if plan.how.filtering else out
+    for i, k in enumerate(shifts):
+        np.subtract(F[:, :-k], F[:, k:], out=pulses[:, i, k:])
+        np.negative(pulses[:, i, k:], out=pulses[:, len(shifts) + i, :-k])
+    for j, row in enumerate(rows if plan.how.filtering else ()):
+        low = plan.how.filter_of(row)
+        out[j] = (pulses[j] if low is None else zero_phase(pulses[j].T, job.rate, low).T)[:, own]
 
 
 def _reversals(tree: Tree, qd: Array) -> Mask:
@@ -317,7 +337,7 @@ def _reversals(tree: Tree, qd: Array) -> Mask:
 def _turned(fit: Fit, plan: EquationPlan, job: Job, middles: NDArray[np.intp]) -> dict[str, Array]:
     """−∂Γ̂/∂q_i of the rows at the middles (M,) of windows, for every coordinate of an open machine that stands on the ground.
 
-    Evaluated at SLOPE_RATE_HZ, with splines between.
+    Evaluated at SLOPE_RATE_HZ, with polynomials between.
     """
     tree, rows = fit.tree, [fit.tree.rows[r] for r in plan.rows]
     if tree.loops or tree.base != "fixed" or plan.how.along:
@@ -326,20 +346,35 @@ def _turned(fit: Fit, plan: EquationPlan, job: Job, middles: NDArray[np.intp]) -
     every = max(1, int(1.0 / (SLOPE_RATE_HZ * float(np.median(np.diff(t)))))) if len(t) > 2 else 1
     m = replace(job.motion[::every], forces=None)
     N, n = len(m), tree.n
-    q = np.tile(m.q, (n + 1, 1))
+    q, qd, qdd = (np.tile(x, (n + 1, 1)) for x in (m.q, m.qd, m.qdd))
     for i in range(n):
         q[(i + 1) * N : (i + 2) * N, i] += STEP
-    several = replace(joined([m] * (n + 1)), q=q)
-    forces = inverse_dynamics(tree, several, rows, fit.standard).reshape(n + 1, N, -1)
+    wrenches = {k: np.tile(x, (n + 1, 1)) for k, x in m.wrenches.items()}
+    signals = {k: np.tile(x, n + 1) for k, x in m.signals.items()}
+    several = Motion(np.arange(float(len(q))), q, qd, qdd, wrenches=wrenches, signals=signals)
+    forces = fit_forces(fit, several, rows).reshape(n + 1, N, -1)
     slopes = np.moveaxis(forces[0] - forces[1:], 1, 0) / STEP  # (N, n, R)
     at = middles + job.start - job.offset
     if plan.how.filtering:
-        slopes = CubicSpline(m.t, slopes)(t) if every > 1 else slopes
+        slopes = _between(slopes, np.arange(len(t)) / every)
         filters = [plan.how.filter_of(row) for row in rows]
         for low in {f for f in filters if f is not None}:
             through = [j for j, f in enumerate(filters) if f == low]
             slopes[:, :, through] = zero_phase(slopes[:, :, through], job.rate, low)
         slopes = slopes[at]
     else:
-        slopes = CubicSpline(m.t, slopes)(t[at]) if every > 1 and N > 3 else slopes[np.minimum(at // every, N - 1)]
+        slopes = _between(slopes, at / every)
     return {c: slopes[:, i] for i, c in enumerate(tree.coordinates)}
+
+
+def _between(x: Array, at: Array) -> Array:
+    """Values at places `at` (M,) between the samples of x (N, …), which are numbered from 0: by Lagrange's polynomial of NODES of them."""
+    nodes = np.arange(min(NODES, len(x)))
+    first = np.clip(np.floor(at).astype(np.intp) + 1 - len(nodes) // 2, 0, len(x) - len(nodes))
+    away = (at - first)[:, None] - nodes
+    flat = x.reshape(len(x), -1)
+    out = np.zeros((len(at), flat.shape[1]))
+    for k in nodes:
+        others = np.delete(nodes, k)
+        out += np.prod(away[:, others] / (k - others), axis=1)[:, None] * flat[first + k]
+    return out.reshape(len(at), *x.shape[1:])

@@ -55,7 +55,7 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
     if not rows or not len(fit.values):
         return []
     x = samples_of(fit, motions, rows, sampling)
-    every = [signature for signature in x.signatures(fit.values) if np.any(signature[2][x.used])]
+    every = [signature for signature in x.signatures(fit.values) if signature[2].any()]
     few = np.count_nonzero(x.used) < MIN_SAMPLES_PER_COLUMN * x.W.shape[2]
     if not every or not x.measured.any() or few or _exact(fit, x):
         return []
@@ -124,10 +124,11 @@ def _late(x: Samples, e: Prepared, p: Projected) -> tuple[list[str], Array]:
         if not x.measured[j] or not len(x.delays):
             continue
         lines = np.column_stack([x.late[:, j].reshape(len(x.late), -1), -x.rates[:, j]])
-        white = e.whitened_row(j, lines)
-        *friction, smooth = p.scores_of_row(j, white)
-        whole = p.scores_of_row(j, white[:, :-1] + white[:, -1:])
-        behind = np.abs(np.sum(np.reshape(friction, (2, -1)), axis=0)) > ONE_SIDED * np.sqrt(2.0)
+        pulses = lines.shape[1] - 1  # each by itself, the smooth part by itself, and each with it
+        alone = np.eye(pulses + 1)
+        scores = p.scores_of_row(j, e.whitened_row(j, lines), np.hstack([alone, alone[:, :pulses] + alone[:, pulses:]]))
+        friction, smooth, whole = scores[:pulses], scores[pulses], scores[pulses + 1 :]
+        behind = np.abs(friction.reshape(2, -1).sum(axis=0)) > ONE_SIDED * np.sqrt(2.0)
         agreeing = (whole * smooth > 0.0) & (abs(smooth) > SMOOTH_PART)
         z = np.where(np.tile(behind, 2) & agreeing, np.abs(whole), 0.0)
         if z.any():
@@ -139,7 +140,7 @@ def _late(x: Samples, e: Prepared, p: Projected) -> tuple[list[str], Array]:
 
 def _exact(fit: Fit, x: Samples) -> bool:
     """Whether the residual of some row is rounding."""
-    residual, forces = (np.where(x.used, v, 0.0) for v in (x.y - x.W @ fit.values, x.forces))
+    residual, forces = (np.where(x.used, v, 0.0) for v in (x.misfit(fit.values), x.forces))
     rms, size = np.linalg.norm(residual, axis=0), np.linalg.norm(forces, axis=0) / np.sqrt(x.window)
     return not bool(np.all((rms > EXACT_SHARE * size) & (rms > 0.0)))
 
@@ -182,7 +183,7 @@ def prepared(fit: Fit, x: Samples, S: Array) -> Prepared | None:
     Without it noise with a memory makes scores too large on logs of some thousand samples. None where residuals remember so long that
     they hold less than `MIN_SAMPLES_PER_COLUMN` independent equations for each parameter.
     """
-    weight = _weight(x.used, x.y - x.W @ fit.values)
+    weight = _weight(x.used, x.misfit(fit.values))
     W, y = x.W * weight[:, :, None], x.y * weight
     p = Projected.of(W, y)
     rest = p.beside(S * weight[:, :, None])
