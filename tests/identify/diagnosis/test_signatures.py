@@ -20,6 +20,7 @@ from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth
 
 HOW = Sampling(dead_zone={f"q{k}": 0.05 for k in range(1, 5)})
+FILTERED = replace(HOW, filter=Butterworth(8.0), decimate=4)
 
 
 def damages(motion: Motion, how: Sampling = HOW) -> list[Damage]:
@@ -104,23 +105,10 @@ def test_equations_without_noise_are_left_alone() -> None:
 
 
 def test_filtered_and_decimated_equations_show_the_same() -> None:
-    how = replace(HOW, filter=Butterworth(8.0), decimate=4)
-    found = damages(with_force(lambda y, _: y + 0.2), how)
+    found = damages(with_force(lambda y, _: y + 0.2), FILTERED)
     assert (found[0].kind, found[0].where) == ("force offset", "q3")
     assert found[0].size == pytest.approx(0.2, abs=0.1)
-    assert damages(noisy(np.random.default_rng(8)), how) == []
-
-
-def test_derivatives_with_respect_to_positions_are_those_of_inverse_dynamics() -> None:
-    """By central differences of another width, of the fit's own forces."""
-    m = noisy(np.random.default_rng(1))
-    fit = vd.identify(drawn(), m, diagnose="off")
-    x = samples_of(fit, [m], [r.row for r in fit.rows], Sampling(), window=1)
-    for i, column in enumerate(x.turned.values()):
-        q = np.eye(4)[i] * 1e-3
-        sides = [inverse_dynamics(fit.tree, replace(m, q=m.q + s * q), parameters=fit.standard) for s in (1.0, -1.0)]
-        slope = (sides[1] - sides[0]) / 2e-3
-        assert np.abs(column - slope).max() < 2e-3 * max(np.abs(slope).max(), 1e-3)
+    assert damages(noisy(np.random.default_rng(8)), FILTERED) == []
 
 
 def test_long_logs_are_looked_at_in_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,24 +122,6 @@ def test_long_logs_are_looked_at_in_stretches(monkeypatch: pytest.MonkeyPatch) -
     assert np.all(x.clock[-1] == 1.0)
 
 
-def test_equations_of_a_window_are_added_over_the_root_of_their_number() -> None:
-    """Against plain sums over the equations of single samples; dead zones leave windows with fewer samples, or none."""
-    m = noisy(np.random.default_rng(1))
-    fit = vd.identify(drawn(), m, sampling=HOW, diagnose="off")
-    rows = [r.row for r in fit.rows]
-    one, four = (samples_of(fit, [m], rows, HOW, window=k) for k in (1, 4))
-    used = np.array([HOW.uses(fit.tree, row, m.qd, np.arange(len(m)), len(m)) for row in rows]).T
-    groups = (np.arange(len(m)) // 4)[used.any(axis=1)]
-    for name in ("W", "y", "forces", "rates", "clock", "late"):
-        each = getattr(one, name)
-        each = np.where(one.used.reshape(*one.used.shape, *(1,) * (each.ndim - 2)), each, 0.0)
-        for j in range(4):
-            count = np.bincount(groups, one.used[:, j])
-            line = each[:, j].reshape(len(each), -1)[:, -1]
-            wanted = (np.bincount(groups, line) / np.sqrt(np.maximum(count, 1.0)))[np.unique(groups)]
-            assert getattr(four, name)[:, j].reshape(len(wanted), -1)[:, -1] == pytest.approx(wanted, abs=1e-9), name
-
-
 def friction(shift: float, width: float = 0.0) -> Motion:
     """Dry friction of the first joint that turns `shift` seconds after its speed, rounded off below `width` rad/s."""
     m = noisy(np.random.default_rng(11))
@@ -163,8 +133,17 @@ def friction(shift: float, width: float = 0.0) -> Motion:
 
 
 def test_friction_that_yields_before_it_slides_is_no_late_force() -> None:
-    """Only its step is 60 ms late: the smooth part of the force says that the force is not."""
+    """Only its step is 60 ms late: the smooth part of the force says that the force is not, also where a filter spreads the step."""
     assert damages(friction(0.06)) == []
+    assert not any(d.kind.startswith("late") for d in damages(friction(0.06), FILTERED))
+
+
+@pytest.mark.parametrize("seconds", [0.02, 0.05])
+def test_a_late_force_has_its_size_behind_a_filter(seconds: float) -> None:
+    """The step of its friction counts once: within a fifth, the grid's deviation, and three deviations."""
+    found = damages(late(seconds), FILTERED)
+    assert (found[0].kind, found[0].where) == ("late force", "q3")
+    assert abs(found[0].size - seconds) < 0.2 * seconds + 3.0 * found[0].sigma
 
 
 def test_friction_that_is_rounded_off_is_not_late() -> None:

@@ -3,7 +3,7 @@
 To first order a damage of size c changes W φ = y to W φ + c s = y with a signature s:
 
     scale 1 + c of the force of row j    s = Γ̂_j in row j                  Γ̂: forces of the fit
-    force of row j late by c seconds     s = −dΓ̂_j/dt in row j, beside reversals of dry friction zero
+    force of row j late by c seconds     s = −dΓ̂_j/dt in row j, without dry friction
     drift of the force of row j          s = (t − t₀)/T in row j: it begins right, and is off by c at the end
     offset of the force of row j         s = 1 in row j
     zero of the encoder of q_i off by c  s = −∂Γ̂/∂q_i in all rows
@@ -102,6 +102,12 @@ class Samples:
                 yield kind, row, column
         for coordinate, column in self.turned.items():
             yield "encoder zero", coordinate, column
+
+    def friction_steps(self) -> Array:
+        """The columns (N, R, R) of dry friction that is late by the shortest delay of the grid, one for each row; none without a grid."""
+        if not len(self.delays):
+            return np.zeros((*self.y.shape, 0))
+        return self.late[:, :, 0, 0, None] * np.eye(len(self.rows))
 
     def misfit(self, values: Array) -> Array:
         """y − W φ (N, R) of base parameters φ (p,)."""
@@ -215,15 +221,22 @@ def _part(
             held = slice(first - start // width, first - start // width + total.shape[1])
             W[j, owns[j], held] += total[places[j]]
             y[j, held] += total[-1]
+    friction = _friction(fit, plan, job)
+    steps = np.tile(_reversals(tree, part.qd), (R, 1))
+    smooth = forces
+    if how.filtering and _rubbing(plan):
+        low = np.array([how.filter_of(row) is not None for row in rows])
+        smooth = forces - np.where(low[:, None], _filtered(friction[:, None], plan, job)[:, 0], 0.0)
+        steps[low] = False
     rates = np.zeros_like(forces)
     if N > 2:
-        rates[:, 1:-1] = (forces[:, 2:] - forces[:, :-2]) / (part.t[2:] - part.t[:-2])
-    rates[:, _reversals(tree, part.qd)] = 0.0
+        rates[:, 1:-1] = (smooth[:, 2:] - smooth[:, :-2]) / (part.t[2:] - part.t[:-2])
+    rates[steps] = 0.0
     rates[:, 1:-1] *= there[:, 1:-1] & there[:, 2:] & there[:, :-2]
     clock = (part.t - motion.t[0]) / (motion.t[-1] - motion.t[0])
     lines = np.zeros((R, 4 + 2 * len(shifts), N))
     lines[:, 0], lines[:, 1], lines[:, 2], lines[:, 3] = 1.0, forces, rates, clock
-    _pulses(fit, plan, job, shifts, lines[:, 4:])
+    _pulses(friction, plan, job, shifts, lines[:, 4:])
     _, added = _added(lines, (weight * there)[:, None], numbers, width)  # (R, lines, M)
     count = added[:, 0].T.copy()
     root = np.sqrt(np.maximum(count, 1.0))
@@ -301,26 +314,38 @@ def _rubbing(plan: EquationPlan) -> list[Element]:
     return [e for e in plan.tree.elements if e.jumps and e.on and e.on_body is None and e.between is None]
 
 
-def _pulses(fit: Fit, plan: EquationPlan, job: Job, shifts: Sequence[int], out: Array) -> None:
-    """s_d of the rows (R, 2 k, N) for each delay of the grid, late and then early, behind the filters of the rows."""
-    tree, m, own = fit.tree, job.motion, slice(job.start - job.offset, job.stop - job.offset)
-    if not shifts:
-        return
-    friction, state = np.zeros((tree.n, len(m))), state_of(tree, m)
-    for e in _rubbing(plan):
+def _friction(fit: Fit, plan: EquationPlan, job: Job) -> Array:
+    """F̂ of the rows (R, …) at all samples of a job, its margins included; zero where :func:`_rubbing` has none."""
+    tree, m, rows = fit.tree, job.motion, [fit.tree.rows[r] for r in plan.rows]
+    out, elements = np.zeros((len(rows), len(m))), _rubbing(plan)
+    if not elements:
+        return out
+    state = state_of(tree, m)
+    for e in elements:
         value = fit.standard[tree.parameters.index(e.parameter_name)]
         force = value * np.asarray(law(e, acting(tree, e, state, m.signals, ARRAYS)))
         for c, a in e.on.items():
-            friction[tree.coordinates.index(c)] += a * force
-    rows = [tree.rows[r] for r in plan.rows]
-    F = friction[[tree.coordinates.index(row) for row in rows]]
-    pulses = np.zeros((len(rows), 2 * len(shifts), len(m))) if plan.how.filtering else out
+            if c in rows:
+                out[rows.index(c)] += a * force
+    return out
+
+
+def _pulses(friction: Array, plan: EquationPlan, job: Job, shifts: Sequence[int], out: Array) -> None:
+    """s_d of the rows (R, 2 k, N) for each delay of the grid, late and then early, behind the filters of the rows."""
+    F = friction
+    pulses = np.zeros((len(F), 2 * len(shifts), F.shape[1])) if plan.how.filtering else out
     for i, k in enumerate(shifts):
         np.subtract(F[:, :-k], F[:, k:], out=pulses[:, i, k:])
         np.negative(pulses[:, i, k:], out=pulses[:, len(shifts) + i, :-k])
-    for j, row in enumerate(rows if plan.how.filtering else ()):
-        low = plan.how.filter_of(row)
-        out[j] = (pulses[j] if low is None else zero_phase(pulses[j].T, job.rate, low).T)[:, own]
+    if plan.how.filtering and shifts:
+        out[:] = _filtered(pulses, plan, job)
+
+
+def _filtered(lines: Array, plan: EquationPlan, job: Job) -> Array:
+    """Lines (R, k, …) of all samples of a job behind the filters of their rows, at its own samples (R, k, N)."""
+    filters = [plan.how.filter_of(plan.tree.rows[r]) for r in plan.rows]
+    every = [x if low is None else zero_phase(x.T, job.rate, low).T for x, low in zip(lines, filters, strict=True)]
+    return np.stack(every)[:, :, job.start - job.offset : job.stop - job.offset]
 
 
 def _reversals(tree: Tree, qd: Array) -> Mask:

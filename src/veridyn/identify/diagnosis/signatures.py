@@ -31,7 +31,8 @@ LEAST_MEMORY, MOST_MEMORY = 0.1, 0.98  # correlations of neighbouring residuals 
 CLIPPED = 2.0  # deviations of residuals whose memory is asked for (chosen)
 LATE_SHARE = 0.3  # of the false alarms, for delays that dry friction shows (chosen)
 ONE_SIDED = 2.0  # deviations between what is seen behind reversals and before them (chosen)
-SMOOTH_PART = 1.0  # deviations by which the smooth part of a force must be late, too (chosen)
+SMOOTH_PART = 2.0  # deviations by which the smooth part of a force must be late, too (chosen)
+SAME_DELAY = 3.0  # deviations between the delays of both (chosen)
 GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart
 MIN_SAMPLES_PER_COLUMN = 3.0  # equations for each parameter, below which residuals say little
 
@@ -60,7 +61,9 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
     if not every or not x.measured.any() or few or _exact(fit, x):
         return []
     plain = np.stack([column for _, _, column in every], axis=2)
-    e = prepared(fit, x, plain)
+    # Behind a filter a late step of friction is as long as the filter remembers, and would count as memory of the noise.
+    steps = x.friction_steps() if sampling.filtering else plain[:, :, :0]
+    e = prepared(fit, x, plain, np.concatenate([plain, steps], axis=2))
     if e is None:
         return []
     p, effects = e.projected, e.effects(plain)
@@ -87,6 +90,9 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
         short = np.array([kind == "late force" for kind, _ in names]) & (size <= step)
         far = np.array([kind == "encoder zero" and where in turning for kind, where in names]) & (size > np.pi)
         clear = (scores.chance < limits) & ~short & ~far & ~late_again
+        for k in np.flatnonzero(clear[len(every) :]) + len(every):
+            smooth = columns[:, :, names.index(names[k])]
+            clear[k] = _smooth_too(p, columns[:, :, k], smooth, float(scores.sizes[k]))
         if not clear.any():
             break
         square = np.where(clear, scores.z**2, 0.0)
@@ -116,7 +122,6 @@ def _late(x: Samples, e: Prepared, p: Projected) -> tuple[list[str], Array]:
     """Rows, and for each the column (N, R, k) of the delay of the grid that its residual speaks for most.
 
     A delay shows behind reversals of dry friction, or before them: what shows on both sides alike is friction that is rounded off there.
-    And it shows in the smooth part of the force: where that is not late, friction yields before it slides, which is no damage of the log.
     """
     places: list[str] = []
     columns: list[Array] = []
@@ -129,13 +134,22 @@ def _late(x: Samples, e: Prepared, p: Projected) -> tuple[list[str], Array]:
         scores = p.scores_of_row(j, e.whitened_row(j, lines), np.hstack([alone, alone[:, :pulses] + alone[:, pulses:]]))
         friction, smooth, whole = scores[:pulses], scores[pulses], scores[pulses + 1 :]
         behind = np.abs(friction.reshape(2, -1).sum(axis=0)) > ONE_SIDED * np.sqrt(2.0)
-        agreeing = (whole * smooth > 0.0) & (abs(smooth) > SMOOTH_PART)
-        z = np.where(np.tile(behind, 2) & agreeing, np.abs(whole), 0.0)
+        z = np.where(np.tile(behind, 2) & (whole * smooth > 0.0), np.abs(whole), 0.0)
         if z.any():
             places.append(row)
             columns.append(np.zeros_like(x.y))
             columns[-1][:, j] = lines[:, np.argmax(z)] + lines[:, -1]
     return places, np.stack(columns, axis=2) if columns else np.zeros((*x.y.shape, 0))
+
+
+def _smooth_too(p: Projected, whole: Array, smooth: Array, size: float) -> bool:
+    """Whether the smooth part of a force is late by as much as the `size` of the `whole` column, whatever its friction does; both (N, R).
+
+    Where that is not so, friction yields before it slides, which is no damage of the log.
+    """
+    found = p.with_column(whole - smooth).tested(smooth[:, :, None])
+    apart = abs(size - float(found.sizes[0])) / np.hypot(GRID_DEVIATION * size, found.sigma[0])
+    return bool(found.z[0] * np.sign(size) > SMOOTH_PART and apart < SAME_DELAY)
 
 
 def _exact(fit: Fit, x: Samples) -> bool:
@@ -175,8 +189,8 @@ class Prepared:
         return lines if self.memory is None else (lines[1:] - self.memory[j] * lines[:-1]) * self.again[:, j : j + 1]
 
 
-def prepared(fit: Fit, x: Samples, S: Array) -> Prepared | None:
-    """Weighted equations beside which columns S (N, R, k) are tested.
+def prepared(fit: Fit, x: Samples, S: Array, every: Array) -> Prepared | None:
+    """Weighted equations beside which columns S (N, R, k) are tested; `every` (N, R, k): these, and more that may be in the residual.
 
     Where neighbouring residuals are correlated by a, with all columns in the regressor, each row has a times its sample before taken off;
     what memory remains is left to the long-run variance of the scores (prewhitening of Andrews and Monahan, 1992, Econometrica 60(4)).
@@ -187,7 +201,7 @@ def prepared(fit: Fit, x: Samples, S: Array) -> Prepared | None:
     W, y = x.W * weight[:, :, None], x.y * weight
     p = Projected.of(W, y)
     rest = p.beside(S * weight[:, :, None])
-    r = p.unexplained(rest)
+    r = p.unexplained(rest if every.shape[2] == S.shape[2] else p.beside(every * weight[:, :, None]))
     a = _memory(r)
     if np.abs(a).max() <= LEAST_MEMORY:
         return Prepared(fitted=p, projected=p, weight=weight, rest=rest, memory=None, again=weight)
