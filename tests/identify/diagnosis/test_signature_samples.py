@@ -16,6 +16,7 @@ from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion
+from veridyn.signals.butterworth import Butterworth, zero_phase
 
 HOW = Sampling(dead_zone={f"q{k}": 0.05 for k in range(1, 5)})
 ROWS = [f"q{k}" for k in range(1, 5)]
@@ -100,3 +101,19 @@ def test_late_friction_is_that_of_samples_before(early: bool) -> None:
         whole = np.zeros(len(m))
         whole[used.any(axis=1)] = one.late[:, 0, int(early), k]
         np.testing.assert_allclose(whole[inside], wanted[inside], atol=1e-9)
+
+
+def test_behind_a_filter_a_delay_is_the_slope_of_the_whole_force() -> None:
+    """Smooth part and step of friction together are −dΓ̂/dt of the filtered force, at reversals too: filtered, it has a slope everywhere.
+
+    For the delay of two samples and its opposite, whose mean is a central difference, to 1 % of the largest slope.
+    """
+    fit, m = fitted()
+    how = Sampling(filter=Butterworth(8.0))
+    x = samples_of(fit, [m], ROWS, how)
+    forces = zero_phase(inverse_dynamics(fit.tree, m, ROWS, fit.standard), 200.0, how.filter)
+    wanted = -(forces[4:] - forces[:-4]) / (m.t[4:] - m.t[:-4])[:, None]
+    column = -x.rates + x.late[:, :, :, 0].mean(axis=2)
+    inside = slice(100, -100)  # a filter starts up at the ends
+    apart = np.abs(column[2:-2][inside] - wanted[inside]).max(axis=0)
+    assert np.all(apart < 0.01 * np.abs(wanted[inside]).max(axis=0))
