@@ -1,6 +1,6 @@
 """What a fit is asked before it is handed out: signs, swaps, units, clock, samples, and forces that no sensor measures.
 
-"fast" looks at a hundred samples and at every measured force, and takes about as long as a fit; "full" asks all that
+"fast" looks at a hundred samples and at every measured force, and takes about as long as the fit; "full" asks all that
 ``veridyn identify`` asks: all columns on four hundred samples, other gravities and geometries, and delays. Both use the checks of
 :mod:`veridyn.identify.diagnosis.alternatives`, `plausible` and `delays`, and :func:`veridyn.signals.quality.inspect`; nothing is changed.
 """
