@@ -67,6 +67,25 @@ def test_what_every_period_repeats_widens_deviations() -> None:
     assert np.all(odd.sigma > 1.5 * clean.sigma)
 
 
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_noise_that_the_weights_do_not_follow_is_in_the_deviations(sign: float) -> None:
+    """120 draws with noise u_t ± .8 u_(t−1), weighted as white, with a third of the samples left out: stated deviations are within 20 %
+    of the scatter; those for white noise are more than twice the scatter (−) or less than .8 of it (+), the columns being slow."""
+    rng = np.random.default_rng(6)
+    A, used = np.broadcast_to(columns(), (PERIODS, N, ROWS, 3)), np.arange(N) % 15 < 10
+    found, stated = [], []
+    for _ in range(120):
+        u = rng.multivariate_normal(np.zeros(ROWS), FORCE, (PERIODS, N))
+        one = across_periods(A, A @ TRUE + u + sign * 0.8 * np.roll(u, 1, axis=1), WHITE, 0, used)
+        found.append(one.values)
+        stated.append(one.sigma)
+    scatter = np.std(found, axis=0, ddof=1)
+    assert np.mean(stated, axis=0) / scatter == pytest.approx(np.ones(3), abs=0.2)
+    information = np.einsum("nri,rs,nsj->ij", A[0, used], np.linalg.inv(1.64 * FORCE / PERIODS), A[0, used])
+    as_white = np.sqrt(np.diag(np.linalg.inv(information))) / scatter
+    assert np.all(as_white > 2.0) if sign < 0.0 else np.all(as_white < 0.8)
+
+
 def test_samples_left_out_do_not_count() -> None:
     A, y = measured(np.random.default_rng(3), 0.0)
     used = np.arange(N) % 7 != 0
