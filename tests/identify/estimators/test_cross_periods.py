@@ -70,7 +70,7 @@ def test_what_every_period_repeats_widens_deviations() -> None:
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_noise_that_the_weights_do_not_follow_is_in_the_deviations(sign: float) -> None:
     """Noise u_t ± .8 u_(t−1), weighted as white, with a third of the samples left out: the mean of 40 stated deviations is within 10 % of
-    the closed form K Σ° Kᵀ of these weights; those for white noise are more than twice (−) or less than .8 (+) of it, the columns being slow."""
+    the closed form K Σ° Kᵀ of these weights; those for white noise are more than twice (−) or less than .8 (+) of it."""
     rng = np.random.default_rng(6)
     A, used = np.broadcast_to(columns(), (PERIODS, N, ROWS, 3)), np.arange(N) % 15 < 10
     stated = []
