@@ -113,3 +113,25 @@ def test_help_has_an_example(command: str) -> None:
     shown = CliRunner().invoke(app, [command, "--help"])
     assert shown.exit_code == 0
     assert f"Example:\n    veridyn {'new' if command == 'identify' else command} " in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("added", "named"),
+    [
+        ("sampling: {decimate: 1}\n", True),
+        ("sampling: {decimate: 1}\nestimator: {name: wls, covariance: hac}\n", False),
+        ("sampling: {decimate: 14}\n", False),
+    ],
+)
+def test_equations_taken_too_often_are_named_with_a_remedy(tmp_path: Path, added: str, named: bool) -> None:
+    """Behind the low-pass of 8 Hz one equation in 14 is new; every one of them, taken as new, is reported on the terminal and in the
+    results, and not where deviations allow for correlation."""
+    bench = Bench(tmp_path)
+    bench.study += added
+    done = CliRunner().invoke(app, ["identify", str(bench.write())])
+    assert done.exit_code == 0, done.output
+    result = json.loads((tmp_path / "runs" / "bench-001" / "result.json").read_text(encoding="utf-8"))
+    said = [w for w in result["warnings"] if "residuals correlated" in w]
+    assert len(said) == result["figures"]["suspicions"] == int(named)
+    assert ("residuals correlated" in done.stderr) == named
+    assert all("decimate=1" in w and "hac" in w for w in said)

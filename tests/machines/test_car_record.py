@@ -5,8 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from veridyn.machines.car_record import CarRecord, attitude_over_road, chassis_motion, wrench_channels
-from veridyn.machines.car_sensors import WHEELS, sensors_2006
+from veridyn.machines.car import car_38
+from veridyn.machines.car_record import (
+    CarRecord,
+    attitude_over_road,
+    chassis_motion,
+    needed,
+    record,
+    wrench_channels,
+)
+from veridyn.machines.car_sensors import UNITS, WHEELS, kind_of, sensors_2006
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.signals.butterworth import Butterworth
 
 RATE = 200.0
 T = np.arange(0.0, 4.0, 1.0 / RATE)
@@ -50,3 +60,19 @@ def test_a_wrench_as_channels() -> None:
     assert list(made) == [f"wrench.carrier.{r}" for r in ("fx", "fy", "fz", "mx", "my", "mz")]
     assert [unit for _, unit in made.values()] == ["N"] * 3 + ["N*m"] * 3
     assert made["wrench.carrier.my"][0].tolist() == [4.0, 10.0]
+
+
+def test_a_zero_passes_the_bands_as_it_is() -> None:
+    """A log with another zero of one channel, read from the beginning, is the record of the first with that channel shifted."""
+    tree, sensors, rng = car_38(), sensors_2006(), np.random.default_rng(0)
+    smooth = {n: np.sin(rng.uniform(1.0, 9.0) * T) + rng.standard_normal(len(T)) for n in needed(tree)}
+
+    def log(zero: float) -> Experiment:
+        off = {"dynamometer.2.fz": zero}
+        return Experiment({n: Channel(n, T, x + off.get(n, 0.0), UNITS[kind_of(n)]) for n, x in smooth.items()}, "log")
+
+    first, other = (record(tree, log(zero), sensors, Butterworth(9.0)) for zero in (0.0, 5.0))
+    moved = first.shifted("dynamometer.2.fz", 5.0)
+    assert moved.name == "log" and not np.allclose(moved["dynamometer.2.fz"], first["dynamometer.2.fz"])
+    for name in needed(tree):
+        assert other[name] == pytest.approx(moved[name], abs=1e-10), name

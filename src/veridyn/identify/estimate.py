@@ -11,13 +11,13 @@ from typing import Any, Concatenate, Literal, ParamSpec
 from veridyn.errors import Fault, IdentificationError, IdentificationWarning, warn
 from veridyn.identify.dead_zone import with_dead_zones
 from veridyn.identify.diagnosis.fit_check import Diagnose, check_level, diagnose_fit
+from veridyn.identify.diagnosis.oversampled import assumes_uncorrelated
 from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.estimators.likelihood import Likelihood
 from veridyn.identify.estimators.output_error import OutputError
-from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.robust import Robust
 from veridyn.identify.estimators.weighted import OLS, WLS
 from veridyn.identify.gains import check_gains
@@ -198,7 +198,7 @@ def identify(
             progress,
             white=hac is None,
             squares=squares,
-            uncorrelated=hac is None and isinstance(chosen, OLS | WLS | Robust | Prior | Consistent),
+            uncorrelated=hac is None and assumes_uncorrelated(chosen),
             failed=failed,
         )
     notes += [n for m in several for n in m.notes or ()]

@@ -102,8 +102,12 @@ def informed_2002(tree: Tree) -> Tree:
 
 def informed_motion(tree: Tree, log: Experiment, known: CarKnown, common: Butterworth, signals: Signals) -> Motion:
     """A log as the motion of :func:`informed_2002`'s tree, with what is handed in."""
+    return motion(tree, informed_channels(tree, record(tree, log, known.sensors, common), known), signals)
+
+
+def informed_channels(tree: Tree, seen: CarRecord, known: CarKnown) -> Experiment:
+    """What instruments recorded, in one band, as channels of the coordinates, wrenches and signals of :func:`informed_2002`'s tree."""
     kinematics, sensors = known.kinematics, known.sensors
-    seen = record(tree, log, sensors, common)
     z, omega = seen.four("clearance"), seen.three("inertial.omega")
     beside = z - np.array(kinematics.design)
     forces = seen.wrench[:, :, [0, 1, 5]]
@@ -120,7 +124,7 @@ def informed_motion(tree: Tree, log: Experiment, known: CarKnown, common: Butter
     velocity, _ = chassis_motion(seen, sensors, omega, np.zeros(3))
     made |= wrench_channels("6", _air_on_6(known, velocity))
     channels = {name: Channel(name, seen.t, values, unit) for name, (values, unit) in made.items()}
-    return motion(tree, Experiment(channels, log.name, log.notes), signals)
+    return Experiment(channels, seen.name, seen.notes)
 
 
 def _on_chassis_axes(seen: CarRecord, known: CarKnown, place: Array, z: Array, omega: Array) -> Array:

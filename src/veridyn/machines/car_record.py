@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,14 +44,20 @@ class CarKinematics:
 
 @dataclass(frozen=True, eq=False)
 class CarRecord:
-    """The instruments' channels at common times, each by its name."""
+    """The instruments' channels at common times, each by its name; `name` and `notes` are those of the log."""
 
     t: Array
     rate: float
     channels: dict[str, Array]
+    name: str = ""
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Array:
         return self.channels[name]
+
+    def shifted(self, channel: str, by: float) -> CarRecord:
+        """With another zero of one channel, which passes every band as it is."""
+        return replace(self, channels=self.channels | {channel: self.channels[channel] + by})
 
     def stack(self, names: Iterable[str]) -> Array:
         """Several channels as columns (N, k)."""
@@ -102,11 +108,12 @@ def record(tree: Tree, log: Experiment, sensors: CarSensors, common: Butterworth
     rate = uniform_rate(t, where=log.name)
     values = {n: used[n].values for n in wanted}
     if common is not None:
-        for band in {sensors.band(n) for n in wanted}:
-            alike = [n for n in wanted if sensors.band(n) == band]
+        bands = {n: sensors.band(n) for n in wanted}
+        for band in set(bands.values()):
+            alike = [n for n in wanted if bands[n] == band]
             made = equalised(np.stack([values[n] for n in alike], axis=1), rate, band, common, log.name)
             values |= {n: made[:, k] for k, n in enumerate(alike)}
-    return CarRecord(t, rate, values)
+    return CarRecord(t, rate, values, log.name, log.notes)
 
 
 def chassis_motion(known: CarRecord, sensors: CarSensors, omega: Array, at: Array) -> tuple[Array, Array]:

@@ -213,11 +213,12 @@ class PreparedLog:
         vars(other).update({name: getattr(self, name) for name in ("q", "floors")})
         return other
 
-    def motion(self) -> Motion:
-        """The motion of all samples but those that are cut off the ends."""
+    def motion(self, noise: bool = True) -> Motion:
+        """The motion of all samples but those that are cut off the ends. `noise`: with that of accelerations, ``qdd_noise``, which takes
+        spectra to know."""
         made = self._with_lowpass() if self.how.lowpass == "auto" else self
         made._warn()
-        whole = made._whole()
+        whole = made._whole(noise)
         cut = round(self.how.trim * self.rate)
         ends = made.how.filter if self.how.lowpass == "auto" else None
         low, high = (max(cut, end) for end in ends_in_motion(whole, 0.0 if ends is None else ENDS / made.cutoff))
@@ -254,7 +255,7 @@ class PreparedLog:
         """Hz; the rate where there is no low-pass."""
         return self.how.lowpass if isinstance(self.how.lowpass, float | int) else self.rate
 
-    def _whole(self) -> Motion:
+    def _whole(self, noisy: bool) -> Motion:
         tree = self.tree
         t = next(iter(self.log.channels.values())).t
         forces = np.full((len(t), tree.n), np.nan)
@@ -264,7 +265,7 @@ class PreparedLog:
         wrenches = {b: self._stack(f"wrench.{b}.{r}" for r in WRENCH_ROWS) for b in self.naming.bodies}
         others = {n.removeprefix("signal."): self._values(n) for n in self.log if n.startswith("signal.")}
         measured = forces if np.isfinite(forces).any() else None
-        noise = {name: self._noise(*floor) for name, floor in self.floors.items()}
+        noise = {name: self._noise(*floor) for name, floor in self.floors.items()} if noisy else {}
         known = [max(noise.get(f"q.{c}", 0.0), noise.get(f"qd.{c}", 0.0)) for c in tree.coordinates]
         return Motion(
             t,
@@ -274,7 +275,7 @@ class PreparedLog:
             measured,
             wrenches=wrenches,
             signals=others,
-            qdd_noise=np.array(known) if tree.n else None,
+            qdd_noise=np.array(known) if noisy and tree.n else None,
         )
 
     @cached_property

@@ -67,6 +67,31 @@ def test_what_every_period_repeats_widens_deviations() -> None:
     assert np.all(odd.sigma > 1.5 * clean.sigma)
 
 
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_noise_that_the_weights_do_not_follow_is_in_the_deviations(sign: float) -> None:
+    """Noise u_t ± .8 u_(t−1), weighted as white, with a third of the samples left out: the mean of 40 stated deviations is within 10 % of
+    the closed form K Σ° Kᵀ of these weights; those for white noise are more than twice (−) or less than .8 (+) of it."""
+    rng = np.random.default_rng(6)
+    A, used = np.broadcast_to(columns(), (PERIODS, N, ROWS, 3)), np.arange(N) % 15 < 10
+    stated = []
+    for _ in range(40):
+        u = rng.multivariate_normal(np.zeros(ROWS), FORCE, (PERIODS, N))
+        y = A @ TRUE + u + sign * 0.8 * np.roll(u, 1, axis=1)
+        stated.append(across_periods(A, y, WHITE, 0, used).sigma)
+    weighted = np.linalg.inv(FORCE) @ (A[0] * used[:, None, None])  # Σ⁻¹A of every sample, (N, rows, 3)
+    K = np.linalg.inv(np.einsum("nri,nrj->ij", weighted, A[0]))
+    beside = 0.8 * sign * (np.eye(N, k=1) + np.eye(N, k=-1) + np.eye(N, k=N - 1) + np.eye(N, k=1 - N))
+
+    def deviations(in_time: Array) -> Array:
+        S = np.einsum("nri,rs,nm,msj->ij", weighted, FORCE / PERIODS, in_time, weighted, optimize=True)
+        return np.sqrt(np.diag(K @ S @ K))
+
+    exact, white = deviations(1.64 * np.eye(N) + beside), deviations(1.64 * np.eye(N))
+    print(np.mean(stated, axis=0) / exact, white / exact)
+    assert np.mean(stated, axis=0) / exact == pytest.approx(np.ones(3), abs=0.1)
+    assert np.all(white > 2.0 * exact) if sign < 0.0 else np.all(white < 0.8 * exact)
+
+
 def test_samples_left_out_do_not_count() -> None:
     A, y = measured(np.random.default_rng(3), 0.0)
     used = np.arange(N) % 7 != 0

@@ -13,6 +13,11 @@ import numpy as np
 
 from veridyn.errors import Fault
 from veridyn.identify.diagnosis.alternatives import Mistake
+from veridyn.identify.estimator import Estimator
+from veridyn.identify.estimators.feasible import Consistent
+from veridyn.identify.estimators.prior import Prior
+from veridyn.identify.estimators.robust import Robust
+from veridyn.identify.estimators.weighted import OLS, WLS
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import predicted
@@ -26,6 +31,11 @@ OVERSAMPLED = (
 CORRELATED = 0.75  # of neighbouring residuals; white noise that is so often sampled has .9
 SEEN = 4000  # samples of the first motion, which show it
 FEWEST = 50  # residuals from which a correlation is told
+
+
+def assumes_uncorrelated(method: Estimator) -> bool:
+    """Whether the deviations of a method, unless its covariance is "hac", are those for uncorrelated residuals."""
+    return isinstance(method, OLS | WLS | Robust | Prior | Consistent)
 
 
 def oversampled_rows(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> list[Mistake]:

@@ -5,9 +5,14 @@
 A_k p = y_k are the equations of period k, each from its own measured positions. What is noise in A_l and y_l, a controller's answer to
 that noise included, is independent of A_k, so products of different periods hold none of it, and the cut-off of the filter may be as high
 as the motion needs. Σ is the noise of the mean of all periods; it comes from what the equation errors y_k − A_k p̂ of single periods differ
-by, so it allows for noise of positions, and a force that moves the machine is not taken for noise. The part of the mean equation error
-beyond Σ, which every period repeats, scales the covariance. Noise turns the sign of a speed near zero in either factor; leave such samples
-out.
+by, so it allows for noise of positions, and a force that moves the machine is not taken for noise. Samples are left out in pieces, and
+each weighted one needs its past, so Σ remembers few samples and is not the whole noise, of which a filter of positions leaves a band and a
+controller another. The covariance is therefore that of these weights with the noise Σ° of a longer memory,
+
+    cov p̂ = G⁻¹ [1/K Σ_l Ā_lᵀ Σ⁻¹ Σ° Σ⁻¹ Ā_l] G⁻¹,     Ā_l the mean of all periods but l, G the products above over K (K − 1)
+
+and the part of the mean equation error beyond Σ, which every period repeats, scales it. Noise turns the sign of a speed near zero in
+either factor; leave such samples out.
 """
 
 from __future__ import annotations
@@ -22,12 +27,13 @@ from veridyn.identify.estimators.noise_model import NoiseModel
 
 Array = NDArray[np.float64]
 PASSES = 3  # estimates, each weighted by the noise that the one before shows
+LONGEST_MEMORY = 8  # samples that the noise may remember whose deviations are stated; BIC chooses (chosen)
 WEAK = 0.1  # least eigenvalue of the products of different periods, over those of their mean
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CrossPeriods:
-    """`values` (p,) and their `covariance` (p, p); `noise` of the mean over the periods.
+    """`values` (p,) and their `covariance` (p, p); `noise` of the mean over the periods, as the covariance has it.
 
     `lack_of_fit`: the mean square of the whitened mean equation errors, 1 where the model leaves noise alone; part of the covariance.
     """
@@ -57,7 +63,7 @@ def across_periods(
         )
     keep = np.ones(N, dtype=bool) if used is None else np.asarray(used, dtype=bool)
     weights = following = noise.scaled(1.0 / periods)
-    values, G, mask = np.zeros(count), np.eye(count), keep
+    values, G, mask, apart = np.zeros(count), np.eye(count), keep, y
     for _ in range(PASSES):
         weights = following
         mask = _with_past(keep, weights.order)
@@ -77,7 +83,11 @@ def across_periods(
     left = weights.whitened((y - A @ values).mean(axis=0)[..., None])[mask]
     freedom = left.size - count
     lack = float((left**2).sum()) / freedom
-    return CrossPeriods(values=values, covariance=lack * np.linalg.inv(G), noise=weights, lack_of_fit=lack)
+    longer = NoiseModel.from_runs(apart, max(order, LONGEST_MEMORY), N * (periods - 1)).scaled(1.0 / periods)
+    others = weights.whitened((A.sum(axis=0) - A) / (periods - 1)) * mask[:, None, None]
+    inverse = np.linalg.inv(G)
+    covariance = lack * inverse @ longer.spread(weights.unwhitened(others)).mean(axis=0) @ inverse
+    return CrossPeriods(values=values, covariance=covariance, noise=longer, lack_of_fit=lack)
 
 
 def _with_past(keep: NDArray[np.bool_], order: int) -> NDArray[np.bool_]:

@@ -14,8 +14,15 @@ from veridyn.report.excitation import design_trials_blocks, filter_blocks, scan_
 from veridyn.report.page import page
 from veridyn.report.plots import Series, bars, curves
 from veridyn.report.words import like, measured, number
-from veridyn.studies.papers.hexapod.study import CUTOFF, PERIODS, TRUE_HARMONICS, TURN, HexapodStudy
-from veridyn.studies.papers.hexapod.trials import DEVIATIONS, HARMONICS
+from veridyn.studies.papers.hexapod.study import (
+    CUTOFF,
+    INSTRUMENT_HARMONICS,
+    PERIODS,
+    TRUE_HARMONICS,
+    TURN,
+    HexapodStudy,
+)
+from veridyn.studies.papers.hexapod.trials import DEVIATIONS, FREQUENCY, HARMONICS
 from veridyn.studies.result import Result
 from veridyn.view.scene import Layer, Scene, scene
 
@@ -183,7 +190,7 @@ def _cutoff(study: HexapodStudy) -> Section:
             f"In the log of the machine under control BIC asks for {bic} harmonics and AIC for {aic}, not the {HARMONICS} of the "
             "reference: drives that reverse stick for a moment, and so the machine moves at frequencies that were not commanded. "
             "A lower cut-off leaves forces that no column explains. Where instruments come from other periods, noise of lengths "
-            "biases nothing, and the larger number is taken."
+            f"biases nothing, and {INSTRUMENT_HARMONICS} harmonics are taken, {INSTRUMENT_HARMONICS * FREQUENCY:g} Hz."
         )
     )
     return Section(
@@ -259,7 +266,7 @@ def _table(study: HexapodStudy) -> Section:
                 head,
                 rows,
                 f"From one averaged period: Gauss-Markov at the reference's {HARMONICS} harmonics, maximum likelihood at "
-                f"{study.scan.chosen}. Reported, with its deviation: instruments from other periods, {study.scan.least('aic')} harmonics. "
+                f"{study.scan.chosen}. Reported, with its deviation: instruments from other periods, {INSTRUMENT_HARMONICS} harmonics. "
                 "The last column is of another machine: the real one.",
                 left=(0, 1),
             ),

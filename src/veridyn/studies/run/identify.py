@@ -18,6 +18,7 @@ from veridyn.identify.diagnosis.delays import Delays, delays
 from veridyn.identify.diagnosis.evidence import Evidence, evidence
 from veridyn.identify.diagnosis.fit_check import stuck_forces, suspicions, with_traces
 from veridyn.identify.diagnosis.omitted import omitted
+from veridyn.identify.diagnosis.oversampled import assumes_uncorrelated, oversampled_rows
 from veridyn.identify.diagnosis.plausible import odd_clocks
 from veridyn.identify.essential import EssentialRule
 from veridyn.identify.estimators.coloured import Hac
@@ -167,6 +168,10 @@ def _identified(loaded: Loaded[IdentifyFile], tree: Tree, estimation: Estimation
         found += still
         if isinstance(estimation.method, OLS | WLS):
             found = with_traces(found, result.fit, plain(training), first, failed)
+        if first.filtering and estimation.covariance == "white" and assumes_uncorrelated(estimation.method):
+            found += attempt(
+                "Correlation of residuals", lambda: oversampled_rows(result.fit, plain(training), first), failed
+            )
         speeds = any(name.startswith("qd.") for log in recorded.logs for name in log)
         asked_delays = study.clock.delays != "ignore"
         asked = (seen, result.contradiction, asked_delays, speeds, bool(recorded.files))

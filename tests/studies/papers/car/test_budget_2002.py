@@ -9,10 +9,12 @@ import pytest
 
 from veridyn.machines.car_drive import RAMPS, campaign, drives_2002, shifted
 from veridyn.machines.car_knowledge import CarKnown
-from veridyn.machines.car_known_2002 import informed_motion, moved_2002
+from veridyn.machines.car_known_2002 import informed_channels, informed_motion, moved_2002
+from veridyn.machines.car_record import CarRecord, record
 from veridyn.machines.car_sensors import sensors_2002
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
+from veridyn.signals.motion import motion
 from veridyn.studies.papers.car.bent import fitted
 from veridyn.studies.papers.car.bent_2002 import Model2002
 from veridyn.studies.papers.car.budget_2002 import Answers2002
@@ -28,17 +30,23 @@ def asked() -> Answers2002:
     )
     tree = with_knowledge(sixteen(made.known))
 
-    def read(log: Experiment, known: CarKnown) -> Motion:
-        return informed_motion(tree, log, known, COMMON, CUT)
+    def seen(log: Experiment, known: CarKnown) -> CarRecord:
+        return record(tree, log, known.sensors, COMMON)
+
+    def read(what: CarRecord, known: CarKnown) -> Motion:
+        return motion(tree, informed_channels(tree, what, known), CUT)
 
     logs = [made.drives[name].log for name in RAMPS]
-    found = fitted(Model2002(tree, True), [read(log, made.known) for log in logs], HOW)
-    return Answers2002.of(found, logs, made.known, read, HOW)
+    found = fitted(Model2002(tree, True), [read(seen(log, made.known), made.known) for log in logs], HOW)
+    return Answers2002.of(found, logs, made.known, seen, read, HOW)
 
 
 def refitted(logs: list[Experiment], known: CarKnown) -> np.ndarray:
+    """The change of the sixteen with logs that are read from the beginning."""
     a = asked()
-    return fitted(a.found.model, [a.read(log, known) for log in logs], HOW).values - a.found.values
+    tree = a.found.model.tree
+    motions = [informed_motion(tree, log, known, COMMON, CUT) for log in logs]
+    return fitted(a.found.model, motions, HOW).values - a.found.values
 
 
 @pytest.mark.parametrize(

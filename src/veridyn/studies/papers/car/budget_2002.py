@@ -5,8 +5,8 @@
 Noise: the sandwich with a memory of a second on the residuals of the model that is reported, its model error included. Stretches: what
 differs between every other stretch of the ramps beyond that (:mod:`veridyn.identify.takes`). Zeros: what is left of each instrument's
 zero. The others are handed-in knowledge (:mod:`veridyn.machines.car_known_2002`). Each channel's zero and each piece of knowledge is
-moved by its standard deviation, the log is read again, and the estimates answer to first order, J (WᵀW)⁻¹ Wᵀ Δr + ΔJ x. Nothing of this
-needs the truth.
+moved by its standard deviation, the motion is made again, and the estimates answer to first order, J (WᵀW)⁻¹ Wᵀ Δr + ΔJ x. What was
+recorded is brought to one band anew for another band alone: a zero passes all of them. Nothing of this needs the truth.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.sampling import Sampling
-from veridyn.machines.car_drive import shifted
 from veridyn.machines.car_knowledge import CarKnown
 from veridyn.machines.car_known_2002 import groups_2002, moved_2002
-from veridyn.machines.car_record import needed
+from veridyn.machines.car_record import CarRecord, needed
 from veridyn.machines.car_sensors import kind_of
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
@@ -30,29 +29,42 @@ from veridyn.studies.papers.car.bent import SuspensionFit
 from veridyn.studies.papers.car.budget import Budget, Weighted, filtered_residuals, weighted
 
 Array = NDArray[np.float64]
-Read = Callable[[Experiment, CarKnown], Motion]
+Record = Callable[[Experiment, CarKnown], CarRecord]
+Read = Callable[[CarRecord, CarKnown], Motion]
 TASK = "answers to what is handed in, paper of 2002"
 
 
 @dataclass(frozen=True, eq=False)
 class Answers2002:
-    """How the sixteen of a fit of `logs` answer to one standard deviation of what is handed in, (16,). `read`: log → motion."""
+    """How the sixteen of a fit of `logs` answer to one standard deviation of what is handed in, (16,).
+
+    `record`: log → what its instruments recorded, in one band, of which `records` are those of the fit; `read`: record → motion.
+    """
 
     found: SuspensionFit
     logs: tuple[Experiment, ...]
     known: CarKnown
+    record: Record
     read: Read
     how: Sampling
     equations: Weighted
     residuals: Array
+    records: tuple[CarRecord, ...]
 
     @classmethod
     def of(
-        cls, found: SuspensionFit, logs: Sequence[Experiment], known: CarKnown, read: Read, how: Sampling
+        cls,
+        found: SuspensionFit,
+        logs: Sequence[Experiment],
+        known: CarKnown,
+        record: Record,
+        read: Read,
+        how: Sampling,
     ) -> Answers2002:
         equations = weighted(found, found.model.machine, found.motions, how)
         start = filtered_residuals(found, found.motions, how, equations)
-        return cls(found, tuple(logs), known, read, how, equations, start)
+        records = tuple(record(log, known) for log in logs)
+        return cls(found, tuple(logs), known, record, read, how, equations, start, records)
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -63,17 +75,17 @@ class Answers2002:
     def to_zero(self, channel: str) -> Array:
         """To the zero of an instrument's channel."""
         size = self.known.sensors.biases[kind_of(channel)]
-        return self._to(
-            [shifted(log, {**dict.fromkeys(log.names, 0.0), channel: size}) for log in self.logs], self.known
-        )
+        return self._to([seen.shifted(channel, size) for seen in self.records], self.known)
 
     def to_item(self, item: str) -> Array:
         """To a piece of knowledge."""
-        return self._to(self.logs, moved_2002(self.known, {item: 1.0}))
+        other = moved_2002(self.known, {item: 1.0})
+        same = other.sensors.kinds == self.known.sensors.kinds
+        return self._to(self.records if same else [self.record(log, other) for log in self.logs], other)
 
-    def _to(self, logs: Sequence[Experiment], known: CarKnown) -> Array:
+    def _to(self, records: Sequence[CarRecord], known: CarKnown) -> Array:
         found, model = self.found, self.found.model
-        motions = [self.read(log, known) for log in logs]
+        motions = [self.read(seen, known) for seen in records]
         change = filtered_residuals(found, model.prepared(motions), self.how, self.equations) - self.residuals
         _, secants = model.secants(
             found.fit.names, motions

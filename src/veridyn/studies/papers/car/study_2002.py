@@ -24,14 +24,15 @@ from veridyn.identify.validate import Validation, validate
 from veridyn.machines.car import WHEELS_2002, WeightCheck, car_2002, weight_check
 from veridyn.machines.car_drive import BRAKING, ENDS, RAMPS, STANDING, Campaign, inner, joined
 from veridyn.machines.car_knowledge import CarKnown
-from veridyn.machines.car_known_2002 import informed_2002, informed_motion
+from veridyn.machines.car_known_2002 import informed_2002, informed_channels, informed_motion
 from veridyn.machines.car_log import from_log
+from veridyn.machines.car_record import CarRecord, record
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth
-from veridyn.signals.motion import Signals
+from veridyn.signals.motion import Signals, prepare
 from veridyn.simulate.vehicle.description import CHASSIS, Vehicle
 from veridyn.spatial.inertia import INERTIAL
 from veridyn.spatial.linalg import Mat
@@ -188,16 +189,19 @@ def study_2002(made: Campaign, progress: Progress = silent) -> Study2002:
     )
     tree = with_knowledge(plain)
 
-    def read(log: Experiment, known: CarKnown, signals: Signals = AGAIN) -> Motion:
-        return informed_motion(tree, log, known, COMMON, signals)
+    def seen(log: Experiment, known: CarKnown) -> CarRecord:
+        return record(tree, log, known.sensors, COMMON)
+
+    def again(what: CarRecord, known: CarKnown) -> Motion:
+        return prepare(tree, informed_channels(tree, what, known), AGAIN).motion(noise=False)
 
     logs = {name: made.drives[name].log for name in (*RAMPS, BRAKING)}
-    ramps = [read(logs[name], made.known, CUT) for name in RAMPS]
-    found = selected_2002(tree, ramps, HOW)
+    motions = {name: informed_motion(tree, log, made.known, COMMON, CUT) for name, log in logs.items()}
+    found = selected_2002(tree, [motions[name] for name in RAMPS], HOW)
     best = found.chosen
-    asked = Answers2002.of(best, [logs[name] for name in RAMPS], made.known, read, HOW)
+    asked = Answers2002.of(best, [logs[name] for name in RAMPS], made.known, seen, again, HOW)
     deviations = budget_2002(asked, found.takes.sigma, progress)
-    (braking,) = best.model.prepared([read(logs[BRAKING], made.known, CUT)])
+    (braking,) = best.model.prepared([motions[BRAKING]])
     driven = dict(zip((*RAMPS, BRAKING), (*best.motions, braking), strict=True))
     standing = made.drives[STANDING].log
     loads = [float(standing[f"dynamometer.{n}.fz"].values.mean()) for n in "3412"]

@@ -141,7 +141,8 @@ def cross_fit(log: HexapodRecording, frequency: float, harmonics: int) -> Fit:
     """The hexapod with instruments from other periods, each period filtered by the explicit DFT at so many harmonics.
 
     Noise of lengths in the columns and the controller's answer to it do not bias it, so that the filter may keep every harmonic that the
-    machine has. Standstill is left out as by :func:`fitted`, whose report of the rows it keeps.
+    machine has: drives that stick and break loose move it at more than 40 Hz, and with such a cut-off, as AIC chooses, p9 and p10 are .9
+    deviations too large in the mean. Standstill is left out as by :func:`fitted`, whose report of the rows it keeps.
     """
     lengths, forces = periods_of(log, frequency)
     mean = dft_filter(posed(lengths), RATE, harmonics)
