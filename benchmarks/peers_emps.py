@@ -185,6 +185,5 @@ def emps_lines() -> Iterator[Line]:
         before = time.process_time()
         p = identify(q, force, start)
         cpu = time.process_time() - before
-        yield Line(
-            "EMPS, simulated", tool, judged(p, simulate), "mm", cpu, bool((p[:3] > 0.0).all()), lines_of(identify)
-        )
+        lines = lines_of(identify) + (lines_of(axis) if identify is by_veridyn else 0)  # the model counts too
+        yield Line("EMPS, simulated", tool, judged(p, simulate), "mm", cpu, bool((p[:3] > 0.0).all()), lines)
