@@ -31,7 +31,7 @@ Advance = Callable[[Callable[[float, Array], Array], float, Array, float], Array
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class StepPart:
     """A part of a step: when and where it ends, the shares (R, m) along it, what came to rest at its end, and q̈ (R, n) just before."""
 
     time: float
@@ -52,7 +52,7 @@ class HoldingSteps:
     ) -> None:
         self.friction, self.rate, self.advance, self.speeds, self.name = friction, rate, advance, speeds, name
         self.shares = np.zeros((runs, len(friction.C)))
-        self.parts: list[Part] = []
+        self.parts: list[StepPart] = []
         self._limits = (
             None if friction.constant_limits is None else friction.limits(np.zeros((runs, friction.C.shape[1])))
         )
@@ -94,7 +94,7 @@ class HoldingSteps:
             if not part.stopped.any() or end - t <= STOPPED * h:
                 return y
 
-    def _part(self, t: float, y: Array, h: float, parted: bool) -> Part:
+    def _part(self, t: float, y: Array, h: float, parted: bool) -> StepPart:
         """From t to t + h, or to the first instant at which a combination that slides comes to rest."""
         qd = y[:, self.speeds]
         w = qd @ self.friction.C.T
@@ -105,7 +105,7 @@ class HoldingSteps:
         after = end[:, self.speeds] @ self.friction.C.T
         crossed = slides & (rest > 0.0) & (after * w < 0.0) & (np.abs(after) > rest)
         if not crossed.any():
-            return Part(t + h, end, shares, np.zeros_like(slides))
+            return StepPart(t + h, end, shares, np.zeros_like(slides))
         share = np.where(crossed, w / np.where(crossed, w - after, 1.0), np.inf)
         r, i = (int(k) for k in np.unravel_index(int(np.argmin(share)), share.shape))
         low, high = (0.0, w[r, i]), (1.0, after[r, i])  # shares of h with the speeds there, which have opposite signs
@@ -122,7 +122,7 @@ class HoldingSteps:
         stopped[r, i] = True
         time = t + place * h
         arriving = self.rate(time, end, self.friction.forces(end[:, self.speeds], shares))[:, self.speeds].copy()
-        return Part(time, self._halted(end, stopped), shares, stopped, arriving)
+        return StepPart(time, self._halted(end, stopped), shares, stopped, arriving)
 
     def _balanced(self, t: float, y: Array, h: float, shares: Array, holdable: Flags) -> tuple[Array, Array]:
         """States after h seconds and shares: as given, and of what is `holdable` those that agree with the speeds at the end."""

@@ -19,7 +19,7 @@ from veridyn.errors import Fault, SimulationError
 from veridyn.mechanics.dry_friction import DryFriction, dry_friction
 from veridyn.mechanics.engine import LARGEST_ANGLE_RAD, compiled, uniform_values
 from veridyn.mechanics.forward import NEAR_SINGULAR, check_mass, mass_matrix
-from veridyn.mechanics.holding_steps import FrictionRate, HoldingSteps, Part
+from veridyn.mechanics.holding_steps import FrictionRate, HoldingSteps, StepPart
 from veridyn.mechanics.samples import complete_values
 from veridyn.mechanics.stepper import explicit_step
 from veridyn.mechanics.symbols import Request
@@ -36,7 +36,7 @@ Drive = Callable[[float, Array, Array], tuple[Array, Mapping[str, Array]]]
 class Simulated:
     """States of R runs at K times: q, q̇, q̈ and the forces that acted, (R, K, n), and signals (R, K).
 
-    `parts`: the parts of the steps between the times, where dry friction holds and they are asked for; see :class:`Parts`.
+    `parts`: the parts of the steps between the times, where dry friction holds and they are asked for; see :class:`StepParts`.
     """
 
     q: Array
@@ -44,7 +44,7 @@ class Simulated:
     qdd: Array
     forces: Array
     signals: Mapping[str, Array]
-    parts: Parts | None = None
+    parts: StepParts | None = None
 
     def at(self, samples: slice | NDArray[np.intp]) -> Simulated:
         """Some of the times."""
@@ -53,7 +53,7 @@ class Simulated:
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class StepParts:
     """Steps of runs with dry friction that holds, parted where sliding ends: what derivatives along them need.
 
     `whole`: states at the K' ends of all parts and at the start, as of :class:`Simulated`, at times `t` (K',); `samples` (K,) are those
@@ -186,7 +186,7 @@ def simulate_runs(
     kept = _Kept(n, names)
     y, h = np.concatenate([q, qd, z], axis=1), step / substeps
 
-    def keep(time: float, y: Array, sampled: bool = True, part: Part | None = None) -> Array:
+    def keep(time: float, y: Array, sampled: bool = True, part: StepPart | None = None) -> Array:
         forces, heard = drive(time, y[:, :n], y[:, n : 2 * n])
         friction = 0.0
         if holding is not None:
@@ -216,7 +216,7 @@ class _Kept:
     def __init__(self, n: int, names: list[str]) -> None:
         self.n, self.names = n, names
         self.t, self.path, self.slopes, self.forces = list[float](), list[Array](), list[Array](), list[Array]()
-        self.signals, self.sampled, self.parts = dict[str, list[Array]](), list[bool](), list[Part]()
+        self.signals, self.sampled, self.parts = dict[str, list[Array]](), list[bool](), list[StepPart]()
 
     def add(
         self,
@@ -226,7 +226,7 @@ class _Kept:
         forces: Array,
         heard: Mapping[str, Array],
         sampled: bool,
-        part: Part | None,
+        part: StepPart | None,
     ) -> None:
         self.t.append(time)
         for store, x in ((self.path, y), (self.slopes, slope), (self.forces, forces)):
@@ -249,7 +249,7 @@ class _Kept:
         arriving = [none, *(none if p.arriving is None else p.arriving for p in self.parts)]
         shares = np.stack([p.shares for p in self.parts], axis=1)
         stopped = np.stack([np.zeros_like(self.parts[0].stopped), *(p.stopped for p in self.parts)], axis=1)
-        parts = Parts(whole, np.array(self.t), samples, shares, stopped, np.stack(arriving, axis=1))
+        parts = StepParts(whole, np.array(self.t), samples, shares, stopped, np.stack(arriving, axis=1))
         return replace(whole.at(samples), parts=parts)
 
 

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.dry_friction import DryFriction
-from veridyn.mechanics.runs import Parts
+from veridyn.mechanics.runs import StepParts
 
 Array = NDArray[np.float64]
 
 
-def dry_columns(dry: DryFriction, parts: Parts, M: Array, spread: Array) -> Array:
+def dry_columns(dry: DryFriction, parts: StepParts, M: Array, spread: Array) -> Array:
     """(R, K' − 1, n, p): q̈ by base parameters through dry friction, at the start of each part plus at its end, by its shares."""
     R, K, n = parts.whole.q.shape
     shares = parts.shares.reshape(R * (K - 1), -1)
@@ -29,7 +29,7 @@ def dry_columns(dry: DryFriction, parts: Parts, M: Array, spread: Array) -> Arra
     return -(ends[0] + ends[1])
 
 
-def hold(dry: DryFriction, parts: Parts, M: Array, left: Array, steps: Array) -> None:
+def hold(dry: DryFriction, parts: StepParts, M: Array, left: Array, steps: Array) -> None:
     """Make steps (R, K' − 1, size, ·) leave speeds along combinations that friction holds as they are, whatever changes.
 
     With E = ∂(end of the part)/∂f of the friction forces f: steps − E (C E)⁺ C steps. `left`: the matrix of the trapezoidal rule.
@@ -44,7 +44,7 @@ def hold(dry: DryFriction, parts: Parts, M: Array, left: Array, steps: Array) ->
         steps[r, k] -= E @ np.linalg.lstsq(C @ E[n : 2 * n], C @ steps[r, k, n : 2 * n], rcond=None)[0]
 
 
-def pass_stops(dry: DryFriction, parts: Parts, k: int, S: Array) -> None:
+def pass_stops(dry: DryFriction, parts: StepParts, k: int, S: Array) -> None:
     """Take sensitivities S (R, size, ·) over what comes to rest at time k."""
     n = parts.whole.q.shape[2]
     for r, i in zip(*np.nonzero(parts.stopped[:, k]), strict=True):
