@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,14 +24,16 @@ from pymatreader import read_mat
 from scipy.optimize import least_squares
 
 import veridyn as vd
+from veridyn.mechanics.integrate import Method, integrate
 
 if TYPE_CHECKING:
     from benchmarks.peers import Line
 
 Array = NDArray[np.float64]
+Tool = Callable[[Array, Array, float], Array]  # positions or parameters, forces and the start → parameters or positions
 START_SAMPLES = 20
 GUESS = np.array([100.0, 200.0, 20.0, -3.0])  # M, Fv, Fc, c: round numbers near what is published
-RATE, SMOOTHING = 250.0, 0.005  # Hz, and m/s below which dry friction is rounded off, of veridyn's simulation
+RATE = 250.0  # Hz, of the samples that veridyn fits and simulates
 
 
 def read(name: str) -> tuple[Array, Array, float]:
@@ -55,26 +58,7 @@ def simulated(p: Array, force: Array, start: float) -> Array:
     return out
 
 
-@njit
-def rounded(p: Array, force: Array, start: float) -> Array:
-    """The same by RK4 with dry friction rounded off as veridyn's simulations do it, sign v → v/(v⁸ + s⁸)^⅛."""
-    M, Fv, Fc, c = p[0], p[1], p[2], p[3]
-    h, q, v = 1e-3, start, 0.0
-    out, rate = np.empty(len(force)), np.empty(4)
-    for k in range(len(force)):
-        out[k] = q
-        f, w, at = force[k], v, 0.0
-        for stage in range(4):
-            rate[stage] = (f - c - Fv * w - Fc * w / (w**8 + SMOOTHING**8) ** 0.125) / M
-            at = h if stage == 2 else h / 2.0
-            w = v + at * rate[stage]
-        step = h * (rate[0] + 2.0 * rate[1] + 2.0 * rate[2] + rate[3]) / 6.0
-        q += h * (v + step / 2.0)
-        v += step
-    return out
-
-
-def judged(p: Array, simulate: Callable[[Array, Array, float], Array]) -> float:
+def judged(p: Array, simulate: Tool) -> float:
     """rms error in mm on the file with pulses, by the rule and the tool's own simulation."""
     q, force, start = read("DATA_EMPS_PULSES.mat")
     found = simulate(p, force, start)
@@ -86,9 +70,9 @@ def by_scipy(q: Array, force: Array, start: float) -> Array:
     return least_squares(lambda p: (simulated(p, force, start) - q)[::10], GUESS, x_scale=np.abs(GUESS)).x
 
 
-def by_veridyn(q: Array, force: Array, start: float) -> Array:
-    """The same by veridyn's output error."""
-    axis = vd.model.Tree.build(
+def axis() -> vd.model.Tree:
+    """The axis as a model of veridyn, its parameters unknown."""
+    return vd.model.Tree.build(
         [vd.model.Body("1", joint="sliding")],
         name="EMPS",
         gravity=(0.0, 0.0, 0.0),
@@ -98,11 +82,35 @@ def by_veridyn(q: Array, force: Array, start: float) -> Array:
             vd.elements.offset("q1", name="c"),
         ],
     )
+
+
+def by_veridyn(q: Array, force: Array, start: float) -> Array:
+    """The same by veridyn's output error, with friction that holds."""
     t = np.arange(len(q)) / 1000.0
     log = vd.Experiment.from_arrays(t, {"q.q1": q, "force.q1": force}, {"q.q1": "m", "force.q1": "N"})
-    motion = vd.motion(axis, log, vd.Signals(rate=RATE, lowpass=50.0))
-    fit = vd.identify(axis, motion, vd.OutputError(initial="measured", friction_speed=SMOOTHING))
+    motion = vd.motion(axis(), log, vd.Signals(rate=RATE, lowpass=50.0))
+    q, qd = motion.q.copy(), motion.qd.copy()
+    q[0], qd[0] = start, 0.0  # as every tool is given it
+    motion = replace(motion, q=q, qd=qd)
+    fit = vd.identify(axis(), motion, vd.OutputError(initial="measured", friction_speed=0.0))
     return np.array([fit.values[fit.names.index(n)] for n in ("M1", "Fv", "Fc", "c")])
+
+
+def in_veridyn(p: Array, force: Array, start: float) -> Array:
+    """The positions that veridyn simulates with these parameters, friction holding, in steps of a sample of the fit."""
+    t = np.arange(len(force)) / 1000.0
+    values = np.zeros(len(axis().parameters))
+    values[[axis().parameters.names.index(name) for name in ("M1", "Fv", "Fc", "c")]] = p
+    found = integrate(
+        axis(),
+        t[:: round(1000.0 / RATE)],
+        [start],
+        [0.0],
+        lambda time, q, qd: [np.interp(time, t, force)],
+        method=Method("RK4", step=1.0 / RATE),
+        parameters=values,
+    )
+    return np.interp(t, found.motion.t, found.motion.q[:, 0])
 
 
 AXIS = """<mujoco><option timestep="0.001" gravity="0 0 0" integrator="implicitfast"/><worldbody><body name="m">
@@ -167,14 +175,15 @@ def emps_lines() -> Iterator[Line]:
     from benchmarks.peers import Line, lines_of
 
     q, force, start = read("DATA_EMPS.mat")
-    tools: dict[str, Callable[[Array, Array, float], Array]] = {"veridyn, output error": by_veridyn, "SciPy": by_scipy}
+    tools: dict[str, tuple[Tool, Tool]] = {
+        "veridyn, output error": (by_veridyn, in_veridyn),
+        "SciPy": (by_scipy, simulated),
+    }
     if importlib.util.find_spec("tabulate") is not None:
-        tools["mujoco.sysid"] = by_mujoco
-    for tool, identify in tools.items():
+        tools["mujoco.sysid"] = (by_mujoco, in_mujoco)
+    for tool, (identify, simulate) in tools.items():
         before = time.process_time()
         p = identify(q, force, start)
         cpu = time.process_time() - before
-        simulate = {by_mujoco: in_mujoco, by_veridyn: rounded}.get(identify, simulated)
-        yield Line(
-            "EMPS, simulated", tool, judged(p, simulate), "mm", cpu, bool((p[:3] > 0.0).all()), lines_of(identify)
-        )
+        lines = lines_of(identify) + (lines_of(axis) if identify is by_veridyn else 0)  # the model counts too
+        yield Line("EMPS, simulated", tool, judged(p, simulate), "mm", cpu, bool((p[:3] > 0.0).all()), lines)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from veridyn.identify.interior_slopes import BlockSlopes, WholeSlopes, in_blocks, slopes_of
+from veridyn.identify.interior_slopes import BlockSlopes, StackedSlopes, WholeSlopes, in_blocks, slopes_of
 
 COLUMNS = np.arange(12).reshape(4, 3).T  # three joints with four coefficients each, as an excitation has them
 
@@ -26,6 +26,18 @@ def test_blocks_are_the_matrix() -> None:
         assert slopes.along(step) == pytest.approx(J @ step, abs=1e-13)
         assert slopes.pulled(forces) == pytest.approx(J.T @ forces, abs=1e-13)
         assert slopes.weighed(weights) == pytest.approx(J.T @ np.diag(weights) @ J, abs=1e-13)
+
+
+def test_two_kinds_one_above_the_other_are_the_matrix() -> None:
+    rng = np.random.default_rng(2)
+    J = rng.normal(size=(45, 12))
+    rows, others = np.split(rng.permutation(45), [30])
+    J[rows] = separate(rng)
+    found = StackedSlopes(in_blocks(J[rows], COLUMNS), WholeSlopes(J[others]), rows, others)
+    step, forces, weights = rng.normal(size=12), rng.normal(size=45), rng.uniform(size=45)
+    assert found.along(step) == pytest.approx(J @ step, abs=1e-13)
+    assert found.pulled(forces) == pytest.approx(J.T @ forces, abs=1e-13)
+    assert found.weighed(weights) == pytest.approx(J.T @ np.diag(weights) @ J, abs=1e-12)
 
 
 def test_what_does_not_separate_stays_whole() -> None:

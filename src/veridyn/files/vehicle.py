@@ -24,7 +24,7 @@ from veridyn.files.yaml_plain import plain_yaml
 from veridyn.model.vehicle import PARAMETERS, TABLE, PriorValue, RoadVehicle, vehicle_of
 
 FORMAT = 2
-BELIEVED_KEYS = ("value", "sigma", "lower", "upper")
+PRIOR_KEYS = ("value", "sigma", "lower", "upper")
 
 
 def parse_vehicle(values: Mapping[str, Any], name: str = "vehicle") -> RoadVehicle:
@@ -41,7 +41,7 @@ def parse_vehicle(values: Mapping[str, Any], name: str = "vehicle") -> RoadVehic
         try:
             given[key] = _prior_value(value)
         except (ValueError, TypeError, ModelError):
-            expected = f"a number, or {{{', '.join(BELIEVED_KEYS)}}} of numbers: {TABLE[key].what}, {TABLE[key].unit}"
+            expected = f"a number, or {{{', '.join(PRIOR_KEYS)}}} of numbers: {TABLE[key].what}, {TABLE[key].unit}"
             faults.add("the value cannot be used.", where=where, expected=expected, found=f"{value!r}"[:60])
     faults.raise_if_any(ModelError)
     return vehicle_of(str(values.get("name", name)), given, str(values.get("tyre", "tanh")))
@@ -50,7 +50,7 @@ def parse_vehicle(values: Mapping[str, Any], name: str = "vehicle") -> RoadVehic
 def _prior_value(value: Any) -> PriorValue:
     if not isinstance(value, Mapping):
         return PriorValue(_number(value))
-    if "value" not in value or not set(value) <= set(BELIEVED_KEYS):
+    if "value" not in value or not set(value) <= set(PRIOR_KEYS):
         raise ValueError(value)
     return PriorValue(**{key: _number(x) for key, x in value.items()})
 

@@ -74,8 +74,10 @@ class Limited:
         return g - self.low, self.high - g
 
 
-def minimise(problem: Limited, start: Array, how: Barrier | None = None) -> InteriorSolution:
-    """From a point strictly inside the limits to a minimum strictly inside them."""
+def minimise(
+    problem: Limited, start: Array, how: Barrier | None = None, report: Callable[[float], None] | None = None
+) -> InteriorSolution:
+    """From a point strictly inside the limits to a minimum strictly inside them; `report` is called with the share of iterations made."""
     how = how or Barrier()
     u = np.array(start, dtype=np.float64)
     mu = how.first
@@ -88,6 +90,8 @@ def minimise(problem: Limited, start: Array, how: Barrier | None = None) -> Inte
     known = Curvature(len(u))
     history, evaluations, met, done = [f], 1, False, 0
     while done < how.iterations:
+        if report is not None:
+            report(done / how.iterations)
         done += 1
         pull = J.pulled(mu / below - mu / above)
         H = known.matrix(max(float(np.linalg.norm(grad)), 1e-3))

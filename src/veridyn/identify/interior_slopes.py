@@ -1,7 +1,7 @@
 """The slopes J of limits as an interior-point search uses them: whole, or in blocks where each limit is that of a few unknowns.
 
 Limits on positions, speeds and accelerations of a joint are limits on the coefficients of that joint alone: J is then one block a joint,
-and JᵀWJ of n joints costs n times less.
+and JᵀWJ of n joints costs n times less. Where other limits stand beside them, J is both, one above the other.
 """
 
 from __future__ import annotations
@@ -70,6 +70,27 @@ class BlockSlopes:
         own = np.swapaxes(self.blocks, 1, 2) @ (weights[self.rows][:, :, None] * self.blocks)
         out[self.columns[:, :, None], self.columns[:, None, :]] = own
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class StackedSlopes:
+    """J of two kinds of limits: `first` those of the limits `rows`, `second` those of the `others`; each limit is of one of them."""
+
+    first: LimitSlopes
+    second: LimitSlopes
+    rows: NDArray[np.intp]
+    others: NDArray[np.intp]
+
+    def along(self, step: Array) -> Array:
+        out = np.empty(len(self.rows) + len(self.others))
+        out[self.rows], out[self.others] = self.first.along(step), self.second.along(step)
+        return out
+
+    def pulled(self, forces: Array) -> Array:
+        return self.first.pulled(forces[self.rows]) + self.second.pulled(forces[self.others])
+
+    def weighed(self, weights: Array) -> Array:
+        return self.first.weighed(weights[self.rows]) + self.second.weighed(weights[self.others])
 
 
 def slopes_of(J: Array | LimitSlopes) -> LimitSlopes:

@@ -40,7 +40,8 @@ def replay(
     """Each coordinate simulated under the measured forces, or by a control `law`, against the measured one: rms, ‖r‖/‖q‖ and rms(r)/std(q).
 
     Runs begin at the measured state (elements' own states: along the measured motion), anew every `horizon` seconds. The clock must be
-    uniform. Pass ``fit.machine()`` for a fit.
+    uniform. Pass ``fit.machine()`` for a fit. Dry friction is rounded off below `friction_speed`; with 0 that of an open machine on a fixed
+    base holds.
     A simulation that leaves the finite numbers raises :class:`~veridyn.errors.SimulationError`.
     """
     several = [motion] if isinstance(motion, Motion) else list(motion)

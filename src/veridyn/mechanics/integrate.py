@@ -6,16 +6,19 @@ its own frame. Attitude is a quaternion, so no orientation is singular.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import solve_ivp
 
 from veridyn.errors import DataError, Fault, SimulationError
+from veridyn.mechanics.dry_friction import DryFriction, dry_friction
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.forward import with_held_forces
+from veridyn.mechanics.holding_steps import HoldingSteps
 from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.integration_check import (
     check_given_loads,
@@ -27,7 +30,7 @@ from veridyn.mechanics.integration_check import (
 from veridyn.mechanics.samples import complete_values
 from veridyn.mechanics.simulation import BaseState, Forces, Inputs, Method, Trajectory
 from veridyn.mechanics.state_rates import StateRates
-from veridyn.mechanics.stepper import march
+from veridyn.mechanics.stepper import explicit_step, march
 from veridyn.mechanics.tableau import tableau
 from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import BaseMotion, Motion
@@ -69,21 +72,27 @@ def integrate(
     how = method or Method()
     clock, y0 = np.asarray(t, dtype=np.float64), initial_state(tree, t, q, qd, base, how)
     y0 = np.concatenate([y0, inner_start(tree, states or {})])
+    values = complete_values(tree, parameters)
+    dry = dry_friction(tree, values) if how.name == "RK4" and how.friction_speed == 0.0 else None
     instant = StateAccelerations(
-        tree, complete_values(tree, parameters), how.friction_speed, engine, CLOSING_RATE if tree.loops else 0.0
+        tree,
+        values if dry is None else dry.smooth_values,
+        how.friction_speed,
+        engine,
+        CLOSING_RATE if tree.loops else 0.0,
     )
     system = StateRates(tree, inputs if isinstance(inputs, Inputs) else Inputs(inputs), instant)
     check_prescribed(system, clock[0], y0)
     check_given_loads(system, clock[0])
 
-    def rate(time: float, y: Array) -> Array:
+    def rate(time: float, y: Array, friction: Array | None = None) -> Array:
         if not np.isfinite(y).all():
             raise SimulationError(
                 Fault(f"the motion is no longer finite at {time:.6g} s.", where=tree.name, hint="Try a smaller step.")
             )
         progress("simulating", time - clock[0], clock[-1] - clock[0])
         try:
-            return system.rate(time, y)
+            return system.rate(time, y, friction)
         except DataError as error:
             raise SimulationError(
                 Fault(
@@ -95,8 +104,11 @@ def integrate(
                 )
             ) from error
 
+    holding = None
     if how.name == "RK4":
-        path = march(tableau("RK4"), rate, clock, y0, how.step, system.mended if tree.loops or tree.held else None)
+        mend = system.mended if tree.loops or tree.held else None
+        holding = None if dry is None else _holding(system, dry, rate)
+        path = march(tableau("RK4"), rate, clock, y0, how.step, mend, None if holding is None else _alone(holding))
     else:
         solution = solve_ivp(
             rate, (clock[0], clock[-1]), y0, how.name, clock, rtol=how.rtol, atol=how.atol, max_step=how.step
@@ -115,13 +127,34 @@ def integrate(
         path = system.mended(clock, path)
     if tree.loops:
         refuse_crossing(system, clock, path)
-    found = _trajectory(system, clock, path)
-    return replace(found, motion=with_held_forces(tree, found.motion, instant.values))
+    found = _trajectory(system, clock, path, holding)
+    return replace(found, motion=with_held_forces(tree, found.motion, values))
 
 
-def _trajectory(system: StateRates, clock: Array, y: Array) -> Trajectory:
+def _holding(system: StateRates, dry: DryFriction, rate: Callable[[float, Array, Array | None], Array]) -> HoldingSteps:
+    """Steps of one state with friction that holds."""
+
+    def rates(time: float, y: Array, friction: Array) -> Array:
+        return rate(time, y[0], friction[0])[None]
+
+    tree = system.tree
+    speeds = slice(-system.own - tree.n, -system.own or None)
+    return HoldingSteps(dry, rates, partial(explicit_step, tableau("RK4")), speeds, 1, tree.name)
+
+
+def _alone(holding: HoldingSteps) -> Callable[[float, Array, float], Array]:
+    return lambda t, y, h: holding.step(t, y[None], h)[0]
+
+
+def _trajectory(system: StateRates, clock: Array, y: Array, holding: HoldingSteps | None) -> Trajectory:
     n = system.tree.n
-    found = [system.accelerations(t, state) for t, state in zip(clock, y, strict=True)]
+
+    def friction(t: float, state: Array) -> Array | None:
+        if holding is None:
+            return None
+        return holding.friction.forces(state[None, holding.speeds], holding.at_instant(t, state[None]))[0]
+
+    found = [system.accelerations(t, state, friction(t, state)) for t, state in zip(clock, y, strict=True)]
     a = np.array([f[0] for f in found])
     forces = np.array([f[1] for f in found])
     wrenches = {body: np.array([f[2][body] for f in found]) for body in found[0][2]}

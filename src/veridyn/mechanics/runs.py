@@ -2,20 +2,24 @@
 
 Where parameters are fitted by simulation, a log is cut into runs and all of them are simulated with the same parameters; one call of
 the compiled forward dynamics serves them all. The scheme is the classical one of order four with a fixed step, as
-``Method("RK4")`` of :mod:`veridyn.mechanics.integrate`, on a fixed base and without wrenches.
+``Method("RK4")`` of :mod:`veridyn.mechanics.integrate`, on a fixed base and without wrenches. Without a speed below which it is
+rounded off, dry friction holds (:mod:`veridyn.mechanics.dry_friction`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, SimulationError
+from veridyn.mechanics.dry_friction import DryFriction, dry_friction
 from veridyn.mechanics.engine import LARGEST_ANGLE_RAD, compiled, uniform_values
 from veridyn.mechanics.forward import NEAR_SINGULAR, check_mass, mass_matrix
+from veridyn.mechanics.holding_steps import FrictionRate, HoldingSteps, StepPart
 from veridyn.mechanics.samples import complete_values
 from veridyn.mechanics.stepper import explicit_step
 from veridyn.mechanics.symbols import Request
@@ -30,18 +34,39 @@ Drive = Callable[[float, Array, Array], tuple[Array, Mapping[str, Array]]]
 
 @dataclass(frozen=True, eq=False)
 class Simulated:
-    """States of R runs at K times: q, q̇, q̈ and the forces that acted, (R, K, n), and signals (R, K)."""
+    """States of R runs at K times: q, q̇, q̈ and the forces that acted, (R, K, n), and signals (R, K).
+
+    `parts`: the parts of the steps between the times, where dry friction holds and they are asked for; see :class:`StepParts`.
+    """
 
     q: Array
     qd: Array
     qdd: Array
     forces: Array
     signals: Mapping[str, Array]
+    parts: StepParts | None = None
 
-    def at(self, samples: slice) -> Simulated:
+    def at(self, samples: slice | NDArray[np.intp]) -> Simulated:
         """Some of the times."""
         q, qd, qdd, forces = (x[:, samples] for x in (self.q, self.qd, self.qdd, self.forces))
         return Simulated(q, qd, qdd, forces, {name: x[:, samples] for name, x in self.signals.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class StepParts:
+    """Steps of runs with dry friction that holds, parted where sliding ends: what derivatives along them need.
+
+    `whole`: states at the K' ends of all parts and at the start, as of :class:`Simulated`, at times `t` (K',); `samples` (K,) are those
+    of the simulation's own times. `shares` (R, K' − 1, m) of each part; `stopped` (R, K', m): what came to rest at that time, and
+    `arriving` (R, K', n) the q̈ just before it, zero where nothing did.
+    """
+
+    whole: Simulated
+    t: Array
+    samples: NDArray[np.intp]
+    shares: Array
+    stopped: NDArray[np.bool_]
+    arriving: Array
 
 
 class Accelerations:
@@ -126,9 +151,11 @@ def simulate_runs(
     friction_speed: float = 0.0,
     substeps: int = 1,
     inner: Array | None = None,
+    parts: bool = False,
 ) -> Simulated:
     """R runs from (q, q̇) (R, n), sampled `samples` times every `step` seconds, each interval in `substeps` equal steps.
 
+    With ``friction_speed=0`` dry friction is not rounded off: it holds where it can; `parts` asks for the parts of its steps.
     `inner` (R, states): where the states of elements' own start, zero by default; they are among the signals of the result.
 
     A run that leaves the finite numbers, or whose mass matrix becomes singular, raises :class:`~veridyn.errors.SimulationError`.
@@ -136,34 +163,96 @@ def simulate_runs(
     tree.check_unprescribed("a simulation of many runs")
     values = complete_values(tree, parameters)
     check_mass(tree, mass_matrix(tree, q[:1], values, engine="numpy"))
-    law = Accelerations(tree, values, len(q), friction_speed)
+    dry = dry_friction(tree, values) if friction_speed == 0.0 else None
+    law = Accelerations(tree, values if dry is None else dry.smooth_values, len(q), friction_speed)
     names = [s.name for s in tree.states]
     z = np.zeros((len(q), len(names))) if inner is None else inner
     rule, n = tableau("RK4"), tree.n
 
-    def rate(time: float, y: Array, heard: Mapping[str, Array] | None = None, forces: Array | None = None) -> Array:
+    def rate(time: float, y: Array, friction: Array | float = 0.0) -> Array:
         """(q̇, q̈, ż) of states y = (q, q̇, z)."""
-        if forces is None:
-            forces, heard = drive(time, y[:, :n], y[:, n : 2 * n])
+        forces, heard = drive(time, y[:, :n], y[:, n : 2 * n])
+        return pushed(y, forces + friction, heard)
+
+    def pushed(y: Array, forces: Array, heard: Mapping[str, Array]) -> Array:
         out = np.empty_like(y)
         out[:, :n] = y[:, n : 2 * n]
-        out[:, n : 2 * n] = law(y[:, :n], y[:, n : 2 * n], forces, heard or {}, y[:, 2 * n :])
+        out[:, n : 2 * n] = law(y[:, :n], y[:, n : 2 * n], forces, heard, y[:, 2 * n :])
         if names:
             out[:, 2 * n :] = law.state_rates()
         return out
 
-    y = np.concatenate([q, qd, z], axis=1)
-    path, slopes = (np.empty((samples, *y.shape)) for _ in range(2))
-    acting, signals = np.empty((samples, *q.shape)), dict[str, list[Array]]()
-    h = step / substeps
-    for k in range(samples):
-        forces, heard = drive(k * step, y[:, :n], y[:, n : 2 * n])
-        path[k], acting[k], slopes[k] = y, forces, rate(k * step, y, heard, forces)
+    holding = None if dry is None else _holding(tree, dry, rate, len(q))
+    kept = _Kept(n, names)
+    y, h = np.concatenate([q, qd, z], axis=1), step / substeps
+
+    def keep(time: float, y: Array, sampled: bool = True, part: StepPart | None = None) -> Array:
+        forces, heard = drive(time, y[:, :n], y[:, n : 2 * n])
+        friction = 0.0
+        if holding is not None:
+            friction = holding.friction.forces(y[:, n : 2 * n], holding.at_instant(time, y))
+        slope = pushed(y, forces + friction, heard)
+        kept.add(time, y, slope, forces, heard, sampled, part)
+        return slope
+
+    slope = keep(0.0, y)
+    for k in range(samples - 1):
+        for m in range(substeps):
+            time = k * step + m * h
+            if holding is None:
+                y = explicit_step(rule, rate, time, y, h, slope if m == 0 else None)
+                continue
+            y = holding.step(time, y, h)
+            for part in holding.parts[:-1] if parts else ():
+                keep(part.time, part.end, False, part)
+        last = holding.parts[-1] if holding is not None and parts else None
+        slope = keep((k + 1) * step, y, True, last)
+    return kept.simulated()
+
+
+class _Kept:
+    """What is kept of a simulation, time by time."""
+
+    def __init__(self, n: int, names: list[str]) -> None:
+        self.n, self.names = n, names
+        self.t, self.path, self.slopes, self.forces = list[float](), list[Array](), list[Array](), list[Array]()
+        self.signals, self.sampled, self.parts = dict[str, list[Array]](), list[bool](), list[StepPart]()
+
+    def add(
+        self,
+        time: float,
+        y: Array,
+        slope: Array,
+        forces: Array,
+        heard: Mapping[str, Array],
+        sampled: bool,
+        part: StepPart | None,
+    ) -> None:
+        self.t.append(time)
+        for store, x in ((self.path, y), (self.slopes, slope), (self.forces, forces)):
+            store.append(x)
         for name, value in heard.items():
-            signals.setdefault(name, []).append(value)
-        for m in range(substeps if k < samples - 1 else 0):
-            y = explicit_step(rule, rate, k * step + m * h, y, h, slopes[k] if m == 0 else None)
-    heard = {name: np.stack(found, axis=1) for name, found in signals.items()}
-    path, slopes, acting = (np.moveaxis(x, 0, 1) for x in (path, slopes, acting))
-    heard |= {name: path[..., 2 * n + i] for i, name in enumerate(names)}
-    return Simulated(path[..., :n], path[..., n : 2 * n], slopes[..., n : 2 * n], acting, heard)
+            self.signals.setdefault(name, []).append(value)
+        self.sampled.append(sampled)
+        if part is not None:
+            self.parts.append(part)
+
+    def simulated(self) -> Simulated:
+        n = self.n
+        path, slopes, acting = (np.stack(x, axis=1) for x in (self.path, self.slopes, self.forces))
+        heard = {name: np.stack(found, axis=1) for name, found in self.signals.items()}
+        heard |= {name: path[..., 2 * n + i] for i, name in enumerate(self.names)}
+        whole = Simulated(path[..., :n], path[..., n : 2 * n], slopes[..., n : 2 * n], acting, heard)
+        if not self.parts:
+            return whole
+        samples, none = np.flatnonzero(self.sampled), np.zeros_like(whole.q[:, 0])
+        arriving = [none, *(none if p.arriving is None else p.arriving for p in self.parts)]
+        shares = np.stack([p.shares for p in self.parts], axis=1)
+        stopped = np.stack([np.zeros_like(self.parts[0].stopped), *(p.stopped for p in self.parts)], axis=1)
+        parts = StepParts(whole, np.array(self.t), samples, shares, stopped, np.stack(arriving, axis=1))
+        return replace(whole.at(samples), parts=parts)
+
+
+def _holding(tree: Tree, dry: DryFriction, rate: FrictionRate, runs: int) -> HoldingSteps:
+    rule = tableau("RK4")
+    return HoldingSteps(dry, rate, partial(explicit_step, rule), slice(tree.n, 2 * tree.n), runs, tree.name)

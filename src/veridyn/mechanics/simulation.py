@@ -51,7 +51,9 @@ class Method:
     """How to integrate: "RK4" with `step`, or one of SciPy's methods, where `step` is the longest step allowed.
 
     `friction_speed`: dry friction is a jump at standstill, which no integrator of fixed order follows; where given, sign(v) becomes
-    v/(v⁸ + friction_speed⁸)^⅛, and the difference from the jump is the simulator's, not the model's.
+    v/(v⁸ + friction_speed⁸)^⅛, and the difference from the jump is the simulator's, not the model's: what should hold creeps.
+    With 0, the default, RK4 steps with friction that holds, without creeping, as long as it can
+    (:mod:`veridyn.mechanics.dry_friction`); SciPy's methods take sign(v) as it is, which stalls them at standstill.
     """
 
     name: str = "DOP853"

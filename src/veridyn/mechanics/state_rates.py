@@ -43,8 +43,13 @@ class StateRates:
         """How many states elements have of their own; they are the last of a state vector."""
         return len(self.tree.states)
 
-    def accelerations(self, t: float, y: Array) -> tuple[Array, Array, dict[str, Array], Mapping[str, float]]:
-        """All accelerations, and the forces, wrenches and signals that cause them, elements' own states among the latter."""
+    def accelerations(
+        self, t: float, y: Array, friction: Array | None = None
+    ) -> tuple[Array, Array, dict[str, Array], Mapping[str, float]]:
+        """All accelerations, and the forces, wrenches and signals that cause them, elements' own states among the latter.
+
+        `friction` (n,) acts on the coordinates too, and is not among the forces that are returned.
+        """
         n = self.tree.n
         own, y = y[len(y) - self.own :], y[: len(y) - self.own]
         at = 7 if self.free else 0
@@ -60,6 +65,8 @@ class StateRates:
         acting, pushed = forces, wrenches
         if self.placed:
             acting, pushed = self.pushed(t, y[: at + n], forces, wrenches)
+        if friction is not None:
+            acting = acting + friction
         signals = {} if act.signals is None else act.signals(t, q, qd)
         pose = y[:7] if self.free else ORIGIN
         if self.packed_road is not None:
@@ -159,10 +166,11 @@ class StateRates:
             out[:, places], out[:, rates] = onto_closure(self.tree, out[:, places], out[:, rates], engine)
         return out
 
-    def rate(self, t: float, y: Array) -> Array:
+    def rate(self, t: float, y: Array, friction: Array | None = None) -> Array:
+        """ẏ, with forces of friction (n,) on the coordinates where they are given."""
         n = self.tree.n
         y = self.with_prescribed(t, y)
-        a, _, _, signals = self.accelerations(t, y)
+        a, _, _, signals = self.accelerations(t, y, friction)
         if self.own:
             y = y[: len(y) - self.own]
             at = 7 if self.free else 0

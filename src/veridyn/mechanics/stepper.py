@@ -44,10 +44,12 @@ def march(
     y: Array,
     step: float,
     mend: Callable[[Array, Array], Array] | None = None,
+    advance: Callable[[float, Array, float], Array] | None = None,
 ) -> Array:
     """States (N, …) at the times of the clock (N,) from y at its first; each interval is cut into equal steps no longer than `step`.
 
-    `mend` takes times (1,) and states (1, …) after each step and puts them where they must be.
+    `mend` takes times (1,) and states (1, …) after each step and puts them where they must be. `advance`: the state after a step
+    of h seconds from a time and a state, in place of the rule's own.
     """
     states = [y]
     for start, end in itertools.pairwise(clock.tolist()):
@@ -55,7 +57,7 @@ def march(
         h = (end - start) / count
         for k in range(count):
             t = start + k * h
-            y = explicit_step(rule, rate, t, y, h)
+            y = explicit_step(rule, rate, t, y, h) if advance is None else advance(t, y, h)
             y = y if mend is None else mend(np.array([t + h]), y[None])[0]
         states.append(y)
     return np.array(states)

@@ -151,7 +151,7 @@ def vehicle_of(name: str, given: Mapping[str, PriorValue], tyre: str = "tanh") -
     name : str
         Of the car, for messages and reports.
     given : mapping
-        Parameter → what is believed of it. `mass`, `front` and `rear` must be there.
+        Parameter → its prior. `mass`, `front` and `rear` must be there.
     tyre : str
         "linear", "tanh" or "magic".
 

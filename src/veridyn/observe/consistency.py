@@ -115,7 +115,7 @@ def nees(
             Fault(
                 "a covariance is singular, so an error cannot be compared with it.",
                 "NEES",
-                hint="Leave out the states that the filter believes to know exactly, or skip the first samples.",
+                hint="Leave out the states whose stated variance is zero, or skip the first samples.",
             )
         ) from fault
     scaled = np.linalg.solve(L, error[skip:, chosen, None])[..., 0]

@@ -34,7 +34,7 @@ AT_BOUND = 1e-6  # of z
 
 @dataclass(frozen=True, kw_only=True)
 class ParameterGuess:
-    """What is believed of a parameter before: `value`, `sigma` and bounds; `positive`: it is moved by factors."""
+    """The prior of a parameter: `value`, `sigma` and bounds; `positive`: it is moved by factors."""
 
     value: float
     sigma: float
@@ -63,7 +63,7 @@ class ParameterGuess:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ParameterFit:
-    """`values` and `sigma` by name, their `covariance` in the order of the names, and what was believed before.
+    """`values` and `sigma` by name, their `covariance` in the order of the names, and their priors.
 
     `uninformed`: parameters of which the data say next to nothing: their deviation is still that of the prior. `at_bound`: those that
     ended on a bound, by name → bound.

@@ -42,7 +42,7 @@ class Manoeuvre(Protocol):
 class Tracking:
     """Joints follow `reference` for `duration` seconds, sampled at `rate` Hz, from its own state at t = 0.
 
-    `kp` and `kd` (n,) are the feedback's gains. `feedforward` is the model that the controller believes in, right or wrong;
+    `kp` and `kd` (n,) are the feedback's gains. `feedforward` is the controller's model, right or wrong;
     without one the feedback carries everything, gravity too. `method` integrates. Of a machine with loops, reference and gains are those
     of its independent coordinates. `inputs`: wrenches and signals that act besides.
     """

@@ -21,7 +21,7 @@ NAN = float("nan")
 
 @dataclass(frozen=True)
 class ParameterRow:
-    """One parameter: its estimate with standard deviation, what was believed before, and the truth where it is known (else NaN)."""
+    """One parameter: its estimate with standard deviation, its prior, and the truth where it is known (else NaN)."""
 
     name: str
     unit: str

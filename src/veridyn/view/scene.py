@@ -1,6 +1,6 @@
 """A machine that moves, as points and the lines between them: what the player of a report shows.
 
-Several layers may share a scene, such as the true machine and the one an observer believes in.
+Several layers may share a scene, such as the true machine and the one an observer estimates.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Variables are arrays by name, as in :mod:`veridyn.files.log.npz`; the fields of 
 and words alone, such as the gain of a drive, are kept in the experiment's notes. Nothing in a file is ever executed: cells,
 objects and function handles make no channel and are refused by name.
 
-Why not SciPy's reader: it (1.17) believes the tags of a damaged file, and one wrong byte can end the whole process. Here
+Why not SciPy's reader: it (1.17) trusts the tags of a damaged file, and one wrong byte can end the whole process. Here
 every element must lie inside the one that holds it, and every size must agree with what it counts.
 Format: The MathWorks, "MAT-File Format", Level 5.
 """

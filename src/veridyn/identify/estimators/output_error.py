@@ -68,7 +68,8 @@ class OutputError(Estimator):
     hold : {"linear", "zero"}
         Forces between samples: linear interpolation (the default), or the last sample.
     friction_speed : float of at least 0
-        Speed in rad/s or m/s below which dry friction is smoothed in the simulation; 0.05 by default.
+        Speed in rad/s or m/s below which dry friction is smoothed in the simulation; 0.05 by default. With 0 the friction of an open
+        machine on a fixed base holds what it can without creeping: for logs in which joints come to rest under a force.
     substeps : int of at least 1
         Integrator steps per sample; 1 by default.
     iterations : int of at least 1
@@ -167,6 +168,11 @@ class OutputError(Estimator):
         )
         runs = f"{found.runs} run(s) of {found.samples // found.runs} samples"
         notes = [f"rows compare {what}, {runs}; {found.iterations} iterations"]
+        if found.beyond > 0.0:
+            notes.append(
+                "the least residual lies where friction just stops a joint, or just does not: no step reduces it, though on one side of "
+                f"it a linear model would go {found.beyond:.2g} deviations further; deviations are those of that side"
+            )
         if hac is not None:
             notes.append(f"deviations allow for residuals that remember {found.lags} samples within a run")
         names = [*plain.names, *self.constants]

@@ -1,7 +1,8 @@
 """The search of output error: Gauss and Newton's steps with exact sensitivities, damped where they do not reduce the residual.
 
 The initial state of each run is estimated along and eliminated run by run (:mod:`veridyn.identify.estimators.output_problem`). σ_k of each
-output comes from the residuals unless it is known, and is held once it no longer changes.
+output comes from the residuals unless it is known, and is held once it no longer changes. Where dry friction holds, residuals have kinks:
+the search may end in one, where no step reduces the residual although the linear model of one side would go on.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class Shot:
     """Base parameters and constants of the least output error, their covariance, and what is left of each output.
 
     `triangle` is the R factor of the weighted sensitivities; `rms` and `measured` of each output, over `samples` of it. `step_change`: by
-    how much values would change if the simulation took half the step, to first order.
+    how much values would change if the simulation took half the step, to first order. `beyond`: where the minimum is a kink of the
+    residuals, the length of the step, in deviations, that the linear model of one of its sides would still take.
     """
 
     values: Array
@@ -56,6 +58,7 @@ class Shot:
     constant_sizes: tuple[float, ...]
     step_change: Array
     lags: int = 0
+    beyond: float = 0.0
 
 
 def search(
@@ -115,10 +118,15 @@ def search(
                 break
         trials += tried
         if damping > MAX_DAMPING or new is None:
+            if problem.shooting.kinked and held:
+                return replace(_finished(problem, x, initial, residuals, given, done, hac), beyond=length)
             break
         x, initial, residuals = trial, states, new
-        if held and length < CONVERGED_SIGMAS and 1.0 - _cost(new, s) / cost < MIN_DECREASE:
-            return _finished(problem, x, initial, residuals, given, done, hac)
+        if held and 1.0 - _cost(new, s) / cost < MIN_DECREASE:
+            if length < CONVERGED_SIGMAS:
+                return _finished(problem, x, initial, residuals, given, done, hac)
+            if problem.shooting.kinked:
+                return replace(_finished(problem, x, initial, residuals, given, done, hac), beyond=length)
         damping = 0.0 if damping < 1e-3 else damping / 100.0
     share = [f"{c} {100.0 * r:.3g} %" for c, r in zip(outputs, _relative(problem, residuals), strict=True)]
     raise IdentificationError(

@@ -41,6 +41,11 @@ class RunModel(Protocol):
         """Steps per sample."""
         ...
 
+    @property
+    def kinked(self) -> bool:
+        """Whether outputs may have kinks as functions of the parameters: where friction just stops a joint, or just does not."""
+        ...
+
     def at(self, constants: Array, /) -> RunModel:
         """The same with other constants of laws."""
         ...

@@ -7,7 +7,8 @@ Each run is simulated from its own initial state under the measured forces, or u
 
 where Γ_x are columns of the regressor, and for constants inside the laws of elements derivatives like Γ_q, Γ_v and Γ_z of inverse
 dynamics, all at the simulated state; F_q and F_v are those of the control law. The equations are linear; they are solved by the
-trapezoidal rule on the steps of the simulation.
+trapezoidal rule on the steps of the simulation. Without a speed below which it is rounded off, dry friction holds and lets go
+(:mod:`veridyn.identify.estimators.held_sensitivities`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.identify.estimators.held_sensitivities import dry_columns, hold, pass_stops
 from veridyn.identify.estimators.log_runs import Runs
+from veridyn.mechanics.dry_friction import KINDS, dry_friction
 from veridyn.mechanics.engine import compiled, filled
 from veridyn.mechanics.forward import mass_matrix
 from veridyn.mechanics.runs import Simulated, simulate_runs
@@ -94,6 +97,11 @@ class Shooting:
         return self.chosen or self.tree.coordinates
 
     @property
+    def kinked(self) -> bool:
+        """Whether dry friction holds."""
+        return self.friction_speed == 0.0 and any(e.kind in KINDS and e.on for e in self.tree.elements)
+
+    @property
     def units(self) -> tuple[str, ...]:
         """Of the outputs."""
         kinds = [self.tree.coordinate_kinds[k] == "turning" for k in self._places]
@@ -143,6 +151,7 @@ class Shooting:
             friction_speed=self.friction_speed,
             substeps=self.substeps // m,
             inner=initial[:, 2 * n :],
+            parts=every,
         )
 
     def sensitivities(
@@ -154,41 +163,74 @@ class Shooting:
         """
         tree, n, m = self.tree, self.tree.n, self.substeps
         size, p = self.size, spread.shape[1] + len(self.constants)
-        found = self.simulate(runs, initial, values, every=True)
+        simulated = self.simulate(runs, initial, values, every=True)
+        parts = simulated.parts
+        found = simulated if parts is None else parts.whole
         R, K = found.q.shape[:2]
+        times = runs.step / m * np.arange(K) if parts is None else parts.t
+        samples = np.arange(0, K, m) if parts is None else parts.samples[::m]
         q, qd, qdd = (x.reshape(R * K, n) for x in (found.q, found.qd, found.qdd))
         heard = {name: x.ravel() for name, x in found.signals.items()}
         motion = Motion(np.arange(R * K, dtype=np.float64), q, qd, qdd, signals=heard)
-        by_state, by_x = self._slopes(motion, values, spread)
-        slopes = None
+        slopes, by_law = None, None
         if self.law is not None:
-            F_q, F_v = self.law_derivatives(runs, found, runs.step / m)
-            by_state[:, :n, :n] -= F_q
-            by_state[:, :n, n : 2 * n] -= F_v
-            slopes = (F_q.reshape(R, K, n, n)[:, ::m], F_v.reshape(R, K, n, n)[:, ::m])
-        M = mass_matrix(tree, motion.q, values, engine="compiled")
-        solved = np.linalg.solve(M, -np.concatenate([by_state[:, :n], by_x[:, :n]], axis=2))
-        A = np.zeros((R, K, size, size))
-        A[:, :, :n, n : 2 * n] = np.eye(n)
-        A[:, :, n : 2 * n] = solved[..., :size].reshape(R, K, n, size)
-        A[:, :, 2 * n :] = by_state[:, n:].reshape(R, K, -1, size)
-        B = np.zeros((R, K, size, p))
-        B[:, :, n : 2 * n] = solved[..., size:].reshape(R, K, n, p)
-        B[:, :, 2 * n :] = by_x[:, n:].reshape(R, K, -1, p)
+            by_law = np.concatenate(self.law_derivatives(runs, found, times), axis=2)
+            F = by_law.reshape(R, K, n, 2 * n)[:, samples]
+            slopes = (F[..., :n], F[..., n:])
+        A, B = self._linearised(motion, values, spread, by_law)
+        A, B = A.reshape(R, K, size, size), B.reshape(R, K, size, p)
+        ends = A[:, 1:], B[:, 1:]
+        dry = None if parts is None else dry_friction(tree, values)
+        if parts is not None and (at := np.flatnonzero(parts.stopped.any(axis=2))).size:
+            ends = (
+                A[:, 1:].copy(),
+                B[:, 1:].copy(),
+            )  # a part ends with the accelerations before what comes to rest at its end
+            place, before = np.unravel_index(at, (R, K)), parts.arriving.reshape(R * K, n)[at]
+            signals = {name: x[at] for name, x in heard.items()}
+            arrived = Motion(np.arange(len(at), dtype=np.float64), motion.q[at], motion.qd[at], before, signals=signals)
+            A_at, B_at = self._linearised(arrived, values, spread, None if by_law is None else by_law[at])
+            ends[0][place[0], place[1] - 1], ends[1][place[0], place[1] - 1] = A_at, B_at
         S = np.zeros((R, K, size, p + size))
         S[:, 0, :, p:] = np.eye(size)
-        half, eye = 0.5 * runs.step / m, np.eye(size)
-        right = np.concatenate([eye + half * A[:, :-1], half * (B[:, :-1] + B[:, 1:])], axis=3)
-        steps = np.linalg.solve(eye - half * A[:, 1:], right)
+        half, eye = 0.5 * np.diff(times)[:, None, None], np.eye(size)
+        right = np.concatenate([eye + half * A[:, :-1], half * (B[:, :-1] + ends[1])], axis=3)
+        left = eye - half * ends[0]
+        M = None
+        if dry is not None and parts is not None:
+            M = mass_matrix(tree, motion.q, values, engine="compiled").reshape(R, K, n, n)
+            right[:, :, n : 2 * n, size : size + spread.shape[1]] += half * dry_columns(dry, parts, M, spread)
+        steps = np.asarray(np.linalg.solve(left, right), dtype=np.float64)
+        if dry is not None and parts is not None and M is not None:
+            hold(dry, parts, M, left, steps)
         for k in range(K - 1):
+            if dry is not None and parts is not None:
+                pass_stops(dry, parts, k, S[:, k])
             S[:, k + 1] = steps[:, k, :, :size] @ S[:, k]
             S[:, k + 1, :, :p] += steps[:, k, :, size:]
-        return found.at(slice(None, None, m)), S[:, ::m, :n], S[:, ::m, n : 2 * n], slopes
+        return simulated.at(slice(None, None, m)), S[:, samples, :n], S[:, samples, n : 2 * n], slopes
+
+    def _linearised(self, motion: Motion, values: Array, spread: Array, by_law: Array | None) -> tuple[Array, Array]:
+        """∂ẏ/∂y (N, size, size) and ∂ẏ/∂x (N, size, p + c) of states y = (q, q̇, z); `by_law` (N, n, 2n): F_q and F_v of a control law."""
+        tree, n, size, N = self.tree, self.tree.n, self.size, len(motion)
+        by_state, by_x = self._slopes(motion, values, spread)
+        if by_law is not None:
+            by_state[:, :n, : 2 * n] -= by_law
+        M = mass_matrix(tree, motion.q, values, engine="compiled")
+        solved = np.linalg.solve(M, -np.concatenate([by_state[:, :n], by_x[:, :n]], axis=2))
+        A, B = np.zeros((N, size, size)), np.zeros((N, size, by_x.shape[2]))
+        A[:, :n, n : 2 * n] = np.eye(n)
+        A[:, n : 2 * n], B[:, n : 2 * n] = solved[..., :size], solved[..., size:]
+        A[:, 2 * n :], B[:, 2 * n :] = by_state[:, n:], by_x[:, n:]
+        return A, B
 
     def _slopes(self, motion: Motion, values: Array, spread: Array) -> tuple[Array, Array]:
         """Of Γ and the rates of elements' own states: by the state (N, n + states, size), and by parameters and constants."""
         tree, n, size = self.tree, self.tree.n, self.size
-        rows, columns = tuple(range(n)), tuple(int(c) for c in np.flatnonzero(spread.any(axis=1)))
+        held = dry_friction(tree, values) if self.friction_speed == 0.0 else None
+        skipped = [] if held is None else held.columns
+        moved = [int(c) for c in np.flatnonzero(spread.any(axis=1))]
+        rows, columns = tuple(range(n)), tuple(c for c in moved if c not in skipped)
         numbers = tuple(next(k for k, c in enumerate(tree.constants) if c.name == name) for name in self.constants)
         request = Request("run_derivatives", rows, numbers, friction_speed=self.friction_speed)
         shape = (n + len(tree.states), size + len(numbers))
@@ -203,11 +245,11 @@ class Shooting:
         by_x[:, :, spread.shape[1] :] = both[:, :, size:]
         return both[:, :, :size].copy(), by_x
 
-    def law_derivatives(self, runs: Runs, found: Simulated, step: float) -> tuple[Array, Array]:
-        """∂F/∂q and ∂F/∂q̇ (R·K, n, n) of the law, by differences: a law is smooth, and most are linear."""
+    def law_derivatives(self, runs: Runs, found: Simulated, since: Array) -> tuple[Array, Array]:
+        """∂F/∂q and ∂F/∂q̇ (R·K, n, n) of the law, by differences: a law is smooth, and most are linear; `since` (K,) the start of a run."""
         law, n = self.law, self.tree.n
         assert law is not None
-        times = runs.start[:, None] + step * np.arange(found.q.shape[1])
+        times = runs.start[:, None] + since
         slopes = np.empty((2, times.size, n, n))
         nudges = DIFFERENCE_STEP * np.eye(n)
         for s, (t, q, v) in enumerate(zip(times.ravel(), found.q.reshape(-1, n), found.qd.reshape(-1, n), strict=True)):

@@ -58,6 +58,11 @@ class StepShooting:
         return 2 * self.model.f + len(self.model.inner)
 
     @property
+    def kinked(self) -> bool:
+        """Never: friction is rounded off."""
+        return False
+
+    @property
     def units(self) -> tuple[str, ...]:
         """Of the outputs: turns of the base are rotation vectors."""
         base = dict(zip(BASE_NAMES, ("m",) * 3 + ("rad",) * 3, strict=True))

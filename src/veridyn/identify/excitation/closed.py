@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.identify.base import BaseParameters, base_parameters
-from veridyn.identify.excitation.plant import Plant, TreePlant, point_of, spread
+from veridyn.identify.excitation.plant import Plant, TreePlant, point_of, row_slopes, spread
 from veridyn.mechanics.adjoint import open_adjoint
 from veridyn.mechanics.engine import compiled, filled
 from veridyn.mechanics.loops.assembly import CLOSED_TOLERANCE_M, Split, loop_values, splitting
@@ -215,6 +215,9 @@ class ClosedPlant:
         Y = np.swapaxes(s.B, 1, 2) @ by_S[:, split.solved] @ np.swapaxes(s.S, 1, 2)
         out[0] -= self._turned(s, Y)
         return out
+
+    def force_slopes(self, X: Array, values: Array, rows: Sequence[int], friction_speed: float = 0.0) -> Array:
+        return row_slopes(self, X, values, rows, friction_speed)
 
     def _turned(self, s: _State, Y: Array) -> Array:
         """⟨Y, the rate of Φ_q along S e_j⟩ for each designed coordinate j: (N, x)."""

@@ -7,7 +7,7 @@ gradients, from many starts, never leaving the limits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
@@ -39,6 +39,7 @@ LEAST, STEP = 0.97, 0.0005  # how far, and in what steps, a motion may be drawn 
 METHOD_IS_THIRD = (
     "The family of motions is the third argument: design_excitation(tree, limits, Fourier(harmonics=5, frequency=0.1))."
 )
+TASK = "designing the excitation"
 LIMIT_MARGINS = (0.01, 0.03)  # shares of the limits kept free where drawing together does not help
 
 
@@ -100,7 +101,7 @@ def design_excitation(
     executor : concurrent.futures.Executor, optional
         Shares out the starts.
     progress : callable (task, done, total), optional
-        Called after every start.
+        Called after every step of the search and after every start; with an executor after every start.
 
     Returns
     -------
@@ -137,13 +138,19 @@ def design_excitation(
         begin = _start(problem, start)
         how = barrier or Barrier()
         found: list[InteriorSolution] = []
-        work = partial(_searched, problem, place, how)
         generators = random.spawn(starts)
-        results = map(work, generators) if executor is None else executor.map(work, generators)
-        progress("designing the excitation", 0.0, float(starts))
-        for k, one in enumerate(results, 1):
+        progress(TASK, 0.0, float(starts))
+        if executor is None:
+
+            def report(share: float) -> None:
+                progress(TASK, len(found) + share, float(starts))
+
+            results = (_searched(problem, place, how, g, report) for g in generators)
+        else:
+            results = executor.map(partial(_searched, problem, place, how), generators)
+        for one in results:
             found.append(one)
-            progress("designing the excitation", float(k), float(starts))
+            progress(TASK, float(len(found)), float(starts))
         best = int(np.argmin([one.goal for one in found]))
         u = _fitted(problem, found[best].u, rate)
         for closer in _closer(problem):
@@ -200,8 +207,14 @@ def _closer(problem: ExcitationProblem) -> Iterator[ExcitationProblem]:
         yield replace(problem, bounds=below, margin=LIMIT_MARGINS[0])
 
 
-def _searched(problem: ExcitationProblem, place: Array, how: Barrier, rng: np.random.Generator) -> InteriorSolution:
-    return minimise(problem.limited(), drawn(problem, place, rng), how)
+def _searched(
+    problem: ExcitationProblem,
+    place: Array,
+    how: Barrier,
+    rng: np.random.Generator,
+    report: Callable[[float], None] | None = None,
+) -> InteriorSolution:
+    return minimise(problem.limited(), drawn(problem, place, rng), how, report)
 
 
 def _worst(problem: ExcitationProblem, u: Array) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,11 +58,6 @@ class Limits:
     collision: Collision | None = None
     endless: Sequence[str] = ()
     unchecked: Sequence[str] = ()
-
-    @property
-    def linear(self) -> bool:
-        """Whether all of them are linear in positions, speeds and accelerations of the actuators."""
-        return self.force is None and not self.workspace and not self.clearances and self.collision is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +122,16 @@ class Bounds:
         one_sided = np.array([name.startswith("distance ") for name in self.names])
         return np.where(one_sided, 0.0, -1.0), np.where(one_sided, np.inf, 1.0)
 
-    def __call__(self, X: Array, slopes: bool = True) -> tuple[Array, Array | None]:
-        """g (N, k), and on request their slopes (N, k, 3, n)."""
+    @property
+    def joint_limits(self) -> int:
+        """How many of the k are ranges, speeds and accelerations of joints; they come first."""
+        sizes = [(x.high - x.low, x.speed, x.acceleration) for _, x in self._joint_limits()]
+        return sum(int(np.isfinite(size).sum()) for size in sizes)
+
+    def __call__(
+        self, X: Array, slopes: bool = True, only: Literal["joints", "others"] | None = None
+    ) -> tuple[Array, Array | None]:
+        """g (N, k), and on request their slopes (N, k, 3, n); `only` those of :attr:`joint_limits`, or the others."""
         N, n = X.shape[1], X.shape[2]
         values: list[Array] = []
         parts: list[Array] = []
@@ -138,10 +142,12 @@ class Bounds:
                 assert dg is not None
                 parts.append(dg)
 
-        if self.limits.actuators is not None:
+        if self.limits.actuators is not None and only != "others":
             take(*_scaled(*self.plant.actuators(X), self.limits.actuators, slopes))
-        if self.limits.coordinates is not None:
+        if self.limits.coordinates is not None and only != "others":
             take(*_scaled(np.moveaxis(X, 0, 1), None, self.limits.coordinates, slopes))
+        if only == "joints":
+            return np.concatenate(values, axis=1), np.concatenate(parts, axis=1) if slopes else None
         if self.limits.force is not None:
             take(*self._forces(X, slopes))
         for body, (low, high) in self.limits.workspace.items():
@@ -190,12 +196,8 @@ class Bounds:
         gamma = (self.plant.regressor(X, self.friction_speed) @ self.values)[:, rows] / allowed[rows]
         if not slopes:
             return gamma, None
-        out = np.zeros((X.shape[1], len(rows), 3, X.shape[2]))
-        for k, r in enumerate(rows):
-            G = np.zeros((X.shape[1], len(allowed), len(self.values)))
-            G[:, r] = self.values / allowed[r]
-            out[:, k] = np.moveaxis(self.plant.adjoint(X, G, self.friction_speed), 0, 1)
-        return gamma, out
+        by_X = self.plant.force_slopes(X, self.values, rows, self.friction_speed)
+        return gamma, by_X / allowed[rows, None, None]
 
 
 def _scaled(Q: Array, dQ: Array | None, limits: JointLimits, slopes: bool) -> tuple[Array, Array | None]:

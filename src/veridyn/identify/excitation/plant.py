@@ -6,6 +6,7 @@ X (3, N, n) holds x, ẋ and ẍ of the coordinates that are designed. The regre
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -17,12 +18,23 @@ from veridyn.errors import Fault, ModelError
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.mechanics.adjoint import regressor_adjoint
 from veridyn.mechanics.engine import Buffer, compiled, filled
+from veridyn.mechanics.forward import mass_matrix
 from veridyn.mechanics.kinematics import body_pose, jacobian
 from veridyn.mechanics.symbols import Request
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
 
 Array = NDArray[np.float64]
+
+
+def row_slopes(plant: Plant, X: Array, values: Array, rows: Sequence[int], friction_speed: float) -> Array:
+    """:meth:`Plant.force_slopes` row by row, from the adjoint of any plant."""
+    out = np.zeros((X.shape[1], len(rows), 3, X.shape[2]))
+    for k, r in enumerate(rows):
+        G = np.zeros((X.shape[1], len(plant.rows), len(values)))
+        G[:, r] = values
+        out[:, k] = np.moveaxis(plant.adjoint(X, G, friction_speed), 0, 1)
+    return out
 
 
 class Plant(Protocol):
@@ -54,6 +66,10 @@ class Plant(Protocol):
 
     def adjoint(self, X: Array, G: Array, friction_speed: float = 0.0) -> Array:
         """(3, N, n): the gradient of Σ G∘A."""
+        ...
+
+    def force_slopes(self, X: Array, values: Array, rows: Sequence[int], friction_speed: float = 0.0) -> Array:
+        """(N, rows, 3, n): the slopes by X of the forces A χ of some rows, with base parameters `values` χ (p,)."""
         ...
 
     def actuators(self, X: Array) -> tuple[Array, Array | None]:
@@ -155,6 +171,20 @@ class TreePlant:
             engine="compiled",
         )
         return np.moveaxis(found, 0, 1)
+
+    def force_slopes(self, X: Array, values: Array, rows: Sequence[int], friction_speed: float = 0.0) -> Array:
+        tree, n = self.tree, self.tree.n
+        used, T = self._spread
+        every = np.zeros(len(tree.parameters))
+        every[list(used)] = T @ values
+        chosen = [tree.select_rows(self.chosen)[r] for r in rows]
+        out = np.empty((X.shape[1], len(chosen), 3, n))
+        request = Request("inverse_derivatives", tuple(range(len(tree.rows))), friction_speed=friction_speed)
+        shape = (2, len(tree.rows), n)
+        both = filled(compiled(tree, request), tree, self._motion(X), shape, values=every)
+        out[:, :, :2] = np.moveaxis(both[:, :, chosen], 1, 2)
+        out[:, :, 2] = mass_matrix(tree, X[0], every, engine="compiled")[:, chosen]
+        return out
 
     def actuators(self, X: Array) -> tuple[Array, Array | None]:
         return np.moveaxis(X, 0, 1), None

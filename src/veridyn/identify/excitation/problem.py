@@ -20,7 +20,7 @@ from veridyn.identify.excitation.limits import Bounds
 from veridyn.identify.excitation.plant import Plant
 from veridyn.identify.excitation.shape import Shape
 from veridyn.identify.interior import Limited
-from veridyn.identify.interior_slopes import in_blocks
+from veridyn.identify.interior_slopes import LimitSlopes, StackedSlopes, WholeSlopes, in_blocks
 
 Array = NDArray[np.float64]
 
@@ -125,14 +125,7 @@ class ExcitationProblem:
         X = self.samples(u)
         dg = self.bounds(X)[1]
         assert dg is not None
-        f = self.motion_of(u)[1]
-        scaled = self.basis * np.array([1.0, f, f * f])[:, None, None]
-        N, k = dg.shape[:2]
-        J = np.zeros((N, k, self.shape.count, dg.shape[3]))
-        for order in range(3):
-            if dg[:, :, order].any():
-                J += scaled[order][:, None, :, None] * dg[:, :, order][:, :, None, :]
-        J = (J * self.reach).reshape(N * k, -1)
+        J = self._by_coefficients(dg, self.motion_of(u)[1])
         if not self.free_frequency:
             return J
         by_f = np.einsum("nki,ni->nk", dg[:, :, 1], X[1]) + 2.0 * np.einsum("nki,ni->nk", dg[:, :, 2], X[2])
@@ -140,6 +133,32 @@ class ExcitationProblem:
         last = np.zeros((1, J.shape[1] + 1))
         last[0, -1] = 2.0 / (high - low)
         return np.vstack([np.column_stack([J, by_f.ravel()]), last])
+
+    def _by_coefficients(self, dg: Array, f: float) -> Array:
+        """(N k, unknowns) from slopes by samples (N, k, 3, n) at the frequency f."""
+        scaled = self.basis * np.array([1.0, f, f * f])[:, None, None]
+        N, k = dg.shape[:2]
+        J = np.zeros((N, k, self.shape.count, dg.shape[3]))
+        for order in range(3):
+            if dg[:, :, order].any():
+                J += scaled[order][:, None, :, None] * dg[:, :, order][:, :, None, :]
+        return (J * self.reach).reshape(N * k, -1)
+
+    def _split_slopes(self, joints: int) -> Callable[[Array], LimitSlopes]:
+        """J as a function of u, where the first `joints` limits of a sample have constant slopes, joint by joint, and others follow."""
+        count, n, f = self.shape.count, len(self.reach), self.frequency[0]
+        still = self.bounds(self.samples(np.zeros(count * n)), only="joints")[1]
+        assert still is not None  # slopes were asked for
+        fixed = in_blocks(self._by_coefficients(still, f), np.arange(count * n).reshape(count, n).T)
+        every = np.arange(len(self.phases) * len(self.bounds.names)).reshape(len(self.phases), -1)
+        rows, others = every[:, :joints].ravel(), every[:, joints:].ravel()
+
+        def slopes(u: Array) -> LimitSlopes:
+            dg = self.bounds(self.samples(u), only="others")[1]
+            assert dg is not None
+            return StackedSlopes(fixed, WholeSlopes(self._by_coefficients(dg, f)), rows, others)
+
+        return slopes if len(others) else lambda u: fixed
 
     def sides(self) -> tuple[Array, Array]:
         """The two sides of every limit in :meth:`bounded`."""
@@ -150,9 +169,8 @@ class ExcitationProblem:
 
     def limited(self, goal: Callable[[Array], tuple[float, Array]] | None = None) -> Limited:
         """For :func:`~veridyn.identify.interior.minimise`; `goal`: another than the exact one."""
-        fixed = self.bounds.limits.linear and not self.free_frequency and self.plant.bounded == self.plant.coordinates
-        if not fixed:
-            return Limited(goal or self.value, self.bounded, self.slopes, *self.sides())
-        count, n = self.shape.count, len(self.reach)
-        constant = in_blocks(self.slopes(np.zeros(count * n)), np.arange(count * n).reshape(count, n).T)
-        return Limited(goal or self.value, self.bounded, lambda u: constant, *self.sides())
+        joints = self.bounds.joint_limits
+        fixed = joints > 0 and not self.free_frequency and self.plant.bounded == self.plant.coordinates
+        return Limited(
+            goal or self.value, self.bounded, self._split_slopes(joints) if fixed else self.slopes, *self.sides()
+        )

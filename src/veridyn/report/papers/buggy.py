@@ -207,7 +207,7 @@ def _ground_lead(study: BuggyStudy) -> str:
     return (
         "In place of the real drive of Tables 7 and 8, whose log was never published: left, right and left again over ground that rises "
         f"and falls by {heights.max() - heights.min():.2f} m below the vehicle. The observers have a survey of it, "
-        f"{1000 * SURVEY_SIGMA:g} mm off at each point, and look it up where they believe the wheels to be. One log of "
+        f"{1000 * SURVEY_SIGMA:g} mm off at each point, and look it up where their model has the wheels. One log of "
         f"{study.extent.ground:g} s."
     )
 
@@ -243,7 +243,7 @@ def _failing_lead(study: BuggyStudy) -> str:
     begins = study.faults[0].begins
     return (
         f"Each sensor of the buggy in turn is wrong from {begins:g} s on. The observer knows nothing of it: what it reports comes from its "
-        "innovations, and a gate keeps it from believing the rest."
+        "innovations, and a gate keeps it from using the rest."
     )
 
 

@@ -45,7 +45,7 @@ class ElementSettings(StudySection):
     on: str | dict[str, Number] = "each"
     """A coordinate, a combination {q5: 1, q6: 1}, each: one for every coordinate, or actuated: one for every coordinate with a motor."""
     value: Number | None = None
-    """What is believed of its parameter."""
+    """The prior of its parameter."""
     name: str = ""
     """Name of its parameter; made of kind and coordinate if left out."""
     signal: str = ""
@@ -122,7 +122,7 @@ class ModelSettings(StudySection):
     """Of a URDF: inertias that no body can have are unknown, kept as in the file, or refused. auto: unknown where parameters are
     identified, kept where a motion is designed or simulated."""
     priors: Literal["keep", "forget"] = "keep"
-    """Whether the inertias and friction of the file are believed, or nothing is."""
+    """Whether the inertias and friction of the file are priors, or there are none."""
     elements: tuple[ElementSettings, ...] = ()
     """Friction and the like, added to what the model has."""
     transmission: TransmissionSettings | None = None

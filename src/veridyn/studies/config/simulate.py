@@ -60,7 +60,7 @@ class ControllerSettings(StudySection):
     feedforward: bool = True
     """Whether the forces that a model asks for are fed forward."""
     model: str = ""
-    """Model file that the controller believes in; the machine's own if left out."""
+    """The controller's model file; the machine's own if left out."""
 
 
 class InputSettings(TableSettings):
@@ -138,8 +138,9 @@ class IntegratorSettings(StudySection):
     """Absolute tolerance of SciPy's methods."""
     check: bool = True
     """Integrate once more, with steps twice as long or tolerances a hundred times as wide, and tell by how much that motion differs."""
-    friction_speed: Number = Field(default=0.02, gt=0.0)
-    """Speed below which dry friction is rounded off; a motion that is made exactly needs none of it."""
+    friction_speed: Number = Field(default=0.02, ge=0.0)
+    """Speed below which dry friction is rounded off; a motion that is made exactly needs none of it. 0: friction holds what it can without
+    creeping, by steps of RK4."""
 
 
 class SensorSettings(StudySection):

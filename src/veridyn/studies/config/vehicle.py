@@ -35,8 +35,8 @@ def _prior_value(value: Any) -> Any:
     return {"value": value} if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-class BelievedSettings(StudySection):
-    """What is believed of a parameter; short: a number, which is known."""
+class PriorSettings(StudySection):
+    """The prior of a parameter; short: a number, which is known."""
 
     value: Number
     """The value."""
@@ -50,9 +50,7 @@ class BelievedSettings(StudySection):
 
 VehicleKeys = dict[
     str,
-    Annotated[
-        str | BelievedSettings, BeforeValidator(_prior_value, json_schema_input_type=float | str | BelievedSettings)
-    ],
+    Annotated[str | PriorSettings, BeforeValidator(_prior_value, json_schema_input_type=float | str | PriorSettings)],
 ]
 
 

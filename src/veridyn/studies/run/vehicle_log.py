@@ -26,7 +26,7 @@ from veridyn.observe.measurements import clock_faults
 from veridyn.signals.clock_offset import ClockOffset
 from veridyn.studies.config.identify import TableSettings
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.config.vehicle import CHANNELS, BelievedSettings, VehicleStudy
+from veridyn.studies.config.vehicle import CHANNELS, PriorSettings, VehicleStudy
 from veridyn.studies.result import fingerprint
 from veridyn.studies.run.recordings import single_log, spread_log
 
@@ -70,7 +70,7 @@ def study_vehicle(loaded: Loaded[Any]) -> RoadVehicle:
         ) from error
 
 
-def _plain(value: str | BelievedSettings) -> Any:
+def _plain(value: str | PriorSettings) -> Any:
     return value if isinstance(value, str) else {k: v for k, v in value.model_dump().items() if v is not None}
 
 

@@ -40,6 +40,10 @@ def test_free_driven_led_and_tracked(tmp_path: Path) -> None:
     assert isinstance(tracked, Tracking) and list(tracked.kp) == [100.0] * 3 and list(tracked.kd) == [1.0, 2.0, 3.0]
     rk4 = setup(tmp_path, FREE + "integrator: {name: RK4}\n").manoeuvre.method
     assert (rk4.name, rk4.step, rk4.friction_speed) == ("RK4", 1e-3, 0.02)
+    holds = setup(tmp_path, FREE + "integrator: {friction_speed: 0}\n").manoeuvre.method
+    assert (holds.name, holds.step, holds.friction_speed) == ("RK4", 1e-3, 0.0)
+    with pytest.raises(FileError, match="'LSODA' cannot step with dry friction that holds"):
+        setup(tmp_path, FREE + "integrator: {name: LSODA, friction_speed: 0}\n")
 
 
 def test_the_gains_are_those_of_a_damped_oscillator(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Three turns over uneven, surveyed ground, in place of the thesis' log of a real drive (Tables 7 and 8), which was never published.
 
 The ground is a table of heights on a grid of a metre, flat where the buggy starts; the observers have a survey of it with an error of
-`SURVEY_SIGMA` at each point. Each looks the ground up below the wheels where it believes them to be, sample by sample, so that a wrong
+`SURVEY_SIGMA` at each point. Each looks the ground up below the wheels where its model has them, sample by sample, so that a wrong
 place means a wrong slope. The truth is known here, which it was not in the thesis.
 """
 

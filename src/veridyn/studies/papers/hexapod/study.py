@@ -152,8 +152,8 @@ class HexapodStudy:
         for p, ways in self.table.items():
             value, sigma = ways["periods"]
             percent = 100.0 * sigma / abs(value) if value else float("inf")
-            believed = TABLE_II[p][2] if p in RIGID else NAN
-            rows.append(ParameterRow(p, units[p], value, sigma, percent, believed, self.truth[p]))
+            prior = TABLE_II[p][2] if p in RIGID else NAN
+            rows.append(ParameterRow(p, units[p], value, sigma, percent, prior, self.truth[p]))
         inputs = {"model": fingerprint(model_text(hexapod()))}
         return Result(study, seed, self.quick, inputs, self.figures, tuple(rows), self.check.table)
 

@@ -173,7 +173,11 @@ def _identify(
         lines += [f"validation: [{{file: {names[0]}, share: [0.7, 1]}}]"]
     below = s.integrator.friction_speed
     zones, slow = dead_zones(tree, truth, below) if rounded else ({}, [])
-    if zones:
+    if rounded and below == 0.0 and any(e.jumps for e in tree.elements):
+        lines += [
+            "sampling: {filter: none, dead_zone: auto} # dry friction holds in this log: samples near standstill are left out"
+        ]
+    elif zones:
         lines += [f"sampling: # the simulator rounds dry friction off below {below:g}", "  filter: none"]
         lines += ["  dead_zone:", *(f"    {flow(name)}: {zone:g}" for name, zone in zones.items())]
     if slow:

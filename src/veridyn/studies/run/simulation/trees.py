@@ -68,9 +68,9 @@ def tree_setup(loaded: Loaded[SimulateFile]) -> TreeSetup:
     check_led(tree, len(led.names), "Leave motion out, and give forces of the others as inputs.")
     if s.controller is None:
         return TreeSetup(tree, Prescribed(led.reference, duration, s.rate, inputs), led.reference)
-    kp, kd, believed = _controller(loaded, tree, s.controller, led.reference)
+    kp, kd, feedforward = _controller(loaded, tree, s.controller, led.reference)
     method = _method(loaded, tree)
-    made = Tracking(led.reference, duration, s.rate, kp, kd, believed, method, inputs)
+    made = Tracking(led.reference, duration, s.rate, kp, kd, feedforward, method, inputs)
     return TreeSetup(tree, made, led.reference)
 
 
@@ -206,7 +206,12 @@ def _method(loaded: Loaded[SimulateFile], tree: Tree) -> Method:
         )
         raise loaded.error(fault)
     dry = any(e.has_sign for e in tree.elements)
-    name = ("LSODA" if dry else "DOP853") if s.name == "auto" else s.name
+    holds = dry and s.friction_speed == 0.0
+    if holds and s.name not in ("auto", "RK4"):
+        what = f"'{s.name}' cannot step with dry friction that holds."
+        hint = "Give RK4, or a friction_speed above zero below which friction is rounded off."
+        raise loaded.error(loaded.fault(("integrator", "name"), what, "RK4", hint=hint))
+    name = ("RK4" if holds else "LSODA" if dry else "DOP853") if s.name == "auto" else s.name
     step = s.step if s.step is not None else FIXED_STEP if name == "RK4" else np.inf
     return Method(name, step, s.rtol, s.atol, s.friction_speed if dry else 0.0)
 
@@ -230,18 +235,18 @@ def _controller(
             gains.append(np.array([given[c] for c in own]))
         else:
             gains.append(np.full(len(own), float(given)))
-    believed = tree if s.feedforward else None
+    feedforward = tree if s.feedforward else None
     if s.feedforward and s.model:
         file: Path = existing(loaded, s.model, ("controller", "model"))
         assert loaded.study.model is not None
-        believed = tree_of(loaded, ("controller",), loaded.study.model.model_copy(update={"file": s.model}))
-        if believed.coordinates != tree.coordinates:
-            found = ", ".join(believed.coordinates)
+        feedforward = tree_of(loaded, ("controller",), loaded.study.model.model_copy(update={"file": s.model}))
+        if feedforward.coordinates != tree.coordinates:
+            found = ", ".join(feedforward.coordinates)
             fault = loaded.fault(
                 ("controller", "model"), f"{file.name} is another machine.", ", ".join(tree.coordinates), found
             )
             raise loaded.error(fault)
-    return gains[0], gains[1], believed
+    return gains[0], gains[1], feedforward
 
 
 def _moved(tree: Tree, reference: Reference) -> Array:
