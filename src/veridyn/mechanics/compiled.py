@@ -41,6 +41,14 @@ def core(function: Function) -> Function:
     return cast(Function, numba.njit(error_model="numpy", nogil=True, **options)(function))
 
 
+def summing(function: Function) -> Function:
+    """:func:`core`, for sums whose order does not matter: several numbers at a time, so that none waits for the one before it."""
+    options: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast(
+        Function, numba.njit(error_model="numpy", nogil=True, fastmath={"reassoc", "contract"}, **options)(function)
+    )
+
+
 def inlined(function: Function) -> Function:
     """`function` written out wherever compiled code calls it: the only way in which a :func:`core` function has a view from another."""
     return cast(Function, numba.njit(inline="always")(function))

@@ -77,15 +77,9 @@ def elimination_of(
     `turns`: nothing of the mechanism is fixed in space, so that these are turned as a whole; the last `added` coordinates do not turn.
     """
     n, rng, h = len(mass), np.random.default_rng(0), USUAL_STEP
-    q = np.asarray(guess, dtype=np.float64)
-    cartesian = q[: n - added].reshape(-1, 3) if turns else np.zeros((0, 3))
     alpha = USUAL_PENALTY * max(float(np.trace(mass)) / max(n, 1), 1e-300)
-    w, far = 0.25 * h * h, 0.3 * max(1.0, float(np.abs(q).max(initial=0.0)))
-    samples = []
-    for k in range(POSES):
-        pose = q if k == 0 else q + (0.1 if turns else far) * rng.normal(size=n)
-        if k > 0 and turns:
-            pose[: n - added] += ((rotation_of(rng.normal(size=4)) - np.eye(3)) @ cartesian.T).T.reshape(-1)
+    w, samples = 0.25 * h * h, []
+    for pose in poses_around(guess, added, turns):
         J = c.jacobian(pose)
         m = len(J)
         K, C = f.tangents(pose, np.zeros(n), f.values)
@@ -105,6 +99,20 @@ def elimination_of(
     low, high = np.minimum(row, column)[border], np.maximum(row, column)[border]
     numbers = (tangent, row[tangent], column[tangent], border, high - n, low, corner, row[slope] - n, column[slope])
     return Elimination(plan, *(x.astype(np.uint64) for x in numbers))
+
+
+def poses_around(guess: Array, added: int, turns: bool) -> list[Array]:
+    """The description's pose and others around it; arguments as those of :func:`elimination_of`."""
+    rng, q = np.random.default_rng(0), np.asarray(guess, dtype=np.float64)
+    n, far = len(q), 0.3 * max(1.0, float(np.abs(q).max(initial=0.0)))
+    cartesian = q[: n - added].reshape(-1, 3) if turns else np.zeros((0, 3))
+    poses = [q]
+    for _ in range(POSES - 1):
+        pose = q + (0.1 if turns else far) * rng.normal(size=n)
+        if turns:
+            pose[: n - added] += ((rotation_of(rng.normal(size=4)) - np.eye(3)) @ cartesian.T).T.reshape(-1)
+        poses.append(pose)
+    return poses
 
 
 def _pattern(mass: Array, f: ForceTable, wheels: WheelTable, t: Tables, m: int) -> NDArray[np.bool_]:

@@ -9,7 +9,7 @@ from veridyn.mechanics.compiled import core
 from veridyn.mechanics.dense import factor, solve_transposed
 from veridyn.mechanics.natural.free_kernel import set_freedoms
 from veridyn.mechanics.natural.free_record import FreeRoom, FreeTables
-from veridyn.mechanics.natural.sparse import back_many
+from veridyn.mechanics.natural.symmetric import solve_symmetric_many
 from veridyn.mechanics.natural.terms import (
     acting,
     curvature,
@@ -40,7 +40,7 @@ def differentiate(t: FreeTables, w: FreeRoom, q: Array, qd: Array, u: Array) -> 
     for i in range(m):
         for c in range(f):
             w.X[n + i, c] = 0.0
-    back_many(t.e.plan, w.f.v, w.X, w.XZ)
+    solve_symmetric_many(t.plan, w.f, w.X, w.XZ)
     for a in range(f):
         for c in range(f):
             total = 0.0
@@ -64,7 +64,7 @@ def differentiate(t: FreeTables, w: FreeRoom, q: Array, qd: Array, u: Array) -> 
         i, j = t.e.slope_row[p], t.e.slope_column[p]
         for c in range(f):
             w.X[n + i, c] -= w.rates[i, j] * w.R[j, c]
-    back_many(t.e.plan, w.f.v, w.X, w.XZ)
+    solve_symmetric_many(t.plan, w.f, w.X, w.XZ)
     for c in range(f):
         for i in range(n):
             w.dq[i], w.qd_z[i, c] = w.R[i, c], w.X[i, c]
@@ -80,7 +80,7 @@ def differentiate(t: FreeTables, w: FreeRoom, q: Array, qd: Array, u: Array) -> 
             w.qd_z[i, c] -= total
     _stiffness(t, w, q, qd, u)
     _right_sides(t, w, q, qd)
-    back_many(t.e.plan, w.f.v, w.S, w.SZ)
+    solve_symmetric_many(t.plan, w.f, w.S, w.SZ)
     _slopes(t, w)
     return True
 

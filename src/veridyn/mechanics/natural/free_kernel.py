@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import core
-from veridyn.mechanics.natural.elimination import factorised, set_tangent
 from veridyn.mechanics.natural.free_record import FreeRoom, FreeTables
-from veridyn.mechanics.natural.sparse import back_planned
+from veridyn.mechanics.natural.symmetric import factor_symmetric, solve_symmetric
 from veridyn.mechanics.natural.terms import (
     acting,
     constraints_at,
@@ -26,6 +25,9 @@ CLOSED_RATIO = 1e-12  # of constraints, relative to the square of the machine's 
 PROJECTED_RATIO = 1e-10  # of projected rates, relative to the largest
 BALANCED_RATIO = 1e-8  # of the equations of motion, relative to the largest force
 SETTLED_RATIO = 1e-9  # of a step's last change, relative to the machine's size
+NEAR_RATIO = (
+    1e-8  # of constraints where factors are as good as those of the closed pose, relative to the machine's size
+)
 MAX_REPETITIONS = 12  # with one factorisation; then it is made anew
 MAX_NEWTON_STEPS = 40
 
@@ -45,16 +47,7 @@ def constrain(t: FreeTables, w: FreeRoom, led: Array, q: Array) -> float:
 @core
 def refactor(t: FreeTables, w: FreeRoom) -> bool:
     """Factors at the pose whose Φ_q is in hand."""
-    set_tangent(t.e, w.f, t.t.mass, t.alpha)
-    return factorised(t.e, w.f, w.at.J) and w.f.dense[0] == 0
-
-
-@core
-def solve_near(t: FreeTables, w: FreeRoom) -> None:
-    """f.x from f.b with the factors in hand."""
-    for i in range(len(w.f.x)):
-        w.f.x[i] = 0.0
-    back_planned(t.e.plan, w.f.v, w.f.b, w.f.x, w.f.z)
+    return factor_symmetric(t.plan, w.f, w.at.J)
 
 
 @core
@@ -66,13 +59,17 @@ def size_of(q: Array) -> float:
 
 
 @core
-def close(t: FreeTables, w: FreeRoom, led: Array, q: Array) -> bool:
-    """q onto Φ = 0 in the metric M; Φ_q there is left in hand."""
-    n, size = len(q), size_of(q)
+def close(t: FreeTables, w: FreeRoom, led: Array, q: Array, near: float) -> bool:
+    """q onto Φ = 0 in the metric M; Φ_q there is left in hand, with factors of the first pose at which |Φ| is at most `near`."""
+    n, size, old = len(q), size_of(q), near > 0.0
     for k in range(MAX_NEWTON_STEPS):
         off = constrain(t, w, led, q)
         if not np.isfinite(off):
             return False
+        if old and off <= max(near, CLOSED_RATIO * size) * size:
+            if not refactor(t, w):
+                return False
+            old = False
         if off <= CLOSED_RATIO * size * size:
             return True
         if k == MAX_REPETITIONS and not refactor(t, w):
@@ -81,7 +78,7 @@ def close(t: FreeTables, w: FreeRoom, led: Array, q: Array) -> bool:
             w.f.b[i] = 0.0
         for i in range(len(w.at.phi)):
             w.f.b[n + i] = -w.at.phi[i]
-        solve_near(t, w)
+        solve_symmetric(t.plan, w.f)
         for i in range(n):
             q[i] += w.f.x[i]
     return False
@@ -107,7 +104,7 @@ def project(t: FreeTables, w: FreeRoom, x: Array) -> bool:
             return True
         if k == MAX_REPETITIONS and not refactor(t, w):
             return False
-        solve_near(t, w)
+        solve_symmetric(t.plan, w.f)
         for i in range(n):
             x[i] += w.f.x[i]
     return False
@@ -183,7 +180,7 @@ def accelerate(t: FreeTables, w: FreeRoom, led: Array, q: Array, qd: Array, slip
             return True
         if k == MAX_REPETITIONS and not refactor(t, w):
             return False
-        solve_near(t, w)
+        solve_symmetric(t.plan, w.f)
         for i in range(n):
             w.qdd[i] += w.f.x[i]
         for i in range(m):
@@ -206,7 +203,7 @@ def balance(t: FreeTables, w: FreeRoom, qdd: Array, lam: Array) -> None:
 
 @core
 def advance(t: FreeTables, w: FreeRoom, led: Array, q: Array, qd: Array, slips: Array, h: float) -> bool:
-    """An index-3 step of the trapezoidal rule from a state whose q̈ and λ are in hand (39 to 41), then q̇ projected (42)."""
+    """An index-3 step of the trapezoidal rule from a state whose q̈ and λ are in hand (39 to 41); q̇ is left to be projected (42)."""
     n, m, k, half = len(q), len(w.lam), 0.25 * h * h, 0.5 * h
     if len(slips) > 0:
         roll(w.wheels, q, qd, slips, 0)
@@ -242,7 +239,7 @@ def advance(t: FreeTables, w: FreeRoom, led: Array, q: Array, qd: Array, slips: 
             w.f.b[i] *= k
         for i in range(m):
             w.f.b[n + i] = -w.at.phi[i]
-        solve_near(t, w)
+        solve_symmetric(t.plan, w.f)
         moved = slipped
         for i in range(n):
             q[i] += w.f.x[i]
@@ -258,7 +255,6 @@ def advance(t: FreeTables, w: FreeRoom, led: Array, q: Array, qd: Array, slips: 
         before = moved
     if not settled:
         return False
-    constrain(t, w, led, q)
     for i in range(n):
         qd[i] = 2.0 / h * (q[i] - w.q0[i]) - w.qd0[i]
         w.qdd[i] = 4.0 / (h * h) * (q[i] - w.q0[i]) - 4.0 / h * w.qd0[i] - w.qdd0[i]
@@ -266,5 +262,4 @@ def advance(t: FreeTables, w: FreeRoom, led: Array, q: Array, qd: Array, slips: 
         w.grown[i] = w.qdd[i] - w.qdd0[i]
     for i in range(m):
         w.grown[n + i] = w.lam[i] - w.lam0[i]
-    set_rates(t, w, led)
-    return project(t, w, qd)
+    return True

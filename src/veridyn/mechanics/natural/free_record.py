@@ -8,13 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, ModelError
-from veridyn.mechanics.natural.elimination import Elimination, Factors, factors_of
+from veridyn.mechanics.natural.elimination import Elimination, poses_around
 from veridyn.mechanics.natural.free_model import EXACT_MULTIPLIERS, FreeModel
-from veridyn.mechanics.natural.terms import (
-    Scratch,
-    Tables,
-    scratch_of,
-)
+from veridyn.mechanics.natural.symmetric import SymmetricPlan, SymmetricRoom, symmetric_plan, symmetric_room
+from veridyn.mechanics.natural.terms import Scratch, Tables, scratch_of
 from veridyn.mechanics.natural.wheel_kernel import Wheels
 from veridyn.mechanics.record import Cube, Matrix, Numbers, Vector
 
@@ -25,20 +22,20 @@ class FreeTables(NamedTuple):
     """A machine over its freedoms: E is `linear` but for its rows 3 to 5, which are linear in the coordinates `turning_at`."""
 
     t: Tables
-    e: Elimination
+    e: Elimination  # for its pattern
+    plan: SymmetricPlan
     linear: Matrix  # (f, n)
     turning_at: Numbers  # (c,)
     turning: Cube  # (3 or 0, c + 1, c)
     unknown: Numbers  # (k,) freedoms with an unknown force
     weight: Vector  # (n,)
     constant: Matrix  # (n, values)
-    alpha: float
 
 
 class FreeRoom(NamedTuple):
     """Where the kernels work, and what they find; n coordinates, m constraints, f freedoms, x = (z, ż, u, slips) of 2f + k numbers."""
 
-    f: Factors
+    f: SymmetricRoom
     at: Scratch
     wheels: Wheels
     spare: Vector  # (m or 3a,) values of forms that nobody needs
@@ -87,16 +84,18 @@ def free_tables(model: FreeModel) -> FreeTables:
         )
     at = np.flatnonzero((free.turning[:, :-1] != 0.0).any(axis=(0, 2)) | (free.turning != 0.0).any(axis=(0, 1)))
     rows = [*at, s.n]
+    poses = poses_around(s.guess, len(s.mechanism.added), s.turns)
+    slopes = np.array([s.constraints.jacobian(pose) for pose in poses])
     return FreeTables(
         s.tables,
         s.elimination,
+        symmetric_plan(s.mass, slopes, EXACT_MULTIPLIERS.alpha(s)),
         np.ascontiguousarray(free.linear),
         at.astype(np.int64),
         np.ascontiguousarray(free.turning[:, rows][:, :, at]),
         np.array([model.names.index(name) for name in model.unknown], dtype=np.int64),
         np.ascontiguousarray(s.forces.weight[:-1]),
         np.ascontiguousarray(s.forces.constant),
-        EXACT_MULTIPLIERS.alpha(s),
     )
 
 
@@ -105,7 +104,7 @@ def free_room(model: FreeModel, tables: FreeTables, wheels: Wheels) -> FreeRoom:
     n, m, f, a = model.n, model.system.constraints.m, model.f, len(tables.t.places)
     k, w, N = len(model.unknown) + len(model.inner), len(model.inner), model.n + model.system.constraints.m
     return FreeRoom(
-        factors_of(tables.e),
+        symmetric_room(tables.plan),
         scratch_of(tables.t, m, True),
         wheels,
         np.zeros(max(m, 3 * a)),

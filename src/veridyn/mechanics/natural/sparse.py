@@ -84,14 +84,14 @@ def _ordered(A: Array, filled: NDArray[np.bool_], names: Sequence[str]) -> Numbe
     scale = np.abs(A).max(axis=(1, 2), initial=1e-300)
     open_ = np.ones(N, dtype=bool)
     order = np.empty(N, dtype=np.int64)
+    sizes = np.maximum(np.abs(A).max(axis=1, initial=0.0), np.abs(A).max(axis=2, initial=0.0))  # of each row and column
+    degree = filled.sum(axis=1)
     for k in range(N):
         left = np.flatnonzero(open_)
-        S = np.abs(A[:, left[:, None], left])
-        pivots = np.einsum("sii->si", S)
-        sizes = np.maximum(S.max(axis=1), S.max(axis=2))
-        share = np.where(pivots > 0.0, pivots / np.maximum(sizes, 1e-300), 0.0).min(axis=0)
+        pivots = np.abs(A[:, left, left])
+        share = np.where(pivots > 0.0, pivots / np.maximum(sizes[:, left], 1e-300), 0.0).min(axis=0)
         alive = (pivots > ZERO_PIVOT * scale[:, None]).all(axis=0)
-        if not (alive.any() and np.isfinite(S).all()):
+        if not (alive.any() and np.isfinite(sizes[:, left]).all()):
             named = names[int(left[0])] if names else f"row {int(left[0])}"
             raise ModelError(
                 Fault(
@@ -103,14 +103,17 @@ def _ordered(A: Array, filled: NDArray[np.bool_], names: Sequence[str]) -> Numbe
                 )
             )
         good = alive & (share >= MIN_PIVOT_RATIO)
-        degree = filled[left[:, None], left].sum(axis=1)
-        i = np.lexsort((-share, degree, ~good))[0] if good.any() else int(np.argmax(np.where(alive, share, -1.0)))
+        i = np.lexsort((-share, degree[left], ~good))[0] if good.any() else int(np.argmax(np.where(alive, share, -1.0)))
         p = left[i]
         order[k], open_[p] = p, False
-        rest = np.flatnonzero(open_)
-        A[:, rest[:, None], rest] -= A[:, rest, p][:, :, None] * (A[:, p, rest] / A[:, p, p][:, None])[:, None, :]
-        near = rest[filled[p, rest]]
+        near = np.flatnonzero(filled[p] & open_)  # all that this elimination changes
+        lines = A[:, near]
+        lines[:, :, near] -= A[:, near, p][:, :, None] * (A[:, p, near] / A[:, p, p][:, None])[:, None, :]
+        lines[:, :, p] = 0.0
+        A[:, near], A[:, p, :] = lines, 0.0
+        sizes[:, near] = np.maximum(np.abs(lines).max(axis=2), np.abs(A[:, :, near]).max(axis=1))
         filled[near[:, None], near] = True
+        degree[near] = (filled[near] & open_).sum(axis=1)
     return order
 
 
@@ -269,53 +272,6 @@ def back_planned(plan: SparsePlan, v: Array, b: Array, x: Array, z: Array) -> No
             own[k] = total / line[k]
     for k in range(len(order)):
         x[order[k]] += z[k]
-
-
-@core
-def back_many(plan: SparsePlan, v: Array, X: Array, Z: Array) -> None:
-    """X ← B⁻¹ X of many right sides (N, c) at once; Z is room of the same size."""
-    order, outer, c = plan.order, plan.outer, X.shape[1]
-    for k in range(len(order)):
-        for r in range(c):
-            Z[k, r] = X[order[k], r]
-    nodes = len(plan.upper)
-    for s in range(nodes):
-        first, at = plan.first[s], plan.outer_start[s]
-        p, d = plan.first[s + 1] - first, plan.outer_start[s + 1] - at
-        width = p + d
-        U, L = v[plan.upper[s] : plan.upper[s] + p * width], v[plan.lower[s] : plan.lower[s] + d * p]
-        for k in range(p):
-            for i in range(k + 1, p):
-                _subtract(Z[first + i], U[i * width + k], Z[first + k])
-        for i in range(d):
-            line = Z[outer[at + i]]
-            for k in range(p):
-                share = L[i * p + k]
-                for r in range(c):
-                    line[r] -= share * Z[first + k, r]
-    for back in range(nodes):
-        s = nodes - 1 - back
-        first, at = plan.first[s], plan.outer_start[s]
-        p, d = plan.first[s + 1] - first, plan.outer_start[s + 1] - at
-        width = p + d
-        U = v[plan.upper[s] : plan.upper[s] + p * width]
-        for up in range(p):
-            k = p - 1 - up
-            line = Z[first + k]
-            for j in range(k + 1, p):
-                share = U[k * width + j]
-                for r in range(c):
-                    line[r] -= share * Z[first + j, r]
-            for j in range(d):
-                share, other = U[k * width + p + j], outer[at + j]
-                for r in range(c):
-                    line[r] -= share * Z[other, r]
-            inverse = 1.0 / U[k * width + k]
-            for r in range(c):
-                line[r] *= inverse
-    for k in range(len(order)):
-        for r in range(c):
-            X[order[k], r] = Z[k, r]
 
 
 @core

@@ -51,6 +51,11 @@ class NaturalSystem:
         """The coordinates as the description gives them."""
         return self.geometry.guess
 
+    @property
+    def turns(self) -> bool:
+        """Whether nothing of the mechanism is fixed in space."""
+        return self.mechanism.dimension == 3 and not self.geometry.fixed
+
     @cached_property
     def wheels(self) -> WheelTable:
         """The wheels with tyres; their laws are loaded when somebody asks for forces."""
@@ -70,10 +75,8 @@ class NaturalSystem:
         """The order in which the compiled step eliminates, planned when somebody asks."""
         from veridyn.mechanics.natural.elimination import elimination_of
 
-        m = self.mechanism
-        turns = m.dimension == 3 and not self.geometry.fixed
         parts = (self.mass, self.constraints, self.forces, self.wheels, self.tables, self.guess)
-        return elimination_of(*parts, len(m.added), turns)
+        return elimination_of(*parts, len(self.mechanism.added), self.turns)
 
     def holding(self, motion: Mapping[str, ArrayLike]) -> NaturalSystem:
         """The same system at a moment of its prescribed coordinates: name → place, or place, rate and acceleration."""

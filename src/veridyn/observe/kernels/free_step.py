@@ -18,6 +18,7 @@ from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.dense import factor, solve
 from veridyn.mechanics.natural.free_derivatives import bend_freedoms, differentiate
 from veridyn.mechanics.natural.free_kernel import (
+    NEAR_RATIO,
     accelerate,
     advance,
     close,
@@ -226,9 +227,7 @@ def _instant(
         if not refactor(t, w):
             return False
         s.clock[2] = 1
-    if not close(t, w, p.led, q):
-        return False
-    if fresh and not refactor(t, w):
+    if not close(t, w, p.led, q, NEAR_RATIO if fresh else 0.0):
         return False
     set_rates(t, w, p.led)
     if not project(t, w, qd):
@@ -383,7 +382,7 @@ def _retract(s: FreeFilter) -> bool:
             w.qdd[i] += change
         else:
             w.lam[i - n] += change
-    if not close(t, w, p.led, q):
+    if not close(t, w, p.led, q, 0.0):
         return False
     set_rates(t, w, p.led)
     return project(t, w, qd)
