@@ -12,38 +12,40 @@ HERE = Path(__file__).parent
 if str(HERE) not in sys.path:
     sys.path.insert(0, str(HERE))
 
-# Files that take longest come first, so that no worker waits for the other at the end.
-LONGEST = (
-    "studies/papers/car",
-    "report/papers/test_car",
-    "observe/test_free.py",
-    "cli/test_fitted.py",
-    "cli/test_damaged_observer.py",
-    "identify/test_conformance.py",
-    "examples",
-    "cli",
-    "studies",
-)
+# Files that make the same things, the day of the car or machine code that takes minutes to compile: one worker runs them all.
+SHARED = {
+    "car": ("studies/papers/car/", "report/papers/test_car"),
+    "observers": (
+        "observe/test_free.py",
+        "cli/test_fitted.py",
+        "cli/test_damaged_observer.py",
+        "examples/test_own_filter.py",
+    ),
+}
+# What these leave to compile is used by others later, so that they come first, and what needs none of it next.
+NEXT = ("identify/", "files/", "symbolic/", "model/", "signals/", "spatial/")
+
+
+def rank(place: str) -> int:
+    """Where the tests of a file come, from 0 on; `place` is its path below tests/."""
+    order = [*SHARED.values(), *((start,) for start in NEXT)]
+    return next((k for k, starts in enumerate(order) if place.startswith(starts)), len(order))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    def rank(item: pytest.Item) -> int:
-        place = item.path.relative_to(HERE).as_posix()
-        return next((k for k, start in enumerate(LONGEST) if place.startswith(start)), len(LONGEST))
-
-    items.sort(key=rank)
+    items.sort(key=lambda item: rank(item.path.relative_to(HERE).as_posix()))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """A file's tests stay on one worker with what they share; so do all files that look at the one day of the car."""
+    """A file's tests stay on one worker with what they share, and so do files that share something."""
     from xdist.scheduler import LoadFileScheduling
 
     class ByFile(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            source = Path(config.rootpath, file)
-            return "car_day" if "studies.car_day" in source.read_text(encoding="utf-8") else file
+            place = file.removeprefix("tests/")
+            return next((name for name, starts in SHARED.items() if place.startswith(starts)), file)
 
     config.option.loadscopereorder = False
     return ByFile(config, log)

@@ -22,6 +22,7 @@ from veridyn.model.motion import Motion
 from veridyn.signals.motion import Signals, motion
 
 LOGS = 6
+HOW = Sampling(trim=20)  # without the samples at which the filter of positions begins and ends
 
 
 def read(file: Path) -> Motion:
@@ -48,10 +49,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.mark.parametrize("method", ["wls", "robust"])
 def test_made_here_or_on_threads_the_fit_is_the_same(files: list[Path], method: str) -> None:
     tree, made = small_arm(), MadeMotions(files, read)
-    alone = identify(tree, [read(file) for file in files], method)
-    here = identify(tree, made, method)
+    alone = identify(tree, [read(file) for file in files], method, sampling=HOW)
+    here = identify(tree, made, method, sampling=HOW)
     with ThreadPoolExecutor(3) as pool:
-        shared = identify(tree, made, method, executor=pool)
+        shared = identify(tree, made, method, sampling=HOW, executor=pool)
     for fit in (here, shared):
         assert fit.values == pytest.approx(alone.values, rel=1e-12)
         assert fit.sigma == pytest.approx(alone.sigma, rel=1e-9)
@@ -63,7 +64,7 @@ def test_dask_workers_read_the_logs_themselves_and_one_that_dies_changes_nothing
 ) -> None:
     from distributed import Client, LocalCluster
 
-    tree, alone = small_arm(), identify(small_arm(), MadeMotions(files, read))
+    tree, alone = small_arm(), identify(small_arm(), MadeMotions(files, read), sampling=HOW)
     marker, told = tmp_path / "died", []
     made = MadeMotions(files, partial(read_and_die_once, marker))
     with (
@@ -72,11 +73,12 @@ def test_dask_workers_read_the_logs_themselves_and_one_that_dies_changes_nothing
     ):
         executor = client.get_executor(pure=False, retries=3)
         marker.touch()  # the first log is looked at here, and this process is to live
-        identify(tree, made[:1])
+        identify(tree, made[:1], sampling=HOW)
         marker.unlink()
         there = identify(
             tree,
             made,
+            sampling=HOW,
             executor=executor,
             progress=lambda task, done, total: told.append((task, done, total)),
         )
