@@ -31,9 +31,7 @@ LEAST_MEMORY, MOST_MEMORY = 0.1, 0.98  # correlations of neighbouring residuals 
 CLIPPED = 2.0  # deviations of residuals whose memory is asked for (chosen)
 LATE_SHARE = 0.3  # of the false alarms, for delays that dry friction shows (chosen)
 ONE_SIDED = 2.0  # deviations between what is seen behind reversals and before them (chosen)
-SMOOTH_PART = (
-    2.0  # deviations by which the smooth part of a force must be late, too, and would be by such a delay (chosen)
-)
+SMOOTH_PART = 1.0  # deviations by which the smooth part of a force must be late, too (chosen)
 SAME_DELAY = 3.0  # deviations between the delays of both (chosen)
 GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart
 MIN_SAMPLES_PER_COLUMN = 3.0  # equations for each parameter, below which residuals say little
@@ -147,13 +145,11 @@ def _late(x: Samples, e: Prepared, p: Projected) -> tuple[list[str], Array]:
 def _smooth_too(p: Projected, whole: Array, smooth: Array, size: float) -> bool:
     """Whether the smooth part of a force is late by as much as the `size` of the `whole` column, whatever its friction does; both (N, R).
 
-    Where that is not so, friction yields before it slides, which is no damage of the log; and where the smooth part would not show such a
-    delay, nothing tells the two apart.
+    Where that is not so, friction yields before it slides, which is no damage of the log.
     """
     found = p.with_column(whole - smooth).tested(smooth[:, :, None])
     apart = abs(size - float(found.sizes[0])) / np.hypot(GRID_DEVIATION * size, found.sigma[0])
-    visible = min(abs(size) / float(found.sigma[0]), float(found.z[0]) * np.sign(size))
-    return bool(visible > SMOOTH_PART and apart < SAME_DELAY)
+    return bool(float(found.z[0]) * np.sign(size) > SMOOTH_PART and apart < SAME_DELAY)
 
 
 def _exact(fit: Fit, x: Samples) -> bool:
