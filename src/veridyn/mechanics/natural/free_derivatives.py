@@ -10,11 +10,7 @@ from veridyn.mechanics.dense import factor, solve_transposed
 from veridyn.mechanics.natural.free_kernel import set_freedoms
 from veridyn.mechanics.natural.free_record import FreeRoom, FreeTables
 from veridyn.mechanics.natural.symmetric import solve_symmetric_many
-from veridyn.mechanics.natural.terms import (
-    acting,
-    curvature,
-    gather,
-)
+from veridyn.mechanics.natural.terms import add_tangents, curvature, gather
 
 Array = NDArray[np.float64]
 
@@ -88,14 +84,12 @@ def differentiate(t: FreeTables, w: FreeRoom, q: Array, qd: Array, u: Array) -> 
 @core
 def _stiffness(t: FreeTables, w: FreeRoom, q: Array, qd: Array, u: Array) -> None:
     """K in at.T, with that of the constraint forces, and C."""
-    n, r, K, C = len(q), w.wheels, w.at.T, w.C
-    acting(t.t, w.load, w.none, q, qd, 1.0, 0.0, w.at.Q, K, w.at.way)
-    acting(t.t, w.load, w.none, q, qd, 0.0, 1.0, w.at.Q, C, w.at.way)
-    for i in range(n):
-        for p in range(t.t.mass_start[i], t.t.mass_start[i + 1]):
-            j = t.t.mass_column[p]
-            K[i, j] -= t.t.mass[i, j]
-            C[i, j] -= t.t.mass[i, j]
+    r, K, C = w.wheels, w.at.T, w.C
+    for p in range(len(t.e.tangent_row)):
+        i, j = t.e.tangent_row[p], t.e.tangent_column[p]
+        K[i, j], C[i, j] = 0.0, 0.0
+    add_tangents(t.t, q, qd, 1.0, 0.0, K, w.at.way)
+    add_tangents(t.t, q, qd, 0.0, 1.0, C, w.at.way)
     curvature(t.t, q, w.lam, w.at.AB, w.at.slopes, 1.0, K)
     count, k = r.Q.shape
     for i in range(count):
@@ -122,9 +116,12 @@ def _right_sides(t: FreeTables, w: FreeRoom, q: Array, qd: Array) -> None:
     for p in range(len(e.tangent_row)):
         i, j = e.tangent_row[p], e.tangent_column[p]
         stiff, damp = w.at.T[i, j], w.C[i, j]
-        if stiff != 0.0 or damp != 0.0:
+        if stiff != 0.0:
             for c in range(f):
-                S[i, c] -= stiff * w.R[j, c] + damp * w.qd_z[j, c]
+                S[i, c] -= stiff * w.R[j, c]
+        if damp != 0.0:
+            for c in range(f):
+                S[i, c] -= damp * w.qd_z[j, c]
                 S[i, f + c] -= damp * w.R[j, c]
     for j in range(len(t.unknown)):
         for i in range(n):

@@ -316,34 +316,42 @@ def acting(
     n, tangent = len(q), len(T) > 0
     for i in range(n):
         Q[i] = load[i]
-    if tangent:
-        for i in range(n):
-            for j in range(n):
-                T[i, j] = t.mass[i, j]
     if len(turning):
         for i in range(n):
             for j in range(n):
                 Q[i] += turning[i, j] * q[j]
-                if tangent:
-                    T[i, j] -= wk * turning[i, j]
             Q[i] += turning[i, n]
     for e in range(len(t.line_start) - 1):
         k, rest, c = t.line_laws[0, e], t.line_laws[1, e], t.line_laws[2, e]
         add_line(t, e, -(k * (line_at(t, e, q) - rest) + c * line_at(t, e, qd)), Q)
-        if tangent:
-            for i in range(t.line_start[e], t.line_start[e + 1]):
-                for j in range(t.line_start[e], t.line_start[e + 1]):
-                    both = t.line_weight[i] * t.line_weight[j]
-                    T[t.line_column[i], t.line_column[j]] += (wk * k + wc * c) * both
-    dim = t.struts.shape[1]
-    u, v, inner = way[0], way[1], way[2:]
+    for e in range(len(t.struts)):
+        k, rest, c = t.strut_laws[0, e], t.strut_laws[1, e], t.strut_laws[2, e]
+        length, rate = strut_at(t, e, q, qd, way)
+        pull_strut(t, e, k * (length - rest) + c * rate, way[0], Q)
+    if tangent:
+        for i in range(n):
+            for j in range(n):
+                T[i, j] = t.mass[i, j]
+        if len(turning):
+            for i in range(n):
+                for j in range(n):
+                    T[i, j] -= wk * turning[i, j]
+        add_tangents(t, q, qd, wk, wc, T, way)
+
+
+@core
+def add_tangents(t: Tables, q: Array, qd: Array, wk: float, wc: float, T: Array, way: Array) -> None:
+    """Add wk K + wc C of springs and dampers, on combinations of coordinates and between points."""
+    for e in range(len(t.line_start) - 1):
+        weight = wk * t.line_laws[0, e] + wc * t.line_laws[2, e]
+        for i in range(t.line_start[e], t.line_start[e + 1]):
+            for j in range(t.line_start[e], t.line_start[e + 1]):
+                T[t.line_column[i], t.line_column[j]] += weight * (t.line_weight[i] * t.line_weight[j])
+    dim, u, v, inner = t.struts.shape[1], way[0], way[1], way[2:]
     for e in range(len(t.struts)):
         k, rest, c = t.strut_laws[0, e], t.strut_laws[1, e], t.strut_laws[2, e]
         length, rate = strut_at(t, e, q, qd, way)
         f = k * (length - rest) + c * rate
-        pull_strut(t, e, f, u, Q)
-        if not tangent:
-            continue
         for a in range(dim):
             for b in range(dim):
                 inner[a, b] = (wk * (k - f / length) + wc * c) * u[a] * u[b] + wk * c * u[a] * (
