@@ -33,7 +33,7 @@ def rank(place: str) -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: rank(item.path.relative_to(HERE).as_posix()))
+    items.sort(key=lambda item: rank(item.path.as_posix().removeprefix(f"{HERE.as_posix()}/")))
 
 
 @pytest.hookimpl(optionalhook=True)
