@@ -182,7 +182,7 @@ def test_a_step_that_finds_no_forces_says_so() -> None:
     assert dry is not None
     ends = cycle([np.array([[0.0, 1.0]]), np.array([[0.0, -1.0]])])
     steps = HoldingSteps(
-        dry, lambda t, y, f: np.hstack([y[:, 1:], f]), lambda rate, t, y, h: next(ends).copy(), slice(1, 2), 1, "block"
+        dry, lambda t, y, f: np.hstack([y[:, 1:], f]), slice(1, 2), 1, "block", lambda rate, t, y, h: next(ends).copy()
     )
     with pytest.raises(SimulationError, match="no friction forces agree"):
         steps.step(0.0, np.zeros((1, 2)), 1e-3)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, SimulationError
 from veridyn.mechanics.dry_friction import DryFriction
 from veridyn.mechanics.friction_bounds import solve_bounded
+from veridyn.mechanics.stepper import explicit_step
+from veridyn.mechanics.tableau import tableau
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -28,6 +31,7 @@ PARTS = 8  # of a step, for each run; the rest of a step with more stops is made
 FrictionRate = Callable[[float, Array, Array], Array]
 # Rates, time, states and h → the states after a step of h seconds.
 Advance = Callable[[Callable[[float, Array], Array], float, Array, float], Array]
+RK4: Advance = partial(explicit_step, tableau("RK4"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +52,7 @@ class HoldingSteps:
     """
 
     def __init__(
-        self, friction: DryFriction, rate: FrictionRate, advance: Advance, speeds: slice, runs: int, name: str
+        self, friction: DryFriction, rate: FrictionRate, speeds: slice, runs: int, name: str, advance: Advance = RK4
     ) -> None:
         self.friction, self.rate, self.advance, self.speeds, self.name = friction, rate, advance, speeds, name
         self.shares = np.zeros((runs, len(friction.C)))

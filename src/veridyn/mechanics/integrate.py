@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,7 +29,7 @@ from veridyn.mechanics.integration_check import (
 from veridyn.mechanics.samples import complete_values
 from veridyn.mechanics.simulation import BaseState, Forces, Inputs, Method, Trajectory
 from veridyn.mechanics.state_rates import StateRates
-from veridyn.mechanics.stepper import explicit_step, march
+from veridyn.mechanics.stepper import march
 from veridyn.mechanics.tableau import tableau
 from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import BaseMotion, Motion
@@ -139,7 +138,7 @@ def _holding(system: StateRates, dry: DryFriction, rate: Callable[[float, Array,
 
     tree = system.tree
     speeds = slice(-system.own - tree.n, -system.own or None)
-    return HoldingSteps(dry, rates, partial(explicit_step, tableau("RK4")), speeds, 1, tree.name)
+    return HoldingSteps(dry, rates, speeds, 1, tree.name)
 
 
 def _alone(holding: HoldingSteps) -> Callable[[float, Array, float], Array]:

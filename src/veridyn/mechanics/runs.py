@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, SimulationError
-from veridyn.mechanics.dry_friction import DryFriction, dry_friction
+from veridyn.mechanics.dry_friction import dry_friction
 from veridyn.mechanics.engine import LARGEST_ANGLE_RAD, compiled, uniform_values
 from veridyn.mechanics.forward import NEAR_SINGULAR, check_mass, mass_matrix
-from veridyn.mechanics.holding_steps import FrictionRate, HoldingSteps, StepPart
+from veridyn.mechanics.holding_steps import HoldingSteps, StepPart
 from veridyn.mechanics.samples import complete_values
 from veridyn.mechanics.stepper import explicit_step
 from veridyn.mechanics.symbols import Request
@@ -182,7 +181,7 @@ def simulate_runs(
             out[:, 2 * n :] = law.state_rates()
         return out
 
-    holding = None if dry is None else _holding(tree, dry, rate, len(q))
+    holding = None if dry is None else HoldingSteps(dry, rate, slice(n, 2 * n), len(q), tree.name)
     kept = _Kept(n, names)
     y, h = np.concatenate([q, qd, z], axis=1), step / substeps
 
@@ -251,8 +250,3 @@ class _Kept:
         stopped = np.stack([np.zeros_like(self.parts[0].stopped), *(p.stopped for p in self.parts)], axis=1)
         parts = StepParts(whole, np.array(self.t), samples, shares, stopped, np.stack(arriving, axis=1))
         return replace(whole.at(samples), parts=parts)
-
-
-def _holding(tree: Tree, dry: DryFriction, rate: FrictionRate, runs: int) -> HoldingSteps:
-    rule = tableau("RK4")
-    return HoldingSteps(dry, rate, partial(explicit_step, rule), slice(tree.n, 2 * tree.n), runs, tree.name)

@@ -202,8 +202,7 @@ def factor_planned(plan: SparsePlan, v: Array, room: Array) -> np.int64:
     """L and U in place of the cells `v`; −1, or the pivot that is zero or not finite. `room` is for `widest` numbers."""
     o = plan.first[0]  # 0
     for s in range(len(plan.upper)):
-        first = plan.first[s]
-        p, d = plan.first[s + 1] - first, plan.outer_start[s + 1] - plan.outer_start[s]
+        first, _, p, d = node_of(plan, s)
         width = p + d
         U, L = v[plan.upper[s] : plan.upper[s] + p * width], v[plan.lower[s] : plan.lower[s] + d * p]
         for k in range(p):
@@ -214,7 +213,7 @@ def factor_planned(plan: SparsePlan, v: Array, room: Array) -> np.int64:
             for i in range(k + 1, p):
                 share = U[i * width + k] * inverse
                 U[i * width + k] = share
-                _subtract(U[i * width + k + 1 : (i + 1) * width], share, own)
+                take_off(U[i * width + k + 1 : (i + 1) * width], share, own)
         changes = room[:d]
         for i in range(d):
             for j in range(d):
@@ -225,7 +224,7 @@ def factor_planned(plan: SparsePlan, v: Array, room: Array) -> np.int64:
                     share -= L[i * p + m] * U[m * width + k]
                 share /= U[k * width + k]
                 L[i * p + k] = share
-                _subtract(changes, share, U[k * width + p : (k + 1) * width])
+                take_off(changes, share, U[k * width + p : (k + 1) * width])
             targets = plan.target[o : o + d]
             for j in range(d):
                 v[targets[j]] += changes[j]
@@ -241,8 +240,7 @@ def back_planned(plan: SparsePlan, v: Array, b: Array, x: Array, z: Array) -> No
         z[k] = b[order[k]]
     nodes = len(plan.upper)
     for s in range(nodes):
-        first, at = plan.first[s], plan.outer_start[s]
-        p, d = plan.first[s + 1] - first, plan.outer_start[s + 1] - at
+        first, at, p, d = node_of(plan, s)
         width = p + d
         U, L = v[plan.upper[s] : plan.upper[s] + p * width], v[plan.lower[s] : plan.lower[s] + d * p]
         for k in range(p):
@@ -256,8 +254,7 @@ def back_planned(plan: SparsePlan, v: Array, b: Array, x: Array, z: Array) -> No
             z[apart[i]] -= total
     for back in range(nodes):
         s = nodes - 1 - back
-        first, at = plan.first[s], plan.outer_start[s]
-        p, d = plan.first[s + 1] - first, plan.outer_start[s + 1] - at
+        first, at, p, d = node_of(plan, s)
         width = p + d
         U = v[plan.upper[s] : plan.upper[s] + p * width]
         own, apart = z[first : first + p], outer[at : at + d]
@@ -275,7 +272,15 @@ def back_planned(plan: SparsePlan, v: Array, b: Array, x: Array, z: Array) -> No
 
 
 @core
-def _subtract(row: Array, share: Any, other: Array) -> None:
+def node_of(plan: Any, s: Any) -> tuple[int, int, int, int]:
+    """Of node s of a plan: its first pivot, where its outer ones stand in the list of all, p and d."""
+    first, at = plan.first[s], plan.outer_start[s]
+    return first, at, plan.first[s + 1] - first, plan.outer_start[s + 1] - at
+
+
+@core
+def take_off(row: Array, share: Any, other: Array) -> None:
+    """row −= share · other."""
     for r in range(len(row)):
         row[r] -= share * other[r]
 

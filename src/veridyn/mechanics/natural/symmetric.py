@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import core, summing
-from veridyn.mechanics.natural.sparse import plan_of
+from veridyn.mechanics.natural.sparse import node_of, plan_of, take_off
 from veridyn.mechanics.record import Matrix, Numbers, Places, Vector
 
 Array = NDArray[np.float64]
@@ -90,7 +90,7 @@ def factor_symmetric(plan: SymmetricPlan, w: SymmetricRoom, J: Array) -> bool:
     for k in range(len(plan.border)):
         v[plan.border[k]] = J[plan.border_row[k], plan.border_column[k]]
     for s in range(len(plan.upper)):
-        p, d = plan.first[s + 1] - plan.first[s], plan.outer_start[s + 1] - plan.outer_start[s]
+        _, _, p, d = node_of(plan, s)
         width = p + d
         U = v[plan.upper[s] : plan.upper[s] + p * width]
         for i in range(p):
@@ -123,7 +123,7 @@ def _eliminate(row: Array, U: Array, width: int, pivots: int, column: int) -> No
             row[j] -= s0 * r0[j] + s1 * r1[j] + s2 * r2[j] + s3 * r3[j]
         k += 4
     while k < pivots:
-        _subtract(row, U[k * width + column] * U[k * width + k], U[k * width + column : (k + 1) * width])
+        take_off(row, U[k * width + column] * U[k * width + k], U[k * width + column : (k + 1) * width])
         k += 1
 
 
@@ -135,35 +135,25 @@ def solve_symmetric(plan: SymmetricPlan, w: SymmetricRoom) -> None:
         z[k] = w.b[order[k]]
     nodes = len(plan.upper)
     for s in range(nodes):
-        first, at = plan.first[s], plan.outer_start[s]
-        p, d = plan.first[s + 1] - first, plan.outer_start[s + 1] - at
+        first, at, p, d = node_of(plan, s)
         width = p + d
-        U, own, apart, changes = (
-            v[plan.upper[s] : plan.upper[s] + p * width],
-            z[first : first + p],
-            outer[at : at + d],
-            w.node[:d],
-        )
+        U, own = v[plan.upper[s] : plan.upper[s] + p * width], z[first : first + p]
+        apart, changes = outer[at : at + d], w.node[:d]
         for j in range(d):
             changes[j] = 0.0
         for k in range(p):
             share = own[k] * U[k * width + k]
             own[k] = share
-            _subtract(own[k + 1 :], share, U[k * width + k + 1 : k * width + p])
-            _subtract(changes, share, U[k * width + p : (k + 1) * width])
+            take_off(own[k + 1 :], share, U[k * width + k + 1 : k * width + p])
+            take_off(changes, share, U[k * width + p : (k + 1) * width])
         for j in range(d):
             z[apart[j]] += changes[j]
     for back in range(nodes):
         s = nodes - 1 - back
-        first, at = plan.first[s], plan.outer_start[s]
-        p, d = plan.first[s + 1] - first, plan.outer_start[s + 1] - at
+        first, at, p, d = node_of(plan, s)
         width = p + d
-        U, own, apart, right = (
-            v[plan.upper[s] : plan.upper[s] + p * width],
-            z[first : first + p],
-            outer[at : at + d],
-            w.node[:d],
-        )
+        U, own = v[plan.upper[s] : plan.upper[s] + p * width], z[first : first + p]
+        apart, right = outer[at : at + d], w.node[:d]
         for j in range(d):
             right[j] = z[apart[j]]
         for up in range(p):
@@ -184,8 +174,7 @@ def solve_symmetric_many(plan: SymmetricPlan, w: SymmetricRoom, X: Matrix, Z: Ma
             Z[k, r] = X[order[k], r]
     nodes = len(plan.upper)
     for s in range(nodes):
-        first, at = plan.first[s], plan.outer_start[s]
-        p, d = plan.first[s + 1] - first, plan.outer_start[s + 1] - at
+        first, at, p, d = node_of(plan, s)
         width = p + d
         U = v[plan.upper[s] : plan.upper[s] + p * width]
         for k in range(p):
@@ -204,8 +193,7 @@ def solve_symmetric_many(plan: SymmetricPlan, w: SymmetricRoom, X: Matrix, Z: Ma
                     line[r] -= share * Z[first + k, r]
     for back in range(nodes):
         s = nodes - 1 - back
-        first, at = plan.first[s], plan.outer_start[s]
-        p, d = plan.first[s + 1] - first, plan.outer_start[s + 1] - at
+        first, at, p, d = node_of(plan, s)
         width = p + d
         U = v[plan.upper[s] : plan.upper[s] + p * width]
         for up in range(p):
@@ -222,12 +210,6 @@ def solve_symmetric_many(plan: SymmetricPlan, w: SymmetricRoom, X: Matrix, Z: Ma
     for k in range(len(order)):
         for r in range(c):
             X[order[k], r] = Z[k, r]
-
-
-@core
-def _subtract(row: Array, share: float, other: Array) -> None:
-    for r in range(len(row)):
-        row[r] -= share * other[r]
 
 
 @summing
