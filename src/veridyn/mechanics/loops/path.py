@@ -12,7 +12,6 @@ from veridyn.mechanics.loops.solver import (
     inverse,
     newton,
     refuse_unreachable,
-    side_of,
     slopes,
     times,
 )
@@ -21,6 +20,7 @@ Array = NDArray[np.float64]
 PATH_STRIDE = 0.1  # rad, and of the reach: between two positions of a path that is track_branch
 SHORTEST_PATH_STRIDE = PATH_STRIDE / 128.0  # steps shorter than this say that it cannot be track_branch
 PATH_TOLERANCE = 1e-6  # how far loops may stay open on the way
+LONG_PATH = 100  # positions of a path from which on equations in machine code earn the time to compile them
 
 
 def smooth(split: Split, q: Array, slope: Array) -> bool:
@@ -42,8 +42,9 @@ def track_branch(split: Split, values: Array, begin: Array, engine: Engine) -> t
     passed = np.floor(np.concatenate([[0.0], np.cumsum(travel)]) / PATH_STRIDE)
     keys = np.flatnonzero(np.diff(passed, prepend=-1.0) > 0.0)
     found, at, steps = np.empty((len(keys), split.tree.n)), begin, 0
+    one_by_one: Engine = engine if engine != "auto" else "compiled" if len(keys) > LONG_PATH else "numpy"
     for i, k in enumerate(keys):
-        at, used = _led(split, at, values[k], int(k))
+        at, used = _led(split, at, values[k], int(k), one_by_one)
         found[i], steps = at, steps + used
     last = np.searchsorted(keys, np.arange(len(values)), side="right") - 1
     T = loop_values(split.tree, found, engine=engine)
@@ -67,31 +68,34 @@ def step_towards(split: Split, values: Array, origin: Array, engine: Engine) -> 
     return q, total
 
 
-def _led(split: Split, at: Array, goal: Array, sample: int) -> tuple[Array, int]:
+def _led(split: Split, at: Array, goal: Array, sample: int, engine: Engine) -> tuple[Array, int]:
     """From one closed position to another along the tangent, in shorter steps where it is hard, and the Newton steps it took."""
     given, solved, unit = list(split.given), list(split.solved), split.unit
-    begin, side, steps = at[given].copy(), side_of(split, at), 0
+    T = loop_values(split.tree, at[None], engine=engine)
+    B, condition, (side,) = inverse(split, T)
+    begin, steps = at[given].copy(), 0
     length = float((np.abs(goal - begin) / unit[given]).max(initial=0.0))
     done, stride = 0.0, PATH_STRIDE
     while done < 1.0:
         share = min(1.0, done + stride / length) if length > 0.0 else 1.0
-        T = loop_values(split.tree, at[None], engine="numpy")
-        B, condition, _ = inverse(split, T)
         guess = at.copy()
         guess[given] = begin + share * (goal - begin)
         guess[solved] += slopes(split, T, B)[0] @ (guess[given] - at[given])
         trial = guess[None].copy()
-        count, residual = newton(split, trial, PATH_TOLERANCE, "numpy")
+        count, residual = newton(split, trial, PATH_TOLERANCE, engine)
         steps += int(count[0])
         corrected = float((np.abs(trial[0] - guess) / unit).max())
         moved = float((np.abs(guess - at) / unit).max())
-        if residual[0] <= PATH_TOLERANCE and corrected <= max(0.5 * moved, 1e-3) and side_of(split, trial[0]) == side:
+        there = loop_values(split.tree, trial, engine=engine)
+        inverted, near, (found,) = inverse(split, there)
+        if residual[0] <= PATH_TOLERANCE and corrected <= max(0.5 * moved, 1e-3) and found == side:
             at, done, stride = trial[0], share, min(PATH_STRIDE, 2.0 * stride)
+            T, B, condition = there, inverted, near
             continue
         stride *= 0.5
         if stride < SHORTEST_PATH_STRIDE:
             number = np.array([sample])
-            if residual[0] <= PATH_TOLERANCE and side_of(split, trial[0]) != side:
+            if residual[0] <= PATH_TOLERANCE and found != side:
                 check_regular(split, trial, condition, np.array([-side]), side, number)
             refuse_unreachable(split, trial[0], sample)
     return at, steps
