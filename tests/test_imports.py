@@ -4,6 +4,7 @@ Every import counts, also one inside a function or for type checkers only: a cir
 """
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import veridyn
@@ -56,6 +57,7 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     return found
 
 
+@cache
 def graph_of(package: Path) -> dict[str, set[str]]:
     files = modules(package)
     return {name: imports(file.read_text(encoding="utf-8"), files) - {name} for name, file in files.items()}

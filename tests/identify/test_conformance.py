@@ -160,7 +160,7 @@ def test_whole_periods_exact_unbiased_and_calibrated() -> None:
         rng = np.random.default_rng(seed)
         shift = 1e-5 * rng.normal(size=exact.q.shape)
         log = replace(exact, q=exact.q + shift, forces=forces(exact) + 0.1 * NOISE * rng.normal(size=exact.q.shape))
-        fit = identify(truth(), log, method)
+        fit = identify(truth(), log, method, diagnose="off")
         scores.append(errors_of(fit) / fit.sigma)
     found, bias = np.mean(np.square(scores)), np.mean(scores, axis=0) * 4.0
     print(f"mean square score {found:.3f}, mean square of bias over chance {np.mean(bias**2):.2f}")

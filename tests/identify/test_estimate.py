@@ -101,7 +101,7 @@ def test_deviations_cover_the_truth() -> None:
     tree = arm()
     scores = []
     for seed in range(40):
-        fit = identify(tree, log(0.3, seed, 150))
+        fit = identify(tree, log(0.3, seed, 150), diagnose="off")
         scores.append((fit.values - fit.base.reduce(tree.parameters.values)) / fit.sigma)
     assert np.mean(np.square(scores)) == pytest.approx(1.0, abs=0.15)
 
@@ -115,7 +115,7 @@ def test_weighted_beats_ordinary_where_rows_differ() -> None:
         noise = np.array([0.01, 0.1, 3.0]) * rng.normal(size=(200, 3))
         motion = replace(motion, forces=inverse_dynamics(tree, motion) + noise)
         for estimator, found in errors.items():
-            fit = identify(tree, motion, estimator)
+            fit = identify(tree, motion, estimator, diagnose="off")
             found.append(fit.values - fit.base.reduce(tree.parameters.values))
     rms = {e: np.sqrt(np.mean(np.square(x), axis=0)) for e, x in errors.items()}
     assert np.median(rms["wls"] / rms["ols"]) < 0.5

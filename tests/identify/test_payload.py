@@ -81,11 +81,11 @@ def test_gains_from_a_known_payload():
     for seed in range(12):
         rng = np.random.default_rng(seed)
         runs = [driven(rng), carrying(tree, driven(rng, loaded=True), "4", LOAD)]
-        fit = identify(tree, runs, IV)
+        fit = identify(tree, runs, IV, diagnose="off")
         scores.append((fit.values[at] - GAINS) / fit.sigma[at])
         if seed < 3:
             with pytest.warns(IdentificationWarning, match=r"drive gains K1, K2, K3, K4: the currents[\s\S]*too small"):
-                plain = identify(tree, runs)
+                plain = identify(tree, runs, diagnose="off")
             least.append((plain.values[at] - GAINS) / plain.sigma[at])
     print(
         f"error over deviation, rms: iv {np.sqrt(np.mean(np.square(scores))):.2f}, wls {np.sqrt(np.mean(np.square(least))):.1f}"
@@ -147,9 +147,9 @@ def test_the_deviation_of_a_load_holds_for_gains_and_an_empty_machine_that_are_n
     for _ in range(40):
         believed = GAINS * (1.0 + spread * rng.normal(size=4))
         tree = replace(unknown(believed), uncertainty=Uncertainty(names, np.diag((spread * believed) ** 2)))
-        arm = identify(tree, driven(rng), engine="compiled")
+        arm = identify(tree, driven(rng), engine="compiled", diagnose="off")
         assert arm.known is not None and arm.known.names == names
-        fit = identify(with_payload(arm, "4"), driven(rng, loaded=True), engine="compiled")
+        fit = identify(with_payload(arm, "4"), driven(rng, loaded=True), engine="compiled", diagnose="off")
         whole = fit.tree.parameters.replacing(dict(zip([f"{s}_payload" for s in INERTIAL], LOAD, strict=True)))
         off = fit.values - fit.base.reduce(whole.values)
         scores["with"] += list((off / fit.sigma) ** 2)

@@ -51,7 +51,7 @@ def group(A: Array, typical: Array, tolerance: float = RANK_TOLERANCE) -> Groups
     S = scaled[:, alive]
     if S.shape[1] == 0:
         return Groups((), np.zeros((0, p)), dead, np.zeros(0), 0)
-    s, Vt = _singular(S)
+    _, s, Vt = singular(S, full=True)
     s = np.concatenate([s, np.zeros(S.shape[1] - len(s))])
     rank = int((s > tolerance * s[0]).sum())
     dependent = _latest_dependent(Vt[rank:])
@@ -68,15 +68,15 @@ def group(A: Array, typical: Array, tolerance: float = RANK_TOLERANCE) -> Groups
     return Groups(tuple(int(c) for c in kept), K, dead, s, rank)
 
 
-def _singular(S: Array) -> tuple[Array, Array]:
-    """All singular values of S and the rows of Vᵀ; by QR iterations where divide and conquer does not converge, which is rare."""
+def singular(S: Array, full: bool = False) -> tuple[Array, Array, Array]:
+    """U, s and Vᵀ with S = U diag(s) Vᵀ; by QR iterations where divide and conquer does not converge, which is rare."""
     try:
-        _, s, Vt = np.linalg.svd(S, full_matrices=True)
+        U, s, Vt = np.linalg.svd(S, full_matrices=full)
     except np.linalg.LinAlgError:
         from scipy.linalg import svd  # here: importing it takes longer than all that `veridyn model show` does
 
-        _, s, Vt = svd(S, full_matrices=True, lapack_driver="gesvd")
-    return s, Vt
+        U, s, Vt = svd(S, full_matrices=full, lapack_driver="gesvd")
+    return U, s, Vt
 
 
 def _latest_dependent(null: Array) -> list[int]:

@@ -6,10 +6,12 @@ ten times slower than on one thread. The samples are shared out instead, by the 
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 
@@ -25,14 +27,20 @@ class _Limit:
 _limit = _Limit()
 
 
+@lru_cache(maxsize=1)
+def _libraries(modules: int) -> Any:
+    """The BLAS libraries of this process; looked for again, which takes as long as a small fit, only after more was imported."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread in this process until the last caller leaves."""
-    from threadpoolctl import threadpool_limits
-
     with _limit.lock:
         if _limit.inside == 0:
-            _limit.held = threadpool_limits(1, user_api="blas")
+            _limit.held = _libraries(len(sys.modules)).limit(limits=1, user_api="blas")
         _limit.inside += 1
     try:
         yield

@@ -168,7 +168,7 @@ def test_with_a_prior_that_is_right_deviations_hold_for_autocorrelated_noise_too
         exact = replace(bare, forces=inverse_dynamics(machine, bare))
         log = noisy(rng, exact, memory=0.9)
         for word, found in scores.items():
-            fit = identify(truth(), log, prior, covariance=word, engine="compiled")
+            fit = identify(truth(), log, prior, covariance=word, engine="compiled", diagnose="off")
             found += list(((fit.values - fit.base.reduce(machine.parameters.values)) / fit.sigma) ** 2)
     means = {word: float(np.mean(found)) for word, found in scores.items()}
     print(means)

@@ -15,7 +15,7 @@ from scipy.linalg import solve_triangular
 
 from veridyn.errors import Fault, Faults, IdentificationError, IdentificationWarning, did_you_mean, warn
 from veridyn.identify.factor import RowFactor
-from veridyn.identify.grouping import RANK_TOLERANCE, Groups, group
+from veridyn.identify.grouping import RANK_TOLERANCE, Groups, group, singular
 from veridyn.identify.row_factors import RowFactors
 from veridyn.identify.threads import one_blas_thread
 from veridyn.identify.upper import triangle_of
@@ -139,20 +139,21 @@ def solved(observed: RowFactors, R: Array, groups: Groups, row_sigma: Array, tol
 def row_deviation(f: RowFactor, observed: RowFactors, tolerance: float = RANK_TOLERANCE) -> float:
     """σ_j of a row from its own least squares (24), with n_Bj the rank of the columns it excites itself."""
     typical = observed.parameters.typical[list(f.columns)]
-    groups = group(f.R[:, :-1], typical, tolerance)
-    freedom = f.samples - groups.rank
+    U, s, _ = singular(f.R[:, :-1] * typical)
+    rank = int((s > tolerance * s.max(initial=0.0)).sum())
+    freedom = f.samples - rank
     if freedom <= 0:
         raise IdentificationError(
             Fault(
                 "the row has fewer samples than parameters, so its deviation cannot be estimated.",
                 where=f"row '{f.row}'",
-                expected=f"more than {groups.rank} samples",
+                expected=f"more than {rank} samples",
                 found=f"{f.samples}",
                 hint="Record longer, drop fewer samples, or state sigma for this row.",
             )
         )
-    T = triangle_of(np.column_stack([f.R[:, list(groups.kept)], f.R[:, -1]]))
-    deviation = float(np.linalg.norm(T[groups.rank :, -1])) / np.sqrt(freedom)
+    y = f.R[:, -1]
+    deviation = float(np.linalg.norm(y - U[:, :rank] @ (U[:, :rank].T @ y))) / np.sqrt(freedom)
     scale = f.measurement_norm / np.sqrt(f.samples)
     if deviation > EXACT_RESIDUAL * scale:
         return deviation
