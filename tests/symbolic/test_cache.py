@@ -315,6 +315,7 @@ def test_the_oldest_files_go_when_there_are_too_many(place: Path, monkeypatch: p
     load_or_make("0", Maker())
     size = (place / "0.object").stat().st_size
     monkeypatch.setattr(cache, "LIMIT", 3 * size + 10)
+    monkeypatch.setattr(cache, "LOOK_AGAIN", 0)
     for k, used in ((0, 500), (1, 100), (2, 300)):
         load_or_make(str(k), Maker())
         os.utime(place / f"{k}.object", (used, used))
@@ -322,6 +323,18 @@ def test_the_oldest_files_go_when_there_are_too_many(place: Path, monkeypatch: p
     assert sorted(p.stem for p in place.iterdir()) == ["0", "2", "3"]
     load_or_make("4", Maker())
     assert sorted(p.stem for p in place.iterdir()) == ["0", "3", "4"]
+
+
+def test_the_folder_is_looked_through_once_for_many_small_files(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load_or_make("0", Maker())
+    size = (place / "0.object").stat().st_size
+    monkeypatch.setattr(cache, "LIMIT", 2 * size)
+    monkeypatch.setattr(cache, "LOOK_AGAIN", 5 * size)
+    left = []
+    for k in range(1, 8):
+        load_or_make(str(k), Maker())
+        left.append(len(list(place.iterdir())))
+    assert left == [2, 3, 4, 5, 6, 2, 3]
 
 
 def test_an_object_larger_than_the_folder_still_works(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

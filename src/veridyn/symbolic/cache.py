@@ -32,6 +32,7 @@ SHARED_VARIABLE = "VERIDYN_SHARED_CACHE"  # a folder
 NOT_KEPT = "compiled code is not kept in this folder."
 ABANDONED = 3600.0  # seconds after which a file under its temporary name belongs to nobody
 LIMIT = 512 * 2**20  # bytes the folder may hold before the oldest files go
+LOOK_AGAIN = 16 * 2**20  # bytes after which a process that writes looks at the whole folder again
 
 
 @dataclass(frozen=True)
@@ -118,16 +119,17 @@ def keep(key: str, stored: Stored) -> None:
         return
     place, secret = own
     name = f"{key}.object"
+    data = _packed(secret, name, stored)
     with suppress(OSError):
         handle, temporary = tempfile.mkstemp(dir=place, suffix=".part")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(_packed(secret, name, stored))
+                file.write(data)
             Path(temporary).replace(place / name)
         except OSError:
             with suppress(OSError):
                 Path(temporary).unlink()
-        _thin(place)
+        _bound(place, len(data))
 
 
 def _own(create: bool = False) -> tuple[Path, bytes] | None:
@@ -163,22 +165,39 @@ def _unpacked(body: bytes) -> Stored:
     return Stored(body[8 + size :], json.loads(body[8 : 8 + size]))
 
 
+_written: dict[Path, int] = {}
+
+
+def _bound(place: Path, size: int) -> None:
+    """Thin the folder after a process's first file and then after every LOOK_AGAIN bytes; `size` are those just written.
+
+    Looking at all files takes longer than writing one.
+    """
+    written = _written.get(place)
+    if written is not None and written + size <= LOOK_AGAIN:
+        _written[place] = written + size
+        return
+    _written[place] = 0
+    _thin(place)
+
+
 def _thin(place: Path) -> None:
     """Drop the files unused for longest while the folder is over its limit."""
     files = []
-    for p in [*place.glob("*.object"), *place.glob("*.part")]:
-        with suppress(OSError):
-            status = p.stat()
-            if p.suffix == ".object":
-                files.append((status.st_atime, status.st_size, p))
-            elif time.time() - status.st_mtime > ABANDONED:
-                p.unlink()  # a process was killed while it wrote this
+    with os.scandir(place) as found:
+        for p in found:
+            with suppress(OSError):
+                if p.name.endswith(".object"):
+                    status = p.stat()
+                    files.append((status.st_atime, status.st_size, p.path))
+                elif p.name.endswith(".part") and time.time() - p.stat().st_mtime > ABANDONED:
+                    Path(p.path).unlink()  # a process was killed while it wrote this
     total = sum(size for _, size, _ in files)
-    for _, size, p in sorted(files, key=lambda f: f[0]):
+    for _, size, path in sorted(files):
         if total <= LIMIT:
             break
         with suppress(OSError):
-            p.unlink()
+            Path(path).unlink()
             total -= size
 
 
