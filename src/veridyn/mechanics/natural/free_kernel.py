@@ -21,9 +21,9 @@ from veridyn.mechanics.natural.terms import (
 from veridyn.mechanics.natural.wheel_kernel import add_wheels, roll, slip_rate
 
 Array = NDArray[np.float64]
-CLOSED_RATIO = 1e-12  # of constraints, relative to the square of the machine's size
-PROJECTED_RATIO = 1e-10  # of projected rates, relative to the largest
-BALANCED_RATIO = 1e-8  # of the equations of motion, relative to the largest force
+CLOSED_RATIO = 1e-10  # of constraints, relative to the square of the machine's size
+PROJECTED_RATIO = 1e-7  # of projected rates, relative to the largest
+BALANCED_RATIO = 1e-6  # of the equations of motion, relative to the largest force
 SETTLED_RATIO = 1e-9  # of a step's last change, relative to the machine's size
 NEAR_RATIO = (
     1e-8  # of constraints where factors are as good as those of the closed pose, relative to the machine's size
