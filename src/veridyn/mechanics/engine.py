@@ -97,7 +97,7 @@ def check_engine(engine: str) -> None:
 def check_angles(tree: Tree, q: Array) -> None:
     """Refuse coordinates that turn a joint beyond the range of the compiled sine and cosine."""
     largest = max(float(q.max(initial=0.0)), -float(q.min(initial=0.0)))  # without a copy, and as a rule enough
-    if not largest * float(np.max(tree.turns, initial=0.0)) <= LARGEST_ANGLE_RAD:
+    if not largest * tree.largest_turn <= LARGEST_ANGLE_RAD:
         check_farthest(tree, float((np.abs(q) * tree.turns).max(initial=0.0)))
 
 

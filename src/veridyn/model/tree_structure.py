@@ -188,6 +188,11 @@ class TreeStructure:
         return most
 
     @cached_property
+    def largest_turn(self) -> float:
+        """The largest of :attr:`turns`."""
+        return float(np.max(self.turns, initial=0.0))
+
+    @cached_property
     def rows(self) -> tuple[str, ...]:
         """All rows, in order: fx fy fz mx my mz of a free base, then one for each coordinate."""
         return (WRENCH_ROWS if self.base == "free" else ()) + self.coordinates

@@ -213,12 +213,11 @@ def test_back_to_closure_is_the_shortest_way() -> None:
 
 @pytest.mark.parametrize("name", ["delta", "hexapod", "linkage"])
 def test_one_state_the_quick_way(name: str) -> None:
-    """The bordered system and Cholesky's factors against the careful way by singular values; equations that repeat are left to that."""
+    """The bordered system and Cholesky's factors against the careful way; the equations of the linkage repeat each other."""
     tree = bare(name)
     home, n = assembled(tree), tree.n
     motion = states(tree, 3, 4)
-    regular = len(home.rows) == loop_values(tree, motion.q[:1]).shape[1]
-    assert regular == (name != "linkage")
+    assert (len(home.rows) < loop_values(tree, motion.q[:1]).shape[1]) == (name == "linkage")
     for k in range(3):
         q, qd = motion.q[k], motion.qd[k]
         M = open_mass_matrix(tree, q[None], engine="numpy")[0]
@@ -226,9 +225,6 @@ def test_one_state_the_quick_way(name: str) -> None:
         quick = solve_regular(tree, M, load, loops, qd, 2.0, home, np.zeros(n))
         off_q, off_qd = q + 1e-4 * np.sin(np.arange(n)), qd + 0.1 * np.cos(np.arange(n))
         near = nearest_closed(tree, lambda x, v: loop_values(tree, x[None], v[None], "numpy")[0], off_q, off_qd, home)
-        if not regular:
-            assert quick is None and near is None
-            continue
         assert quick == pytest.approx(
             solve_closed(tree, M[None], load[None], loops[None], qd[None], 2.0, home)[0], rel=1e-8, abs=1e-8
         )

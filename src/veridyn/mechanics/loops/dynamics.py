@@ -23,7 +23,6 @@ from scipy.linalg import lapack
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.loops.assembly import CLOSED_TOLERANCE_M, Assembled, assembled, loop_values, widest
-from veridyn.mechanics.loops.equations import COUNTS
 from veridyn.mechanics.loops.solver import times
 from veridyn.model.tree import Tree
 
@@ -90,12 +89,12 @@ def solve_regular(
 ) -> Array | None:
     """The same a (rows,) of one state by the factors of the bordered matrix [M Φ_qᵀ; Φ_q 0], which is quicker.
 
-    Where equations of the loops repeat each other, and near a singular position, there is None: :func:`solve_closed` decides then.
+    Of equations that say a thing twice only those are taken that count at home. Where these no longer do, and near a singular position,
+    there is None: :func:`solve_closed` decides then.
     """
     n, rows, held = tree.n, len(tree.rows), list(tree.held)
+    loops = loops[list(home.rows)]
     first, m = rows - n, len(loops) + len(held)
-    if len(home.rows) < len(loops):
-        return None
     unit = np.concatenate([np.ones(first), home.unit])
     size = float(np.trace(M)) / rows
     K, right = np.zeros((rows + m, rows + m)), np.zeros(rows + m)
@@ -182,23 +181,22 @@ def nearest_closed(
 ) -> tuple[Array, Array] | None:
     """:func:`onto_closure` of one state (n,), by Cholesky's factors of Φ_q Φ_qᵀ, which is quicker; `values` gives (equations, n + 2).
 
-    None where equations repeat each other, near a singular position, and where no closed position is near.
+    None near a singular position, and where no closed position is near.
     """
-    n, free = tree.n, home.unit.copy()
-    if len(home.rows) < sum(COUNTS[loop.joint] for loop in tree.loops):
-        return None
+    n, rows, free = tree.n, list(home.rows), home.unit.copy()
     free[list(tree.held)] = 0.0
     at = q.copy()
     for _ in range(MAX_NEWTON_STEPS):
         T = values(at, qd)
-        J = T[:, :n] * free
+        counted = T[rows]
+        J = counted[:, :n] * free
         square = J @ J.T
         factor, fault = _LAPACK.dpotrf(square, lower=1)
         if fault or not _LAPACK.dpocon(factor, np.abs(square).sum(axis=0).max(), uplo="L")[0] > REGULAR_RCOND:
             return None
         if np.abs(T[:, n]).max(initial=0.0) <= 1e-3 * CLOSED_TOLERANCE_M:
-            return at, qd - free * (J.T @ _LAPACK.dpotrs(factor, T[:, :n] @ qd, lower=1)[0])
-        at -= free * (J.T @ _LAPACK.dpotrs(factor, T[:, n], lower=1)[0])
+            return at, qd - free * (J.T @ _LAPACK.dpotrs(factor, counted[:, :n] @ qd, lower=1)[0])
+        at -= free * (J.T @ _LAPACK.dpotrs(factor, counted[:, n], lower=1)[0])
     return None
 
 
