@@ -70,10 +70,13 @@ $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
+# Most modules of what is installed are never imported: each is compiled when it is, not now.
+install = $(BIN)/python -m pip install --quiet --no-compile --editable
+
 $(VENV)/.ready: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable .
+	$(install) .
 	@touch $@
 
-$(VENV)/.ready-%: $(VENV)/.ready
-	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+$(VENV)/.ready-%: $(VENV)/.created pyproject.toml
+	$(install) '.[$*]'
 	@touch $@
