@@ -12,7 +12,8 @@ case with R runs:
 The first cases are estimators under their own assumptions: the noise that each is made for, on machines that are what the model says. The
 full form has 200 runs; ``--quick`` has 24 and says so. ``--demos``: the demonstrations, 40 runs. Numbers of the full form stand in
 docs/calibration.md. ``--workers N`` shares the runs out to so many processes, ``--dask ADDRESS`` to a cluster whose workers were started in
-this folder; each run has a generator of its own, so the numbers stay the same.
+this folder; each run has a generator of its own, so the numbers stay the same. ``--keep FILE`` writes each run to a line of a file and
+takes from it those of the same case and seed that are there already: what takes hours can be stopped and taken up again.
 """
 
 from __future__ import annotations
@@ -32,13 +33,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.calibration_cases import CASES, Outcome
 from veridyn.errors import IdentificationError
-from veridyn.studies.repeated import repeated
+from veridyn.identify.handing import handed
 from veridyn.studies.run.executors import dask_executor
 
 Array = NDArray[np.float64]
@@ -83,18 +85,19 @@ Run = Callable[[np.random.Generator], Outcome]
 
 
 def calibrate(
-    name: str, run: Run, runs: int, seed: int, demo: bool = False, executor: Executor | None = None
+    name: str,
+    run: Run,
+    runs: int,
+    seed: int,
+    demo: bool = False,
+    executor: Executor | None = None,
+    keep: Path | None = None,
 ) -> Calibration:
     """One case: `runs` runs, each with a generator of its own from `seed`; `demo`: in the bands of demonstrations."""
     begin = time.perf_counter()
-    found: list[Outcome] = []
-    failed = 0
-    for one in repeated(partial(_attempted, run), runs, np.random.default_rng(seed), executor=executor):
-        if isinstance(one, str):
-            failed += 1
-            print(f"{name}: {one}", file=sys.stderr, flush=True)
-        else:
-            found.append(one)
+    every = outcomes(name, run, runs, seed, executor, keep)
+    found = [one for one in every if not isinstance(one, str)]
+    failed = len(every) - len(found)
     names, errors, sigma = _aligned(found)
     z = errors / sigma
     z2 = np.nanmean(z**2, axis=1)  # parameters of one run share its noise: runs are independent, parameters are not
@@ -127,6 +130,52 @@ def calibrate(
         and (unbiased or not demo)
         and failed <= MOST_FAILED * runs,
     )
+
+
+def outcomes(
+    name: str, run: Run, runs: int, seed: int, executor: Executor | None = None, keep: Path | None = None
+) -> list[Outcome | str]:
+    """What came of every run, in order: read from the file `keep` where it stands there, else run now and written to it."""
+    done = {} if keep is None else kept(keep, name, seed)
+    missing = [k for k in range(runs) if k not in done]
+    every = np.random.default_rng(seed).spawn(runs)
+    generators = [every[k] for k in missing]
+    attempt = partial(_attempted, run)
+    found = map(attempt, generators) if executor is None else handed(executor, attempt, generators)
+    for k, one in zip(missing, found, strict=True):
+        if isinstance(one, str):
+            print(f"{name}: {one}", file=sys.stderr, flush=True)
+        if keep is not None:
+            _append(keep, name, seed, k, one)
+        done[k] = one
+    return [done[k] for k in range(runs)]
+
+
+def kept(file: Path, name: str, seed: int) -> dict[int, Outcome | str]:
+    """Number → outcome of the runs of a case and seed that a file holds; a line that was cut short counts for nothing."""
+    done: dict[int, Outcome | str] = {}
+    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
+        try:
+            one = json.loads(line)
+        except ValueError:
+            continue
+        if (one["case"], one["seed"]) != (name, seed):
+            continue
+        if "failed" in one:
+            done[one["run"]] = one["failed"]
+            continue
+        errors, sigma = (np.array(one[part], dtype=np.float64) for part in ("errors", "sigma"))
+        done[one["run"]] = Outcome(errors, sigma, tuple(one["names"]))
+    return done
+
+
+def _append(file: Path, name: str, seed: int, k: int, one: Outcome | str) -> None:
+    """A line begins where the one before it ends, or was cut short."""
+    what: dict[str, object] = {"failed": one}
+    if not isinstance(one, str):
+        what = {"names": list(one.names), "errors": one.errors.tolist(), "sigma": one.sigma.tolist()}
+    with file.open("a", encoding="utf-8") as out:
+        out.write("\n" + json.dumps({"case": name, "seed": seed, "run": k, **what}))
 
 
 def _attempted(run: Run, rng: np.random.Generator) -> Outcome | str:
@@ -209,6 +258,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--demos", action="store_true", help=f"the demonstrations, {DEMO_RUNS} runs each")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--workers", type=int, default=1, help="processes that share in the runs")
+    parser.add_argument(
+        "--keep", type=Path, metavar="FILE", help="write each run to this file, and take from it what it holds"
+    )
     parser.add_argument("--dask", default="", metavar="ADDRESS", help="a cluster that shares in the runs")
     given = parser.parse_args(arguments)
     cases = CASES
@@ -224,7 +276,7 @@ def main(arguments: list[str] | None = None) -> int:
     found = []
     with shared_by(given.workers, given.dask) as executor:
         for name in given.case or cases:
-            found.append(calibrate(name, cases[name], runs, given.seed, given.demos, executor))
+            found.append(calibrate(name, cases[name], runs, given.seed, given.demos, executor, given.keep))
             if not given.json:
                 print(table(found)[-1], f"{found[-1].seconds:.0f} s", file=sys.stderr, flush=True)
     if given.json:

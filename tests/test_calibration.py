@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.calibration import BANDS, VARIANCE, _within, calibrate, main, table
+from benchmarks.calibration import BANDS, VARIANCE, _within, calibrate, main, outcomes, table
 from benchmarks.calibration_cases import CASES, Outcome
 from benchmarks.calibration_demos import DEMOS
 from benchmarks.calibration_machines import drawn_car, drawn_hexapod, drawn_humanoid
 
+from veridyn.errors import Fault, IdentificationError
 from veridyn.machines.hexapod import TRUTH
 from veridyn.spatial.inertia import broken_law
 
@@ -131,6 +133,34 @@ def test_runs_that_excite_different_parameters_are_aligned_by_name() -> None:
     found = calibrate("some", run, 100, 0, demo=True)
     assert found.parameters == 3 and found.within
     assert 0.1 < found.unstated < 0.25  # "b" is missing in every other run
+
+
+def test_kept_runs_are_taken_up_again(tmp_path: Path) -> None:
+    """Stopped after three of five runs, in the middle of a line: the same five, of which the kept ones are not run again."""
+    file, count = tmp_path / "runs.jsonl", 0
+
+    def run(rng: np.random.Generator) -> Outcome:
+        nonlocal count
+        count += 1
+        x = rng.standard_normal()
+        if x < -1.0:
+            raise IdentificationError(Fault("it failed."))
+        return Outcome(np.array([x, 1.0]), np.array([1.0, np.nan]), ("a", "b"))
+
+    whole = outcomes("case", run, 8, 1)
+    outcomes("another", run, 1, 1, keep=file)
+    outcomes("case", run, 4, 1, keep=file)
+    file.write_text(file.read_text()[:-9])
+    count = 0
+    again = outcomes("case", run, 8, 1, keep=file)
+    assert count == 5 and any(isinstance(one, str) for one in whole)
+    for one, other in zip(whole, again, strict=True):
+        if isinstance(one, str) or isinstance(other, str):
+            assert one == other
+            continue
+        assert one.names == other.names
+        np.testing.assert_array_equal(one.errors, other.errors)
+        np.testing.assert_array_equal(one.sigma, other.sigma)
 
 
 def test_an_unknown_case_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
