@@ -376,9 +376,3 @@ def test_files_of_version_1_say_where_laws_of_ones_own_belong() -> None:
     with pytest.raises(ModelError, match=r"(?s)element 'k3' \(line 9\).*version 2.*veridyn: 2") as caught:
         parse_machine(text, "wrist.yaml")
     assert len(caught.value.faults) == 3
-
-
-def test_natural_coordinates_refuse_a_law_of_ones_own_by_name() -> None:
-    text = OWN_LAWS.replace("name: wrist", "name: wrist\nformulation: natural")
-    with pytest.raises(ModelError, match=r"element 'k3'.*natural coordinates have no element of kind law"):
-        parse_machine(text, "wrist.yaml").mechanism  # noqa: B018
