@@ -1,6 +1,8 @@
-"""A car as a picture: the body as a box with a cabin, four wheels with a spoke, from the run of a simulation."""
+"""A car as a picture: the body as a box with a cabin, and four wheels, from the run of a simulation."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +13,9 @@ from veridyn.view.scene import CarriedSolid, Layer, Scene, scene
 from veridyn.view.solids import hull
 
 Array = NDArray[np.float64]
-CORNERS = 16  # of either side of a wheel
+CORNERS = 10  # of either side of a wheel: few enough that it is seen to turn
 WHEEL_WIDTH = 0.2  # m
+BOXES = 4  # along the body
 FRAMES = 200
 
 
@@ -20,22 +23,21 @@ def car_scene(run: VehicleRun, title: str, frames: int = FRAMES) -> Scene:
     """A drive, seen from beside the car; the ground below the chassis origin leaves a trail on its way."""
     kept = np.unique(np.linspace(0, len(run) - 1, frames).astype(int))
     R, p = run.attitude[kept], run.position[kept]
-    below = np.array([0.0, 0.0, -0.6])
-    places, segments = [np.broadcast_to(below, p.shape)], []
-    solids = [_carried("body", 0, corners - below, R) for corners in _body(run)]
+    places, solids = [np.broadcast_to([0.0, 0.0, -0.6], p.shape)], []
+    for corners in _body(run):
+        middle = corners.mean(axis=0)
+        solids.append(_carried("body", len(places), corners - middle, R))
+        places.append(np.broadcast_to(middle, p.shape))
+    turn = 2.0 * np.pi * np.arange(CORNERS) / CORNERS
+    side = np.array([0.0, 0.5 * WHEEL_WIDTH, 0.0])
     for i in range(4):
         centre, W = _wheel(run, kept, i)
-        radius, first = float(run.vehicle.packed().tyres.radius[i]), len(places)
-        turn = 2.0 * np.pi * np.arange(CORNERS) / CORNERS
+        radius = float(run.vehicle.packed().tyres.radius[i])
         ring = radius * np.column_stack([np.sin(turn), np.zeros(CORNERS), np.cos(turn)])
-        side = np.array([0.0, 0.5 * WHEEL_WIDTH, 0.0])
-        solids.append(_carried("wheel", first, np.concatenate([ring + side, ring - side]), R @ W))
-        out = np.array([0.0, np.copysign(0.5 * WHEEL_WIDTH + 0.01, run.vehicle.places()[i][1]), 0.0])
-        spoke = [out + 0.8 * radius * np.array([0.0, 0.0, way]) for way in (1.0, -1.0)]  # so that it is seen to turn
-        places += [centre, *(centre + W @ end for end in spoke)]
-        segments.append((first + 1, first + 2))
+        solids.append(_carried("wheel", len(places), np.concatenate([ring + side, ring - side]), R @ W))
+        places.append(centre)
     points = p[:, None] + np.einsum("nij,nkj->nki", R, np.stack(places, axis=1))
-    layer = Layer("car", points, segments, trails=[0], solids=solids)
+    layer = Layer("car", points, (), trails=[0], solids=solids)
     return scene(run.t[kept], [layer], title, len(kept), follow=True, view=(-50.0, 18.0))
 
 
@@ -45,14 +47,17 @@ def _carried(name: str, point: int, corners: Array, turns: Array) -> CarriedSoli
     return CarriedSolid(point, made.vertices, made.faces, turns)
 
 
-def _body(run: VehicleRun) -> tuple[Array, Array]:
-    """Corners (8, 3) in the chassis frame: of a box from bumper to bumper, and of the cabin on it."""
-    L, half = run.vehicle.wheelbase, 0.86
-    low, high, roof = -0.15, 0.35, 0.85
-    box = [(x, y, z) for z in (low, high) for x in (-0.9, L + 0.85) for y in (half, -half)]
+def _body(run: VehicleRun) -> list[Array]:
+    """Corners (8, 3) in the chassis frame: of boxes from bumper to bumper, and of the cabin on them.
+
+    A player draws faces by the depth of their middle, which small ones have right.
+    """
+    half, low, high, roof = 0.86, -0.15, 0.35, 0.85
+    ends = np.linspace(-0.9, run.vehicle.wheelbase + 0.85, BOXES + 1)
+    boxes = [[(x, y, z) for z in (low, high) for x in pair for y in (half, -half)] for pair in pairwise(ends.tolist())]
     top = [(x, y, roof) for x in (0.2, 1.55) for y in (0.6, -0.6)]
     foot = [(x, y, high) for x in (-0.4, 2.25) for y in (0.75, -0.75)]
-    return np.array(box), np.array([*top, *foot])
+    return [np.array(corners) for corners in (*boxes, [*top, *foot])]
 
 
 def _wheel(run: VehicleRun, kept: NDArray[np.intp], i: int) -> tuple[Array, Array]:
