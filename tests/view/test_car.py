@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
 from veridyn.simulate.vehicle.description import Vehicle
 from veridyn.simulate.vehicle.manoeuvre import straight
 from veridyn.simulate.vehicle.run import drive
-from veridyn.view.car import BOXES, CORNERS, WHEEL_WIDTH, car_scene
+from veridyn.view.car import CORNERS, WHEEL_WIDTH, car_scene
 
 
 def test_wheels_are_round_in_their_places_and_roll() -> None:
@@ -19,7 +17,7 @@ def test_wheels_are_round_in_their_places_and_roll() -> None:
     run = drive(Vehicle(), straight(), duration=1.0, every=20)
     made = car_scene(run, "straight on", frames=40)
     layer = made.layers[0]
-    assert len(made.t) <= 40 and made.follow and len(layer.solids) == BOXES + 5
+    assert len(made.t) <= 40 and made.follow and len(layer.solids) == 10
     for wheel in layer.solids[-4:]:
         across = np.hypot(wheel.vertices[:, 0], wheel.vertices[:, 2])
         assert across == pytest.approx(np.full(len(across), 0.313), abs=1e-6) and len(across) == 2 * CORNERS
@@ -33,15 +31,22 @@ def test_wheels_are_round_in_their_places_and_roll() -> None:
         assert angle == pytest.approx((way / 0.305) % (2.0 * np.pi), abs=0.1)
 
 
-def test_the_body_is_whole_and_carries_the_cabin() -> None:
-    """In the chassis frame: boxes touch from bumper to bumper, and the cabin stands on them, shorter and narrower."""
+def test_the_body_is_closed_and_its_faces_look_outwards() -> None:
+    """In the chassis frame Σ a·(b × c)/6 over all faces is the volume that outlines at both ends and in the middle of each slice give."""
     made = car_scene(drive(Vehicle(), straight(), duration=0.2, every=20), "straight on", frames=3)
     layer = made.layers[0]
-    R, origin = layer.solids[0].turns[0], layer.points[0, 0]
-    parts = [s.vertices + R.T @ (layer.points[0, s.point] - origin) for s in layer.solids[: BOXES + 1]]
+    R, origin, volume, expected = layer.solids[0].turns[0], layer.points[0, 0], 0.0, 0.0
     assert pytest.approx(np.eye(3), abs=0.05) == R
-    for one, other in pairwise(parts[:BOXES]):
-        assert one[:, 0].max() == pytest.approx(other[:, 0].min())
-    body, cabin = np.concatenate(parts[:BOXES]), parts[BOXES]
-    assert cabin[:, 2].min() == pytest.approx(body[:, 2].max())
-    assert (np.ptp(cabin, axis=0)[:2] < np.ptp(body, axis=0)[:2]).all()
+    for part in layer.solids[:-4]:
+        corners = part.vertices + R.T @ (layer.points[0, part.point] - origin)
+        a, b, c = (corners[part.faces[:, k]] for k in range(3))
+        volume += float(np.einsum("ij,ij->", a, np.cross(b, c))) / 6.0
+        ends, length = (corners[:6], corners[6:]), float(corners[6, 0] - corners[0, 0])
+        expected += length / 6.0 * (area(ends[0]) + 4.0 * area(0.5 * (ends[0] + ends[1])) + area(ends[1]))
+    assert volume == pytest.approx(expected, rel=1e-9) and 4.0 < volume < 6.0
+
+
+def area(outline: np.ndarray) -> float:
+    """Of a polygon across x, by the rule of Gauss."""
+    y, z = outline[:, 1], outline[:, 2]
+    return 0.5 * float(y @ np.roll(z, -1) - z @ np.roll(y, -1))

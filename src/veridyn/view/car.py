@@ -15,7 +15,6 @@ from veridyn.view.solids import hull
 Array = NDArray[np.float64]
 CORNERS = 10  # of either side of a wheel: few enough that it is seen to turn
 WHEEL_WIDTH = 0.2  # m
-BOXES = 4  # along the body
 FRAMES = 200
 
 
@@ -24,9 +23,9 @@ def car_scene(run: VehicleRun, title: str, frames: int = FRAMES) -> Scene:
     kept = np.unique(np.linspace(0, len(run) - 1, frames).astype(int))
     R, p = run.attitude[kept], run.position[kept]
     places, solids = [np.broadcast_to([0.0, 0.0, -0.6], p.shape)], []
-    for corners in _body(run):
+    for corners, faces in _body(run):
         middle = corners.mean(axis=0)
-        solids.append(_carried("body", len(places), corners - middle, R))
+        solids.append(CarriedSolid(len(places), corners - middle, faces, R))
         places.append(np.broadcast_to(middle, p.shape))
     turn = 2.0 * np.pi * np.arange(CORNERS) / CORNERS
     side = np.array([0.0, 0.5 * WHEEL_WIDTH, 0.0])
@@ -34,30 +33,36 @@ def car_scene(run: VehicleRun, title: str, frames: int = FRAMES) -> Scene:
         centre, W = _wheel(run, kept, i)
         radius = float(run.vehicle.packed().tyres.radius[i])
         ring = radius * np.column_stack([np.sin(turn), np.zeros(CORNERS), np.cos(turn)])
-        solids.append(_carried("wheel", len(places), np.concatenate([ring + side, ring - side]), R @ W))
+        wheel = hull("wheel", np.concatenate([ring + side, ring - side]))
+        assert wheel is not None  # a ring has an extent
+        solids.append(CarriedSolid(len(places), wheel.vertices, wheel.faces, R @ W))
         places.append(centre)
     points = p[:, None] + np.einsum("nij,nkj->nki", R, np.stack(places, axis=1))
     layer = Layer("car", points, (), trails=[0], solids=solids)
     return scene(run.t[kept], [layer], title, len(kept), follow=True, view=(-50.0, 18.0))
 
 
-def _carried(name: str, point: int, corners: Array, turns: Array) -> CarriedSolid:
-    made = hull(name, corners)
-    assert made is not None  # corners have an extent
-    return CarriedSolid(point, made.vertices, made.faces, turns)
+def _body(run: VehicleRun) -> list[tuple[Array, NDArray[np.int64]]]:
+    """Body and cabin in slices across the car: corners (12, 3) in the chassis frame, and the faces that are seen from outside.
 
-
-def _body(run: VehicleRun) -> list[Array]:
-    """Corners (8, 3) in the chassis frame: of boxes from bumper to bumper, and of the cabin on them.
-
-    A player draws faces by the depth of their middle, which small ones have right.
+    A player draws faces by the depth of their middle, which those of short slices have right.
     """
-    half, low, high, roof = 0.86, -0.15, 0.35, 0.85
-    ends = np.linspace(-0.9, run.vehicle.wheelbase + 0.85, BOXES + 1)
-    boxes = [[(x, y, z) for z in (low, high) for x in pair for y in (half, -half)] for pair in pairwise(ends.tolist())]
-    top = [(x, y, roof) for x in (0.2, 1.55) for y in (0.6, -0.6)]
-    foot = [(x, y, high) for x in (-0.4, 2.25) for y in (0.75, -0.75)]
-    return [np.array(corners) for corners in (*boxes, [*top, *foot])]
+    half, low, high, roof, L = 0.86, -0.15, 0.35, 0.85, run.vehicle.wheelbase
+    tops = [(-0.9, 0.75, high), (-0.4, 0.75, high), (0.2, 0.6, roof), (0.9, 0.6, roof), (1.55, 0.6, roof)]
+    tops += [(2.25, 0.75, high), (L + 0.85, 0.75, high)]
+    outlines = [
+        [(x, y, z) for y, z in ((half, low), (half, high), (w, top), (-w, top), (-half, high), (-half, low))]
+        for x, w, top in tops
+    ]
+    around = [(k, (k + 1) % 6) for k in range(6)]
+    side = [face for a, b in around for face in ((a, b, b + 6), (a, b + 6, a + 6))]
+    back = [(0, k + 1, k) for k in range(1, 5)]
+    front = [(6, k + 6, k + 7) for k in range(1, 5)]
+    slices = []
+    for k, pair in enumerate(pairwise(outlines)):
+        faces = side + (back if k == 0 else []) + (front if k == len(outlines) - 2 else [])
+        slices.append((np.array([*pair[0], *pair[1]]), np.array(faces, dtype=np.int64)))
+    return slices
 
 
 def _wheel(run: VehicleRun, kept: NDArray[np.intp], i: int) -> tuple[Array, Array]:
