@@ -206,7 +206,7 @@ def lines_of(function: Callable[..., Any]) -> int:
 
 def main() -> None:
     """Print the table."""
-    from benchmarks.peers_emps import emps_lines
+    from benchmarks.peers_emps import emps_lines, mujoco_sysid_is_whole
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -228,8 +228,9 @@ def main() -> None:
     for x in found:
         words = {True: "yes", False: "no", None: "not decided"}[x.consistent]
         print(f"| {x.machine} | {x.tool} | {x.held_out:.2f} {x.unit} | {x.cpu:.1f} | {words} | {x.lines} |")
-    for tool, module in (("FIGAROH", "figaroh"), ("mujoco.sysid", "tabulate")):
-        if importlib.util.find_spec(module) is None:
+    whole = {"FIGAROH": importlib.util.find_spec("figaroh") is not None, "mujoco.sysid": mujoco_sysid_is_whole()}
+    for tool, there in whole.items():
+        if not there:
             print(f"\n{tool} is not installed with all it needs, and is left out.")
 
 

@@ -7,7 +7,6 @@ by each tool's own output error and judged by its own simulation, and all of the
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 import time
@@ -170,6 +169,15 @@ def by_mujoco(q: Array, force: Array, start: float) -> Array:
     return found.as_vector()
 
 
+def mujoco_sysid_is_whole() -> bool:
+    """Whether mujoco.sysid has what it needs: without some packages of its own it is imported in part, and says nothing."""
+    try:
+        from mujoco import sysid
+    except ImportError:
+        return False
+    return hasattr(sysid, "ParameterDict") and hasattr(sysid, "optimize")
+
+
 def emps_lines() -> Iterator[Line]:
     """One line for each tool."""
     from benchmarks.peers import Line, lines_of
@@ -179,7 +187,7 @@ def emps_lines() -> Iterator[Line]:
         "veridyn, output error": (by_veridyn, in_veridyn),
         "SciPy": (by_scipy, simulated),
     }
-    if importlib.util.find_spec("tabulate") is not None:
+    if mujoco_sysid_is_whole():
         tools["mujoco.sysid"] = (by_mujoco, in_mujoco)
     for tool, (identify, simulate) in tools.items():
         before = time.process_time()

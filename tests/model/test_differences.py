@@ -9,6 +9,7 @@ import pytest
 
 from strangers.graph_machines import rssr, slider_crank
 from strangers.natural_mechanisms import rack_and_pinion, turning_fourbar
+from veridyn.model.capsule import LinkCapsule
 from veridyn.model.differences import differences, equal_parts
 from veridyn.model.elements import Element, damper
 from veridyn.model.link import Link
@@ -17,6 +18,8 @@ from veridyn.model.loop import Assembly
 from veridyn.model.natural_parts import Damper
 from veridyn.model.of_mechanism import machine_of_mechanism
 from veridyn.model.uncertainty import Uncertainty
+
+CAPSULE = LinkCapsule((0.0, 0.0, 0.0), (0.1, 0.0, 0.0), 0.02)
 
 
 def test_a_machine_is_the_same_as_itself_made_again() -> None:
@@ -30,6 +33,7 @@ def test_a_machine_is_the_same_as_itself_made_again() -> None:
         ("name", lambda m: replace(m, name="other")),
         ("gravity", lambda m: replace(m, gravity=np.array([0.0, 0.0, -9.82]))),
         ("joints", lambda m: replace(m, joints=(replace(m.joints[0], cut="no"), *m.joints[1:]))),
+        ("bodies", lambda m: replace(m, links=(replace(m.links[0], capsules=(CAPSULE,)), *m.links[1:]))),
         ("loads", lambda m: replace(m, loads=(Drive("motor", m.coordinates[0]),))),
         ("assembly", lambda m: replace(m, assembly=Assembly({}, {m.coordinates[0]: 0.1}))),
         ("uncertainty", lambda m: m.with_uncertainty(Uncertainty(("M_rod",), np.eye(1)))),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import ModelError
+from veridyn.model.capsule import LinkCapsule
 from veridyn.model.link import Joint, Link
 from veridyn.model.loop import Attachment
 from veridyn.model.machine import Machine
@@ -13,6 +14,7 @@ from veridyn.spatial.transforms import Placement
 
 BOX = [0.1, 0, 0, 0.1, 0, 0.1, 0, 0, 0, 1.0]
 ARM = Link(name="arm", inertia=BOX, frames={"tip": Placement(position=(1, 0, 0))})
+FLAT = LinkCapsule((0.0, 0.0, 0.0), (0.1, 0.0, 0.0), 0.0)
 
 
 def _faults(links: list[Link], joints: list[Joint], **more: object) -> str:
@@ -23,7 +25,12 @@ def _faults(links: list[Link], joints: list[Joint], **more: object) -> str:
 
 def test_all_faults_at_once() -> None:
     text = _faults(
-        [ARM, Link(name="arm", inertia=BOX), Link(name="ground"), Link(name="rod", inertia=[1.0] * 9)],
+        [
+            ARM,
+            Link(name="arm", inertia=BOX),
+            Link(name="ground"),
+            Link(name="rod", inertia=[1.0] * 9, capsules=(FLAT,)),
+        ],
         [
             Joint(name="a", kind="hinge", a="ground", b="arm"),
             Joint(name="b", a="ground", b="arn"),
@@ -40,6 +47,7 @@ def test_all_faults_at_once() -> None:
         "body 'arm': the name is used 2 times.",
         "body 'ground': this name is taken by the ground.",
         "body 'rod': its inertia is not ten numbers.",
+        "body 'rod', capsule 1: a radius must be above zero.",
         "joint 'a': 'hinge' is no kind of joint.",
         "joint 'b': there is no body 'arn'.",
         "Did you mean 'arm'?",

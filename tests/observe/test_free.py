@@ -16,6 +16,7 @@ from veridyn.mechanics.tree.model import tree_model
 from veridyn.mechanics.tree.quantities import TreeQuantities
 from veridyn.mechanics.tree.quantity import Quantity
 from veridyn.mechanics.tree_readout import tree_readout
+from veridyn.model.element_laws import law
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.ekf import EKF
@@ -39,6 +40,7 @@ ROLLING = {
     "base.y": SPEED * np.sin(HEADING) + DRIFT * np.cos(HEADING),
     "base.yaw": 0.1,
     **{f"spin_{c}": 15.0 for c in CORNERS},
+    "spin_fr": 16.0,
 }
 PUSHED = ("base.x", "base.yaw", "spin_fl")
 ACTING = np.array([100.0, 90.0, -0.004, 0.02, 0.5])
@@ -46,7 +48,9 @@ ACTING = np.array([100.0, 90.0, -0.004, 0.02, 0.5])
 
 @cache
 def machine() -> Machine:
-    m = buggy()
+    """The buggy, with a clutch between its front wheels: a law of one's own, which is zero at rest."""
+    clutch = law({"spin_fl": 1.0, "spin_fr": -1.0}, "tanh(v/3) + 0.01*v*rate(spin_rl)", 8.0, "clutch")
+    m = buggy().with_elements([clutch])
     headings = [Sensor("yaw", "yaw", "chassis", 0.03), Sensor("course", "course", "chassis", 0.03)]
     return m.with_formulation("natural").with_sensors([*m.sensors, *headings])
 

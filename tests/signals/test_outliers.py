@@ -38,6 +38,19 @@ def test_a_quantised_or_resting_signal_is_not_clipped():
     assert plateaus(there_and_back, there_and_back.min()) == []
 
 
+@pytest.mark.parametrize("grain", [0.01, 0.1, 0.5, 1.0])
+def test_a_clipped_torque_in_coarse_steps_has_its_plateaus(grain):
+    """A torque of 40 N·m clipped at 25, in steps of up to what it moves in two samples; the same without a limit has none."""
+    t = np.arange(0.0, 20.0, 0.01)
+    noise = 0.3 * np.random.default_rng(0).normal(size=len(t))
+    free = 30.0 * np.sin(np.pi * t) + 10.0 * np.sin(2 * np.pi * 0.17 * t) + noise
+    x = np.round(np.clip(free, -25.0, 25.0) / grain) * grain
+    found = plateaus(x, x.max())
+    assert len(found) >= 6 and all(np.mean(free[a : b + 1] > 25.0 - grain) > 0.95 for a, b in found)
+    rounded = np.round(free / grain) * grain
+    assert plateaus(rounded, rounded.max()) == plateaus(rounded, rounded.min()) == []
+
+
 def test_spikes_alone_and_in_pairs():
     x = np.sin(T) + 0.01 * np.random.default_rng(0).standard_normal(len(T))
     x[300] += 2.0

@@ -24,6 +24,16 @@ def test_the_payload_gives_the_points_back_to_a_step_of_the_grid() -> None:
     assert data["step"] == pytest.approx(np.ptp(made.layers[0].points, axis=(0, 1)).max() / FINE)
 
 
+def test_a_machine_that_the_eye_follows_is_as_fine_as_one_that_stays() -> None:
+    """A rod of two metres that travels a kilometre: its points come back to half of 2 m/FINE."""
+    t = np.linspace(0.0, 10.0, 40)
+    ends = np.array([[0.0, 0.0, 0.0], [2.0, 0.0, 0.0]])
+    points = ends + np.array([100.0, 3.0, 0.0]) * t[:, None, None]
+    data = json.loads(scene(t, [Layer("rod", points, [(0, 1)])], "far", follow=True).payload())
+    back = np.array(data["layers"][0]["points"]).reshape(len(t), 2, 3) * data["step"] + data["low"]
+    assert data["step"] == pytest.approx(2.0 / FINE) and np.abs(back - points).max() <= 0.5001 * data["step"]
+
+
 def test_frames_are_even_in_time_even_where_samples_are_not() -> None:
     t = np.concatenate([np.linspace(0, 1, 900), np.linspace(1.01, 10, 100)])
     made = scene(t, [Layer("rod", np.random.default_rng(1).normal(size=(1000, 1, 3)), [])], "x", frames=20)

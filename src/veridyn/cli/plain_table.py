@@ -22,4 +22,5 @@ def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 
 
 
 def console() -> Console:
-    return Console() if sys.stdout.isatty() else Console(width=PLAIN_WIDTH)
+    """A console that prints names as they are: ":arm:" is no picture."""
+    return Console(emoji=False) if sys.stdout.isatty() else Console(width=PLAIN_WIDTH, emoji=False)

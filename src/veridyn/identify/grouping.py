@@ -47,7 +47,7 @@ def group(A: Array, typical: Array, tolerance: float = RANK_TOLERANCE) -> Groups
     norms = np.linalg.norm(scaled, axis=0) if len(A) else np.zeros(p)
     largest = norms.max(initial=0.0)
     alive = np.flatnonzero(norms > ZERO_COLUMN * largest) if largest > 0 else np.array([], dtype=int)
-    dead = tuple(int(c) for c in np.setdiff1d(np.arange(p), alive))
+    dead = tuple(c for c in range(p) if c not in set(alive.tolist()))
     S = scaled[:, alive]
     if S.shape[1] == 0:
         return Groups((), np.zeros((0, p)), dead, np.zeros(0), 0)

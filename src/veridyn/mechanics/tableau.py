@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.integrate import DOP853, RK45
 
 from veridyn.errors import DataError, Fault
 
@@ -47,6 +46,8 @@ def tableau(rule: str) -> Tableau:
         raise DataError(
             Fault(f"there is no rule '{rule}'.", where="method.rule", expected="one of " + ", ".join(RULES))
         )
+    from scipy.integrate import DOP853, RK45  # here: importing it takes longer than fits that make no steps
+
     found = {"RK45": RK45, "DOP853": DOP853}[rule]
     s = found.n_stages
     A = np.zeros((s, s))

@@ -43,7 +43,7 @@ def equal_parts(one: object, other: object) -> bool:
 
 
 def _link(link: Link) -> object:
-    return link.name, link.real, link.label, _plain(link.ten), _plain(link.frames)
+    return link.name, link.real, link.label, _plain(link.ten), _plain(link.frames), _plain(link.capsules)
 
 
 def _element(machine: Machine, acting: Acting) -> object:

@@ -28,6 +28,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.model.capsule import LinkCapsule
 from veridyn.model.loop import Attachment
 from veridyn.spatial.rotations import rot_x, rot_z
 from veridyn.spatial.transforms import MDH, Placement, rotation_to_axis
@@ -102,6 +103,7 @@ class Link:
     frames : name → placement in the body's own frame; "body.name" stands for it wherever a joint has an end.
     real : False for a body without mass, which has no inertial parameters.
     label : what follows XX in the names of its parameters; by default the name.
+    capsules : the space that it takes, which designed motions keep apart from that of others and from the floor.
     """
 
     name: str
@@ -109,15 +111,17 @@ class Link:
     frames: Mapping[str, MDH | Placement] = field(default_factory=dict)
     real: bool = True
     label: str = ""
+    capsules: tuple[LinkCapsule, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "capsules", tuple(self.capsules))
         object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))
         if self.inertia is not None:
             object.__setattr__(self, "inertia", np.array(self.inertia, dtype=np.float64))
 
     def __reduce__(self) -> tuple[object, ...]:
         own = {"name": self.name, "inertia": self.inertia, "frames": dict(self.frames), "real": self.real}
-        return _link, (own | {"label": self.label},)
+        return _link, (own | {"label": self.label, "capsules": self.capsules},)
 
     @property
     def ten(self) -> Array:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from veridyn.errors import Fault, Faults, did_you_mean, part_at, within
+from veridyn.model.capsule import check_capsule
 from veridyn.model.graph import FORMULATIONS, MachineGraph
 from veridyn.model.joint import GROUND
 from veridyn.model.link import CUT_CHOICES, KINDS, End, Joint
@@ -64,6 +65,8 @@ def _links(graph: MachineGraph, faults: Faults) -> None:
         where = part_at("body", link.name)
         for name, placement in link.frames.items():
             _placement(placement, within(where, f"frame '{name}'"), faults)
+        for k, capsule in enumerate(link.capsules, 1):
+            check_capsule(capsule, within(where, f"capsule {k}"), faults)
         x = link.ten
         if x.shape != (10,):
             expected = "XX XY XZ YY YZ ZZ MX MY MZ M"

@@ -45,8 +45,9 @@ AXES = "xyz"
 class Mechanism:
     """Points, vectors, bodies, joints, added coordinates, what acts on them and what measures them, in the plane (2) or in space (3).
 
-    Made by :meth:`build`. `derived`: moving points and vectors that are no coordinates, each with the body they follow. Coordinates are
-    in the order: moving points (P.x, P.y, …), moving vectors, added angles and distances.
+    Made by :meth:`build`. `derived`: moving points and vectors that are no coordinates, each with the body they follow. `laws`: elements
+    on added coordinates whose forces are neither those of springs nor of dampers. Coordinates are in the order: moving points (P.x, P.y,
+    …), moving vectors, added angles and distances.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Mechanism:
     sensors: tuple[Sensor, ...] = ()
     rotors: tuple[Rotor, ...] = ()
     tyres: tuple[Element, ...] = ()
+    laws: tuple[Element, ...] = ()
     prescribed: tuple[str, ...] = ()
     derived: tuple[tuple[str, str], ...] = ()
 
@@ -85,6 +87,7 @@ class Mechanism:
         sensors: Iterable[Sensor] = (),
         rotors: Iterable[Rotor] = (),
         tyres: Iterable[Element] = (),
+        laws: Iterable[Element] = (),
         prescribed: Iterable[str] = (),
         physical: bool = True,
     ) -> Mechanism:
@@ -110,6 +113,7 @@ class Mechanism:
             sensors=tuple(sensors),
             rotors=tuple(rotors),
             tyres=tuple(tyres),
+            laws=tuple(laws),
             prescribed=tuple(prescribed),
         )
         faults = check_mechanism(made, made.coordinates, physical)

@@ -305,6 +305,9 @@ class _Look:
         for e in self.m.tyres:
             assert e.wheel is not None  # tyres of a machine have been checked with it
             self.point(e.wheel, part_at("element", e.parameter_name))
+        for e in self.m.laws:
+            for name in (*e.on, *e.named_coordinates):
+                self.known(name, self.coordinates, "added coordinate", part_at("element", e.parameter_name))
         for load in self.m.loads:
             where = part_at("force", load.name)
             if isinstance(load, Drive):

@@ -21,7 +21,7 @@ from veridyn.model.graph import MachineGraph, unique
 from veridyn.model.joint import GROUND
 from veridyn.model.load import Drive, Force, Load, Torque
 from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import ActsOn, Combination, Damper, RigidBody, Rotor, Spring
+from veridyn.model.natural_parts import ActsOn, Combination, Damper, Distance, RigidBody, Rotor, Spring
 from veridyn.model.place import Marker, PointRef
 from veridyn.model.points_coordinates import added_coordinates
 from veridyn.model.points_joints import layout_of
@@ -34,6 +34,7 @@ Array = NDArray[np.float64]
 Coordinates = Literal["needed", "all"] | Iterable[str]
 ON_COORDINATE = ("coordinate", "rate")
 TREE_ONLY = "Use formulation: tree."
+LAWS = ("law", "table", "cubic", "tanh_friction", "bump_stop", "dead_zone", "damper_forward", "damper_backward")
 
 
 def mechanism_of(graph: MachineGraph, coordinates: Coordinates = "needed") -> Mechanism:
@@ -57,7 +58,8 @@ def mechanism_of(graph: MachineGraph, coordinates: Coordinates = "needed") -> Me
         layout.complete(tyre.wheel.body)
     springs = [replace(s, on=_acts_on(layout, s.on)) for s in acting.springs]
     dampers = [replace(d, on=_acts_on(layout, d.on)) for d in acting.dampers]
-    added = added_coordinates(layout, names, faults)
+    lengths = [Distance(d.name, _on(layout, d.a), _on(layout, d.b)) for d in acting.lengths]
+    added = [*added_coordinates(layout, names, faults), *lengths]
     faults.raise_if_any(ModelError, graph.name)
     return Mechanism.build(
         layout.points(),
@@ -73,6 +75,7 @@ def mechanism_of(graph: MachineGraph, coordinates: Coordinates = "needed") -> Me
         sensors=sensors,
         rotors=acting.rotors,
         tyres=acting.tyres,
+        laws=acting.laws,
         prescribed=graph.prescribed,
         physical=graph.stated is None,
     )
@@ -95,7 +98,7 @@ def _described(graph: MachineGraph, acting: _Acting) -> Mechanism:
         name=graph.name,
         vectors=description.vectors,
         joints=description.joints,
-        added=description.added,
+        added=(*description.added, *acting.lengths),
         racks=description.racks,
         springs=acting.springs,
         dampers=acting.dampers,
@@ -104,6 +107,7 @@ def _described(graph: MachineGraph, acting: _Acting) -> Mechanism:
         sensors=graph.sensors,
         rotors=acting.rotors,
         tyres=acting.tyres,
+        laws=acting.laws,
         prescribed=graph.prescribed,
         physical=graph.stated is None,
     )
@@ -134,7 +138,10 @@ def _chosen(graph: MachineGraph, coordinates: Coordinates, faults: Faults) -> se
 
 
 class _Acting:
-    """Springs, dampers, constant forces and motor inertias of the elements; what has no place in natural coordinates is refused."""
+    """Springs, dampers, constant forces, motor inertias and laws of the elements; what has no place in natural coordinates is refused.
+
+    `lengths`: added distances of the places between which laws act.
+    """
 
     def __init__(self, graph: MachineGraph, faults: Faults) -> None:
         self.springs: list[Spring] = []
@@ -142,6 +149,8 @@ class _Acting:
         self.rotors: list[Rotor] = []
         self.drives: list[Drive] = []
         self.tyres: list[Element] = []
+        self.laws: list[Element] = []
+        self.lengths: list[Distance] = []
         for e in graph.elements:
             if isinstance(e, Element):
                 self._element(graph, e, faults)
@@ -159,6 +168,8 @@ class _Acting:
                 self.dampers.append(Damper(name, e.between, e.value))
         elif e.wheel is not None and np.isfinite(e.value) and graph.dimension == 3:
             self.tyres.append(e)
+        elif e.kind in LAWS:
+            self._law(graph, e, faults)
         elif e.kind not in ("spring", "damper", "offset", "inertia") or e.on_body is not None or e.between is not None:
             faults.add(f"natural coordinates have no element of kind {e.kind}.", where=where, hint=TREE_ONLY)
         elif len(e.on) != 1 and e.kind not in ("spring", "damper"):
@@ -186,6 +197,26 @@ class _Acting:
                 self.rotors.append(Rotor(name, on, e.value * a**2))
             else:  # Γ = … + offset: what acts on the coordinate is the opposite
                 self.drives.append(Drive(name, on, -e.value * a))
+
+    def _law(self, graph: MachineGraph, e: Element, faults: Faults) -> None:
+        where = part_at("element", e.parameter_name)
+        if e.jumps:
+            hint = f"Write tanh(v/V) with a small speed V in place of a jump, or: {TREE_ONLY}"
+            faults.add("its force jumps, which steps in natural coordinates do not carry.", where=where, hint=hint)
+        elif e.signals:
+            what = f"it reads the measured signal '{e.signals[0]}', and natural coordinates have none."
+            faults.add(what, where=where, hint=TREE_ONLY)
+        elif not np.isfinite(e.value):
+            faults.add("its value is unknown, and natural coordinates need it.", where=where, hint="Give its value.")
+        elif e.between is None:
+            self.laws.append(e)
+        else:
+            given = graph.description
+            taken = {c for joint in graph.joints for c in joint.coordinate_names} | {d.name for d in self.lengths}
+            taken |= {a.name for a in given.added} if given is not None else set()
+            name = unique(e.parameter_name, taken, "length")
+            self.lengths.append(Distance(name, *e.between))
+            self.laws.append(replace(e, on={name: 1.0}, between=None, name=e.parameter_name))
 
 
 def _motors(graph: MachineGraph, names: set[str], acting: _Acting) -> list[Drive]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.measurement import Readout
 from veridyn.mechanics.natural.charts import Charts
+from veridyn.mechanics.natural.law_code import law_rows
 from veridyn.mechanics.natural.room import found_of, room_of
 from veridyn.mechanics.record import Bound
 from veridyn.observe.kernels.correction import DONE, corrected_of
@@ -115,7 +116,7 @@ class NaturalStep:
             ),
             corrected=corrected_of(states, m, system.considered),
             work=NaturalWork(
-                room=room_of(n, n - f, f, k, a),
+                room=room_of(n, n - f, f, k, a, law_rows(charts.first.system.tables.laws)),
                 found=found_of(n, n - f, f, k),
                 load=np.zeros(n),
                 values=np.zeros(len(forces.values)),

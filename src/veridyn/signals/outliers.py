@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 FALL = 6.0  # quanta below an extreme, from where its top is seen whole (chosen)
+LONGEST_STEP = 10  # samples over which the speed of a signal in coarse steps is taken (chosen)
 LONGEST_DROPOUT = 20  # samples: a longer run of zeros may be a quantity at rest (chosen)
 DROPOUT_SCATTERS = 8.0  # robust deviations of the steps by which a signal must jump to zero and back (chosen)
 OFF_CURVE, BENDS = (
@@ -54,7 +55,8 @@ def quantum(x: Array) -> float:
 def plateaus(x: Array, value: float, least: int = 3) -> list[tuple[int, int]]:
     """Runs of at least `least` samples that equal `value`, an extreme, and that the signal enters or leaves at speed.
 
-    At speed: by a step above 0.3 of its median step while moving and above two quanta. A run as long as the signal takes to fall by `FALL`
+    At speed: by a step above 0.3 of its median step while moving and above two quanta; where quanta are coarse beside steps, over as many
+    samples as it takes that the former is the larger one, at most `LONGEST_STEP`. A run as long as the signal takes to fall by `FALL`
     quanta q on both sides together, or shorter, is the rounded top of a smooth signal: on a parabola of second difference d a run lasts at
     most 2√(2q/d) samples, and both falls take at least 1.24 times as long. Runs that begin or end the record are left out, since nothing is
     known of how they were met.
@@ -66,13 +68,16 @@ def plateaus(x: Array, value: float, least: int = 3) -> list[tuple[int, int]]:
     if not met:
         return []
     grain = quantum(x)
+    w = int(np.clip(np.ceil(2.0 * grain / (0.3 * steps.mean())), 1, LONGEST_STEP))
+    steps = np.abs(x[w:] - x[:-w])
     least_speed = max(0.3 * float(np.median(steps[steps > 0.0])), 2.0 * grain)
-    # The step before the one that meets the limit is the last that the limit did not shorten.
-    return [
-        (a, b)
-        for a, b in met
-        if max(steps[a - 2], steps[b + 1]) > least_speed and b - a + 1 > _fall(x, a, b, value, FALL * grain)
-    ]
+
+    def speed(a: int, b: int) -> float:
+        """The steps before the one that meets the limit, and behind the one that leaves it: those that the limit did not shorten."""
+        before = steps[a - 1 - w] if a > w else 0.0
+        return float(max(before, steps[b + 1] if b + 1 < len(steps) else 0.0))
+
+    return [(a, b) for a, b in met if speed(a, b) > least_speed and b - a + 1 > _fall(x, a, b, value, FALL * grain)]
 
 
 def _fall(x: Array, a: int, b: int, value: float, depth: float) -> float:

@@ -3,8 +3,8 @@
     C(f_k) = Σ_{i≤k} I(f_i) / Σ_i I(f_i),   f_k = k·rate/N,   k = 1 … M,  0 < f_k < rate/2
 
 For white Gaussian noise C(f_1) … C(f_{M−1}) are ordered uniform numbers, so the largest distance from the line follows
-Kolmogorov and Smirnov's law with M − 1 observations, exactly. What is left of the model's error after a fit shows
-where it leaves the band: there is structure at that frequency.
+Kolmogorov and Smirnov's law with M − 1 observations, exactly (:mod:`veridyn.signals.kolmogorov`). What is left of the model's error
+after a fit shows where it leaves the band: there is structure at that frequency.
 The residual (N,) is sampled at `rate` Hz; its mean is taken out.
 Reference: M. S. Bartlett, "An Introduction to Stochastic Processes", 1955, section 9.3.
 """
@@ -12,14 +12,13 @@ Reference: M. S. Bartlett, "An Introduction to Stochastic Processes", 1955, sect
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from veridyn.errors import DataError, Fault
+from veridyn.signals.kolmogorov import exceeded, quantile
 from veridyn.signals.samples import as_rate, as_samples
 
 Array = NDArray[np.float64]
@@ -94,9 +93,9 @@ def cumulative_periodogram(x: ArrayLike, rate: float, level: float = 0.05, where
         frequency=k * rate / len(samples),
         cumulative=cumulative,
         expected=k / count,
-        band=_half_width(level, n),
+        band=quantile(level, n),
         statistic=statistic,
-        p_value=float(_kolmogorov().sf(statistic, n)),
+        p_value=exceeded(statistic, n),
         level=level,
     )
 
@@ -123,12 +122,6 @@ def autocorrelation(
     return Autocorrelation(np.arange(lags + 1) / rate, products / products[0], float(band), level)
 
 
-@lru_cache(maxsize=256)
-def _half_width(level: float, n: int) -> float:
-    """The distance that n uniform numbers exceed with probability `level`; inverting the law takes milliseconds."""
-    return float(_kolmogorov().isf(level, n))
-
-
 def _residual(x: ArrayLike, least: int, where: str) -> Array:
     samples = as_samples(x, least=least, where=where)
     if samples.ndim != 1:
@@ -146,10 +139,3 @@ def _residual(x: ArrayLike, least: int, where: str) -> Array:
 def _check_level(level: float, where: str) -> None:
     if not 0.0 < level < 1.0:
         raise DataError(Fault("the level is not a probability.", where, "between 0 and 1", f"{level:g}"))
-
-
-def _kolmogorov() -> Any:
-    """The exact distribution of Kolmogorov and Smirnov's statistic; imported when it is needed, since scipy.stats takes a second."""
-    from scipy.stats import kstwo
-
-    return kstwo

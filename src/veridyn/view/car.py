@@ -1,70 +1,83 @@
-"""A car as a picture: the body as a box with a cabin, four wheels as rings with a spoke, from the run of a simulation."""
+"""A car as a picture: the body as a box with a cabin, and four wheels, from the run of a simulation."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.simulate.vehicle.run import VehicleRun
-from veridyn.view.scene import Layer, Scene, scene
+from veridyn.spatial.rotations import rot_x, rot_y, rot_z
+from veridyn.view.scene import CarriedSolid, Layer, Scene, scene
+from veridyn.view.solids import hull
 
 Array = NDArray[np.float64]
-RING = 10  # points of a wheel
+CORNERS = 10  # of either side of a wheel: few enough that it is seen to turn
+WHEEL_WIDTH = 0.2  # m
 FRAMES = 200
 
 
 def car_scene(run: VehicleRun, title: str, frames: int = FRAMES) -> Scene:
-    """A drive, seen from beside the car; the chassis origin leaves a trail on its way."""
+    """A drive, seen from beside the car; the ground below the chassis origin leaves a trail on its way."""
     kept = np.unique(np.linspace(0, len(run) - 1, frames).astype(int))
     R, p = run.attitude[kept], run.position[kept]
-    body, lines = _body(run)
-    points = [p[:, None] + np.einsum("nij,kj->nki", R, body)]
+    places, solids = [np.broadcast_to([0.0, 0.0, -0.6], p.shape)], []
+    for corners, faces in _body(run):
+        middle = corners.mean(axis=0)
+        solids.append(CarriedSolid(len(places), corners - middle, faces, R))
+        places.append(np.broadcast_to(middle, p.shape))
+    turn = 2.0 * np.pi * np.arange(CORNERS) / CORNERS
+    side = np.array([0.0, 0.5 * WHEEL_WIDTH, 0.0])
     for i in range(4):
-        ring, first = _wheel(run, kept, i), sum(x.shape[1] for x in points)
-        points.append(p[:, None] + np.einsum("nij,nkj->nki", R, ring))
-        lines += [(first + k, first + (k + 1) % RING) for k in range(RING)]
-        lines += [(first, first + RING // 2)]  # a spoke, so that it is seen to turn
-    layer = Layer("car", np.concatenate(points, axis=1), lines, trails=[8])
+        centre, W = _wheel(run, kept, i)
+        radius = float(run.vehicle.packed().tyres.radius[i])
+        ring = radius * np.column_stack([np.sin(turn), np.zeros(CORNERS), np.cos(turn)])
+        wheel = hull("wheel", np.concatenate([ring + side, ring - side]))
+        assert wheel is not None  # a ring has an extent
+        solids.append(CarriedSolid(len(places), wheel.vertices, wheel.faces, R @ W))
+        places.append(centre)
+    points = p[:, None] + np.einsum("nij,nkj->nki", R, np.stack(places, axis=1))
+    layer = Layer("car", points, (), trails=[0], solids=solids)
     return scene(run.t[kept], [layer], title, len(kept), follow=True, view=(-50.0, 18.0))
 
 
-def _body(run: VehicleRun) -> tuple[Array, list[tuple[int, int]]]:
-    """Points in the chassis frame: a box from bumper to bumper, the origin, and a roof; and the lines between them."""
-    L, half = run.vehicle.wheelbase, 0.86
-    low, high, roof = -0.15, 0.35, 0.85
-    box = [
-        (x, y, z) for z in (low, high) for x, y in ((-0.9, half), (L + 0.85, half), (L + 0.85, -half), (-0.9, -half))
+def _body(run: VehicleRun) -> list[tuple[Array, NDArray[np.int64]]]:
+    """Body and cabin in slices across the car: corners (12, 3) in the chassis frame, and the faces that are seen from outside.
+
+    A player draws faces by the depth of their middle, which those of short slices have right.
+    """
+    half, low, high, roof, L = 0.86, -0.15, 0.35, 0.85, run.vehicle.wheelbase
+    tops = [(-0.9, 0.75, high), (-0.4, 0.75, high), (0.2, 0.6, roof), (0.9, 0.6, roof), (1.55, 0.6, roof)]
+    tops += [(2.25, 0.75, high), (L + 0.85, 0.75, high)]
+    outlines = [
+        [(x, y, z) for y, z in ((half, low), (half, high), (w, top), (-w, top), (-half, high), (-half, low))]
+        for x, w, top in tops
     ]
-    top = [(0.2, 0.6, roof), (1.55, 0.6, roof), (1.55, -0.6, roof), (0.2, -0.6, roof)]
-    foot = [(-0.4, 0.75, high), (2.25, 0.75, high), (2.25, -0.75, high), (-0.4, -0.75, high)]
-    points = np.array([*box, (0.0, 0.0, -0.6), *top, *foot])
-    lines = [(a, (a + 1) % 4) for a in range(4)] + [(4 + a, 4 + (a + 1) % 4) for a in range(4)]
-    lines += [(a, a + 4) for a in range(4)]
-    lines += [(9 + a, 9 + (a + 1) % 4) for a in range(4)] + [(9 + a, 13 + a) for a in range(4)]
-    return points, lines
+    around = [(k, (k + 1) % 6) for k in range(6)]
+    side = [face for a, b in around for face in ((a, b, b + 6), (a, b + 6, a + 6))]
+    back = [(0, k + 1, k) for k in range(1, 5)]
+    front = [(6, k + 6, k + 7) for k in range(1, 5)]
+    slices = []
+    for k, pair in enumerate(pairwise(outlines)):
+        faces = side + (back if k == 0 else []) + (front if k == len(outlines) - 2 else [])
+        slices.append((np.array([*pair[0], *pair[1]]), np.array(faces, dtype=np.int64)))
+    return slices
 
 
-def _wheel(run: VehicleRun, kept: NDArray[np.intp], i: int) -> Array:
-    """A ring about wheel centre i in the chassis frame (n, RING, 3), turned by steering, camber and the wheel's own angle."""
+def _wheel(run: VehicleRun, kept: NDArray[np.intp], i: int) -> tuple[Array, Array]:
+    """Centre (n, 3) of wheel i in the chassis frame, and its rotation Rz Rx Ry (n, 3, 3) by steering, camber and its own angle."""
     x, y = run.vehicle.places()[i]
-    place = run.wheel_place[0][kept, i]
-    z = run.clearance[0][kept, i]
+    place, z = run.wheel_place[0][kept, i], run.clearance[0][kept, i]
     centre = np.stack([x + place[:, 1], y + place[:, 0], z], axis=1)
-    turn = run.wheel_angle[0][kept, i][:, None] + 2.0 * np.pi * np.arange(RING) / RING
-    radius = float(run.vehicle.packed().tyres.radius[i])
-    ring = radius * np.stack([np.sin(turn), np.zeros_like(turn), np.cos(turn)], axis=2)
     toe, camber = place[:, 2], place[:, 3]
-    c, s, cg, sg = np.cos(toe), np.sin(toe), np.cos(camber), np.sin(camber)
-    lean = np.stack([ring[..., 0], -sg[:, None] * ring[..., 2], cg[:, None] * ring[..., 2]], axis=2)
-    steered = np.stack(
+    turns = np.array(
         [
-            c[:, None] * lean[..., 0] - s[:, None] * lean[..., 1],
-            s[:, None] * lean[..., 0] + c[:, None] * lean[..., 1],
-            lean[..., 2],
-        ],
-        axis=2,
+            rot_z(a) @ rot_x(b) @ rot_y(c)
+            for a, b, c in zip(toe.tolist(), camber.tolist(), run.wheel_angle[0][kept, i].tolist(), strict=True)
+        ]
     )
-    return centre[:, None] + steered
+    return centre, turns
 
 
 def body_of(front: float, rear: float, track: float) -> tuple[Array, list[tuple[int, int]]]:

@@ -130,10 +130,13 @@ class Scene:
         return text.replace("<", "\\u003c")  # a label cannot end the script element
 
     def grid(self) -> tuple[Array, float]:
-        """The corner of all points, and the step of the grid."""
+        """The corner of all points, and the step of the grid: fine beside all of them, or beside the machine that the eye follows."""
         every = np.concatenate([layer.points.reshape(-1, 3) for layer in self.layers])
         low = every.min(axis=0)
-        return low, float((every.max(axis=0) - low).max() or 1.0) / FINE
+        size = float((every.max(axis=0) - low).max() or 1.0)
+        if self.follow:
+            size = float(max(np.ptp(layer.points, axis=1).max() for layer in self.layers)) or size
+        return low, size / FINE
 
 
 def scene(

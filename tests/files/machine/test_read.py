@@ -11,6 +11,7 @@ from veridyn.errors import ModelError
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.schema import model_schema
 from veridyn.files.machine.write import model_text
+from veridyn.model.capsule import LinkCapsule
 from veridyn.model.differences import differences
 from veridyn.model.elements import Element
 from veridyn.model.load import Drive, Force, Torque
@@ -325,14 +326,53 @@ def test_faults_of_laws_of_ones_own_have_their_line(old: str, new: str, line: in
     assert [fault.line for fault in caught.value.faults] == [line]
 
 
+CAPSULES = """
+veridyn: 2
+constants: {L: 0.4}
+bodies:
+  - name: arm
+    antecedent: ground
+    joint: turning
+    capsules: [{start: [0, 0, 0], end: [L, 0, 0], radius: L/8}, {start: [L, 0, 0.1], radius: 0.07}]
+  - {name: rod, antecedent: arm, joint: turning}
+"""
+
+
+def test_capsules_are_read_written_and_read_again() -> None:
+    """An end that is left out is the start; a body on six joints keeps them; the schema takes what is written."""
+    machine = parse_machine(CAPSULES)
+    rod = LinkCapsule((0.0, 0.0, 0.0), (0.4, 0.0, 0.0), 0.05)
+    assert machine.links[0].capsules == (rod, LinkCapsule((0.4, 0.0, 0.1), (0.4, 0.0, 0.1), 0.07))
+    assert machine.links[1].capsules == () and machine.with_parameters({"M_arm": 2.0}).links[0].capsules[0] == rod
+    text = model_text(machine)
+    assert differences(machine, parse_machine(text)) == ()
+    schema = jsonschema.Draft202012Validator(model_schema())
+    assert not list(schema.iter_errors(YAML(typ="safe").load(text)))
+    six = parse_machine(
+        CAPSULES.replace("constants:", "base: six_joints\nconstants:").replace(
+            "antecedent: ground\n    joint: turning", "joint: fixed", 1
+        )
+    )
+    assert {k.name: len(k.capsules) for k in six.links if k.capsules} == {"arm": 2}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("radius: 0.07", "radius: 0", r"body 'arm', capsule 2 (line 8): a radius must be above zero."),
+        (", radius: 0.07", "", r"body 'arm', capsule 2 (line 8): the key 'radius' is missing."),
+        ("{start: [0, 0, 0], end", "{end", r"body 'arm', capsule 1 (line 8): the key 'start' is missing."),
+        ("end: [L, 0, 0]", "end: [L, 0]", r"body 'arm', capsule 1 (line 8): end has the wrong shape."),
+        ("radius: 0.07", "raduis: 0.07, radius: 1", r"body 'arm', capsule 2 (line 8): there is no key 'raduis' here."),
+        ("capsules: [{start", "capsules: 3 #", r"body 'arm' (line 8): capsules must be a list."),
+    ],
+)
+def test_faults_of_capsules_have_their_line(old: str, new: str, words: str) -> None:
+    assert words in fault_of(CAPSULES.replace(old, new, 1))
+
+
 def test_files_of_version_1_say_where_laws_of_ones_own_belong() -> None:
     text = OWN_LAWS.replace("veridyn: 2", "veridyn: 1")
     with pytest.raises(ModelError, match=r"(?s)element 'k3' \(line 9\).*version 2.*veridyn: 2") as caught:
         parse_machine(text, "wrist.yaml")
     assert len(caught.value.faults) == 3
-
-
-def test_natural_coordinates_refuse_a_law_of_ones_own_by_name() -> None:
-    text = OWN_LAWS.replace("name: wrist", "name: wrist\nformulation: natural")
-    with pytest.raises(ModelError, match=r"element 'k3'.*natural coordinates have no element of kind law"):
-        parse_machine(text, "wrist.yaml").mechanism  # noqa: B018

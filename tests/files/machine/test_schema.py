@@ -51,6 +51,8 @@ def test_every_written_graph_obeys_it(name: str) -> None:
         {"veridyn": 3},
         {"bodies": [{"joint": "turning"}]},
         {"bodies": [{"name": 1, "joint": "hinge"}]},
+        {"bodies": [{"name": 1, "joint": "turning", "capsules": [{"radius": 1}]}]},
+        {"bodies": [{"name": 1, "joint": "turning", "capsules": [{"start": [0, 0], "radius": 1}]}]},
         {"elements": [{"kind": "dampr", "on": "q1"}]},
         {"elements": [{"kind": "damper"}]},
         {"joints": [{"name": "a", "a": "b", "b": "c", "cut": "maybe"}]},

@@ -19,6 +19,7 @@ from strangers.twins import crane_twin, linkage_twin, spatial_twin
 from veridyn.errors import FileError, ModelError
 from veridyn.files.machine.load import load_model, parse_machine
 from veridyn.files.machine.write import as_machine, model_text, save_model
+from veridyn.model.capsule import LinkCapsule
 from veridyn.model.differences import differences
 from veridyn.model.elements import coulomb, spring, tyre
 from veridyn.model.link import Joint, Link
@@ -107,6 +108,10 @@ placements = st.one_of(
     st.builds(lambda angles, p: Placement(rpy(*angles), p), vectors, vectors),
     st.just(Placement()),
 )
+capsules = st.one_of(
+    st.builds(LinkCapsule, vectors, vectors, st.floats(1e-3, 1.0)),
+    st.builds(lambda x, r: LinkCapsule(x, x, r), vectors, st.floats(1e-3, 1.0)),
+)
 
 
 @st.composite
@@ -120,7 +125,13 @@ def graphs(draw: st.DrawFn) -> Machine:
         ten = np.concatenate([np.array([r, 0, 0, r, 0, r]) * 10 + 0 * m, m * 1e-3 * c, [m]])
         known = draw(st.booleans())
         links.append(
-            Link(name=f"b{k}", inertia=ten if known else None, frames=frames, label=draw(st.sampled_from(["", f"{k}"])))
+            Link(
+                name=f"b{k}",
+                inertia=ten if known else None,
+                frames=frames,
+                label=draw(st.sampled_from(["", f"{k}"])),
+                capsules=draw(st.lists(capsules, max_size=3)),
+            )
         )
     joints, kinds = [], ("turning", "sliding", "cylindrical", "universal", "planar", "spherical", "fixed", "floating")
     for k in range(count):

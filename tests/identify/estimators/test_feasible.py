@@ -81,6 +81,19 @@ def test_a_drawing_helps(metric: str) -> None:
         assert fit.standard_covariance is not None and fit.prior_share is not None
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_autocorrelated_residuals_change_deviations_and_no_value(seed: int) -> None:
+    """Without a prior the estimate is that of the smallest weighted residual, whatever its deviations allow for."""
+    tree, motion = drawn(seed), noisy(np.random.default_rng(seed), clean(500), 2.0, memory=0.9)
+    plain, fit = (identify(tree, motion, "consistent", covariance=c) for c in ("white", "hac"))
+    assert broken(tree, identify(tree, motion).standard)
+    rows = np.array([r.sigma for r in plain.rows])
+    assert cost(fit.standard, motion, rows) == pytest.approx(cost(plain.standard, motion, rows), rel=1e-6)
+    assert fit.values == pytest.approx(plain.values, rel=1e-6, abs=1e-9)
+    stated = np.isfinite(fit.sigma) & np.isfinite(plain.sigma)
+    assert np.median(fit.sigma[stated] / plain.sigma[stated]) > 1.5
+
+
 def test_what_is_feasible_already_stays() -> None:
     motion = noisy(np.random.default_rng(0), size=0.02)
     plain, fit = identify(truth(), motion), identify(truth(), motion, "consistent")

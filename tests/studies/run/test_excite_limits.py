@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sysconfig
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import coal
@@ -12,8 +13,11 @@ import pinocchio as pin
 import pytest
 
 from identify.smooth_arm import truth
+from strangers.pinocchio_oracle import PinModel
 from veridyn.errors import FileError, IdentificationError, IdentificationWarning
 from veridyn.files.machine.write import save_model
+from veridyn.model.capsule import LinkCapsule
+from veridyn.model.of_tree import machine_of_tree
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.excite import ExcitationStudy, excitation
 
@@ -171,6 +175,70 @@ def test_capsules_of_a_study_are_kept_apart(tmp_path: Path, arm: str) -> None:
     assert done.plan.unchecked == ("acceleration of every joint", "force of every joint", touching)
 
 
+IN_THE_MODEL = {
+    "2": LinkCapsule((0.0, 0.0, 0.0), (0.4, 0.0, 0.0), 0.05),
+    "3": LinkCapsule((0.0, 0.0, 0.0), (0.0, -0.3, 0.0), 0.05),
+    "4": LinkCapsule((0.0, 0.0, 0.1), (0.0, 0.0, 0.1), 0.04),
+}
+BARE = """
+limits:
+  actuators: {q1: {range: [-2, 2], speed: 2}, q2: {range: [-2, 2], speed: 2}, q3: {range: [-2.6, 2.6], speed: 2},
+    q4: {range: [-2, 2], speed: 2}}
+  collision: {margin: 0.02, floor: -0.45%s}
+"""
+
+
+def with_capsules(folder: Path) -> str:
+    machine = machine_of_tree(truth())
+    links = (replace(k, capsules=(IN_THE_MODEL[k.name],) if k.name in IN_THE_MODEL else ()) for k in machine.links)
+    save_model(replace(machine, links=tuple(links)), folder / "capsules.yaml", overwrite=True)
+    return str(folder / "capsules.yaml")
+
+
+def sampled(capsule: LinkCapsule, R: np.ndarray, p: np.ndarray, count: int = 41) -> np.ndarray:
+    """Points (N, count, 3) of the segment."""
+    line = np.linspace(capsule.start, capsule.end, count)
+    return p[:, None] + np.einsum("nij,kj->nki", R, line)
+
+
+def test_capsules_of_a_model_file_are_kept_apart(tmp_path: Path) -> None:
+    """Poses by Pinocchio, points of the segments by brute force: bodies 2 and 4 stay apart and everything above the floor by the
+    margin, as the shares of the limits say; without the section the same search goes through both. A body without capsules is listed."""
+    file = with_capsules(tmp_path)
+    done = designed(tmp_path, file, ", centre: {q2: 1.2}", BARE % "")
+    names = [n for n in done.plan.used if n.startswith("distance ")]
+    assert names == [
+        "distance 2 to 4", "distance 2 to the floor", "distance 3 to the floor", "distance 4 to the floor",
+    ]  # fmt: skip
+    assert "collisions of 1 (no capsule in the model file)" in done.plan.unchecked
+    stranger = PinModel(truth())
+
+    def gaps(study: ExcitationStudy) -> dict[str, float]:
+        """Least distance of the surfaces, as sampled."""
+        q = samples(study)[1][::2]
+        points = {name: sampled(c, *stranger.frame_pose(q, name)) for name, c in IN_THE_MODEL.items()}
+        out = {
+            f"distance {name} to the floor": float(x[:, :, 2].min()) + 0.45 - IN_THE_MODEL[name].radius
+            for name, x in points.items()
+        }
+        between = np.linalg.norm(points["2"][:, :, None] - points["4"][:, None, :1], axis=-1).min()
+        return out | {"distance 2 to 4": float(between) - 0.09}
+
+    assert min(gaps(done).values()) > 0.02 - 1e-3  # of the sampling
+    free = designed(tmp_path, file, ", centre: {q2: 1.2}", BARE.split("  collision")[0])
+    assert min(gaps(free).values()) < 0.0
+
+
+def test_capsules_of_the_study_stand_for_those_of_the_model_file(tmp_path: Path, arm: str) -> None:
+    """A body with capsules in both has those of the study; shapes: given reads none of the file; a file without any is refused."""
+    wide = ", capsules: [{body: '4', start: [0, 0, 0.1], radius: 5}]"
+    done = designed(tmp_path, with_capsules(tmp_path), ", centre: {q2: 1.2}", BARE % wide)
+    assert "distance 2 to 4 (touching in every posture)" in done.plan.unchecked
+    assert "distance 3 to the floor" in done.plan.used
+    assert "there is no shape to check" in refused(tmp_path, with_capsules(tmp_path), more=BARE % ", shapes: given")
+    assert "the model has no shapes" in refused(tmp_path, arm, more=BARE % "")
+
+
 def refused(folder: Path, arm: str, motion: str = "", more: str = ARM) -> str:
     with pytest.raises((FileError, IdentificationError)) as error:
         designed(folder, arm, motion, more)
@@ -183,7 +251,6 @@ def test_bad_input_is_named_with_its_place(tmp_path: Path, arm: str) -> None:
         tmp_path, arm, more=ARM.replace("margin:", "ignore: [[flor, '2']], margin:")
     )
     assert "there is no shape to check" in refused(tmp_path, arm, more="limits: {collision: {shapes: given}}")
-    assert "those of a URDF, and this is none" in refused(tmp_path, arm, more="limits: {collision: {floor: 0}}")
     one = ARM.replace(
         "shapes: given",
         "shapes: given, ignore: [['2', floor], ['3', floor], ['4', floor], ['2', '4'], [ground, '2'], [ground, '3'], [ground, '4']]",

@@ -8,9 +8,10 @@ from typing import cast
 
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
-from veridyn.files.machine.keys import BODY, END, FRAME, JOINT, SHORT
+from veridyn.files.machine.keys import BODY, CAPSULE, END, FRAME, JOINT, SHORT
 from veridyn.files.machine.native_bodies import ANGLES_AND_LENGTHS, carried_body, only_one, placed, read_inertia
 from veridyn.files.yaml_reader import Reader
+from veridyn.model.capsule import LinkCapsule
 from veridyn.model.joint import Body
 from veridyn.model.link import CUT_CHOICES, KINDS, Cut, End, Joint, JointKind, Link
 from veridyn.model.loop import Attachment
@@ -43,7 +44,8 @@ def read_body(
                 read.fault(key, f"a frame cannot be called '{frame}'.", where, "a name without a dot")
             frames[frame] = _frame(read, value, f"{where}, frame '{frame}'")
     label = read.optional_text(at, where, "label")
-    link = Link(name=name, inertia=inertia, frames=frames, real=not virtual, label=label)
+    capsules = _capsules(read, at["capsules"], where) if "capsules" in at else ()
+    link = Link(name=name, inertia=inertia, frames=frames, real=not virtual, label=label, capsules=capsules)
     if not floats and not needs_joint and not any(key in at for key in SHORT):
         return ReadBody(link, None)
     return ReadBody(link, carried_body(read, node, at, name, where, free=floats))
@@ -105,6 +107,27 @@ def _end(read: Reader, node: Node, where: str) -> End | None:
     body = read.text(at["body"], where, "body") if "body" in at else None
     place = _placed(read, {key: value for key, value in at.items() if key != "body"}, where)
     return None if body is None else Attachment(body, place)
+
+
+def _capsules(read: Reader, node: Node, where: str) -> tuple[LinkCapsule, ...]:
+    """The capsules of a body; an end that is left out is the start, which makes a sphere."""
+    found = []
+    for k, item in enumerate(read.sequence(node, where, "capsules"), 1):
+        here = f"{where}, capsule {k}"
+        at = read.mapping(item, here, CAPSULE, required=("start", "radius"))
+        ends = [_three(read, at[key], here, key) if key in at else None for key in ("start", "end")]
+        radius = read.number(at["radius"], here, "radius", 1.0) if "radius" in at else 1.0
+        if radius <= 0.0:
+            read.fault(at["radius"], "a radius must be above zero.", here, "m", f"{radius:g}")
+            radius = 1.0
+        if ends[0] is not None:
+            found.append(LinkCapsule(ends[0], ends[1] or ends[0], radius))
+    return tuple(found)
+
+
+def _three(read: Reader, node: Node, where: str, name: str) -> tuple[float, float, float]:
+    x, y, z = read.numbers(node, where, name, 3, 0.0)
+    return x, y, z
 
 
 def _frame(read: Reader, node: Node, where: str) -> MDH | Placement:

@@ -18,7 +18,8 @@ POINT_TOP = ("vectors", "coordinates", "racks")  # sections that need points
 SHORT = tuple(
     key for key in CARRIED_BODY if key not in ("name", "virtual", "label", "inertia")
 )  # a joint within its body
-BODY = (*CARRIED_BODY, "frames")
+BODY = (*CARRIED_BODY, "frames", "capsules")
+CAPSULE = ("start", "end", "radius")
 POINT_BODY = POINT_SECTIONS["bodies"][1]
 FRAME = ("position", *ROTATIONS, "mdh")
 END = ("body", *FRAME)

@@ -7,7 +7,7 @@ may stand within the body that it carries (``antecedent``). Every fault is repor
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -272,7 +272,11 @@ class _Draft:
             dimension=self.dimension,
             formulation=self.formulation,
         )
-        return machine_of_tree(on_six_joints(machine.tree, SIX_PREFIX)) if self.base == "six_joints" else machine
+        if self.base != "six_joints":
+            return machine
+        moved = machine_of_tree(on_six_joints(machine.tree, SIX_PREFIX))
+        own = {link.name: link.capsules for link in machine.links}
+        return replace(moved, links=tuple(replace(k, capsules=own.get(k.name, ())) for k in moved.links))
 
     def _build_described(self, described: dict[str, Any]) -> Machine:
         mechanism = Mechanism.build(

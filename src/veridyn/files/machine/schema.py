@@ -12,6 +12,7 @@ from typing import Any
 from veridyn.files.machine.keys import (
     BASES,
     BODY,
+    CAPSULE,
     COVARIANCE,
     ELEMENT,
     END,
@@ -97,6 +98,7 @@ DESCRIPTIONS = {
     "label": "What follows XX in the names of its parameters.",
     "inertia": "Ten parameters about the frame's origin, or mass, centre and about_centre; what is left out is zero.",
     "frames": "Name → frame on the body; joints name it body.frame.",
+    "capsules": "The space that it takes: all within a radius of segments in its frame, m; an end left out makes a sphere.",
     "kind": "What it is.",
     "a": "One end: body, body.frame, or {body, position, rotation}; of a description by points a place.",
     "b": "The other end, which moves against a.",
@@ -174,8 +176,14 @@ def _body() -> Schema:
         "label": TEXT,
         "inertia": {"anyOf": [_object(dict.fromkeys(INERTIAL, UNKNOWN)), about]},
         "frames": _free(_object({key: frame[key] for key in FRAME})),
+        "capsules": {"type": "array", "items": _capsule()},
     }
     return _described(keys, BODY, ())
+
+
+def _capsule() -> Schema:
+    keys = {"start": _array(3), "end": _array(3), "radius": NUMBER}
+    return _object({key: keys[key] for key in CAPSULE}, ("start", "radius"))
 
 
 def _point_body() -> Schema:

@@ -21,6 +21,7 @@ from veridyn.files.yaml_write import (
     truth_text,
     wrapped,
 )
+from veridyn.model.capsule import LinkCapsule
 from veridyn.model.elements import Element
 from veridyn.model.graph import Acting
 from veridyn.model.joint import GROUND, Body
@@ -67,10 +68,19 @@ def body_lines(link: Link, carried: Body | None) -> list[str]:
     if link.frames:
         frames = {name_text(name): mapping_text(frame_text(at)) for name, at in link.frames.items()}
         lines.append(flow("    frames: ", frames))
+    if link.capsules:
+        lines.append(wrapped("    capsules: ", [_capsule_text(c) for c in link.capsules], "[]"))
     if link.real and link.inertia is not None:
         ten = {s: number_text(x) for s, x in zip(INERTIAL, link.ten, strict=True) if not is_zero(x)}
         lines.append(flow("    inertia: ", ten))
     return lines
+
+
+def _capsule_text(c: LinkCapsule) -> str:
+    ends = {"start": numbers_text(c.start)} | (
+        {} if all(map(same_number, c.start, c.end)) else {"end": numbers_text(c.end)}
+    )
+    return mapping_text(ends | {"radius": number_text(c.radius)})
 
 
 def _carried_lines(b: Body) -> list[str]:

@@ -151,15 +151,18 @@ class Physical:
 
 
 def consistent(tree: Tree, s: Solution, how: Consistent, made: Sandwich | None = None) -> Physical:
-    """The consistent parameters nearest to a least-squares solution in its own metric, or in that of a sandwich."""
+    """The consistent parameters nearest to a least-squares solution in its own metric, so that their residual is the smallest.
+
+    With a prior, data and prior are weighed by the sandwich `made`, where there is one.
+    """
     cp = _solver()
     space = FeasibleSet.of(tree, s, how)
-    weighed, noise = reweighted(s, made, space.K, np.sqrt(how.weight) * space.root)
-    space = replace(space, s=weighed)
     prior = None
     if how.prior is None:
         phi = space.reaching(space.anchor)
     else:
+        weighed, noise = reweighted(s, made, space.K, np.sqrt(how.weight) * space.root)
+        space = replace(space, s=weighed)
         prior = posterior(weighed, space.K, space.anchor, np.sqrt(how.weight) * space.root, noise)
         phi = prior.values
     if space.least(phi) < how.margin:

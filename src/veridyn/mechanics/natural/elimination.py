@@ -136,6 +136,8 @@ def _pattern(mass: Array, f: ForceTable, wheels: WheelTable, t: Tables, m: int) 
     T |= (f.turning[:, :, :n] != 0.0).any(axis=0)
     for moved in wheels.moved:
         T[moved[:, None], moved] = True
+    for read in f.laws.touched():
+        T[read[:, None], read] = True
     for strut in f.struts:
         moved = np.flatnonzero((strut[:, :n] != 0.0).any(axis=0))
         T[moved[:, None], moved] = True

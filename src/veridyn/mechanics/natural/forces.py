@@ -1,6 +1,6 @@
 """Generalised forces of a mechanism in natural coordinates, by virtual power (paper 003, equations 28 and 29).
 
-Q(q, q̇) holds gravity, springs, dampers and loads; K = −∂Q/∂q and C = −∂Q/∂q̇ are exact.
+Q(q, q̇) holds gravity, springs, dampers, laws of elements and loads; K = −∂Q/∂q and C = −∂Q/∂q̇ are exact.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, ModelError, did_you_mean
 from veridyn.mechanics.natural.geometry import Geometry
+from veridyn.mechanics.natural.laws import NaturalLaws, laws_of
 from veridyn.mechanics.natural.mass import weight_of
 from veridyn.model.joint import GROUND
 from veridyn.model.load import Drive, Force, Torque
@@ -39,6 +40,7 @@ class ForceTable:
     constant: Array  # (n, values): generalised force of each number that does not depend on q
     turning: Array  # (values, n, n+1): and of each that does, linear in q
     active: NDArray[np.intp]  # the values with a turning part
+    laws: NaturalLaws  # of elements that are neither springs nor dampers
 
     def packed(self, values: Array) -> tuple[Array, Array, Array]:
         """For compiled steps, of values (…, loads): constant forces (…, n), and factors (…, a) of the forces (a, n, n+1) linear in q."""
@@ -81,7 +83,7 @@ class ForceTable:
         if len(self.lines):
             k, rest, c = self.line_laws
             Q = Q - (k * (self.lines @ q - rest) + c * (self.lines @ qd)) @ self.lines
-        return Q
+        return Q + self.laws.forces(q, qd) if len(self.laws.gains) else Q
 
     def tangents(self, q: Array, qd: Array, values: Array) -> tuple[Array, Array]:
         """K = −∂Q/∂q and C = −∂Q/∂q̇, (n, n) each."""
@@ -104,12 +106,15 @@ class ForceTable:
             k, _, c = self.line_laws
             K += self.lines.T @ (k[:, None] * self.lines)
             C += self.lines.T @ (c[:, None] * self.lines)
+        if len(self.laws.gains):
+            own = self.laws.tangents(q, qd)
+            K, C = K + own[0], C + own[1]
         return K, C
 
     def potential(self, q: Array) -> tuple[float, float]:
         """Energy in gravity's field and in the springs (J)."""
         y = np.append(q, 1.0)
-        elastic = 0.0
+        elastic = self.laws.stored(q)
         if len(self.struts):
             k, rest, _ = self.strut_laws
             elastic += float(0.5 * k @ (np.linalg.norm(self.struts @ y, axis=1) - rest) ** 2)
@@ -178,6 +183,7 @@ def forces_of(geometry: Geometry) -> ForceTable:
         np.array(constant).reshape(-1, m.n).T,
         twist,
         np.flatnonzero(twist.any(axis=(1, 2))),
+        laws_of(m),
     )
 
 

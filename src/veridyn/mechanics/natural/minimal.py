@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, Faults, ModelError, SimulationError, did_you_mean
+from veridyn.mechanics.natural.law_code import law_rows
 from veridyn.mechanics.natural.minimal_kernel import ITERATIONS, trapezoid
 from veridyn.mechanics.natural.position import independent, position, r_matrix
 from veridyn.mechanics.natural.redundant import Reduced, independent_rows
@@ -55,8 +56,9 @@ class _Desks(threading.local):
 
     def bound(self, model: Minimal) -> Bound:
         if self.made is None:
-            places = len(model.system.tables.places)
-            self.made = Bound(desk_of(model.system.n, len(model.dependent), model.f, model.B.shape[1], places))
+            t = model.system.tables
+            sizes = (model.system.n, len(model.dependent), model.f, model.B.shape[1], len(t.places), law_rows(t.laws))
+            self.made = Bound(desk_of(*sizes))
         return self.made
 
     def __reduce__(self) -> tuple[type[_Desks], tuple[()]]:

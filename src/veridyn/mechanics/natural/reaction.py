@@ -126,8 +126,9 @@ class Wrench:
         if not self.whole:
             return out
         still = np.zeros_like(its.forces.values)
-        for k, (mass, force, struts, own) in enumerate(zip(*slopes, strict=True)):
-            acting = replace(its.forces, weight=np.append(force, 0.0), strut_laws=struts, line_laws=own)
+        for k, (mass, force, struts, own, gains) in enumerate(zip(*slopes, strict=True)):
+            laws = replace(its.forces.laws, gains=gains)
+            acting = replace(its.forces, weight=np.append(force, 0.0), strut_laws=struts, line_laws=own, laws=laws)
             out[:, k] = W @ (mass @ xdd - acting.forces(x, xd, still))
         return self.sign * out
 

@@ -10,17 +10,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from veridyn.mechanics.natural.law_code import FIRST
 from veridyn.mechanics.natural.terms import Scratch, Tables
 from veridyn.mechanics.record import Cube, Matrix, Numbers, Vector
 
 
 class Slopes(NamedTuple):
-    """What p parameters do with unit value: M_i, constant forces, and laws of struts and of coordinates' own springs, as in the tables."""
+    """What p parameters do with unit value: M_i, constant forces, laws of struts and of coordinates' own springs, and shares of other laws,
+    as in the tables."""
 
     mass: Cube  # (p, n, n)
     force: Matrix  # (p, n)
     strut_laws: Cube  # (p, 3, struts)
     line_laws: Cube  # (p, 3, own)
+    law_gains: Matrix  # (p, laws)
 
 
 class Model(NamedTuple):
@@ -39,7 +42,11 @@ class Model(NamedTuple):
 def no_slopes(n: int, t: Tables) -> Slopes:
     """The slopes of no parameter, for a mechanism of n coordinates."""
     return Slopes(
-        np.zeros((0, n, n)), np.zeros((0, n)), np.zeros((0, *t.strut_laws.shape)), np.zeros((0, *t.line_laws.shape))
+        np.zeros((0, n, n)),
+        np.zeros((0, n)),
+        np.zeros((0, *t.strut_laws.shape)),
+        np.zeros((0, *t.line_laws.shape)),
+        np.zeros((0, len(t.laws.gain))),
     )
 
 
@@ -100,13 +107,14 @@ class Desk(NamedTuple):
     found: Found
 
 
-def desk_of(n: int, m: int, f: int, k: int, a: int) -> Desk:
-    """Room for a mechanism of n coordinates, m constraints, f degrees of freedom, k unknown forces and a angles, and for an instant."""
-    return Desk(room_of(n, m, f, k, a), found_of(n, m, f, k))
+def desk_of(n: int, m: int, f: int, k: int, a: int, law: int = 0) -> Desk:
+    """Room for a mechanism as of :func:`room_of`, and for an instant."""
+    return Desk(room_of(n, m, f, k, a, law), found_of(n, m, f, k))
 
 
-def room_of(n: int, m: int, f: int, k: int, a: int) -> Room:
-    """Room for a mechanism of n coordinates, m constraints, f degrees of freedom, k unknown forces and a angles."""
+def room_of(n: int, m: int, f: int, k: int, a: int, law: int = 0) -> Room:
+    """Room for a mechanism of n coordinates, m constraints, f degrees of freedom, k unknown forces, a angles, and programs of laws of
+    at most `law` values (:func:`~veridyn.mechanics.natural.law_code.law_rows`)."""
     at = Scratch(
         np.empty(n + 1),
         np.empty(m),
@@ -115,7 +123,7 @@ def room_of(n: int, m: int, f: int, k: int, a: int) -> Room:
         np.zeros((3 * a, n)),
         np.empty(n),
         np.empty((n, n)),
-        np.empty((5, 3)),
+        np.empty((FIRST + law, 3)),
     )
     return Room(
         at,

@@ -2,7 +2,7 @@
 
     M q̈ + Φ_qᵀ λ = Q,     M = Σ φ_i M_i + …,     Q = Σ φ_i Q_i(q, q̇) + …      →      −∂(M q̈ − Q)/∂φ_i = Q_i − M_i q̈
 
-M_i is constant; Q_i is a weight, a constant force, or the law of a spring or damper with unit parameter. A parameter that the points and
+M_i is constant; Q_i is a weight, a constant force, or the law of an element with unit parameter. A parameter that the points and
 vectors of its body cannot carry is refused by name.
 """
 
@@ -115,19 +115,20 @@ def _of_body(geometry: Geometry, body: str, ten: Array) -> tuple[Array | None, A
     return 0.5 * (M + M.T), weight[:n]
 
 
-def _laws(system: NaturalSystem, changed: NaturalSystem | None) -> tuple[Array, Array]:
-    """The laws (3, …) of struts and of coordinates' own springs with the unit parameter, rest lengths as they are."""
+def _laws(system: NaturalSystem, changed: NaturalSystem | None, name: str = "") -> tuple[Array, Array, Array]:
+    """The laws (3, …) of struts and of coordinates' own springs with the unit parameter, rest lengths as they are, and shares of others."""
     out = []
-    for name in ("strut_laws", "line_laws"):
-        old = getattr(system.forces, name)
-        new = old if changed is None else getattr(changed.forces, name)
+    for key in ("strut_laws", "line_laws"):
+        old = getattr(system.forces, key)
+        new = old if changed is None else getattr(changed.forces, key)
         out.append(np.stack([new[0] - old[0], old[1], new[2] - old[2]]))
-    return out[0], out[1]
+    shares = [float(e.parameter_name == name) for e in system.mechanism.laws]
+    return out[0], out[1], np.array(shares, dtype=np.float64)
 
 
 def _of_element(
     system: NaturalSystem, element: Element | Spring | Damper, name: str
-) -> tuple[Array, Array, Array, Array]:
+) -> tuple[Array, Array, Array, Array, Array]:
     n, m = system.n, system.mechanism
     mass, force = np.zeros((n, n)), np.zeros(n)
     scale = next(iter(element.on.values())) if isinstance(element, Element) and len(element.on) == 1 else 1.0
@@ -139,4 +140,4 @@ def _of_element(
     springs = tuple(replace(s, stiffness=s.stiffness + scale**2) if s.name == name else s for s in m.springs)
     dampers = tuple(replace(d, coefficient=d.coefficient + scale**2) if d.name == name else d for d in m.dampers)
     geometry = Geometry(replace(m, springs=springs, dampers=dampers))
-    return mass, force, *_laws(system, replace(system, geometry=geometry, forces=forces_of(geometry)))
+    return mass, force, *_laws(system, replace(system, geometry=geometry, forces=forces_of(geometry)), name)

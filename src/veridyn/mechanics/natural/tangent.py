@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import core
 from veridyn.mechanics.dense import factor, solve, solve_transposed
+from veridyn.mechanics.natural.law_code import add_law
 from veridyn.mechanics.natural.room import Found, Model, Room
 from veridyn.mechanics.natural.terms import (
     Forms,
@@ -216,7 +217,7 @@ def accelerate(m: Model, w: Room, load: Array, turning: Array, at: Found) -> boo
 
 @core
 def parameter_force(m: Model, k: int, at: Found, way: Array, out: Array) -> None:
-    """Q_k − M_k q̈ (n,) of the k-th parameter: how the equations change with it; `way` is room for one strut."""
+    """Q_k − M_k q̈ (n,) of the k-th parameter: how the equations change with it; `way` is room for one strut and one law."""
     t, s, q, qd = m.t, m.slopes, at.q, at.qd
     n = len(q)
     for i in range(n):
@@ -231,6 +232,8 @@ def parameter_force(m: Model, k: int, at: Found, way: Array, out: Array) -> None
         length, rate = strut_at(t, e, q, qd, way)
         f = s.strut_laws[k, 0, e] * (length - s.strut_laws[k, 1, e]) + s.strut_laws[k, 2, e] * rate
         pull_strut(t, e, f, way[0], out)
+    for e in range(len(t.laws.gain)):
+        add_law(t.laws, e, s.law_gains[k, e], q, qd, way, out)
 
 
 @core

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from veridyn.mechanics.compiled import core
 from veridyn.mechanics.natural.constraints import CoefficientTable, Constraints
 from veridyn.mechanics.natural.forces import ForceTable
+from veridyn.mechanics.natural.law_code import FIRST, LawCode, add_law_tangents, add_laws, law_rows
 from veridyn.mechanics.record import Cube, Matrix, Numbers, Places, Vector
 
 Array = NDArray[np.float64]
@@ -57,6 +58,7 @@ class Tables(NamedTuple):
     line_column: Places
     line_weight: Vector
     line_laws: Matrix
+    laws: LawCode
 
 
 def tables_of(mass: Array, c: Constraints, f: ForceTable) -> Tables:
@@ -75,6 +77,7 @@ def tables_of(mass: Array, c: Constraints, f: ForceTable) -> Tables:
         *_compressed(f.lines != 0.0),
         f.lines[f.lines != 0.0],
         np.ascontiguousarray(f.line_laws),
+        f.laws.code,
     )
 
 
@@ -136,7 +139,7 @@ def scratch_of(t: Tables, m: int, tangent: bool) -> Scratch:
         np.zeros((3 * a, n)),
         np.empty(n),
         np.empty((size, size)),
-        np.empty((5, 3)),
+        np.empty((FIRST + law_rows(t.laws), 3)),
     )
 
 
@@ -312,7 +315,7 @@ def curvature(t: Tables, q: Array, lam: Array, AB: Array, slopes: Array, scale: 
 def acting(
     t: Tables, load: Array, turning: Array, q: Array, qd: Array, wk: float, wc: float, Q: Array, T: Array, way: Array
 ) -> None:
-    """Q, and T = M + wk K + wc C unless T is empty; `way` (5, 3) is room for one strut."""
+    """Q, and T = M + wk K + wc C unless T is empty; `way` is room for one strut and one law."""
     n, tangent = len(q), len(T) > 0
     for i in range(n):
         Q[i] = load[i]
@@ -328,6 +331,7 @@ def acting(
         k, rest, c = t.strut_laws[0, e], t.strut_laws[1, e], t.strut_laws[2, e]
         length, rate = strut_at(t, e, q, qd, way)
         pull_strut(t, e, k * (length - rest) + c * rate, way[0], Q)
+    add_laws(t.laws, q, qd, way, Q)
     if tangent:
         for i in range(n):
             for j in range(n):
@@ -341,7 +345,8 @@ def acting(
 
 @core
 def add_tangents(t: Tables, q: Array, qd: Array, wk: float, wc: float, T: Array, way: Array) -> None:
-    """Add wk K + wc C of springs and dampers, on combinations of coordinates and between points."""
+    """Add wk K + wc C of laws, and of springs and dampers on combinations of coordinates and between points."""
+    add_law_tangents(t.laws, q, qd, wk, wc, way, T)
     for e in range(len(t.line_start) - 1):
         weight = wk * t.line_laws[0, e] + wc * t.line_laws[2, e]
         for i in range(t.line_start[e], t.line_start[e + 1]):

@@ -66,7 +66,8 @@ class CollisionSettings(StudySection):
     """What may not touch, as capsules: bodies of the machine, things in the cell, the floor."""
 
     shapes: Literal["model", "given"] = "model"
-    """Where capsules come from: the collision shapes of a URDF, for bodies without one here, or this list alone."""
+    """Where capsules come from: those of the model file or around the collision shapes of a URDF, for bodies without one here, or this list
+    alone."""
     capsules: tuple[CapsuleSettings, ...] = ()
     """Capsules of bodies, and of things on the ground."""
     margin: Number = Field(default=0.01, ge=0.0)

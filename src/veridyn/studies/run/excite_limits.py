@@ -19,7 +19,7 @@ from veridyn.model.joint import GROUND
 from veridyn.signals.trajectory import JointLimits
 from veridyn.studies.config.excite import CollisionSettings, ExciteFile, RangeSettings
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.run.machine import model_path
+from veridyn.studies.run.machine import links_of, model_path
 
 Array = NDArray[np.float64]
 POSTURES = 300  # random ones, in which a pair of bodies must come apart at least once to be checked
@@ -172,15 +172,12 @@ def _collision(
 
 
 def _of_model(loaded: Loaded[ExciteFile], plant: Plant, have: set[str], notes: list[str]) -> list[Capsule]:
-    """Capsules of the URDF's collision shapes for bodies that have none yet; links without are added to the notes."""
+    """Capsules of a model file, or around the shapes of a URDF, for bodies that have none yet; bodies without are added to the notes."""
     file = model_path(loaded, ("model",), loaded.study.model)
-    if file.suffix.lower() != ".urdf":
-        if not have:
-            what = "the collision shapes of a model are those of a URDF, and this is none."
-            raise loaded.error(loaded.fault(("limits", "collision"), what, hint="Give capsules, and shapes: given."))
-        return []
-    found = urdf_capsules(file)
     bodies = {b.name: b for b in plant.tree.bodies}
+    if file.suffix.lower() != ".urdf":
+        return _of_links(loaded, {name for name, b in bodies.items() if b.real}, have, notes)
+    found = urdf_capsules(file)
     kinds: dict[str, Literal["none", "unread"]] = {}
     for link, why in found.missing.items():
         if link in bodies and link not in have and bodies[link].real and why != "it has no collision shape":
@@ -191,6 +188,20 @@ def _of_model(loaded: Loaded[ExciteFile], plant: Plant, have: set[str], notes: l
     ]
     notes += [f"collisions of {', '.join(bare)} (no collision shape in the URDF)"] if bare else []
     return [c for c in found.capsules if c.body in bodies and c.body not in have]
+
+
+def _of_links(loaded: Loaded[ExciteFile], real: set[str], have: set[str], notes: list[str]) -> list[Capsule]:
+    links = links_of(loaded, ("model",), loaded.study.model)
+    found = [
+        Capsule(link.name, c.start, c.end, c.radius) for link in links if link.name not in have for c in link.capsules
+    ]
+    if not found and not have:
+        what = "the model has no shapes: neither capsules of a model file, nor collision shapes of a URDF."
+        hint = "Give capsules of its bodies in the model file, or here under capsules."
+        raise loaded.error(loaded.fault(("limits", "collision"), what, hint=hint))
+    bare = [link.name for link in links if link.name in real - have and not link.capsules]
+    notes += [f"collisions of {', '.join(bare)} (no capsule in the model file)"] if bare else []
+    return found
 
 
 def _postures(plant: Plant, actuators: JointLimits | None) -> Array:

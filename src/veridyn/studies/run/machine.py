@@ -14,6 +14,7 @@ from veridyn.files.machine.urdf import load_urdf
 from veridyn.files.yaml_plain import Place
 from veridyn.model.element_kinds import NAN
 from veridyn.model.elements import Element
+from veridyn.model.link import Link
 from veridyn.model.table_law import LawTable
 from veridyn.model.transmission import Transmission
 from veridyn.model.tree import GRAVITY, Tree
@@ -81,6 +82,14 @@ def tree_of(loaded: Loaded, at: Place, model: ModelSettings, impossible: Literal
         raise FileError(
             [replace(f, line=loaded.yaml.line(at)) for f in error.faults], f"{loaded.file.name}, model"
         ) from error
+
+
+def links_of(loaded: Loaded, at: Place, model: ModelSettings) -> tuple[Link, ...]:
+    """The bodies of a section ``model`` as a model file describes them; none where the machine is a URDF's or MJCF's."""
+    file = model_path(loaded, at, model)
+    if model.fit:
+        return fitted_machine(loaded, (*at, "fit"), model.fit, model.unexcited).links
+    return () if file.suffix.lower() in (".urdf", *MJCF_ENDINGS) else load_model(file).links
 
 
 def _elements(tree: Tree, s: ElementSettings) -> list[Element]:
