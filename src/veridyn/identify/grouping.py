@@ -46,8 +46,9 @@ def group(A: Array, typical: Array, tolerance: float = RANK_TOLERANCE) -> Groups
     scaled = A * typical
     norms = np.linalg.norm(scaled, axis=0) if len(A) else np.zeros(p)
     largest = norms.max(initial=0.0)
-    alive = np.flatnonzero(norms > ZERO_COLUMN * largest) if largest > 0 else np.array([], dtype=int)
-    dead = tuple(c for c in range(p) if c not in set(alive.tolist()))
+    counts = norms > ZERO_COLUMN * largest if largest > 0 else np.zeros(p, dtype=np.bool_)
+    alive = np.flatnonzero(counts)
+    dead = tuple(np.flatnonzero(~counts).tolist())
     S = scaled[:, alive]
     if S.shape[1] == 0:
         return Groups((), np.zeros((0, p)), dead, np.zeros(0), 0)
