@@ -5,10 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from strangers.graph_machines import seven_joint_arm
 from strangers.natural_mechanisms import fourbar, random_mechanism
 from veridyn.errors import DataError, ModelError
+from veridyn.mechanics.forward import forward_dynamics
+from veridyn.mechanics.natural.dynamics import solve_accelerations
 from veridyn.mechanics.natural.position import acceleration, independent, position, r_matrix, r_rate, velocity
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.model.motion import Motion
 from veridyn.model.natural import Mechanism
 from veridyn.model.natural_parts import MechanismJoint, Point, RigidBody, uniform_bar
 
@@ -34,6 +38,33 @@ def test_four_bar_in_closed_form(phi: float) -> None:
     qdd = acceleration(system, q, qd, {"phi": 0.0})
     bend = (upper(phi + 1e-3) - 2 * upper(phi) + upper(phi - 1e-3)) / 1e-6
     assert qdd == pytest.approx(1.7**2 * bend, abs=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_arm_far_from_home_has_its_own_angles(seed: int) -> None:
+    """Up to 3 rad from where it is drawn each body is where the tree has it, and not half a turn about its joint from there."""
+    machine = seven_joint_arm()
+    tree, system = machine.tree, system_of(machine.mechanism)
+    angles = np.random.default_rng(seed).uniform(-3.0, 3.0, tree.n)
+    q = position(system, dict(zip(tree.coordinates, angles.tolist(), strict=True)))
+    at = [system.mechanism.index(c) for c in tree.coordinates]
+    assert q[at] == pytest.approx(angles, abs=1e-12)
+    still = np.zeros((1, tree.n))
+    falling = forward_dynamics(tree, Motion(np.zeros(1), angles[None], still, still, forces=still), engine="numpy").qdd[
+        0
+    ]
+    found = solve_accelerations(system, q, np.zeros(system.n))[0][at]
+    assert found == pytest.approx(falling, abs=1e-9 * np.abs(falling).max())
+
+
+def test_half_a_turn_from_an_angle_is_refused() -> None:
+    """sin(φ − θ) = 0 holds there too, and nothing but the sign of cos(φ − θ) tells."""
+    system = system_of(fourbar())
+    guess = position(system, {"phi": 1.0})
+    guess[system.mechanism.index("phi")] += np.pi
+    assert np.abs(system.constraints.values(guess)).max() < 1e-9
+    with pytest.raises(DataError, match="coordinate 'phi': no pose near the guess has this angle"):
+        position(system, None, guess)
 
 
 @pytest.mark.parametrize("dim", [2, 3])

@@ -112,6 +112,17 @@ class Constraints:
         rows[np.arange(len(s)), self.places] += c * A + s * B
         return np.concatenate([phi, s * A - c * B - C]), np.vstack([J, rows])
 
+    def half_turned(self, q: Array) -> Indices:
+        """The coordinates of angles that are half a turn from what they measure: A sin φ = B cos φ holds there too.
+
+        Only of angles whose form C is zero; with another one both solutions are assemblies of the mechanism.
+        """
+        if not len(self.places):
+            return self.places
+        A, B, _ = self.angles.evaluate(q)[0].reshape(-1, 3).T
+        single = ~np.isin(np.arange(2, self.angles.rows, 3), self.angles.row)
+        return self.places[single & (np.cos(q[self.places]) * A + np.sin(q[self.places]) * B < 0.0)]
+
     @property
     def rates(self) -> Array:
         """Φ_q q̇ (m,) of a motion that satisfies the constraints: zero but for prescribed coordinates."""

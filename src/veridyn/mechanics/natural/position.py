@@ -25,6 +25,7 @@ ITERATIONS = 100
 STALLED_DECREASE = 1e-9  # a step that shortens the residual by less than this share gets nowhere
 RANK = 1e-9  # relative: singular values below it count as zero
 REGULAR_RCOND = 1e-8  # reciprocal condition above which a square system needs no closer look
+STRIDE = 0.2  # rad, and of the mechanism's size: between two poses on the way to one that is not found at once
 WELL_DETERMINED = 1e-4  # relative: a preferred coordinate must leave the others this well determined
 
 
@@ -44,13 +45,16 @@ def position(system: NaturalSystem, given: Mapping[str, float] | None = None, gu
     q[index] = list(held.values())
     system.vector(q, "pose")
     q, residual = _closed(system, q, _others(system, index))
-    if residual <= TOLERANCE * _size(system, q):
+    if _good(system, q, residual):
         if guess is None:
             _refuse_mirrored(system, q)
         return q
     if held:
         loose, loose_residual = _closed(system, start.copy(), np.arange(system.n))
-        if loose_residual <= TOLERANCE * _size(system, loose):
+        if _good(system, loose, loose_residual):
+            q, residual = _led(system, loose, index, np.array(list(held.values())))
+            if _good(system, q, residual):
+                return q
             worst = _worst(system, q)
             raise DataError(
                 Fault(
@@ -64,6 +68,7 @@ def position(system: NaturalSystem, given: Mapping[str, float] | None = None, gu
                 )
             )
         q = loose
+    _refuse_half_turned(system, q)
     worst = _worst(system, q)
     raise ModelError(
         Fault(
@@ -74,6 +79,40 @@ def position(system: NaturalSystem, given: Mapping[str, float] | None = None, gu
             hint="Look at the lengths of these, or give a guess nearer to a closed pose.",
         )
     )
+
+
+def _good(system: NaturalSystem, q: Array, residual: float) -> bool:
+    """Whether all constraints are closed, and every angle measures what it should and not half a turn from it."""
+    return residual <= TOLERANCE * _size(system, q) and not len(system.constraints.half_turned(q))
+
+
+def _led(system: NaturalSystem, q: Array, index: Indices, wanted: Array) -> tuple[Array, float]:
+    """From a closed pose along a straight line of the coordinates `index` to where they are wanted, in strides; and what is left open."""
+    begin, rest, size = q[index].copy(), _others(system, index), np.sqrt(_size(system, q))
+    turns = np.isin(index, system.constraints.places)
+    strides = np.abs(wanted - begin) / np.where(turns, STRIDE, STRIDE * size)
+    count, residual = max(1, int(np.ceil(strides.max(initial=0.0)))), np.inf
+    for k in range(1, count + 1):
+        J, move = system.constraints.jacobian(q), np.zeros(system.n)
+        move[index] = begin + (wanted - begin) * k / count - q[index]
+        move[rest] = np.linalg.lstsq(J[:, rest], -(J[:, index] @ move[index]), rcond=RANK)[0]
+        q, residual = _newton(system, q + move, rest)
+        if not _good(system, q, residual):
+            break
+    return q, residual
+
+
+def _refuse_half_turned(system: NaturalSystem, q: Array) -> None:
+    """Say which angles are met only half a turn from what they measure."""
+    faults = Faults()
+    for k in system.constraints.half_turned(q):
+        faults.add(
+            "no pose near the guess has this angle: one half a turn from it is nearest.",
+            where=f"coordinate '{system.coordinates[k]}'",
+            found=f"{q[k]:.6g} rad",
+            hint="Give a guess nearer to the pose.",
+        )
+    faults.raise_if_any(DataError, system.mechanism.name)
 
 
 def _refuse_mirrored(system: NaturalSystem, q: Array) -> None:
