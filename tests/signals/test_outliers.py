@@ -66,6 +66,16 @@ def test_short_runs_of_zeros_are_dropouts():
     assert dropouts(smooth) == [(530, 532)]
 
 
+def test_a_record_may_begin_or_end_with_a_dropout():
+    """A smooth signal that jumps there by more than anywhere else; a command that is switched on and off does so everywhere."""
+    smooth = 5.0 * np.cos(2 * np.pi * 0.5 * T)
+    smooth[-12:], smooth[:3] = 0.0, 0.0
+    assert dropouts(smooth) == [(0, 2), (1988, 1999)]
+    switched = np.where(T % 4.0 < 2.0, 5.0, -5.0)
+    switched[:10] = 0.0
+    assert dropouts(switched) == []
+
+
 def test_signals_that_rest_at_zero_or_pass_it_have_no_dropouts():
     assert dropouts(noisy()) == []
     assert dropouts(np.round(noisy(), 0)) == []  # coarse: zeros come in runs by themselves

@@ -166,8 +166,9 @@ def dropouts(x: Array) -> list[tuple[int, int]]:
     """First and last index of runs of 2 to `LONGEST_DROPOUT` exact zeros that no measurement gives.
 
     The signal enters and leaves such a run by more than `DROPOUT_SCATTERS` robust standard deviations of the steps and three quanta; or
-    noise makes its steps, and so many equal samples do not come by chance. A signal that is often zero, in more than a hundredth of its
-    samples, has none: it rests there.
+    noise makes its steps, and so many equal samples do not come by chance. At an end of the record it must jump by more than any other
+    step, since it does not come back: a command that is switched on has steps alike. A signal that is often zero, in more than a hundredth
+    of its samples, has none: it rests there.
     """
     zero = x == 0.0
     hit = [(a, b) for a, b in runs(zero, 2) if b - a < LONGEST_DROPOUT]
@@ -179,12 +180,13 @@ def dropouts(x: Array) -> list[tuple[int, int]]:
     noisy, steps = not smooth(live), np.diff(live)
     scatter = 1.4826 * float(np.median(np.abs(steps - np.median(steps))))
     least = max(DROPOUT_SCATTERS * scatter, 3.0 * quantum(x))
-    return [
-        (a, b)
-        for a, b in hit
-        if (a > 0 and b < len(x) - 1 and min(abs(x[a - 1]), abs(x[b + 1])) > least)
-        or (noisy and by_chance(x, a, b) < RARE_RUNS)
-    ]
+    most = max(least, float(np.abs(steps).max()))
+
+    def jumps(a: int, b: int) -> bool:
+        beside = [abs(x[k]) for k in (a - 1, b + 1) if 0 <= k < len(x)]
+        return bool(min(beside) > (least if len(beside) == 2 else most))
+
+    return [(a, b) for a, b in hit if jumps(a, b) or (noisy and by_chance(x, a, b) < RARE_RUNS)]
 
 
 def held(x: Array) -> int:
