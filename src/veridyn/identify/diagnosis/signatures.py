@@ -3,7 +3,7 @@
 A force with another scale, a delay, an offset or a drift, and a position with another zero, each add a column to the equations
 (:mod:`veridyn.identify.diagnosis.signature_samples`), which is tested beside the columns of the parameters
 (:mod:`veridyn.identify.diagnosis.score_test`). Of several that are significant the one with the largest score is taken into the
-regressor, and the others are asked again. A damage that moves no parameter by `MIN_SHIFT_SIGMAS` is not reported. A damage whose column
+regressor, and the others are asked again, more strictly. A damage that moves no parameter by `MIN_SHIFT_SIGMAS` is not reported. A damage whose column
 the parameters explain whole cannot be found by any test; it moves them, and leaves no trace.
 """
 
@@ -26,6 +26,7 @@ Array = NDArray[np.float64]
 FALSE_ALARMS = 0.005  # share of logs in order, over all signatures of a log together (chosen)
 MIN_SHIFT_SIGMAS = 2.0  # by which a damage must move some parameter to be reported (chosen)
 MAX_DAMAGES = 4  # that are looked for in one log
+FURTHER_SHARE = 0.1  # of the limit of the first, for damages beside it: errors of a model leave several small traces (chosen)
 EXACT_SHARE = 1e-5  # of a row's force: a smaller residual is rounding, not noise
 INDISTINCT = 9.0  # of z²: signatures that explain that much less than the best are reported beside it (chosen)
 LEAST_MEMORY, MOST_MEMORY = 0.1, 0.98  # correlations of neighbouring residuals that are taken out (chosen)
@@ -86,7 +87,7 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
         scores = p.tested_beside(columns)
         shift = _shifts(np.concatenate([effects, e.effects(late)], axis=1), scores.sizes, fit)
         most = shift.argmax(axis=0)
-        limits = np.repeat([limit, late_limit], [len(every), len(places)])
+        limits = np.repeat([limit, late_limit], [len(every), len(places)]) * (FURTHER_SHARE if found else 1.0)
         known = {group[0].where for group in found if group[0].kind == "late force"}
         late_again = np.array([kind == "late force" and where in known for kind, where in names])
         size = np.abs(scores.sizes)
