@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from benchmarks.damage.bench import Answer, Bench, Level
 from benchmarks.damage.kinds import Damage, Table
 from veridyn.identify.diagnosis.score_test import Projected, best_power, limit_of
 from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
+from veridyn.identify.sampling import Sampling
 from veridyn.model.tree import Tree
 
 WEAKEST, SILENT = 5.0, 3.0  # deviations
@@ -69,17 +71,29 @@ def visible(d: Damage, size: float, bench: Bench, level: Level) -> float:
     other, after, _ = bench.prepared(*damaged(bench, d, size, quiet=True), level)
     told, with_noise, _ = bench.prepared(*damaged(bench, d, size), level)
     rows = [r.row for r in fit.rows]
-    same = fit.names == other.names == told.names
-    if not same or len({tuple(len(m) for m in some) for some in (noisy, before, after, with_noise)}) > 1:
+    if not fit.names == other.names == told.names:
         return np.inf
-    a = samples_of(fit, before, rows, how, window=1)
-    b, c = (samples_of(other, motions, rows, how, window=1) for motions in (after, with_noise))
-    if any(x.used.shape != a.used.shape or not np.array_equal(x.used, a.used) for x in (b, c)):
+    if len({tuple(len(m) for m in some) for some in (noisy, before, after, with_noise)}) > 1:
         return np.inf
-    apart = np.where(a.used, _misfit(c, fit) - _misfit(b, fit), 0.0)
-    weight = a.used / np.sqrt(np.sum(apart**2, axis=0) / a.used.sum(axis=0))
+    every = replace(how, dead_zone={}, drop={})
+    a = samples_of(fit, before, rows, every, window=1)
+    b, c = (samples_of(other, motions, rows, every, window=1) for motions in (after, with_noise))
+    used = _used(fit.tree, noisy, rows, how)
+    apart = np.where(used, _misfit(c, fit) - _misfit(b, fit), 0.0)
+    weight = used / np.sqrt(np.sum(apart**2, axis=0) / used.sum(axis=0))
     delta = (_misfit(b, fit) - _misfit(a, fit)) * weight
     return float(np.linalg.norm(Projected.of(b.W * weight[:, :, None], delta).residual))
+
+
+def _used(tree: Tree, motions: Sequence[vd.Motion], rows: Sequence[str], how: Sampling) -> np.ndarray:
+    """Which equations (N, R) of the undamaged log a fit uses, among those that neither decimation nor trimming leaves out."""
+    parts, start = [], 0
+    for m in motions:
+        numbers = np.arange(len(m))[:: how.decimate]
+        numbers = numbers[(numbers >= how.trim) & (numbers < len(m) - how.trim)]
+        parts.append(np.stack([how.uses(tree, row, m.qd[numbers], numbers, len(m), start) for row in rows], axis=1))
+        start += len(m)
+    return np.concatenate(parts)
 
 
 def _misfit(x: Samples, fit: vd.Fit) -> np.ndarray:

@@ -3,8 +3,8 @@
 A force with another scale, a delay, an offset or a drift, and a position with another zero, each add a column to the equations
 (:mod:`veridyn.identify.diagnosis.signature_samples`), which is tested beside the columns of the parameters
 (:mod:`veridyn.identify.diagnosis.score_test`). Of several that are significant the one with the largest score is taken into the
-regressor, and the others are asked again, more strictly. A damage that moves no parameter by `MIN_SHIFT_SIGMAS` is not reported. A damage whose column
-the parameters explain whole cannot be found by any test; it moves them, and leaves no trace.
+regressor, and the others are asked again, more strictly. A damage that moves no parameter by `MIN_SHIFT_SIGMAS` is not reported. A damage
+whose column the parameters explain whole cannot be found by any test; it moves them, and leaves no trace.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ Array = NDArray[np.float64]
 FALSE_ALARMS = 0.005  # share of logs in order, over all signatures of a log together (chosen)
 MIN_SHIFT_SIGMAS = 2.0  # by which a damage must move some parameter to be reported (chosen)
 MAX_DAMAGES = 4  # that are looked for in one log
-FURTHER_SHARE = 0.1  # of the limit of the first, for damages beside it: errors of a model leave several small traces (chosen)
+FURTHER_SHARE = (
+    0.1  # of the limit of the first, for damages beside it: errors of a model leave several small traces (chosen)
+)
 EXACT_SHARE = 1e-5  # of a row's force: a smaller residual is rounding, not noise
 INDISTINCT = 9.0  # of z²: signatures that explain that much less than the best are reported beside it (chosen)
 LEAST_MEMORY, MOST_MEMORY = 0.1, 0.98  # correlations of neighbouring residuals that are taken out (chosen)
@@ -38,7 +40,7 @@ GRID_TESTS = (
 ONE_SIDED = 2.0  # deviations between what is seen behind reversals and before them (chosen)
 SMOOTH_PART = 1.0  # deviations by which the smooth part of a force must be late, too (chosen)
 SAME_DELAY = 3.0  # deviations between the delays of both (chosen)
-GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart
+GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart, and what its first order is worth
 MIN_SAMPLES_PER_COLUMN = 3.0  # equations for each parameter, below which residuals say little
 
 
@@ -76,7 +78,8 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
     share = LATE_SHARE if len(x.delays) else 0.0
     limit = limit_within(FALSE_ALARMS * (1.0 - share), _alarming(p.tested_beside(rest), effects, fit))
     late_limit = limit_of(FALSE_ALARMS * share, GRID_TESTS * len(x.delays) * int(np.count_nonzero(x.measured)))
-    # A sensor that averages or holds a step of the clock is off by half of one, and no angle by more than half a turn.
+    # A sensor that averages or holds a step of the clock is off by half of one: a delay must be longer by a deviation. No angle is off by
+    # more than half a turn.
     half = 0.5 * max(float(np.median(np.diff(m.t))) for m in motions)
     turning = [c for c, kind in zip(fit.tree.coordinates, fit.tree.coordinate_kinds, strict=True) if kind == "turning"]
     found: list[list[Damage]] = []
@@ -90,8 +93,9 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
         limits = np.repeat([limit, late_limit], [len(every), len(places)]) * (FURTHER_SHARE if found else 1.0)
         known = {group[0].where for group in found if group[0].kind == "late force"}
         late_again = np.array([kind == "late force" and where in known for kind, where in names])
-        size = np.abs(scores.sizes)
-        short = np.array([kind == "late force" for kind, _ in names]) & (size <= half)
+        size, delay = np.abs(scores.sizes), np.array([kind == "late force" for kind, _ in names])
+        sigma = np.hypot(scores.sigma, delay * GRID_DEVIATION * size)
+        short = delay & (size <= half + sigma)
         far = np.array([kind == "encoder zero" and where in turning for kind, where in names]) & (size > np.pi)
         clear = (scores.chance < limits) & ~short & ~far & ~late_again
         for k in np.flatnonzero(clear[len(every) :]) + len(every):
@@ -108,7 +112,7 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
                     kind=names[k][0],
                     where=names[k][1],
                     size=float(scores.sizes[k]),
-                    sigma=float(np.hypot(scores.sigma[k], GRID_DEVIATION * scores.sizes[k] * (k >= len(every)))),
+                    sigma=float(sigma[k]),
                     z=float(scores.z[k]),
                     shift=float(shift[most[k], k]),
                     moved=fit.names[most[k]],
