@@ -161,6 +161,13 @@ def test_steps_and_corners_of_smooth_signals_are_no_spikes() -> None:
         assert spikes(x).tolist() == []
 
 
+def test_a_slow_signal_that_drops_to_a_value_for_long_is_frozen() -> None:
+    """It jumps there from an extreme, where it is slow, and leaves by a smaller jump, which is larger than its steps."""
+    x = 5.0 * np.cos(2 * np.pi * 0.1 * T)
+    x[1000:1520] = 0.0
+    assert frozen(x) == [(1000, 1519)]
+
+
 def test_a_slow_signal_that_freezes_and_jumps_is_frozen() -> None:
     """It turns round where it freezes, so neither the way in nor the way out is quick beside the rest of the signal."""
     x = np.sin(2 * np.pi * 0.5 * T)
