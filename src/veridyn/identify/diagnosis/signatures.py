@@ -78,8 +78,8 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
     share = LATE_SHARE if len(x.delays) else 0.0
     limit = limit_within(FALSE_ALARMS * (1.0 - share), _alarming(p.tested_beside(rest), effects, fit))
     late_limit = limit_of(FALSE_ALARMS * share, GRID_TESTS * len(x.delays) * int(np.count_nonzero(x.measured)))
-    # A sensor that averages or holds a step of the clock is off by half of one: a delay must be longer by a deviation. No angle is off by
-    # more than half a turn.
+    # A sensor that averages or holds a step of the clock is off by half of one: a delay, known to a fifth, must be longer. No angle is off
+    # by more than half a turn.
     half = 0.5 * max(float(np.median(np.diff(m.t))) for m in motions)
     turning = [c for c, kind in zip(fit.tree.coordinates, fit.tree.coordinate_kinds, strict=True) if kind == "turning"]
     found: list[list[Damage]] = []
@@ -95,7 +95,7 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
         late_again = np.array([kind == "late force" and where in known for kind, where in names])
         size, delay = np.abs(scores.sizes), np.array([kind == "late force" for kind, _ in names])
         sigma = np.hypot(scores.sigma, delay * GRID_DEVIATION * size)
-        short = delay & (size <= half + sigma)
+        short = delay & (size <= half + GRID_DEVIATION * size)
         far = np.array([kind == "encoder zero" and where in turning for kind, where in names]) & (size > np.pi)
         clear = (scores.chance < limits) & ~short & ~far & ~late_again
         for k in np.flatnonzero(clear[len(every) :]) + len(every):
