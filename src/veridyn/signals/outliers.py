@@ -213,9 +213,9 @@ def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
     Of a noisy signal that is any run that does not come by chance; of a smooth one, a run that it enters at speed (the last two steps
     before it are above 0.3 of the median step while moving and above two quanta) and leaves by a jump (above the median step and three
     quanta), or not at all where it is no long rest or is entered without braking, or a run that ends in a jump `FROZEN_JUMP` times as
-    large as the steps on both sides, but for the one into the run, which may be a jump as well. A run that begins the record, while
-    sensors start, is left out, so are several runs at one extreme, which are a limit of the sensor, and so is a signal more than
-    `HELD_SHARE` of whose values are held: its runs say nothing.
+    large as the steps on both sides, or a run that begins and ends in jumps which are that large beside the steps around them and the
+    median step. A run that begins the record, while sensors start, is left out, so are several runs at one extreme, which are a limit of
+    the sensor, and so is a signal more than `HELD_SHARE` of whose values are held: its runs say nothing.
     """
     found = [(a, b) for a, b in runs(np.diff(x) == 0.0, least - 1) if a > 0]
     if not found or repeats(x) > HELD_SHARE:
@@ -240,6 +240,7 @@ def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
             and (steps[b + 1] > jump if b + 1 < len(steps) else b - a < HELD_SHARE * len(x) or _stops_dead(steps, a))
         )
         or (b + 1 < len(steps) and steps[b + 1] > max(FROZEN_JUMP * _pace(steps, a, b), FROZEN_JUMP * grain))
+        or (b + 1 < len(steps) and min(steps[a - 1], steps[b + 1]) > FROZEN_JUMP * max(usual, _pace(steps, a - 1, b)))
     ]
 
 
@@ -249,6 +250,5 @@ def _stops_dead(steps: Array, first: int) -> bool:
 
 
 def _pace(steps: Array, first: int, last: int) -> float:
-    """The largest of five steps before the one that begins a run of zero steps, and of five behind the one that ends it."""
-    before = steps[max(0, first - 6) : max(0, first - 1)]
-    return float(np.concatenate([before, steps[last + 2 : last + 7]]).max(initial=0.0))
+    """The largest of five steps before a run of zero steps, and of five behind the step that ends it."""
+    return float(np.concatenate([steps[max(0, first - 5) : first], steps[last + 2 : last + 7]]).max(initial=0.0))
