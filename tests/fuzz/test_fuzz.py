@@ -46,10 +46,13 @@ def test_a_case_is_the_same_every_time_and_can_be_kept(tmp_path: Path) -> None:
 
 
 # Found by the fuzzer, and mended.
-FOUND = (Case("run", "some_json", 120, 101),)
+FOUND = (Case("run", "some_json", 120, 101), Case("mcap", "some_bytes", 7569, 951001))
 
 
-REPORTED = tuple(Case("log to fit", "some_samples", k, 201) for k in (287, 677, 1021, 1176, 1693))
+REPORTED = (
+    *(Case("log to fit", "some_samples", k, 201) for k in (287, 677, 1021, 1176, 1693)),
+    Case("log to fit", "some_samples", 5657, 951001),
+)
 
 
 @pytest.mark.parametrize("case", FOUND, ids=str)

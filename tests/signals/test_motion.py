@@ -150,6 +150,17 @@ def test_what_drag_and_gains_need_is_missed_by_name():
     assert np.array_equal(found.signals["current"], np.cos(T))
 
 
+def test_currents_that_stand_for_forces_are_inspected_as_forces():
+    """A spike is bridged, and a current that never changes is reported."""
+    tree, current = arm(elements=[drive_gain("q1", "current")]), np.sin(7.0 * T)
+    current[100] += 50.0
+    with pytest.warns(DataWarning, match=r"channel 'signal.current': 1 spike"):
+        made = motion(tree, log(**{"signal.current": current}))
+    assert abs(made.signals["current"][100] - np.sin(7.0 * T[100])) < 0.1
+    with pytest.warns(DataWarning, match=r"channel 'signal.current': it never changes"):
+        motion(tree, log(**{"signal.current": np.full(len(T), 2.5)}))
+
+
 def test_a_free_base_may_be_all_there_is():
     lonely = Tree.build([Body("1", None, "fixed")], base="free")
     whole = free_log()

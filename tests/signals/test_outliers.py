@@ -79,6 +79,16 @@ def test_short_runs_of_zeros_are_dropouts():
     assert dropouts(smooth) == [(530, 532)]
 
 
+def test_a_record_may_begin_or_end_with_a_dropout():
+    """A smooth signal that jumps there by more than anywhere else; a command that is switched on and off does so everywhere."""
+    smooth = 5.0 * np.cos(2 * np.pi * 0.5 * T)
+    smooth[-12:], smooth[:3] = 0.0, 0.0
+    assert dropouts(smooth) == [(0, 2), (1988, 1999)]
+    switched = np.where(T % 4.0 < 2.0, 5.0, -5.0)
+    switched[:10] = 0.0
+    assert dropouts(switched) == []
+
+
 def test_signals_that_rest_at_zero_or_pass_it_have_no_dropouts():
     assert dropouts(noisy()) == []
     assert dropouts(np.round(noisy(), 0)) == []  # coarse: zeros come in runs by themselves
@@ -162,6 +172,13 @@ def test_steps_and_corners_of_smooth_signals_are_no_spikes() -> None:
     started = np.where(T > 3.0, np.sin(T - 3.0), 0.0)
     for x in (friction, corners, started, np.round(started, 4)):
         assert spikes(x).tolist() == []
+
+
+def test_a_slow_signal_that_drops_to_a_value_for_long_is_frozen() -> None:
+    """It jumps there from an extreme, where it is slow, and leaves by a smaller jump, which is larger than its steps."""
+    x = 5.0 * np.cos(2 * np.pi * 0.1 * T)
+    x[1000:1520] = 0.0
+    assert frozen(x) == [(1000, 1519)]
 
 
 def test_a_slow_signal_that_freezes_and_jumps_is_frozen() -> None:

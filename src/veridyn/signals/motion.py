@@ -24,6 +24,7 @@ equations alike is the business of the identification (parallel filtering).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -152,7 +153,11 @@ def prepare(
     log = with_sensor_channels(tree, log)
     naming = Naming(tree, log, how.measured_rates, pose is not None, positions)
     found = naming.check(gaps=how.max_gap is None, whole=how.inspection != "off")
-    used, notes = (naming.experiment, None) if how.inspection == "off" else _repaired(naming.experiment, found, how)
+    used, notes = naming.experiment, None
+    if how.inspection != "off":
+        used, notes = _repaired(
+            used, found, how, {f"signal.{e.signal}" for e in tree.elements if e.kind == "drive_gain"}
+        )
     used = used if pose is None else used.replacing(*pose_channels(pose))
     on_clock, rate = on_one_clock(used, how.rate, how.interpolation, how.max_gap)
     return PreparedLog(tree=tree, how=how, naming=naming, log=on_clock, rate=rate, notes=notes)
@@ -167,19 +172,25 @@ def ends_in_motion(m: Motion, seconds: float) -> tuple[int, int]:
     return count if moving[:count].any() else 0, count if moving[len(m) - count :].any() else 0
 
 
-def _repaired(log: Experiment, found: Findings, how: Signals) -> tuple[Experiment, tuple[str, ...]]:
-    """The log with spikes and dropouts bridged, and what was found, in words; each finding that biases what follows is a DataWarning."""
+def _repaired(
+    log: Experiment, found: Findings, how: Signals, drives: AbstractSet[str]
+) -> tuple[Experiment, tuple[str, ...]]:
+    """The log with spikes and dropouts bridged, and what was found, in words; each finding that biases what follows is a DataWarning.
+
+    `drives`: channels of currents that stand for forces.
+    """
     notes, channels = [], []
     constant = {finding.channel for finding in found.of("constant")}
     for finding in found:
         # A joint may be at rest where its force is too; a force that never changes was not measured. A jittering clock is resampled.
-        resting = finding.kind == "constant" and not finding.channel.startswith("force")
+        measured = finding.channel.startswith("force") or finding.channel in drives
+        resting = finding.kind == "constant" and not measured
         force = finding.channel.replace("q", "force", 1) if finding.channel.startswith(("q.", "q_motor.")) else ""
         if resting and force in log and force not in constant:
             resting = False
         if finding.severity != "warning" or finding.kind in ("gap", "jitter") or resting:
             continue
-        if finding.kind == "spike" and finding.channel.startswith(SHOCKS):
+        if finding.kind == "spike" and finding.channel.startswith(SHOCKS) and not measured:
             notes.append(f"found: {finding.count} spike(s) or impacts of channel '{finding.channel}', kept")
             continue
         fault = replace(finding.fault, where=f"{log.name}, {finding.fault.where}")

@@ -171,8 +171,9 @@ def dropouts(x: Array) -> list[tuple[int, int]]:
     """First and last index of runs of 2 to `LONGEST_DROPOUT` exact zeros that no measurement gives.
 
     The signal enters and leaves such a run by more than `DROPOUT_SCATTERS` robust standard deviations of the steps and three quanta; or
-    noise makes its steps, and so many equal samples do not come by chance. A signal that is often zero, in more than a hundredth of its
-    samples, has none: it rests there.
+    noise makes its steps, and so many equal samples do not come by chance. At an end of the record it must jump by more than any other
+    step, since it does not come back: a command that is switched on has steps alike. A signal that is often zero, in more than a hundredth
+    of its samples, has none: it rests there.
     """
     zero = x == 0.0
     hit = [(a, b) for a, b in runs(zero, 2) if b - a < LONGEST_DROPOUT]
@@ -184,12 +185,13 @@ def dropouts(x: Array) -> list[tuple[int, int]]:
     noisy, steps = not smooth(live), np.diff(live)
     scatter = 1.4826 * float(np.median(np.abs(steps - np.median(steps))))
     least = max(DROPOUT_SCATTERS * scatter, 3.0 * quantum(x))
-    return [
-        (a, b)
-        for a, b in hit
-        if (a > 0 and b < len(x) - 1 and min(abs(x[a - 1]), abs(x[b + 1])) > least)
-        or (noisy and by_chance(x, a, b) < RARE_RUNS)
-    ]
+    most = max(least, float(np.abs(steps).max()))
+
+    def jumps(a: int, b: int) -> bool:
+        beside = [abs(x[k]) for k in (a - 1, b + 1) if 0 <= k < len(x)]
+        return bool(min(beside) > (least if len(beside) == 2 else most))
+
+    return [(a, b) for a, b in hit if jumps(a, b) or (noisy and by_chance(x, a, b) < RARE_RUNS)]
 
 
 def held(x: Array) -> int:
@@ -216,8 +218,9 @@ def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
     Of a noisy signal that is any run that does not come by chance; of a smooth one, a run that it enters at speed (the last two steps
     before it are above 0.3 of the median step while moving and above two quanta) and leaves by a jump (above the median step and three
     quanta), or not at all where it is no long rest or is entered without braking, or a run that ends in a jump `FROZEN_JUMP` times as
-    large as the steps on both sides. A run that begins the record, while sensors start, is left out, so are several runs at one extreme,
-    which are a limit of the sensor, and so is a signal more than `HELD_SHARE` of whose values are held: its runs say nothing.
+    large as the steps on both sides, or a run that begins and ends in jumps which are that large beside the steps around them and the
+    median step. A run that begins the record, while sensors start, is left out, so are several runs at one extreme, which are a limit of
+    the sensor, and so is a signal more than `HELD_SHARE` of whose values are held: its runs say nothing.
     """
     found = [(a, b) for a, b in runs(np.diff(x) == 0.0, least - 1) if a > 0]
     if not found or repeats(x) > HELD_SHARE:
@@ -242,6 +245,7 @@ def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
             and (steps[b + 1] > jump if b + 1 < len(steps) else b - a < HELD_SHARE * len(x) or _stops_dead(steps, a))
         )
         or (b + 1 < len(steps) and steps[b + 1] > max(FROZEN_JUMP * _pace(steps, a, b), FROZEN_JUMP * grain))
+        or (b + 1 < len(steps) and min(steps[a - 1], steps[b + 1]) > FROZEN_JUMP * max(usual, _pace(steps, a - 1, b)))
     ]
 
 

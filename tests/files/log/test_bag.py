@@ -274,6 +274,22 @@ def test_times_of_receipt_that_are_no_whole_numbers_are_refused(bags, tmp_path):
         load_bag(path, {"q": "/joint_states.position"}, {"q": "rad"})
 
 
+@pytest.mark.parametrize("at", [0, 1])
+def test_times_that_64_bits_do_not_hold_are_refused(at, tmp_path):
+    """MCAP keeps times of receipt without a sign, JSON keeps numbers of any length; found by a flipped byte."""
+    far = (START, {"header": {"stamp": {"sec": 10**12, "nanosec": 0}}, "v": 1.0}) if at else (2**63 + 5, {"v": 1.0})
+    path = json_mcap(tmp_path / "run.mcap", [("/a", START, {"v": 0.5}), ("/a", *far)])
+    expected = "a header stamp of 10+ ns is no time" if at else "a time of receipt is no whole number of nanoseconds"
+    with pytest.raises(FileError, match=expected):
+        load_bag(path, {"v": "/a.v"}, {"v": "1"})
+
+
+def test_a_bag_that_begins_when_64_bits_do_not_hold_is_refused(tmp_path):
+    path = json_mcap(tmp_path / "run.mcap", [("/a", 2**64 - 9 + k, {"v": 0.5}) for k in range(3)])
+    with pytest.raises(FileError, match="a time of receipt is no whole number of nanoseconds"):
+        load_bag(path, {"v": "/a.v"}, {"v": "1"})
+
+
 def test_a_wrong_byte_in_a_file_with_checksums_is_found(tmp_path):
     path = json_mcap(tmp_path / "run.mcap", [("/a", START + k, {"v": 0.125}) for k in range(3)], compression="NONE")
     data = path.read_bytes()

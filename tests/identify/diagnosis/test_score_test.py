@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.signal import lfilter
+from scipy.special import stdtr
 from scipy.stats import norm
 
-from veridyn.identify.diagnosis.score_test import Projected, best_power, limit_of
+from veridyn.identify.diagnosis.score_test import Projected, best_power, limit_of, limit_within
 
 N, R, P = 400, 2, 5
 
@@ -122,3 +123,27 @@ def test_limits_of_several_tests_and_power() -> None:
     assert 1.0 - (1.0 - limit_of(0.01, 20)) ** 20 == pytest.approx(0.01)
     assert best_power(0.0) == pytest.approx(0.01)
     assert best_power(float(norm.isf(0.005))) == pytest.approx(0.5, abs=1e-6)
+
+
+def test_tests_that_cannot_raise_an_alarm_leave_their_share_to_the_others() -> None:
+    """Σ min(p, tail) is what may be spent; of equal tests each has its part, and one whose own tail is smaller takes no more than that."""
+    assert limit_within(0.01, np.ones(20)) == pytest.approx(0.01 / 20)
+    tails = np.array([1e-9, 1e-4, 0.3, 1.0, 2e-3])
+    p = limit_within(0.006, tails)
+    assert np.minimum(p, tails).sum() == pytest.approx(0.006)
+    assert limit_within(0.01, np.full(3, 1e-6)) == 1.0  # all of them together raise fewer
+    assert limit_within(0.01, np.empty(0)) == 1.0
+
+
+def test_a_variance_that_all_samples_show_has_their_degrees_of_freedom() -> None:
+    """Where the long-run variance is no more than that of uncorrelated samples, z is Student's t of all samples: as often as not in white
+    noise, and never in noise with a memory along columns that change slower."""
+    rng = np.random.default_rng(5)
+    W = rng.normal(size=(300, 2, 3))
+    noise = rng.normal(size=(400, 2))
+    slow = lfilter([1.0], [1.0, -0.95], noise, axis=0)[100:]
+    smooth = np.sin(np.linspace(0.0, 6.0, 300)[:, None, None] * np.arange(1.0, 4.0)) * np.ones((1, 2, 1))
+    for y, S, low, high in ((noise[100:], rng.normal(size=(300, 2, 40)), 0.3, 0.8), (slow, smooth, 0.0, 0.0)):
+        scores = Projected.of(W, y).tested(S)
+        share = np.mean(scores.chance == 2.0 * stdtr(300.0, -np.abs(scores.z)))
+        assert low <= share <= high

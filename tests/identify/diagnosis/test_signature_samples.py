@@ -113,7 +113,7 @@ def test_behind_a_filter_a_delay_is_the_slope_of_the_whole_force() -> None:
     x = samples_of(fit, [m], ROWS, how)
     forces = zero_phase(inverse_dynamics(fit.tree, m, ROWS, fit.standard), 200.0, how.filter)
     wanted = -(forces[4:] - forces[:-4]) / (m.t[4:] - m.t[:-4])[:, None]
-    column = -x.rates + x.late[:, :, :, 0].mean(axis=2)
+    column = -x.rates + x.late[:, :, :, DELAY_STEPS.index(2)].mean(axis=2)
     inside = slice(100, -100)  # a filter starts up at the ends
     apart = np.abs(column[2:-2][inside] - wanted[inside]).max(axis=0)
     assert np.all(apart < 0.01 * np.abs(wanted[inside]).max(axis=0))

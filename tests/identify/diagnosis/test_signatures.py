@@ -10,7 +10,9 @@ import pytest
 
 import veridyn as vd
 from identify.smooth_arm import clean, drawn, forces, noisy, path, truth
-from veridyn.errors import IdentificationWarning
+from veridyn.errors import Fault, IdentificationWarning
+from veridyn.identify.diagnosis.alternatives import Mistake
+from veridyn.identify.diagnosis.fit_check import with_traces
 from veridyn.identify.diagnosis.signature_samples import samples_of
 from veridyn.identify.diagnosis.signature_words import signature_mistakes
 from veridyn.identify.diagnosis.signatures import Damage, find_damages
@@ -162,3 +164,24 @@ def test_the_message_says_what_where_how_much_and_what_to_do() -> None:
     assert "deviations" in str(said)
     assert "Take it out of the channel" in str(said)
     assert any(note.startswith("suspected: force of 'q3'") for note in fit.notes)
+
+
+@pytest.mark.parametrize(("steps", "named"), [(0.5, False), (0.9, True)])
+def test_half_a_step_of_the_clock_is_no_delay(steps: float, named: bool) -> None:
+    """A sensor that averages over a step is half of one late; what is clearly longer is reported, on a log of little noise."""
+    m = noisy(np.random.default_rng(11), size=0.2)
+    before = Motion(m.t - 0.01 * steps, *path().at(m.t - 0.01 * steps))
+    y = forces(m).copy()
+    y[:, 1] += (inverse_dynamics(truth(), before) - forces(clean()))[:, 1]
+    found = [d for d in damages(replace(m, forces=y)) if d.kind == "late force"]
+    assert [d.where for d in found] == (["q2"] if named else [])
+
+
+def test_traces_are_looked_for_beside_wrong_signs_of_parameters() -> None:
+    """They leave no residual, and the trace may say where they come from; other mistakes leave more than a trace."""
+    m = with_force(lambda y, _: y + 0.2)
+    fit, failed = vd.identify(drawn(), m, sampling=HOW, diagnose="off"), []
+    signs, other = (Mistake(kind, Fault("x.", "y")) for kind in ("inertia below zero", "spike"))
+    assert [f.kind for f in with_traces([signs], fit, [m], HOW, failed)] == ["inertia below zero", "force offset"]
+    assert with_traces([other], fit, [m], HOW, failed) == [other]
+    assert not failed

@@ -37,6 +37,7 @@ DAMAGED = (
     struct.error,
     zlib.error,
 )
+FARTHEST_NS = 2**63  # from 1970: what 64 bits hold
 UNKNOWN_MSG = "no definition of it is in the bag, and it is none of ROS' own"
 Decoder = Callable[[bytes], tuple[int, Iterable[Part]]]
 
@@ -60,6 +61,8 @@ class Topic:
         if self.decode is None:
             return
         stamp, parts = self.decode(data)
+        if not -FARTHEST_NS <= stamp < FARTHEST_NS:
+            raise ValueError(f"a header stamp of {stamp} ns is no time")
         k = len(self.received)
         for keys, values in parts:
             numbers, rows = self.blocks.setdefault(keys, ([], []))
@@ -151,10 +154,12 @@ def _ros(file: Path) -> Iterator[Opened]:
 
 
 def _whole(received: object, file: Path) -> int:
-    """A time of receipt; a damaged database gives what it finds there, of whatever type."""
-    if isinstance(received, int):
+    """A time of receipt; a damaged file gives what it finds there, of whatever type and size."""
+    if isinstance(received, int) and -FARTHEST_NS <= received < FARTHEST_NS:
         return received
-    fault = Fault("a time of receipt is no whole number of nanoseconds.", "messages", found=f"{received!r}"[:80])
+    expected = "within 292 years of 1970, which 64 bits hold"
+    what = "a time of receipt is no whole number of nanoseconds."
+    fault = Fault(what, "messages", expected, f"{received!r}"[:80])
     raise FileError(fault, str(file))
 
 
@@ -194,9 +199,9 @@ def _mcap(file: Path) -> Iterator[Opened]:
 
         def messages(names: Sequence[str]) -> Iterator[tuple[str, int, bytes]]:
             for _, channel, message in reader.iter_messages(topics=list(names)):
-                yield channel.topic, message.log_time, message.data
+                yield channel.topic, _whole(message.log_time, file), message.data
 
-        yield Opened(topics, summary.statistics.message_start_time, messages)
+        yield Opened(topics, _whole(summary.statistics.message_start_time, file), messages)
 
 
 def _full(kind: str) -> str:

@@ -20,7 +20,14 @@ from veridyn.identify.diagnosis.delays import delays
 from veridyn.identify.diagnosis.evidence import SAMPLES, Evidence, evidence
 from veridyn.identify.diagnosis.noise_bias import noisy_accelerations, with_noise_as_cause
 from veridyn.identify.diagnosis.oversampled import oversampled_rows
-from veridyn.identify.diagnosis.plausible import SLOWEST_CLOCK, absurd_signs, odd_motion, prior_scales, slow_clock
+from veridyn.identify.diagnosis.plausible import (
+    SLOWEST_CLOCK,
+    WRONG_SIGNS,
+    absurd_signs,
+    odd_motion,
+    prior_scales,
+    slow_clock,
+)
 from veridyn.identify.diagnosis.signature_words import signature_mistakes
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
@@ -129,19 +136,20 @@ def diagnose_fit(
 def with_traces(
     found: list[Mistake], fit: Fit, motions: Sequence[Motion], sampling: Sampling, failed: list[str]
 ) -> list[Mistake]:
-    """The same, or traces of small damage where nothing was found but that rows contradict each other, which these explain.
+    """The same with traces of small damage, which take the place of rows that contradict each other: they explain it.
 
-    Other mistakes leave more in the residual than such traces. Errors of known parameters that are stated to be uncertain leave the same,
+    Mistakes that leave more in the residual than such traces are not searched any further; wrong signs of parameters leave none, so that
+    traces may say where they come from. Errors of known parameters that are stated to be uncertain leave the same,
     and so does noise of currents where the gains of drives are estimated; such fits are not asked.
     """
     p = fit.tree.parameters
     gains = any(
         e.kind == "drive_gain" and p.states[p.index(e.parameter_name)] == "estimated" for e in fit.tree.elements
     )
-    if gains or fit.known is not None or any(m.kind != CONTRADICTION for m in found):
+    if gains or fit.known is not None or any(m.kind not in (CONTRADICTION, *WRONG_SIGNS) for m in found):
         return found
     traces = attempt("Traces of small damage", lambda: signature_mistakes(fit, motions, sampling), failed)
-    return traces or found
+    return [*(m for m in found if m.kind != CONTRADICTION), *traces] if traces else found
 
 
 def _clock(motion: Motion) -> list[Mistake]:

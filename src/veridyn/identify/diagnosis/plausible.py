@@ -25,6 +25,7 @@ from veridyn.model.motion import Motion
 from veridyn.signals.plausible_speed import too_fast
 
 Array = NDArray[np.float64]
+WRONG_SIGNS = ("friction drives", "inertia below zero")  # kinds of mistakes that the values of a fit show
 WRONG_SIGN_SIGMAS = (
     5.0  # deviations below zero from which a sign is no accident (deviations for white noise are often too small)
 )
@@ -58,7 +59,7 @@ def absurd_signs(fit: Fit, e: Evidence) -> list[Mistake]:
     if negative:
         found.append(
             Mistake(
-                "friction drives",
+                WRONG_SIGNS[0],
                 Fault(
                     "friction or a rotor is below zero by many deviations.",
                     "parameters",
@@ -72,7 +73,7 @@ def absurd_signs(fit: Fit, e: Evidence) -> list[Mistake]:
     if worst is not None and worst[0] < -max(0.02 * worst[1], WRONG_SIGN_SIGMAS * worst[2]):
         found.append(
             Mistake(
-                "inertia below zero",
+                WRONG_SIGNS[1],
                 Fault(
                     "the identified machine would gain speed against a force: its inertia M(q) is not positive definite.",
                     "parameters",

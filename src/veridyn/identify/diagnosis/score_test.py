@@ -6,6 +6,7 @@ rows of a sample t, and
     ĉ = g/‖s_⊥‖²,    z = g/√V,    V = long-run variance of the terms of g  (:mod:`veridyn.identify.estimators.long_run`)
 
 z is standard normal where c = 0, whether neighbouring samples are correlated or not; few windows of that correlation make it Student's t.
+V is no less than that of uncorrelated samples, which all of them together show, and z is normal where it is that.
 Columns that W explains whole have s_⊥ = 0: no test of these data can see them, whatever their size.
 """
 
@@ -94,7 +95,9 @@ class Projected:
         terms = np.einsum("nrk,nr->nk", rest, noise)
         variance, windows = _long_run(terms - terms.sum(axis=0) / safe * squares)
         # No less than white noise: where a few samples hold most of s_⊥, ĉ takes the noise of these terms away.
-        variance = np.maximum(variance, self._white(noise) * safe)
+        white = self._white(noise) * safe
+        windows = np.where(variance > white, windows, float(len(rest)))
+        variance = np.maximum(variance, white)
         sizes = np.where(seen, g / safe, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.where(seen, g / np.sqrt(variance), 0.0)
@@ -202,6 +205,19 @@ def _bartlett(sums: Array, width: int) -> Array:
 def limit_of(alpha: float, tests: int) -> float:
     """The tail probability below which one of so many tests is significant, `alpha` being that of any of them (Šidák)."""
     return float(-np.expm1(np.log1p(-alpha) / max(tests, 1)))
+
+
+def limit_within(alpha: float, tails: Array) -> float:
+    """p such that Σ_k min(p, tail_k) = alpha, of tests that raise an alarm below a chance of p and below their own tails (k,); at most one.
+
+    By Bonferroni's bound at most a share `alpha` of logs in order raise any, whatever the correlations between the tests.
+    """
+    order = np.sort(tails)
+    for k, tail in enumerate(order):
+        p = (alpha - float(order[:k].sum())) / (len(order) - k)
+        if p <= tail:
+            return p
+    return 1.0
 
 
 def best_power(noncentrality: float, alpha: float = 0.01) -> float:

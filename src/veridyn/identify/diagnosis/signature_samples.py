@@ -52,7 +52,7 @@ WINDOW_RATE_HZ, SLOPE_RATE_HZ = (
 )  # of windows, and of these derivatives: positions change little between (chosen)
 NODES = 6  # of the polynomial between them
 MIN_EQUATIONS = 20.0  # for each parameter, that windows must leave (chosen)
-DELAY_STEPS = (2, 4, 8, 16, 32, 64, 128, 256, 512)  # of the clock, each also early
+DELAY_STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)  # of the clock, each also early
 LONGEST_DELAY_S, LONGEST_DELAY_SHARE = 0.3, 0.1  # s, and of a motion: what would be later is no delay (chosen)
 
 

@@ -3,8 +3,8 @@
 A force with another scale, a delay, an offset or a drift, and a position with another zero, each add a column to the equations
 (:mod:`veridyn.identify.diagnosis.signature_samples`), which is tested beside the columns of the parameters
 (:mod:`veridyn.identify.diagnosis.score_test`). Of several that are significant the one with the largest score is taken into the
-regressor, and the others are asked again. A damage that moves no parameter by `MIN_SHIFT_SIGMAS` is not reported. A damage whose column
-the parameters explain whole cannot be found by any test; it moves them, and leaves no trace.
+regressor, and the others are asked again, more strictly. A damage that moves no parameter by `MIN_SHIFT_SIGMAS` is not reported. A damage
+whose column the parameters explain whole cannot be found by any test; it moves them, and leaves no trace.
 """
 
 from __future__ import annotations
@@ -14,26 +14,33 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
-from veridyn.identify.diagnosis.score_test import Projected, limit_of
+from veridyn.identify.diagnosis.score_test import Projected, Scores, limit_of, limit_within
 from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
-FALSE_ALARMS = 0.003  # share of logs in order, over all signatures of a log together (chosen)
+FALSE_ALARMS = 0.005  # share of logs in order, over all signatures of a log together (chosen)
 MIN_SHIFT_SIGMAS = 2.0  # by which a damage must move some parameter to be reported (chosen)
 MAX_DAMAGES = 4  # that are looked for in one log
+FURTHER_SHARE = (
+    0.1  # of the limit of the first, for damages beside it: errors of a model leave several small traces (chosen)
+)
 EXACT_SHARE = 1e-5  # of a row's force: a smaller residual is rounding, not noise
 INDISTINCT = 9.0  # of z²: signatures that explain that much less than the best are reported beside it (chosen)
 LEAST_MEMORY, MOST_MEMORY = 0.1, 0.98  # correlations of neighbouring residuals that are taken out (chosen)
 CLIPPED = 2.0  # deviations of residuals whose memory is asked for (chosen)
 LATE_SHARE = 0.3  # of the false alarms, for delays that dry friction shows (chosen)
+GRID_TESTS = (
+    1  # for each delay of the grid, late and early: pulses of twice the length are alike (of 1200 logs in order)
+)
 ONE_SIDED = 2.0  # deviations between what is seen behind reversals and before them (chosen)
 SMOOTH_PART = 1.0  # deviations by which the smooth part of a force must be late, too (chosen)
 SAME_DELAY = 3.0  # deviations between the delays of both (chosen)
-GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart
+GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart, and what its first order is worth
 MIN_SAMPLES_PER_COLUMN = 3.0  # equations for each parameter, below which residuals say little
 
 
@@ -69,11 +76,11 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
     p, effects = e.projected, e.effects(plain)
     rest = p.beside(e.whitened(plain)) if e.memory is not None else e.rest
     share = LATE_SHARE if len(x.delays) else 0.0
-    limit = limit_of(FALSE_ALARMS * (1.0 - share), int(np.count_nonzero(rest.any(axis=(0, 1)))))
-    late_limit = limit_of(FALSE_ALARMS * share, 2 * len(x.delays) * int(np.count_nonzero(x.measured)))
-    deviations = np.where(fit.sigma > 0.0, fit.sigma, np.inf)
-    # A sensor that averages or holds a step of the clock is off by half of one, and no angle by more than half a turn.
-    step = max(float(np.median(np.diff(m.t))) for m in motions)
+    limit = limit_within(FALSE_ALARMS * (1.0 - share), _alarming(p.tested_beside(rest), effects, fit))
+    late_limit = limit_of(FALSE_ALARMS * share, GRID_TESTS * len(x.delays) * int(np.count_nonzero(x.measured)))
+    # A sensor that averages or holds a step of the clock is off by half of one: a delay, known to a fifth, must be longer. No angle is off
+    # by more than half a turn.
+    half = 0.5 * max(float(np.median(np.diff(m.t))) for m in motions)
     turning = [c for c, kind in zip(fit.tree.coordinates, fit.tree.coordinate_kinds, strict=True) if kind == "turning"]
     found: list[list[Damage]] = []
     for _ in range(MAX_DAMAGES):
@@ -81,13 +88,14 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
         names = [(kind, where) for kind, where, _ in every] + [("late force", where) for where in places]
         columns = np.concatenate([rest, p.beside(e.whitened(late))], axis=2) if places else rest
         scores = p.tested_beside(columns)
-        shift = np.abs(np.concatenate([effects, e.effects(late)], axis=1) * scores.sizes) / deviations[:, None]
+        shift = _shifts(np.concatenate([effects, e.effects(late)], axis=1), scores.sizes, fit)
         most = shift.argmax(axis=0)
-        limits = np.repeat([limit, late_limit], [len(every), len(places)])
+        limits = np.repeat([limit, late_limit], [len(every), len(places)]) * (FURTHER_SHARE if found else 1.0)
         known = {group[0].where for group in found if group[0].kind == "late force"}
         late_again = np.array([kind == "late force" and where in known for kind, where in names])
-        size = np.abs(scores.sizes)
-        short = np.array([kind == "late force" for kind, _ in names]) & (size <= step)
+        size, delay = np.abs(scores.sizes), np.array([kind == "late force" for kind, _ in names])
+        sigma = np.hypot(scores.sigma, delay * GRID_DEVIATION * size)
+        short = delay & (size <= half + GRID_DEVIATION * size)
         far = np.array([kind == "encoder zero" and where in turning for kind, where in names]) & (size > np.pi)
         clear = (scores.chance < limits) & ~short & ~far & ~late_again
         for k in np.flatnonzero(clear[len(every) :]) + len(every):
@@ -104,7 +112,7 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
                     kind=names[k][0],
                     where=names[k][1],
                     size=float(scores.sizes[k]),
-                    sigma=float(np.hypot(scores.sigma[k], GRID_DEVIATION * scores.sizes[k] * (k >= len(every)))),
+                    sigma=float(sigma[k]),
                     z=float(scores.z[k]),
                     shift=float(shift[most[k], k]),
                     moved=fit.names[most[k]],
@@ -116,6 +124,19 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
         p = p.with_column(columns[:, :, order[0]])
         rest = p.beside(rest)
     return [group for group in found if group[0].shift > MIN_SHIFT_SIGMAS]
+
+
+def _shifts(effects: Array, sizes: Array, fit: Fit) -> Array:
+    """By how many deviations damages of these sizes (k,) shift the parameters (p, k)."""
+    deviations = np.where(fit.sigma > 0.0, fit.sigma, np.inf)
+    return np.asarray(np.abs(effects * sizes) / deviations[:, None], dtype=np.float64)
+
+
+def _alarming(scores: Scores, effects: Array, fit: Fit) -> Array:
+    """How often noise alone makes each column (k,) shift a parameter by as much as is reported."""
+    one = _shifts(effects, np.where(np.isfinite(scores.sigma), scores.sigma, 0.0), fit).max(axis=0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(2.0 * ndtr(-MIN_SHIFT_SIGMAS / one), dtype=np.float64)
 
 
 def _late(x: Samples, e: Prepared, p: Projected) -> tuple[list[str], Array]:

@@ -26,6 +26,7 @@ STALLED_DECREASE = 1e-9  # a step that shortens the residual by less than this s
 RANK = 1e-9  # relative: singular values below it count as zero
 REGULAR_RCOND = 1e-8  # reciprocal condition above which a square system needs no closer look
 STRIDE = 0.2  # rad, and of the mechanism's size: between two poses on the way to one that is not found at once
+MOST_STRIDES = 200
 WELL_DETERMINED = 1e-4  # relative: a preferred coordinate must leave the others this well determined
 
 
@@ -88,10 +89,11 @@ def _good(system: NaturalSystem, q: Array, residual: float) -> bool:
 
 def _led(system: NaturalSystem, q: Array, index: Indices, wanted: Array) -> tuple[Array, float]:
     """From a closed pose along a straight line of the coordinates `index` to where they are wanted, in strides; and what is left open."""
-    begin, rest, size = q[index].copy(), _others(system, index), np.sqrt(_size(system, q))
-    turns = np.isin(index, system.constraints.places)
+    rest, size, turns = _others(system, index), np.sqrt(_size(system, q)), np.isin(index, system.constraints.places)
+    q[index[turns]] += 2.0 * np.pi * np.round((wanted - q[index])[turns] / (2.0 * np.pi))  # the same pose
+    begin = q[index].copy()
     strides = np.abs(wanted - begin) / np.where(turns, STRIDE, STRIDE * size)
-    count, residual = max(1, int(np.ceil(strides.max(initial=0.0)))), np.inf
+    count, residual = int(np.clip(np.ceil(strides.max(initial=0.0)), 1, MOST_STRIDES)), np.inf
     for k in range(1, count + 1):
         J, move = system.constraints.jacobian(q), np.zeros(system.n)
         move[index] = begin + (wanted - begin) * k / count - q[index]

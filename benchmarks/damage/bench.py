@@ -1,0 +1,134 @@
+"""A log whose damage is scored: a model, a table, and both doors, the API and ``veridyn identify``."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+import veridyn as vd
+from benchmarks.damage.kinds import Table
+from studies.bench_robot import table as text_of
+from veridyn.identify.diagnosis.fit_check import Diagnose
+from veridyn.identify.sampling import Sampling
+from veridyn.model.tree import Tree
+from veridyn.progress import silent
+from veridyn.studies.config.identify import IdentifyFile
+from veridyn.studies.config.study import Loaded, load_study
+from veridyn.studies.run.identify import run_identify
+from veridyn.studies.run.masks import plain
+from veridyn.studies.run.preparing import Preparing
+from veridyn.studies.run.recordings import Recordings
+
+Level = Literal["fast", "full", "off", "cli"]
+NOTHING = np.empty(0)
+STUDY = """\
+veridyn: 1
+kind: identify
+model: {file: model.yaml}
+log:
+  time: t [s]
+  columns:
+COLUMNS
+training: [log.csv]
+validation: none
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a door answered: parameters with deviations, None where the log was refused, and all that was said."""
+
+    names: tuple[str, ...] | None
+    values: np.ndarray
+    sigma: np.ndarray
+    said: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """A machine `tree` and a log of it, `table`; `quiet`: the same log without noise, which needs to be known only where a score asks.
+
+    `signals` and `sampling` are what the API is given, `study` the end of a study file. Damage is drawn from `seed`.
+    """
+
+    name: str
+    tree: Tree
+    table: Table
+    seed: int
+    quiet: Table | None = None
+    signals: vd.Signals | None = None
+    sampling: Sampling = field(default_factory=Sampling)
+    study: str = ""
+    _good: dict[Level, Answer] = field(default_factory=dict)
+
+    def log(self, quiet: bool = False) -> Table:
+        """A copy of the log, which may be damaged."""
+        given = self.table if not quiet or self.quiet is None else self.quiet
+        return {k: v.copy() for k, v in given.items()}
+
+    def good(self, level: Level) -> Answer:
+        """Of the undamaged log."""
+        if level not in self._good:
+            self._good[level] = self.identified(self.log(), self.tree, level)
+        return self._good[level]
+
+    @cached_property
+    def units(self) -> Mapping[str, str]:
+        """Of the columns but the clock."""
+        unit = {"q": "rad", "force": "N*m", "signal": "A"}
+        return {k: unit[k.partition(".")[0]] for k in self.table if k != "t"}
+
+    def identified(self, x: Table, tree: Tree, level: Level) -> Answer:
+        """The answer of the API, or of the command line."""
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            try:
+                fit = self._by_study(x, tree) if level == "cli" else self.fitted(x, tree, level)[0]
+            except vd.VeridynError as error:
+                return Answer(None, NOTHING, NOTHING, (str(error),))
+        return Answer(fit.names, fit.values, fit.sigma, tuple(str(w.message) for w in told))
+
+    def fitted(self, x: Table, tree: Tree, level: Diagnose = "off") -> tuple[vd.Fit, vd.Motion]:
+        values = {k: v for k, v in x.items() if k != "t"}
+        log = vd.Experiment.from_arrays(x["t"], values, dict(self.units), "bench")
+        signals = self.signals
+        if level == "off":
+            signals = replace(signals or vd.Signals(), inspection="off")
+        motion = vd.motion(tree, log, signals)
+        return vd.identify(tree, motion, sampling=self.sampling, diagnose=level), motion
+
+    def _by_study(self, x: Table, tree: Tree) -> vd.Fit:
+        """What ``veridyn identify`` makes of files in a folder of their own, before it writes its report."""
+        with tempfile.TemporaryDirectory() as place:
+            return run_identify(self._files(x, tree, Path(place))).study.fit
+
+    def _files(self, x: Table, tree: Tree, folder: Path) -> Loaded[IdentifyFile]:
+        """A study of a log, in files."""
+        vd.save_model(tree, folder / "model.yaml")
+        (folder / "log.csv").write_text(text_of(x), encoding="utf-8")
+        listed = [f"    {k}: {k} [{unit}]" for k, unit in self.units.items()]
+        text = STUDY.replace("COLUMNS", "\n".join(listed)) + self.study
+        (folder / "study.yaml").write_text(text, encoding="utf-8")
+        return load_study(folder / "study.yaml", "identify")
+
+    def prepared(self, x: Table, tree: Tree, level: Level) -> tuple[vd.Fit, list[vd.Motion], Sampling]:
+        """The fit of a log, the motions it was made from, and how their samples become equations; without any check of the log."""
+        if level != "cli":
+            fit, motion = self.fitted(x, tree)
+            return fit, [motion], self.sampling
+        with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            loaded = self._files(x, tree, Path(place))
+            work = Preparing(loaded, tree, Recordings(loaded), silent)
+            _, lowpass = work.lowpass()
+            training, validation = work.motions(lowpass)
+            how, _ = work.samplings(training, validation, lowpass)
+            motions = plain(training)
+            return vd.identify(tree, motions, sampling=how, diagnose="off"), motions, how

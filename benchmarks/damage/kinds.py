@@ -1,0 +1,204 @@
+"""Kinds of damage: what happens to logs on their way from a machine to a file, and a model that is of another machine.
+
+A log is a table: "t", positions "q.*", and forces "force.*" or currents "signal.*", in the order of the joints. Which joint is damaged is
+drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from veridyn.model.tree import Tree
+from veridyn.spatial.transforms import MDH, Placement
+
+Table = dict[str, np.ndarray]
+
+
+def unchanged(tree: Tree, _size: float) -> Tree:
+    """The machine itself."""
+    return tree
+
+
+@dataclass(frozen=True)
+class Damage:
+    """`apply(columns, size, rng)` changes a log in place, `machine(tree, size)` the model that it is said to be of.
+
+    `words`: one of them is in a message that names the damage; `sizes` bracket the bisection, None where a damage has no size.
+    """
+
+    name: str
+    apply: Callable[[Table, float, np.random.Generator], None]
+    words: tuple[str, ...]
+    sizes: tuple[float, float] | None = None
+    machine: Callable[[Tree, float], Tree] = unchanged
+
+
+def positions(x: Table) -> list[str]:
+    """Columns of positions."""
+    return [k for k in x if k.startswith("q.")]
+
+
+def forces(x: Table) -> list[str]:
+    """Columns of forces or currents."""
+    return [k for k in x if k.startswith(("force.", "signal."))]
+
+
+def _one(names: list[str], rng: np.random.Generator) -> str:
+    return names[int(rng.integers(len(names)))]
+
+
+def _start(rng: np.random.Generator, length: float, total: int) -> int:
+    return int(rng.integers(int(0.1 * total), int(max(0.9 * total - length, 0.1 * total + 1))))
+
+
+def dropout(x: Table, size: float, rng: np.random.Generator) -> None:
+    k, n = _one(forces(x), rng), min(20, max(2, round(size)))
+    a = _start(rng, n, len(x[k]))
+    x[k][a : a + n] = 0.0
+
+
+def long_dropout(x: Table, size: float, rng: np.random.Generator) -> None:
+    k, n = _one(forces(x), rng), max(21, round(size))
+    a = _start(rng, n, len(x[k]))
+    x[k][a : a + n] = 0.0
+
+
+def freeze(x: Table, size: float, rng: np.random.Generator) -> None:
+    k, n = _one(forces(x), rng), max(5, round(size))
+    a = _start(rng, n, len(x[k]))
+    x[k][a : a + n] = x[k][a]
+
+
+def freeze_position(x: Table, size: float, rng: np.random.Generator) -> None:
+    k, n = _one(positions(x), rng), max(5, round(size))
+    a = _start(rng, n, len(x[k]))
+    x[k][a : a + n] = x[k][a]
+
+
+def spike(x: Table, size: float, rng: np.random.Generator) -> None:
+    k = _one(forces(x), rng)
+    x[k][_start(rng, 1, len(x[k]))] += size
+
+
+def spike_position(x: Table, size: float, rng: np.random.Generator) -> None:
+    k = _one(positions(x), rng)
+    x[k][_start(rng, 1, len(x[k]))] += size
+
+
+def clip(x: Table, size: float, rng: np.random.Generator) -> None:
+    k = _one(forces(x), rng)
+    top = np.quantile(np.abs(x[k]), max(0.0, 1.0 - size))
+    x[k][:] = np.clip(x[k], -top, top)
+
+
+def swap_forces(x: Table, _size: float, _rng: np.random.Generator) -> None:
+    a, b = forces(x)[:2]
+    x[a], x[b] = x[b], x[a]
+
+
+def swap_positions(x: Table, _size: float, _rng: np.random.Generator) -> None:
+    a, b = positions(x)[1:3]
+    x[a], x[b] = x[b], x[a]
+
+
+def turn_force(x: Table, _size: float, rng: np.random.Generator) -> None:
+    x[_one(forces(x), rng)] *= -1.0
+
+
+def turn_position(x: Table, _size: float, rng: np.random.Generator) -> None:
+    x[_one(positions(x)[1:], rng)] *= -1.0
+
+
+def degrees(x: Table, _size: float, rng: np.random.Generator) -> None:
+    x[_one(positions(x), rng)] *= 180.0 / np.pi
+
+
+def scale_force(x: Table, size: float, rng: np.random.Generator) -> None:
+    x[_one(forces(x), rng)] *= 1.0 + size
+
+
+def scale_all(x: Table, _size: float, _rng: np.random.Generator) -> None:
+    for k in forces(x):
+        x[k] *= 1000.0
+
+
+def late_force(x: Table, size: float, rng: np.random.Generator) -> None:
+    k = _one(forces(x), rng)
+    x[k] = np.interp(x["t"] - size, x["t"], x[k])
+
+
+def drift(x: Table, size: float, rng: np.random.Generator) -> None:
+    x[_one(forces(x), rng)] += size * (x["t"] - x["t"][0]) / (x["t"][-1] - x["t"][0])
+
+
+def milliseconds(x: Table, _size: float, _rng: np.random.Generator) -> None:
+    x["t"] *= 1000.0
+
+
+def held(x: Table, size: float, rng: np.random.Generator) -> None:
+    k, n = _one(forces(x), rng), max(2, round(size))
+    x[k] = np.repeat(x[k][::n], n)[: len(x[k])]
+
+
+def constant(x: Table, _size: float, rng: np.random.Generator) -> None:
+    x[_one(forces(x), rng)][:] = 2.5
+
+
+def encoder_offset(x: Table, size: float, rng: np.random.Generator) -> None:
+    x[_one(positions(x)[1:-1], rng)] += size
+
+
+def whole(_x: Table, _size: float, _rng: np.random.Generator) -> None:
+    """The log is as it was."""
+
+
+def longer_links(tree: Tree, size: float) -> Tree:
+    """Every distance between joints is 1 + size times what it is: the larger machine of a series."""
+    return replace(tree, bodies=tuple(replace(b, placement=_stretched(b.placement, 1.0 + size)) for b in tree.bodies))
+
+
+def _stretched(p: MDH | Placement, factor: float) -> MDH | Placement:
+    if isinstance(p, MDH):
+        return replace(p, b=factor * p.b, d=factor * p.d, r=factor * p.r)
+    return Placement(p.rotation, factor * p.position)
+
+
+def other_axes(tree: Tree, _size: float) -> Tree:
+    """The second joint acts along the axis of the first, as in an arm that moves in a plane."""
+    bodies = list(tree.bodies)
+    k = next(i for i, b in enumerate(bodies) if b.joint != "fixed" and not _parallel(b.placement))
+    bodies[k] = replace(bodies[k], placement=Placement(None, bodies[k].placement.position))
+    return replace(tree, bodies=tuple(bodies))
+
+
+def _parallel(p: MDH | Placement) -> bool:
+    return bool(abs(p.rotation[2, 2]) > 0.5)
+
+
+DAMAGES = (
+    Damage("dropout to zero", dropout, ("drops to zero",), (2.0, 20.0)),
+    Damage("long dropout", long_dropout, ("frozen", "drops to zero", "clipped"), (21.0, 600.0)),
+    Damage("frozen force", freeze, ("frozen",), (5.0, 1000.0)),
+    Damage("frozen position", freeze_position, ("frozen",), (5.0, 1000.0)),
+    Damage("spike of a force", spike, ("spike",), (0.1, 1e6)),
+    Damage("spike of a position", spike_position, ("spike",), (1e-4, 1e3)),
+    Damage("clipped force", clip, ("clipped",), (0.001, 0.9)),
+    Damage("forces swapped", swap_forces, ("swapped", "below zero")),
+    Damage("positions swapped", swap_positions, ("swapped", "below zero", "sign")),
+    Damage("force turned", turn_force, ("sign", "below zero")),
+    Damage("position turned", turn_position, ("sign", "other way", "below zero")),
+    Damage("degrees", degrees, ("degrees", "too fast")),
+    Damage("scale of a force", scale_force, ("factor", "times what it should be"), (0.005, 1000.0)),
+    Damage("all forces × 1000", scale_all, ("factor",)),
+    Damage("late force", late_force, ("late",), (1e-4, 0.3)),
+    Damage("drift of a force", drift, ("drift",), (0.01, 300.0)),
+    Damage("milliseconds", milliseconds, ("clock",)),
+    Damage("held values", held, ("keeps each value",), (2.0, 40.0)),
+    Damage("constant force", constant, ("never changes",)),
+    Damage("encoder offset", encoder_offset, ("another zero", "sit elsewhere"), (1e-4, 1.0)),
+    Damage("robot of another size", whole, ("sit elsewhere", "another zero"), (1e-3, 1.0), longer_links),
+    Damage("robot with other axes", whole, ("sit elsewhere", "model does not explain"), None, other_axes),
+)

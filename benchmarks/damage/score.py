@@ -1,0 +1,125 @@
+"""How a damaged log was answered, and whether any test could have found the damage."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+import veridyn as vd
+from benchmarks.damage.bench import Answer, Bench, Level
+from benchmarks.damage.kinds import Damage, Table
+from veridyn.identify.diagnosis.score_test import Projected, best_power, limit_of
+from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
+from veridyn.identify.sampling import Sampling
+from veridyn.model.tree import Tree
+
+WEAKEST, SILENT = 5.0, 3.0  # deviations
+FALSE_ALARMS, HALF = 0.01, 0.5  # of the best test, and the power below which it finds nothing
+BISECTIONS = 7
+Kind = Literal["named", "warned", "silent", "undetectable", "harmless"]
+KINDS: tuple[Kind, ...] = ("named", "warned", "silent", "undetectable", "harmless")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`visible`: deviations of the noise by which the damage shows beside the parameters, NaN where it was found or did no harm."""
+
+    kind: Kind
+    size: float
+    visible: float = float("nan")
+
+
+def damaged(bench: Bench, d: Damage, size: float, quiet: bool = False) -> tuple[Table, Tree]:
+    """The log with a damage, and the model that is said to be its own."""
+    x = bench.log(quiet)
+    d.apply(x, size, np.random.default_rng([bench.seed, 2]))
+    return x, d.machine(bench.tree, size)
+
+
+def moved(found: Answer, bench: Bench, level: Level) -> float:
+    """By how many deviations the worst parameter is off that of the undamaged log."""
+    other = bench.good(level)
+    if other.names != found.names:
+        return np.inf
+    return float(np.max(np.abs(found.values - other.values) / other.sigma))
+
+
+def weakest(d: Damage, bench: Bench) -> float:
+    """The size that moves a parameter by `WEAKEST` deviations where nothing is repaired."""
+    assert d.sizes is not None
+    low, high = d.sizes
+    for _ in range(BISECTIONS):
+        middle = float(np.sqrt(low * high))
+        found = bench.identified(*damaged(bench, d, middle), "off")
+        enough = found.names is None or moved(found, bench, "off") > WEAKEST
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
+def visible(d: Damage, size: float, bench: Bench, level: Level) -> float:
+    """‖δ_⊥‖: by how many deviations of the noise a test that knows the shape of a damage sees it beside the parameters.
+
+    δ is what the damage makes of the equations of that level themselves, from the log without noise; the noise of a row is that of the
+    damaged log, because a damage that makes a force larger makes its noise larger, too.
+    """
+    fit, noisy, how = bench.prepared(bench.log(), bench.tree, level)
+    before = bench.prepared(bench.log(quiet=True), bench.tree, level)[1]
+    other, after, _ = bench.prepared(*damaged(bench, d, size, quiet=True), level)
+    told, with_noise, _ = bench.prepared(*damaged(bench, d, size), level)
+    rows = [r.row for r in fit.rows]
+    if not fit.names == other.names == told.names:
+        return np.inf
+    if len({tuple(len(m) for m in some) for some in (noisy, before, after, with_noise)}) > 1:
+        return np.inf
+    every = replace(how, dead_zone={}, drop={})
+    a = samples_of(fit, before, rows, every, window=1)
+    b, c = (samples_of(other, motions, rows, every, window=1) for motions in (after, with_noise))
+    used = _used(fit.tree, noisy, rows, how)
+    apart = np.where(used, _misfit(c, fit) - _misfit(b, fit), 0.0)
+    weight = used / np.sqrt(np.sum(apart**2, axis=0) / used.sum(axis=0))
+    delta = (_misfit(b, fit) - _misfit(a, fit)) * weight
+    return float(np.linalg.norm(Projected.of(b.W * weight[:, :, None], delta).residual))
+
+
+def _used(tree: Tree, motions: Sequence[vd.Motion], rows: Sequence[str], how: Sampling) -> np.ndarray:
+    """Which equations (N, R) of the undamaged log a fit uses, among those that neither decimation nor trimming leaves out."""
+    parts, start = [], 0
+    for m in motions:
+        numbers = np.arange(len(m))[:: how.decimate]
+        numbers = numbers[(numbers >= how.trim) & (numbers < len(m) - how.trim)]
+        parts.append(np.stack([how.uses(tree, row, m.qd[numbers], numbers, len(m), start) for row in rows], axis=1))
+        start += len(m)
+    return np.concatenate(parts)
+
+
+def _misfit(x: Samples, fit: vd.Fit) -> np.ndarray:
+    return x.y - x.W @ fit.values
+
+
+def power(seen: float, shapes: int) -> float:
+    """How often the best test finds a damage that shows by `seen` deviations and has one of so many shapes."""
+    return best_power(seen, limit_of(FALSE_ALARMS, shapes))
+
+
+def outcome(d: Damage, size: float, bench: Bench, level: Level) -> Outcome:
+    """How a damaged log was answered. Warnings that the undamaged log raises, too, do not count."""
+    found = bench.identified(*damaged(bench, d, size), level)
+    before = {_plain(text) for text in bench.good(level).said}
+    said = [text for text in found.said if found.names is None or _plain(text) not in before]
+    if any(word in text for word in d.words for text in said):
+        return Outcome("named", size)
+    if said:
+        return Outcome("warned", size)
+    if moved(found, bench, level) <= SILENT:
+        return Outcome("harmless", size)
+    seen = visible(d, size, bench, level)
+    return Outcome("undetectable" if power(seen, len(bench.tree.coordinates)) < HALF else "silent", size, seen)
+
+
+def _plain(text: str) -> str:
+    """What a message says and where, without its numbers."""
+    return re.sub(r"(?<![\w'.])[-+]?\d[\d.e+-]*", "#", text.partition("\n")[0])
