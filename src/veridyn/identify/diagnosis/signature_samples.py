@@ -7,6 +7,7 @@ To first order a damage of size c changes W φ = y to W φ + c s = y with a sign
     drift of the force of row j          s = (t − t₀)/T in row j: it begins right, and is off by c at the end
     offset of the force of row j         s = 1 in row j
     zero of the encoder of q_i off by c  s = −∂Γ̂/∂q_i in all rows
+    machine 1 + c times as large         s = ∂Γ̂/∂c in all rows (:mod:`veridyn.identify.diagnosis.machine_size`)
 
 Dry friction F̂ steps where its speed turns, and has no slope there: a late force is a pulse behind each reversal, as long as it is late. For
 delays d of a grid the column is s_d/d with s_d = F̂_j(t − d) − F̂_j(t), and its size about d.
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 
 from veridyn.identify.diagnosis.columns import compiled_plan, fit_forces
 from veridyn.identify.diagnosis.evidence import measured_coordinates
+from veridyn.identify.diagnosis.machine_size import MACHINE, size_slopes
 from veridyn.identify.equation_plan import EquationPlan, Job
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
@@ -62,8 +64,9 @@ class Samples:
 
     `W` (N, R, p) over the base columns of a fit, `y` (N, R) without known parameters, `forces` (N, R): Γ̂ of the fit, `rates` (N, R): its
     slopes; `used` (N, R); `ones` (N, R): of an offset; `clock` (N, R): 0 at the start of its motion to 1 at its end; `turned` coordinate →
-    −∂Γ̂/∂q (N, R); `late` (N, R, 2, k): s_d/d of the `delays` d (k,), s, late and early, none where no row has dry friction of its own;
-    `measured` (R,): rows with a measured force; `window`: samples to an equation; `share` of the samples of the motions that are held.
+    −∂Γ̂/∂q (N, R), and `MACHINE` → ∂Γ̂/∂c; `late` (N, R, 2, k): s_d/d of the `delays` d (k,), s, late and early, none where no row has dry
+    friction of its own; `measured` (R,): rows with a measured force; `window`: samples to an equation; `share` of the samples of the
+    motions that are held.
     """
 
     rows: tuple[str, ...]
@@ -101,7 +104,7 @@ class Samples:
                 column[:, j] = line
                 yield kind, row, column
         for coordinate, column in self.turned.items():
-            yield "encoder zero", coordinate, column
+            yield "machine size" if coordinate == MACHINE else "encoder zero", coordinate, column
 
     def friction_steps(self) -> Array:
         """The columns (N, R, R) of dry friction that is late by the shortest delay of the grid, one for each row; none without a grid."""
@@ -360,7 +363,7 @@ def _reversals(tree: Tree, qd: Array) -> Mask:
 
 
 def _turned(fit: Fit, plan: EquationPlan, job: Job, middles: NDArray[np.intp]) -> dict[str, Array]:
-    """−∂Γ̂/∂q_i of the rows at the middles (M,) of windows, for every coordinate of an open machine that stands on the ground.
+    """−∂Γ̂/∂q_i of the rows at the middles (M,) of windows, for every coordinate of an open machine that stands on the ground, and ∂Γ̂/∂c.
 
     Evaluated at SLOPE_RATE_HZ, with polynomials between.
     """
@@ -378,7 +381,8 @@ def _turned(fit: Fit, plan: EquationPlan, job: Job, middles: NDArray[np.intp]) -
     signals = {k: np.tile(x, n + 1) for k, x in m.signals.items()}
     several = Motion(np.arange(float(len(q))), q, qd, qdd, wrenches=wrenches, signals=signals)
     forces = fit_forces(fit, several, rows).reshape(n + 1, N, -1)
-    slopes = np.moveaxis(forces[0] - forces[1:], 1, 0) / STEP  # (N, n, R)
+    larger = size_slopes(tree, fit.standard, m, rows, forces[0])[:, None]
+    slopes = np.concatenate([np.moveaxis(forces[0] - forces[1:], 1, 0) / STEP, larger], axis=1)  # (N, n + 1, R)
     at = middles + job.start - job.offset
     if plan.how.filtering:
         slopes = _between(slopes, np.arange(len(t)) / every)
@@ -389,7 +393,7 @@ def _turned(fit: Fit, plan: EquationPlan, job: Job, middles: NDArray[np.intp]) -
         slopes = slopes[at]
     else:
         slopes = _between(slopes, at / every)
-    return {c: slopes[:, i] for i, c in enumerate(tree.coordinates)}
+    return {c: slopes[:, i] for i, c in enumerate([*tree.coordinates, MACHINE])}
 
 
 def _between(x: Array, at: Array) -> Array:

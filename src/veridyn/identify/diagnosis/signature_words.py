@@ -30,6 +30,11 @@ def _mistake(tree: Tree, group: Sequence[Damage]) -> Mistake:
 
 def _words(tree: Tree, d: Damage) -> tuple[str, str, str, str, str]:
     """What, where, expected, found, and what to try."""
+    if d.kind == "machine size":
+        what = "the distances between its joints do not fit this log: these bodies sit elsewhere."
+        hint = "Look whether the model is of this machine and of its size, and at lengths in other units."
+        found = f"{1.0 + d.size:.4g} ± {d.sigma:.2g} times those of the model"
+        return what, f"model '{tree.name}'", "the machine that was recorded", found, hint
     turning = tree.coordinate_kinds[tree.coordinates.index(d.where)] == "turning"
     angle, force = ("rad", "N*m") if turning else ("m", "N")
     place = f"force of '{d.where}'"

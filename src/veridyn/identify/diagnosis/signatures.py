@@ -1,7 +1,7 @@
 """Small damage of a log that fits too well to show in the size of the residual, found by the trace that it leaves in the equations.
 
-A force with another scale, a delay, an offset or a drift, and a position with another zero, each add a column to the equations
-(:mod:`veridyn.identify.diagnosis.signature_samples`), which is tested beside the columns of the parameters
+A force with another scale, a delay, an offset or a drift, a position with another zero, and a machine of another size each add a column to
+the equations (:mod:`veridyn.identify.diagnosis.signature_samples`), which is tested beside the columns of the parameters
 (:mod:`veridyn.identify.diagnosis.score_test`). Of several that are significant the one with the largest score is taken into the
 regressor, and the others are asked again, more strictly. A damage that moves no parameter by `MIN_SHIFT_SIGMAS` is not reported. A damage
 whose column the parameters explain whole cannot be found by any test; it moves them, and leaves no trace.
@@ -25,6 +25,9 @@ from veridyn.model.motion import Motion
 Array = NDArray[np.float64]
 FALSE_ALARMS = 0.005  # share of logs in order, over all signatures of a log together (chosen)
 MIN_SHIFT_SIGMAS = 2.0  # by which a damage must move some parameter to be reported (chosen)
+LEAST_SIZE = (
+    0.003  # of a machine beside its model: to a few thousandths models are drawn and machines are built (chosen)
+)
 MAX_DAMAGES = 4  # that are looked for in one log
 FURTHER_SHARE = (
     0.1  # of the limit of the first, for damages beside it: errors of a model leave several small traces (chosen)
@@ -97,7 +100,8 @@ def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> lis
         sigma = np.hypot(scores.sigma, delay * GRID_DEVIATION * size)
         short = delay & (size <= half + GRID_DEVIATION * size)
         far = np.array([kind == "encoder zero" and where in turning for kind, where in names]) & (size > np.pi)
-        clear = (scores.chance < limits) & ~short & ~far & ~late_again
+        same = np.array([kind == "machine size" for kind, _ in names]) & (size < LEAST_SIZE)
+        clear = (scores.chance < limits) & ~short & ~far & ~same & ~late_again
         for k in np.flatnonzero(clear[len(every) :]) + len(every):
             smooth = columns[:, :, names.index(names[k])]
             clear[k] = _smooth_too(p, columns[:, :, k], smooth, float(scores.sizes[k]))

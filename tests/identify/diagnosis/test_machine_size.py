@@ -1,0 +1,55 @@
+"""What a machine of another size leaves in a log, against Pinocchio and as a damage that is named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import veridyn as vd
+from identify.smooth_arm import clean, drawn, forces, noisy, truth
+from strangers.pinocchio_oracle import PinModel
+from veridyn.errors import IdentificationWarning
+from veridyn.identify.diagnosis.machine_size import size_slopes
+from veridyn.identify.diagnosis.signatures import find_damages
+from veridyn.identify.sampling import Sampling
+from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.model.motion import Motion
+from veridyn.model.tree import Tree
+from veridyn.spatial.transforms import Placement
+
+HOW = Sampling(dead_zone={f"q{k}": 0.05 for k in range(1, 5)})
+
+
+def larger(share: float) -> Tree:
+    """The true arm with every joint that much farther from the one before it."""
+    tree = truth()
+    places = [Placement(b.placement.rotation, (1.0 + share) * b.placement.position) for b in tree.bodies]
+    return replace(tree, bodies=tuple(replace(b, placement=p) for b, p in zip(tree.bodies, places, strict=True)))
+
+
+def recorded(share: float) -> Motion:
+    """With a tenth of the noise that this arm has otherwise, which would hide such sizes."""
+    m = noisy(np.random.default_rng(11))
+    return replace(m, forces=0.1 * (forces(m) - forces(clean())) + inverse_dynamics(larger(share), clean()))
+
+
+def test_slopes_are_those_of_pinocchio() -> None:
+    m, h = clean(200), 1e-4
+    ahead, back = (PinModel(larger(x)).inverse_dynamics(m) for x in (h, -h))
+    tree = truth()
+    found = size_slopes(tree, tree.parameters.values, m, tree.coordinates, inverse_dynamics(tree, m))
+    assert found == pytest.approx((ahead - back) / (2.0 * h), abs=1e-3 * np.abs(found).max())
+
+
+@pytest.mark.parametrize("share", [0.1, -0.05])
+def test_a_machine_of_another_size_is_named(share: float) -> None:
+    """With its size, to first order; links as long as the model's raise nothing (test_signatures)."""
+    motion = recorded(share)
+    fit = vd.identify(drawn(), motion, sampling=HOW, diagnose="off")
+    best = find_damages(fit, [motion], HOW)[0][0]
+    assert best.kind == "machine size"
+    assert abs(best.size - share) < 4.0 * best.sigma + 0.35 * abs(share)
+    with pytest.warns(IdentificationWarning, match="these bodies sit elsewhere"):
+        vd.identify(drawn(), motion, sampling=HOW)
