@@ -108,9 +108,7 @@ def lifted(parts: Sequence[str], cutoff: float = 5.0) -> vd.Fit:
     }
     units |= {f"base.{what}.{a}": unit for what, unit in UNITS.items() for a in "xyz"}
     log = vd.Experiment.from_arrays(t, values, units, "boxlift")
-    with pytest.warns(
-        vd.errors.DataWarning, match=r"(?s)'wrench.plate.fz': it drops to zero.*found exactly 0 in 4 samples"
-    ):
+    with pytest.warns(vd.errors.DataWarning, match=r"'wrench\.plate\.(fz|my)': it drops to zero"):
         motion = vd.motion(tree, log, vd.Signals(lowpass=cutoff, trim=0.5))  # the plate is silent when it starts
     at = np.searchsorted(t, motion.t - 1e-9)
     speed = np.linalg.norm(np.gradient(seen["BOX:NEAR"], 0.01, axis=0), axis=1)[at]
