@@ -155,9 +155,9 @@ def prepare(
     found = naming.check(gaps=how.max_gap is None, whole=how.inspection != "off")
     used, notes = naming.experiment, None
     if how.inspection != "off":
-        used, notes = _repaired(
-            used, found, how, {f"signal.{e.signal}" for e in tree.elements if e.kind == "drive_gain"}
-        )
+        drives = {f"signal.{e.signal}" for e in tree.elements if e.kind == "drive_gain"} & set(used.names)
+        acts = any(used[name].values.any() for name in drives)  # else no drive does anything, as may be
+        used, notes = _repaired(used, found, how, drives if acts else set())
     used = used if pose is None else used.replacing(*pose_channels(pose))
     on_clock, rate = on_one_clock(used, how.rate, how.interpolation, how.max_gap)
     return PreparedLog(tree=tree, how=how, naming=naming, log=on_clock, rate=rate, notes=notes)
