@@ -33,6 +33,7 @@ CONFIGURATIONS = 40
 SLOWEST_CLOCK = 5.0  # Hz (chosen)
 EQUAL_CORRELATION = 0.8  # correlation from which a measured and a predicted force are one and the same up to a factor
 OPPOSITE_CORRELATION = -0.5  # correlation from which a measured force goes against the predicted one (chosen)
+SMALL_PART = 0.1  # of the forces that priors predict: less is no error of priors (chosen)
 PLAUSIBLE_SCALES = (0.4, 2.5)  # factors between measured and predicted forces that priors may be wrong by (chosen)
 MIN_ROW_SHARE = 0.1  # share of its row's force that an element must make before its sign counts
 
@@ -133,8 +134,9 @@ def least_inertia(fit: Fit, m: Motion) -> tuple[float, float, float] | None:
 
 
 def prior_scales(e: Evidence) -> list[Mistake]:
-    """Forces that are a steady factor beside what the model's own values predict: motor side, another unit, another constant; and forces
-    that go against them: a sign, or another gravity, which on some machines cannot be separated from other weights.
+    """Forces that are a steady factor beside what the model's own values predict: motor side, another unit, another constant; forces
+    that go against them: a sign, or another gravity, which on some machines cannot be separated from other weights; and forces that are
+    a small part of them, whatever their course: a model of a larger machine, whose parameters a fit shrinks until they fit nearly as well.
     """
     tree, m = e.tree, e.motion
     if not e.rows or any(tree.columns[k][0] >= 0 for k in np.flatnonzero(~np.isfinite(tree.parameters.values))):
@@ -143,6 +145,7 @@ def prior_scales(e: Evidence) -> list[Mistake]:
     forces = m.forces if m.forces is not None else np.zeros((len(m), tree.n))
     off: dict[str, float] = {}
     against: dict[str, float] = {}
+    small: dict[str, float] = {}
     for k, row in enumerate(e.rows):
         y, p = forces[:, tree.coordinates.index(row)], predicted[k]
         if not np.isfinite(y).all() or not np.any(p) or not np.any(y):
@@ -153,7 +156,9 @@ def prior_scales(e: Evidence) -> list[Mistake]:
             off[row] = factor
         elif alike < OPPOSITE_CORRELATION:
             against[row] = alike
-    found = [_against(against)] if against else []
+        elif abs(factor) < SMALL_PART:
+            small[row] = abs(factor)
+    found = [*([_against(against)] if against else []), *([_small(small)] if small else [])]
     if not off:
         return found
     listed = ", ".join(f"{row} {factor:.3g}" for row, factor in off.items())
@@ -170,6 +175,20 @@ def prior_scales(e: Evidence) -> list[Mistake]:
             ),
         ),
     ]
+
+
+def _small(rows: Mapping[str, float]) -> Mistake:
+    listed = ", ".join(f"{row} {factor:.2g}" for row, factor in rows.items())
+    return Mistake(
+        "model of a larger machine",
+        Fault(
+            "measured forces are a small part of those the model's own values predict: its bodies sit elsewhere, or are others.",
+            "forces",
+            f"at least {SMALL_PART:g} of them",
+            listed,
+            "Look whether the model is of this machine and of its size, and at the units of its lengths and masses.",
+        ),
+    )
 
 
 def _against(rows: Mapping[str, float]) -> Mistake:
