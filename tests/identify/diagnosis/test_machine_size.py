@@ -55,12 +55,12 @@ def test_a_machine_of_another_size_is_named(share: float) -> None:
         vd.identify(drawn(), motion, sampling=HOW)
 
 
-def test_a_model_ten_times_too_large_is_named_by_the_forces_it_predicts() -> None:
+def test_a_model_ten_times_too_large_is_named_by_the_weights_it_predicts() -> None:
     """Its parameters shrink until it fits nearly as well, and the column of its size is theirs to explain."""
     tree = drawn()
     places = [Placement(b.placement.rotation, 10.0 * b.placement.position) for b in tree.bodies]
     large = replace(tree, bodies=tuple(replace(b, placement=p) for b, p in zip(tree.bodies, places, strict=True)))
     with pytest.warns(
-        IdentificationWarning, match=r"(?s)a small part of those the model's own values predict.*q2 0\.0"
+        IdentificationWarning, match=r"(?s)a small part of the weights that the model's own values predict.*q2 0\."
     ):
         vd.identify(large, noisy(np.random.default_rng(11)), sampling=HOW)

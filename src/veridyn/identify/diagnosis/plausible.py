@@ -18,6 +18,7 @@ from veridyn.identify.diagnosis.alternatives import DEGREES, Mistake
 from veridyn.identify.diagnosis.columns import fit_forces
 from veridyn.identify.diagnosis.evidence import Evidence
 from veridyn.identify.result import Fit
+from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.experiment import Experiment
@@ -33,7 +34,10 @@ CONFIGURATIONS = 40
 SLOWEST_CLOCK = 5.0  # Hz (chosen)
 EQUAL_CORRELATION = 0.8  # correlation from which a measured and a predicted force are one and the same up to a factor
 OPPOSITE_CORRELATION = -0.5  # correlation from which a measured force goes against the predicted one (chosen)
-SMALL_PART = 0.1  # of the forces that priors predict: less is no error of priors (chosen)
+SMALL_PART, SMALL_WEIGHT = (
+    0.1,
+    0.25,
+)  # of the forces and of the weights that priors predict: less is no error of priors (chosen)
 PLAUSIBLE_SCALES = (0.4, 2.5)  # factors between measured and predicted forces that priors may be wrong by (chosen)
 MIN_ROW_SHARE = 0.1  # share of its row's force that an element must make before its sign counts
 
@@ -157,8 +161,8 @@ def prior_scales(e: Evidence) -> list[Mistake]:
         elif alike < OPPOSITE_CORRELATION:
             against[row] = alike
         elif abs(factor) < SMALL_PART:
-            small[row] = abs(factor)
-    found = [*([_against(against)] if against else []), *([_small(small)] if small else [])]
+            small[row] = float(np.linalg.norm(y))
+    found = [*([_against(against)] if against else []), *_beside_weights(e, small)]
     if not off:
         return found
     listed = ", ".join(f"{row} {factor:.3g}" for row, factor in off.items())
@@ -177,18 +181,33 @@ def prior_scales(e: Evidence) -> list[Mistake]:
     ]
 
 
-def _small(rows: Mapping[str, float]) -> Mistake:
-    listed = ", ".join(f"{row} {factor:.2g}" for row, factor in rows.items())
-    return Mistake(
-        "model of a larger machine",
-        Fault(
-            "measured forces are a small part of those the model's own values predict: its bodies sit elsewhere, or are others.",
-            "forces",
-            f"at least {SMALL_PART:g} of them",
-            listed,
-            "Look whether the model is of this machine and of its size, and at the units of its lengths and masses.",
-        ),
-    )
+def _beside_weights(e: Evidence, sizes: Mapping[str, float]) -> list[Mistake]:
+    """Of rows whose measured forces have these sizes, those that are a small part of the weights of the model's own values as well.
+
+    Accelerations of a log may be noise, and what they predict with it; positions tell what the machine has to hold.
+    """
+    if not sizes:
+        return []
+    tree, m, p = e.tree, e.motion, e.tree.parameters
+    still = replace(m, qd=np.zeros_like(m.qd), qdd=np.zeros_like(m.qdd), forces=None)
+    weights = inverse_dynamics(tree, still, list(sizes), p.tie_matrix() @ np.nan_to_num(p.values), engine="numpy")
+    norms = np.linalg.norm(weights, axis=0)
+    small = {row: size / w for (row, size), w in zip(sizes.items(), norms, strict=True) if size < SMALL_WEIGHT * w}
+    if not small:
+        return []
+    listed = ", ".join(f"{row} {factor:.2g}" for row, factor in small.items())
+    return [
+        Mistake(
+            "model of a larger machine",
+            Fault(
+                "measured forces are a small part of the weights that the model's own values predict: its bodies sit elsewhere.",
+                "forces",
+                f"at least {SMALL_WEIGHT:g} of them",
+                listed,
+                "Look whether the model is of this machine and of its size, and at the units of its lengths and masses.",
+            ),
+        )
+    ]
 
 
 def _against(rows: Mapping[str, float]) -> Mistake:
