@@ -46,7 +46,11 @@ def test_a_case_is_the_same_every_time_and_can_be_kept(tmp_path: Path) -> None:
 
 
 # Found by the fuzzer, and mended.
-FOUND = (Case("run", "some_json", 120, 101), Case("mcap", "some_bytes", 7569, 951001))
+FOUND = (
+    Case("run", "some_json", 120, 101),
+    Case("mcap", "some_bytes", 7569, 951001),
+    Case("osim", "some_token", 13982, 981001),
+)
 
 
 REPORTED = (

@@ -197,7 +197,10 @@ class _Reader:
     def axes(self, joint: ElementTree.Element) -> list[tuple[OsimDrive | None, Frame]]:
         """For each axis in order: what drives it, and the constant part of its transform."""
         name, kind = str(joint.get("name")), joint.tag
-        owned = [str(c.get("name")) for c in joint.iterfind("coordinates/Coordinate")]
+        owned = [str(c.get("name") or "") for c in joint.iterfind("coordinates/Coordinate")]
+        if "" in owned:
+            where = f"{self.source}, joint '{joint.get('name')}'"
+            raise ModelError(Fault("a coordinate has no name.", where=where, expected="a name of its own"))
         still: Frame = (np.eye(3), np.zeros(3))
         plain = {"PinJoint": ((0.0, 0.0, 1.0),), "UniversalJoint": ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)), "WeldJoint": ()}
         where = f"{self.source}, joint '{name}'"
