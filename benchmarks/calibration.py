@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from benchmarks.calibration_cases import CASES, Outcome
 from veridyn.errors import IdentificationError
-from veridyn.identify.handing import handed
+from veridyn.studies.repeated import repeated
 from veridyn.studies.run.executors import dask_executor
 
 Array = NDArray[np.float64]
@@ -138,10 +138,8 @@ def outcomes(
     """What came of every run, in order: read from the file `keep` where it stands there, else run now and written to it."""
     done = {} if keep is None else kept(keep, name, seed)
     missing = [k for k in range(runs) if k not in done]
-    every = np.random.default_rng(seed).spawn(runs)
-    generators = [every[k] for k in missing]
-    attempt = partial(_attempted, run)
-    found = map(attempt, generators) if executor is None else handed(executor, attempt, generators)
+    rng = np.random.default_rng(seed)
+    found = repeated(partial(_attempted, run), runs, rng, executor=executor, only=missing)
     for k, one in zip(missing, found, strict=True):
         if isinstance(one, str):
             print(f"{name}: {one}", file=sys.stderr, flush=True)

@@ -39,3 +39,7 @@ def test_a_dask_cluster_changes_nothing() -> None:
     ):
         found = list(repeated(drawn, 300, np.random.default_rng(3), executor=client.get_executor(pure=False)))
     assert found == alone()
+
+
+def test_some_of_them_alone() -> None:
+    assert list(repeated(drawn, 300, np.random.default_rng(3), only=[7, 250])) == [alone()[7], alone()[250]]
