@@ -206,3 +206,39 @@ def test_a_machine_brakes_before_it_rests_and_a_sensor_does_not() -> None:
     assert frozen(dead) == [(320, 2999)]
     braked = np.where(t < 1.5, moving, moving[300])  # where its speed is zero
     assert frozen(braked) == []
+
+
+def with_noise(sigma: float = 0.05) -> np.ndarray:
+    """A force that moves by much more than its noise from sample to sample, and never rests."""
+    return 5.0 * np.sin(2 * np.pi * 0.7 * T) + sigma * np.random.default_rng(11).standard_normal(len(T))
+
+
+def test_a_force_that_stands_still_between_noise_is_frozen_though_it_moves_little_there():
+    x = with_noise()
+    assert frozen(x) == []
+    top = int(np.argmax(np.sin(2 * np.pi * 0.7 * T)))
+    x[top - 15 : top + 16] = x[top - 15]  # at the turning point: no jump shows it
+    assert frozen(x) == [(top - 15, top + 15)]
+
+
+def test_a_coarse_sensor_at_a_turning_point_or_at_rest_is_not_frozen():
+    for step in (0.02, 0.1, 0.5):
+        assert frozen(np.round(with_noise(0.3 * step) / step) * step) == []
+    slowing = np.where(T < 5.0, np.sin(2 * np.pi * 0.25 * T), np.sin(2 * np.pi * 0.25 * 5.0))
+    assert frozen(np.round(slowing, 4)) == []
+
+
+def test_a_spike_beside_a_step_of_dry_friction():
+    x = with_noise() + 0.8 * np.sign(np.cos(2 * np.pi * 0.7 * T))
+    assert len(spikes(x)) == 0
+    step = int(np.argmax(np.abs(np.diff(x))))
+    x[step + 4] += 2.0
+    assert list(spikes(x)) == [step + 4]
+
+
+def test_a_first_or_last_sample_that_is_off():
+    x = with_noise()
+    for k in (0, -1):
+        bad = x.copy()
+        bad[k] += 4.0
+        assert list(spikes(bad)) == [k % len(x)]

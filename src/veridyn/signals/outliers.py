@@ -36,6 +36,14 @@ BRAKING, STOPPING_SHARE = (
     5,
     0.8,
 )  # steps before a rest, and of the fastest of them that the last may still have (chosen)
+HISS, FINE = (
+    -0.5,
+    0.1,
+)  # correlation of third differences that is noise, and which share of them shows its resolution (chosen)
+FEW_FREEZES, REPEATS_SHARE = (
+    3,
+    0.001,
+)  # runs, and samples besides, that repeat the one before: a signal that else never does (chosen)
 FROZEN_JUMP = 3.0  # times the steps beside a frozen stretch that a signal must jump at its end (chosen)
 
 
@@ -91,19 +99,35 @@ def spikes(x: Array, factor: float = 10.0) -> NDArray[np.intp]:
     """Indices of samples, alone or in pairs, that stand out from the sample before and the sample after.
 
     By more than `factor` robust standard deviations of the steps, a fifth of the range that holds 98 % of the samples,
-    and three quanta, whichever is most; or as :func:`off_curve` says.
+    and three quanta, whichever is most; or as :func:`off_curve` and :func:`off_end` say.
     """
     if len(x) < 3:
         return np.empty(0, dtype=np.intp)
-    return np.union1d(_sharp(x, factor), off_curve(x)).astype(np.intp)
+    return np.unique(np.concatenate([_sharp(x, factor), off_curve(x), off_end(x)]))
+
+
+def off_end(x: Array) -> NDArray[np.intp]:
+    """The first or the last sample, where it is off by more than any other step of the signal and `OFF_CURVE` times those beside it."""
+    steps = np.abs(np.diff(x))
+    if len(steps) < 2 * BENDS + 2 or steps[1:-1].max() >= max(steps[0], steps[-1]):
+        return np.empty(0, dtype=np.intp)
+    beside = {0: steps[1 : 1 + 2 * BENDS], len(steps) - 1: steps[-1 - 2 * BENDS : -1]}
+    usual = np.median(steps)
+    off = [
+        k
+        for k, near in beside.items()
+        if steps[k] > OFF_CURVE * max(near.max(), usual) and steps[k] > steps[1:-1].max()
+    ]
+    return np.array([0 if k == 0 else len(x) - 1 for k in off], dtype=np.intp)
 
 
 def off_curve(x: Array) -> NDArray[np.intp]:
     """Indices of single samples that are off the curve of their neighbours: small spikes of smooth signals.
 
     A sample that is off by g leaves bends b_i = x_i − (x_{i−1} + x_{i+1})/2 of −g/2, g, −g/2, and nothing beyond. It counts where |g| is
-    `OFF_CURVE` times any bend of the `BENDS` samples beside these three on both sides, and of the median bend, above three quanta, and
-    above `OFF_CURVE_SHARE` of the range that holds 98 % of the samples: a clock that jitters puts samples off the curve by less.
+    `OFF_CURVE` times any such bend of the `BENDS` samples beside these three on both sides, and of the median bend, above three quanta, and
+    above `OFF_CURVE_SHARE` of the range that holds 98 % of the samples: a clock that jitters puts samples off the curve by less. A step
+    leaves two bends, of either sign, and is no such bend.
     """
     if len(x) < 2 * BENDS + 5:
         return np.empty(0, dtype=np.intp)
@@ -114,16 +138,24 @@ def off_curve(x: Array) -> NDArray[np.intp]:
     if size.max() <= least:
         return np.empty(0, dtype=np.intp)
     least = max(least, 3.0 * quantum(x))
+    pointed = _pointed(bends)
     hits = []
     for k in np.flatnonzero(size > least):
         if not 1 <= k < len(bends) - 1:
             continue
         g = bends[k]
-        beside = np.concatenate([size[max(0, k - 1 - BENDS) : k - 1], size[k + 2 : k + 2 + BENDS]])
+        beside = np.concatenate([pointed[max(0, k - 1 - BENDS) : k - 1], pointed[k + 2 : k + 2 + BENDS]])
         alike = np.abs(bends[[k - 1, k + 1]] + 0.5 * g) < 0.1 * abs(g)
         if alike.all() and abs(g) > OFF_CURVE * float(beside.max(initial=0.0)):
             hits.append(int(k) + 1)
     return np.asarray(hits, dtype=np.intp)
+
+
+def _pointed(bends: Array) -> Array:
+    """What of each bend a single sample that is off can have left: at most twice the bends beside it, which have the other sign."""
+    padded = np.concatenate([[0.0], bends, [0.0]])
+    against = -np.sign(bends) * np.stack([padded[:-2], padded[2:]])
+    return np.minimum(np.abs(bends), np.maximum(2.0 * against.min(axis=0), 0.0))
 
 
 def _sharp(x: Array, factor: float) -> NDArray[np.intp]:
@@ -165,6 +197,20 @@ def smooth(x: Array) -> bool:
     steps = np.diff(x)
     moving = steps - steps.mean() if len(steps) > 2 else np.zeros(3)
     return bool(moving[1:] @ moving[:-1] > 0.0)
+
+
+def hissing(x: Array, first: int, last: int) -> bool:
+    """Whether white noise, finely resolved, lies on a signal on both sides of a run of equal samples, however fast it moves there.
+
+    Third differences of white noise have a correlation of −3/4 and √20 times its deviation σ, and a tenth of them are below 0.56 σ; those
+    of a signal that is sampled well continue each other, and those of coarse steps q are multiples of q, with σ = 0.29 q.
+    """
+    left, right = np.diff(x[max(0, first - AROUND) : first], 3), np.diff(x[last + 1 : last + 1 + AROUND], 3)
+    third = np.concatenate([left, right])
+    size = np.abs(third[third != 0.0])
+    if len(size) < AROUND // 2 or left[1:] @ left[:-1] + right[1:] @ right[:-1] > HISS * (third @ third):
+        return False
+    return bool(1.4826 * np.median(np.abs(third)) / np.sqrt(20.0) > np.quantile(size, FINE))
 
 
 def dropouts(x: Array) -> list[tuple[int, int]]:
@@ -215,9 +261,10 @@ def repeats(x: Array) -> float:
 def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
     """First and last index of runs of at least `least` equal samples in the middle of a signal that moves.
 
-    Of a noisy signal that is any run that does not come by chance; of a smooth one, a run that it enters at speed (the last two steps
-    before it are above 0.3 of the median step while moving and above two quanta) and leaves by a jump (above the median step and three
-    quanta), or not at all where it is no long rest or is entered without braking, or a run that ends in a jump `FROZEN_JUMP` times as
+    Of a noisy signal that is any run that does not come by chance; of a smooth one, a run between noise, where the signal repeats no value
+    elsewhere (in more than `REPEATS_SHARE` of its samples, or in more than `FEW_FREEZES` runs), or a run that it enters at speed (the last
+    two steps before it are above 0.3 of the median step while moving and above two quanta) and leaves by a jump (above the median step and
+    three quanta), or not at all where it is no long rest or is entered without braking, or a run that ends in a jump `FROZEN_JUMP` times as
     large as the steps on both sides, or a run that begins and ends in jumps which are that large beside the steps around them and the
     median step. A run that begins the record, while sensors start, is left out, so are several runs at one extreme, which are a limit of
     the sensor, and so is a signal more than `HELD_SHARE` of whose values are held: its runs say nothing.
@@ -236,6 +283,8 @@ def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
     steps = np.abs(steps)
     usual, grain = float(np.median(steps[steps > 0.0])), quantum(x)
     speed, jump = max(0.3 * usual, 2.0 * grain), max(usual, 3.0 * grain)
+    elsewhere = np.count_nonzero(steps == 0.0) - sum(b - a + 1 for a, b in found)
+    never = len(found) <= FEW_FREEZES and elsewhere <= REPEATS_SHARE * len(x)
     return [
         (a, b + 1)
         for a, b in found
@@ -246,6 +295,7 @@ def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
         )
         or (b + 1 < len(steps) and steps[b + 1] > max(FROZEN_JUMP * _pace(steps, a, b), FROZEN_JUMP * grain))
         or (b + 1 < len(steps) and min(steps[a - 1], steps[b + 1]) > FROZEN_JUMP * max(usual, _pace(steps, a - 1, b)))
+        or (never and hissing(x, a, b + 1) and by_chance(x, a, b + 1) < RARE_RUNS)
     ]
 
 

@@ -249,7 +249,7 @@ def _values(channel: Channel, limits: QualityLimits) -> Iterator[Finding]:
             "warning",
             numbers[sharp],
             f"{len(sharp)} spike(s), first at t = {t[numbers[k]]:.6f} s.",
-            f"values near {x[k - 1]:.4g} {unit}, as before and after",
+            f"values near {x[k - 1 if k else 1]:.4g} {unit}, as beside it",
             f"{x[k]:.4g} {unit}",
             "Replace those samples by their neighbours', or identify with a robust estimator.",
         )
