@@ -242,3 +242,10 @@ def test_a_first_or_last_sample_that_is_off():
         bad = x.copy()
         bad[k] += 4.0
         assert list(spikes(bad)) == [k % len(x)]
+
+
+def test_zeros_between_noise_are_a_dropout_though_the_signal_is_near_zero():
+    x = with_noise()
+    k = int(np.argmin(np.abs(x[100:400] - 0.8))) + 100
+    x[k : k + 8] = 0.0
+    assert dropouts(x) == [(k, k + 7)]

@@ -36,14 +36,10 @@ BRAKING, STOPPING_SHARE = (
     5,
     0.8,
 )  # steps before a rest, and of the fastest of them that the last may still have (chosen)
-HISS, FINE = (
-    -0.5,
-    0.1,
-)  # correlation of third differences that is noise, and which share of them shows its resolution (chosen)
-FEW_FREEZES, REPEATS_SHARE = (
-    3,
-    0.001,
-)  # runs, and samples besides, that repeat the one before: a signal that else never does (chosen)
+HISS = -0.5  # correlation of third differences: below it they are noise (chosen)
+FINE = 0.05  # share of third differences, whose smallest show how fine a signal is resolved (chosen)
+FEW_FREEZES = 3  # runs of equal samples of a signal that else repeats no value (chosen)
+REPEATS_SHARE = 0.001  # of its samples, which may repeat the one before (chosen)
 FROZEN_JUMP = 3.0  # times the steps beside a frozen stretch that a signal must jump at its end (chosen)
 
 
@@ -202,8 +198,8 @@ def smooth(x: Array) -> bool:
 def hissing(x: Array, first: int, last: int) -> bool:
     """Whether white noise, finely resolved, lies on a signal on both sides of a run of equal samples, however fast it moves there.
 
-    Third differences of white noise have a correlation of −3/4 and √20 times its deviation σ, and a tenth of them are below 0.56 σ; those
-    of a signal that is sampled well continue each other, and those of coarse steps q are multiples of q, with σ = 0.29 q.
+    Third differences of white noise have a correlation of −3/4 and √20 times its deviation σ, and a twentieth of them is below 0.28 σ;
+    those of a signal that is sampled well continue each other, and those of coarse steps q are multiples of q, with σ = 0.29 q.
     """
     left, right = np.diff(x[max(0, first - AROUND) : first], 3), np.diff(x[last + 1 : last + 1 + AROUND], 3)
     third = np.concatenate([left, right])
@@ -217,9 +213,9 @@ def dropouts(x: Array) -> list[tuple[int, int]]:
     """First and last index of runs of 2 to `LONGEST_DROPOUT` exact zeros that no measurement gives.
 
     The signal enters and leaves such a run by more than `DROPOUT_SCATTERS` robust standard deviations of the steps and three quanta; or
-    noise makes its steps, and so many equal samples do not come by chance. At an end of the record it must jump by more than any other
-    step, since it does not come back: a command that is switched on has steps alike. A signal that is often zero, in more than a hundredth
-    of its samples, has none: it rests there.
+    noise makes its steps, or lies on them, and so many equal samples do not come by chance. At an end of the record it must jump by more
+    than any other step, since it does not come back: a command that is switched on has steps alike. A signal that is often zero, in more
+    than a hundredth of its samples, has none: it rests there.
     """
     zero = x == 0.0
     hit = [(a, b) for a, b in runs(zero, 2) if b - a < LONGEST_DROPOUT]
@@ -237,7 +233,10 @@ def dropouts(x: Array) -> list[tuple[int, int]]:
         beside = [abs(x[k]) for k in (a - 1, b + 1) if 0 <= k < len(x)]
         return bool(min(beside) > (least if len(beside) == 2 else most))
 
-    return [(a, b) for a, b in hit if jumps(a, b) or (noisy and by_chance(x, a, b) < RARE_RUNS)]
+    def among_noise(a: int, b: int) -> bool:
+        return (noisy or hissing(x, a, b)) and by_chance(x, a, b) < RARE_RUNS
+
+    return [(a, b) for a, b in hit if jumps(a, b) or among_noise(a, b)]
 
 
 def held(x: Array) -> int:
