@@ -9,7 +9,7 @@ regressor, the likelihood ratio of a test that knew the kind of damage, and not 
 than half of such logs at one false alarm in a hundred. Of a damage that is silent all the same, it is said how often such a test finds it,
 one that knows the joint as well, and one that knows neither. False alarms are warnings on logs that are not damaged. `--level full` asks
 what the command line asks; `--level cli` is ``veridyn identify`` but for its report, and its equations are filtered and decimated as those
-of a study are. The last line is what a fit of a clean log and its fast diagnosis take, in one thread.
+of a study are. The last lines are what preparing a clean log, its fit and its fast diagnosis take, in one thread.
 
 ``--real`` damages logs in the folder that VERIDYN_DATA names in the same ways. What the undamaged log is warned of is listed first, and a
 warning of a damaged log counts where it is not among these. For the log without noise stands that with the forces of its fit, and all that
@@ -22,7 +22,6 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +38,8 @@ from identify.smooth_arm import drawn
 from veridyn.identify.diagnosis.fit_check import Diagnose
 from veridyn.identify.sampling import Sampling
 
-COSTS = 41  # repetitions of which the median counts
+COSTS = 21  # repetitions of which the median counts
+COST_SECONDS = (15.0, 60.0, 300.0)
 STRENGTHS = (1.0, 4.0, 16.0)
 
 
@@ -89,24 +89,26 @@ def _counts(found: Sequence[Outcome]) -> str:
     return "".join(f"{_count(found, k):13d}" for k in KINDS)
 
 
-def costs(seed: int) -> tuple[float, float]:
-    """Milliseconds of processor time of a fit, and of its fast diagnosis, of a clean log that was prepared before.
+def costs(seed: int, seconds: float) -> tuple[float, float, float]:
+    """Milliseconds of processor time of preparing a clean log of so many seconds, of its fit, and of the fast diagnosis.
 
     Medians of fits without and with diagnosis in turn, each of a machine that was not met before.
     """
-    bench, how = simulated(seed), Sampling(dead_zone=DEAD_ZONE)
-    _, motion = bench.fitted(bench.log(), bench.tree)
-    motion = replace(motion, notes=())  # as of a log that was inspected
+    how, bench = Sampling(dead_zone=DEAD_ZONE), simulated(seed, seconds)
+    log = bench.experiment(bench.log())
     levels: tuple[Diagnose, ...] = ("off", "fast")
-    times = np.zeros((COSTS, len(levels)))
+    times = np.zeros((COSTS, 1 + len(levels)))
     for row in times:
-        for k, level in enumerate(levels):
+        begin = time.process_time()
+        motion = vd.motion(bench.tree, log)
+        row[0] = 1e3 * (time.process_time() - begin)
+        for k, level in enumerate(levels, start=1):
             tree = drawn(seed)
             begin = time.process_time()
             vd.identify(tree, motion, sampling=how, diagnose=level)
             row[k] = 1e3 * (time.process_time() - begin)
-    alone, both = np.median(times, axis=0)
-    return float(alone), float(both - alone)
+    prepared, alone, both = np.median(times, axis=0)
+    return float(prepared), float(alone), float(both - alone)
 
 
 def false_alarms(first: int, count: int, level: Level) -> int:
@@ -141,8 +143,13 @@ def main() -> None:
     scored([simulated(seed) for seed in range(given.seed, given.seed + given.logs)], damages, given.level)
     alarms = false_alarms(1000 * given.seed, given.clean, given.level)
     print(f"{alarms} false alarms on {given.clean} clean logs")
-    alone, more = costs(given.seed)
-    print(f"fit {alone:.1f} ms, fast diagnosis {more:.1f} ms: {more / alone:.1f} times the fit")
+    for seconds in COST_SECONDS:
+        before, alone, more = costs(given.seed, seconds)
+        print(
+            f"log of {seconds:g} s: preparing it {before:.1f} ms, fit {alone:.1f} ms, fast diagnosis {more:.1f} ms: "
+            f"{more / (before + alone):.2f} times preparing and fitting, {more / alone:.2f} times the fit",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -96,13 +96,16 @@ class Bench:
         return Answer(fit.names, fit.values, fit.sigma, tuple(str(w.message) for w in told))
 
     def fitted(self, x: Table, tree: Tree, level: Diagnose = "off") -> tuple[vd.Fit, vd.Motion]:
-        values = {k: v for k, v in x.items() if k != "t"}
-        log = vd.Experiment.from_arrays(x["t"], values, dict(self.units), "bench")
         signals = self.signals
         if level == "off":
             signals = replace(signals or vd.Signals(), inspection="off")
-        motion = vd.motion(tree, log, signals)
+        motion = vd.motion(tree, self.experiment(x), signals)
         return vd.identify(tree, motion, sampling=self.sampling, diagnose=level), motion
+
+    def experiment(self, x: Table) -> vd.Experiment:
+        """The channels of a table, with their units."""
+        values = {k: v for k, v in x.items() if k != "t"}
+        return vd.Experiment.from_arrays(x["t"], values, dict(self.units), "bench")
 
     def _by_study(self, x: Table, tree: Tree) -> vd.Fit:
         """What ``veridyn identify`` makes of files in a folder of their own, before it writes its report."""

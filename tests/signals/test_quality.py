@@ -189,3 +189,10 @@ def test_dropouts_frozen_stretches_and_held_values():
     only(one(x=short), "frozen", "note")
     only(one(x=away), "frozen", "warning")
     only(one(x=np.repeat(x[::5], 5)), "held", "warning")
+
+
+def test_a_position_that_jumps_to_zero_and_stays_there_until_the_record_ends():
+    x = 0.15 + np.sin(2 * np.pi * 0.4 * T)  # near zero at the end
+    x[-8:] = 0.0
+    assert 0.02 < abs(x[-9]) < 0.2
+    assert [f.severity for f in one(x=x) if f.kind == "frozen"] == ["warning"]

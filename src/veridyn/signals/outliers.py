@@ -24,6 +24,7 @@ OFF_CURVE, BENDS = (
     10.0,
     6,
 )  # times the bends of so many samples on either side, by which one sample must be off (chosen)
+OFF_END = 5.0  # times the largest step of twice as many samples, by which an end of the record must be off (chosen)
 OFF_CURVE_SHARE = 0.005  # of the range of the signal (chosen)
 RARE_RUNS = 1e-4  # runs that a record would hold by chance: fewer are no chance (chosen)
 AROUND = 100  # samples on each side of a run that show how often its signal repeats a value
@@ -103,16 +104,14 @@ def spikes(x: Array, factor: float = 10.0) -> NDArray[np.intp]:
 
 
 def off_end(x: Array) -> NDArray[np.intp]:
-    """The first or the last sample, where it is off by more than any other step of the signal and `OFF_CURVE` times those beside it."""
+    """The first or the last sample, where it is off by more than any other step of the signal and `OFF_END` times those beside it."""
     steps = np.abs(np.diff(x))
     if len(steps) < 2 * BENDS + 2 or steps[1:-1].max() >= max(steps[0], steps[-1]):
         return np.empty(0, dtype=np.intp)
     beside = {0: steps[1 : 1 + 2 * BENDS], len(steps) - 1: steps[-1 - 2 * BENDS : -1]}
     usual = np.median(steps)
     off = [
-        k
-        for k, near in beside.items()
-        if steps[k] > OFF_CURVE * max(near.max(), usual) and steps[k] > steps[1:-1].max()
+        k for k, near in beside.items() if steps[k] > OFF_END * max(near.max(), usual) and steps[k] > steps[1:-1].max()
     ]
     return np.array([0 if k == 0 else len(x) - 1 for k in off], dtype=np.intp)
 

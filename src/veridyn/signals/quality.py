@@ -325,8 +325,10 @@ def _repeated(channel: Channel, x: Array, numbers: NDArray[np.intp]) -> Iterator
 
 
 def _jump(x: Array, spans: Sequence[tuple[int, int]]) -> float:
-    """The largest step that ends one of these runs of equal samples."""
-    return max((abs(float(x[b + 1] - x[b])) for _, b in spans if b + 1 < len(x)), default=0.0)
+    """The largest step that ends one of these runs of equal samples, or by which one begins beyond the step before."""
+    ends = [abs(float(x[b + 1] - x[b])) for _, b in spans if b + 1 < len(x)]
+    starts = [abs(float(x[a] - x[a - 1])) - abs(float(x[a - 1] - x[a - 2])) for a, _ in spans if a > 1]
+    return max([*ends, *starts], default=0.0)
 
 
 def _standstill(channel: Channel, x: Array, numbers: NDArray[np.intp], shortest: float) -> Iterator[Finding]:

@@ -80,3 +80,10 @@ def test_faults_of_either_version_have_their_lines() -> None:
 def test_other_files_are_refused(text: str, words: str) -> None:
     with pytest.raises((FileError, ModelError), match=words):
         parse_machine(text, "m.yaml")
+
+
+def test_points_of_one_number_are_named() -> None:
+    text = _file("fourbar").read_text(encoding="utf-8")
+    assert "A: {at: [0, 0]" in text
+    with pytest.raises(ModelError, match=r"(?s)point 'B' \(line \d+\): at has the wrong shape"):
+        parse_machine(text.replace("A: {at: [0, 0]", "A: {at: [0, ]"))

@@ -199,7 +199,8 @@ class _Draft:
     def _sound_bodies(self) -> list[Any]:
         """Bodies whose numbers can be computed with."""
         assert self.described is not None
-        return [b for b in self.described["bodies"] if np.isfinite(np.asarray(b.inertia)).all()]
+        inertias = [(b, np.asarray(b.inertia)) for b in self.described["bodies"]]
+        return [b for b, J in inertias if np.isfinite(J).all() and (self.dimension == 3 or J.shape == ())]
 
     def check(self) -> None:
         """Add the faults of the description to those of reading, with their lines."""

@@ -1,6 +1,6 @@
 """What a fit is asked before it is handed out: signs, swaps, units, clock, samples, and forces that no sensor measures.
 
-"fast" looks at a hundred samples and at every measured force, and takes about as long as the fit; "full" asks all that
+"fast" looks at a hundred samples and at every measured force, and takes about as long as preparing a log and its fit; "full" asks all that
 ``veridyn identify`` asks: all columns on four hundred samples, other gravities and geometries, and delays. Both use the checks of
 :mod:`veridyn.identify.diagnosis.alternatives`, `plausible` and `delays`, and :func:`veridyn.signals.quality.inspect`; nothing is changed.
 """
@@ -40,6 +40,9 @@ from veridyn.signals.quality import inspect
 
 Diagnose = Literal["fast", "full", "off"]
 FAST_SAMPLES = 120
+FAST_TRACE_SAMPLES = (
+    12_000  # of a log, in which traces of small damage are looked for: a fit of more takes longer than that (chosen)
+)
 MIN_SAMPLES_PER_COLUMN = 3.0  # of a row: with fewer the noise of the row, and so its weight, is not known (chosen)
 CONTRADICTING_SAMPLES = (
     10.0  # of a row for each parameter, from which rows that contradict each other are reported (chosen)
@@ -127,20 +130,27 @@ def diagnose_fit(
         found += attempt("Bias by noise of positions", lambda: noisy_accelerations(fit, seen), failed)
     if level == "full":
         found += attempt("Delays", lambda: delays(fit.tree, motions, rows, sampling).suspicions(), failed)
-    found = with_traces(found, fit, motions, sampling, failed) if squares else found
+    if squares:
+        found = with_traces(found, fit, motions, sampling, failed, FAST_TRACE_SAMPLES if level == "fast" else None)
     if uncorrelated and sampling.filtering:
         found += attempt("Correlation of residuals", lambda: oversampled_rows(fit, motions, sampling), failed)
     return found
 
 
 def with_traces(
-    found: list[Mistake], fit: Fit, motions: Sequence[Motion], sampling: Sampling, failed: list[str]
+    found: list[Mistake],
+    fit: Fit,
+    motions: Sequence[Motion],
+    sampling: Sampling,
+    failed: list[str],
+    samples: int | None = None,
 ) -> list[Mistake]:
     """The same with traces of small damage, which take the place of rows that contradict each other: they explain it.
 
     Mistakes that leave more in the residual than such traces are not searched any further; wrong signs of parameters leave none, so that
     traces may say where they come from. Errors of known parameters that are stated to be uncertain leave the same,
-    and so does noise of currents where the gains of drives are estimated; such fits are not asked.
+    and so does noise of currents where the gains of drives are estimated; such fits are not asked. `samples`: at most so many are
+    looked at, all if left out.
     """
     p = fit.tree.parameters
     gains = any(
@@ -148,7 +158,7 @@ def with_traces(
     )
     if gains or fit.known is not None or any(m.kind not in (CONTRADICTION, *WRONG_SIGNS) for m in found):
         return found
-    traces = attempt("Traces of small damage", lambda: signature_mistakes(fit, motions, sampling), failed)
+    traces = attempt("Traces of small damage", lambda: signature_mistakes(fit, motions, sampling, samples), failed)
     return [*(m for m in found if m.kind != CONTRADICTION), *traces] if traces else found
 
 

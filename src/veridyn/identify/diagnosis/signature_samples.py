@@ -45,7 +45,7 @@ from veridyn.spatial.algebra import ARRAYS
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 MAX_ENTRIES = 6_000_000  # numbers of the regressor of all samples that are looked at: 48 MB
-STRETCHES = 12  # of logs that are longer than that
+STRETCHES, STRETCH_SAMPLES = 12, 3000  # at most so many, no shorter, of logs that are longer than that
 ROUNDING = 1e-9  # of a force
 STEP = 1e-6  # rad or m, of derivatives with respect to positions
 WINDOW_RATE_HZ, SLOPE_RATE_HZ = (
@@ -126,9 +126,17 @@ class Samples:
 
 
 def samples_of(
-    fit: Fit, motions: Sequence[Motion], rows: Sequence[str], sampling: Sampling, window: int | None = None
+    fit: Fit,
+    motions: Sequence[Motion],
+    rows: Sequence[str],
+    sampling: Sampling,
+    window: int | None = None,
+    most: int | None = None,
 ) -> Samples:
-    """All samples of motions, or stretches of them where they are too many; `window` samples to an equation, chosen if left out."""
+    """All samples of motions, or stretches of them where they are too many, or more than `most`.
+
+    `window` samples to an equation, chosen if left out.
+    """
     every = replace(sampling, dead_zone={}, drop={}, trim=0, decimate=1)
     leads, total = fit.base.columns, sum(len(m) for m in motions)
     plan = _plan(fit, motions, rows, every)
@@ -136,11 +144,12 @@ def samples_of(
         step = max(float(np.median(np.diff(m.t))) for m in motions) * sampling.decimate
         enough = total * len(rows) / (sampling.decimate * MIN_EQUATIONS * max(len(leads), 1))
         window = 1 if sampling.filtering else max(1, int(min(1.0 / (WINDOW_RATE_HZ * step), enough)))
-    most = MAX_ENTRIES // (len(rows) * (len(leads) + 1))
+    room = MAX_ENTRIES // (len(rows) * (len(leads) + 1))
+    share = min(1.0, min(room, room if most is None else most) / total)
     shifts = _shifts(plan, motions)
     parts, before, seen = [], 0, 0
     for m in motions:
-        for start, stop in _stretches(len(m), min(1.0, most / total)):
+        for start, stop in _stretches(len(m), share):
             parts.append(_part(fit, plan, sampling, m, start, stop, before, window, shifts))
             seen += stop - start
         before += len(m)
@@ -168,8 +177,9 @@ def _stretches(total: int, share: float) -> list[tuple[int, int]]:
     """Consecutive samples of a motion that together are a share of it, spread over it."""
     if share >= 1.0:
         return [(0, total)]
-    length = max(2, int(total * share / STRETCHES))
-    starts = np.unique(np.linspace(0, total - length, STRETCHES).astype(int))
+    number = int(np.clip(total * share / STRETCH_SAMPLES, 1, STRETCHES))
+    length = max(2, int(total * share / number))
+    starts = np.unique(np.linspace(0, total - length, number).astype(int))
     return [(int(a), int(a) + length) for a in starts]
 
 
@@ -281,10 +291,8 @@ def _added(lines: Array, weight: Array, numbers: NDArray[np.intp], width: int) -
         whole = tuple(np.zeros((*x.shape[:-1], length)) for x in whole)
         for x, given in zip(whole, (lines, weight), strict=True):
             x[..., _slice(numbers - first * width)] = given
-    total = whole[0][..., ::width] * whole[1][..., ::width]
-    for k in range(1, width):
-        total += whole[0][..., k::width] * whole[1][..., k::width]
-    return first, total
+    weighted = whole[0] * whole[1]
+    return first, (weighted.reshape(-1, width) @ np.ones(width)).reshape(*weighted.shape[:-1], -1)
 
 
 def _slice(numbers: NDArray[np.intp]) -> NDArray[np.intp] | slice:

@@ -13,9 +13,11 @@ from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 
 
-def signature_mistakes(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> list[Mistake]:
+def signature_mistakes(
+    fit: Fit, motions: Sequence[Motion], sampling: Sampling, samples: int | None = None
+) -> list[Mistake]:
     """What :func:`find_damages` finds, in words."""
-    return [_mistake(fit.tree, group) for group in find_damages(fit, motions, sampling)]
+    return [_mistake(fit.tree, group) for group in find_damages(fit, motions, sampling, samples)]
 
 
 def _mistake(tree: Tree, group: Sequence[Damage]) -> Mistake:

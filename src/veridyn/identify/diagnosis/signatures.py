@@ -60,12 +60,17 @@ class Damage:
     moved: str
 
 
-def find_damages(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> list[list[Damage]]:
-    """Damages that the residual of a fit shows, the clearest first; each with those that explain it nearly as well."""
+def find_damages(
+    fit: Fit, motions: Sequence[Motion], sampling: Sampling, samples: int | None = None
+) -> list[list[Damage]]:
+    """Damages that the residual of a fit shows, the clearest first; each with those that explain it nearly as well.
+
+    `samples`: at most so many are looked at, in stretches; all if left out.
+    """
     rows = [r.row for r in fit.rows if r.row in fit.tree.coordinates]
     if not rows or not len(fit.values):
         return []
-    x = samples_of(fit, motions, rows, sampling)
+    x = samples_of(fit, motions, rows, sampling, most=samples)
     every = [signature for signature in x.signatures(fit.values) if signature[2].any()]
     few = np.count_nonzero(x.used) < MIN_SAMPLES_PER_COLUMN * x.W.shape[2]
     if not every or not x.measured.any() or few or _exact(fit, x):
