@@ -1,11 +1,14 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from studies.bench_robot import JOINTS, RATE, recording, robot
 from veridyn.errors import DataError
-from veridyn.identify.cutoff import Cutoff, CutoffTrial, _compared, candidates, propose_cutoff
+from veridyn.identify.cutoff import Cutoff, CutoffTrial, _compared, _step, _thinned, candidates, propose_cutoff
 from veridyn.identify.sampling import Sampling
 from veridyn.model.experiment import Experiment
+from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals, motion
 
@@ -111,3 +114,46 @@ def test_the_table_holds_every_trial() -> None:
         "2.0,1.0,3.0,20.0,1.0,loses motion",
         "4.0,0.9,2.5,0.0,0.0,proposed: least error",
     ]
+
+
+def test_samples_between_those_that_decimation_keeps_are_left_out_alike_at_every_cutoff() -> None:
+    t = np.arange(1000) / 1000.0
+    whole = Motion(t, *(np.zeros((1000, 3)) for _ in range(3)))
+    how = Sampling(decimate=10, trim=15, drop={"joint1": t > 0.5})
+    assert _step([whole], how, 50.0) == 2
+    assert _step([whole], how, 20.0) == 5
+    assert _step([whole], how, 60.0) == 1
+    assert _thinned([whole], how, 1) == ([whole], how)
+    times = []
+    for start in (0, 1, 250):
+        (few, other), less = _thinned(
+            [whole[start:], whole], replace(how, drop={"joint1": np.r_[t[start:], t] > 0.5}), 5
+        )
+        assert (less.decimate, less.trim) == (2, 3)
+        np.testing.assert_array_equal(less.dropped("joint1", len(few) + len(other)), np.r_[few.t, other.t] > 0.5)
+        times.append(set(few.t))
+    assert times[1] < times[0] and times[2] < times[0]
+
+
+def test_fewer_samples_leave_the_same_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a log of 1 kHz, with four fifths of its samples left out and with all."""
+    raw, rng = recording(1), np.random.default_rng(5)
+    t = np.arange(raw["t"][0], raw["t"][-1], 0.001)
+    values = {f"q.{c}": np.interp(t, raw["t"], raw[c]) + 1e-4 * rng.normal(size=len(t)) for c in JOINTS}
+    values |= {f"force.{c}": np.interp(t, raw["t"], raw[f"tau{k + 1}"]) for k, c in enumerate(JOINTS)}
+    log = Experiment.from_arrays(t, values, {n: "rad" if n.startswith("q.") else "N*m" for n in values})
+
+    def found() -> Cutoff:
+        def motions(cutoff: float):
+            return [motion(robot(), log, Signals(rate=1000.0, lowpass=cutoff, trim=1.0))]
+
+        return propose_cutoff(
+            robot(), motions, lambda f: Sampling(filter=Butterworth(f), decimate=10), (2.0, 6.0, 20.0)
+        )
+
+    few = found()
+    monkeypatch.setattr("veridyn.identify.cutoff.RATE_OF_TRIALS", 1e9)
+    every = found()
+    for a, b in zip(few.trials, every.trials, strict=True):
+        assert a.unfiltered_percent == pytest.approx(b.unfiltered_percent, rel=0.05)
+        assert a.unfiltered_percent != b.unfiltered_percent

@@ -37,6 +37,10 @@ HELD_OUT = (2, 5, 8)  # of them are held out, the others fitted: both shares the
 SPANS = 10  # into which a held-out block is cut, to see how much errors vary
 CUTOFF_RANGE_HZ = (1.0, 50.0)  # Hz, cut-offs tried unless others are given, and never above a tenth of the rate
 CUTOFFS_TRIED = 9
+RATE_OF_TRIALS = (
+    10.0  # samples a second for each Hz of the widest band: fewer of a log are tried where it has more (chosen)
+)
+ROUNDING = 1e-6  # of a rate
 EXACT_SHARE = 1e-9  # of the squared force: a smaller squared error is rounding
 
 
@@ -153,13 +157,15 @@ def propose_cutoff(
     spans: list[tuple[float, float]] | None = None
     training: list[float] = []
     errors: list[tuple[Array, Array, Array]] = []
-    first = 0
+    first, step = 0, None
     for k, cutoff in enumerate(tried):
         progress("trying cut-offs", float(k), float(len(tried)))
         every = motions(cutoff)
         if spans is None or len(spans) < len(every):  # the lowest cut-offs may leave nothing of a short piece
             spans, training, errors, first = [(float(m.t[0]), float(m.t[-1])) for m in every], [], [], k
         how = with_dead_zones(sampling(cutoff), tree, every, names)
+        step = _step(every, how, max(tried)) if step is None else step
+        every, how = _thinned(every, how, step)
         # By time, because a wide filter loses less at the ends of a log: held-out samples are the same at every cut-off.
         number = [(SPANS * BLOCKS * (m.t - a) / (b - a)).astype(int) for m, (a, b) in zip(every, spans, strict=True)]
         held_out = np.isin(np.concatenate(number) // SPANS, HELD_OUT)
@@ -171,6 +177,34 @@ def propose_cutoff(
     if not errors:
         raise DataError(Fault("there is no cut-off to try.", "signals.candidates"))
     return _compared(tried[first:], training, errors)
+
+
+def _step(motions: Sequence[Motion], how: Sampling, widest: float) -> int:
+    """Samples from one that is tried to the next: what decimation allows and leaves `RATE_OF_TRIALS` times the `widest` cut-off."""
+    rate = min((len(m) - 1) / float(m.t[-1] - m.t[0]) if len(m) > 1 else 0.0 for m in motions)
+    most = rate * (1.0 + ROUNDING) / (RATE_OF_TRIALS * widest)
+    return max((k for k in range(2, how.decimate + 1) if how.decimate % k == 0 and k <= most), default=1)
+
+
+def _thinned(motions: Sequence[Motion], how: Sampling, step: int) -> tuple[Sequence[Motion], Sampling]:
+    """Every `step`-th sample of motions, the same ones whenever a motion begins, and the sampling that makes equations of them."""
+    if step == 1:
+        return motions, how
+    ends = np.cumsum([len(m) for m in motions])
+    taken = [
+        slice(-round(float(m.t[0]) * (len(m) - 1) / float(m.t[-1] - m.t[0])) % step, None, step)
+        if len(m) > 1
+        else slice(None)
+        for m in motions
+    ]
+    drop = {
+        row: np.concatenate(
+            [part[own] for part, own in zip(np.split(how.dropped(row, int(ends[-1])), ends[:-1]), taken, strict=True)]
+        )
+        for row in how.drop
+    }
+    fewer = replace(how, decimate=how.decimate // step, trim=-(-how.trim // step), drop=drop)
+    return [m[own] for m, own in zip(motions, taken, strict=True)], fewer
 
 
 def _squares(

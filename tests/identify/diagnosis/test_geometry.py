@@ -43,7 +43,7 @@ def test_a_wrong_zero_before_others_is_found_as_where_the_next_body_sits() -> No
 def test_good_geometry_has_nothing_to_gain() -> None:
     e = bench_evidence()
     found = best_place(e)
-    assert found is not None and found.error > 0.8 * e.error()
+    assert found is None or found.error > 0.8 * e.error()
 
 
 def test_a_body_is_moved_and_turned_as_said() -> None:

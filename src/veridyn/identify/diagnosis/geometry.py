@@ -1,10 +1,11 @@
 """The geometry that a log itself speaks of: is one length, twist or zero of the model wrong, and which?
 
 A body that sits δ elsewhere changes the equations by δ ∂Γ/∂g, Γ the forces of the parameters that fit best, so δ is one more unknown beside
-the parameters: with U an orthonormal basis of the columns of W, s = ∂Γ/∂g − U Uᵀ ∂Γ/∂g and r = y − U Uᵀ y, least squares gives
-δ = s·r/s·s and leaves r − δ s. It is tried at one place at a time, each body's position along three axes and its turn about three, and
-the best is followed by Gauss-Newton. What parameters can take upon themselves (a frame moved along its own joint) changes nothing and is
-never reported. Of a machine with loops the ends of its cut joints are tried as well, and its loops are closed anew for every place.
+the parameters: with U an orthonormal basis of the columns of W, s = ∂Γ/∂g − U Uᵀ ∂Γ/∂g and r = y − U Uᵀ y, least squares gives δ = s·r/s·s
+and leaves r − δ s. It is tried at one place at a time, each body's position along three axes and its turn about three, and the best are
+followed by Gauss-Newton as long as they promise something. What parameters can take upon themselves (a frame moved along its own joint)
+changes nothing and is never reported. Of a machine with loops the ends of its cut joints are tried as well, and its loops are closed anew
+for every place.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ Array = NDArray[np.float64]
 DIFFERENCE_STEP = 1e-4  # m or rad, of the difference that makes a derivative
 CONVERGED_STEP = 1e-7  # m or rad, behind which nothing is followed any further
 PASSES = 4
-REFINED_CHANGES = 4  # changes that are followed to their end: the first step does not always know the best
+REFINED_CHANGES = 4  # changes that are followed: the first step does not always know the best
+PROMISING = (
+    0.9  # of the error, below which a change must come by its first two steps to be followed to its end (chosen)
+)
 SAMPLES = 200
 EFFECT_THRESHOLD = 1e-6  # share of the forces that a metre or a radian must change
 
@@ -65,7 +69,7 @@ class Misplaced:
 
 
 def best_place(e: Evidence, progress: Progress = silent) -> Misplaced | None:
-    """The one change of geometry that explains most; None where there is nothing to be changed."""
+    """The one change of geometry that explains most; None where there is nothing to be changed, or where no change explains much."""
     few = replace(e, motion=e.motion[:: max(1, len(e.motion) // SAMPLES)])
     here, found, places = _place_of(few, e.tree), [], _places(e.tree)
     if here is None:
@@ -77,7 +81,7 @@ def best_place(e: Evidence, progress: Progress = silent) -> Misplaced | None:
             found.append((b, k, step))
     progress("looking at the geometry", float(len(places)), float(len(places)))
     best = sorted(found, key=lambda f: f[2][1])[:REFINED_CHANGES]
-    followed = (_followed(e, few, b, k, step[0]) for b, k, step in best)
+    followed = (_followed(e, few, b, k, step[0], here.error) for b, k, step in best)
     return min((m for m in followed if m is not None), key=lambda m: m.error, default=None)
 
 
@@ -94,6 +98,11 @@ class _Place:
     forces: Array
     phi: Array
     sizes: Array
+
+    @property
+    def error(self) -> float:
+        """The share of the forces that is left."""
+        return share(self.residual.reshape(len(self.sizes), -1))
 
 
 def _place_of(e: Evidence, tree: Tree) -> _Place | None:
@@ -128,14 +137,16 @@ def _places(tree: Tree) -> list[tuple[int, int]]:
     return [(b, k) for b in range(bodies) for k in range(6)] + [(bodies + i, k) for i in range(ends) for k in range(3)]
 
 
-def _followed(e: Evidence, few: Evidence, b: int, k: int, first: float) -> Misplaced | None:
-    """Gauss-Newton along one change, whose first step is known."""
+def _followed(e: Evidence, few: Evidence, b: int, k: int, first: float, error: float) -> Misplaced | None:
+    """Gauss-Newton along one change, whose first step is known; None where loops cannot be closed, or where it promises too little."""
     amount, tree = first, moved(e.tree, b, k, first)
-    for _ in range(PASSES - 1):
+    for number in range(PASSES - 1):
         here = _place_of(few, tree)
         step = None if here is None else _step(few, here, b, k)
-        if step is None:
+        if here is None or step is None:
             break
+        if number == 0 and min(here.error, step[1]) > PROMISING * error:
+            return None
         amount += step[0]
         tree = moved(e.tree, b, k, amount)
         if abs(step[0]) < CONVERGED_STEP:
@@ -143,12 +154,12 @@ def _followed(e: Evidence, few: Evidence, b: int, k: int, first: float) -> Mispl
     closed = _closed(e, tree)
     if closed is None:
         return None
-    error, i = share(e.equations(*closed).solved()[1]), b - len(tree.bodies)
+    left, i = share(e.equations(*closed).solved()[1]), b - len(tree.bodies)
     if i < 0:
-        return Misplaced(body=tree.bodies[b].name, axis="xyz"[k % 3], turned=k >= 3, amount=amount, error=error)
+        return Misplaced(body=tree.bodies[b].name, axis="xyz"[k % 3], turned=k >= 3, amount=amount, error=left)
     loop = tree.loops[i // 2]
     body = (loop.first, loop.second)[i % 2].body
-    return Misplaced(body=body, axis="xyz"[k], turned=False, amount=amount, error=error, loop=loop.name)
+    return Misplaced(body=body, axis="xyz"[k], turned=False, amount=amount, error=left, loop=loop.name)
 
 
 def moved(tree: Tree, b: int, k: int, amount: float) -> Tree:
