@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from veridyn.signals.outliers import dropouts, frozen, held, plateaus, quantum, runs, spikes
+from veridyn.signals.outliers import dropouts, frozen, held, plateaus, quantum, runs, spikes, stopped
 
 T = np.arange(2000) / 200.0
 
@@ -249,3 +249,14 @@ def test_zeros_between_noise_are_a_dropout_though_the_signal_is_near_zero():
     k = int(np.argmin(np.abs(x[100:400] - 0.8))) + 100
     x[k : k + 8] = 0.0
     assert dropouts(x) == [(k, k + 7)]
+
+
+def test_a_coarse_noisy_force_that_stands_still_once_is_stopped():
+    rng = np.random.default_rng(3)
+    x = np.round((5.0 * np.sin(2 * np.pi * 0.3 * T) + 0.05 * rng.standard_normal(len(T))) / 0.05) * 0.05
+    assert stopped(x) == []
+    x[900:1100] = 0.0
+    assert stopped(x) == [(900, 1099)]
+    x[300:400] = x[300]  # twice: it may rest
+    assert stopped(x) == []
+    assert stopped(np.sin(T)) == stopped(np.ones(500)) == []

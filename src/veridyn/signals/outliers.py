@@ -38,9 +38,14 @@ BRAKING, STOPPING_SHARE = (
     0.8,
 )  # steps before a rest, and of the fastest of them that the last may still have (chosen)
 HISS = -0.5  # correlation of third differences: below it they are noise (chosen)
+COLOURED = -0.2  # the same of noise that is not white (chosen)
 FINE = 0.05  # share of third differences, whose smallest show how fine a signal is resolved (chosen)
 FEW_FREEZES = 3  # runs of equal samples of a signal that else repeats no value (chosen)
 REPEATS_SHARE = 0.001  # of its samples, which may repeat the one before (chosen)
+LONG_STOP, STOP_RATIO = (
+    50,
+    20.0,
+)  # samples of a run, and times the next longest: a signal that else never stands still (chosen)
 FROZEN_JUMP = 3.0  # times the steps beside a frozen stretch that a signal must jump at its end (chosen)
 
 
@@ -200,12 +205,39 @@ def hissing(x: Array, first: int, last: int) -> bool:
     Third differences of white noise have a correlation of −3/4 and √20 times its deviation σ, and a twentieth of them is below 0.28 σ;
     those of a signal that is sampled well continue each other, and those of coarse steps q are multiples of q, with σ = 0.29 q.
     """
-    left, right = np.diff(x[max(0, first - AROUND) : first], 3), np.diff(x[last + 1 : last + 1 + AROUND], 3)
-    third = np.concatenate([left, right])
-    size = np.abs(third[third != 0.0])
-    if len(size) < AROUND // 2 or left[1:] @ left[:-1] + right[1:] @ right[:-1] > HISS * (third @ third):
+    if not _noise_beside(x, first, last):
         return False
-    return bool(1.4826 * np.median(np.abs(third)) / np.sqrt(20.0) > np.quantile(size, FINE))
+    third = np.concatenate(_third_differences(x, first, last))
+    return bool(1.4826 * np.median(np.abs(third)) / np.sqrt(20.0) > np.quantile(np.abs(third[third != 0.0]), FINE))
+
+
+def _third_differences(x: Array, first: int, last: int) -> tuple[Array, Array]:
+    """Of the samples before a run, and of those behind it."""
+    return np.diff(x[max(0, first - AROUND) : first], 3), np.diff(x[last + 1 : last + 1 + AROUND], 3)
+
+
+def _noise_beside(x: Array, first: int, last: int, most: float = HISS) -> bool:
+    """Whether third differences beside a run are noise, of whatever resolution: their correlation is at `most` that."""
+    left, right = _third_differences(x, first, last)
+    size = left @ left + right @ right
+    enough = np.count_nonzero(left) + np.count_nonzero(right) >= AROUND // 2
+    return bool(enough and left[1:] @ left[:-1] + right[1:] @ right[:-1] <= most * size)
+
+
+def stopped(x: Array) -> list[tuple[int, int]]:
+    """First and last index of the one run of `LONG_STOP` equal samples or more that is `STOP_RATIO` times as long as any other.
+
+    With noise on both sides, of whatever resolution. Positions of a coarse encoder stand still like that where a machine rests once; a
+    force does not.
+    """
+    every = sorted(runs(np.diff(x) == 0.0), key=lambda span: span[0] - span[1])
+    if not every:
+        return []
+    (a, b), second = every[0], every[1][1] - every[1][0] + 2 if len(every) > 1 else 1
+    length = b - a + 2
+    inside = a >= AROUND and b + 2 + AROUND <= len(x)
+    found = length >= LONG_STOP and length > STOP_RATIO * second and inside and _noise_beside(x, a, b + 1, COLOURED)
+    return [(a, b + 1)] if found else []
 
 
 def dropouts(x: Array) -> list[tuple[int, int]]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.findings import Finding, Findings, Kind, Severity
-from veridyn.signals.outliers import OFF_CURVE_SHARE, dropouts, frozen, held, plateaus, runs, smooth, spikes
+from veridyn.signals.outliers import OFF_CURVE_SHARE, dropouts, frozen, held, plateaus, runs, smooth, spikes, stopped
 from veridyn.signals.resample import GAP_STEPS
 
 Array = NDArray[np.float64]
@@ -294,7 +294,9 @@ def _repeated(channel: Channel, x: Array, numbers: NDArray[np.intp]) -> Iterator
             f"exactly 0 in {b - a + 1} samples",
             "Bridge or leave out those samples, and look at the connection of the sensor.",
         )
-    longer = [(a, b) for a, b in frozen(x) if (a, b) not in lost]
+    longer = [span for span in frozen(x) if span not in lost]
+    if unit not in ("rad", "m"):
+        longer += [span for span in stopped(x) if span not in longer + lost]
     if longer:
         a, b = max(longer, key=lambda span: span[1] - span[0])
         jumps = unit in ("rad", "m") and smooth(x) and _jump(x, longer) > OFF_CURVE_SHARE * float(np.ptp(x))

@@ -185,3 +185,12 @@ def test_traces_are_looked_for_beside_wrong_signs_of_parameters() -> None:
     assert [f.kind for f in with_traces([signs], fit, [m], HOW, failed)] == ["inertia below zero", "force offset"]
     assert with_traces([other], fit, [m], HOW, failed) == [other]
     assert not failed
+
+
+def test_a_fast_diagnosis_looks_at_so_many_samples() -> None:
+    m = noisy(np.random.default_rng(1))
+    fit = vd.identify(drawn(), m, diagnose="off")
+    x = samples_of(fit, [m], [r.row for r in fit.rows], Sampling(), window=1, most=900)
+    assert len(x.y) == pytest.approx(900, rel=0.02)
+    assert np.all(x.clock[0] == 0.0)
+    assert np.all(x.clock[-1] == 1.0)

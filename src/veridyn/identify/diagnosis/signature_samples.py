@@ -44,8 +44,11 @@ from veridyn.spatial.algebra import ARRAYS
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-MAX_ENTRIES = 6_000_000  # numbers of the regressor of all samples that are looked at: 48 MB
-STRETCHES, STRETCH_SAMPLES = 12, 3000  # at most so many, no shorter, of logs that are longer than that
+MAX_ENTRIES = 6_000_000  # numbers of the equations that are looked at, and of lines of their samples: 48 MB each
+STRETCHES, STRETCH_SAMPLES = (
+    (3, 12),
+    3000,
+)  # how many there are of logs that are longer than that, and about how long (chosen)
 ROUNDING = 1e-9  # of a force
 STEP = 1e-6  # rad or m, of derivatives with respect to positions
 WINDOW_RATE_HZ, SLOPE_RATE_HZ = (
@@ -144,9 +147,12 @@ def samples_of(
         step = max(float(np.median(np.diff(m.t))) for m in motions) * sampling.decimate
         enough = total * len(rows) / (sampling.decimate * MIN_EQUATIONS * max(len(leads), 1))
         window = 1 if sampling.filtering else max(1, int(min(1.0 / (WINDOW_RATE_HZ * step), enough)))
-    room = MAX_ENTRIES // (len(rows) * (len(leads) + 1))
-    share = min(1.0, min(room, room if most is None else most) / total)
     shifts = _shifts(plan, motions)
+    room = (
+        MAX_ENTRIES * sampling.decimate * window // (len(rows) * (len(leads) + 1))
+    )  # for equations, and for lines of samples
+    room = min(room, MAX_ENTRIES // (len(rows) * (4 + 2 * len(shifts))))
+    share = min(1.0, min(room, room if most is None else most) / total)
     parts, before, seen = [], 0, 0
     for m in motions:
         for start, stop in _stretches(len(m), share):
@@ -177,7 +183,7 @@ def _stretches(total: int, share: float) -> list[tuple[int, int]]:
     """Consecutive samples of a motion that together are a share of it, spread over it."""
     if share >= 1.0:
         return [(0, total)]
-    number = int(np.clip(total * share / STRETCH_SAMPLES, 1, STRETCHES))
+    number = int(np.clip(total * share / STRETCH_SAMPLES, *STRETCHES))
     length = max(2, int(total * share / number))
     starts = np.unique(np.linspace(0, total - length, number).astype(int))
     return [(int(a), int(a) + length) for a in starts]
