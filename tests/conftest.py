@@ -19,7 +19,6 @@ SHARED = {
         "observe/test_free.py",
         "cli/test_fitted.py",
         "cli/test_damaged_observer.py",
-        "examples/test_own_filter.py",
     ),
 }
 # What these leave to compile is used by others later, so that they come first, and what needs none of it next.

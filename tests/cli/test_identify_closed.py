@@ -110,7 +110,7 @@ def test_damaged_logs_are_named(tmp_path: Path, damage: str) -> None:
     assert re.search(said, text), text
 
 
-@pytest.mark.parametrize("name", ["palletizer", "delta"])
+@pytest.mark.parametrize("name", ["palletizer", pytest.param("delta", marks=pytest.mark.slow)])
 def test_a_study_is_written_runs_and_exports(tmp_path: Path, name: str) -> None:
     """What veridyn new makes of a log of the drives runs as it is; the consistent model is written, read again, and moves alike."""
     ClosedBench(tmp_path, name, prior=1.0).write()

@@ -346,7 +346,10 @@ def test_sensors_read_the_same(name: str) -> None:
         assert np.abs(a - b).max() <= 1e-9 * max(1.0, float(np.abs(a).max()))
 
 
-@pytest.mark.parametrize("name", SIMULATED)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow if n in ("rssr", "delta", "slider-crank") else ()) for n in SIMULATED],
+)
 def test_a_simulated_motion_converges_with_the_order_of_the_step_to_one_motion(name: str) -> None:
     check_motion(name, QUICK[name])
 
