@@ -99,7 +99,11 @@ DAMAGED: dict[str, tuple[Change, int, str]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGED)
+# Two that take 4 s each; test_damaged.py has them of an open machine.
+LONG = ("force turned round", "late forces")
+
+
+@pytest.mark.parametrize("damage", [pytest.param(d, marks=pytest.mark.slow if d in LONG else ()) for d in DAMAGED])
 def test_damaged_logs_are_named(tmp_path: Path, damage: str) -> None:
     change, code, said = DAMAGED[damage]
     bench = ClosedBench(tmp_path)

@@ -288,7 +288,10 @@ def test_the_reaction_of_a_joint_of_the_arm_is_that_of_pinocchio() -> None:
         assert np.abs(across @ (found[3:] - R @ f.angular)).max() <= 1e-9 * scale
 
 
-@pytest.mark.parametrize("name", REACTIONS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow if n in ("hexapod", "two arms and a rod") else ()) for n in REACTIONS],
+)
 def test_reactions_agree(name: str) -> None:
     """Of joints and cut joints, to 1e-9 of the largest of each."""
     machine, system, free = made(name)

@@ -33,7 +33,7 @@ def run(folder: Path, *changes: tuple[str, str], name: str = "palletizer") -> Id
     return run_identify(load_study(bench.write()))
 
 
-@pytest.mark.parametrize(("name", "count"), [("palletizer", 25), ("delta", 40)])
+@pytest.mark.parametrize(("name", "count"), [("palletizer", 25), pytest.param("delta", 40, marks=pytest.mark.slow)])
 def test_parameters_and_noise_floor(tmp_path: Path, name: str, count: int) -> None:
     """All parameters within three deviations, errors on the other motion those of the torque sensors."""
     found = run(tmp_path, WHITE, name=name)
@@ -101,7 +101,10 @@ def test_a_hexapod_from_its_legs(tmp_path: Path) -> None:
     assert all(r.rms == pytest.approx(1.0, rel=0.08) for r in found.study.check.rows)
 
 
-@pytest.mark.parametrize("estimator", ["ols", "robust", "map", "consistent", "gauss_markov"])
+@pytest.mark.parametrize(
+    "estimator",
+    ["robust", "consistent", *(pytest.param(e, marks=pytest.mark.slow) for e in ("ols", "map", "gauss_markov"))],
+)
 def test_estimators(tmp_path: Path, estimator: str) -> None:
     found = run(
         tmp_path, WHITE, ("name: palletizer", f"name: palletizer\nchecks: false\nestimator: {{name: {estimator}}}")
