@@ -29,7 +29,7 @@ def shown(notebook: nbformat.NotebookNode) -> list[list[str]]:
 
 @pytest.mark.filterwarnings("ignore")
 def test_every_cell_runs_and_shows_what_it_showed() -> None:
-    """In this process, with 2 s of motion in place of 6: the same kinds of output, beginning with the same words."""
+    """In this process, with 2 s of motion in place of 6: the same kinds of output, beginning with the same word."""
     kept, names, short = nbformat.read(FILE, as_version=4), {"__name__": "notebook"}, 0
     for cell in (c for c in kept.cells if c.cell_type == "code"):
         short += "machine.tree, 6.0)" in cell.source
@@ -45,7 +45,7 @@ def test_every_cell_runs_and_shows_what_it_showed() -> None:
         )
         again = nbformat.v4.new_code_cell(outputs=[nbformat.v4.new_output("display_data", data)])
         (before,), (after,) = (shown(nbformat.v4.new_notebook(cells=[c])) for c in (cell, again))
-        assert before and before[0] == after[0]
+        assert before and re.sub(r"\d+", "", before[0]) == re.sub(r"\d+", "", after[0])
     assert short == 1
 
 

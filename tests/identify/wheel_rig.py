@@ -25,7 +25,7 @@ from veridyn.spatial.transforms import Placement, rotation_to_axis
 RADIUS, HEIGHT = 0.3, 0.29  # m: without load, and of the axle above the road
 CARRIAGE, WHEEL, SPIN = 40.0, 8.0, 0.5  # kg, kg, kg m²
 STIFFNESS, LENGTH = 12000.0, 0.4  # N, m: C and σ of the truth
-STEP, SAMPLES = 0.01, 300  # s
+STEP, SAMPLES = 0.01, 600  # s
 
 
 def rig(stiffness: float = STIFFNESS, length: float = LENGTH, spin: float = SPIN, carriage: float = CARRIAGE) -> Tree:

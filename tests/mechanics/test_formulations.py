@@ -127,6 +127,7 @@ SIMULATED = {  # step for which the error of order four is well above rounding
     "hexapod": 0.02,
 }
 QUICK = dict.fromkeys(("four-bar", "slider-crank", "crane", "rssr", "seven-joint arm"), 1.0)  # s; of the others less
+LONG = ("rssr", "delta", "slider-crank", "seven-joint arm")  # 3 to 4 s each
 QUICK |= {"linkage": 0.16, "palletizer": 0.16, "delta": 0.2, "hexapod": 0.08}
 
 
@@ -351,7 +352,7 @@ def test_sensors_read_the_same(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=pytest.mark.slow if n in ("rssr", "delta", "slider-crank") else ()) for n in SIMULATED],
+    [pytest.param(n, marks=pytest.mark.slow if n in LONG else ()) for n in SIMULATED],
 )
 def test_a_simulated_motion_converges_with_the_order_of_the_step_to_one_motion(name: str) -> None:
     check_motion(name, QUICK[name])
