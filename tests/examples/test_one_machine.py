@@ -16,7 +16,7 @@ EXPECTED = {  # parameters, samples of the second log, and the coordinates whose
     "car": (33, 601, ("theta1", "theta2", "theta3", "theta4")),
 }
 
-LONG = ("arm", "car")  # 9 and 15 s by the same lines
+LONG = ("arm", "linkage", "car")  # 7 to 15 s each, by the same lines
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in LONG else ()) for n in EXPECTED])
