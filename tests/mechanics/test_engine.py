@@ -228,7 +228,7 @@ def test_random_trees_on_every_width(seed: int, width: int) -> None:
     assert close(filled(mass, tree, motion, (len(rows), len(rows))), stranger.mass_matrix(motion.q))
 
 
-@pytest.mark.parametrize("car", [car_20, car_38])
+@pytest.mark.parametrize("car", [car_20, pytest.param(car_38, marks=pytest.mark.slow)])
 def test_the_cars_of_paper_000(car: Callable[..., Tree]) -> None:
     """All bodies with inertia, all elements: 219 and 389 parameters, regressor and inverse dynamics."""
     tree = car("all", elements=True)
