@@ -100,8 +100,8 @@ def test_machines_are_drawn_anew_and_are_physically_consistent() -> None:
 
 @pytest.mark.parametrize("name", QUICK)
 def test_estimators_under_their_assumptions(name: str) -> None:
-    """Ten machines a case, seed 7, in the bands of 200 runs widened by four standard errors; the full form is benchmarks.calibration."""
-    found = calibrate(name, CASES[name], 10, 7)
+    """Six machines a case, seed 7, in the bands of 200 runs widened by four standard errors; the full form is benchmarks.calibration."""
+    found = calibrate(name, CASES[name], 6, 7)
     print(table([found])[-1])
     assert found.within and found.failed == 0
 

@@ -58,6 +58,7 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 @cache
+@cache
 def graph_of(package: Path) -> dict[str, set[str]]:
     files = modules(package)
     return {name: imports(file.read_text(encoding="utf-8"), files) - {name} for name, file in files.items()}

@@ -28,9 +28,14 @@ def test_the_axis_moves_alike_in_both_simulations(force: np.ndarray) -> None:
     )  # h² ΔF/(12 M), see dry_friction
 
 
-def test_both_fits_find_the_axis(force: np.ndarray) -> None:
-    """Each on what its own simulation makes of the truth."""
+@pytest.mark.slow
+def test_the_fit_by_scipy_finds_the_axis(force: np.ndarray) -> None:
+    """On what its own simulation makes of the truth."""
     assert by_scipy(simulated(TRUTH, force, START), force, START) == pytest.approx(TRUTH, rel=2e-2)
+
+
+def test_the_fit_by_veridyn_finds_the_axis(force: np.ndarray) -> None:
+    """On what its own simulation makes of the truth."""
     assert by_veridyn(in_veridyn(TRUTH, force, START), force, START) == pytest.approx(TRUTH, rel=2e-2)
 
 

@@ -278,7 +278,19 @@ DAMAGES = [
 ]
 
 
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda d: d.name)
+# Of several that one question of the diagnosis answers, one is asked in the quick suite.
+LIKE_OTHERS = (
+    "gravity upwards",
+    "no gravity",
+    "gravity of the moon",
+    "all forces of the motor side",
+    "degrees for radians in one column",
+)
+
+
+@pytest.mark.parametrize(
+    "damage", [pytest.param(d, marks=pytest.mark.slow if d.name in LIKE_OTHERS else (), id=d.name) for d in DAMAGES]
+)
 def test_the_damage_is_found_and_named(tmp_path: Path, damage: Damage) -> None:
     bench = Bench(tmp_path)
     if damage.before is not None:

@@ -99,7 +99,11 @@ DAMAGED: dict[str, tuple[Change, int, str]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGED)
+# Two that take 4 s each; test_damaged.py has them of an open machine.
+LONG = ("force turned round", "late forces")
+
+
+@pytest.mark.parametrize("damage", [pytest.param(d, marks=pytest.mark.slow if d in LONG else ()) for d in DAMAGED])
 def test_damaged_logs_are_named(tmp_path: Path, damage: str) -> None:
     change, code, said = DAMAGED[damage]
     bench = ClosedBench(tmp_path)
@@ -110,7 +114,7 @@ def test_damaged_logs_are_named(tmp_path: Path, damage: str) -> None:
     assert re.search(said, text), text
 
 
-@pytest.mark.parametrize("name", ["palletizer", "delta"])
+@pytest.mark.parametrize("name", ["palletizer", pytest.param("delta", marks=pytest.mark.slow)])
 def test_a_study_is_written_runs_and_exports(tmp_path: Path, name: str) -> None:
     """What veridyn new makes of a log of the drives runs as it is; the consistent model is written, read again, and moves alike."""
     ClosedBench(tmp_path, name, prior=1.0).write()

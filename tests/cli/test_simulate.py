@@ -26,16 +26,30 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def arm(folder: Path) -> Result:
-    return invoke("simulate", str(STUDIES / "simulate_arm.yaml"), "--out", str(folder))
+def study(folder: Path) -> Path:
+    """The arm of the examples, with one of its three periods."""
+    text = (STUDIES / "simulate_arm.yaml").read_text(encoding="utf-8")
+    assert "duration: 32" in text and "file: simulate_arm_model.yaml" in text
+    model = STUDIES / "simulate_arm_model.yaml"
+    text = text.replace("duration: 32", "duration: 12").replace("file: simulate_arm_model.yaml", f"file: {model}")
+    return written(folder, text, "arm.yaml")
+
+
+@pytest.fixture(scope="module")
+def arm(study: Path, folder: Path) -> Result:
+    return invoke("simulate", str(study), "--out", str(folder))
 
 
 @pytest.fixture(scope="module")
 def crane(folder: Path) -> Result:
-    return invoke("simulate", str(STUDIES / "simulate_crane.yaml"), "--out", str(folder))
+    """The crane of the examples, for half of its time."""
+    text = (STUDIES / "simulate_crane.yaml").read_text(encoding="utf-8")
+    assert "duration: 20" in text
+    study = written(folder, text.replace("duration: 20", "duration: 10"), "crane.yaml")
+    return invoke("simulate", str(study), "--out", str(folder))
 
 
-def test_a_run_folder_holds_log_truth_and_report(arm: Result, folder: Path) -> None:
+def test_a_run_folder_holds_log_truth_and_report(arm: Result, study: Path, folder: Path) -> None:
     assert arm.exit_code == 0, arm.output
     run = folder / "three-joint-arm-001"
     assert arm.stdout.splitlines()[-1] == str(run / "report.html") and "simulating" in arm.stderr
@@ -45,13 +59,23 @@ def test_a_run_folder_holds_log_truth_and_report(arm: Result, folder: Path) -> N
     off = log["force.q1"].values - truth["force.q1"].values
     assert np.std(off) == pytest.approx(0.3, rel=0.05)
     result = json.loads((run / "result.json").read_text(encoding="utf-8"))
-    assert set(result["inputs"]) == {"study", "model"} and result["figures"]["samples"] == 6401
+    assert set(result["inputs"]) == {"study", "model"} and result["figures"]["samples"] == 2401
     assert {"duration", "real_time_factor", "tracking_error"} <= set(result["figures"])
     page = (run / "report.html").read_text(encoding="utf-8")
     for words in ("Simulation of “three-joint arm”", "Motion", "Inputs", "Sensors", "Energy", "Tracking", "player"):
         assert words in page
     assert len(page) < 2_000_000
-    assert load_study(run / "study.yaml").study == load_study(STUDIES / "simulate_arm.yaml").study
+    assert load_study(run / "study.yaml").study == load_study(study).study
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "then"), [("arm", "identify"), ("crane", "observe")])
+def test_the_examples_go_round_trip(tmp_path: Path, name: str, then: str) -> None:
+    done = invoke("simulate", str(STUDIES / f"simulate_{name}.yaml"), "--out", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    (study,) = tmp_path.glob(f"*/{then}.yaml")
+    found = invoke(then, str(study))
+    assert found.exit_code == 0, found.output
 
 
 def test_what_identify_finds_in_the_log_is_the_truth(arm: Result, folder: Path) -> None:
@@ -64,7 +88,7 @@ def test_what_identify_finds_in_the_log_is_the_truth(arm: Result, folder: Path) 
     # The study is run with the model that was simulated, so what it believed before is the truth.
     off = np.array([(p["value"] - p["prior"]) / p["sigma"] for p in result["parameters"]])
     assert len(off) == result["figures"]["base_parameters"] == 21
-    assert np.abs(off).max() < 3.0
+    assert np.abs(off).max() < 4.0  # of 21 unit normals in one log of 750
     assert 0.5 < (off**2).mean() < 2.0  # a mean of 21 squares of unit normals is 1 ± 0.31
     assert result["figures"]["residual_sigma"] == pytest.approx(1.0, abs=0.05) and result["figures"]["suspicions"] == 0
 
@@ -157,7 +181,7 @@ name: linkage
 seed: 1
 model: {file: "veridyn:linkage.yaml"}
 motion: {fourier: {frequency: 0.25, centre: {q1: 1}, sine: {q1: [3, 0.6, -0.4]}, cosine: {q1: [0.5, -0.7, 0.3]}}}
-duration: 12
+duration: 4
 rate: 200
 sensors: {q.q1: {noise: 1e-5}, force.q1: {noise: 0.05}}
 """
@@ -168,7 +192,7 @@ sensors: {q.q1: {noise: 1e-5}, force.q1: {noise: 0.05}}
     assert found.exit_code == 0, found.output
     result = json.loads((run / "runs" / "linkage-identified-001" / "result.json").read_text(encoding="utf-8"))
     off = np.array([(p["value"] - p["prior"]) / p["sigma"] for p in result["parameters"]])
-    assert len(off) == result["figures"]["base_parameters"] and np.abs(off).max() < 3.0
+    assert len(off) == result["figures"]["base_parameters"] and np.abs(off).max() < 4.0
 
 
 @pytest.mark.slow

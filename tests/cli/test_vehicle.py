@@ -111,7 +111,9 @@ def test_degrees_and_minutes_are_refused_by_name(tmp_path: Path, drive: dict) ->
     assert "degrees and minutes, ddmm.mmmm" in output and "line 1" in output
 
 
-def test_exchanged_axles_are_named_where_the_tyres_are_known(tmp_path: Path, drive: dict) -> None:
+@pytest.mark.parametrize("learning", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_exchanged_axles_are_named_where_the_tyres_are_known(tmp_path: Path, drive: dict, learning: bool) -> None:
+    """By identify, and by observe with and without a part of the log to learn from."""
     text = STUDY.replace(f"front: {CAR.front}", f"front: {CAR.rear}").replace(
         f"rear: {CAR.rear}", f"rear: {CAR.front}", 1
     )
@@ -121,9 +123,9 @@ def test_exchanged_axles_are_named_where_the_tyres_are_known(tmp_path: Path, dri
     told = "front and the rear axle seem to be exchanged"
     result, _ = run(tmp_path, "identify", text, drive)
     assert any(told in w for w in result["warnings"])
-    for extent in (text, text.replace("training: [0, 25]\n", "")):  # with and without a part to learn from
-        result, output = run(tmp_path, "observe", extent, drive)
-        assert any(told in w for w in result["warnings"]) and told in output
+    extent = text if learning else text.replace("training: [0, 25]\n", "")
+    result, output = run(tmp_path, "observe", extent, drive)
+    assert any(told in w for w in result["warnings"]) and told in output
     right = text.replace(f"front: {CAR.rear}", f"front: {CAR.front}").replace(
         f"rear: {CAR.front}", f"rear: {CAR.rear}", 1
     )

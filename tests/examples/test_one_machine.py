@@ -16,8 +16,10 @@ EXPECTED = {  # parameters, samples of the second log, and the coordinates whose
     "car": (33, 601, ("theta1", "theta2", "theta3", "theta4")),
 }
 
+LONG = ("arm", "linkage", "car")  # 7 to 15 s each, by the same lines
 
-@pytest.mark.parametrize("name", EXPECTED)
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in LONG else ()) for n in EXPECTED])
 def test_from_description_to_observer(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,12 +62,14 @@ def test_the_parts_add_up_and_are_named() -> None:
     assert left is not None and left.names == ("M4",) and uncertain(truth().parameters, given) is None
 
 
-def test_deviations_hold_where_what_is_known_is_off_by_its_own() -> None:
-    """100 machines believed to have other values than they do, drawn from the stated covariance: z² has mean 1, and > 2 without it."""
+@pytest.mark.parametrize("machines", [36, pytest.param(100, marks=pytest.mark.slow)])
+def test_deviations_hold_where_what_is_known_is_off_by_its_own(machines: int) -> None:
+    """36 machines, and in the slow form 100, believed to have other values than they do,
+    drawn from the stated covariance: z² has mean 1, and > 2 without it."""
     rng = np.random.default_rng(3)
     own = np.array([truth().parameters[n] for n in KNOWN])
     scores: dict[str, list[float]] = {"with": [], "without": []}
-    for _ in range(100):
+    for _ in range(machines):
         believed = dict(zip(KNOWN, own + rng.multivariate_normal(np.zeros(3), CORRELATED), strict=True))
         fit = identify(stated(believed), noisy(rng, clean(600)), engine="compiled", diagnose="off")
         off = fit.values - fit.base.reduce(truth().parameters.values)
@@ -75,7 +77,7 @@ def test_deviations_hold_where_what_is_known_is_off_by_its_own() -> None:
         scores["without"] += list((off / fit.budget["noise"]) ** 2)
     means = {name: float(np.mean(z2)) for name, z2 in scores.items()}
     print(means)
-    assert means["with"] == pytest.approx(1.0, abs=0.15) and means["without"] > 2.0
+    assert means["with"] == pytest.approx(1.0, abs=1.5 / np.sqrt(machines)) and means["without"] > 2.0
 
 
 def test_the_machine_of_a_fit_and_a_saved_fit_keep_both(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ def test_made_here_or_on_threads_the_fit_is_the_same(files: list[Path], method: 
         assert [r.samples for r in fit.rows] == [r.samples for r in alone.rows]
 
 
+@pytest.mark.slow
 def test_dask_workers_read_the_logs_themselves_and_one_that_dies_changes_nothing(
     files: list[Path], tmp_path: Path
 ) -> None:

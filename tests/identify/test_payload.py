@@ -137,14 +137,15 @@ def test_a_machine_with_a_payload_is_a_machine() -> None:
     assert fit.values[fit.names.index("M_payload")] == pytest.approx(1.2, rel=1e-6)
 
 
-def test_the_deviation_of_a_load_holds_for_gains_and_an_empty_machine_that_are_not_exact() -> None:
-    """40 arms whose gains are believed 2 % off, each by itself, weighed empty and loaded: z² of the load has mean 1, and more than 5
-    where gains and the empty machine are taken as exact."""
+@pytest.mark.parametrize("arms", [16, pytest.param(40, marks=pytest.mark.slow)])
+def test_the_deviation_of_a_load_holds_for_gains_and_an_empty_machine_that_are_not_exact(arms: int) -> None:
+    """16 arms, and in the slow form 40, whose gains are believed 2 % off, each by itself, weighed empty and loaded: z² of the
+    load has mean 1, and more than 5 where gains and the empty machine are taken as exact."""
     rng, spread = np.random.default_rng(0), 0.02
     names = tuple(f"K{k}" for k in range(1, 5))
     scores: dict[str, list[float]] = {"with": [], "without": []}
     mass = []
-    for _ in range(40):
+    for _ in range(arms):
         believed = GAINS * (1.0 + spread * rng.normal(size=4))
         tree = replace(unknown(believed), uncertainty=Uncertainty(names, np.diag((spread * believed) ** 2)))
         arm = identify(tree, driven(rng), engine="compiled", diagnose="off")
@@ -157,5 +158,6 @@ def test_the_deviation_of_a_load_holds_for_gains_and_an_empty_machine_that_are_n
         mass.append(off[fit.names.index("M_payload")] / fit.sigma[fit.names.index("M_payload")])
     means = {name: float(np.mean(z2)) for name, z2 in scores.items()}
     print(means, f"mass: rms z {np.sqrt(np.mean(np.square(mass))):.2f}")
-    assert means["with"] == pytest.approx(1.0, abs=0.3) and means["without"] > 5.0
-    assert np.mean(np.square(mass)) == pytest.approx(1.0, abs=0.7)  # 40 draws: 1 ± .22, three of them
+    wider = np.sqrt(40 / arms)
+    assert means["with"] == pytest.approx(1.0, abs=0.3 * wider) and means["without"] > 5.0
+    assert np.mean(np.square(mass)) == pytest.approx(1.0, abs=0.7 * wider)  # 40 draws: 1 ± .22, three of them

@@ -53,6 +53,7 @@ def test_the_arm_feels_the_push():
     assert np.median(size[pushed]) > 3.0 * np.median(size[free])
 
 
+@pytest.mark.slow  # its filter in the quick suite: cli/test_vehicle.py; a show: the crane above
 def test_the_car_learns_its_tyres_and_its_sideslip_is_known():
     """Beside the simulator in detail, of which the observer knows a few lines; 12 s of bends up to 4 m/s²."""
     vehicle = Vehicle()

@@ -10,6 +10,7 @@ from veridyn.mechanics.regressor import regressor
 from veridyn.model.motion import Motion
 from veridyn.signals.motion import motion
 from veridyn.signals.trajectory import FourierTrajectory
+from veridyn.simulate.simulator import simulate
 from veridyn.spatial.inertia import INERTIAL, broken_law
 
 TRUTH = machine.arm()
@@ -69,6 +70,19 @@ def test_the_demonstration_records_what_an_arm_would(demo):
     assert demo.training.name != demo.validation.name
 
 
+def test_one_seed_gives_one_log():
+    """All that a demonstration draws, with a fifth of a second of motion."""
+    logs = []
+    for _ in range(2):
+        rng, truth = np.random.default_rng(1), machine.arm()
+        model = machine.perturb_inertias(truth, rng)
+        moves = machine.tracking(machine.exciting(rng, candidates=2), model, 0.2)
+        logs.append(simulate(truth, moves, rng=rng, imperfections=machine.sensors()))
+    for name in logs[0]:
+        assert np.array_equal(logs[0][name].values, logs[1][name].values)
+
+
+@pytest.mark.slow
 def test_one_seed_gives_one_demonstration(demo):
     again = machine.demonstration(np.random.default_rng(1), quick=True)
     for name in demo.training:

@@ -44,7 +44,7 @@ def test_it_stays_where_it_was_settled_and_sets_off_when_driven() -> None:
     assert spin == pytest.approx(100.0 / 1.853, rel=0.05)
 
 
-@pytest.mark.parametrize("rack", [0.0, -0.010])
+@pytest.mark.parametrize("rack", [pytest.param(0.0, marks=pytest.mark.slow), -0.010])  # steered, all acts
 def test_index_3_steps_in_natural_coordinates_drive_the_same_way(rack: float) -> None:
     """A second, straight and steered, against Runge-Kutta on the closed tree: 1e-5 m at 2 ms, and the error falls as the step's square."""
     machine = buggy()

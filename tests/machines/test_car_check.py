@@ -45,7 +45,7 @@ def swapped(log: Experiment, wheel: str, a: str, b: str) -> Experiment:
 
 
 @pytest.mark.parametrize("manoeuvre", [sinusoidal_steering(), straight(), straight_braking()], ids=lambda m: m.name)
-@pytest.mark.parametrize("rough", [False, True])
+@pytest.mark.parametrize("rough", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_good_logs_are_left_in_peace(manoeuvre, rough) -> None:
     rng = np.random.default_rng(11)
     road = {"road": rough_road("C", rng, length=500.0, track=1.5)} if rough else {}
@@ -70,13 +70,21 @@ def test_a_missing_wheel_channel_is_named(log: Experiment) -> None:
         found.raise_if_fatal()
 
 
-@pytest.mark.parametrize(("wheel", "axes"), [("1", "xy"), ("2", "xz"), ("3", "yz"), ("4", "xy"), ("4", "xz")])
+@pytest.mark.parametrize(
+    ("wheel", "axes"),
+    [("1", "xy"), ("2", "xz"), ("3", "yz"), *(pytest.param("4", a, marks=pytest.mark.slow) for a in ("xy", "xz"))],
+)
 def test_swapped_axes_are_named(log: Experiment, wheel: str, axes: str) -> None:
     (found,) = checked(swapped(log, wheel, *axes), KINEMATICS).of("contradiction")
     assert found.channel == f"dynamometer.{wheel}" and f"axes {axes[0]} and {axes[1]} are exchanged" in found.message
 
 
-@pytest.mark.parametrize("component", ["1.fx", "2.fx", "1.fy", "3.fy", "2.fz", "4.fz", "1.mx", "4.mx"])
+# One of each kind, and more in the slow suite.
+SIGNS = ["1.fx", "3.fy", "2.fz", "4.mx"]
+SIGNS += [pytest.param(c, marks=pytest.mark.slow) for c in ("2.fx", "1.fy", "4.fz", "1.mx")]
+
+
+@pytest.mark.parametrize("component", SIGNS)
 def test_a_wrong_sign_is_named(log: Experiment, component: str) -> None:
     name = f"dynamometer.{component}"
     found = checked(log.replacing(replace(log[name], values=-log[name].values)), KINEMATICS)

@@ -61,8 +61,12 @@ def test_logs() -> None:
     assert np.std(log.forces - made.forces[480::3]) == pytest.approx(noise.force, rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_true_model_tracks_best() -> None:
-    """At the highest speed: at least five times better than control alone, twice better than the a-priori model."""
+    """At the highest speed: at least five times better than control alone, twice better than the a-priori model.
+
+    The quick form is test_feedforward of studies/papers/hexapod/test_control.py, with the identified model.
+    """
     error = {
         name: np.sqrt(np.mean(tracking_error(model, 1.2, SensorNoise(), np.random.default_rng(3)) ** 2))
         for name, model in (("none", None), ("prior", prior()), ("truth", truth()))

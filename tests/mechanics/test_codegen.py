@@ -101,7 +101,9 @@ def moving_car() -> Tree:
     return car.with_parameters(values)
 
 
-@pytest.mark.parametrize("name", TREES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow if n == "car with drag" else ()) for n in TREES]
+)
 def test_regressor(tmp_path: Path, name: str) -> None:
     tree = TREES[name]()
     motion, _ = loaded(tree)

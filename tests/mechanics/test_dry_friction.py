@@ -166,7 +166,7 @@ def test_many_runs_are_the_same_as_single_ones() -> None:
         return np.stack([0.8 * np.sin(3.0 * time) * np.ones(len(q)), np.zeros(len(q))], axis=1)
 
     many = simulate_runs(tree, 0.01, 100, q, qd, lambda t, q, qd: (pushed(t, q), {}), substeps=4)
-    for k in range(4):
+    for k in (0, 3):
         inputs = Inputs(lambda t, q, qd: pushed(t, q[None])[0])
         one = integrate(tree, 0.01 * np.arange(100), q[k], qd[k], inputs, method=Method("RK4", 2.5e-3)).motion
         assert many.q[k] == pytest.approx(

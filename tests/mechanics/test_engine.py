@@ -43,6 +43,10 @@ from veridyn.spatial.transforms import MDH
 from veridyn.symbolic.host import this_host
 
 WIDTHS = (2, 4, 8)
+# In the quick suite that of this processor; symbolic/test_emit_llvm.py runs pieces of every width there.
+every_width = pytest.mark.parametrize(
+    "width", [pytest.param(w, marks=() if w == this_host().width else pytest.mark.slow) for w in WIDTHS]
+)
 SAMPLES = (1, 2, 63, 64, 65, 1000)
 
 
@@ -167,7 +171,7 @@ def run(name: str, quantity: str, width: int, motion: Motion, threads: int = 1) 
     return filled(made, tree, motion, shape, place, threads=threads)
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@every_width
 @pytest.mark.parametrize("quantity", QUANTITIES)
 @pytest.mark.parametrize("name", MACHINES)
 def test_kernels_equal_the_reference(name: str, quantity: str, width: int) -> None:
@@ -209,7 +213,7 @@ def test_random_trees_against_pinocchio(seed: int) -> None:
         assert close(jacobian(tree, motion.q, body, frame, engine="compiled"), stranger.jacobian(motion.q, body, local))
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@every_width
 @pytest.mark.parametrize("seed", range(3))
 def test_random_trees_on_every_width(seed: int, width: int) -> None:
     rng = np.random.default_rng(30 + seed)
@@ -224,7 +228,7 @@ def test_random_trees_on_every_width(seed: int, width: int) -> None:
     assert close(filled(mass, tree, motion, (len(rows), len(rows))), stranger.mass_matrix(motion.q))
 
 
-@pytest.mark.parametrize("car", [car_20, car_38])
+@pytest.mark.parametrize("car", [car_20, pytest.param(car_38, marks=pytest.mark.slow)])
 def test_the_cars_of_paper_000(car: Callable[..., Tree]) -> None:
     """All bodies with inertia, all elements: 219 and 389 parameters, regressor and inverse dynamics."""
     tree = car("all", elements=True)
@@ -280,7 +284,7 @@ def by_pinocchio(tree: Tree, motion: Motion) -> np.ndarray:
     return out
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@every_width
 @pytest.mark.parametrize("seed", range(2))
 def test_derivatives_against_pinocchio(seed: int, width: int) -> None:
     rng = np.random.default_rng(20 + seed)

@@ -127,6 +127,7 @@ SIMULATED = {  # step for which the error of order four is well above rounding
     "hexapod": 0.02,
 }
 QUICK = dict.fromkeys(("four-bar", "slider-crank", "crane", "rssr", "seven-joint arm"), 1.0)  # s; of the others less
+LONG = ("rssr", "delta", "slider-crank", "seven-joint arm")  # 3 to 4 s each
 QUICK |= {"linkage": 0.16, "palletizer": 0.16, "delta": 0.2, "hexapod": 0.08}
 
 
@@ -288,7 +289,10 @@ def test_the_reaction_of_a_joint_of_the_arm_is_that_of_pinocchio() -> None:
         assert np.abs(across @ (found[3:] - R @ f.angular)).max() <= 1e-9 * scale
 
 
-@pytest.mark.parametrize("name", REACTIONS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow if n in ("hexapod", "two arms and a rod") else ()) for n in REACTIONS],
+)
 def test_reactions_agree(name: str) -> None:
     """Of joints and cut joints, to 1e-9 of the largest of each."""
     machine, system, free = made(name)
@@ -346,7 +350,10 @@ def test_sensors_read_the_same(name: str) -> None:
         assert np.abs(a - b).max() <= 1e-9 * max(1.0, float(np.abs(a).max()))
 
 
-@pytest.mark.parametrize("name", SIMULATED)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow if n in LONG else ()) for n in SIMULATED],
+)
 def test_a_simulated_motion_converges_with_the_order_of_the_step_to_one_motion(name: str) -> None:
     check_motion(name, QUICK[name])
 

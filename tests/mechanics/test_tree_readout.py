@@ -69,7 +69,7 @@ def test_readings_are_those_of_pinocchio_and_mujoco(number: int) -> None:
         assert set(mujoco.readings(*state)) >= {n for n in table.names if "." in n}
 
 
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("number", [pytest.param(k, marks=pytest.mark.slow if k % 3 == 2 else ()) for k in range(12)])
 def test_derivatives_of_every_kind(number: int) -> None:
     """Central differences, extrapolated; the tangent of a free base's attitude by SciPy's rotations."""
     tree, rng = machines()[number], np.random.default_rng(200 + number)

@@ -138,9 +138,9 @@ def test_the_compiled_step_considers_as_the_reference_does() -> None:
 
 @pytest.mark.filterwarnings("ignore:.*the step of the integration is too long")
 def test_bands_hold_with_the_covariance_considered_and_not_without() -> None:
-    """Quick form of the slow test: 16 draws."""
-    with_it, without = nees_over_draws(16, 500, True), nees_over_draws(16, 500, False)
-    assert 0.5 < with_it < 1.7  # 16 draws of a nearly constant error: the mean of NEES has a deviation of about 0.2
+    """Quick form of the slow test: 10 draws, and 5 without it."""
+    with_it, without = nees_over_draws(10, 500, True), nees_over_draws(5, 500, False)
+    assert 0.4 < with_it < 1.9  # 10 draws of a nearly constant error: the mean of NEES has a deviation of about 0.25
     assert without > 1.5 and without > 2.0 * with_it
 
 

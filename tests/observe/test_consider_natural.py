@@ -139,6 +139,7 @@ def test_the_compiled_step_considers_as_the_reference_does() -> None:
         assert np.abs(a - b).max() <= 1e-11 * np.abs(b).max()
 
 
+@pytest.mark.slow  # below they are those of the tree, whose bands test_consider.py looks at
 @pytest.mark.filterwarnings("ignore:.*the step of the integration is too long")
 def test_bands_hold_with_the_covariance_considered_and_not_without() -> None:
     with_it, without = nees(12, 500, True), nees(4, 500, False)

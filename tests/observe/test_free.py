@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,10 +51,10 @@ ACTING = np.array([100.0, 90.0, -0.004, 0.02, 0.5])
 
 
 @cache
-def machine() -> Machine:
+def machine(clutch: bool = True) -> Machine:
     """The buggy, with a clutch between its front wheels: a law of one's own, which is zero at rest."""
-    clutch = law({"spin_fl": 1.0, "spin_fr": -1.0}, "tanh(v/3) + 0.01*v*rate(spin_rl)", 8.0, "clutch")
-    m = buggy().with_elements([clutch])
+    between = law({"spin_fl": 1.0, "spin_fr": -1.0}, "tanh(v/3) + 0.01*v*rate(spin_rl)", 8.0, "clutch")
+    m = buggy().with_elements([between]) if clutch else buggy()
     headings = [Sensor("yaw", "yaw", "chassis", 0.03), Sensor("course", "course", "chassis", 0.03)]
     return m.with_formulation("natural").with_sensors([*m.sensors, *headings])
 
@@ -60,12 +64,14 @@ def start() -> dict[str, float]:
     return {**standing_start(buggy()), "base.yaw": HEADING, "rack": -0.004}
 
 
-def made(error_model: ErrorModel = "exact", unknown: tuple[str, ...] = PUSHED) -> tuple[FreeSystem, Array, Array]:
+def made(
+    error_model: ErrorModel = "exact", unknown: tuple[str, ...] = PUSHED, clutch: bool = True
+) -> tuple[FreeSystem, Array, Array]:
     noise = ProcessNoise(
         start=1e-3, start_rate=1e-2, start_force=10.0, start_element=1e-3, acceleration=1e-2, force=1.0
     )
     return free_system(
-        machine(),
+        machine(clutch),
         noise,
         error_model=error_model,
         unknown=unknown,
@@ -76,9 +82,9 @@ def made(error_model: ErrorModel = "exact", unknown: tuple[str, ...] = PUSHED) -
     )
 
 
-def closed() -> tuple[FreeSystem, Array]:
+def closed(clutch: bool = True) -> tuple[FreeSystem, Array]:
     """The system, and a state whose prescribed rack is where the inputs have it."""
-    system, q, qd = made()
+    system, q, qd = made(clutch=clutch)
     x = system.belief(q, qd).x
     at = system.instant(x, ACTING)
     _, _, u, b = system.split(x)
@@ -118,12 +124,15 @@ def test_derivatives_of_readings_are_those_of_differences() -> None:
 
 
 def test_the_force_of_the_rack_is_a_virtual_sensor() -> None:
-    """That of inverse dynamics of the tree at the same accelerations, and its derivative by differences."""
-    system, x = closed()
+    """That of inverse dynamics of the tree at the same accelerations, and its derivative by differences.
+
+    Without the clutch, so that the equations of its tree are those of every other buggy and compiled once.
+    """
+    system, x = closed(clutch=False)
     force = quantity_of(system, Virtual("rack force", "force", "rack"))
     at = system.instant(x, ACTING)
     y, G = force.at(x, at, ACTING)
-    tree, known = machine().tree, system.model.local(at.q, at.qd)
+    tree, known = machine(clutch=False).tree, system.model.local(at.q, at.qd)
     assert force.components == ("rack force",) and force.units == ("N",)
     model = tree_model(tree, unknown=())
     loads = model.loads(dict(zip(INPUTS, ACTING.tolist(), strict=True)))
@@ -147,12 +156,8 @@ def test_the_force_of_the_rack_is_a_virtual_sensor() -> None:
         quantity_of(system, Virtual("push", "force", "lower_fl"))
 
 
-@pytest.mark.parametrize(
-    "error_model",
-    [pytest.param("integrator", marks=pytest.mark.slow), pytest.param("forward", marks=pytest.mark.slow), "exact"],
-)
-def test_machine_code_agrees_with_the_reference(error_model: ErrorModel) -> None:
-    """Three steps with readings that correct, the rack moving: places to 1e-9 m, H to a millionth, F and P as `close` says.
+def compare_steps(error_model: ErrorModel, steps: int) -> None:
+    """Steps with readings that correct, the rack moving: places to 1e-9 m, H to a millionth, F and P as `close` says.
 
     Rates are projected in the metric M by machine code, in M + h/2 C + h²/4 K by the reference: 1e-4 of 15 rad/s. The integrator takes what
     slips push with at the end of a step, the reference as a mean over it; the forward model takes their own derivatives from there too.
@@ -165,7 +170,7 @@ def test_machine_code_agrees_with_the_reference(error_model: ErrorModel) -> None
     b = Belief(b.x, np.diag(b.P) if b.P.ndim == 1 else b.P, 0.0)
     code = FreeStep(system, None)
     other, flags, acting = b, np.zeros(len(system.outputs), dtype=np.int8), ACTING
-    for k in range(3):
+    for k in range(steps):
         after = system.later(acting, 2e-3)
         assert after is not None
         y = system.sense(system.move(other.x, acting, 0.0, 2e-3), after, 0.0) + 1e-3 * np.sin(np.arange(len(flags)) + k)
@@ -185,6 +190,51 @@ def test_machine_code_agrees_with_the_reference(error_model: ErrorModel) -> None
         assert passage.belief.x[n:] == pytest.approx(corrected[n:], abs=1e-4)
         b, acting = passage.belief, after
         other = b
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error_model", ["integrator", "forward", "exact"])
+def test_machine_code_agrees_with_the_reference(error_model: ErrorModel) -> None:
+    compare_steps(error_model, 3)
+
+
+PLAIN = """
+import ctypes, sys
+sys.path.insert(0, sys.argv[1])
+import veridyn.mechanics.natural.wheel_kernel as wheels
+import veridyn.observe.free_step as caller
+import veridyn.observe.kernels.free_step as kernel
+from observe.test_free import compare_steps
+
+FUNCTION = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 5, ctypes.c_int64)
+records = {}
+
+class Bound(caller.Bound):
+    def __init__(self, record):
+        super().__init__(record)
+        records[id(self.address)] = self
+
+def called(numbers, at):
+    function, *given = numbers[at : at + 6].tolist()
+    FUNCTION(function)(0, 1, 1, *given, 0)
+
+caller.Bound, wheels.call_kernel = Bound, called
+kernel.opened = lambda address, kind: records[id(address)].record
+assert not hasattr(kernel.free_step, "py_func")
+compare_steps("exact", 1)
+"""
+
+
+def test_the_kernel_as_plain_python_agrees_with_the_reference() -> None:
+    """One step of the code that is compiled, without the compiler, which takes a minute for it; pointers are followed by ctypes instead."""
+    done = subprocess.run(
+        [sys.executable, "-c", PLAIN, str(Path(__file__).parents[1])],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def _steered(s: float) -> Array:

@@ -47,6 +47,7 @@ sensors:
   place: {kind: position, on: A, sigma: 0.01}
 """
 MACHINES = [("top", TOP, 6.0), ("pendulum", PENDULUM, 8.0)]  # and how fast they turn, rad/s
+QUICK = [pytest.param(*m, marks=pytest.mark.slow if m[0] == "top" else (), id=m[0]) for m in MACHINES]
 PROCESS_NOISE = ProcessNoise(
     start=0.01, start_rate=0.05
 )  # so small that a tangent carries it, as the extended filter assumes
@@ -85,7 +86,7 @@ def drawn(
     return machine, rates, motion, Experiment(channels, "log")
 
 
-@pytest.mark.parametrize(("name", "text", "spin"), MACHINES)
+@pytest.mark.parametrize(("name", "text", "spin"), QUICK)
 def test_filters_stay_consistent_right_round(name: str, text: str, spin: float) -> None:
     """An exact model from an uncertain start: the errors are as large as the filter says, in one set after the other."""
     found = {"ekf": [], "ukf": [], "smoother": []}

@@ -139,8 +139,14 @@ def _broken(log: Experiment, name: str, fault: str) -> Experiment:
     return log.replacing(replace(channel, values=y))
 
 
-@pytest.mark.parametrize("fault", BROKEN)
-@pytest.mark.parametrize("filter", IN_SPACE)
+@pytest.mark.parametrize(
+    ("filter", "fault"),
+    [
+        pytest.param(kind, fault, marks=pytest.mark.slow if kind == "ukf" and fault != "dies" else ())
+        for kind in IN_SPACE
+        for fault in BROKEN
+    ],
+)
 def test_every_filter_outlives_a_failing_sensor_in_space(arms, filter: str, fault: str) -> None:
     """It goes on, names the sensor, and the coordinate it measures has a wider band than in the healthy run; then it is back."""
     machine, truth, log, healthy = arms

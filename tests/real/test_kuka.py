@@ -117,7 +117,7 @@ def test_possible_bodies_near_the_drawing_do_better_on_fast_motion(arm, split):
     )
 
 
-@pytest.mark.parametrize(("word", "most"), [("white", 2.9), ("hac", 2.7)])
+@pytest.mark.parametrize(("word", "most"), [pytest.param("white", 2.9, marks=pytest.mark.slow), ("hac", 2.7)])
 def test_groups_of_parameters_with_scales_of_their_own_do_better_still(arm, split, word, most):
     """All scales are chosen within the slow samples: 2.76 % and 2.48 % on the fast ones, where one scale for all leaves 3.96 %."""
     slow, fast = split

@@ -38,6 +38,7 @@ def test_emps_by_its_published_recipe(tmp_path: Path) -> None:
     assert figures["suspicions"] == 0
 
 
+@pytest.mark.slow  # the log itself: test_panda.py; a cut-off that is proposed: identify/test_cutoff.py
 def test_panda_with_the_cut_off_that_the_study_proposes(tmp_path: Path) -> None:
     """64 base parameters; at most 1.6 % where fitted (70 % of the log) and 1.8 % on the rest, the cut-off found by itself.
 

@@ -9,7 +9,9 @@ from scipy.stats import kstwo
 from veridyn.signals.kolmogorov import EXACT_UP_TO, exceeded, quantile
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 20, 100, 140, EXACT_UP_TO, EXACT_UP_TO + 1, 5000, 40_000])
+@pytest.mark.parametrize(
+    "n", [1, 2, 3, 7, 20, 100, 140, EXACT_UP_TO, EXACT_UP_TO + 1, 5000, pytest.param(40_000, marks=pytest.mark.slow)]
+)
 def test_probabilities_are_those_of_scipy(n: int) -> None:
     """To 1e-6 for many numbers, where both are series, to rounding for few; one is far out wherever it is not zero."""
     d = np.linspace(0.0, min(1.0, 4.0 / np.sqrt(n)), 41)

@@ -134,5 +134,5 @@ class Bench:
 
 
 def table(columns: dict[str, np.ndarray]) -> str:
-    rows = np.column_stack(list(columns.values()))
-    return "\n".join([",".join(columns), *(",".join(f"{x:.9g}" for x in row) for row in rows)]) + "\n"
+    rows, line = np.column_stack(list(columns.values())).tolist(), ",".join(["%.9g"] * len(columns))
+    return "\n".join([",".join(columns), *(line % tuple(row) for row in rows)]) + "\n"

@@ -53,7 +53,9 @@ def test_many_pieces_on_every_width(width: int) -> None:
     check(run(width)[1])
 
 
-@pytest.mark.parametrize("block", [8, 16, 128])
+@pytest.mark.parametrize(
+    "block", [pytest.param(8, marks=pytest.mark.slow), 16, pytest.param(128, marks=pytest.mark.slow)]
+)
 def test_other_blocks(block: int) -> None:
     check(run(4, block)[1])
 

@@ -23,7 +23,7 @@ from veridyn.model.pose import Pose
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.spatial.quaternions import quaternion
-from veridyn.spatial.rotations import matrix_of
+from veridyn.spatial.rotations import matrix_of, rotation_of
 
 Array = NDArray[np.float64]
 THICK = 0.004  # m, half the thickness of a sole
@@ -96,7 +96,7 @@ def performed(tree: Tree, plan: GaitPlan, servo: Servo | None = None, progress: 
             part = s / substeps
             target = plan.q[k] + (plan.q[after] - plan.q[k]) * part
             turning = plan.velocity[k, 3:] + (plan.velocity[after, 3:] - plan.velocity[k, 3:]) * part
-            tilt = plan.pose.rotation[k].T @ matrix_of(data.qpos[3:7])
+            tilt = plan.pose.rotation[k].T @ rotation_of(data.qpos[3:7])
             lean = 0.5 * np.array([tilt[0, 2] - tilt[2, 0], tilt[2, 1] - tilt[1, 2]])  # about y, about x
             lean -= 0.5 * (plan.velocity[k, 3:] + turning)[[1, 0]] * part * STEP * (after > k)
             rate = (data.qvel[3:6] - turning)[[1, 0]]
@@ -156,15 +156,16 @@ def _addresses(engine, model, tree: Tree) -> tuple[NDArray[np.intp], NDArray[np.
 
 def _ground_forces(engine, model, data) -> Array:  # pyright: ignore[reportMissingParameterType]
     """(2, 6): what the ground does to each foot, about the world's origin."""
-    out, six = np.zeros((2, 6)), np.zeros(6)
-    for k in range(data.ncon):
+    out, six, count = np.zeros((2, 6)), np.zeros(6), int(data.ncon)
+    which, (places, forces, moments) = np.zeros(count, dtype=np.intp), np.zeros((3, count, 3))
+    for k in range(count):
         contact = data.contact[k]
         engine.mj_contactForce(model, data, k, six)
         first_is_ground = model.geom_bodyid[contact.geom1] == 0
         sign = 1.0 if first_is_ground else -1.0
         foot = model.geom_bodyid[contact.geom2 if first_is_ground else contact.geom1]
         axes = contact.frame.reshape(3, 3).T
-        force, moment = sign * axes @ six[:3], sign * axes @ six[3:]
-        which = FEET.index(engine.mj_id2name(model, engine.mjtObj.mjOBJ_BODY, foot))
-        out[which] += np.concatenate([force, moment + np.cross(contact.pos, force)])
+        places[k], forces[k], moments[k] = contact.pos, sign * axes @ six[:3], sign * axes @ six[3:]
+        which[k] = FEET.index(engine.mj_id2name(model, engine.mjtObj.mjOBJ_BODY, foot))
+    np.add.at(out, which, np.concatenate([forces, moments + np.cross(places, forces)], axis=1))
     return out

@@ -24,6 +24,7 @@ from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.mechanics.newton_euler import outward
 from veridyn.mechanics.samples import complete_values, state_of
+from veridyn.mechanics.spline import spline_at
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import ARRAYS, ArrayAlgebra, rounded_sign
@@ -98,8 +99,8 @@ def feedforward(
     if friction_speed > 0.0:
         change = _softer(model, motion, friction_speed)
         forces += np.einsum("nij,ni->nj", loop_jacobian(model, motion.q), change) if model.loops else change
-    table = CubicSpline(t, forces)
-    return lambda time: table(min(max(time, t[0]), t[-1]))
+    table, first, last = spline_at(CubicSpline(t, forces)), float(t[0]), float(t[-1])
+    return lambda time: table(min(max(time, first), last))
 
 
 def _softer(model: Tree, motion: Motion, speed: float) -> Array:

@@ -6,7 +6,7 @@ between samples positions and rates are cubic, signals linear. Stiff laws are no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from veridyn.errors import Fault, SimulationError
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.integration_check import inner_start
+from veridyn.mechanics.spline import spline_at
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 
@@ -43,17 +44,19 @@ def element_states(
     heard = [name for name in tree.signals if name in motion.signals and name not in names]
     missing = {name: np.zeros(len(motion)) for name in names}
     tree.check_motion(replace(motion, signals={**motion.signals, **missing}))
-    q, qd = CubicHermiteSpline(motion.t, motion.q, motion.qd), CubicHermiteSpline(motion.t, motion.qd, motion.qdd)
+    both, slopes = (np.concatenate(parts, axis=1) for parts in ((motion.q, motion.qd), (motion.qd, motion.qdd)))
+    path, n = spline_at(CubicHermiteSpline(motion.t, both, slopes)), tree.n
     base = _base_path(motion) if tree.wheels else None
     instant = StateAccelerations(tree, np.zeros(len(tree.parameters)), engine=engine)
 
     def rate(time: float, s: Array) -> Array:
         signals = {name: float(np.interp(time, motion.t, motion.signals[name])) for name in heard}
         every = {**signals, **dict(zip(names, s.tolist(), strict=True))}
+        here = path(time)
         if base is None:
-            return instant.state_rates(q(time), qd(time), every)
+            return instant.state_rates(here[:n], here[n:], every)
         at = base(time)
-        return instant.state_rates(q(time), qd(time), every, at[:3], at[3:6], at[6:])
+        return instant.state_rates(here[:n], here[n:], every, at[:3], at[3:6], at[6:])
 
     found = solve_ivp(rate, (motion.t[0], motion.t[-1]), y0, "LSODA", motion.t, rtol=rtol, atol=1e-4 * rtol)
     if not found.success:
@@ -66,7 +69,7 @@ def element_states(
     return replace(motion, signals={**motion.signals, **dict(zip(names, found.y, strict=True))})
 
 
-def _base_path(motion: Motion) -> CubicSpline | None:
+def _base_path(motion: Motion) -> Callable[[float], Array] | None:
     """ω, velocity, position and quaternion of a free base as a function of time, (13,); the quaternion without jumps of its sign."""
     b = motion.base
     if b is None:
@@ -74,4 +77,4 @@ def _base_path(motion: Motion) -> CubicSpline | None:
     assert b.velocity is not None and b.position is not None and b.quaternion is not None  # check_motion looked
     turned = np.sign(np.einsum("ni,ni->n", b.quaternion[1:], b.quaternion[:-1]))
     e = b.quaternion * np.cumprod(np.concatenate([[1.0], turned]))[:, None]
-    return CubicSpline(motion.t, np.concatenate([b.omega, b.velocity, b.position, e], axis=1))
+    return spline_at(CubicSpline(motion.t, np.concatenate([b.omega, b.velocity, b.position, e], axis=1)))

@@ -49,13 +49,13 @@ def seeded(graph: Graph, outputs: Sequence[Number], seeds: Iterable[tuple[Number
 
 def _rates(graph: Graph, nodes: Sequence[int], outputs: Sequence[Number], seeds: Mapping[int, Number]) -> list[Number]:
     rate: dict[int, Number] = dict(seeds)
+    operation, left, right, known = graph.operation, graph.left, graph.right, rate.get
     for n in nodes:
-        op = graph.operation[n]
-        if op in (CONST, INPUT, SIGN):
+        da, db = known(left[n]), known(right[n])  # no node has the number −1 of an operand that is not there
+        if da is None and db is None:
             continue
-        a, b = graph.left[n], graph.right[n]
-        da, db = rate.get(a, 0.0), rate.get(b, 0.0) if b >= 0 else 0.0
-        if _zero(da) and _zero(db):
+        da, db = 0.0 if da is None else da, 0.0 if db is None else db
+        if operation[n] in (CONST, INPUT, SIGN) or (_zero(da) and _zero(db)):
             continue
         rate[n] = _rule(graph, n, da, db)
     return [_signed(rate.get(y.node, 0.0), y.negative) if isinstance(y, Expression) else 0.0 for y in outputs]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Union
 
 CONST, INPUT, ADD, SUB, MUL, DIV, SIN, COS, SIGN, ABS, SQRT, EXP, LOG, ATAN = range(14)
@@ -209,15 +210,15 @@ class Expression:
 
 def live(graph: Graph, outputs: Iterable[Number]) -> list[int]:
     """The nodes that outputs need, in order of evaluation."""
-    needed = bytearray(len(graph))
+    needed, operation, left, right = bytearray(len(graph)), graph.operation, graph.left, graph.right
     stack = [x.node for x in outputs if isinstance(x, Expression)]
     while stack:
         n = stack.pop()
         if needed[n]:
             continue
         needed[n] = 1
-        if graph.operation[n] >= ADD:
-            stack.append(graph.left[n])
-            if graph.right[n] >= 0:
-                stack.append(graph.right[n])
-    return [n for n in range(len(graph)) if needed[n]]
+        if operation[n] >= ADD:
+            stack.append(left[n])
+            if right[n] >= 0:
+                stack.append(right[n])
+    return list(compress(range(len(graph)), needed))

@@ -297,7 +297,7 @@ def rich_tree(rng: np.random.Generator, k: int) -> Tree:
     return built.with_parameters(replace(p, typical=sizes))
 
 
-@pytest.mark.parametrize("k", range(12))
+@pytest.mark.parametrize("k", [pytest.param(k, marks=pytest.mark.slow if k >= 4 else ()) for k in range(12)])
 def test_round_trip_of_random_trees(k: int) -> None:
     tree = rich_tree(np.random.default_rng(k), k)
     assert_same(tree, parse_machine(model_text(tree), source="x").tree)

@@ -176,9 +176,16 @@ def graphs(draw: st.DrawFn) -> Machine:
     return machine
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=7, deadline=None, suppress_health_check=list(HealthCheck))
 @given(machine=graphs())
 def test_random_graphs(machine: Machine) -> None:
+    back(machine)
+
+
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(machine=graphs())
+def test_more_random_graphs(machine: Machine) -> None:
     back(machine)
 
 

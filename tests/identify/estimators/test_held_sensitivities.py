@@ -31,7 +31,7 @@ def machine() -> Tree:
 
 @pytest.fixture(scope="module")
 def log() -> Motion:
-    t = STEP * np.arange(401)
+    t = STEP * np.arange(251)
     forces = np.stack([5.0 * np.sin(3.0 * t) + np.sin(7.0 * t), 3.0 * np.sin(5.0 * t + 1.0)], axis=1)
 
     def drive(time: float, q: np.ndarray, qd: np.ndarray) -> list[float]:

@@ -8,18 +8,25 @@ import numpy as np
 import pytest
 
 import veridyn as vd
-from identify.wheel_rig import CARRIAGE, LENGTH, SPIN, STIFFNESS, log, rig
+from identify import wheel_rig
+from identify.wheel_rig import CARRIAGE, LENGTH, SPIN, STIFFNESS, rig
 from veridyn.errors import DataError, IdentificationError
 from veridyn.files.shipped import shipped
 from veridyn.identify.estimators.output_error import OutputError
 from veridyn.mechanics.integrate import Inputs, Method, integrate
 from veridyn.model.elements import Element, coulomb
 from veridyn.model.joint import Body
+from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
 
 HOW = OutputError(constants=("tyre.C_KAPPA", "tyre.SIGMA_KAPPA"), substeps=2)
+
+
+def log(rng: np.random.Generator | None = None, noise: float = 0.0) -> Motion:
+    """The first 3 s of the rig's log."""
+    return wheel_rig.log(rng, noise)[:300]
 
 
 def guessed() -> Tree:

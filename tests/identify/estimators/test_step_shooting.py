@@ -70,7 +70,7 @@ def floating(wrong: float = 1.0) -> Tree:
 
 @cache
 def floating_log() -> Motion:
-    t = 0.01 * np.arange(300)
+    t = 0.01 * np.arange(200)
     pushes = np.stack([6 * np.sin(3 * t + k) + 4 * np.cos((5 + k) * t) for k in range(6)], axis=1) * [
         6,
         6,
@@ -158,7 +158,7 @@ def test_a_machine_on_a_free_base_under_a_measured_wrench() -> None:
     assert np.abs((fit.values - wanted) / fit.sigma).max() < 3.5
     assert (fit.sigma < 0.02 * np.abs(wanted)).all()
     assert [r.row for r in fit.rows] == ["base.x", "base.y", "base.z", "base.roll", "base.pitch", "base.yaw", "q"]
-    assert fit.rows[0].rms == pytest.approx(1e-3, rel=0.15)
+    assert fit.rows[0].rms == pytest.approx(1e-3, rel=0.2)  # four deviations of 200 squares
     coarse = vd.identify(floating(1.2), noisy, OutputError())
     assert np.abs((coarse.values - wanted) / coarse.sigma).max() > 3.5  # a step of 10 ms is too long, and this is noted
     assert any("use substeps=4" in note for note in coarse.notes)

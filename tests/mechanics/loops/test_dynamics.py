@@ -74,7 +74,7 @@ def test_accelerations_are_those_of_pinocchio(name: str) -> None:
     assert forward_dynamics(tree, motion).qdd == pytest.approx(wanted, rel=1e-10, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n == "delta" else ()) for n in MACHINES])
 def test_inverse_dynamics_gives_the_forces_back(name: str) -> None:
     """Friction and all elements included; the two share the recursion, and not how loops are dealt with."""
     tree = MACHINES[name]()

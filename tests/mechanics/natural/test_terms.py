@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 
 from strangers.natural_mechanisms import random_mechanism
 from veridyn.mechanics.compiled import compiled
@@ -30,7 +31,9 @@ def all_terms(address, load, turning, q, qd, lam, drifted, K):
     acting(t, load, turning, q, qd, 0.3, 0.7, at.Q, at.T, at.way)
 
 
+@pytest.mark.slow
 def test_terms_are_those_of_the_tables() -> None:
+    """Each term alone, through a door that takes 8 s to compile; the quick form is test_explicit's, of the steps that are made of them."""
     for seed in range(4):
         rng = np.random.default_rng(seed)
         system = system_of(random_mechanism(rng, 2 + seed % 2).mechanism)

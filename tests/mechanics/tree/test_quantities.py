@@ -27,7 +27,7 @@ from veridyn.spatial.transforms import Placement
 
 
 @pytest.mark.parametrize("base", ["fixed", "free"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_reactions_of_open_trees_are_pinocchio_s(seed: int, base: str) -> None:
     """data.f after rnea, at every joint: force and moment in the ground's axes, without what acts along the joint's own axis."""
     rng = np.random.default_rng(seed)

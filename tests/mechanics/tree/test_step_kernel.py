@@ -14,7 +14,7 @@ from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import matrix_of
 
 
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n == "delta" else ()) for n in MACHINES])
 def test_the_derivative_of_a_step_is_exact(name: str) -> None:
     m, h, eps = model(name), 0.01, 1e-6
     x, v, u = moving(m, 11)

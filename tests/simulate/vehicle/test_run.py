@@ -183,7 +183,12 @@ def test_cornering_left_and_right_are_mirror_images():
     assert np.allclose(left.wheel_wrench * [1, -1, 1, -1, 1, -1], right.wheel_wrench[:, swapped], atol=1e-3)
 
 
-@pytest.mark.parametrize("name", of_the_papers())
+FASTER_AND_SLOWER = tuple(f"sinusoidal steering at {v} km/h" for v in (90, 110, 160))  # than 130 km/h
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow if n in FASTER_AND_SLOWER else ()) for n in of_the_papers()]
+)
 def test_the_papers_manoeuvres_stay_on_the_road(name):
     manoeuvre, duration = of_the_papers()[name]
     run = drive(CAR, manoeuvre, duration=duration, step=2e-3, every=8)

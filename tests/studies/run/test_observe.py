@@ -39,8 +39,9 @@ def test_the_example_has_the_log_that_the_simulation_gives() -> None:
     assert kept == pytest.approx(made, abs=0.01)  # another processor may round otherwise
 
 
-def test_the_truth_lies_inside_the_bands(tmp_path: Path) -> None:
-    shares, logs = [], 8
+@pytest.mark.parametrize("logs", [3, pytest.param(8, marks=pytest.mark.slow)])
+def test_the_truth_lies_inside_the_bands(tmp_path: Path, logs: int) -> None:
+    shares = []
     for seed in range(logs):
         truth, rows = crane_log(seed)
         run = observe_study(load_study(written(tmp_path, rows=rows)))

@@ -69,8 +69,8 @@ def test_the_memory_needed_is_that_of_a_window(tmp_path: Path) -> None:
     file = tmp_path / "long.parquet"
     part = recording(1, 60.0)
     long = {
-        name: np.tile(x, 12) for name, x in part.items()
-    }  # twelve minutes; that it jumps in between does not matter here
+        name: np.tile(x, 6) for name, x in part.items()
+    }  # six minutes; that it jumps in between does not matter here
     long["t"] = np.arange(len(long["t"])) / 200.0
     pq.write_table(pa.table(long), file, row_group_size=5000)
     margin = margin_of(SIGNALS, SAMPLING, 200.0)
@@ -84,7 +84,7 @@ def test_the_memory_needed_is_that_of_a_window(tmp_path: Path) -> None:
         tracemalloc.stop()
         return most
 
-    assert peak(4000) < 0.25 * peak(144_000)
+    assert peak(4000) < 0.25 * peak(72_000)
 
 
 def test_a_study_in_blocks_finds_the_same_parameters(tmp_path: Path) -> None:
