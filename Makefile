@@ -16,6 +16,9 @@ ifneq ($(wildcard ../shared/data),)
 export VERIDYN_DATA ?= $(abspath ../shared/data)
 endif
 
+# Installing compiles nothing, and tests start many processes: what one compiles to bytecode, the others read.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all urdfs fuzz bench lint types docs clean
 
