@@ -19,6 +19,7 @@ from veridyn.mechanics.natural.constraints import CoefficientTable
 from veridyn.mechanics.record import Numbers, Places, Vector
 
 Array = NDArray[np.float64]
+Whole = NDArray[np.int64]
 SAME_DIGITS = 14  # decimals to which rows of coefficients agree that differ by rounding alone
 
 
@@ -80,7 +81,7 @@ def forms_of(t: CoefficientTable) -> Forms:
     )
 
 
-def _sums(gather: csr_array) -> tuple[Array, Array, Array, Array, Array, Array]:
+def _sums(gather: csr_array) -> tuple[Whole, Whole, Array, Whole, Whole, Array]:
     """The rows of a matrix that are not multiples of each other, compressed, each with 1 in front.
 
     Where they begin, their columns and numbers; where the rows of the matrix that are multiples of each begin in a list of all rows, that
@@ -88,7 +89,9 @@ def _sums(gather: csr_array) -> tuple[Array, Array, Array, Array, Array, Array]:
     """
     g = csr_array(gather)
     g.sort_indices()
-    rows = [(g.indices[a:b], g.data[a:b]) for a, b in itertools.pairwise(g.indptr.tolist())]
+    indices, numbers = np.asarray(g.indices, dtype=np.int64), np.asarray(g.data, dtype=np.float64)
+    ends = np.asarray(g.indptr, dtype=np.int64).tolist()
+    rows = [(indices[a:b], numbers[a:b]) for a, b in itertools.pairwise(ends)]
     alike: dict[object, list[int]] = {}
     for k, (at, data) in enumerate(rows):
         key = (tuple(at.tolist()), tuple(np.round(data / data[0], SAME_DIGITS).tolist()))
@@ -98,7 +101,8 @@ def _sums(gather: csr_array) -> tuple[Array, Array, Array, Array, Array, Array]:
         [rows[group[0]] for group in groups],
         np.array([k for group in groups for k in group], dtype=np.int64),
     )
-    start, used = (np.cumsum([0, *sizes]) for sizes in ([len(at) for at, _ in first], [len(x) for x in groups]))
+    lengths = [len(at) for at, _ in first], [len(group) for group in groups]
+    start, used = (np.cumsum([0, *each], dtype=np.int64) for each in lengths)
     source = np.concatenate([np.zeros(0, dtype=np.int64), *(at for at, _ in first)])
     value = np.concatenate([np.zeros(0), *(data / data[0] for _, data in first)])
     return start, source, value, used, order, np.array([rows[k][1][0] for k in order], dtype=np.float64)

@@ -93,7 +93,7 @@ def take_slopes(t: FreeTables, w: FreeRoom, x: Array) -> float:
         columns = t.e.slope_column[t.slope_start[i] : t.slope_start[i + 1]]
         w.f.b[n + i] -= _along(w.at.J[i], x, columns)
         off = max(off, abs(w.f.b[n + i]))
-    return off
+    return float(off)
 
 
 @summing
@@ -101,7 +101,7 @@ def _along(row: Array, x: Array, columns: Places) -> float:
     total = 0.0
     for p in range(len(columns)):
         total += row[columns[p]] * x[columns[p]]
-    return total
+    return float(total)
 
 
 @core
