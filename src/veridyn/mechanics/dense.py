@@ -91,15 +91,14 @@ def solve_transposed(A: Array, pivot: Numbers, x: Array) -> None:
     """Aᵀ x = b in the place of b, with the factors that :func:`factor` left."""
     size = len(A)
     for i in range(size):
-        s = x[i]
-        for j in range(i):
-            s -= A[j, i] * x[j]
-        x[i] = s / A[i, i]
+        s = x[i] / A[i, i]
+        x[i] = s
+        for j in range(i + 1, size):
+            x[j] -= A[i, j] * s
     for i in range(size - 1, -1, -1):
         s = x[i]
-        for j in range(i + 1, size):
-            s -= A[j, i] * x[j]
-        x[i] = s
+        for j in range(i):
+            x[j] -= A[i, j] * s
     for k in range(size - 1, -1, -1):
         p = pivot[k]
         if p != k:

@@ -96,12 +96,13 @@ class FreeStep:
                 led=np.zeros(still.motion.shape),
             ),
             corrected=corrected_of(n, m, system.considered),
-            clock=np.array([0, 1, 0], dtype=np.int64),
+            clock=np.array([0, 1, 0, 0, 0], dtype=np.int64),
             of=np.zeros(1),
             out=np.zeros(self._layout.size),
         )
         self._bound = Bound(self._parts)
         self._places = self._where(system.inputs)
+        self._standing: list[list[float] | None] = [None, None]  # the inputs that stand in `before` and in `now`
 
     def _where(self, inputs: tuple[str, ...]) -> list[tuple[bool, int]]:
         """Where each input goes: among the values of the loads, or in the motion of prescribed coordinates, row by row."""
@@ -135,8 +136,10 @@ class FreeStep:
         s.x[:], s.P[:], s.values[:], s.flags[:] = belief.x, belief.P, values, flags
         if sigma is not None or self._changed:
             s.sensors.R[:], self._changed = noise_of_readings(self._R, sigma), sigma is not None
-        self._act(s.before, before)
-        self._act(s.now, inputs)
+        for k, (place, given) in enumerate(((s.before, before), (s.now, inputs))):
+            if (values_of := given.tolist()) != self._standing[k]:
+                self._act(place, given)
+                self._standing[k] = values_of
         dt = 0.0 if belief.t is None else t - belief.t
         return CompiledPassage(self._layout, s.out.copy(), t) if free_step(self._bound.address, dt) == DONE else None
 

@@ -29,7 +29,7 @@ from veridyn.observe.observer_setup import Observable, ObserverSetup
 from veridyn.observe.passage import Passage
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
-from veridyn.observe.stream import Stream, StreamStep, statuses
+from veridyn.observe.stream import Stream, StreamStep, as_vector, statuses
 from veridyn.observe.tree import TreeSystem
 from veridyn.observe.virtual import Virtual, quantity_of
 
@@ -168,29 +168,33 @@ class Observer:
 
         `sigma`: output → standard deviation of this reading, where it is not the sensor's own.
         """
-        if isinstance(measurements, Mapping):
+        if not isinstance(measurements, np.ndarray) and isinstance(measurements, Mapping):
             values, codes = self._by_name(measurements)
         else:
             values, codes = self._by_place(measurements)
         if inputs is None and isinstance(self.system, TreeSystem | FreeSystem) and t > self._since:
             inputs = self.system.later(self._inputs, t - self._since)  # prescribed coordinates go on
         if inputs is not None:
-            self._inputs, self._since = np.atleast_1d(np.asarray(inputs, dtype=np.float64)), t
+            inputs = as_vector(inputs)
+            self._inputs, self._since = inputs, t
         own = None if sigma is None else self._own(sigma)
         silent = self._silence.since(t, codes)
         codes = self._repeats.flags(values, codes)
-        steps: list[StreamStep] = []
+        passages: tuple[Passage, ...] = ()
         if self._waits:
+            steps: list[StreamStep] = []
             codes = self._delayed(t, values, codes, inputs, own, steps)
+            passages = tuple(step.passage for step in steps if step.passage is not None)
         elif not isfinite(t):
             codes = self._stream.step(t, values, inputs, codes).codes  # refuses it
         else:
-            steps.append(self._stream.take(t, values, codes, inputs, own))
-            codes = steps[0].codes
+            step = self._stream.take(t, values, codes, inputs, own)
+            codes = step.codes
+            if step.passage is not None:
+                passages = (step.passage,)
         messages = self._messages(t, codes, silent)
         if self.system.bounds is not None:
             messages = (*messages, *self._bound_messages(t, self.system.bounds))
-        passages = tuple(step.passage for step in steps if step.passage is not None)
         return ObserverStep(self.system, t, self._stream.belief, codes, messages, self._bounded, passages)
 
     def _bound_messages(self, t: float, bounds: ParameterBounds) -> list[str]:

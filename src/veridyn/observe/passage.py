@@ -70,17 +70,13 @@ class CompiledPassage:
 
     def __init__(self, layout: PassageLayout, row: Array, t: float) -> None:
         self._layout, self._row = layout, row
-        N, n = layout.N, layout.n
+        N, n, m = layout
         self.belief = Belief(row[:N], row[N : N + n * n].reshape(n, n), t)
+        self.status: Codes = row[-3 - m : -3].astype(np.int8)
 
     @property
     def used(self) -> int:
         return int(self._row[-2])
-
-    @cached_property
-    def status(self) -> Codes:
-        m = self._layout.m
-        return self._row[-3 - m : -3].astype(np.int8)
 
     @cached_property
     def prediction(self) -> Prediction:

@@ -26,8 +26,10 @@ class Belief:
     t: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "x", np.asarray(self.x, dtype=np.float64))
-        object.__setattr__(self, "P", np.asarray(self.P, dtype=np.float64))
+        for name in ("x", "P"):
+            given = getattr(self, name)
+            if type(given) is not np.ndarray or given.dtype != np.float64:
+                object.__setattr__(self, name, np.asarray(given, dtype=np.float64))
 
 
 @dataclass(frozen=True, eq=False)

@@ -72,6 +72,13 @@ def statuses(outputs: tuple[str, ...], codes: Codes) -> dict[str, Status]:
     return {name: STATUSES[code] for name, code in zip(outputs, codes.tolist())}
 
 
+def as_vector(inputs: ArrayLike) -> Array:
+    """Inputs (k,) of numbers; an array that is one already is handed on as it is."""
+    if isinstance(inputs, np.ndarray) and inputs.dtype == np.float64 and inputs.ndim == 1:
+        return inputs
+    return np.atleast_1d(np.asarray(inputs, dtype=np.float64))
+
+
 def _stamp(node: _Node) -> float:
     return node.t
 
@@ -117,7 +124,7 @@ class Stream:
         """
         if not self._past:
             root = starting_belief(self.system, self._start, t)
-            u = np.zeros(0) if inputs is None else np.atleast_1d(np.asarray(inputs, dtype=np.float64))
+            u = np.zeros(0) if inputs is None else as_vector(inputs)
             empty = np.full(len(codes), MISSING, dtype=np.int8)
             self._past = [_Node(t if root.t is None else root.t, readings, empty, u, root, None)]
         newest = self._past[-1].t
@@ -134,9 +141,8 @@ class Stream:
             late = np.where(codes == USED, Status.LATE, codes)
             return StreamStep(self.belief, self.system.outputs, late.astype(np.int8))
         after = bisect_right(self._past, t, key=_stamp) if t < newest else len(self._past)
-        u = self._past[after - 1].u if inputs is None else np.atleast_1d(np.asarray(inputs, dtype=np.float64))
-        at = after
-        beside = self._past[after - 1]
+        at, beside = after, self._past[after - 1]
+        u = beside.u if inputs is None else as_vector(inputs)
         if after > 1 and beside.t == t and not ((beside.flags == USED) & (codes == USED)).any():
             at = after - 1  # readings of one stamp belong together: their noise may be correlated
             late = beside.flags == USED
@@ -145,10 +151,12 @@ class Stream:
                 own = np.full(len(codes), np.nan)
                 before, now = (own if x is None else x for x in (beside.sigma, sigma))
                 sigma = np.where(late, before, now)
-        passage = self._pass(self._past[at - 1], t, readings, codes, u, sigma)
+        start = self._past[at - 1]
+        passage = self._passing(start.belief, start.u, t, readings, codes, u, sigma)
         redone = [_Node(t, readings, codes, u, passage.belief, sigma)]
         for node in self._past[after:]:
-            again = self._pass(redone[-1], node.t, node.values, node.flags, node.u, node.sigma).belief
+            last = redone[-1]
+            again = self._passing(last.belief, last.u, node.t, node.values, node.flags, node.u, node.sigma).belief
             redone.append(node._replace(belief=again))
         self._past[at:] = redone
         self._forget()
@@ -161,9 +169,6 @@ class Stream:
             raise DataError(Fault("there is nothing to predict from.", f"prediction at {t:.6g} s"))
         p = advance(self.settings, self.system, node.belief, node.u, t)
         return Belief(p.x, p.P, t)
-
-    def _pass(self, before: _Node, t: float, values: Array, flags: Codes, u: Array, sigma: Array | None) -> Passage:
-        return self._passing(before.belief, before.u, t, values, flags, u, sigma)
 
     def _forget(self) -> None:
         if self.settings.late != "rewind":

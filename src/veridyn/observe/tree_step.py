@@ -93,11 +93,11 @@ class TreeStep:
             ),
             corrected=corrected_of(n, m, system.considered),
             bounds=_bounds(system),
-            clock=TreeClock(np.array([0, 1], dtype=np.int64), np.zeros(1)),
+            clock=TreeClock(np.array([0, 1, 0], dtype=np.int64), np.zeros(1)),
             out=np.zeros(self._layout.size),
         )
         self._bound = Bound(self._parts)
-        self._acting: Array | None = None  # the inputs that stand in `now`
+        self._standing: list[list[float] | None] = [None, None]  # the inputs that stand in `before` and in `now`
 
     def refresh(self, steps: int) -> None:
         """Compute derivatives at every so many steps only, and end Newton's method of the steps between as soon as noise hides the rest."""
@@ -144,12 +144,10 @@ class TreeStep:
         s.x[:], s.P[:], s.values[:], s.flags[:] = belief.x, belief.P, values, flags
         if sigma is not None or self._changed:
             s.R[:], self._changed = noise_of_readings(self._R, sigma), sigma is not None
-        if before is self._acting:  # as after every step that is not repeated
-            s.before.extra[:], s.before.outside[:] = s.now
-        else:
-            self._act(s.before, before)
-        self._act(s.now, inputs)
-        self._acting = inputs
+        for k, (place, given) in enumerate(((s.before, before), (s.now, inputs))):
+            if (values_of := given.tolist()) != self._standing[k]:
+                self._act(place, given)
+                self._standing[k] = values_of
         dt = 0.0 if belief.t is None else t - belief.t
         return CompiledPassage(self._layout, s.out.copy(), t) if tree_step(self._bound.address, dt) == DONE else None
 

@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import core
 from veridyn.mechanics.dense import factor, solve_transposed
+from veridyn.mechanics.natural.forms import gather
 from veridyn.mechanics.natural.free_kernel import set_freedoms
 from veridyn.mechanics.natural.free_record import FreeRoom, FreeTables
 from veridyn.mechanics.natural.symmetric import solve_symmetric_many
-from veridyn.mechanics.natural.terms import add_tangents, curvature, gather
+from veridyn.mechanics.natural.terms import add_tangents, curvature
 
 Array = NDArray[np.float64]
 
@@ -23,6 +24,31 @@ def bend_freedoms(t: FreeTables, a: int, u: Array, v: Array) -> float:
         for j in range(c):
             total += u[t.turning_at[i]] * t.turning[a, i, j] * v[t.turning_at[j]]
     return total
+
+
+@core
+def add_bends(t: FreeTables, a: int, R: Array, v: Array, out: Array) -> None:
+    """Add uᵀ G_a v of a turn for all columns u of R to `out`."""
+    c = len(t.turning_at)
+    for i in range(c):
+        total, row = 0.0, R[t.turning_at[i]]
+        for j in range(c):
+            total += t.turning[a, i, j] * v[t.turning_at[j]]
+        for column in range(len(out)):
+            out[column] += row[column] * total
+
+
+@core
+def add_freedoms(E: Array, X: Array, out: Array) -> None:
+    """Add E X to `out`; most of E is zero."""
+    for a in range(len(E)):
+        to = out[a]
+        for i in range(E.shape[1]):
+            e = E[a, i]
+            if e != 0.0:
+                row = X[i]
+                for c in range(len(to)):
+                    to[c] += e * row[c]
 
 
 @core
@@ -39,18 +65,14 @@ def differentiate(t: FreeTables, w: FreeRoom, q: Array, qd: Array, u: Array) -> 
     solve_symmetric_many(t.plan, w.f, w.X, w.XZ)
     for a in range(f):
         for c in range(f):
-            total = 0.0
-            for i in range(n):
-                total += w.E[a, i] * w.X[i, c]
-            w.small[a, c] = total
+            w.small[a, c] = 0.0
+    add_freedoms(w.E, w.X, w.small)
     if not factor(w.small, w.pivot):
         return False
     for i in range(n):
         for c in range(f):
-            w.line[c] = w.X[i, c]
-        solve_transposed(w.small, w.pivot, w.line)
-        for c in range(f):
-            w.R[i, c] = w.line[c]
+            w.R[i, c] = w.X[i, c]
+        solve_transposed(w.small, w.pivot, w.R[i])
     rate_of_slopes(t, w, q, w.qdd, w.bends)
     rate_of_slopes(t, w, q, qd, w.rates)  # last: what it leaves of the angles is along q̇
     for i in range(n + m):
@@ -58,22 +80,26 @@ def differentiate(t: FreeTables, w: FreeRoom, q: Array, qd: Array, u: Array) -> 
             w.X[i, c] = 0.0
     for p in range(len(t.e.slope_row)):
         i, j = t.e.slope_row[p], t.e.slope_column[p]
-        for c in range(f):
-            w.X[n + i, c] -= w.rates[i, j] * w.R[j, c]
+        rate, to, row = w.rates[i, j], w.X[n + i], w.R[j]
+        if rate != 0.0:
+            for c in range(f):
+                to[c] -= rate * row[c]
     solve_symmetric_many(t.plan, w.f, w.X, w.XZ)
-    for c in range(f):
-        for i in range(n):
-            w.dq[i], w.qd_z[i, c] = w.R[i, c], w.X[i, c]
+    left = w.small  # whose factors have been used: what the freedoms' rates still change by
+    for a in range(f):
+        for c in range(f):
+            left[a, c] = 0.0
+    for a in range(len(t.turning)):
+        add_bends(t, a, w.R, qd, left[3 + a])
+    add_freedoms(w.E, w.X, left)
+    for i in range(n):
+        to = w.qd_z[i]
+        for c in range(f):
+            to[c] = w.X[i, c]
         for a in range(f):
-            total = bend_freedoms(t, a - 3, w.dq, qd) if 3 <= a < 3 + len(t.turning) else 0.0
-            for i in range(n):
-                total += w.E[a, i] * w.X[i, c]
-            w.line[a] = total
-        for i in range(n):
-            total = 0.0
-            for a in range(f):
-                total += w.R[i, a] * w.line[a]
-            w.qd_z[i, c] -= total
+            share, row = w.R[i, a], left[a]
+            for c in range(f):
+                to[c] -= share * row[c]
     _stiffness(t, w, q, qd, u)
     _right_sides(t, w, q, qd)
     solve_symmetric_many(t.plan, w.f, w.S, w.SZ)
@@ -115,14 +141,14 @@ def _right_sides(t: FreeTables, w: FreeRoom, q: Array, qd: Array) -> None:
             S[i, c] = 0.0
     for p in range(len(e.tangent_row)):
         i, j = e.tangent_row[p], e.tangent_column[p]
-        stiff, damp = w.at.T[i, j], w.C[i, j]
-        if stiff != 0.0:
-            for c in range(f):
-                S[i, c] -= stiff * w.R[j, c]
+        stiff, damp, place, rate, row, bent = w.at.T[i, j], w.C[i, j], S[i], S[i, f:], w.R[j], w.qd_z[j]
         if damp != 0.0:
             for c in range(f):
-                S[i, c] -= damp * w.qd_z[j, c]
-                S[i, f + c] -= damp * w.R[j, c]
+                place[c] -= stiff * row[c] + damp * bent[c]
+                rate[c] -= damp * row[c]
+        elif stiff != 0.0:
+            for c in range(f):
+                place[c] -= stiff * row[c]
     for j in range(len(t.unknown)):
         for i in range(n):
             S[i, 2 * f + j] = w.E[t.unknown[j], i]
@@ -133,10 +159,18 @@ def _right_sides(t: FreeTables, w: FreeRoom, q: Array, qd: Array) -> None:
                 S[r.at[i * k + a], columns - 2 * count + 2 * i + b] += r.Q_s[i, a, b]
     for p in range(len(e.slope_row)):
         i, j = e.slope_row[p], e.slope_column[p]
-        rate, bend = 2.0 * w.rates[i, j], w.bends[i, j]
-        for c in range(f):
-            S[n + i, c] -= rate * w.qd_z[j, c] + bend * w.R[j, c]
-            S[n + i, f + c] -= rate * w.R[j, c]
+        turn, bend, place, rate, row, bent = (
+            2.0 * w.rates[i, j],
+            w.bends[i, j],
+            S[n + i],
+            S[n + i, f:],
+            w.R[j],
+            w.qd_z[j],
+        )
+        if turn != 0.0 or bend != 0.0:
+            for c in range(f):
+                place[c] -= turn * bent[c] + bend * row[c]
+                rate[c] -= turn * row[c]
     _third(t, w, q, qd)
 
 
@@ -194,21 +228,14 @@ def rate_of_slopes(t: FreeTables, w: FreeRoom, q: Array, v: Array, out: Array) -
 @core
 def _slopes(t: FreeTables, w: FreeRoom) -> None:
     """∂z̈/∂x and the derivatives of slip rates."""
-    n, f, r, S = w.R.shape[0], w.R.shape[1], w.wheels, w.S
+    f, r, S = w.R.shape[1], w.wheels, w.S
     columns = S.shape[1]
     for a in range(f):
         for c in range(columns):
             w.slopes[a, c] = 0.0
-        for i in range(n):
-            e = w.E[a, i]
-            if e != 0.0:
-                for c in range(columns):
-                    w.slopes[a, c] += e * S[i, c]
-    for c in range(f):
-        for i in range(n):
-            w.dq[i] = w.R[i, c]
-        for a in range(len(t.turning)):
-            w.slopes[3 + a, c] += bend_freedoms(t, a, w.dq, w.qdd)
+    add_freedoms(w.E, S, w.slopes[:f])
+    for a in range(len(t.turning)):
+        add_bends(t, a, w.R, w.qdd, w.slopes[3 + a, :f])
     count, k = r.Q.shape
     for i in range(count):
         for b in range(2):

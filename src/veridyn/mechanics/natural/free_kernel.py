@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.compiled import core
+from veridyn.mechanics.compiled import core, summing
 from veridyn.mechanics.natural.free_record import FreeRoom, FreeTables
 from veridyn.mechanics.natural.symmetric import factor_symmetric, solve_symmetric
 from veridyn.mechanics.natural.terms import (
@@ -19,6 +19,7 @@ from veridyn.mechanics.natural.terms import (
     drift,
 )
 from veridyn.mechanics.natural.wheel_kernel import add_wheels, roll, slip_rate
+from veridyn.mechanics.record import Places
 
 Array = NDArray[np.float64]
 CLOSED_RATIO = 1e-10  # of constraints, relative to the square of the machine's size
@@ -85,19 +86,34 @@ def close(t: FreeTables, w: FreeRoom, led: Array, q: Array, near: float) -> bool
 
 
 @core
+def take_slopes(t: FreeTables, w: FreeRoom, x: Array) -> float:
+    """f.b[n:] −= Φ_q x with the Φ_q in hand; the largest number that is left there."""
+    n, off = len(x), 0.0
+    for i in range(len(w.lam)):
+        columns = t.e.slope_column[t.slope_start[i] : t.slope_start[i + 1]]
+        w.f.b[n + i] -= _along(w.at.J[i], x, columns)
+        off = max(off, abs(w.f.b[n + i]))
+    return float(off)
+
+
+@summing
+def _along(row: Array, x: Array, columns: Places) -> float:
+    total = 0.0
+    for p in range(len(columns)):
+        total += row[columns[p]] * x[columns[p]]
+    return float(total)
+
+
+@core
 def project(t: FreeTables, w: FreeRoom, x: Array) -> bool:
     """x onto Φ_q x = target in the metric M, at the pose whose Φ_q is in hand."""
-    n, m, e, J = len(x), len(w.target), t.e, w.at.J
+    n, m, largest = len(x), len(w.target), size_of(w.target)
     for k in range(MAX_NEWTON_STEPS):
-        largest, off = size_of(w.target), 0.0
         for i in range(n):
             w.f.b[i] = 0.0
         for i in range(m):
             w.f.b[n + i] = w.target[i]
-        for p in range(len(e.slope_row)):
-            w.f.b[n + e.slope_row[p]] -= J[e.slope_row[p], e.slope_column[p]] * x[e.slope_column[p]]
-        for i in range(m):
-            off = max(off, abs(w.f.b[n + i]))
+        off = take_slopes(t, w, x)
         if not np.isfinite(off):
             return False
         if off <= PROJECTED_RATIO * max(largest, size_of(x)):
@@ -153,7 +169,7 @@ def set_freedoms(t: FreeTables, w: FreeRoom, q: Array) -> None:
 @core
 def accelerate(t: FreeTables, w: FreeRoom, led: Array, q: Array, qd: Array, slips: Array, tangent: int) -> bool:
     """q̈ and λ at a closed state, from those in hand; forces of the tyres with derivatives where they are asked for (1)."""
-    n, m, e, J, b = len(q), len(w.lam), t.e, w.at.J, w.f.b
+    n, m, b = len(q), len(w.lam), w.f.b
     acting(t.t, w.load, w.none, q, qd, 0.0, 0.0, w.Q, w.none, w.at.way)
     if len(slips) > 0:
         roll(w.wheels, q, qd, slips, tangent)
@@ -167,13 +183,9 @@ def accelerate(t: FreeTables, w: FreeRoom, led: Array, q: Array, qd: Array, slip
         for i in range(m):
             b[n + i] = w.target[i]
         balance(t, w, w.qdd, w.lam)
-        off, open_by = 0.0, 0.0
-        for p in range(len(e.slope_row)):
-            b[n + e.slope_row[p]] -= J[e.slope_row[p], e.slope_column[p]] * w.qdd[e.slope_column[p]]
+        off, open_by = 0.0, take_slopes(t, w, w.qdd)
         for i in range(n):
             off = max(off, abs(b[i]))
-        for i in range(m):
-            open_by = max(open_by, abs(b[n + i]))
         if not (np.isfinite(off) and np.isfinite(open_by)):
             return False
         if off <= BALANCED_RATIO * size_of(w.Q) and open_by <= BALANCED_RATIO * max(size_of(w.target), size_of(w.qdd)):

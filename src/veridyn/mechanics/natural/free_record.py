@@ -24,6 +24,7 @@ class FreeTables(NamedTuple):
     t: Tables
     e: Elimination  # for its pattern
     plan: SymmetricPlan
+    slope_start: Numbers  # (m + 1,) where the rows of Φ_q begin in that pattern
     linear: Matrix  # (f, n)
     turning_at: Numbers  # (c,)
     turning: Cube  # (3 or 0, c + 1, c)
@@ -61,11 +62,9 @@ class FreeRoom(NamedTuple):
     qd_z: Matrix
     small: Matrix  # (f, f)
     pivot: Numbers
-    line: Vector  # (f,)
     C: Matrix  # (n, n)
     S: Matrix  # (n + m, 2f + k): ∂(q̈, λ)/∂x
     SZ: Matrix
-    dq: Vector
     slopes: Matrix  # (f + 2w, 2f + k)
 
 
@@ -90,6 +89,7 @@ def free_tables(model: FreeModel) -> FreeTables:
         s.tables,
         s.elimination,
         symmetric_plan(s.mass, slopes, EXACT_MULTIPLIERS.alpha(s)),
+        np.searchsorted(s.elimination.slope_row, np.arange(s.constraints.m + 1)).astype(np.int64),
         np.ascontiguousarray(free.linear),
         at.astype(np.int64),
         np.ascontiguousarray(free.turning[:, rows][:, :, at]),
@@ -130,10 +130,8 @@ def free_room(model: FreeModel, tables: FreeTables, wheels: Wheels) -> FreeRoom:
         np.zeros((n, f)),
         np.zeros((f, f)),
         np.zeros(f, dtype=np.int64),
-        np.zeros(f),
         np.zeros((n, n)),
         np.zeros((N, 2 * f + k)),
         np.zeros((N, 2 * f + k)),
-        np.zeros(n),
         np.zeros((f + w, 2 * f + k)),
     )

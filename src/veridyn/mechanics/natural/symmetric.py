@@ -45,7 +45,7 @@ class SymmetricRoom(NamedTuple):
     b: Vector
     x: Vector
     z: Vector
-    node: Vector  # (widest,)
+    node: Vector  # (widest,) the pivots of a node and those that it couples them to
 
 
 def symmetric_plan(mass: Array, slopes: Array, alpha: float) -> SymmetricPlan:
@@ -77,8 +77,8 @@ def symmetric_plan(mass: Array, slopes: Array, alpha: float) -> SymmetricPlan:
 
 def symmetric_room(plan: SymmetricPlan) -> SymmetricRoom:
     """Room for one matrix and one right side."""
-    N, widest = len(plan.order), int(np.diff(plan.outer_start).max(initial=0))
-    return SymmetricRoom(np.zeros(len(plan.given)), np.zeros(N), np.zeros(N), np.zeros(N), np.zeros(widest + 1))
+    N, widest = len(plan.order), int((np.diff(plan.first) + np.diff(plan.outer_start)).max(initial=0))
+    return SymmetricRoom(np.zeros(len(plan.given)), np.zeros(N), np.zeros(N), np.zeros(N), np.zeros(widest))
 
 
 @core
@@ -99,6 +99,13 @@ def factor_symmetric(plan: SymmetricPlan, w: SymmetricRoom, J: Array) -> bool:
             if not (abs(pivot) > 0.0 and np.isfinite(pivot)):
                 return False
             U[i * width + i] = 1.0 / pivot
+        if p == 1:
+            for i in range(d):
+                share, row, targets = U[1 + i] * U[0], U[1 + i :], plan.target[o : o + d - i]
+                for j in range(len(row)):
+                    v[targets[j]] -= share * row[j]
+                o += d - i
+            continue
         for i in range(d):
             changes, targets = w.node[: d - i], plan.target[o : o + d - i]
             for j in range(d - i):
@@ -137,30 +144,41 @@ def solve_symmetric(plan: SymmetricPlan, w: SymmetricRoom) -> None:
     for s in range(nodes):
         first, at, p, d = node_of(plan, s)
         width = p + d
-        U, own = v[plan.upper[s] : plan.upper[s] + p * width], z[first : first + p]
-        apart, changes = outer[at : at + d], w.node[:d]
+        U, own, apart = v[plan.upper[s] : plan.upper[s] + p * width], z[first : first + p], outer[at : at + d]
+        if p == 1:
+            share, line = own[0] * U[0], U[1:]
+            own[0] = share
+            for j in range(len(line)):
+                z[apart[j]] -= share * line[j]
+            continue
+        for k in range(p):
+            w.node[k] = own[k]
+        changes = w.node[p:width]
         for j in range(d):
             changes[j] = 0.0
         for k in range(p):
-            share = own[k] * U[k * width + k]
+            share = w.node[k] * U[k * width + k]
             own[k] = share
-            take_off(own[k + 1 :], share, U[k * width + k + 1 : k * width + p])
-            take_off(changes, share, U[k * width + p : (k + 1) * width])
+            rest, line = w.node[k + 1 : width], U[k * width + k + 1 : (k + 1) * width]
+            for j in range(len(rest)):
+                rest[j] -= share * line[j]
         for j in range(d):
             z[apart[j]] += changes[j]
     for back in range(nodes):
         s = nodes - 1 - back
         first, at, p, d = node_of(plan, s)
         width = p + d
-        U, own = v[plan.upper[s] : plan.upper[s] + p * width], z[first : first + p]
-        apart, right = outer[at : at + d], w.node[:d]
+        U, own, apart = v[plan.upper[s] : plan.upper[s] + p * width], z[first : first + p], outer[at : at + d]
+        if p == 1:
+            own[0] -= U[0] * _product_at(U[1:], z, apart)
+            continue
+        right = w.node[p:width]
         for j in range(d):
             right[j] = z[apart[j]]
         for up in range(p):
             k = p - 1 - up
-            total = _product(U[k * width + k + 1 : k * width + p], own[k + 1 :])
-            total += _product(U[k * width + p : (k + 1) * width], right)
-            own[k] -= U[k * width + k] * total
+            own[k] -= U[k * width + k] * product(U[k * width + k + 1 : (k + 1) * width], w.node[k + 1 : width])
+            w.node[k] = own[k]
     for k in range(len(order)):
         w.x[order[k]] = z[k]
 
@@ -213,8 +231,18 @@ def solve_symmetric_many(plan: SymmetricPlan, w: SymmetricRoom, X: Matrix, Z: Ma
 
 
 @summing
-def _product(left: Array, right: Array) -> float:
+def product(left: Array, right: Array) -> float:
+    """left · right, over the length of `left`."""
     total = 0.0
     for r in range(len(left)):
         total += left[r] * right[r]
+    return total
+
+
+@summing
+def _product_at(left: Array, right: Array, at: Places) -> float:
+    """Σ leftᵣ right[atᵣ]."""
+    total = 0.0
+    for r in range(len(left)):
+        total += left[r] * right[at[r]]
     return total

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import core
 from veridyn.mechanics.dense import factor, solve, solve_transposed
+from veridyn.mechanics.natural.forms import Forms
 from veridyn.mechanics.natural.law_code import add_law
 from veridyn.mechanics.natural.room import Found, Model, Room
 from veridyn.mechanics.natural.terms import (
-    Forms,
     Tables,
     acting,
     add_line,

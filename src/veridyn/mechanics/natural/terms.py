@@ -14,25 +14,11 @@ from numpy.typing import NDArray
 from veridyn.mechanics.compiled import core
 from veridyn.mechanics.natural.constraints import CoefficientTable, Constraints
 from veridyn.mechanics.natural.forces import ForceTable
+from veridyn.mechanics.natural.forms import Forms, forms_of, gather, second
 from veridyn.mechanics.natural.law_code import FIRST, LawCode, add_law_tangents, add_laws, law_rows
 from veridyn.mechanics.record import Cube, Matrix, Numbers, Places, Vector
 
 Array = NDArray[np.float64]
-
-
-class Forms(NamedTuple):
-    """A :class:`CoefficientTable`: a compressed gather by rows, and the second derivatives one by one."""
-
-    rows: int
-    start: Places
-    source: Places
-    value: Vector
-    row: Places
-    column: Places
-    bend_row: Numbers
-    bend_left: Places
-    bend_right: Places
-    bend_value: Vector
 
 
 class Tables(NamedTuple):
@@ -66,8 +52,8 @@ def tables_of(mass: Array, c: Constraints, f: ForceTable) -> Tables:
     return Tables(
         np.ascontiguousarray(mass),
         *_compressed(mass != 0.0),
-        _forms(c.quadratic),
-        _forms(c.angles),
+        forms_of(c.quadratic),
+        forms_of(c.angles),
         *_compressed(np.asarray(_columns(c.angles).reshape(-1, 3, c.n).any(axis=1))),
         c.places.astype(np.int64),
         c.held.astype(np.int64),
@@ -92,26 +78,6 @@ def _columns(t: CoefficientTable) -> NDArray[np.bool_]:
     filled = np.zeros((t.rows, t.n), dtype=np.bool_)
     filled[t.row[t.inside], t.column[t.inside]] = True
     return filled
-
-
-def _forms(t: CoefficientTable) -> Forms:
-    g = t.gather
-
-    def places(x: object) -> Places:
-        return np.array(x, dtype=np.uint64)
-
-    return Forms(
-        t.rows,
-        places(g.indptr),
-        places(g.indices),
-        np.array(g.data, dtype=np.float64),
-        places(t.row),
-        places(t.column),
-        t.bend_row.astype(np.int64),
-        places(t.bend_place // t.n),
-        places(t.bend_place % t.n),
-        np.array(t.bend_value, dtype=np.float64),
-    )
 
 
 class Scratch(NamedTuple):
@@ -152,36 +118,6 @@ def turned(turnings: Array, values: Array, out: Array) -> None:
             for k in range(len(turnings)):
                 s += values[k] * turnings[k, i, j]
             out[i, j] = s
-
-
-@core
-def gather(f: Forms, y: Array, values: Array, slopes: Array) -> None:
-    """Values and gradients of quadratic forms at y = (q, 1)."""
-    n = slopes.shape[1]
-    for i in range(f.rows):
-        values[i] = 0.0
-    for k in range(len(f.row)):
-        s = 0.0
-        for p in range(f.start[k], f.start[k + 1]):
-            s += f.value[p] * y[f.source[p]]
-        values[f.row[k]] += 0.5 * s * y[f.column[k]]
-        if f.column[k] < n:
-            slopes[f.row[k], f.column[k]] = s
-
-
-@core
-def second(f: Forms, qd: Array, out: Array) -> None:
-    """q̇ᵀ ∂²Φ/∂q² q̇ of each form."""
-    for i in range(f.rows):
-        out[i] = 0.0
-    row, total = 0, 0.0  # rows stand together: one is summed before it is stored
-    for k in range(len(f.bend_row)):
-        if f.bend_row[k] != row:
-            out[row] += total
-            row, total = f.bend_row[k], 0.0
-        total += f.bend_value[k] * qd[f.bend_left[k]] * qd[f.bend_right[k]]
-    if f.rows > 0:
-        out[row] += total
 
 
 @core
@@ -263,9 +199,8 @@ def drift(t: Tables, q: Array, qd: Array, AB: Array, slopes: Array, out: Array) 
     """Φ̇_q q̇, after :func:`constraints_at` at the same q."""
     a = len(t.places)
     k = len(out) - a
-    second(t.quadratic, qd, out)
-    if a == 0:
-        return
+    for i in range(t.quadratic.rows):
+        out[i] = second(t.quadratic, i, qd)
     for i in range(a):
         p = t.places[i]
         s, c, w = np.sin(q[p]), np.cos(q[p]), qd[p]
@@ -275,13 +210,8 @@ def drift(t: Tables, q: Array, qd: Array, AB: Array, slopes: Array, out: Array) 
             Ad += slopes[3 * i, j] * qd[j]
             Bd += slopes[3 * i + 1, j] * qd[j]
         out[k + i] = 2.0 * w * (c * Ad + s * Bd) + w * w * (c * B - s * A)
-    f, row, total = t.angles, 0, 0.0
-    for j in range(len(f.bend_row)):
-        if f.bend_row[j] != row:
-            out[k + row // 3] += form_weight(row % 3, q[t.places[row // 3]]) * total
-            row, total = f.bend_row[j], 0.0
-        total += f.bend_value[j] * qd[f.bend_left[j]] * qd[f.bend_right[j]]
-    out[k + row // 3] += form_weight(row % 3, q[t.places[row // 3]]) * total
+        out[k + i] += s * second(t.angles, 3 * i, qd) - c * second(t.angles, 3 * i + 1, qd)
+        out[k + i] -= second(t.angles, 3 * i + 2, qd)
 
 
 @core
@@ -365,8 +295,13 @@ def add_tangents(t: Tables, q: Array, qd: Array, wk: float, wc: float, T: Array,
             inner[a, a] += wk * f / length
         for at in range(t.strut_start[e], t.strut_start[e + 1]):
             i = t.strut_column[at]
+            for b in range(dim):  # in the place of the relative velocity, which has been used
+                v[b] = 0.0
+                for a in range(dim):
+                    v[b] += t.struts[e, a, i] * inner[a, b]
             for to in range(t.strut_start[e], t.strut_start[e + 1]):
                 j = t.strut_column[to]
-                for a in range(dim):
-                    for b in range(dim):
-                        T[i, j] += t.struts[e, a, i] * inner[a, b] * t.struts[e, b, j]
+                total = 0.0
+                for b in range(dim):
+                    total += v[b] * t.struts[e, b, j]
+                T[i, j] += total

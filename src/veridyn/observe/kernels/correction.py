@@ -3,8 +3,9 @@
     ν = y − h(x),   g = P hᵀ,   s = h g + r,   k = g/s,
     dx ← dx + k (ν − h dx),      P ← (I − k h) P (I − k h)ᵀ + k r kᵀ          (paper 003, equations 48 to 50, P_{k|k−1})
 
-Correlated noise R = L D Lᵀ is made independent first: rows of L⁻¹ H with the variances D. Compiled steps of any system call
-:func:`correct_into` with what they predicted; :func:`correct_compiled` is its door for Python.
+Correlated noise R = L D Lᵀ is made independent first: rows of L⁻¹ H with the variances D. States without any uncertainty take no part:
+all is computed over the others, the live ones. Compiled steps of any system call :func:`correct_into` with what they predicted;
+:func:`correct_compiled` is its door for Python.
 """
 
 from __future__ import annotations
@@ -42,12 +43,15 @@ class Corrected(NamedTuple):
     )
     statistics: Vector  # (4,): NIS, number of readings used, log likelihood, variance of the last innovation
     use: Numbers  # (m,) which readings are used
+    live: Numbers  # (n,) the states that have some uncertainty; over these, in this order:
+    among: Matrix  # (n, n) their covariance
     H: Matrix  # (m, n) of independent readings, with
     nu: Vector
     noise: Vector
     L: Matrix  # (m, m)
-    gain: Matrix  # (n, m)
-    g: Vector  # (n,)
+    gain: Matrix  # (m, n) its columns
+    change: Vector  # (n,)
+    g: Vector
     k: Vector
     Ph: Vector
 
@@ -64,11 +68,14 @@ def corrected_of(n: int, m: int, considered: NDArray[np.bool_] | None = None) ->
         np.zeros(n, dtype=np.int8) if considered is None else np.array(considered, dtype=np.int8),
         np.zeros(4),
         np.zeros(m, dtype=np.int64),
+        np.zeros(n, dtype=np.int64),
+        np.zeros((n, n)),
         np.zeros((m, n)),
         np.zeros(m),
         np.zeros(m),
         np.zeros((m, m)),
-        np.zeros((n, m)),
+        np.zeros((m, n)),
+        np.zeros(n),
         np.zeros(n),
         np.zeros(n),
         np.zeros(n),
@@ -83,66 +90,93 @@ def correct_into(P: Array, H: Array, R: Array, residual: Array, flags: Codes, li
     ν² > limit · s count as outliers, infinity where there is no gate. P is not written to and may not be `c.P`.
     """
     n, m = len(P), len(residual)
-    count = _select(P, H, R, residual, flags, limit, c)
+    size = _take_live(P, c)
+    count = _select(size, H, R, residual, flags, limit, c)
     for i in range(n):
         c.dx[i] = 0.0
         for j in range(n):
             c.P[i, j] = P[i, j]
         for j in range(m):
             c.K[i, j] = 0.0
-            c.gain[i, j] = 0.0
     c.statistics[NIS], c.statistics[DOF], c.statistics[LOG_LIKELIHOOD] = 0.0, count, 0.0
     if count == 0:
         return DONE
     mixed = _mixed(R, c.use, count)
-    if mixed and not _unmix(R, count, c):
+    if mixed and not _unmix(R, count, size, c):
         return NOT_POSITIVE
+    for a in range(size):
+        c.change[a] = 0.0
     for i in range(count):
-        if not _absorb(i, c):
+        if not _absorb(i, size, c):
             return CERTAIN
-    for row in range(n):
-        if mixed:  # K = gain L⁻¹
-            for i in range(count - 1, -1, -1):
-                s = c.gain[row, i]
-                for j in range(i + 1, count):
-                    s -= c.gain[row, j] * c.L[j, i]
-                c.gain[row, i] = s
+    if mixed:  # K = gain L⁻¹
+        for i in range(count - 1, -1, -1):
+            for j in range(i + 1, count):
+                share = c.L[j, i]
+                for a in range(size):
+                    c.gain[i, a] -= share * c.gain[j, a]
+    for a in range(size):
+        at = c.live[a]
+        c.dx[at] = c.change[a]
+        for b in range(size):
+            c.P[at, c.live[b]] = c.among[a, b]
         for i in range(count):
-            c.K[row, c.use[i]] = c.gain[row, i]
+            c.K[at, c.use[i]] = c.gain[i, a]
     return DONE
 
 
 @core
-def _select(P: Array, H: Array, R: Array, residual: Array, flags: Codes, limit: float, c: Corrected) -> int:
+def _take_live(P: Array, c: Corrected) -> int:
+    """The states with some uncertainty into `c.live`, their covariance into `c.among`; how many there are."""
+    n, size = len(P), 0
+    for a in range(n):
+        for b in range(n):
+            if P[a, b] != 0.0:
+                c.live[size] = a
+                size += 1
+                break
+    for a in range(size):
+        for b in range(size):
+            c.among[a, b] = P[c.live[a], c.live[b]]
+    return size
+
+
+@core
+def _select(size: int, H: Array, R: Array, residual: Array, flags: Codes, limit: float, c: Corrected) -> int:
     """Status, innovations and variances of all readings; those to use into `c.H`, `c.nu`, `c.noise`. How many there are."""
-    n, count = len(P), 0
+    count = 0
     for j in range(len(residual)):
         finite, status = np.isfinite(residual[j]), flags[j]
         if status == USED and not finite:
             status = NOT_FINITE
-        variance = R[j, j]
-        for a in range(n):
-            if H[j, a] != 0.0:
-                s = 0.0
-                for b in range(n):
-                    if H[j, b] != 0.0:
-                        s += H[j, b] * P[a, b]
-                variance += s * H[j, a]
-        shown = finite and status != MISSING
-        c.innovations[j] = residual[j] if shown else np.nan
-        c.variances[j] = variance if shown else np.nan
-        if status == USED and residual[j] * residual[j] > limit * variance:
-            status = OUTLIER
         c.status[j] = status
-        if status != USED:
+        if not finite or status == MISSING:
+            c.innovations[j], c.variances[j] = np.nan, np.nan
             continue
-        c.use[count] = j
-        c.nu[count] = residual[j]
-        c.noise[count] = R[j, j]
-        for a in range(n):
-            c.H[count, a] = H[j, a]
-        count += 1
+        h, g, variance = c.H[count], c.g, R[j, j]
+        for a in range(size):
+            h[a] = H[j, c.live[a]]
+        _times_covariance(c.among, h, size, g)
+        for a in range(size):
+            variance += h[a] * g[a]
+        c.innovations[j], c.variances[j] = residual[j], variance
+        if status == USED and residual[j] * residual[j] > limit * variance:
+            c.status[j] = OUTLIER
+        elif status == USED:
+            c.use[count], c.nu[count], c.noise[count] = j, residual[j], R[j, j]
+            count += 1
     return count
+
+
+@core
+def _times_covariance(P: Array, h: Array, size: int, g: Array) -> None:
+    """g = P h of a symmetric P."""
+    for a in range(size):
+        g[a] = 0.0
+    for b in range(size):
+        if h[b] != 0.0:
+            for a in range(size):
+                g[a] += P[b, a] * h[b]
 
 
 @core
@@ -156,7 +190,7 @@ def _mixed(R: Array, use: Numbers, count: int) -> bool:
 
 
 @core
-def _unmix(R: Array, count: int, c: Corrected) -> bool:
+def _unmix(R: Array, count: int, size: int, c: Corrected) -> bool:
     """R = L D Lᵀ, then L⁻¹ H and L⁻¹ ν with the variances D; False where R is not positive definite."""
     for i in range(count):
         for j in range(i + 1):
@@ -173,52 +207,48 @@ def _unmix(R: Array, count: int, c: Corrected) -> bool:
     for i in range(count):
         for j in range(i):
             c.nu[i] -= c.L[i, j] * c.nu[j]
-            for a in range(c.H.shape[1]):
+            for a in range(size):
                 c.H[i, a] -= c.L[i, j] * c.H[j, a]
     return True
 
 
 @core
-def _absorb(i: int, c: Corrected) -> bool:
+def _absorb(i: int, size: int, c: Corrected) -> bool:
     """One independent reading; False where neither it nor the state has any uncertainty."""
-    P, h, g, k, Ph, r, n = c.P, c.H[i], c.g, c.k, c.Ph, c.noise[i], len(c.P)
+    P, h, g, k, Ph, r = c.among, c.H[i], c.g, c.k, c.Ph, c.noise[i]
     s, e = 0.0, c.nu[i]
-    for a in range(n):
-        g[a] = 0.0
-    for b in range(n):
-        if h[b] != 0.0:
-            for a in range(n):
-                g[a] += P[b, a] * h[b]
-    for a in range(n):
+    _times_covariance(P, h, size, g)
+    for a in range(size):
         s += h[a] * g[a]
-        e -= h[a] * c.dx[a]
+        e -= h[a] * c.change[a]
     s += r
     c.statistics[VARIANCE] = s
     if s <= 0.0:
         return False
-    for a in range(n):
-        k[a] = g[a] / s if c.considered[a] == 0 else 0.0  # Joseph's form holds for any gain
+    for a in range(size):
+        k[a] = g[a] / s if c.considered[c.live[a]] == 0 else 0.0  # Joseph's form holds for any gain
         Ph[a] = 0.0
-    for b in range(n):  # (I − k h) P hᵀ
+    for b in range(size):  # (I − k h) P hᵀ
         if h[b] != 0.0:
-            for a in range(n):
+            for a in range(size):
                 Ph[a] += (P[b, a] - k[a] * g[b]) * h[b]
-    for a in range(n):
-        if g[a] == 0.0 and k[a] == 0.0 and Ph[a] == 0.0:
-            continue  # a state that is certain, or that this reading says nothing of
-        for b in range(n):
-            one = P[a, b] - k[a] * g[b] + k[a] * (r * k[b]) - Ph[a] * k[b]
-            other = P[a, b] - k[b] * g[a] + k[b] * (r * k[a]) - Ph[b] * k[a]
+    for a in range(size):
+        ka, ga, pa = k[a], g[a], Ph[a]
+        if ka == 0.0 and ga == 0.0 and pa == 0.0:
+            continue  # a state that this reading says nothing of
+        for b in range(size):
+            one = P[a, b] - ka * g[b] + ka * (r * k[b]) - pa * k[b]
+            other = P[a, b] - k[b] * ga + k[b] * (r * ka) - Ph[b] * ka
             P[a, b] = 0.5 * (one + other)
     for j in range(i):
         total = 0.0
-        for a in range(n):
-            total += h[a] * c.gain[a, j]
-        for a in range(n):
-            c.gain[a, j] -= k[a] * total
-    for a in range(n):
-        c.dx[a] += k[a] * e
-        c.gain[a, i] += k[a]
+        for a in range(size):
+            total += h[a] * c.gain[j, a]
+        for a in range(size):
+            c.gain[j, a] -= k[a] * total
+    for a in range(size):
+        c.change[a] += k[a] * e
+        c.gain[i, a] = k[a]
     c.statistics[NIS] += e * e / s
     c.statistics[LOG_LIKELIHOOD] -= 0.5 * (LOG_2PI + np.log(s) + e * e / s)
     return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.compiled import core
+from veridyn.mechanics.compiled import core, summing
 
 Array = NDArray[np.float64]
 EXACT, FORWARD, INTEGRATOR = 0, 1, 2  # error models
@@ -104,12 +104,33 @@ def spread(P: Array, F: Array, Q: Array, dt: float, product: Array, room: Array,
     """out = F P Fᵀ + Q, symmetric; no time, no change."""
     size = len(P)
     if dt > 0.0:
-        multiply(F, P, product)
+        uncertain = out[0]  # until the result is written: 1 for a state with some uncertainty, 0 for one without any
+        for a in range(size):
+            uncertain[a] = 0.0
+            for b in range(size):
+                if P[a, b] != 0.0:
+                    uncertain[a] = 1.0
+                    break
+        _multiply_some(F, P, uncertain, product)
         transpose(product)
-        multiply(F, product, room)
+        _multiply_some(F, product, uncertain, room)
     for a in range(size):
         for b in range(size):
             out[a, b] = (room[a, b] + room[b, a]) / 2.0 + Q[a, b] if dt > 0.0 else P[a, b]
+
+
+@core
+def _multiply_some(A: Array, B: Array, some: Array, out: Array) -> None:
+    """out = A B, where rows of B with `some` = 0 are zero."""
+    size = len(A)
+    for a in range(size):
+        for b in range(size):
+            out[a, b] = 0.0
+        for j in range(size):
+            factor = A[a, j] * some[j]
+            if factor != 0.0:
+                for b in range(size):
+                    out[a, b] += factor * B[j, b]
 
 
 @core
@@ -137,14 +158,18 @@ def transpose(A: Array) -> None:
 @core
 def all_finite(x: Array, P: Array, y: Array, H: Array) -> bool:
     """Whether what was predicted and expected is finite."""
-    finite = True
-    for i in range(len(x)):
-        finite = finite and np.isfinite(x[i])
+    total = _nothing_of(x) + _nothing_of(y)
     for a in range(len(P)):
-        for b in range(len(P)):
-            finite = finite and np.isfinite(P[a, b])
-    for j in range(len(y)):
-        finite = finite and np.isfinite(y[j])
-        for a in range(len(P)):
-            finite = finite and np.isfinite(H[j, a])
-    return finite
+        total += _nothing_of(P[a])
+    for j in range(len(H)):
+        total += _nothing_of(H[j])
+    return total == 0.0
+
+
+@summing
+def _nothing_of(x: Array) -> float:
+    """Σ 0 xᵢ: zero, or NaN where some number is not finite."""
+    total = 0.0
+    for i in range(len(x)):
+        total += 0.0 * x[i]
+    return total

@@ -29,6 +29,7 @@ from veridyn.mechanics.natural.free_kernel import (
     set_rates,
 )
 from veridyn.mechanics.natural.free_record import FreeRoom, FreeTables
+from veridyn.mechanics.natural.symmetric import product
 from veridyn.mechanics.record import Codes, Matrix, Numbers, Vector, opened
 from veridyn.observe.kernels.correction import DOF, DONE, Corrected, correct_into
 from veridyn.observe.kernels.covariance import EXACT, INTEGRATOR, all_finite, gather, noise, spread, transition
@@ -118,7 +119,8 @@ class FreeFilter(NamedTuple):
     flags: Codes
     found: FreePrediction
     corrected: Corrected
-    clock: Numbers  # (3,) steps so far, steps from one derivative to the next, whether there are factors
+    clock: Numbers  # (5,) steps so far, steps from one derivative to the next, whether there are factors, sub-steps that F and Q are of,
+    # whether the state of the step before is closed with Φ_q in hand
     of: Vector  # (1,) the step (s) that the derivatives are of
     out: Vector
 
@@ -128,7 +130,9 @@ def free_step(address: NDArray[np.int64], dt: float) -> int:
     """One filter step over dt seconds with what stands in the record, the results into `out`; `DONE`, or `REFERENCE`."""
     s = opened(address, FreeFilter)
     p, c = s.found, s.corrected
-    if not _predict(s, dt):
+    placed = s.clock[4] == 1 and _stands(s)
+    s.clock[4] = 0
+    if not _predict(s, dt, placed):
         s.clock[2] = 0
         return REFERENCE
     _expect(s)
@@ -146,7 +150,19 @@ def free_step(address: NDArray[np.int64], dt: float) -> int:
     if c.statistics[DOF] > 0.0 and not _retract(s):
         return REFERENCE
     put_results(s.out, p.after, p.x, p.P, p.F, p.H, c)
+    s.clock[4] = 1
     return DONE
+
+
+@core
+def _stands(s: FreeFilter) -> bool:
+    """Whether the state is the one that the step before left, closed where prescribed coordinates are now, with Φ_q in hand."""
+    p, same = s.found, True
+    for i in range(2 * len(s.room.qdd)):
+        same = same and s.x[i] == p.after[i]
+    for i in range(p.led.shape[1]):
+        same = same and s.before.motion[0, i] == p.led[0, i] and s.before.motion[1, i] == p.led[1, i]
+    return same
 
 
 @core
@@ -159,17 +175,16 @@ def _led(s: FreeFilter, acting: FreeActing, since: float) -> None:
 
 
 @core
-def _predict(s: FreeFilter, dt: float) -> bool:
-    """x and P after dt seconds, with F gathered over the sub-steps, and the instant at which the sensors read."""
+def _predict(s: FreeFilter, dt: float, placed: bool) -> bool:
+    """x and P after dt seconds, with F gathered over the sub-steps, and the instant at which the sensors read.
+
+    `placed`: q and q̇ are closed where the step starts, and Φ_q is in hand.
+    """
     t, w, p = s.tables, s.room, s.found
     n, f, size = len(w.qdd), w.R.shape[1], len(s.P)
     first, own = 2 * n + len(t.unknown), len(w.begun)
     for i in range(len(p.x)):
         p.x[i] = s.x[i]
-    for a in range(size):
-        for b in range(size):
-            p.F[a, b] = 1.0 if a == b else 0.0
-            p.Q[a, b] = 0.0
     q, qd, u, slips = p.x[:n], p.x[n : 2 * n], p.x[2 * n : first], p.x[first : first + own]
     count = max(1, int(np.ceil(dt / s.settings.longest - ROUNDING))) if dt > 0.0 else 0
     h = dt / max(count, 1)
@@ -177,11 +192,18 @@ def _predict(s: FreeFilter, dt: float) -> bool:
     s.clock[0] = 1 if due else s.clock[0] + 1
     if count > 0:
         s.of[0] = h
-    exact = s.settings.error_model != INTEGRATOR
+    moved = due or s.clock[3] != count  # otherwise F and Q are those of the step before
+    s.clock[3] = 0
+    if moved:
+        for a in range(size):
+            for b in range(size):
+                p.F[a, b] = 1.0 if a == b else 0.0
+                p.Q[a, b] = 0.0
+    exact, moving = s.settings.error_model != INTEGRATOR, count < 0  # never placed, without a literal
     for k in range(count):
         _led(s, s.before, k * h)
         starts = due and s.settings.error_model == EXACT
-        if not _instant(s, s.before.values, q, qd, u, slips, starts, starts):
+        if not _instant(s, s.before.values, q, qd, u, slips, starts, starts, placed and k == 0):
             return False
         if due and s.settings.error_model == EXACT:
             _linear(s, q, qd, p.before)
@@ -189,7 +211,7 @@ def _predict(s: FreeFilter, dt: float) -> bool:
         if not advance(t, w, p.led, q, qd, slips, h):
             return False
         last = k == count - 1
-        if due and (exact or not last) and not _instant(s, s.before.values, q, qd, u, slips, due, due):
+        if due and (exact or not last) and not _instant(s, s.before.values, q, qd, u, slips, due, due, moving):
             return False
         if due and exact:
             _linear(s, q, qd, p.now)
@@ -199,9 +221,11 @@ def _predict(s: FreeFilter, dt: float) -> bool:
             return False
         if due:
             _keep_push(s)
-        transition(s.settings.error_model, p.step, w.slopes[:f], p.push, h, p.G)
-        noise(s.density, p.push, h, p.added)
-        gather(p.G, p.added, k == 0, p.F, p.Q, p.product)
+        if moved:
+            transition(s.settings.error_model, p.step, w.slopes[:f], p.push, h, p.G)
+            noise(s.density, p.push, h, p.added)
+            gather(p.G, p.added, k == 0, p.F, p.Q, p.product)
+    s.clock[3] = count
     if count == 0 and not _read_instant(s, q, qd, u, slips, due):
         return False
     spread(s.P, p.F, p.Q, dt, p.product, p.G, p.P)
@@ -213,25 +237,32 @@ def _read_instant(s: FreeFilter, q: Array, qd: Array, u: Array, slips: Array, du
     """The instant that sensors read, under the inputs that act from now on, with factors of its pose."""
     _led(s, s.now, 0.0)
     fresh = len(q) > 0  # always, but a literal True would make the compiler work twice
-    return _instant(s, s.now.values, q, qd, u, slips, fresh, due)
+    return _instant(s, s.now.values, q, qd, u, slips, fresh, due, not fresh)
 
 
 @core
 def _instant(
-    s: FreeFilter, values: Array, q: Array, qd: Array, u: Array, slips: Array, fresh: bool, derive: bool
+    s: FreeFilter, values: Array, q: Array, qd: Array, u: Array, slips: Array, fresh: bool, derive: bool, placed: bool
 ) -> bool:
-    """q and q̇ closed, and q̈ and λ there, under what acts; `fresh`: with factors of this pose, which derivatives need."""
+    """q and q̇ closed, and q̈ and λ there, under what acts; `fresh`: with factors of this pose, which derivatives need.
+
+    `placed`: q and q̇ are closed already, and Φ_q is in hand.
+    """
     t, w, p = s.tables, s.room, s.found
     if s.clock[2] == 0:
         constrain(t, w, p.led, q)
         if not refactor(t, w):
             return False
         s.clock[2] = 1
-    if not close(t, w, p.led, q, NEAR_RATIO if fresh else 0.0):
-        return False
-    set_rates(t, w, p.led)
-    if not project(t, w, qd):
-        return False
+    if placed:
+        if fresh and not refactor(t, w):
+            return False
+    else:
+        if not close(t, w, p.led, q, NEAR_RATIO if fresh else 0.0):
+            return False
+        set_rates(t, w, p.led)
+        if not project(t, w, qd):
+            return False
     set_load(t, w, values, q, u)
     if not accelerate(t, w, p.led, q, qd, slips, 1 if derive else 0):
         return False
@@ -364,20 +395,14 @@ def _retract(s: FreeFilter) -> bool:
     n, f = len(w.qdd), w.R.shape[1]
     q, qd = p.after[:n], p.after[n : 2 * n]
     for i in range(n):
-        way, rate = 0.0, 0.0
-        for c in range(f):
-            way += w.R[i, c] * d[c]
-            rate += w.qd_z[i, c] * d[c] + w.R[i, c] * d[f + c]
-        q[i] += way
-        qd[i] += rate
+        q[i] += product(w.R[i], d)
+        qd[i] += product(w.qd_z[i], d) + product(w.R[i], d[f:])
     for i in range(len(d) - 2 * f):
         p.after[2 * n + i] += d[2 * f + i]
     for i in range(
         n + len(w.lam)
     ):  # accelerations and multipliers in first order, from where the next step repeats them
-        change = 0.0
-        for c in range(w.S.shape[1]):
-            change += w.S[i, c] * d[c]
+        change = product(w.S[i], d)
         if i < n:
             w.qdd[i] += change
         else:

@@ -40,6 +40,4 @@ def _row(out: Array, at: int, x: Array) -> int:
 
 @core
 def _rows(out: Array, at: int, x: Array) -> int:
-    for i in range(x.shape[0]):
-        at = _row(out, at, x[i])
-    return at
+    return _row(out, at, x.reshape(x.size))

@@ -48,9 +48,12 @@ class TreeSettings(NamedTuple):
 
 
 class TreeClock(NamedTuple):
-    """When derivatives are computed anew: steps so far and steps from one time to the next, and the step (s) that they are of."""
+    """When derivatives are computed anew: steps so far, steps from one time to the next, and the sub-steps that F and Q are of (0: none).
 
-    steps: Numbers  # (2,)
+    `of`: the step (s) that the derivatives are of.
+    """
+
+    steps: Numbers  # (3,)
     of: Vector  # (1,)
 
 
@@ -176,15 +179,18 @@ def _predict(s: TreeFilter, dt: float) -> bool:
     every, ns = 2 * f + I[tree.FORCES] + I[tree.VARYING], I[tree.STATES]
     for i in range(len(p.x)):
         p.x[i] = s.x[i]
-    for a in range(size):
-        for b in range(size):
-            p.F[a, b] = 1.0 if a == b else 0.0
-            p.Q[a, b] = 0.0
     count = max(1, int(np.ceil(dt / s.settings.longest - ROUNDING))) if dt > 0.0 else 0
     steps, h = s.clock.steps, dt / max(count, 1)
     due = count == 0 or steps[0] % steps[1] == 0 or abs(s.clock.of[0] - h) > ROUNDING * h
     steps[0] = 1 if due else steps[0] + 1
     asked = tree.TANGENTS if due else tree.STATE
+    moved = due or steps[2] != count  # otherwise F and Q are those of the step before
+    steps[2] = 0
+    if moved:
+        for a in range(size):
+            for b in range(size):
+                p.F[a, b] = 1.0 if a == b else 0.0
+                p.Q[a, b] = 0.0
     if count > 0:
         s.clock.of[0] = h
         _act(s, s.before, p.x)
@@ -200,9 +206,11 @@ def _predict(s: TreeFilter, dt: float) -> bool:
             p.x[nq + i] = W[I[tree.V] + i]
         if due:
             _derive(s, h)
-        transition(s.settings.error_model, p.step, p.slopes, p.push, h, p.G)
-        noise(s.density, p.push, h, p.added)
-        gather(p.G, p.added, k == 0, p.F, p.Q, p.product)
+        if moved:
+            transition(s.settings.error_model, p.step, p.slopes, p.push, h, p.G)
+            noise(s.density, p.push, h, p.added)
+            gather(p.G, p.added, k == 0, p.F, p.Q, p.product)
+    steps[2] = count
     if count == 0 or (s.settings.accelerates and not _goes_on(s)):  # the instant under the inputs that act from now on
         _act(s, s.now, p.x)
         _begin(s, p.x, 0.0)
