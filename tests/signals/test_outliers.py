@@ -232,7 +232,7 @@ def test_a_spike_beside_a_step_of_dry_friction():
     x = with_noise() + 0.8 * np.sign(np.cos(2 * np.pi * 0.7 * T))
     assert len(spikes(x)) == 0
     step = int(np.argmax(np.abs(np.diff(x))))
-    x[step + 4] += 2.0
+    x[step + 4] += 3.0
     assert list(spikes(x)) == [step + 4]
 
 

@@ -24,6 +24,7 @@ OFF_CURVE, BENDS = (
     10.0,
     6,
 )  # times the bends of so many samples on either side, by which one sample must be off (chosen)
+OFF_STEP = 2.5  # times the bends of a step beside it (chosen)
 OFF_END = 5.0  # times the largest step of twice as many samples, by which an end of the record must be off (chosen)
 OFF_CURVE_SHARE = 0.005  # of the range of the signal (chosen)
 RARE_RUNS = 1e-4  # runs that a record would hold by chance: fewer are no chance (chosen)
@@ -127,7 +128,7 @@ def off_curve(x: Array) -> NDArray[np.intp]:
     A sample that is off by g leaves bends b_i = x_i − (x_{i−1} + x_{i+1})/2 of −g/2, g, −g/2, and nothing beyond. It counts where |g| is
     `OFF_CURVE` times any such bend of the `BENDS` samples beside these three on both sides, and of the median bend, above three quanta, and
     above `OFF_CURVE_SHARE` of the range that holds 98 % of the samples: a clock that jitters puts samples off the curve by less. A step
-    leaves two bends, of either sign, and is no such bend.
+    leaves two bends, of either sign, and is no such bend; |g| must be `OFF_STEP` times as large.
     """
     if len(x) < 2 * BENDS + 5:
         return np.empty(0, dtype=np.intp)
@@ -144,9 +145,10 @@ def off_curve(x: Array) -> NDArray[np.intp]:
         if not 1 <= k < len(bends) - 1:
             continue
         g = bends[k]
-        beside = np.concatenate([pointed[max(0, k - 1 - BENDS) : k - 1], pointed[k + 2 : k + 2 + BENDS]])
+        near = np.r_[max(0, k - 1 - BENDS) : k - 1, k + 2 : min(k + 2 + BENDS, len(bends))]
+        beside = max(OFF_CURVE * pointed[near].max(initial=0.0), OFF_STEP * size[near].max(initial=0.0))
         alike = np.abs(bends[[k - 1, k + 1]] + 0.5 * g) < 0.1 * abs(g)
-        if alike.all() and abs(g) > OFF_CURVE * float(beside.max(initial=0.0)):
+        if alike.all() and abs(g) > beside:
             hits.append(int(k) + 1)
     return np.asarray(hits, dtype=np.intp)
 
