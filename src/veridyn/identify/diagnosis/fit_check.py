@@ -40,9 +40,7 @@ from veridyn.signals.quality import inspect
 
 Diagnose = Literal["fast", "full", "off"]
 FAST_SAMPLES = 120
-FAST_TRACE_SAMPLES = (
-    30_000  # of a log, in which traces of small damage are looked for: about as long as preparing and fitting it (chosen)
-)
+FAST_TRACE_SAMPLES = 30_000  # of a log, in which traces of small damage are looked for: about as long as preparing and fitting it (chosen)
 MIN_SAMPLES_PER_COLUMN = 3.0  # of a row: with fewer the noise of the row, and so its weight, is not known (chosen)
 CONTRADICTING_SAMPLES = (
     10.0  # of a row for each parameter, from which rows that contradict each other are reported (chosen)
