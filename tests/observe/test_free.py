@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -156,8 +152,12 @@ def test_the_force_of_the_rack_is_a_virtual_sensor() -> None:
         quantity_of(system, Virtual("push", "force", "lower_fl"))
 
 
-def compare_steps(error_model: ErrorModel, steps: int) -> None:
-    """Steps with readings that correct, the rack moving: places to 1e-9 m, H to a millionth, F and P as `close` says.
+@pytest.mark.parametrize(
+    "error_model",
+    [pytest.param("integrator", marks=pytest.mark.slow), pytest.param("forward", marks=pytest.mark.slow), "exact"],
+)
+def test_machine_code_agrees_with_the_reference(error_model: ErrorModel) -> None:
+    """Three steps with readings that correct, the rack moving: places to 1e-9 m, H to a millionth, F and P as `close` says.
 
     Rates are projected in the metric M by machine code, in M + h/2 C + h²/4 K by the reference: 1e-4 of 15 rad/s. The integrator takes what
     slips push with at the end of a step, the reference as a mean over it; the forward model takes their own derivatives from there too.
@@ -170,7 +170,7 @@ def compare_steps(error_model: ErrorModel, steps: int) -> None:
     b = Belief(b.x, np.diag(b.P) if b.P.ndim == 1 else b.P, 0.0)
     code = FreeStep(system, None)
     other, flags, acting = b, np.zeros(len(system.outputs), dtype=np.int8), ACTING
-    for k in range(steps):
+    for k in range(3):
         after = system.later(acting, 2e-3)
         assert after is not None
         y = system.sense(system.move(other.x, acting, 0.0, 2e-3), after, 0.0) + 1e-3 * np.sin(np.arange(len(flags)) + k)
@@ -190,51 +190,6 @@ def compare_steps(error_model: ErrorModel, steps: int) -> None:
         assert passage.belief.x[n:] == pytest.approx(corrected[n:], abs=1e-4)
         b, acting = passage.belief, after
         other = b
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("error_model", ["integrator", "forward", "exact"])
-def test_machine_code_agrees_with_the_reference(error_model: ErrorModel) -> None:
-    compare_steps(error_model, 3)
-
-
-PLAIN = """
-import ctypes, sys
-sys.path.insert(0, sys.argv[1])
-import veridyn.mechanics.natural.wheel_kernel as wheels
-import veridyn.observe.free_step as caller
-import veridyn.observe.kernels.free_step as kernel
-from observe.test_free import compare_steps
-
-FUNCTION = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 5, ctypes.c_int64)
-records = {}
-
-class Bound(caller.Bound):
-    def __init__(self, record):
-        super().__init__(record)
-        records[id(self.address)] = self
-
-def called(numbers, at):
-    function, *given = numbers[at : at + 6].tolist()
-    FUNCTION(function)(0, 1, 1, *given, 0)
-
-caller.Bound, wheels.call_kernel = Bound, called
-kernel.opened = lambda address, kind: records[id(address)].record
-assert not hasattr(kernel.free_step, "py_func")
-compare_steps("exact", 1)
-"""
-
-
-def test_the_kernel_as_plain_python_agrees_with_the_reference() -> None:
-    """One step of the code that is compiled, without the compiler, which takes a minute for it; pointers are followed by ctypes instead."""
-    done = subprocess.run(
-        [sys.executable, "-c", PLAIN, str(Path(__file__).parents[1])],
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
 
 
 def _steered(s: float) -> Array:
