@@ -64,8 +64,7 @@ def test_the_parts_add_up_and_are_named() -> None:
 
 @pytest.mark.parametrize("machines", [36, pytest.param(100, marks=pytest.mark.slow)])
 def test_deviations_hold_where_what_is_known_is_off_by_its_own(machines: int) -> None:
-    """36 machines, and in the slow form 100, believed to have other values than they do,
-    drawn from the stated covariance: z² has mean 1, and > 2 without it."""
+    """Machines whose assumed values are off, drawn from the stated covariance: z² has mean 1, and > 2 without it."""
     rng = np.random.default_rng(3)
     own = np.array([truth().parameters[n] for n in KNOWN])
     scores: dict[str, list[float]] = {"with": [], "without": []}

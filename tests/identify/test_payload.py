@@ -139,8 +139,10 @@ def test_a_machine_with_a_payload_is_a_machine() -> None:
 
 @pytest.mark.parametrize("arms", [16, pytest.param(40, marks=pytest.mark.slow)])
 def test_the_deviation_of_a_load_holds_for_gains_and_an_empty_machine_that_are_not_exact(arms: int) -> None:
-    """16 arms, and in the slow form 40, whose gains are believed 2 % off, each by itself, weighed empty and loaded: z² of the
-    load has mean 1, and more than 5 where gains and the empty machine are taken as exact."""
+    """Arms whose assumed gains are 2 % off, each by itself, weighed empty and loaded.
+
+    z² of the load has mean 1, and more than 5 where gains and the empty machine are taken as exact.
+    """
     rng, spread = np.random.default_rng(0), 0.02
     names = tuple(f"K{k}" for k in range(1, 5))
     scores: dict[str, list[float]] = {"with": [], "without": []}

@@ -198,12 +198,11 @@ class _Reader:
         """For each axis in order: what drives it, and the constant part of its transform."""
         name, kind = str(joint.get("name")), joint.tag
         owned = [str(c.get("name") or "") for c in joint.iterfind("coordinates/Coordinate")]
+        where = f"{self.source}, joint '{name}'"
         if "" in owned:
-            where = f"{self.source}, joint '{joint.get('name')}'"
             raise ModelError(Fault("a coordinate has no name.", where=where, expected="a name of its own"))
         still: Frame = (np.eye(3), np.zeros(3))
         plain = {"PinJoint": ((0.0, 0.0, 1.0),), "UniversalJoint": ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)), "WeldJoint": ()}
-        where = f"{self.source}, joint '{name}'"
         if kind in plain:
             if len(owned) != len(plain[kind]):
                 expected = f"{len(plain[kind])} for a {kind}"

@@ -179,9 +179,14 @@ def propose_cutoff(
     return _compared(tried[first:], training, errors)
 
 
+def _rate(motion: Motion) -> float:
+    """Samples a second; none of a single sample."""
+    return (len(motion) - 1) / float(motion.t[-1] - motion.t[0]) if len(motion) > 1 else 0.0
+
+
 def _step(motions: Sequence[Motion], how: Sampling, widest: float) -> int:
     """Samples from one that is tried to the next: what decimation allows and leaves `RATE_OF_TRIALS` times the `widest` cut-off."""
-    rate = min((len(m) - 1) / float(m.t[-1] - m.t[0]) if len(m) > 1 else 0.0 for m in motions)
+    rate = min(_rate(m) for m in motions)
     most = rate * (1.0 + ROUNDING) / (RATE_OF_TRIALS * widest)
     return max((k for k in range(2, how.decimate + 1) if how.decimate % k == 0 and k <= most), default=1)
 
@@ -191,12 +196,7 @@ def _thinned(motions: Sequence[Motion], how: Sampling, step: int) -> tuple[Seque
     if step == 1:
         return motions, how
     ends = np.cumsum([len(m) for m in motions])
-    taken = [
-        slice(-round(float(m.t[0]) * (len(m) - 1) / float(m.t[-1] - m.t[0])) % step, None, step)
-        if len(m) > 1
-        else slice(None)
-        for m in motions
-    ]
+    taken = [slice(-round(float(m.t[0]) * _rate(m)) % step, None, step) if len(m) > 1 else slice(None) for m in motions]
     drop = {
         row: np.concatenate(
             [part[own] for part, own in zip(np.split(how.dropped(row, int(ends[-1])), ends[:-1]), taken, strict=True)]

@@ -112,14 +112,12 @@ def spikes(x: Array, factor: float = 10.0) -> NDArray[np.intp]:
 def off_end(x: Array) -> NDArray[np.intp]:
     """The first or the last sample, where it is off by more than any other step of the signal and `OFF_END` times those beside it."""
     steps = np.abs(np.diff(x))
-    if len(steps) < 2 * BENDS + 2 or steps[1:-1].max() >= max(steps[0], steps[-1]):
+    if len(steps) < 2 * BENDS + 2 or (others := steps[1:-1].max()) >= max(steps[0], steps[-1]):
         return np.empty(0, dtype=np.intp)
-    beside = {0: steps[1 : 1 + 2 * BENDS], len(steps) - 1: steps[-1 - 2 * BENDS : -1]}
+    ends = ((0, steps[0], steps[1 : 1 + 2 * BENDS]), (len(x) - 1, steps[-1], steps[-1 - 2 * BENDS : -1]))
     usual = np.median(steps)
-    off = [
-        k for k, near in beside.items() if steps[k] > OFF_END * max(near.max(), usual) and steps[k] > steps[1:-1].max()
-    ]
-    return np.array([0 if k == 0 else len(x) - 1 for k in off], dtype=np.intp)
+    off = [k for k, step, near in ends if step > max(others, OFF_END * max(near.max(), usual))]
+    return np.array(off, dtype=np.intp)
 
 
 def off_curve(x: Array) -> NDArray[np.intp]:
@@ -210,7 +208,12 @@ def hissing(x: Array, first: int, last: int) -> bool:
     if not _noise_beside(x, first, last):
         return False
     third = np.concatenate(_third_differences(x, first, last))
-    return bool(1.4826 * np.median(np.abs(third)) / np.sqrt(20.0) > np.quantile(np.abs(third[third != 0.0]), FINE))
+    return bool(white_deviation(third) > np.quantile(np.abs(third[third != 0.0]), FINE))
+
+
+def white_deviation(third: Array) -> Array:
+    """σ of white noise from third differences (N, …) of a smooth signal with it: they have √20 times as much."""
+    return np.asarray(1.4826 * np.median(np.abs(third), axis=0) / np.sqrt(20.0))
 
 
 def _third_differences(x: Array, first: int, last: int) -> tuple[Array, Array]:

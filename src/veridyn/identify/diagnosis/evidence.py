@@ -22,6 +22,7 @@ from veridyn.identify.sampling import Sampling
 from veridyn.model.motion import Motion, joined
 from veridyn.model.tree import Tree
 from veridyn.signals.butterworth import Butterworth, zero_phase
+from veridyn.signals.outliers import white_deviation
 from veridyn.signals.resample import uniform_rate
 
 Array = NDArray[np.float64]
@@ -272,10 +273,10 @@ def _rates_at(x: Array, t: Array, picked: NDArray[np.intp]) -> Array:
 
 def _white_noise(x: Array) -> Array:
     """(n,) from third differences, which leave √20 of white noise and next to nothing of a smooth signal; zero where some are missing."""
-    third = np.abs(np.diff(x[:NOISE_SAMPLES], 3, axis=0))
+    third = np.diff(x[:NOISE_SAMPLES], 3, axis=0)
     if not len(third):
         return np.zeros(x.shape[1])
-    sigma = 1.4826 * np.median(third, axis=0) / np.sqrt(20.0)
+    sigma = white_deviation(third)
     return np.where(np.isfinite(sigma), sigma, 0.0)
 
 
