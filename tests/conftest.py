@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -44,8 +45,24 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Every other worker reads the files from the last to the first: of two, each finds compiled what the other has read."""
+    report = yield
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    if int(worker) % 2 and isinstance(collector, pytest.Session | pytest.Directory):
+        report.result.reverse()
+    return report
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: rank(item.path.as_posix().removeprefix(f"{HERE.as_posix()}/")))
+    def order(item: pytest.Item) -> tuple[int, str]:
+        place = item.path.as_posix().removeprefix(f"{HERE.as_posix()}/")
+        return rank(place), place
+
+    items.sort(key=order)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,12 @@ class _BoundedComposer(Composer):
         return super().compose_node(parent, index)
 
 
+@lru_cache(maxsize=8)
 def compose(text: str, source: str = "") -> MappingNode:
-    """The top mapping of one YAML document; a :class:`FileError` where the text is anything else."""
+    """The top mapping of one YAML document; a :class:`FileError` where the text is anything else.
+
+    Nodes are only looked at, never changed, so that a text that is read again need not be parsed again.
+    """
     if not text.strip():
         raise FileError(Fault("the file is empty.", expected="a YAML document"), source)
     if len(text) > MAX_CHARACTERS:

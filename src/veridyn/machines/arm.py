@@ -8,13 +8,12 @@ the identification is shown. Units: rad, N*m, s.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from importlib import resources
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.files.machine.load import parse_machine
 from veridyn.identify.sampling import Sampling
+from veridyn.machines.described import described
 from veridyn.mechanics.integrate import Method
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.experiment import Experiment
@@ -55,8 +54,7 @@ class ArmDemo:
 
 def arm() -> Tree:
     """The arm of arm.yaml: what is true in the demonstration."""
-    text = resources.files("veridyn.machines").joinpath("arm.yaml").read_text(encoding="utf-8")
-    return parse_machine(text, source="arm.yaml").tree
+    return described("arm.yaml").tree
 
 
 def limits() -> JointLimits:

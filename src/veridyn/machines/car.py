@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib import resources
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -18,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import null_space
 
-from veridyn.files.machine.load import parse_machine
+from veridyn.machines.described import described
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.model.elements import Element
@@ -149,20 +147,14 @@ def car_2002(shared_steering: bool = False, form: Form = "lagrange") -> Tree:
 
     The paper counts its steering angle twice. With `shared_steering` it is one coordinate, beta, and one row less.
     """
-    tree = _loaded("car_2002.yaml")
+    tree = described("car_2002.yaml").tree
     if shared_steering:
         tree = _rebuilt(tree, [replace(b, coordinate="beta") if b.name in ("14", "18") else b for b in tree.bodies])
     return tree if form == "lagrange" else _freed(tree, CHASSIS_2002)
 
 
-@cache
-def _loaded(name: str) -> Tree:
-    text = resources.files("veridyn.machines").joinpath(name).read_text(encoding="utf-8")
-    return parse_machine(text, source=name).tree
-
-
 def _of_2006(name: str, form: Form, wheels: bool) -> Tree:
-    tree = _loaded(name)
+    tree = described(name).tree
     if not wheels:
         tree = _rebuilt(tree, [replace(b, real=b.real and not b.name.startswith("wheel")) for b in tree.bodies])
     return tree if form == "mixed" else on_six_joints(tree)

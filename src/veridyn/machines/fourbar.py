@@ -7,12 +7,11 @@ The numbers are those of the thesis' program (chapter 3 and appendix A). It driv
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from importlib import resources
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.files.machine.load import parse_machine
+from veridyn.machines.described import described
 from veridyn.mechanics.measurement import exact_readings
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural
@@ -45,8 +44,7 @@ LABELS = {"x1": "1.x", "y1": "1.y", "x2": "2.x", "y2": "2.y", "phi": "phi"}
 
 def fourbar() -> Mechanism:
     """The linkage as its file describes it: bars of 2, 8 and 5 m between fixed points 10 m apart, one degree of freedom `phi`."""
-    text = resources.files("veridyn.machines").joinpath("fourbar.yaml").read_text(encoding="utf-8")
-    return parse_machine(text, "fourbar.yaml").mechanism
+    return described("fourbar.yaml").mechanism
 
 
 def wrong_fourbar() -> Mechanism:

@@ -8,13 +8,12 @@ above p3, though p3 − p2 = (Iyy2 + Izz2 − Ixx2) + (Iyy3 + Izz3 − Ixx3), a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import resources
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.files.machine.load import parse_machine
+from veridyn.machines.described import described
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.tree import Tree
 from veridyn.signals.trajectory import JointLimits
@@ -68,8 +67,7 @@ TABLE_II: dict[str, tuple[float, float, float]] = {
 def hexapod(ties: Ties = "table") -> Tree:
     """The hexapod with all parameters of Table I estimated ("table"), with legs that are alike in all ten parameters of each
     body ("legs"), or with legs that have nothing in common ("none")."""
-    text = resources.files("veridyn.machines").joinpath("hexapod.yaml").read_text(encoding="utf-8")
-    tree = parse_machine(text, source="hexapod.yaml").tree
+    tree = described("hexapod.yaml").tree
     if ties == "table":
         return tree
     free = tree.parameters.estimated(tree.parameters.names)

@@ -8,12 +8,11 @@ and 26. Units: SI, rad.
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import resources
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.files.machine.load import parse_machine
+from veridyn.machines.described import described
 from veridyn.model.tree import Tree
 from veridyn.model.weld import welded
 from veridyn.spatial.inertia import from_centre
@@ -57,8 +56,7 @@ TYPICAL = {"J": 1e-3, "MS": 0.03, "M": 0.3}
 
 def cad(arms: bool = False) -> Tree:
     """The robot as drawn: 13 links with the arms locked hanging, or all 21."""
-    text = resources.files("veridyn.machines").joinpath("humanoid.yaml").read_text(encoding="utf-8")
-    drawn = parse_machine(text, source="humanoid.yaml").tree
+    drawn = described("humanoid.yaml").tree
     sizes = np.array([TYPICAL["J"]] * 6 + [TYPICAL["MS"]] * 3 + [TYPICAL["M"]])
     sized = replace(drawn.parameters, typical=np.tile(sizes, len(drawn.bodies)))
     whole = drawn.with_parameters(sized)

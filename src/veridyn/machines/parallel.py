@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import resources
-
-from veridyn.files.machine.load import parse_machine
+from veridyn.machines.described import described
 from veridyn.model.tree import Tree
 
 PARALLEL = ("linkage", "delta", "palletizer")
@@ -12,20 +10,14 @@ PARALLEL = ("linkage", "delta", "palletizer")
 
 def linkage() -> Tree:
     """A planar four-bar linkage, driven at the crank: one degree of freedom."""
-    return _read("linkage.yaml")
+    return described("linkage.yaml").tree
 
 
 def delta() -> Tree:
     """A delta robot with its twelve rods' joints: three degrees of freedom of 21 coordinates."""
-    return _read("delta.yaml")
+    return described("delta.yaml").tree
 
 
 def palletizer() -> Tree:
     """An arm whose forearm is driven from the shoulder through a parallelogram: three degrees of freedom."""
-    return _read("palletizer.yaml")
-
-
-def _read(file: str) -> Tree:
-    return parse_machine(
-        resources.files("veridyn.machines").joinpath(file).read_text(encoding="utf-8"), source=file
-    ).tree
+    return described("palletizer.yaml").tree

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import resources
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.files.machine.load import parse_machine
+from veridyn.machines.described import described
 from veridyn.mechanics.measurement import exact_readings
 from veridyn.mechanics.natural.dynamics import NaturalState, solve_accelerations
 from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural
@@ -27,16 +26,12 @@ Array = NDArray[np.float64]
 
 def spatial() -> Mechanism:
     """Two arms that hold a rod between them, as its file describes it: independent coordinates `shoulder`, `elbow` and `base_b`."""
-    return _from_file("spatial.yaml")
+    return described("spatial.yaml").mechanism
 
 
 def crane() -> Mechanism:
     """A trolley and a swinging load: independent coordinates `x` and `swing`."""
-    return _from_file("crane.yaml")
-
-
-def _from_file(name: str) -> Mechanism:
-    return parse_machine(resources.files("veridyn.machines").joinpath(name).read_text(encoding="utf-8"), name).mechanism
+    return described("crane.yaml").mechanism
 
 
 @dataclass(frozen=True)

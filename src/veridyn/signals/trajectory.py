@@ -197,8 +197,8 @@ def fourier_basis(phase: ArrayLike, harmonics: int) -> Array:
 
 
 def blended(t: Array, start: float, centre: Array, p: Array, pd: Array, pdd: Array) -> tuple[Array, Array, Array]:
-    """centre + s(t) p(t) and its derivatives; s = 1 without a start."""
-    if start == 0.0:
+    """centre + s(t) p(t) and its derivatives; s = 1 without a start and after it."""
+    if start == 0.0 or (t.ndim == 0 and t >= start):
         return centre + p, pd, pdd
     s, sd, sdd = (x[..., None] for x in _rise(t, start))
     return centre + s * p, sd * p + s * pd, sdd * p + 2.0 * sd * pd + s * pdd
