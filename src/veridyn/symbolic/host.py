@@ -26,13 +26,13 @@ class Host:
 
         return f"{self.triple}|{self.cpu}|{self.features}|{self.width}|llvmlite {llvmlite.__version__}"
 
-    def target_machine(self) -> llvm.TargetMachine:
-        """LLVM's compiler for this host."""
+    def target_machine(self, effort: int = 2) -> llvm.TargetMachine:
+        """LLVM's compiler for this host; `effort` from 0, which takes the least time, to 3."""
         import llvmlite.binding as llvm
 
         target = llvm.Target.from_triple(self.triple)
         return target.create_target_machine(
-            cpu=self.cpu, features=self.features, opt=2, reloc="default", codemodel="jitdefault", jit=True
+            cpu=self.cpu, features=self.features, opt=effort, reloc="default", codemodel="jitdefault", jit=True
         )
 
 

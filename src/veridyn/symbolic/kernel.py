@@ -18,12 +18,12 @@ Addresses = NDArray[np.unsignedinteger] | Sequence[int]
 _SIGNATURE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 5, ctypes.c_int64)
 
 
-def compile_object(text: str, host: Host | None = None) -> bytes:
-    """LLVM text to machine code for a host."""
+def compile_object(text: str, host: Host | None = None, effort: int = 2) -> bytes:
+    """LLVM text to machine code for a host; see :meth:`Host.target_machine`."""
     import llvmlite.binding as llvm
 
     start_llvm()
-    machine = (host or this_host()).target_machine()
+    machine = (host or this_host()).target_machine(effort)
     module = llvm.parse_assembly(text)
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
