@@ -1,6 +1,7 @@
 """A three-joint robot with logs and a study file on disk, all in order: what the damaged ones are made from."""
 
 from dataclasses import dataclass, field
+from functools import cache
 from math import pi
 from pathlib import Path
 
@@ -90,7 +91,12 @@ def urdf(prior: float = 1.1) -> str:
 
 
 def recording(seed: int, seconds: float = 10.0) -> dict[str, np.ndarray]:
-    """Columns of one log: sums of sinusoids, forces by inverse dynamics, and noise on all that is measured."""
+    """Columns of one log: sums of sinusoids, forces by inverse dynamics, and noise on all that is measured; to be changed at will."""
+    return {name: column.copy() for name, column in _recorded(seed, seconds).items()}
+
+
+@cache
+def _recorded(seed: int, seconds: float) -> dict[str, np.ndarray]:
     rng, truth = np.random.default_rng(seed), robot()
     t = np.arange(0.0, seconds, 1.0 / RATE)
     q, qd, qdd = (np.zeros((len(t), 3)) for _ in range(3))

@@ -40,7 +40,9 @@ QUICK = {
     "loop_motion": 2,
 }  # what the reference does quickly pays only from so many times as many on
 CACHE = 2**20  # bytes beyond which what is written is not read again before it leaves the cache
-SINGLE_EFFORT = 0  # of LLVM for kernels of one sample a call, which are long: a tenth slower, and compiled in a tenth of the time
+SINGLE_EFFORT = (
+    0  # of LLVM for kernels of one sample a call, which are long: a tenth slower, and compiled in a tenth of the time
+)
 SPREAD = 8  # doubles between entries beyond full blocks, so that they do not fall on one set of the cache
 LARGEST_ANGLE_RAD = 1e6  # rad; the kernels' sine and cosine are exact to a unit in the last place up to here
 note_sources(__name__)

@@ -76,7 +76,8 @@ class Accelerations:
         self.tree, self.values, self.runs = tree, values, runs
         self.made = compiled(tree, Request("forward_checked", rows, friction_speed=friction_speed))
         self._chosen = uniform_values(tree, values, self.made.kernel.parameters)
-        self._rows = [label[0] for label in self.made.labels]
+        rows = [label[0] for label in self.made.labels]
+        self._rows = slice(rows[0], rows[-1] + 1) if rows == list(range(rows[0], rows[-1] + 1)) else rows
         # What kernels are given is written where it stays, so that a call costs little beside what it computes.
         n = tree.n
         self._road, self._inner = frozenset(tree.road_signals), 3 * n + len(tree.signals) - len(tree.states)
@@ -106,7 +107,7 @@ class Accelerations:
         self._call()
         solved = self._solved
         solved[self._rows] = self._out[:, : self.runs]
-        if not solved[-1].max() < NEAR_SINGULAR:  # also where it is no number
+        if not np.maximum.reduce(solved[-1]) < NEAR_SINGULAR:  # also where it is no number
             if not (np.isfinite(given).all() and np.abs(q).max() < LARGEST_ANGLE_RAD):
                 raise SimulationError(
                     Fault(

@@ -31,10 +31,15 @@ def explicit_step(rule: Tableau, rate: Rate, t: float, y: Array, h: float, first
 
 def combined(y: Array, h: float, weights: Array, slopes: list[Array]) -> Array:
     """y + h Σ w_j k_j over the slopes there are."""
+    found = y
     for weight, slope in zip(weights.tolist(), slopes):
         if weight != 0.0:
-            y = y + (h * weight) * slope
-    return y
+            part = (h * weight) * slope
+            if found is y:
+                found = y + part
+            else:
+                found += part  # memory of its own by now
+    return found
 
 
 def march(

@@ -39,15 +39,21 @@ Hold = Literal["linear", "zero"]
 DIFFERENCE_STEP = 1e-6  # by which a state is moved to differentiate a control law
 
 
-@dataclass(frozen=True, eq=False)
 class _Drive:
-    """Forces and signals between samples: of the log, or forces of a law."""
+    """Forces and signals between samples: of the log, or forces of a law. Two stages of a step of order four are at one time."""
 
-    runs: Runs
-    law: Law | None
-    hold: Hold
+    def __init__(self, runs: Runs, law: Law | None, hold: Hold) -> None:
+        self.runs, self.law, self.hold = runs, law, hold
+        self._last: tuple[float, tuple[Array, Mapping[str, Array]]] | None = None
 
     def __call__(self, time: float, q: Array, qd: Array) -> tuple[Array, Mapping[str, Array]]:
+        if self.law is not None:
+            return self._at(time, q, qd)
+        if self._last is None or self._last[0] != time:
+            self._last = (time, self._at(time, q, qd))
+        return self._last[1]
+
+    def _at(self, time: float, q: Array, qd: Array) -> tuple[Array, Mapping[str, Array]]:
         runs = self.runs
         place = time / runs.step
         k = min(int(place + 1e-9), runs.samples - 1)
