@@ -77,7 +77,7 @@ def open_adjoint(
     )
     out = np.zeros((3, tree.n, padded(len(motion))))
     if wants_compiled(engine, tree, request, len(motion)):
-        made = compiled(tree, request)
+        made = compiled(tree, request, few=True)
         names, among = _sources(made.kernel.inputs, chosen, wanted_columns)
         own = sample_arrays(tree, motion, names)
         G = G if all(step % 8 == 0 for step in G.strides) else np.ascontiguousarray(G)

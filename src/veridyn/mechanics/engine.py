@@ -40,9 +40,10 @@ QUICK = {
     "loop_motion": 2,
 }  # what the reference does quickly pays only from so many times as many on
 CACHE = 2**20  # bytes beyond which what is written is not read again before it leaves the cache
-SINGLE_EFFORT = (
-    0  # of LLVM for kernels of one sample a call, which are long: a tenth slower, and compiled in a tenth of the time
-)
+EFFORT, LEAST_EFFORT = (
+    2,
+    0,
+)  # of LLVM: with the least, kernels are 10 to 30 % slower and compiled in a tenth of the time
 SPREAD = 8  # doubles between entries beyond full blocks, so that they do not fall on one set of the cache
 LARGEST_ANGLE_RAD = 1e6  # rad; the kernels' sine and cosine are exact to a unit in the last place up to here
 note_sources(__name__)
@@ -169,16 +170,23 @@ def filled(
 
 
 @lru_cache(maxsize=256)
-def _key(tree: Tree, request: Request, target: Host, block: int = BLOCK) -> str:
+def _key(tree: Tree, request: Request, target: Host, block: int = BLOCK, effort: int = EFFORT) -> str:
     """The name of a kernel; kept for the last trees used, since a tree never changes and its signature is long."""
-    return key_of(signature(tree), repr(request), target.signature, str(block), source_digest(__name__) or "")
+    how = f"{block} {effort}"
+    return key_of(signature(tree), repr(request), target.signature, how, source_digest(__name__) or "")
 
 
-def compiled(tree: Tree, request: Request, host: Host | None = None, single: bool = False) -> Compiled:
-    """The kernel of a request: from memory, from disk, or made now; for blocks of samples, or for a `single` one a call."""
+def compiled(
+    tree: Tree, request: Request, host: Host | None = None, single: bool = False, few: bool = False
+) -> Compiled:
+    """The kernel of a request: from memory, from disk, or made now; for blocks of samples, or for a `single` one a call.
+
+    `few`: it is called on few samples, as in a search, so that compiling it must not take long; so must that of a single one.
+    """
     target = this_host(1) if single else host or this_host()
     block = 1 if single else BLOCK
-    key = _key(tree, request, target, block)
+    effort = LEAST_EFFORT if single or few else EFFORT
+    key = _key(tree, request, target, block, effort)
 
     def make() -> Stored:
         from veridyn.mechanics.formula import formula  # here: a kernel on disk needs no formula
@@ -193,7 +201,7 @@ def compiled(tree: Tree, request: Request, host: Host | None = None, single: boo
             "places": program.places,
             "count": [counted.multiplications, counted.additions, counted.divisions, counted.trigonometric],
         }
-        return Stored(compile_object(program.text, target, SINGLE_EFFORT if single else 2), description)
+        return Stored(compile_object(program.text, target, effort), description)
 
     def load() -> Compiled:
         stored = load_or_make(key, make) if source_digest(__name__) else make()  # sources were edited: not kept

@@ -240,7 +240,7 @@ class Shooting:
         numbers = tuple(next(k for k, c in enumerate(tree.constants) if c.name == name) for name in self.constants)
         request = Request("run_derivatives", rows, numbers, friction_speed=self.friction_speed)
         shape = (n + len(tree.states), size + len(numbers))
-        both = filled(compiled(tree, request), tree, motion, shape, values=values)
+        both = filled(compiled(tree, request, few=True), tree, motion, shape, values=values)
         by_x = np.zeros((len(motion), shape[0], spread.shape[1] + len(numbers)))
         if columns:
             place = {(r, c): (r, k) for r in rows for k, c in enumerate(columns)}

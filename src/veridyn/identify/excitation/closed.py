@@ -173,7 +173,7 @@ class ClosedPlant:
         tree = self.tree
         count = sum(COUNTS[loop.joint] for loop in tree.loops)
         orders = 3 if quantity == "loop_rates" else 2
-        whole = filled(compiled(tree, Request(quantity)), tree, motion, (orders, count, tree.n))
+        whole = filled(compiled(tree, Request(quantity), few=True), tree, motion, (orders, count, tree.n))
         return np.ascontiguousarray(whole[:, :, list(self.split.rows)])
 
     def _open(self, motion: Motion, friction_speed: float) -> Array:
@@ -182,7 +182,7 @@ class ClosedPlant:
         rows = tuple(range(self.tree.n))
         request = Request("regressor", rows, used, friction_speed=friction_speed)
         place = {(r, c): (r, b) for r in rows for b, c in enumerate(used)}
-        return filled(compiled(self.tree, request), self.tree, motion, (len(rows), len(used)), place) @ T
+        return filled(compiled(self.tree, request, few=True), self.tree, motion, (len(rows), len(used)), place) @ T
 
     def _projection(self, S: Array) -> tuple[Array, Array]:
         """P (N, n, actuators), and S_a⁻¹."""

@@ -155,7 +155,7 @@ class TreePlant:
         request = Request("regressor", tuple(sorted(chosen)), used, friction_speed=friction_speed)
         place = {(r, c): (a, b) for a, r in enumerate(chosen) for b, c in enumerate(used)}
         shape = (len(chosen), len(used))
-        D = filled(compiled(self.tree, request), self.tree, self._motion(X), shape, place, out=out)
+        D = filled(compiled(self.tree, request, few=True), self.tree, self._motion(X), shape, place, out=out)
         return D if len(used) == T.shape[1] and np.array_equal(T, np.eye(len(used))) else D @ T
 
     def adjoint(self, X: Array, G: Array, friction_speed: float = 0.0) -> Array:
@@ -181,7 +181,7 @@ class TreePlant:
         out = np.empty((X.shape[1], len(chosen), 3, n))
         request = Request("inverse_derivatives", tuple(range(len(tree.rows))), friction_speed=friction_speed)
         shape = (2, len(tree.rows), n)
-        both = filled(compiled(tree, request), tree, self._motion(X), shape, values=every)
+        both = filled(compiled(tree, request, few=True), tree, self._motion(X), shape, values=every)
         out[:, :, :2] = np.moveaxis(both[:, :, chosen], 1, 2)
         out[:, :, 2] = mass_matrix(tree, X[0], every, engine="compiled")[:, chosen]
         return out
