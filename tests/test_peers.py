@@ -34,6 +34,7 @@ def test_the_fit_by_scipy_finds_the_axis(force: np.ndarray) -> None:
     assert by_scipy(simulated(TRUTH, force, START), force, START) == pytest.approx(TRUTH, rel=2e-2)
 
 
+@pytest.mark.slow
 def test_the_fit_by_veridyn_finds_the_axis(force: np.ndarray) -> None:
     """On what its own simulation makes of the truth."""
     assert by_veridyn(in_veridyn(TRUTH, force, START), force, START) == pytest.approx(TRUTH, rel=2e-2)

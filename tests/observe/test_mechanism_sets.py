@@ -86,11 +86,12 @@ def drawn(
     return machine, rates, motion, Experiment(channels, "log")
 
 
+@pytest.mark.parametrize("logs", [3, pytest.param(6, marks=pytest.mark.slow)])  # the band is that of so many
 @pytest.mark.parametrize(("name", "text", "spin"), QUICK)
-def test_filters_stay_consistent_right_round(name: str, text: str, spin: float) -> None:
+def test_filters_stay_consistent_right_round(name: str, text: str, spin: float, logs: int) -> None:
     """An exact model from an uncertain start: the errors are as large as the filter says, in one set after the other."""
     found = {"ekf": [], "ukf": [], "smoother": []}
-    for seed in range(100, 106):
+    for seed in range(100, 100 + logs):
         machine, rates, motion, log = drawn(name, text, spin, seed, 0.6)
         for kind, runs in found.items():
             o = observe(machine, log, kind, process_noise=PROCESS_NOISE, rates=rates, unknown=(), step=1e-3)

@@ -83,6 +83,7 @@ def test_the_mass_from_walking_is_within_three_percent() -> None:
     assert average == pytest.approx(33.6, abs=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::veridyn.errors.DataWarning")
 def test_the_difference_is_in_the_feet_and_not_in_the_motion() -> None:
     """One foot down and both feet down are weighed apart: they differ by four times what the URDF is off."""
@@ -100,6 +101,7 @@ def test_the_difference_is_in_the_feet_and_not_in_the_motion() -> None:
     assert own.mean() / 9.81 == pytest.approx(machine()[1], rel=0.002)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::veridyn.errors.DataWarning")
 def test_standing_weighs_as_much_as_both_feet_do_in_walking() -> None:
     found, sigma = mass(moved("com-sinusoid"))

@@ -89,6 +89,7 @@ def test_from_slow_to_fast_with_the_drawing_as_prior(arm, split):
     assert percent(held, fast) < percent(plain, fast) < percent_of_drawing(arm, fast)
 
 
+@pytest.mark.slow
 def test_possible_bodies_near_the_drawing_do_better_on_fast_motion(arm, split):
     """The consistent estimate with the URDF as prior beats least squares, plain and weighted, and the URDF.
 

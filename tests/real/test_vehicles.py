@@ -34,6 +34,7 @@ def test_the_sideslip_of_a_race_car(tmp_path: Path) -> None:
     assert "Filt" not in text and text.count("beta") == 1  # the reference alone
 
 
+@pytest.mark.slow
 def test_a_car_on_a_motorway_and_what_it_cannot_show(tmp_path: Path) -> None:
     result = run("identify", "rav4", "rav4_comma", tmp_path)
     found = {p["name"]: p for p in result["parameters"]}

@@ -106,7 +106,7 @@ def test_a_spring_and_damper_in_series_on_a_pendulum() -> None:
     inputs = Inputs(lambda time, q, qd: [float(np.interp(time, t, push))])
     truth = made(4.0, 0.3)
     method = Method("RK4", step=0.0025, friction_speed=0.05)
-    motion = integrate(truth, t, [-1.5], [0.0], inputs, method=method, engine="numpy").motion
+    motion = integrate(truth, t, [-1.5], [0.0], inputs, method=method).motion
     noisy = replace(motion, q=motion.q + 1e-3 * np.random.default_rng(5).normal(size=motion.q.shape), signals={})
     fit = vd.identify(made(3.0, 0.45), noisy, OutputError(constants=("km_q1.time",), substeps=2))
     assert fit.constants is not None
