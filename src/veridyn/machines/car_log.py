@@ -33,7 +33,7 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.signals.butterworth import Butterworth
-from veridyn.signals.motion import Signals, motion
+from veridyn.signals.motion import Signals, prepare
 
 Array = NDArray[np.float64]
 # What remains of every signal: wide enough for dry friction and wheel hop, narrow enough that the inertial unit's 10 Hz can be undone.
@@ -72,9 +72,14 @@ def from_log(
     common: Butterworth | None = COMMON,
     signals: Signals | None = None,
     forces_in_tables: bool = True,
+    noise: bool = True,
 ) -> Motion:
-    """The motion of a car that its instruments recorded: :func:`prepared`, then derivatives and trimming by `signals`."""
-    return motion(tree, prepared(tree, log, kinematics, sensors, common, forces_in_tables), signals)
+    """The motion of a car that its instruments recorded: :func:`prepared`, then derivatives and trimming by `signals`.
+
+    `noise`: with that of its accelerations.
+    """
+    made = prepared(tree, log, kinematics, sensors, common, forces_in_tables)
+    return prepare(tree, made, signals).motion(noise)
 
 
 def rack_angle(toe: Array, clearance: Array, kinematics: CarKinematics, forces: Array | None = None) -> Array:

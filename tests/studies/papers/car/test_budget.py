@@ -46,7 +46,7 @@ def at(*names: str) -> list[int]:
     ("group", "item", "names"),
     [
         ("bands", "band clearance", ("M1", "M3", "h_1", "h_3")),
-        ("bands", "band accelerometer", ("YY_c", "M1")),
+        pytest.param("bands", "band accelerometer", ("YY_c", "M1"), marks=pytest.mark.slow),
         ("tables", "front half_track", ("k_arf", "k_1")),
         ("lengths", "wheelbase", ("YY_c", "ZZ_c")),
     ],

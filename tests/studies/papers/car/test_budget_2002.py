@@ -53,9 +53,9 @@ def refitted(logs: list[Experiment], known: CarKnown) -> np.ndarray:
     ("item", "names"),
     [
         ("front half_track", ("ks13", "ks17")),
-        ("air Cz", ("M6", "MZ6")),
+        pytest.param("air Cz", ("M6", "MZ6"), marks=pytest.mark.slow),
         ("rear carrier mass", ("M6", "off7")),
-        ("rear half track", ("MX6", "MY6")),
+        pytest.param("rear half track", ("MX6", "MY6"), marks=pytest.mark.slow),
     ],
 )
 def test_wrong_knowledge_does_what_the_budget_says(item: str, names: tuple[str, ...]) -> None:

@@ -111,7 +111,7 @@ class Answers:
         known, model = self.made.known, self.found.model
         other = known.moved({item: 1.0})
         if group in FROM_LOGS:
-            fresh = [self.made.motion(model.tree, name, other, signals=UNINSPECTED) for name in self.names]
+            fresh = [self.made.motion(model.tree, name, other, signals=UNINSPECTED, noise=False) for name in self.names]
         else:
             fresh = [other.instead_of(known, m, model.tree) for m in self.motions]
         moved = filtered_residuals(self.found, model.prepared(fresh), self.how, self.equations)
