@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 import numba
 
 from veridyn.mechanics.kept_code import keep_code
+from veridyn.mechanics.linked import linked_options
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -19,7 +20,7 @@ def compiled(function: Function) -> Function:
 
 def inner(function: Function) -> Function:
     """:func:`compiled`, for functions that only compiled code calls: without doors for Python, a fifth of the compiler's time."""
-    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **linked_options()}
     return cast(Function, numba.njit(error_model="numpy", nogil=True, **options)(function))
 
 
@@ -37,13 +38,13 @@ def core(function: Function) -> Function:
 
     Beware of a literal True or False as an argument: numba compiles the function once more for each.
     """
-    options: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    options: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, **linked_options()}
     return cast(Function, numba.njit(error_model="numpy", nogil=True, **options)(function))
 
 
 def summing(function: Function) -> Function:
     """:func:`core`, for sums whose order does not matter: several numbers at a time, so that none waits for the one before it."""
-    options: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    options: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, **linked_options()}
     return cast(
         Function, numba.njit(error_model="numpy", nogil=True, fastmath={"reassoc", "contract"}, **options)(function)
     )
