@@ -20,7 +20,14 @@ from veridyn.model.sensor import Sensor
 from veridyn.model.tree import Tree
 from veridyn.observe.observe import observe
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.stepping import LONGEST_STEP_S, MODE_SHARE, TOLERATED_BIAS_SIGMAS, mode_step, step_bias
+from veridyn.observe.stepping import (
+    LONGEST_STEP_S,
+    MODE_SHARE,
+    TOLERATED_BIAS_SIGMAS,
+    in_deviations,
+    mode_step,
+    step_bias,
+)
 from veridyn.observe.tree_setup import tree_system
 
 PENDULUM = """
@@ -81,6 +88,20 @@ def test_a_long_step_is_told_and_the_one_proposed_will_do(swing) -> None:
     seen = np.sqrt(np.einsum("ki,kij,kj->k", apart, np.linalg.inv(rough.track.P), apart) / 2.0).max()
     assert said.deviations == pytest.approx(seen, rel=0.5)
     assert rough.nees(motion.q, motion.qd).mean > fine.nees(motion.q, motion.qd).mean
+
+
+def test_a_bias_is_told_in_deviations_though_rounding_makes_a_variance_negative() -> None:
+    rng = np.random.default_rng(4)
+    L = rng.normal(size=(5, 3)) * np.array([[1e-3], [2.0], [0.5], [30.0], [1e-5]])
+    P = L @ L.T  # three directions in five states
+    bias = L @ np.array([1.0, -2.0, 0.5])
+    for sign in (1.0, -1.0):
+        rounded = P + sign * 1e-15 * np.outer(np.sqrt(np.diag(P)), np.sqrt(np.diag(P))) * np.eye(5)
+        assert in_deviations(bias, rounded) == pytest.approx(np.sqrt(5.25 / 5.0), rel=1e-6)
+    certain = np.zeros((7, 7))
+    certain[:5, :5] = P
+    assert in_deviations(np.append(bias, [1.0, 1.0]), certain) == pytest.approx(np.sqrt(5.25 / 7.0), rel=1e-6)
+    assert in_deviations(bias, np.zeros((5, 5))) == 0.0
 
 
 def test_a_step_proposed_has_one_digit() -> None:

@@ -236,9 +236,10 @@ def _readable(null: Array) -> Array:
 
 
 def _direction(v: Array, sizes: Array, seen: float, names: Sequence[str]) -> Direction:
-    v = v / v[np.argmax(np.abs(v))]
+    v = v / v[np.argmax(np.abs(v).round(9))]
     change = v * sizes
-    shown = [j for j in np.argsort(-np.abs(v), kind="stable").tolist() if abs(v[j]) > (1e-6 if seen == 0.0 else 0.1)]
+    by_size = np.argsort(-np.abs(v).round(9), kind="stable").tolist()  # equals stand in the order of the states
+    shown = [j for j in by_size if abs(v[j]) > (1e-6 if seen == 0.0 else 0.1)]
     if len(shown) == 1:
         return Direction(change, seen, f"'{names[shown[0]]}'")
     lead = change[shown[0]]

@@ -22,6 +22,7 @@ CHECKED_INTERVALS = 100  # intervals
 TOLERATED_BIAS_SIGMAS = 0.5  # deviations
 LONGEST_STEP_S = 0.01  # s, where no step is given
 MODE_SHARE = 0.05  # rad of the fastest oscillation in one step: the trapezoidal rule delays it by (ω h)²/12 = 2e-4
+ROUNDED_VARIANCE = 1e-12  # of the largest, of states in their deviations: a smaller one is what rounding leaves of zero, of either sign
 REFINEMENTS = 2  # times that a log is run again with a shorter step, where none is given
 
 
@@ -76,10 +77,22 @@ def step_bias(system: MachineSystem, estimates: Estimates, inputs: Array) -> Ste
             left = 4.0 / 3.0 * system.subtract(finer, end)
             bias = e.F[k] @ bias + system.between(end, e.x[k]) @ left
         bias = bias - e.K[k] @ (e.H[k] @ bias)
-        size = float(np.sqrt(bias @ np.linalg.pinv(e.P[k], hermitian=True) @ bias / len(bias)))
+        size = in_deviations(bias, e.P[k])
         if size > worst:
             worst, when = size, float(e.t[k])
     return StepBias(worst, when, used)
+
+
+def in_deviations(bias: Array, P: Array) -> float:
+    """The root mean square of a bias (n,) in deviations by P (n, n); directions without any uncertainty do not count."""
+    sigma = np.sqrt(np.maximum(np.diag(P), 0.0))
+    live = sigma > 0.0
+    if not live.any():
+        return 0.0
+    variances, axes = np.linalg.eigh(P[np.ix_(live, live)] / np.outer(sigma[live], sigma[live]))
+    along = axes.T @ (bias[live] / sigma[live])
+    kept = variances > ROUNDED_VARIANCE * variances[-1]
+    return float(np.sqrt(np.sum(along[kept] ** 2 / variances[kept]) / len(bias)))
 
 
 def warn_of_long_steps(system: MachineSystem, found: StepBias) -> None:

@@ -26,7 +26,7 @@ from veridyn.observe.result import Belief
 from veridyn.observe.update import noise_of_readings, threshold
 
 Array = NDArray[np.float64]
-ENOUGH = 100.0  # times the change of a step that counts as settled: 1e-9 of the machine's size, as velocity (chosen)
+ENOUGH = 1e4  # times the change of a step that counts as settled: 1e-7 of the machine's size, as velocity (chosen)
 
 
 class TreeStep:

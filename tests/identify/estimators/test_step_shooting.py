@@ -18,7 +18,7 @@ from veridyn.errors import DataError, IdentificationError
 from veridyn.files.shipped import shipped
 from veridyn.identify.estimators.log_runs import cut
 from veridyn.identify.estimators.output_error import OutputError
-from veridyn.identify.estimators.step_shooting import step_shooting
+from veridyn.identify.estimators.step_shooting import led_between, step_shooting
 from veridyn.identify.replay import replay
 from veridyn.mechanics.integrate import integrate
 from veridyn.mechanics.loops.closure import close, closed_motion
@@ -176,6 +176,25 @@ def test_a_prescribed_coordinate_with_a_tyre() -> None:
     assert fit.constants is not None
     assert abs(fit.values[0] - SPIN) < 3.0 * fit.sigma[0] < 0.05 * SPIN
     assert abs(fit.constants.values[0] - STIFFNESS) < 3.0 * fit.constants.sigma[0] < 0.05 * STIFFNESS
+
+
+def test_a_prescribed_coordinate_between_samples() -> None:
+    """A cubic rate is met exactly, noise of places moves no rate, and steps follow each other without a jump of the rate."""
+    T, m, t = 0.02, 5, 0.02 * np.arange(7)
+    jerk = np.array([[0.3, -2.0]])
+    q, v, a = (
+        t[:, None] ** 4 / 4 + jerk * t[:, None] ** 2,
+        t[:, None] ** 3 + 2 * jerk * t[:, None],
+        3 * t[:, None] ** 2 + 2 * jerk,
+    )
+    noise = 1e-3 * np.random.default_rng(0).normal(size=q.shape)
+    led = led_between(np.concatenate([q + noise, v, a], axis=1), T, m)
+    s = (T / m * np.arange(6 * m))[:, None]
+    np.testing.assert_allclose(led[:, 2:4], s**3 + 2 * jerk * s, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(
+        led[:, :2] - np.repeat(noise[:-1], m, axis=0), s**4 / 4 + jerk * s**2, rtol=0, atol=1e-14
+    )
+    np.testing.assert_allclose(led[:-1, 2:4] + T / m * led[:-1, 4:], led[1:, 2:4], rtol=0, atol=1e-14)
 
 
 def test_what_cannot_be_compared_is_refused_by_name() -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from strangers.tree_models import MACHINES, model, moving, small_arm, stateful_linkage, stateful_model
 from veridyn.mechanics.integrate import BaseState, Method, integrate
-from veridyn.mechanics.tree.model import tree_model
+from veridyn.mechanics.tree import layout
+from veridyn.mechanics.tree.model import TreeModel, tree_model
 from veridyn.model.joint import Body
 from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import from_centre
@@ -127,3 +128,31 @@ def test_states_of_elements_move_as_the_integrator_moves_them() -> None:
         errors.append(max(np.abs(a - exact.motion.q[-1]).max(), np.abs(u - states).max()))
     assert errors[1] < 1e-4
     assert 3.4 < errors[0] / errors[1] < 4.6
+
+
+def _driven(m: TreeModel, enough: float, steps: int = 60) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Place, velocity and acceleration after so many steps that end at `enough`."""
+    record = m.kernels.record
+    record.W[record.I[layout.ENOUGH]] = enough
+    record.W[record.I[layout.PACE]] = record.W[record.I[layout.KEPT]] = 0.0
+    x, v, u = moving(m, 17)
+    try:
+        for _ in range(steps):
+            at = m.step(x, v, u, 2e-3, m.loads(), derivative=False)
+            x, v = at.q, at.qd
+    finally:
+        record.W[record.I[layout.ENOUGH]] = 0.0
+    return x, v, at.qdd
+
+
+@pytest.mark.parametrize("name", ["branched arm", "free machine", "palletizer"])
+def test_steps_that_rely_on_the_pace_of_the_last_stay_where_they_should(name: str) -> None:
+    """Sixty steps, each within 1e-7 of the machine's size: the motion is that of settled steps, and accelerations are those of its end."""
+    m = model(name)
+    exact, quick = _driven(m, 0.0), _driven(m, 1e4)
+    size = max(1.0, float(np.abs(exact[0]).max()))
+    assert 0.0 < float(np.abs(quick[1] - exact[1]).max()) < 60 * 1e-7 * size  # not the same: they did end earlier
+    assert float(np.abs(quick[0] - exact[0]).max()) < 60 * 2e-3 * 60 * 1e-7 * size
+    u = moving(m, 17)[2]
+    there = m.instant(quick[0], quick[1], u, m.loads(), False).qdd
+    assert float(np.abs(quick[2] - there).max()) < 1e3 * 1e-7 * size  # 2/h of a velocity

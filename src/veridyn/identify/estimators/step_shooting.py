@@ -125,7 +125,7 @@ class StepShooting:
         inputs, held = self._inputs(runs, r)
         x = np.concatenate([runs.base[r, 0, :7], runs.q[r, 0]])
         v = np.concatenate([runs.base[r, 0, 7:], runs.qd[r, 0]])
-        loads = self._loads(inputs[0], held[0])
+        loads, led = self._loads(inputs[0], held[0]), led_between(held, runs.step, m)
         try:
             at = model.moved(x, v, state[: 2 * f], u, loads)
         except DataError as error:  # a trial start that the machine cannot reach
@@ -137,8 +137,7 @@ class StepShooting:
             acting = (
                 inputs[sample] if self.hold == "zero" else (1.0 - share) * inputs[sample] + share * inputs[sample + 1]
             )
-            loads = self._loads(acting, held[sample])
-            at = model.step(at.q, at.qd, at.u, h, loads, derivative, since=h * (k % m))
+            at = model.step(at.q, at.qd, at.u, h, self._loads(acting, led[k]), derivative)
             yield k + 1, at
 
     def _inputs(self, runs: Runs, r: int) -> tuple[Array, Array]:
@@ -170,6 +169,22 @@ class StepShooting:
         """The outputs among all coordinates (…, nv), the base's in front."""
         names = (*(BASE_NAMES if self.model.free else ()), *self.model.tree.coordinates)
         return every[..., [names.index(name) for name in self.outputs]]
+
+
+def led_between(held: Array, T: float, m: int) -> Array:
+    """q, q̇, q̈ of prescribed coordinates at the start of each of m steps from sample to sample, from those at the samples (K, 3 p).
+
+    q̇ is the cubic with the samples' q̇ and q̈, q its integral from each sample on, q̈ the mean over the step, so that q̇ ends where the next
+    step starts. Noise of q enters no rate.
+    """
+    q, v, a = (x[:, None, :] for x in np.split(held, 3, axis=1))
+    v0, a0, rise = v[:-1], T * a[:-1], v[1:] - v[:-1]
+    second, third = 3.0 * rise - 2.0 * a0 - T * a[1:], a0 + T * a[1:] - 2.0 * rise
+    s = np.arange(m + 1)[:, None] / m
+    rate = v0 + s * (a0 + s * (second + s * third))
+    place = q[:-1] + T * s * (v0 + s * (a0 / 2.0 + s * (second / 3.0 + s * third / 4.0)))
+    mean = np.diff(rate, axis=1) * (m / T)
+    return np.concatenate([place[:, :m], rate[:, :m], mean], axis=2).reshape((len(q) - 1) * m, held.shape[1])
 
 
 def step_shooting(

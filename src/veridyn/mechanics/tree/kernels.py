@@ -97,7 +97,7 @@ def kernels_of(
         "DEP": (m, m), "MASS": (f, f), "RM": (f, nv), "N": (f + ns, f + ns), "BEFORE": (f, u), "BEFORE_S": (ns, u),
         "T0": (3, 3), "T1": (3, 3), "NV_A": (1, nv), "NV_B": (1, nv), "M_A": (1, m), "M_B": (1, m),
         "S0": (1, ns), "S1": (1, ns), "S_RATE": (1, ns), "S_SIZE": (1, ns), "LEFT": (1, f + ns), "CHANGE": (1, f + ns), "BOTH": (f + ns, u),
-        "KEPT": (1, 1), "ENOUGH": (1, 1), "BEGUN": (1, nq), "RIGHT": (nv, u), "LOOPS_RIGHT": (m, 2 * f),
+        "KEPT": (1, 1), "AGE": (1, 1), "ENOUGH": (1, 1), "PACE": (1, 2), "BEGUN": (1, nq), "RIGHT": (nv, u), "LOOPS_RIGHT": (m, 2 * f),
     }  # fmt: skip
     slopes = [(i, c) for a, i, c in made[2].labels if a == SLOPES]
     ties = ties_of(slopes, z, dependent, base)

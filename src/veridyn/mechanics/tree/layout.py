@@ -20,9 +20,10 @@ SECTIONS = (
     # given for a step: where it starts, change from there, rates, generalised forces, columns B of the unknown forces, the unknown
     # quantities; q, q̇, q̈ of the prescribed coordinates at the time of the inputs, and the time since then
     "START", "DELTA", "RATE", "EXTRA", "B", "UNIT", "UNKNOWN", "GIVEN", "CLOCK",
-    # room; KEPT: the step (s) that the factors of N were made for, 0 where there are none
+    # room; KEPT: the step (s) that the factors of N were made for, 0 where there are none; AGE: the steps since then; PACE: what a change
+    # of Newton's method left of the one before when both were last computed, over the age then, and how large that was; 0 before
     "DEP", "MASS", "RM", "N", "BEFORE", "BEFORE_S", "T0", "T1", "NV_A", "NV_B", "M_A", "M_B", "F_B", "A0", "A1", "TRIED",
-    "S0", "S1", "S_RATE", "S_SIZE", "LEFT", "CHANGE", "BOTH", "KEPT", "ENOUGH", "BEGUN", "RIGHT", "LOOPS_RIGHT",
+    "S0", "S1", "S_RATE", "S_SIZE", "LEFT", "CHANGE", "BOTH", "KEPT", "AGE", "ENOUGH", "PACE", "BEGUN", "RIGHT", "LOOPS_RIGHT",
 )  # fmt: skip
 # Loops that share no dependent coordinate are blocks of their own: block b has the equations EQUATION[i] and the dependent coordinates
 # POSITION[i] (numbers in DEPENDENT) for BLOCK[b] <= i < BLOCK[b + 1], its factors begin at DEP + FACTOR[b]. OWN: the velocities that are
@@ -42,7 +43,7 @@ KERNELS = ("MOTION", "TANGENT", "CLOSING")
     R, V_Z, A_X, LAM_X, S_X, F,
     START, DELTA, RATE, EXTRA, B, UNIT, UNKNOWN, GIVEN, CLOCK,
     DEP, MASS, RM, N, BEFORE, BEFORE_S, T0, T1, NV_A, NV_B, M_A, M_B, F_B, A0, A1, TRIED,
-    S0, S1, S_RATE, S_SIZE, LEFT, CHANGE, BOTH, KEPT, ENOUGH, BEGUN, RIGHT, LOOPS_RIGHT,
+    S0, S1, S_RATE, S_SIZE, LEFT, CHANGE, BOTH, KEPT, AGE, ENOUGH, PACE, BEGUN, RIGHT, LOOPS_RIGHT,
 ) = range(len(HEADER), len(HEADER) + 3 * len(SECTIONS), 3)  # fmt: skip
 _after = len(HEADER) + 3 * len(SECTIONS)
 (
@@ -52,9 +53,5 @@ _after = len(HEADER) + 3 * len(SECTIONS)
 _after += 2 * len(LISTS)
 (MOTION, TANGENT, CLOSING) = range(_after, _after + 6 * len(KERNELS), 6)
 DONE, SINGULAR, UNSETTLED = 0, 1, 2  # how a step ended
-PLACE, STATE, TANGENTS, REACTIONS = (
-    -1,
-    0,
-    1,
-    2,
-)  # what is asked for: position and velocity alone; accelerations; derivatives; of λ too
+# What is asked for: position and velocity alone; accelerations; derivatives, the step's too; also those of λ; derivatives at the end alone.
+PLACE, STATE, TANGENTS, REACTIONS, SLOPES = -1, 0, 1, 2, 3

@@ -24,6 +24,7 @@ from veridyn.mechanics.tree.layout import (
     A0,
     A1,
     A_X,
+    AGE,
     BEFORE,
     BEFORE_S,
     BEGUN,
@@ -44,6 +45,7 @@ from veridyn.mechanics.tree.layout import (
     LEFT,
     LOAD,
     LOOPED,
+    PACE,
     PIVOT_N,
     PLACE,
     RATE,
@@ -53,6 +55,7 @@ from veridyn.mechanics.tree.layout import (
     S_SIZE,
     S_X,
     SINGULAR,
+    SLOPES,
     SLOT_MOTION,
     SLOT_TANGENT,
     START,
@@ -62,12 +65,15 @@ from veridyn.mechanics.tree.layout import (
     T0,
     T1,
     TANGENTS,
+    TIED,
+    TIED_FROM,
     TRIED,
     UNKNOWN,
     UNSETTLED,
     VARYING,
     A,
     N,
+    R,
     V,
     X,
 )
@@ -84,6 +90,7 @@ SAME_STEP = 1e-6  # relative difference of step lengths that share the factors o
 SMALLEST_STATE = 1e-9  # of a state that moves nothing
 MAX_ITERATIONS = 40
 MAX_HALVINGS = 6
+MARGIN = 10.0  # times the pace of Newton's method that it is relied on to have at the next step (chosen)
 
 
 @core
@@ -116,19 +123,25 @@ def least_sizes(I: Numbers, W: Array, h: float, reach: float) -> None:
 
 
 @core
+def set_end(I: Numbers, W: Array, h: float) -> None:
+    """DELTA, rates TRIED, X but for its dependent coordinates, and states of elements, for accelerations A1 and states S1 at the end."""
+    for c in range(I[FREEDOM]):
+        both = W[I[A0] + c] + W[I[A1] + c]
+        W[I[DELTA] + c] = h * W[I[RATE] + c] + 0.25 * h * h * both
+        W[I[TRIED] + c] = W[I[RATE] + c] + 0.5 * h * both
+    set_states(I, W, I[S1])
+    shift(I, W)
+
+
+@core
 def trial(I: Numbers, W: Array, h: float, reach: float) -> float:
     """The state after a step with accelerations A1 and states S1 at its end; LEFT: by how much Newton's method would change these.
 
     The largest change over the one that counts as settled; NaN where there is no such state.
     """
-    f, ns, rate, end, left = I[FREEDOM], I[STATES], I[RATE], I[TRIED], I[LEFT]
-    for c in range(f):
-        both = W[I[A0] + c] + W[I[A1] + c]
-        W[I[DELTA] + c] = h * W[rate + c] + 0.25 * h * h * both
-        W[end + c] = W[rate + c] + 0.5 * h * both
-    set_states(I, W, I[S1])
-    shift(I, W)
-    if not state_at(I, W, end):
+    f, ns, left = I[FREEDOM], I[STATES], I[LEFT]
+    set_end(I, W, h)
+    if not state_at(I, W, I[TRIED]):
         return np.nan
     for c in range(f):
         W[left + c] = W[I[A] + own_row(I, c)] - W[I[A1] + c]
@@ -170,8 +183,8 @@ def begin_step(I: Numbers, W: Array, h: float) -> float:
 
 
 @core
-def remember_start(I: Numbers, W: Array) -> None:
-    """Keep the derivatives at the start in BEFORE and BEFORE_S."""
+def remember(I: Numbers, W: Array) -> None:
+    """Keep the derivatives at the state in hand in BEFORE and BEFORE_S."""
     every = 2 * I[FREEDOM] + I[FORCES] + I[VARYING]
     for c in range(I[FREEDOM]):
         own = own_row(I, c)
@@ -222,6 +235,16 @@ def finish(I: Numbers, W: Array, asked: int) -> None:
 
 
 @core
+def prepare_next(I: Numbers, W: Array, h: float, reach: float) -> bool:
+    """What the steps after this one start from: the derivatives at its end, and the factors of N there; False where N is singular."""
+    remember(I, W)
+    least_sizes(I, W, h, reach)
+    if I[FREE]:
+        rotation_steps(I, W)
+    return bool(iteration_matrix(I, W, h))
+
+
+@core
 def settled_at(I: Numbers, W: Array) -> int:
     """Put the states of elements where they are read."""
     for i in range(I[STATES]):
@@ -230,13 +253,45 @@ def settled_at(I: Numbers, W: Array) -> int:
 
 
 @core
-def settle(I: Numbers, W: Array, h: float, reach: float) -> int:
+def relied_on(I: Numbers, W: Array, off: float) -> bool:
+    """Whether one change more leaves ENOUGH times what counts as settled or less, at the pace that Newton's method had last.
+
+    The older its factors and the larger the change, the slower it is.
+    """
+    pace, size = W[I[PACE]], W[I[PACE] + 1]
+    return pace > 0.0 and MARGIN * pace * max(W[I[AGE]], 1.0) * max(off / size, 1.0) * off <= W[I[ENOUGH]]
+
+
+@core
+def follow(I: Numbers, W: Array, h: float) -> bool:
+    """The step's end after the change LEFT of A1 and S1, with accelerations that change as A1 does instead of being computed there."""
+    f, left, a, r = I[FREEDOM], I[LEFT], I[A], I[R]
+    for c in range(f + I[STATES]):
+        W[I[CHANGE] + c] = W[left + c]
+    shift_end(I, W, 1.0)
+    set_end(I, W, h)
+    if not place_at(I, W, I[TRIED]):
+        return False
+    for c in range(f):
+        own = own_row(I, c)
+        more = W[I[A1] + c] - W[a + own]
+        W[a + own] += more
+        for t in range(I[I[TIED_FROM] + c], I[I[TIED_FROM] + c + 1]):
+            k = I[I[TIED] + t]
+            W[a + k] += W[r + k * f + c] * more
+    settled_at(I, W)
+    return True
+
+
+@core
+def settle(I: Numbers, W: Array, h: float, reach: float, off: float) -> int:
     """Newton's method for A1 and S1 with the factors of N, which are made anew where they lead there slowly.
 
-    It ends one change after the one that counts as settled, or where the next would be ENOUGH times that one or less.
+    `off`: what :func:`trial` said of them. It ends one change after the one that counts as settled, or where the next would be ENOUGH times
+    that one or less.
     """
     f, ns, left, change = I[FREEDOM], I[STATES], I[LEFT], I[CHANGE]
-    off, before, enough = trial(I, W, h, reach), np.inf, W[I[ENOUGH]]
+    before, enough = np.inf, W[I[ENOUGH]]
     for _ in range(MAX_ITERATIONS):
         if not np.isfinite(off):
             return SINGULAR
@@ -257,6 +312,7 @@ def settle(I: Numbers, W: Array, h: float, reach: float) -> int:
             now = trial(I, W, h, reach)
         if settled and np.isfinite(now):
             return settled_at(I, W)
+        W[I[PACE]], W[I[PACE] + 1] = now / off / max(W[I[AGE]], 1.0), off
         slow, before, off = not now <= 0.1 * off, off, now
         if slow and np.isfinite(off):
             differentiate(I, W, TANGENTS)
@@ -275,7 +331,7 @@ def advance_at(numbers: int, count: int, values: int, size: int, h: float, asked
 
     The record comes by the addresses and lengths of I and W, so that callers need not be compiled with this function but call it by its
     own address (:func:`veridyn.mechanics.tree.record.call_step`). X holds a guess of the dependent coordinates; states of elements are
-    among UNKNOWN. `asked`: PLACE, STATE, TANGENTS or REACTIONS. Returns DONE, SINGULAR or UNSETTLED.
+    among UNKNOWN. `asked`: PLACE, STATE, TANGENTS, REACTIONS or SLOPES. Returns DONE, SINGULAR or UNSETTLED.
     """
     I = carray(as_pointer(numbers), (count,), np.int64)
     W = carray(as_pointer(values), (size,), np.float64)
@@ -287,17 +343,22 @@ def advance_at(numbers: int, count: int, values: int, size: int, h: float, asked
     if h == 0.0:
         finish(I, W, asked)
         return DONE
-    if (
-        asked == STATE and abs(W[I[KEPT]] - h) <= SAME_STEP * h
-    ):  # the factors of an earlier step serve while they lead there quickly
+    # The factors of an earlier step serve while they lead there quickly.
+    if asked in (STATE, SLOPES) and abs(W[I[KEPT]] - h) <= SAME_STEP * h:
         for i in range(I[COUNT_Q]):
             W[I[BEGUN] + i] = W[I[X] + i]
+        W[I[AGE]] += 1.0
         clock = W[I[CLOCK]]
         reach = begin_step(I, W, h)
         guess_end(I, W, h)
-        if settle(I, W, h, reach) == DONE:
+        off = trial(I, W, h, reach)
+        if asked == STATE and relied_on(I, W, off):
+            finish(I, W, asked)  # at the state that was tried
+            if follow(I, W, h):
+                return DONE
+        elif settle(I, W, h, reach, off) == DONE:
             finish(I, W, asked)
-            return DONE
+            return DONE if asked == STATE or prepare_next(I, W, h, reach) else SINGULAR
         for i in range(I[COUNT_Q]):
             W[I[X] + i] = W[I[START] + i] = W[I[BEGUN] + i]
         for c in range(I[FREEDOM]):
@@ -308,15 +369,17 @@ def advance_at(numbers: int, count: int, values: int, size: int, h: float, asked
             return SINGULAR
     differentiate(I, W, TANGENTS)
     reach = begin_step(I, W, h)
-    remember_start(I, W)
+    remember(I, W)
     least_sizes(I, W, h, reach)
     if not iteration_matrix(I, W, h):
         return SINGULAR
     guess_end(I, W, h)
-    ended = settle(I, W, h, reach)
+    ended = settle(I, W, h, reach, trial(I, W, h, reach))
     if ended != DONE:
         return ended
     finish(I, W, asked)
+    if asked == SLOPES:
+        return DONE if prepare_next(I, W, h, reach) else SINGULAR
     return DONE if asked == STATE or step_derivative(I, W, h) else SINGULAR
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from veridyn.mechanics.compiled import core
 from veridyn.mechanics.tree.layout import (
     A_X,
+    AGE,
     BEFORE,
     BEFORE_S,
     BOTH,
@@ -88,7 +89,7 @@ def iteration_matrix(I: Numbers, W: Array, h: float) -> bool:
             W[I[N] + c * size + d] = (1.0 if c == d else 0.0) - weight * s
         for d in range(ns):
             W[I[N] + c * size + f + d] = (1.0 if c == f + d else 0.0) - weight * W[row + last + d]
-    W[I[KEPT]] = h
+    W[I[KEPT]], W[I[AGE]] = h, 0.0
     if factor(I, W, I[N], size, I[PIVOT_N]):
         return True
     W[I[KEPT]] = 0.0

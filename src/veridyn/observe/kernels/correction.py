@@ -236,10 +236,12 @@ def _absorb(i: int, size: int, c: Corrected) -> bool:
         ka, ga, pa = k[a], g[a], Ph[a]
         if ka == 0.0 and ga == 0.0 and pa == 0.0:
             continue  # a state that this reading says nothing of
-        for b in range(size):
+        for b in range(a + 1):
             one = P[a, b] - ka * g[b] + ka * (r * k[b]) - pa * k[b]
             other = P[a, b] - k[b] * ga + k[b] * (r * ka) - Ph[b] * ka
             P[a, b] = 0.5 * (one + other)
+        for b in range(a):
+            P[b, a] = P[a, b]
     for j in range(i):
         total = 0.0
         for a in range(size):

@@ -23,7 +23,7 @@ from veridyn.mechanics.tree.record import call_kernel, call_step
 from veridyn.mechanics.tree.trapezoid import put, set_unknown
 from veridyn.observe.kernels.bounds import project
 from veridyn.observe.kernels.correction import DOF, DONE, Corrected, correct_into
-from veridyn.observe.kernels.covariance import all_finite, gather, noise, spread, transition
+from veridyn.observe.kernels.covariance import INTEGRATOR, all_finite, gather, noise, spread, transition
 from veridyn.observe.kernels.outcome import put_results
 
 Array = NDArray[np.float64]
@@ -183,7 +183,9 @@ def _predict(s: TreeFilter, dt: float) -> bool:
     steps, h = s.clock.steps, dt / max(count, 1)
     due = count == 0 or steps[0] % steps[1] == 0 or abs(s.clock.of[0] - h) > ROUNDING * h
     steps[0] = 1 if due else steps[0] + 1
-    asked = tree.TANGENTS if due else tree.STATE
+    # An integrator takes no derivative of the step, and where derivatives are kept over some, those at its end serve for all else.
+    slopes = s.settings.error_model == INTEGRATOR and steps[1] > 1 and count > 0
+    asked = (tree.SLOPES if slopes else tree.TANGENTS) if due else tree.STATE
     moved = due or steps[2] != count  # otherwise F and Q are those of the step before
     steps[2] = 0
     if moved:
@@ -205,7 +207,7 @@ def _predict(s: TreeFilter, dt: float) -> bool:
         for i in range(nv):
             p.x[nq + i] = W[I[tree.V] + i]
         if due:
-            _derive(s, h)
+            _derive(s, h, slopes)
         if moved:
             transition(s.settings.error_model, p.step, p.slopes, p.push, h, p.G)
             noise(s.density, p.push, h, p.added)
@@ -221,19 +223,20 @@ def _predict(s: TreeFilter, dt: float) -> bool:
 
 
 @core
-def _derive(s: TreeFilter, h: float) -> None:
-    """The derivatives of a step, where filters read them."""
+def _derive(s: TreeFilter, h: float, slopes: bool) -> None:
+    """The derivatives of a step, where filters read them; `slopes`: those at its end alone."""
     I, W, p = s.I, s.W, s.found
     f = I[tree.FREEDOM]
     every = 2 * f + I[tree.FORCES] + I[tree.VARYING]
-    for a in range(2 * f + I[tree.STATES]):
-        for b in range(every):
-            p.step[a, b] = W[I[tree.F] + a * every + b]
+    if not slopes:
+        for a in range(2 * f + I[tree.STATES]):
+            for b in range(every):
+                p.step[a, b] = W[I[tree.F] + a * every + b]
     for a in range(f):
         for b in range(every):
             p.slopes[a, b] = W[I[tree.A_X] + own_row(I, a) * every + b]
         for b in range(every - 2 * f):
-            p.push[a, b] = p.step[f + a, 2 * f + b] / h
+            p.push[a, b] = p.slopes[a, 2 * f + b] if slopes else p.step[f + a, 2 * f + b] / h
 
 
 @core

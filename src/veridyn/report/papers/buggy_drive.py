@@ -22,7 +22,7 @@ MAGNIFIED = 500.0  # bands in the scene: a millimetre cannot be seen beside a ve
 def paths(run: BuggyRun) -> Figure:
     """The ways over the ground with the fixes of the receiver, and what the observer makes of these."""
     thin = slice(None, None, max(1, len(run.truth.t) // CURVE_POINTS))
-    q = np.asarray(run.example.track.x)
+    q = run.example.x
     shown = slice(None, None, max(1, len(q) // CURVE_POINTS))
     _, fixes = _fixes(run, 2 * FIXES)
     way = curves(
@@ -70,9 +70,9 @@ def _fixes(run: BuggyRun, most: int) -> tuple[Array, Array]:
 def replay(study: BuggyStudy, run: BuggyRun) -> Animation:
     tree = study.model.tree
     at = np.linspace(0, len(run.truth.t) - 1, FRAMES).astype(int)
-    stamps = np.searchsorted(run.example.estimates.t, run.truth.t[at]).clip(0, len(run.example.estimates.t) - 1)
-    estimated = np.asarray(run.example.track.x)[stamps][:, : run.truth.q.shape[1]]
-    place = np.asarray(run.example.track.P)[stamps][:, :2, :2]
+    stamps = np.searchsorted(run.example.t, run.truth.t[at]).clip(0, len(run.example.t) - 1)
+    estimated = run.example.x[stamps][:, : run.truth.q.shape[1]]
+    place = run.example.place[stamps]
     layers = [
         buggy_layer(tree, estimated, "best observer", dashed=True, meaning="estimate"),
         buggy_layer(tree, run.truth.q[at], "truth", meaning="truth"),

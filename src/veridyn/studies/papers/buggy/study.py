@@ -23,6 +23,7 @@ from veridyn.mechanics.tree.model import BASE_NAMES
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
+from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observation import Observation
 from veridyn.progress import Progress, silent, tracked
 from veridyn.studies.papers.buggy.faults import INPUT_FAULTS, FaultRun, fault_runs
@@ -81,6 +82,23 @@ QUICK = Extent(
 
 
 @dataclass(frozen=True, eq=False)
+class BuggyTrack:
+    """Where an observer had the buggy: states `x` (N, n) at the times `t`, and the covariance of its place in the plane (N, 2, 2).
+
+    All that a filter leaves behind takes half a gigabyte for each drive.
+    """
+
+    system: MachineSystem
+    t: Array
+    x: Array
+    place: Array
+
+    @classmethod
+    def of(cls, found: Observation) -> BuggyTrack:
+        return cls(found.system, found.t, found.track.x, found.track.P[:, :2, :2].copy())
+
+
+@dataclass(frozen=True, eq=False)
 class BuggyRun:
     """One manoeuvre: the truth, the model left to itself, and the observers by name, each along every log.
 
@@ -91,7 +109,7 @@ class BuggyRun:
     plain: BuggyTruth
     scores: Mapping[str, Sequence[Scored]]
     log: Experiment
-    example: Observation
+    example: BuggyTrack
 
     def rms(self, observer: str, quantity: str) -> float:
         """The mean over the logs."""
@@ -179,7 +197,7 @@ def observed(
         for name, found in run_observers(model, log, start):
             scores.setdefault(name, []).append(scored(found, truth))
             if name == "ekf" and not examples:
-                examples.append(found)
+                examples.append(BuggyTrack.of(found))
     return BuggyRun(truth, plain, scores, logs[0], examples[0])
 
 
