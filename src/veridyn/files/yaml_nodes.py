@@ -20,6 +20,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from veridyn.errors import Fault, FileError, did_you_mean
 
 MAX_CHARACTERS = 1_000_000
+REMEMBERED_CHARACTERS = 100_000  # of a text whose nodes are kept; those of the largest machines take a few megabytes
 MAX_NODES = 100_000  # written, and after aliases are followed; a car with 38 joints has about two thousand
 
 _CORE = "tag:yaml.org,2002:"
@@ -55,12 +56,15 @@ class _BoundedComposer(Composer):
         return super().compose_node(parent, index)
 
 
-@lru_cache(maxsize=8)
 def compose(text: str, source: str = "") -> MappingNode:
     """The top mapping of one YAML document; a :class:`FileError` where the text is anything else.
 
-    Nodes are only looked at, never changed, so that a text that is read again need not be parsed again.
+    Nodes are only looked at, never changed, so that a text of moderate length that is read again need not be parsed again.
     """
+    return (_remembered if len(text) <= REMEMBERED_CHARACTERS else _composed)(text, source)
+
+
+def _composed(text: str, source: str) -> MappingNode:
     if not text.strip():
         raise FileError(Fault("the file is empty.", expected="a YAML document"), source)
     if len(text) > MAX_CHARACTERS:
@@ -99,6 +103,9 @@ def compose(text: str, source: str = "") -> MappingNode:
             source,
         )
     return root
+
+
+_remembered = lru_cache(maxsize=8)(_composed)
 
 
 def text_of(file: Path) -> str:

@@ -43,7 +43,8 @@ CACHE = 2**20  # bytes beyond which what is written is not read again before it 
 EFFORT, LEAST_EFFORT = (
     2,
     0,
-)  # of LLVM: with the least, kernels are 10 to 30 % slower and compiled in a tenth of the time
+)  # of LLVM: with the least, kernels are 20 to 35 % slower and compiled in a tenth of the time
+LONG_TEXT = 2_000_000  # characters of LLVM's text, which take about 4 s to compile with the usual effort
 SPREAD = 8  # doubles between entries beyond full blocks, so that they do not fall on one set of the cache
 LARGEST_ANGLE_RAD = 1e6  # rad; the kernels' sine and cosine are exact to a unit in the last place up to here
 note_sources(__name__)
@@ -170,9 +171,9 @@ def filled(
 
 
 @lru_cache(maxsize=256)
-def _key(tree: Tree, request: Request, target: Host, block: int = BLOCK, effort: int = EFFORT) -> str:
+def _key(tree: Tree, request: Request, target: Host, block: int = BLOCK, few: bool = False) -> str:
     """The name of a kernel; kept for the last trees used, since a tree never changes and its signature is long."""
-    how = f"{block} {effort}"
+    how = f"{block} few" if few else f"{block}"
     return key_of(signature(tree), repr(request), target.signature, how, source_digest(__name__) or "")
 
 
@@ -181,12 +182,12 @@ def compiled(
 ) -> Compiled:
     """The kernel of a request: from memory, from disk, or made now; for blocks of samples, or for a `single` one a call.
 
-    `few`: it is called on few samples, as in a search, so that compiling it must not take long; so must that of a single one.
+    `few`: it is called on few samples, as in a search, so that compiling a long one must not take longer than it saves; nor must that of a
+    single one.
     """
     target = this_host(1) if single else host or this_host()
     block = 1 if single else BLOCK
-    effort = LEAST_EFFORT if single or few else EFFORT
-    key = _key(tree, request, target, block, effort)
+    key = _key(tree, request, target, block, few)
 
     def make() -> Stored:
         from veridyn.mechanics.formula import formula  # here: a kernel on disk needs no formula
@@ -201,6 +202,7 @@ def compiled(
             "places": program.places,
             "count": [counted.multiplications, counted.additions, counted.divisions, counted.trigonometric],
         }
+        effort = LEAST_EFFORT if (single or few) and len(program.text) > LONG_TEXT else EFFORT
         return Stored(compile_object(program.text, target, effort), description)
 
     def load() -> Compiled:

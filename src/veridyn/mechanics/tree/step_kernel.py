@@ -259,7 +259,7 @@ def relied_on(I: Numbers, W: Array, off: float) -> bool:
     The older its factors and the larger the change, the slower it is.
     """
     pace, size = W[I[PACE]], W[I[PACE] + 1]
-    return pace > 0.0 and MARGIN * pace * max(W[I[AGE]], 1.0) * max(off / size, 1.0) * off <= W[I[ENOUGH]]
+    return bool(pace > 0.0 and MARGIN * pace * max(W[I[AGE]], 1.0) * max(off / size, 1.0) * off <= W[I[ENOUGH]])
 
 
 @core
