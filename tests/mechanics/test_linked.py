@@ -44,7 +44,7 @@ def test_an_error_passes_through_its_callers() -> None:
         _length(np.zeros(0))
 
 
-@pytest.mark.skipif(not linked.linked_options(), reason="this version of numba lacks what is needed")
+@pytest.mark.skipif(not linked.linked_options(), reason="not tried with this version of numba")
 def test_it_has_no_machine_code_of_its_own() -> None:
     _length(np.array([3.0, 4.0]))
     for function, compiled_itself in ((_square, False), (_total, False), (_rooted, False), (_length, True)):
@@ -53,6 +53,6 @@ def test_it_has_no_machine_code_of_its_own() -> None:
         assert (made.library._compiled_object is not None) == compiled_itself, function
 
 
-def test_a_numba_that_lacks_something_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linked, "LIBRARY", ("no_such_method",))
+def test_a_numba_that_it_was_not_tried_with_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linked, "TRIED", ("0.1",))
     assert linked.linked_options() == {}
