@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,13 @@ OPTIONS = (
     "--remote-debugging-port=0",
     "--remote-allow-origins=*",
 )
-# Resolves when a condition holds, looked at whenever the browser draws: no test waits for a time.
-UNTIL = "new Promise((done) => {{ const look = () => ({condition}) ? done(true) : setTimeout(look, 5); look(); }})"
+LONGEST_S = 120.0  # that anything is waited for: then the test fails, and says what it waited for
+# True when a condition holds, looked at every few milliseconds; false when the time is over.
+UNTIL = """new Promise((done) => {{
+  const end = performance.now() + {longest};
+  const look = () => ({condition}) ? done(true) : performance.now() > end ? done(false) : setTimeout(look, 5);
+  look();
+}})"""
 
 
 class Chromium:
@@ -39,19 +45,28 @@ class Chromium:
         from websockets.sync.client import connect
 
         command = [browser, *OPTIONS, f"--user-data-dir={folder / 'profile'}", f"--window-size={width},{height}"]
-        self._process = subprocess.Popen([*command, "about:blank"], stderr=subprocess.PIPE, text=True)
-        assert self._process.stderr is not None
-        address = next(line.split()[-1] for line in self._process.stderr if "DevTools listening on" in line)
-        self._socket = connect(address, max_size=None)
+        self._process = subprocess.Popen([*command, "about:blank"], stderr=subprocess.DEVNULL)
+        self._socket = connect(self._address(folder / "profile" / "DevToolsActivePort"), max_size=None)
         self._number = 0
         target = self._call("Target.getTargets")["targetInfos"]
         page = next(t["targetId"] for t in target if t["type"] == "page")
         self._session = self._call("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
 
+    def _address(self, file: Path) -> str:
+        """Where the browser listens, which it writes into a file when it does."""
+        end = time.monotonic() + LONGEST_S
+        while time.monotonic() < end:
+            said = file.read_text().split() if file.is_file() else []
+            if len(said) == 2:
+                return f"ws://127.0.0.1:{said[0]}{said[1]}"
+            assert self._process.poll() is None, f"the browser ended with {self._process.returncode}"
+            time.sleep(0.02)
+        raise TimeoutError(f"the browser did not say in {LONGEST_S:g} s where it listens")
+
     def open(self, address: str) -> None:
         self._call("Page.enable", self._session)
         self._call("Page.navigate", self._session, url=address)
-        self.until("document.readyState === 'complete'")
+        self.until(f"location.href === {json.dumps(address)} && document.readyState === 'complete'")
 
     def evaluate(self, expression: str) -> Any:
         """The value of an expression in the page; promises are waited for."""
@@ -63,7 +78,8 @@ class Chromium:
 
     def until(self, condition: str) -> None:
         """Wait until an expression is true in the page."""
-        assert self.evaluate(UNTIL.format(condition=condition))
+        held = self.evaluate(UNTIL.format(condition=condition, longest=1000.0 * LONGEST_S))
+        assert held, f"not true in the page within {LONGEST_S:g} s: {condition}"
 
     def dark(self) -> None:
         features = [{"name": "prefers-color-scheme", "value": "dark"}]
@@ -82,16 +98,14 @@ class Chromium:
     def close(self) -> None:
         self._socket.close()
         self._process.terminate()
-        self._process.wait()
-        assert self._process.stderr is not None
-        self._process.stderr.close()
+        self._process.wait(LONGEST_S)
 
     def _call(self, method: str, session: str = "", **parameters: Any) -> Any:
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
         self._socket.send(json.dumps(message | ({"sessionId": session} if session else {})))
         while True:
-            answer = json.loads(self._socket.recv())
+            answer = json.loads(self._socket.recv(2.0 * LONGEST_S))
             if answer.get("id") == self._number:
                 assert "error" not in answer, answer["error"]
                 return answer["result"]

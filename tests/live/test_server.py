@@ -195,6 +195,28 @@ def test_in_a_browser_a_button_switches_a_sensor_off_and_on_and_alarms_are_liste
     browser.until("document.querySelector('#answer').textContent === 'runs/test-001'")
 
 
+def test_in_a_browser_an_answer_that_comes_late_leaves_a_newer_one(running, browser, monkeypatch):
+    answered, command = Event(), running.session.command
+
+    def late(wanted):
+        done = command(wanted)
+        return done if wanted["do"] == "save" or answered.wait(60.0) else {}
+
+    monkeypatch.setattr(running.session, "command", late)
+    browser.open(running.server.address)
+    running.samples(0, 1)
+    browser.until("live.last === 1")
+    browser.evaluate("document.querySelector('[data-sensor=gps]').click()")
+    browser.until("live.state.off.includes('gps')")
+    browser.evaluate("document.querySelector('#save').click()")
+    browser.until("document.querySelector('#answer').textContent === 'runs/test-001'")
+    answered.set()
+    commands = "performance.getEntriesByType('resource').filter((e) => e.name.includes('command'))"
+    browser.until(f"{commands}.length === 2")  # of those that have ended
+    browser.evaluate("new Promise((done) => setTimeout(done, 50))")
+    assert browser.evaluate("document.querySelector('#answer').textContent") == "runs/test-001"
+
+
 def test_in_a_browser_a_flood_is_counted_and_the_newest_rows_are_shown(browser):
     made = Running()
     made.session.feed = Feed(LAYOUT, keep=50)

@@ -111,6 +111,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "veridyn"
     sys_version = ""
     timeout = 60.0
+    disable_nagle_algorithm = True  # an answer's body does not wait until its header is acknowledged
 
     def do_GET(self) -> None:
         url = urlsplit(self.path)

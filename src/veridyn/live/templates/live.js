@@ -109,13 +109,15 @@ const controls = () => {
   one("#save").hidden = !s.can_save; one("#stop").hidden = !s.running;
   for (const b of document.querySelectorAll("[data-sensor]")) b.setAttribute("aria-pressed", String(!s.off.includes(b.dataset.sensor)));
 };
+let asked = 0;
 const command = async (wanted) => {
-  const answer = one("#answer");
+  const number = ++asked;
+  const answer = (words) => { if (number === asked) one("#answer").textContent = words; };  // one that comes late does not wipe out a newer one's
   try {
     const r = await fetch(address("command"), { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(wanted) });
     const text = await r.text();
-    answer.textContent = r.ok ? JSON.parse(text).where || "" : text.trim();
-  } catch (e) { answer.textContent = "the program does not answer"; }
+    answer(r.ok ? JSON.parse(text).where || "" : text.trim());
+  } catch (e) { answer("the program does not answer"); }
 };
 one("#pause").addEventListener("click", () => command({ do: live.state.paused ? "resume" : "pause" }));
 one("#pace").addEventListener("change", (e) => command({ do: "pace", value: +e.target.value }));
