@@ -17,6 +17,7 @@ from strangers.machine_files import RSSR
 from strangers.pinocchio_closed import PinClosed
 from strangers.pinocchio_machine import PinMachine
 from strangers.pinocchio_oracle import PinModel
+from veridyn.errors import SimulationError
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.natural import parse_mechanism
 from veridyn.mechanics.energy import energy
@@ -129,6 +130,10 @@ SIMULATED = {  # step for which the error of order four is well above rounding
 QUICK = dict.fromkeys(("four-bar", "slider-crank", "crane", "rssr", "seven-joint arm"), 1.0)  # s; of the others less
 LONG = ("rssr", "delta", "slider-crank", "seven-joint arm")  # 3 to 4 s each
 QUICK |= {"linkage": 0.16, "palletizer": 0.16, "delta": 0.2, "hexapod": 0.08}
+LONGEST = {
+    "palletizer": 0.6,
+    "delta": 0.4,
+}  # s; without motors they then fall through singular positions, which is refused
 
 
 @cache
@@ -361,7 +366,16 @@ def test_a_simulated_motion_converges_with_the_order_of_the_step_to_one_motion(n
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, duration in QUICK.items() if duration < 1.0])
 def test_a_simulated_second_converges_with_the_order_of_the_step_to_one_motion(name: str) -> None:
-    check_motion(name, 1.0)
+    check_motion(name, LONGEST.get(name, 1.0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LONGEST)
+def test_a_motion_through_a_singular_position_is_refused(name: str) -> None:
+    machine, _, _ = made(name)
+    motion, clock = states(name, 1)[0], np.linspace(0.0, 1.0, 101)
+    with pytest.raises(SimulationError, match=r"goes through a singular position between 0\.[4-7]"):
+        integrate(machine.tree, clock, motion.q[0], motion.qd[0], method=Method("RK4", 2e-3), engine="numpy")
 
 
 def check_motion(name: str, duration: float) -> None:
