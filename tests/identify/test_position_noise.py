@@ -46,19 +46,20 @@ def recorded(rng: np.random.Generator, step: float = STEP) -> Experiment:
     return Experiment.from_arrays(m.t, values, units)
 
 
-def fitted(log: Experiment) -> Fit:
-    return identify(truth(), motion(truth(), log, SIGNALS), diagnose="off")
+def fitted(log: Experiment, method: str = "wls") -> Fit:
+    return identify(truth(), motion(truth(), log, SIGNALS), method, diagnose="off")
 
 
-def test_the_bias_is_the_mean_error_of_many_logs() -> None:
+@pytest.mark.parametrize("method", ["wls", "ols"])
+def test_the_bias_is_the_mean_error_of_many_logs(method: str) -> None:
     """25 logs with encoders of 14 bit, against the same logs unrounded (the filter has a bias of its own): the mean difference is some
     three deviations, rms over parameters, and what one log states of it is off by less than 30 % of that."""
     errors = []
     for seed in range(25):
-        fit, plain = (fitted(recorded(np.random.default_rng(seed), step)) for step in (STEP, 0.0))
+        fit, plain = (fitted(recorded(np.random.default_rng(seed), step), method) for step in (STEP, 0.0))
         errors.append(fit.values - plain.values)
     log = recorded(np.random.default_rng(100))
-    fit = fitted(log)
+    fit = fitted(log, method)
     found = position_noise(truth(), log, SIGNALS, fit, sigma={c: STEP / np.sqrt(12.0) for c in NAMES})
     mean = np.mean(errors, axis=0)
     size, off = (float(np.sqrt(np.mean((x / fit.sigma) ** 2))) for x in (mean, found.bias - mean))

@@ -9,7 +9,6 @@ import veridyn as vd
 from studies.closed_bench import moved
 from veridyn.errors import Fault
 from veridyn.identify.diagnosis.alternatives import CONTRADICTION, Mistake
-from veridyn.identify.diagnosis.evidence import evidence
 from veridyn.identify.diagnosis.noise_bias import with_noise_as_cause
 from veridyn.identify.position_noise import noise_bias
 from veridyn.identify.sampling import Sampling
@@ -67,10 +66,9 @@ def test_noise_is_offered_as_a_cause_where_rows_contradict_each_other() -> None:
     hints = {}
     for encoder in (ENCODER, 0.0):
         fit, m = fitted(40, encoder), recorded(40, encoder)
-        seen = evidence(fit.tree, [m], DRIVES, HOW, DRIVES)
-        (found,) = with_noise_as_cause([contradiction], fit, seen)
+        (found,) = with_noise_as_cause([contradiction], fit, m)
         hints[encoder] = found.fault.hint
-        assert with_noise_as_cause([], fit, seen) == []
+        assert with_noise_as_cause([], fit, m) == []
     assert hints[ENCODER].startswith("Noise of the positions may be the cause: it biases")
     assert "Instrumental(reference=…)" in hints[ENCODER] and hints[ENCODER].endswith("Look at the geometry.")
     assert hints[0.0] == "Look at the geometry."

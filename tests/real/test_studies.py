@@ -1,6 +1,7 @@
 """Real logs as study files through the public door: what ``veridyn identify`` says of machines that others have measured."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,10 @@ def test_ur10e_from_currents(tmp_path: Path) -> None:
     share = [row["samples"] / result["figures"]["samples_validation"] for row in rows]
     print("share of samples that move:", [f"{s:.2f}" for s in share])
     assert all(0.3 < s < 0.7 for s in share)
-    assert result["figures"]["suspicions"] == 0
+    # Currents of two wrists are some 20 ms late, or their friction yields before it slides; that of wrist 3 is late under a load, too.
+    suspected = [text for text in result["warnings"] if "late against the positions" in text]
+    assert result["figures"]["suspicions"] == len(suspected) == 2
+    assert all(re.match(r"force of 'wrist_[23]_joint'", text) for text in suspected)
 
 
 @pytest.mark.slow

@@ -3,12 +3,13 @@
 Positions are rounded by an encoder or carry noise, the filter lets some of it through, and differences raise it. With
 D̃ = D + Σ_k n_k ∂D/∂q̈_k, n_k white of deviation s_k, least squares with weights 1/σ_r² and covariance C gives, however long the log,
 
-    E[φ̂] − φ = −C Σ_i Σ_r Σ_k (s_k²/σ_r²) (∂D_r/∂q̈_k)ᵀ (∂D_r/∂q̈_k) φ
+    E[φ̂] − φ = −C/s² Σ_i Σ_r Σ_k (s_k²/σ_r²) (∂D_r/∂q̈_k)ᵀ (∂D_r/∂q̈_k) φ
 
-s_k comes from the spectrum of the positions (:mod:`veridyn.signals.noise_floor`), or from a stated noise of them. Noise of positions and
-speeds themselves is left out, since it is smaller by the square of the band. The bias is a term of the budget of a fit; where it is more
-than a deviation, instrumental variables are the method to use, which are not biased by it. One log states a bias of three deviations to
-about a fifth of it.
+where s² is the variance of the weighted residual, by which C was scaled: 1 where the weights are those of the noise, another one without
+weights. s_k comes from the spectrum of the positions (:mod:`veridyn.signals.noise_floor`), or from a stated noise of them. Noise of
+positions and speeds themselves is left out, since it is smaller by the square of the band. The bias is a term of the budget of a fit;
+where it is more than a deviation, instrumental variables are the method to use, which are not biased by it. One log states a bias of
+three deviations to about a fifth of it.
 """
 
 from __future__ import annotations
@@ -90,12 +91,13 @@ def noise_bias(fit: Fit, m: Motion, noise: Array | None = None) -> Array | None:
     still = replace(m, qd=np.zeros_like(m.qd), qdd=np.zeros_like(m.qdd), base=base, wrenches={}, forces=None)
     rest = regressor(tree, still, names, columns, engine="numpy")
     G = loop_jacobian(tree, m.q, engine="numpy") if tree.loops else None
-    weights = np.array([r.samples / (len(m) * r.sigma**2) for r in rows])
+    unit = fit.residual_sigma if np.isfinite(fit.residual_sigma) else 1.0
+    weights = np.array([r.samples / (len(m) * (unit * r.sigma) ** 2) for r in rows])
     gram = np.zeros((len(columns), len(columns)))
     for k in noisy:
-        unit = np.zeros_like(m.qdd)
-        unit[:, k] = 1.0
-        moved = unit if G is None else G[:, :, tree.independent.index(int(k))]
+        alone = np.zeros_like(m.qdd)
+        alone[:, k] = 1.0
+        moved = alone if G is None else G[:, :, tree.independent.index(int(k))]
         slope = regressor(tree, replace(still, qdd=moved), names, columns, engine="numpy") - rest
         gram += s[k] ** 2 * np.einsum("nrp,r,nrq->pq", slope, weights, slope, optimize=True)
     return -fit.covariance @ gram @ fit.values

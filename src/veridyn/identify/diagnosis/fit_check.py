@@ -18,7 +18,7 @@ from veridyn.identify.diagnosis.attempt import attempt
 from veridyn.identify.diagnosis.columns import columns_of, fit_forces
 from veridyn.identify.diagnosis.delays import delays
 from veridyn.identify.diagnosis.evidence import SAMPLES, Evidence, evidence
-from veridyn.identify.diagnosis.noise_bias import noisy_accelerations, with_noise_as_cause
+from veridyn.identify.diagnosis.noise_bias import noisy_accelerations, with_cause, with_noise_as_cause
 from veridyn.identify.diagnosis.oversampled import oversampled_rows
 from veridyn.identify.diagnosis.plausible import (
     SLOWEST_CLOCK,
@@ -89,7 +89,7 @@ def suspicions(
 
 
 def _mistakes(fit: Fit, e: Evidence, apart: float, progress: Progress, fast: bool) -> list[Mistake]:
-    return with_noise_as_cause(list(find_mistakes(e, apart, progress, fast=fast)), fit, e)
+    return with_noise_as_cause(list(find_mistakes(e, apart, progress, fast=fast)), fit, e.motion)
 
 
 def diagnose_fit(
@@ -125,7 +125,7 @@ def diagnose_fit(
     found += attempt("Forces that stand still", lambda: stuck_forces(fit, motions), failed)
     found += suspicions(fit, seen, apart, None, progress, fast=level == "fast", failed=failed)
     if white and not sampling.filtering:  # behind a filter of the equations the noise is smaller, and not known
-        found += attempt("Bias by noise of positions", lambda: noisy_accelerations(fit, seen), failed)
+        found += attempt("Bias by noise of positions", lambda: noisy_accelerations(fit, seen.motion), failed)
     if level == "full":
         found += attempt("Delays", lambda: delays(fit.tree, motions, rows, sampling).suspicions(), failed)
     if squares:
@@ -157,6 +157,7 @@ def with_traces(
     if gains or fit.known is not None or any(m.kind not in (CONTRADICTION, *WRONG_SIGNS) for m in found):
         return found
     traces = attempt("Traces of small damage", lambda: signature_mistakes(fit, motions, sampling, samples), failed)
+    traces = with_cause(traces, fit, motions[0])
     return [*(m for m in found if m.kind != CONTRADICTION), *traces] if traces else found
 
 

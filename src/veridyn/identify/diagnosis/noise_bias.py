@@ -8,17 +8,17 @@ import numpy as np
 
 from veridyn.errors import Fault
 from veridyn.identify.diagnosis.alternatives import CONTRADICTION, Mistake
-from veridyn.identify.diagnosis.evidence import Evidence
 from veridyn.identify.position_noise import noise_bias
 from veridyn.identify.result import Fit
+from veridyn.model.motion import Motion
 
 BIAS_SIGMAS = 1.0  # deviations: a larger bias is reported (chosen)
 REMEDY = "Use a lower low-pass, Signals(lowpass=…), or the method Instrumental(reference=…) with the motion that the controller followed."
 
 
-def noisy_accelerations(fit: Fit, e: Evidence) -> list[Mistake]:
+def noisy_accelerations(fit: Fit, m: Motion) -> list[Mistake]:
     """That noise of the accelerations biases parameters by more than their deviations."""
-    large = _largest(fit, e)
+    large = _largest(fit, m)
     if not large:
         return []
     return [
@@ -35,24 +35,31 @@ def noisy_accelerations(fit: Fit, e: Evidence) -> list[Mistake]:
     ]
 
 
-def with_noise_as_cause(found: list[Mistake], fit: Fit, e: Evidence) -> list[Mistake]:
+def with_noise_as_cause(found: list[Mistake], fit: Fit, m: Motion) -> list[Mistake]:
     """The same mistakes; rows that contradict each other have noise of positions as a possible cause, where it biases what they share."""
-    if not any(m.kind == CONTRADICTION for m in found):
-        return found
-    large = _largest(fit, e)
+    named = iter(with_cause([mistake for mistake in found if mistake.kind == CONTRADICTION], fit, m))
+    return [next(named) if mistake.kind == CONTRADICTION else mistake for mistake in found]
+
+
+def with_cause(found: list[Mistake], fit: Fit, m: Motion) -> list[Mistake]:
+    """The same mistakes with noise of positions as a possible cause of each, where it biases the fit.
+
+    Behind a filter of the equations the bias is smaller: by how much depends on what the filter leaves of the noise.
+    """
+    large = _largest(fit, m) if found else {}
     if not large:
         return found
     listed = ", ".join(f"{name} by about {x:.2g} deviations" for name, x in large.items())
     cause = f"Noise of the positions may be the cause: it biases {listed}. {REMEDY}"
     return [
-        replace(m, fault=replace(m.fault, hint=f"{cause} {m.fault.hint}")) if m.kind == CONTRADICTION else m
-        for m in found
+        replace(mistake, fault=replace(mistake.fault, hint=f"{cause} {mistake.fault.hint}".strip()))
+        for mistake in found
     ]
 
 
-def _largest(fit: Fit, e: Evidence) -> dict[str, float]:
+def _largest(fit: Fit, m: Motion) -> dict[str, float]:
     """Up to four parameters with the largest bias in deviations, where that is more than `BIAS_SIGMAS`."""
-    bias = noise_bias(fit, e.motion)
+    bias = noise_bias(fit, m)
     if bias is None:
         return {}
     with np.errstate(divide="ignore", invalid="ignore"):
