@@ -1,5 +1,7 @@
 """Sensors of a pendulum that are wrong: refused by the gate, silent, frozen, or beside what the model expects."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,13 @@ from veridyn.model.tree import Tree
 from veridyn.observe.ekf import EKF
 from veridyn.observe.observe import observe
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.sensor_findings import SensorFinding, finding_lines, mean_deviations, sensor_findings
+from veridyn.observe.sensor_findings import (
+    SensorFinding,
+    _pulled_along,
+    finding_lines,
+    mean_deviations,
+    sensor_findings,
+)
 from veridyn.simulate.manoeuvre import Driven
 from veridyn.simulate.simulator import simulate
 from veridyn.spatial.inertia import from_centre
@@ -73,6 +81,17 @@ def test_mean_deviations_are_normal_where_all_is_well(pendulum: Tree, log: Exper
     noise = ProcessNoise(acceleration=1e-6, start=1e-2, start_rate=1e-2)
     states = observe(pendulum, log, EKF(), process_noise=noise, start={"q1": 0.3}, unknown=())
     assert max(abs(mean_deviations(states.estimates, j)[0]) for j in range(3)) < 4.0
+
+
+def test_what_a_stuck_sensor_pulls_along_is_not_named():
+    """A mean that is smaller than the stuck sensor's own and later; a larger one, an earlier one and readings that were refused stand."""
+    stuck = SensorFinding("gyro", "repeats itself", 4.1, 0.2, 70.0)
+    wrong = replace(stuck, what="disagrees with all else")
+    beside = SensorFinding("angle", "reads beside what the model expects", 5.0, 0.0, 7.0)
+    assert _pulled_along(beside, [stuck, beside])
+    assert not _pulled_along(beside, [wrong, beside]) and not _pulled_along(stuck, [stuck, beside])
+    for own in (replace(beside, deviations=80.0), replace(beside, since=3.0), replace(beside, share=0.1)):
+        assert not _pulled_along(own, [stuck, own])
 
 
 def test_lines_say_what_episodes_do_not():

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from veridyn.mechanics.engine import Buffer, Engine, compiled, filled, wants_compiled
 from veridyn.mechanics.forces import all_rows, needs_velocity
 from veridyn.mechanics.loops.projection import open_rows, projected, projection
-from veridyn.mechanics.newton_euler import outward, rigid_rows
+from veridyn.mechanics.newton_euler import State, outward, rigid_rows
 from veridyn.mechanics.samples import acting_of, blocks, complete_values, loaded_bodies, split, state_of
 from veridyn.mechanics.symbols import Request
 from veridyn.model.accept import accepts_machine
@@ -125,7 +125,10 @@ def external_rows(tree: Tree, motion: Motion) -> Array:
         return out
     for block in blocks(len(motion)):
         part = motion[block]
-        o = outward(tree, state_of(tree, part), ARRAYS)
+        still = State(
+            list(np.ascontiguousarray(part.q.T)), [0.0] * tree.n, [0.0] * tree.n
+        )  # wrenches ask for places alone
+        o = outward(tree, still, ARRAYS)
         for r, value in enumerate(rigid_rows(tree, o, {}, acting_of(tree, part))):
             out[block, r] = value
         if tree.loops:

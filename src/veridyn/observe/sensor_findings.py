@@ -2,9 +2,10 @@
 
     z = Σ ν_k/√S_k / √N        normal with deviation 1 where filter and sensor agree (N readings that were used)
 
-A sensor is named where more of its readings were refused than a gate of probability p refuses of good ones by chance, or where an output's
-z is beyond `MEAN_DEVIATIONS`. One that is wrong pulls the others' innovations along as far as it was let in: the strongest evidence stands
-first. Where `SEVERAL` stand side by side the fault is likely to lie in what they are compared with: an input, or the model.
+A sensor is named where more of its readings were refused than a gate of probability p refuses of good ones by chance, or where an
+output's z is beyond `MEAN_DEVIATIONS`. One that is wrong pulls the others' innovations along as far as it was let in: the strongest
+evidence stands first, and beside one that repeats itself, which no model is needed to see, those with a smaller mean since then are not
+named. Where `SEVERAL` stand side by side the fault is likely to lie in what they are compared with: an input, or the model.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ def sensor_findings(found: Observation, log: Experiment | None = None, skip: int
             named.append(SensorFinding(sensor.name, _word(own, names, since, sensor.quantum, log), since, share, z))
         elif z > MEAN_DEVIATIONS:
             named.append(SensorFinding(sensor.name, "reads beside what the model expects", since, share, z))
+    named = [n for n in named if not _pulled_along(n, named)]
     return tuple(sorted(named, key=lambda n: (n.share <= REFUSED_SHARE, -n.share, -n.deviations)))
 
 
@@ -79,6 +81,14 @@ def finding_lines(findings: Sequence[SensorFinding]) -> tuple[str, ...]:
     names = ", ".join(f"'{f.sensor}'" for f in findings)
     return (
         f"{len(findings)} sensors at once do not fit the model ({names}): look at what acts on it, and at its parameters.",
+    )
+
+
+def _pulled_along(finding: SensorFinding, named: Sequence[SensorFinding]) -> bool:
+    """Whether a mean is smaller than that of a sensor which repeated itself before, and was let in in part."""
+    stuck = [n for n in named if n.what == WORDS[Status.FROZEN] and n is not finding]
+    return finding.share <= REFUSED_SHARE and any(
+        n.since <= finding.since and n.deviations > finding.deviations for n in stuck
     )
 
 
