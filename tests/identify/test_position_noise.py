@@ -13,11 +13,19 @@ from identify.smooth_arm import NOISE, path, truth
 from veridyn.errors import DataError, IdentificationWarning
 from veridyn.identify.estimate import identify
 from veridyn.identify.logged import motion
-from veridyn.identify.position_noise import encoder_steps, position_noise, with_position_noise
+from veridyn.identify.position_noise import (
+    encoder_steps,
+    noise_behind,
+    noise_bias,
+    position_noise,
+    with_position_noise,
+)
 from veridyn.identify.result import Fit
+from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
+from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals
 
 RATE, STEP = 500.0, 2.0 * np.pi / 2**14
@@ -65,6 +73,32 @@ def test_the_bias_is_the_mean_error_of_many_logs(method: str) -> None:
     size, off = (float(np.sqrt(np.mean((x / fit.sigma) ** 2))) for x in (mean, found.bias - mean))
     print(f"bias of {size:.2f} deviations, stated to {off:.2f}")
     assert size > 2.0 and off < 0.3 * size
+
+
+def test_behind_a_filter_of_the_equations_the_bias_is_that_of_the_noise_it_leaves() -> None:
+    """The same through equations behind a second low-pass of the same band; the noise is that of the spectrum."""
+    how = Sampling(filter=Butterworth(20.0), decimate=10)
+
+    def through(log: Experiment) -> tuple[Fit, Motion]:
+        m = motion(truth(), log, SIGNALS)
+        return identify(truth(), m, sampling=how, diagnose="off"), m
+
+    errors = []
+    for seed in range(25):
+        fit, plain = (through(recorded(np.random.default_rng(seed), step))[0] for step in (STEP, 0.0))
+        errors.append(fit.values - plain.values)
+    fit, m = through(recorded(np.random.default_rng(100)))
+    rows = [r.row for r in fit.rows]
+    noise = noise_behind([m], how, rows)
+    assert noise is not None and m.qdd_noise is not None
+    assert noise_behind([m], Sampling(), rows) == pytest.approx(np.tile(m.qdd_noise, (4, 1)))
+    mean, bias, all_of_it = np.mean(errors, axis=0), noise_bias(fit, m, noise), noise_bias(fit, m)
+    assert bias is not None and all_of_it is not None
+    size, off, without = (float(np.sqrt(np.mean((x / fit.sigma) ** 2))) for x in (mean, bias - mean, all_of_it))
+    print(
+        f"bias of {size:.2f} deviations, stated to {off:.2f}; {without:.2f} with all the noise; share {np.mean(noise / m.qdd_noise):.2f}"
+    )
+    assert size > 0.7 and off < 0.3 * size and without > 1.5 * size
 
 
 def test_deviations_with_the_bias_hold_and_the_method_without_it_is_named(tmp_path: Path) -> None:

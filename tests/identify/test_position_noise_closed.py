@@ -66,9 +66,9 @@ def test_noise_is_offered_as_a_cause_where_rows_contradict_each_other() -> None:
     hints = {}
     for encoder in (ENCODER, 0.0):
         fit, m = fitted(40, encoder), recorded(40, encoder)
-        (found,) = with_noise_as_cause([contradiction], fit, m)
+        (found,) = with_noise_as_cause([contradiction], fit, m, m.qdd_noise)
         hints[encoder] = found.fault.hint
-        assert with_noise_as_cause([], fit, m) == []
+        assert with_noise_as_cause([], fit, m, m.qdd_noise) == []
     assert hints[ENCODER].startswith("Noise of the positions may be the cause: it biases")
     assert "Instrumental(reference=…)" in hints[ENCODER] and hints[ENCODER].endswith("Look at the geometry.")
     assert hints[0.0] == "Look at the geometry."

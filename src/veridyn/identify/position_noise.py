@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Fault, Faults, IdentificationWarning, did_you_mean, warn
 from veridyn.identify.logged import motion
 from veridyn.identify.result import Fit
+from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.accept import accepts_machine
@@ -71,18 +72,38 @@ def encoder_steps(log: Experiment, coordinates: Sequence[str]) -> dict[str, floa
     return found
 
 
+def noise_behind(motions: Sequence[Motion], sampling: Sampling, rows: Sequence[str]) -> Array | None:
+    """(rows, n) standard deviation of the noise of q̈ that the filters of rows let pass, the largest of motions; None where it is not known.
+
+    Columns are products of q̈ and what changes slowly beside its noise, so that a filter does to them what it does to the noise.
+    """
+    every = []
+    for m in motions:
+        if m.qdd_noise is None or (sampling.filtering and m.noise_bands is None):
+            return None
+        passed = np.tile(m.qdd_noise, (len(rows), 1))
+        for k, row in enumerate(rows):
+            low, bands = sampling.filter_of(row), m.noise_bands
+            if low is not None and bands is not None:
+                passed[k] = np.sqrt(bands.variance @ low.gain(bands.ends, bands.rate) ** 2)
+        every.append(passed)
+    return np.max(every, axis=0) if every else None
+
+
 def noise_bias(fit: Fit, m: Motion, noise: Array | None = None) -> Array | None:
     """(parameters,) by how much noise of q̈ biases each value of a fit, from samples `m`; None where it is not known or too small.
 
-    `noise` (n,): its standard deviation, rad/s² or m/s²; by default ``m.qdd_noise``. Of a machine with loops, that of the coordinates
-    with an equation of their own, which takes the others along; None where others were measured in their place.
+    `noise` (n,), or (rows of the fit, n): its standard deviation, rad/s² or m/s²; by default ``m.qdd_noise``. Of a machine with loops, that
+    of the coordinates with an equation of their own, which takes the others along; None where others were measured in their place.
     """
     tree, s = fit.tree, m.qdd_noise if noise is None else noise
     if s is None or not np.isfinite(fit.covariance).all():
         return None
     sizes = np.sqrt(np.mean(m.qdd**2, axis=0))
-    noisy = np.flatnonzero(s > SMALL_NOISE * sizes)
-    rows = [r for r in fit.rows if np.isfinite(r.sigma) and r.sigma > 0.0]
+    s = np.broadcast_to(s, (len(fit.rows), tree.n))
+    noisy = np.flatnonzero(np.any(s > SMALL_NOISE * sizes, axis=0))
+    weighed = [k for k, r in enumerate(fit.rows) if np.isfinite(r.sigma) and r.sigma > 0.0]
+    rows, s = [fit.rows[k] for k in weighed], s[weighed]
     if not len(noisy) or not rows or not set(noisy.tolist()) <= set(tree.independent):
         return None
     m = m[:: max(1, len(m) // BIAS_SAMPLES)]
@@ -99,7 +120,7 @@ def noise_bias(fit: Fit, m: Motion, noise: Array | None = None) -> Array | None:
         alone[:, k] = 1.0
         moved = alone if G is None else G[:, :, tree.independent.index(int(k))]
         slope = regressor(tree, replace(still, qdd=moved), names, columns, engine="numpy") - rest
-        gram += s[k] ** 2 * np.einsum("nrp,r,nrq->pq", slope, weights, slope, optimize=True)
+        gram += np.einsum("nrp,r,nrq->pq", slope, weights * s[:, k] ** 2, slope, optimize=True)
     return -fit.covariance @ gram @ fit.values
 
 

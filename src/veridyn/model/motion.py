@@ -42,6 +42,19 @@ class BaseMotion:
         return BaseMotion(**{name: x[samples] for name, x in parts.items() if x is not None})
 
 
+@dataclass(frozen=True, eq=False)
+class NoiseBands:
+    """The variance (n, bands) of noise in equal bands from 0 Hz to half of `rate` (Hz), at which the log was sampled."""
+
+    variance: Array
+    rate: float
+
+    @property
+    def ends(self) -> Array:
+        """The upper ends (bands,) of the bands, Hz."""
+        return np.linspace(0.0, self.rate / 2.0, self.variance.shape[-1] + 1)[1:]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Motion:
     """N samples of a machine with n coordinates, in the tree's order of coordinates.
@@ -50,7 +63,7 @@ class Motion:
     `wrenches`: name of a body → (N, 6), force then moment about that body's origin, in its frame, acting **on** the body.
     `signals`: other measured quantities by name, (N,), such as the currents that drive gains multiply.
     `notes`: what was found in its log and repaired; None where no log was inspected. `qdd_noise` (n,): standard deviation of the noise of
-    `qdd` by the spectrum of the measured positions, where known.
+    `qdd` by the spectrum of the measured positions, where known; `noise_bands`: how it is spread over frequencies.
     """
 
     t: Array
@@ -64,6 +77,7 @@ class Motion:
     signals: Mapping[str, Array] = field(default_factory=dict)
     notes: tuple[str, ...] | None = None
     qdd_noise: Array | None = None
+    noise_bands: NoiseBands | None = None
 
     def __post_init__(self) -> None:
         for name in ("t", "q", "qd", "qdd", "forces", "qdd_noise"):

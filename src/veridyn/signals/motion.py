@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Experiment
-from veridyn.model.motion import BaseMotion, Motion
+from veridyn.model.motion import BaseMotion, Motion, NoiseBands
 from veridyn.model.pose import Pose
 from veridyn.model.tree import Tree
 from veridyn.signals.base_motion import NAMES, base_from_pose, nearest_rotations, pose_channels
@@ -43,7 +43,7 @@ from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.derivative import Method, derivative, warn_if_biased
 from veridyn.signals.findings import Findings
 from veridyn.signals.naming import AXES, Naming
-from veridyn.signals.noise_floor import HARMLESS_NOISE, NoiseFloor, chosen_cutoff, noise_floor
+from veridyn.signals.noise_floor import BANDS, HARMLESS_NOISE, NoiseFloor, chosen_cutoff, noise_floor
 from veridyn.signals.one_clock import on_one_clock
 from veridyn.signals.quality import DEFAULT
 from veridyn.signals.repair import REPAIRABLE, note, repaired
@@ -276,8 +276,7 @@ class PreparedLog:
         wrenches = {b: self._stack(f"wrench.{b}.{r}" for r in WRENCH_ROWS) for b in self.naming.bodies}
         others = {n.removeprefix("signal."): self._values(n) for n in self.log if n.startswith("signal.")}
         measured = forces if np.isfinite(forces).any() else None
-        noise = {name: self._noise(*floor) for name, floor in self.floors.items()} if noisy else {}
-        known = [max(noise.get(f"q.{c}", 0.0), noise.get(f"qd.{c}", 0.0)) for c in tree.coordinates]
+        bands = self._noise_bands() if noisy and tree.n else None
         return Motion(
             t,
             q,
@@ -286,8 +285,18 @@ class PreparedLog:
             measured,
             wrenches=wrenches,
             signals=others,
-            qdd_noise=np.array(known) if noisy and tree.n else None,
+            qdd_noise=None if bands is None else np.sqrt(bands.sum(axis=1)),
+            noise_bands=None if bands is None else NoiseBands(bands, self.rate),
         )
+
+    def _noise_bands(self) -> Array:
+        """The variance (n, bands) of the noise of each coordinate's acceleration, zero where it is not known."""
+        found = np.zeros((self.tree.n, BANDS))
+        for k, c in enumerate(self.tree.coordinates):
+            for name in {f"q.{c}", f"qd.{c}"} & self.floors.keys():
+                order, floor = self.floors[name]
+                found[k] = floor.derivative_variances(order, self.how.derivative, self.how.filter)
+        return found
 
     @cached_property
     def floors(self) -> dict[str, tuple[int, NoiseFloor]]:
@@ -318,9 +327,6 @@ class PreparedLog:
             noise = floor.derivative_noise(order, self.how.derivative, None)
             kinds.setdefault(f"{prefix} {own.get(c, '')}", []).append((noise, size))
         return any(max(noise) > HARMLESS_NOISE * max(size) for noise, size in (zip(*group) for group in kinds.values()))
-
-    def _noise(self, order: int, floor: NoiseFloor) -> float:
-        return floor.derivative_noise(order, self.how.derivative, self.how.filter)
 
     @cached_property
     def q(self) -> Array:

@@ -25,6 +25,7 @@ LONGEST_SEGMENT, MOST_SEGMENTS = 32768, 8  # samples; of a longer signal some se
 MIN_SAMPLES = 256  # of a signal whose spectrum is looked at: four bands
 ABOVE_NOISE = 4.0  # times the noise is motion: the median of so many frequencies does not come there by chance
 CUTOFF_MARGIN = 1.5  # times the band of the motion: a zero-phase filter of order 4 then takes 4 % at its edge (chosen)
+BANDS = 2048  # in which the noise of a derivative is stated
 HARMLESS_NOISE = 3e-3  # of the rms of a derivative: below it noise biases nothing, and no filter is needed (chosen)
 
 
@@ -38,11 +39,15 @@ class NoiseFloor:
 
     def derivative_noise(self, order: int, method: Method, low: Butterworth | None) -> float:
         """Standard deviation of the noise of a derivative behind a low-pass, in units of the signal per s^order."""
-        f = np.linspace(0.0, self.rate / 2.0, 2049)[1:]
+        return float(np.sqrt(np.sum(self.derivative_variances(order, method, low))))
+
+    def derivative_variances(self, order: int, method: Method, low: Butterworth | None) -> Array:
+        """The same as a variance (BANDS,) for each of equal bands from 0 Hz to half the rate, of which it is the sum."""
+        f = np.linspace(0.0, self.rate / 2.0, BANDS + 1)[1:]
         gain = (2.0 * np.pi * f) ** order * derivative_gain(f, self.rate, method, order)
         if low is not None:
             gain = gain * low.gain(f, self.rate)
-        return float(np.sqrt(self.density * np.sum(gain**2) * (f[1] - f[0])))
+        return np.asarray(self.density * gain**2 * f[0], dtype=np.float64)
 
 
 def noise_floor(x: Array, rate: float) -> NoiseFloor | None:

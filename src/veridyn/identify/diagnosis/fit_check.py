@@ -29,6 +29,7 @@ from veridyn.identify.diagnosis.plausible import (
     slow_clock,
 )
 from veridyn.identify.diagnosis.signature_words import signature_mistakes
+from veridyn.identify.position_noise import noise_behind
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.model.experiment import Channel, Experiment
@@ -89,7 +90,7 @@ def suspicions(
 
 
 def _mistakes(fit: Fit, e: Evidence, apart: float, progress: Progress, fast: bool) -> list[Mistake]:
-    return with_noise_as_cause(list(find_mistakes(e, apart, progress, fast=fast)), fit, e.motion)
+    return with_noise_as_cause(list(find_mistakes(e, apart, progress, fast=fast)), fit, e.motion, e.motion.qdd_noise)
 
 
 def diagnose_fit(
@@ -124,8 +125,9 @@ def diagnose_fit(
     found += [m for motion in motions if motion.notes is None for m in inspect_forces(fit.tree, motion)]
     found += attempt("Forces that stand still", lambda: stuck_forces(fit, motions), failed)
     found += suspicions(fit, seen, apart, None, progress, fast=level == "fast", failed=failed)
-    if white and not sampling.filtering:  # behind a filter of the equations the noise is smaller, and not known
-        found += attempt("Bias by noise of positions", lambda: noisy_accelerations(fit, seen.motion), failed)
+    if white:
+        noise = noise_behind(motions, sampling, rows)
+        found += attempt("Bias by noise of positions", lambda: noisy_accelerations(fit, seen.motion, noise), failed)
     if level == "full":
         found += attempt("Delays", lambda: delays(fit.tree, motions, rows, sampling).suspicions(), failed)
     if squares:
@@ -157,7 +159,7 @@ def with_traces(
     if gains or fit.known is not None or any(m.kind not in (CONTRADICTION, *WRONG_SIGNS) for m in found):
         return found
     traces = attempt("Traces of small damage", lambda: signature_mistakes(fit, motions, sampling, samples), failed)
-    traces = with_cause(traces, fit, motions[0])
+    traces = with_cause(traces, fit, motions[0], noise_behind(motions, sampling, [r.row for r in fit.rows]))
     return [*(m for m in found if m.kind != CONTRADICTION), *traces] if traces else found
 
 

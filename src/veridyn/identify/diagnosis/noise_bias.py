@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veridyn.errors import Fault
 from veridyn.identify.diagnosis.alternatives import CONTRADICTION, Mistake
@@ -12,13 +13,14 @@ from veridyn.identify.position_noise import noise_bias
 from veridyn.identify.result import Fit
 from veridyn.model.motion import Motion
 
+Array = NDArray[np.float64]
 BIAS_SIGMAS = 1.0  # deviations: a larger bias is reported (chosen)
 REMEDY = "Use a lower low-pass, Signals(lowpass=…), or the method Instrumental(reference=…) with the motion that the controller followed."
 
 
-def noisy_accelerations(fit: Fit, m: Motion) -> list[Mistake]:
-    """That noise of the accelerations biases parameters by more than their deviations."""
-    large = _largest(fit, m)
+def noisy_accelerations(fit: Fit, m: Motion, noise: Array | None) -> list[Mistake]:
+    """That noise of the accelerations, (rows, n), biases parameters by more than their deviations; from samples `m`."""
+    large = _largest(fit, m, noise)
     if not large:
         return []
     return [
@@ -35,18 +37,15 @@ def noisy_accelerations(fit: Fit, m: Motion) -> list[Mistake]:
     ]
 
 
-def with_noise_as_cause(found: list[Mistake], fit: Fit, m: Motion) -> list[Mistake]:
+def with_noise_as_cause(found: list[Mistake], fit: Fit, m: Motion, noise: Array | None) -> list[Mistake]:
     """The same mistakes; rows that contradict each other have noise of positions as a possible cause, where it biases what they share."""
-    named = iter(with_cause([mistake for mistake in found if mistake.kind == CONTRADICTION], fit, m))
+    named = iter(with_cause([mistake for mistake in found if mistake.kind == CONTRADICTION], fit, m, noise))
     return [next(named) if mistake.kind == CONTRADICTION else mistake for mistake in found]
 
 
-def with_cause(found: list[Mistake], fit: Fit, m: Motion) -> list[Mistake]:
-    """The same mistakes with noise of positions as a possible cause of each, where it biases the fit.
-
-    Behind a filter of the equations the bias is smaller: by how much depends on what the filter leaves of the noise.
-    """
-    large = _largest(fit, m) if found else {}
+def with_cause(found: list[Mistake], fit: Fit, m: Motion, noise: Array | None) -> list[Mistake]:
+    """The same mistakes with noise of positions as a possible cause of each, where it biases the fit."""
+    large = _largest(fit, m, noise) if found else {}
     if not large:
         return found
     listed = ", ".join(f"{name} by about {x:.2g} deviations" for name, x in large.items())
@@ -57,9 +56,9 @@ def with_cause(found: list[Mistake], fit: Fit, m: Motion) -> list[Mistake]:
     ]
 
 
-def _largest(fit: Fit, m: Motion) -> dict[str, float]:
+def _largest(fit: Fit, m: Motion, noise: Array | None) -> dict[str, float]:
     """Up to four parameters with the largest bias in deviations, where that is more than `BIAS_SIGMAS`."""
-    bias = noise_bias(fit, m)
+    bias = None if noise is None else noise_bias(fit, m, noise)
     if bias is None:
         return {}
     with np.errstate(divide="ignore", invalid="ignore"):
