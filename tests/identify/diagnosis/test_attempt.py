@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from studies.closed_bench import MACHINES, moved
@@ -18,6 +19,12 @@ def test_a_trial_that_fails_is_named_with_its_reason() -> None:
     (note,) = failed
     assert note.startswith("Swapped columns, because a trial failed: palletizer, sample ")
     assert "the accelerations of this motion open its loops" in note and "loop 'elbow" in note
+
+
+def test_a_decomposition_that_fails_is_named() -> None:
+    failed: list[str] = []
+    assert attempt("Delays", lambda: [np.linalg.inv(np.zeros((2, 2)))], failed) == []
+    assert failed == ["Delays, because a decomposition failed: Singular matrix."]
 
 
 def test_errors_of_the_program_itself_are_not_hidden() -> None:

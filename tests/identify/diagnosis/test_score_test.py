@@ -37,6 +37,14 @@ def test_size_and_score_are_those_of_least_squares_with_the_column_appended() ->
     assert np.allclose(least - whole[:-1], effects * whole[-1])  # what leaving the column out does to the parameters
 
 
+def test_a_column_that_the_others_explain_adds_nothing() -> None:
+    W, noise, rng = equations(2)
+    p, s = Projected.of(W, noise), rng.normal(size=(N, R, 1))
+    for known in (W @ np.arange(1.0, P + 1.0), np.zeros((N, R))):
+        again = p.with_column(known)
+        assert np.array_equal(again.residual, p.residual) and again.tested(s).z == pytest.approx(p.tested(s).z)
+
+
 def test_the_residual_with_several_columns_is_that_of_least_squares() -> None:
     W, noise, rng = equations(6)
     S = np.cumsum(rng.normal(size=(N, R, 3)), axis=0)

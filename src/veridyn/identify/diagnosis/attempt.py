@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from numpy.linalg import LinAlgError
+
 from veridyn.errors import VeridynError
 
 Found = TypeVar("Found")
@@ -19,4 +21,7 @@ def attempt(name: str, check: Callable[[], Iterable[Found]], failed: list[str]) 
         where = f"{fault.where}: " if fault.where else ""
         found = f" ({fault.found})" if fault.found else ""
         failed.append(f"{name}, because a trial failed: {where}{fault.what.rstrip('.')}{found}.")
+        return []
+    except LinAlgError as error:
+        failed.append(f"{name}, because a decomposition failed: {error}.")
         return []

@@ -144,9 +144,11 @@ class Projected:
         return np.asarray(self.residual - (flat @ size).reshape(self.residual.shape), dtype=np.float64)
 
     def with_column(self, s: Array) -> Projected:
-        """The same with a column s (N, R) in the regressor."""
+        """The same with a column s (N, R) in the regressor; one that the others explain whole adds nothing."""
         rest = self.beside(s[:, :, None])
         size = float(np.linalg.norm(rest))
+        if size == 0.0:
+            return self
         unit = rest / size
         residual = self.residual - unit[:, :, 0] * float(np.sum(unit[:, :, 0] * self.residual))
         wide = np.concatenate([self.basis, unit], axis=2)
