@@ -130,10 +130,8 @@ SIMULATED = {  # step for which the error of order four is well above rounding
 QUICK = dict.fromkeys(("four-bar", "slider-crank", "crane", "rssr", "seven-joint arm"), 1.0)  # s; of the others less
 LONG = ("rssr", "delta", "slider-crank", "seven-joint arm")  # 3 to 4 s each
 QUICK |= {"linkage": 0.16, "palletizer": 0.16, "delta": 0.2, "hexapod": 0.08}
-LONGEST = {
-    "palletizer": 0.6,
-    "delta": 0.4,
-}  # s; without motors they then fall through singular positions, which is refused
+# s; without motors these then fall through singular positions, which is refused
+LONGEST = {"palletizer": 0.6, "delta": 0.4}
 
 
 @cache

@@ -126,18 +126,12 @@ def _closed(tree: Tree, part: Motion, given: tuple[str, ...], measured: Collecti
     spare = {
         c: part.q[:, k] - whole.q[:, k] for k, c in enumerate(tree.coordinates) if c in measured and c not in given
     }
-    noise, bands = part.qdd_noise, part.noise_bands
-    kept = np.array(
-        [c in given for c in tree.coordinates]
-    )  # noise of positions the motion was not made from is not in it
+    noise = part.noise_bands
+    if noise is not None:  # that of positions the motion was not made from is not in it
+        kept = np.array([[c in given] for c in tree.coordinates])
+        noise = replace(noise, variance=np.where(kept, noise.variance, 0.0))
     whole = replace(
-        whole,
-        forces=part.forces,
-        wrenches=part.wrenches,
-        signals=part.signals,
-        notes=part.notes,
-        qdd_noise=None if noise is None else np.where(kept, noise, 0.0),
-        noise_bands=None if bands is None else replace(bands, variance=np.where(kept[:, None], bands.variance, 0.0)),
+        whole, forces=part.forces, wrenches=part.wrenches, signals=part.signals, notes=part.notes, noise_bands=noise
     )
     return Logged(whole, given, spare)
 

@@ -30,6 +30,7 @@ from veridyn.model.accept import accepts_machine
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
+from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals
 from veridyn.signals.noise_floor import NoiseFloor
 
@@ -77,17 +78,19 @@ def noise_behind(motions: Sequence[Motion], sampling: Sampling, rows: Sequence[s
 
     Columns are products of q̈ and what changes slowly beside its noise, so that a filter does to them what it does to the noise.
     """
-    every = []
-    for m in motions:
-        if m.qdd_noise is None or (sampling.filtering and m.noise_bands is None):
-            return None
-        passed = np.tile(m.qdd_noise, (len(rows), 1))
-        for k, row in enumerate(rows):
-            low, bands = sampling.filter_of(row), m.noise_bands
-            if low is not None and bands is not None:
-                passed[k] = np.sqrt(bands.variance @ low.gain(bands.ends, bands.rate) ** 2)
-        every.append(passed)
-    return np.max(every, axis=0) if every else None
+    every = [_passed(m, sampling.filter_of(row)) for m in motions for row in rows]
+    known = [noise for noise in every if noise is not None]
+    if not known or len(known) < len(every):
+        return None
+    return np.max(np.reshape(known, (len(motions), len(rows), -1)), axis=0)
+
+
+def _passed(m: Motion, low: Butterworth | None) -> Array | None:
+    """(n,) standard deviation of the noise of q̈ behind a filter; None where it is not known."""
+    if low is None:
+        return m.qdd_noise
+    bands = m.noise_bands
+    return None if bands is None else np.sqrt(bands.variance @ low.gain(bands.ends, bands.rate) ** 2)
 
 
 def noise_bias(fit: Fit, m: Motion, noise: Array | None = None) -> Array | None:

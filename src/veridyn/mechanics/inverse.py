@@ -125,9 +125,8 @@ def external_rows(tree: Tree, motion: Motion) -> Array:
         return out
     for block in blocks(len(motion)):
         part = motion[block]
-        still = State(
-            list(np.ascontiguousarray(part.q.T)), [0.0] * tree.n, [0.0] * tree.n
-        )  # wrenches ask for places alone
+        rates = [0.0] * tree.n  # wrenches ask for places alone
+        still = State(list(np.ascontiguousarray(part.q.T)), rates, rates)
         o = outward(tree, still, ARRAYS)
         for r, value in enumerate(rigid_rows(tree, o, {}, acting_of(tree, part))):
             out[block, r] = value

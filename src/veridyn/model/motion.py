@@ -52,7 +52,17 @@ class NoiseBands:
     @property
     def ends(self) -> Array:
         """The upper ends (bands,) of the bands, Hz."""
-        return np.linspace(0.0, self.rate / 2.0, self.variance.shape[-1] + 1)[1:]
+        return band_ends(self.rate, self.variance.shape[-1])
+
+    @property
+    def deviation(self) -> Array:
+        """The standard deviation (n,) of all of it."""
+        return np.asarray(np.sqrt(self.variance.sum(axis=-1)), dtype=np.float64)
+
+
+def band_ends(rate: float, count: int) -> Array:
+    """The upper ends (count,) of equal bands from 0 Hz to half of a rate."""
+    return np.linspace(0.0, rate / 2.0, count + 1)[1:]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,7 +73,7 @@ class Motion:
     `wrenches`: name of a body → (N, 6), force then moment about that body's origin, in its frame, acting **on** the body.
     `signals`: other measured quantities by name, (N,), such as the currents that drive gains multiply.
     `notes`: what was found in its log and repaired; None where no log was inspected. `qdd_noise` (n,): standard deviation of the noise of
-    `qdd` by the spectrum of the measured positions, where known; `noise_bands`: how it is spread over frequencies.
+    `qdd` by the spectrum of the measured positions, where known; `noise_bands`: how it is spread over frequencies, from which it follows.
     """
 
     t: Array
@@ -80,6 +90,8 @@ class Motion:
     noise_bands: NoiseBands | None = None
 
     def __post_init__(self) -> None:
+        if self.qdd_noise is None and self.noise_bands is not None:
+            object.__setattr__(self, "qdd_noise", self.noise_bands.deviation)
         for name in ("t", "q", "qd", "qdd", "forces", "qdd_noise"):
             value = getattr(self, name)
             if value is not None:

@@ -86,7 +86,7 @@ def finding_lines(findings: Sequence[SensorFinding]) -> tuple[str, ...]:
 
 def _pulled_along(finding: SensorFinding, named: Sequence[SensorFinding]) -> bool:
     """Whether a mean is smaller than that of a sensor which repeated itself before, and was let in in part."""
-    stuck = [n for n in named if n.what == WORDS[Status.FROZEN] and n is not finding]
+    stuck = [n for n in named if n.what == WORDS[Status.FROZEN]]
     return finding.share <= REFUSED_SHARE and any(
         n.since <= finding.since and n.deviations > finding.deviations for n in stuck
     )

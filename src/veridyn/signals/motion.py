@@ -276,7 +276,6 @@ class PreparedLog:
         wrenches = {b: self._stack(f"wrench.{b}.{r}" for r in WRENCH_ROWS) for b in self.naming.bodies}
         others = {n.removeprefix("signal."): self._values(n) for n in self.log if n.startswith("signal.")}
         measured = forces if np.isfinite(forces).any() else None
-        bands = self._noise_bands() if noisy and tree.n else None
         return Motion(
             t,
             q,
@@ -285,18 +284,17 @@ class PreparedLog:
             measured,
             wrenches=wrenches,
             signals=others,
-            qdd_noise=None if bands is None else np.sqrt(bands.sum(axis=1)),
-            noise_bands=None if bands is None else NoiseBands(bands, self.rate),
+            noise_bands=self._noise_bands() if noisy and tree.n else None,
         )
 
-    def _noise_bands(self) -> Array:
-        """The variance (n, bands) of the noise of each coordinate's acceleration, zero where it is not known."""
+    def _noise_bands(self) -> NoiseBands:
+        """Of the noise of each coordinate's acceleration, zero where it is not known."""
         found = np.zeros((self.tree.n, BANDS))
         for k, c in enumerate(self.tree.coordinates):
             for name in {f"q.{c}", f"qd.{c}"} & self.floors.keys():
                 order, floor = self.floors[name]
                 found[k] = floor.derivative_variances(order, self.how.derivative, self.how.filter)
-        return found
+        return NoiseBands(found, self.rate)
 
     @cached_property
     def floors(self) -> dict[str, tuple[int, NoiseFloor]]:

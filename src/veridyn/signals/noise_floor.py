@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.model.motion import band_ends
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.derivative import Method, derivative_gain
 
@@ -43,7 +44,7 @@ class NoiseFloor:
 
     def derivative_variances(self, order: int, method: Method, low: Butterworth | None) -> Array:
         """The same as a variance (BANDS,) for each of equal bands from 0 Hz to half the rate, of which it is the sum."""
-        f = np.linspace(0.0, self.rate / 2.0, BANDS + 1)[1:]
+        f = band_ends(self.rate, BANDS)
         gain = (2.0 * np.pi * f) ** order * derivative_gain(f, self.rate, method, order)
         if low is not None:
             gain = gain * low.gain(f, self.rate)

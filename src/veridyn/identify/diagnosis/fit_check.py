@@ -18,7 +18,7 @@ from veridyn.identify.diagnosis.attempt import attempt
 from veridyn.identify.diagnosis.columns import columns_of, fit_forces
 from veridyn.identify.diagnosis.delays import delays
 from veridyn.identify.diagnosis.evidence import SAMPLES, Evidence, evidence
-from veridyn.identify.diagnosis.noise_bias import noisy_accelerations, with_cause, with_noise_as_cause
+from veridyn.identify.diagnosis.noise_bias import noisy_accelerations, with_noise_as_cause
 from veridyn.identify.diagnosis.oversampled import oversampled_rows
 from veridyn.identify.diagnosis.plausible import (
     SLOWEST_CLOCK,
@@ -90,7 +90,8 @@ def suspicions(
 
 
 def _mistakes(fit: Fit, e: Evidence, apart: float, progress: Progress, fast: bool) -> list[Mistake]:
-    return with_noise_as_cause(list(find_mistakes(e, apart, progress, fast=fast)), fit, e.motion, e.motion.qdd_noise)
+    found = list(find_mistakes(e, apart, progress, fast=fast))
+    return with_noise_as_cause(found, fit, e.motion, e.motion.qdd_noise, CONTRADICTION)
 
 
 def diagnose_fit(
@@ -159,8 +160,11 @@ def with_traces(
     if gains or fit.known is not None or any(m.kind not in (CONTRADICTION, *WRONG_SIGNS) for m in found):
         return found
     traces = attempt("Traces of small damage", lambda: signature_mistakes(fit, motions, sampling, samples), failed)
-    traces = with_cause(traces, fit, motions[0], noise_behind(motions, sampling, [r.row for r in fit.rows]))
-    return [*(m for m in found if m.kind != CONTRADICTION), *traces] if traces else found
+    if not traces:
+        return found
+    noise = noise_behind(motions, sampling, [r.row for r in fit.rows])
+    traces = with_noise_as_cause(traces, fit, motions[0], noise)
+    return [*(m for m in found if m.kind != CONTRADICTION), *traces]
 
 
 def _clock(motion: Motion) -> list[Mistake]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault
-from veridyn.identify.diagnosis.alternatives import CONTRADICTION, Mistake
+from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.position_noise import noise_bias
 from veridyn.identify.result import Fit
 from veridyn.model.motion import Motion
@@ -37,21 +37,19 @@ def noisy_accelerations(fit: Fit, m: Motion, noise: Array | None) -> list[Mistak
     ]
 
 
-def with_noise_as_cause(found: list[Mistake], fit: Fit, m: Motion, noise: Array | None) -> list[Mistake]:
-    """The same mistakes; rows that contradict each other have noise of positions as a possible cause, where it biases what they share."""
-    named = iter(with_cause([mistake for mistake in found if mistake.kind == CONTRADICTION], fit, m, noise))
-    return [next(named) if mistake.kind == CONTRADICTION else mistake for mistake in found]
-
-
-def with_cause(found: list[Mistake], fit: Fit, m: Motion, noise: Array | None) -> list[Mistake]:
-    """The same mistakes with noise of positions as a possible cause of each, where it biases the fit."""
-    large = _largest(fit, m, noise) if found else {}
+def with_noise_as_cause(
+    found: list[Mistake], fit: Fit, m: Motion, noise: Array | None, kind: str | None = None
+) -> list[Mistake]:
+    """The same mistakes; those of a kind, or all, have noise of positions as a possible cause, where it biases the fit."""
+    large = _largest(fit, m, noise) if any(kind in (None, mistake.kind) for mistake in found) else {}
     if not large:
         return found
     listed = ", ".join(f"{name} by about {x:.2g} deviations" for name, x in large.items())
     cause = f"Noise of the positions may be the cause: it biases {listed}. {REMEDY}"
     return [
         replace(mistake, fault=replace(mistake.fault, hint=f"{cause} {mistake.fault.hint}".strip()))
+        if kind in (None, mistake.kind)
+        else mistake
         for mistake in found
     ]
 
