@@ -47,5 +47,9 @@ class Body:
 
     def parameter(self, symbol: str) -> str:
         """The name of one of its parameters: ZZ6 for body '6', ZZ_forearm for body 'forearm'."""
-        label = self.label or self.name
-        return f"{symbol}{label}" if label[:1].isdigit() else f"{symbol}_{label}"
+        return parameter_name(symbol, self.label or self.name)
+
+
+def parameter_name(symbol: str, label: str) -> str:
+    """The name of a body's parameter: ZZ6 for the label '6', ZZ_forearm for 'forearm'."""
+    return f"{symbol}{label}" if label[:1].isdigit() else f"{symbol}_{label}"

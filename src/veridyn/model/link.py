@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.model.capsule import LinkCapsule
+from veridyn.model.joint import parameter_name
 from veridyn.model.loop import Attachment
 from veridyn.spatial.rotations import rot_x, rot_z
 from veridyn.spatial.transforms import MDH, Placement, rotation_to_axis
@@ -129,6 +130,10 @@ class Link:
         if self.inertia is None:
             return np.full(10, np.nan) if self.real else np.zeros(10)
         return np.asarray(self.inertia, dtype=np.float64)
+
+    def parameter(self, symbol: str) -> str:
+        """The name of one of its parameters: ZZ6 for link '6', ZZ_forearm for link 'forearm'."""
+        return parameter_name(symbol, self.label or self.name)
 
 
 def _link(own: dict[str, object]) -> Link:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from veridyn.errors import ModelError
 from veridyn.lazy import above
-from veridyn.model.constants import Constant, ElementState
+from veridyn.model.constants import Constant, ElementState, constants_of, states_of
+from veridyn.model.coordinates import Coordinates, Rows, coordinates_of
+from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import Element
 from veridyn.model.graph import Acting, Formulation, MachineGraph, PointDescription
 from veridyn.model.link import Joint, Link
@@ -21,11 +23,13 @@ from veridyn.model.loop import Assembly
 from veridyn.model.machine_check import check_graph
 from veridyn.model.natural import Mechanism
 from veridyn.model.natural_parts import Damper
+from veridyn.model.parameter_set import acts_on_angles, described_parameters
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.sensor import Sensor
-from veridyn.model.spanning import tree_of
+from veridyn.model.spanned_tree import tree_of
 from veridyn.model.transmission import Transmission
-from veridyn.model.tree import GRAVITY, Rows, Tree
+from veridyn.model.tree import GRAVITY, Tree
+from veridyn.model.tree_parts import tree_element
 from veridyn.model.uncertainty import Uncertainty
 from veridyn.spatial.inertia import INERTIAL
 
@@ -122,20 +126,30 @@ class Machine(MachineGraph):
 
         return mechanism_of(self)
 
-    @property
+    @cached_property
+    def described(self) -> Coordinates:
+        """Its coordinates and rows as the description gives them, in whichever formulation it is computed."""
+        return coordinates_of(self)
+
+    @cached_property
     def parameters(self) -> ParameterSet:
         """Its parameters in the order of the regressor's columns."""
-        return self.tree.parameters
+        return described_parameters(self.described, self._elements) if self.stated is None else self.stated
+
+    @cached_property
+    def _elements(self) -> tuple[Element, ...]:
+        """The elements, with springs and dampers between points as elements of these kinds."""
+        return tuple(tree_element(self, e) for e in self.elements)
 
     @property
     def coordinates(self) -> tuple[str, ...]:
         """Names of the joint coordinates, in order."""
-        return self.tree.coordinates
+        return self.described.names
 
     @property
     def n(self) -> int:
         """The number of joint coordinates."""
-        return self.tree.n
+        return len(self.coordinates)
 
     @property
     def body_names(self) -> tuple[str, ...]:
@@ -155,46 +169,52 @@ class Machine(MachineGraph):
     @property
     def coordinate_kinds(self) -> tuple[str, ...]:
         """'turning' or 'sliding' for each joint coordinate."""
-        return self.tree.coordinate_kinds
+        return tuple(c.kind for c in self.described.all)
 
-    @property
+    @cached_property
     def constants(self) -> tuple[Constant, ...]:
         """The constants inside the laws of its elements."""
-        return self.tree.constants
+        return constants_of(self._elements, self._acts_on_angles)
 
-    @property
+    @cached_property
     def states(self) -> tuple[ElementState, ...]:
         """The states that its elements have of their own, in order."""
-        return self.tree.states
+        return states_of(self._elements, self._acts_on_angles)
 
-    @property
+    @cached_property
+    def _acts_on_angles(self) -> dict[str, bool]:
+        return {e.parameter_name: acts_on_angles(e, self.described.kinds) for e in self._elements}
+
+    @cached_property
     def signals(self) -> tuple[str, ...]:
-        """The signals that its elements need."""
-        return self.tree.signals
+        """The signals that its elements need: measured ones, what tyres read of the road, then the states of elements' own."""
+        measured = (name for e in self._elements for name in e.signals)
+        road = (f"{e.parameter_name}.{key}" for e in self._elements for key in KINDS[e.kind].inputs)
+        return tuple(dict.fromkeys([*measured, *road, *(s.name for s in self.states)]))
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """All rows, in order; see :attr:`~veridyn.model.tree.Tree.rows`."""
-        return self.tree.rows
+        """All rows, in order: fx fy fz mx my mz of a free base, then one for each coordinate."""
+        return self.described.rows
 
     @property
-    def base(self) -> str:
+    def base(self) -> Literal["fixed", "free"]:
         """ "fixed" or "free"."""
-        return self.tree.base
+        return self.described.base
 
     @property
     def actuated(self) -> tuple[bool, ...]:
         """Whether each coordinate has a motor."""
-        return self.tree.actuated
+        return tuple(c.actuated for c in self.described.all)
 
     @property
     def actuated_coordinates(self) -> tuple[str, ...]:
         """Names of the coordinates with a motor, in order."""
-        return self.tree.actuated_coordinates
+        return tuple(c.name for c in self.described.all if c.actuated)
 
     def select_rows(self, rows: Rows) -> tuple[int, ...]:
-        """The numbers of rows by word or name; see :meth:`~veridyn.model.tree.Tree.select_rows`."""
-        return self.tree.select_rows(rows)
+        """The numbers of rows by word or name; see :meth:`~veridyn.model.coordinates.Coordinates.select_rows`."""
+        return self.described.select_rows(rows)
 
     def with_parameters(self, values: ParameterSet | Mapping[str, float] | ArrayLike) -> Machine:
         """The same machine with other parameters: its links and elements have them in every formulation.
@@ -203,10 +223,7 @@ class Machine(MachineGraph):
         """
         new = values if isinstance(values, ParameterSet) else self.parameters.replacing(values)
         by_name = dict(zip(new.names, new.values.tolist(), strict=True))
-        bodies = {b.name: b for b in self.tree.bodies}
-        links = [
-            _with_ten(k, [by_name[bodies[k.name].parameter(s)] for s in INERTIAL] if k.real else []) for k in self.links
-        ]
+        links = [_with_ten(k, [by_name[k.parameter(s)] for s in INERTIAL] if k.real else []) for k in self.links]
         elements = [_with_value(e, by_name) for e in self.elements]
         return replace(self, links=tuple(links), elements=tuple(elements), stated=new, uncertainty=None)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import Fault, Faults, ModelError, did_you_mean, part_at
 from veridyn.model.check import check_tree
@@ -17,15 +17,16 @@ from veridyn.model.joint import GROUND, Body
 from veridyn.model.load import Load, check_loads
 from veridyn.model.loop import Assembly, Loop, check_loops
 from veridyn.model.motion import Motion
+from veridyn.model.parameter_set import parameter_set
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.sensor import Sensor, check_sensors
 from veridyn.model.transmission import Transmission
 from veridyn.model.tree_motion import check_motion
-from veridyn.model.tree_parameters import parameters_of
 from veridyn.model.tree_structure import Rows, TreeStructure
 from veridyn.spatial.inertia import INERTIAL
 
 __all__ = ["GRAVITY", "Rows", "Tree"]
+Array = NDArray[np.float64]
 GRAVITY = (0.0, 0.0, -9.81)
 
 
@@ -69,7 +70,7 @@ class Tree(TreeStructure):
         if faults:
             raise ModelError(faults, name)
         ordered = _antecedents_first(given)
-        parameters = parameters_of(ordered, parts, inertias, g)
+        parameters = _parameters(ordered, parts, inertias, g)
         tree = cls(
             name=name,
             bodies=ordered,
@@ -130,7 +131,7 @@ class Tree(TreeStructure):
         inertia = {
             b.name: np.array([own[b.parameter(symbol)] for symbol in INERTIAL]) for b in self.bodies if b.real
         }  # NaN where unknown; only sizes are taken from it
-        made = parameters_of(self.bodies, parts, inertia, self.gravity)
+        made = _parameters(self.bodies, parts, inertia, self.gravity)
         new = replace(
             made,
             values=np.concatenate([own.values, made.values[len(own) :]]),
@@ -190,6 +191,16 @@ class Tree(TreeStructure):
     def check_motion(self, motion: Motion) -> None:
         """Refuse a motion that is not one of this machine."""
         check_motion(self, motion)
+
+
+def _parameters(
+    bodies: Sequence[Body], elements: Sequence[Element], inertia: Mapping[str, Array], gravity: Array
+) -> ParameterSet:
+    inertias = [(b.label or b.name, inertia.get(b.name)) for b in bodies if b.real]
+    kinds = {b.coordinate_name: b.joint for b in bodies}
+    return parameter_set(
+        inertias, elements, kinds, (float(np.linalg.norm(b.placement.position)) for b in bodies), gravity
+    )
 
 
 def _antecedents_first(bodies: Sequence[Body]) -> tuple[Body, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, ModelError, did_you_mean
 from veridyn.model.constants import Constant, ElementState, constants_of, states_of
+from veridyn.model.coordinates import Rows, select_rows
 from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import WRENCH_ROWS, Element, Marker
 from veridyn.model.joint import GROUND, Body
 from veridyn.model.load import Load
 from veridyn.model.loop import Assembly, Loop, members
+from veridyn.model.parameter_set import acts_on_angles
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.sensor import Sensor
 from veridyn.model.transmission import Transmission
-from veridyn.model.tree_parameters import acts_on_angles
 from veridyn.model.uncertainty import Uncertainty
 from veridyn.spatial.linalg import Mat, Vec
 
 Array = NDArray[np.float64]
-Rows = str | Sequence[str]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -241,43 +241,8 @@ class TreeStructure:
 
         A passive joint within a loop has no row of its own: its equation holds the unknown force of the cut joint.
         """
-        every = self.rows
-        first = len(every) - self.n
-        if isinstance(rows, str):
-            if rows == "all":
-                return (*range(first), *(first + k for k in self.independent))
-            if rows == "joints":
-                return tuple(first + k for k in self.independent)
-            if rows == "base":
-                if self.base != "free":
-                    raise ModelError(
-                        Fault("base rows exist only for a free base.", where=self.name, found=f"base: {self.base}")
-                    )
-                return tuple(range(6))
-            if rows == "actuated":
-                return tuple(first + k for k, on in enumerate(self.actuated) if on)
-            rows = [rows]
-        unknown = [r for r in rows if r not in every]
-        if unknown:
-            raise ModelError(
-                Fault(
-                    f"there is no row '{unknown[0]}'.",
-                    where=self.name,
-                    hint="'all', 'joints', 'base', 'actuated' or names. " + did_you_mean(str(unknown[0]), every),
-                )
-            )
-        dependent = [r for r in rows if r in self.coordinates and self.coordinates.index(r) not in self.independent]
-        if dependent:
-            raise ModelError(
-                Fault(
-                    f"'{dependent[0]}' is a passive joint of a closed loop and has no equation of its own.",
-                    where=self.name,
-                    hint="Its share is in the rows of the actuated joints: rows='actuated'.",
-                )
-            )
-        if len(set(rows)) < len(rows):
-            raise ModelError(Fault("a row is given twice.", where=self.name, found=", ".join(rows)))
-        return tuple(every.index(r) for r in rows)
+        own = tuple(self.coordinates[k] for k in self.independent)
+        return select_rows(self.name, rows, self.coordinates, own, self.actuated_coordinates, self.base)
 
     @cached_property
     def columns(self) -> tuple[tuple[int, int], ...]:

@@ -1,44 +1,54 @@
-"""The parameter set of a tree: names, units, values and typical sizes from its bodies and elements."""
+"""The parameter set of a machine: names, units, values and typical sizes from its bodies and elements."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.model.coordinates import Coordinates
 from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import Element
-from veridyn.model.joint import Body
+from veridyn.model.joint import parameter_name
+from veridyn.model.link import chained, inverted, is_identity
 from veridyn.model.parameters import ParameterSet, State
 from veridyn.spatial.inertia import INERTIAL, INERTIAL_UNITS
 
 Array = NDArray[np.float64]
 
 
-def parameters_of(
-    bodies: Sequence[Body], elements: Sequence[Element], inertia: Mapping[str, Array], gravity: Array
+def parameter_set(
+    inertias: Sequence[tuple[str, Array | None]],
+    elements: Sequence[Element],
+    kinds: Mapping[str, str],
+    reaches: Iterable[float],
+    gravity: Array,
 ) -> ParameterSet:
-    """The parameters of bodies and elements: ten for each real body, then one for each element."""
+    """The parameters of bodies and elements: ten for each body with mass, then one for each element.
+
+    Parameters
+    ----------
+    inertias : label and ten numbers of each body with mass, None where nothing is known of it.
+    kinds : coordinate → "turning" or "sliding".
+    reaches : distances between neighbouring frames (m); their mean, without zeros, is the length in typical sizes.
+    """
     names: list[str] = []
     units: list[str] = []
     values: list[float] = []
     typical: list[float] = []
-    masses = [float(x[9]) for x in inertia.values() if x[9] > 0]
+    masses = [float(x[9]) for _, x in inertias if x is not None and x[9] > 0]
     mass = float(np.mean(masses)) if masses else 1.0
-    reaches = [float(np.linalg.norm(b.placement.position)) for b in bodies]
-    length = float(np.mean([r for r in reaches if r > 0])) if any(r > 0 for r in reaches) else 1.0
-    for b in bodies:
-        if not b.real:
-            continue
-        x = inertia.get(b.name, np.full(10, np.nan))
+    apart = [r for r in reaches if r > 0]
+    length = float(np.mean(apart)) if apart else 1.0
+    for label, given in inertias:
+        x = np.full(10, np.nan) if given is None else given
         m = float(x[9]) if x[9] > 0 else mass
-        names += [b.parameter(symbol) for symbol in INERTIAL]
+        names += [parameter_name(symbol, label) for symbol in INERTIAL]
         units += INERTIAL_UNITS
         values += [float(v) for v in x]
         typical += [m * length**2] * 6 + [m * length] * 3 + [m]
     weight = (sum(masses) or mass) * (float(np.linalg.norm(gravity)) or 10.0)
-    kinds = {b.coordinate_name: b.joint for b in bodies}
     for e in elements:
         names.append(e.parameter_name)
         units.append(_unit(e, kinds))
@@ -53,6 +63,32 @@ def parameters_of(
         typical=np.array(typical),
         states=(*inertial, *acting),
     )
+
+
+def described_parameters(at: Coordinates, elements: Sequence[Element]) -> ParameterSet:
+    """The parameters of a machine's links, in the order of :attr:`Coordinates.links`, and of its elements."""
+    graph = at.graph
+    links = [graph.by_name[name] for name in at.links]
+    inertias = [(k.label or k.name, None if k.inertia is None else k.ten) for k in links if k.real]
+    reaches = (r for name in at.links for r in _reaches(at, name))
+    return parameter_set(inertias, elements, at.kinds, reaches, graph.gravity)
+
+
+def _reaches(at: Coordinates, link: str) -> tuple[float, ...]:
+    """How far the joint that carries a body is from the frame of the body before it, and the body's frame from the joint."""
+    joint = at.spanning.carriers[link].joint
+    near, far = at.graph.ends(joint)
+    if at.spanning.carriers[link].reversed:
+        near, far = far, near
+    if link == at.root:
+        return (norm(near.placement.position) if is_identity(far.placement) else 0.0,)
+    if joint.kind == "fixed":
+        return (norm(chained(near.placement, inverted(far.placement)).position),)
+    return norm(near.placement.position), norm(far.placement.position)
+
+
+def norm(x: Array) -> float:
+    return float(np.linalg.norm(x))
 
 
 def acts_on_angles(e: Element, kinds: Mapping[str, str]) -> bool:

@@ -1,0 +1,189 @@
+"""Coordinates and rows of a machine, from its description alone: those of the joints that carry its bodies, in their order."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from veridyn.errors import Fault, ModelError, did_you_mean
+from veridyn.model.elements import WRENCH_ROWS
+from veridyn.model.graph import MachineGraph
+from veridyn.model.joint import GROUND
+from veridyn.model.link import COURSES, Joint
+from veridyn.model.spanning import PLANAR_BASE, Carrier, Spanning, free_root, spanning_of
+
+Rows = str | Sequence[str]
+Motion1D = Literal["turning", "sliding"]
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """One joint coordinate: an angle or a way, with or without a motor."""
+
+    name: str
+    kind: Motion1D
+    actuated: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """The coordinates of a machine in order, the rows of its equations, and which coordinates its loops tie together.
+
+    `links`: the bodies in the order of the description, each behind the body that carries it. `root`: the body of a free base, or "".
+    """
+
+    graph: MachineGraph
+    spanning: Spanning
+    root: str
+
+    @cached_property
+    def links(self) -> tuple[str, ...]:
+        number = {name: k for k, name in enumerate(self.graph.by_name)}
+        carried: dict[str, list[int]] = {}
+        for name, carrier in self.spanning.carriers.items():
+            carried.setdefault(carrying(self.graph, carrier), []).append(number[name])
+        names = list(self.graph.by_name)
+        ready = carried.get(GROUND, [])
+        heapq.heapify(ready)
+        found: list[str] = []
+        while ready:
+            name = names[heapq.heappop(ready)]
+            found.append(name)
+            for k in carried.get(name, ()):
+                heapq.heappush(ready, k)
+        return tuple(found)
+
+    @cached_property
+    def all(self) -> tuple[Coordinate, ...]:
+        """The coordinates; one that several joints share is that of the first."""
+        found: dict[str, Coordinate] = {}
+        for name in self.links:
+            for c in self._of(name):
+                found.setdefault(c.name, c)
+        return tuple(found.values())
+
+    def _of(self, link: str) -> tuple[Coordinate, ...]:
+        """The coordinates of the joint that carries a body, from the body before it on."""
+        if link == self.root:
+            return ()
+        carrier = self.spanning.carriers[link]
+        own = joint_coordinates(carrier.joint, self.graph.dimension)
+        return own[::-1] if carrier.reversed else own
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(c.name for c in self.all)
+
+    @cached_property
+    def kinds(self) -> Mapping[str, Motion1D]:
+        """Coordinate → "turning" or "sliding"."""
+        return {c.name: c.kind for c in self.all}
+
+    @property
+    def base(self) -> Literal["fixed", "free"]:
+        return "free" if self.root else "fixed"
+
+    @cached_property
+    def rows(self) -> tuple[str, ...]:
+        """All rows, in order: fx fy fz mx my mz of a free base, then one for each coordinate."""
+        return (WRENCH_ROWS if self.root else ()) + self.names
+
+    @cached_property
+    def looped(self) -> frozenset[str]:
+        """The coordinates that loops tie together: those between the two ends of a cut joint, without what carries both ends alike."""
+        found: set[str] = set()
+        for joint in self.spanning.cut:
+            if joint.kind != "floating":
+                one, other = (set(self._path(end.body)) for end in self.graph.ends(joint))
+                found |= {c.name for link in one ^ other for c in self._of(link)}
+        return frozenset(found)
+
+    def _path(self, body: str) -> list[str]:
+        """The bodies from one down to the ground, itself first."""
+        found = []
+        while body != GROUND:
+            found.append(body)
+            body = carrying(self.graph, self.spanning.carriers[body])
+        return found
+
+    @cached_property
+    def independent(self) -> tuple[str, ...]:
+        """The coordinates that have an equation of their own: all of an open machine; the actuated ones and those outside every loop."""
+        return tuple(c.name for c in self.all if c.actuated or c.name not in self.looped)
+
+    def select_rows(self, rows: Rows) -> tuple[int, ...]:
+        """The numbers of the chosen rows: "all", "joints", "base", "actuated", one name, or names in the order wished.
+
+        A passive joint within a loop has no row of its own: its equation holds the unknown force of the cut joint.
+        """
+        return select_rows(self.graph.name, rows, self.names, self.independent, self._actuated, self.base)
+
+    @property
+    def _actuated(self) -> tuple[str, ...]:
+        return tuple(c.name for c in self.all if c.actuated)
+
+
+def coordinates_of(graph: MachineGraph) -> Coordinates:
+    """The coordinates of a machine; a loop of joints none of which may be cut is refused by name."""
+    spanning = spanning_of(graph)
+    return Coordinates(graph, spanning, free_root(graph, spanning))
+
+
+def joint_coordinates(joint: Joint, dimension: int) -> tuple[Coordinate, ...]:
+    """The coordinates of a joint in order; in the plane a floating joint has x, y and yaw."""
+    steps, names, motors = joint.course.steps, joint.coordinate_names, joint.motors
+    if joint.kind == "floating" and dimension == 2:
+        steps = COURSES[PLANAR_BASE].steps
+        names, motors = (*names[:2], names[3]), (*motors[:2], motors[3])
+    return tuple(Coordinate(n, step.motion, on) for step, n, on in zip(steps, names, motors, strict=True))
+
+
+def carrying(graph: MachineGraph, carrier: Carrier) -> str:
+    """The body from which a joint carries another."""
+    a, b = graph.ends(carrier.joint)
+    return b.body if carrier.reversed else a.body
+
+
+def select_rows(
+    machine: str, rows: Rows, coordinates: Sequence[str], independent: Sequence[str], actuated: Sequence[str], base: str
+) -> tuple[int, ...]:
+    """The numbers of rows by word or name among fx fy fz mx my mz of a free `base` and the coordinates."""
+    every = (*(WRENCH_ROWS if base == "free" else ()), *coordinates)
+    if isinstance(rows, str):
+        words = {
+            "all": (*every[: len(every) - len(coordinates)], *independent),
+            "joints": tuple(independent),
+            "actuated": tuple(actuated),
+        }
+        if rows == "base":
+            if base != "free":
+                raise ModelError(Fault("base rows exist only for a free base.", where=machine, found=f"base: {base}"))
+            return tuple(range(6))
+        if rows in words:
+            number = {name: k for k, name in enumerate(every)}
+            return tuple(number[name] for name in words[rows])
+        rows = [rows]
+    unknown = [r for r in rows if r not in every]
+    if unknown:
+        raise ModelError(
+            Fault(
+                f"there is no row '{unknown[0]}'.",
+                where=machine,
+                hint="'all', 'joints', 'base', 'actuated' or names. " + did_you_mean(str(unknown[0]), every),
+            )
+        )
+    dependent = [r for r in rows if r in coordinates and r not in independent]
+    if dependent:
+        raise ModelError(
+            Fault(
+                f"'{dependent[0]}' is a passive joint of a closed loop and has no equation of its own.",
+                where=machine,
+                hint="Its share is in the rows of the actuated joints: rows='actuated'.",
+            )
+        )
+    if len(set(rows)) < len(rows):
+        raise ModelError(Fault("a row is given twice.", where=machine, found=", ".join(rows)))
+    return tuple(every.index(r) for r in rows)
